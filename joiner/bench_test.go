@@ -40,9 +40,9 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
-// BenchmarkStrategies measures build and probe together, per training row, of
-// sorted staging keys: training keys in the same order, ten rows to a key,
-// without order but ten neighbours to a key, and without any order.
+// BenchmarkStrategies measures build and probe together, per training row, with sorted
+// staging keys: training keys in the same order, ten rows per key; in random order of
+// groups of ten; and in random order.
 func BenchmarkStrategies(b *testing.B) {
 	for _, order := range []string{"sorted", "grouped", "random"} {
 		for _, text := range []bool{false, true} {
@@ -83,8 +83,8 @@ func BenchmarkStrategies(b *testing.B) {
 	}
 }
 
-// benchJoin joins a stream with a build side, which it releases, and returns
-// its rows.
+// benchJoin joins a stream with a build side, which it releases, and returns the number
+// of rows.
 func benchJoin(b *testing.B, training joiner.Input, key arrow.Field, built *joiner.BuildSide) (rows int64) {
 	b.Helper()
 	reader, err := joiner.Join(b.Context(), training, []joiner.Probe{{

@@ -12,22 +12,20 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Build reads staging rows whole and makes them a build side, ready to be
-// searched by key. The caller releases what it returns; after an error nothing
-// is held.
+// Build reads staging rows and returns them as a build side that can be searched by
+// key. The caller releases it; after an error nothing is held.
 //
-// Memory is reserved from the budget before it is held: batches as they come,
-// for a moment the widest column twice, then keys and index. What does not fit
-// fails with Exhausted, which names the rows and the remedy. Errors of the
-// input keep their kind. Duplicates are judged by a join, when a training row
-// asks for the key.
+// Memory is reserved from the budget before it is held: for batches as they are read,
+// twice for the widest column for a moment, then for keys and index. Rows that do not
+// fit fail with Exhausted, which names them and the remedy. Errors of the input keep
+// their kind. Duplicates are checked by a join, when a training row matches them.
 func Build(ctx context.Context, in Input, spec BuildSpec, opts Options) (*BuildSide, error) {
 	built, err := build(ctx, in, spec, opts, MaxRows)
 	return built, fault.Op(err, "load the build side %s", spec.Name)
 }
 
-// MaxRows is how many staging rows int32 references reach: the dictionary has
-// row 0 besides, and its length is an int32 too.
+// MaxRows is the maximum number of staging rows of a build side: references and the
+// dictionary's length are int32, and the dictionary has row 0 as well.
 const MaxRows = 1<<31 - 2
 
 func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit int64) (*BuildSide, error) {
@@ -46,31 +44,30 @@ func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit in
 	return built, nil
 }
 
-// builder is a build side on its way into memory.
+// builder is the state of Build.
 type builder struct {
 	in    Input
 	spec  BuildSpec
 	mem   memory.Allocator
 	held  *budget.Reservation
-	limit int64 // staging rows at most
+	limit int64 // maximum number of staging rows
 
-	fields  []arrow.Field // the columns that go on
+	fields  []arrow.Field // of the result
 	keys    []arrow.Field
 	time    *timeColumn // nil if there is none
 	rank    rank
 	encoder *encoder
 
-	// The stream, as lists of arrays by column: those that go on, those of the
-	// key, of the order, and of the time.
-	parts      [][]arrow.Array
-	keyParts   [][]arrow.Array
-	orderParts [][]arrow.Array
-	timeParts  [][]arrow.Array
-	starts     []int64 // the first row of each batch
-	rows       int64
-	dead       []bool         // rows that match nothing; nil if there are none
-	kept       batch.Retained // the memory of all parts, which is reserved
+	parts  parts
+	starts []int64 // the first row of each batch
+	rows   int64
+	dead   []bool         // rows that match nothing; nil if there are none
+	kept   batch.Retained // the memory of all parts, which is reserved
 }
+
+// parts is the stream, as lists of arrays by column: of the result, of the key, of the
+// order, and of the time.
+type parts struct{ result, key, order, time [][]arrow.Array }
 
 func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	if err := b.in.ReadAll(ctx, b.readSchema, b.retain); err != nil {
@@ -80,7 +77,7 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &BuildSide{shape: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
+	s := &BuildSide{schema: b.schema(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
 	if err := b.indexKeys(ctx, s); err != nil {
 		if s.index != nil {
 			s.index.release()
@@ -92,8 +89,8 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	return s, nil
 }
 
-func (b *builder) shape() Shape {
-	s := Shape{field: fieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types, arrival: b.spec.Arrival}
+func (b *builder) schema() Schema {
+	s := Schema{field: fieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types, arrival: b.spec.Arrival}
 	if b.time != nil {
 		s.time = &b.time.field
 	}
@@ -101,7 +98,7 @@ func (b *builder) shape() Shape {
 	return s
 }
 
-// readSchema looks up in the stream's schema what the build side is made of.
+// readSchema finds the columns of the build side in the stream's schema.
 func (b *builder) readSchema(schema *arrow.Schema) error {
 	var err error
 	if b.fields, err = fieldsAt(schema, b.in.Columns); err != nil {
@@ -120,13 +117,13 @@ func (b *builder) readSchema(schema *arrow.Schema) error {
 			return err
 		}
 		if b.spec.Custom != nil {
-			return fault.New(fault.Invalid, "a custom strategy knows no times").
-				WithRemedy("take `point_in_time` or the custom strategy away from %s", b.spec.Name)
+			return fault.New(fault.Invalid, "a custom strategy cannot be combined with `point_in_time`").
+				WithRemedy("remove `point_in_time` or the custom strategy from %s", b.spec.Name)
 		}
-		b.timeParts = make([][]arrow.Array, 1)
+		b.parts.time = make([][]arrow.Array, 1)
 	}
-	b.parts, b.keyParts = make([][]arrow.Array, len(b.fields)), make([][]arrow.Array, len(b.keys))
-	b.orderParts = make([][]arrow.Array, len(b.rank.by))
+	b.parts.result, b.parts.key = make([][]arrow.Array, len(b.fields)), make([][]arrow.Array, len(b.keys))
+	b.parts.order = make([][]arrow.Array, len(b.rank.by))
 	return b.checkDefaults()
 }
 
@@ -142,9 +139,9 @@ func (b *builder) checkDefaults() error {
 	return nil
 }
 
-// lists returns all lists of parts, by the positions of in.
+// lists returns all lists of parts, and the position of each in the stream.
 func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
-	for _, of := range [][][]arrow.Array{b.parts, b.keyParts, b.orderParts, b.timeParts} {
+	for _, of := range [][][]arrow.Array{b.parts.result, b.parts.key, b.parts.order, b.parts.time} {
 		for i := range of {
 			lists = append(lists, &of[i])
 		}
@@ -159,10 +156,10 @@ func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
 	return lists, at
 }
 
-// retain reserves and retains what is needed of a batch.
+// retain reserves and retains the columns of a batch.
 func (b *builder) retain(record arrow.RecordBatch) error {
 	if record.NumRows() > b.limit-b.rows {
-		return fault.New(fault.Exhausted, "%s has more than %d rows in one file group, which references do not reach", b.spec.Name, b.limit).
+		return fault.New(fault.Exhausted, "%s has more than %d rows in one file group, more than int32 references can address", b.spec.Name, b.limit).
 			WithRemedy("write the staging table with more buckets")
 	}
 	lists, at := b.lists()
@@ -182,8 +179,8 @@ func (b *builder) retain(record arrow.RecordBatch) error {
 	return nil
 }
 
-// releaseArrays releases arrays of the stream, and what was reserved for them
-// alone.
+// releaseArrays releases arrays of the stream, and the memory that was reserved only for
+// them.
 func (b *builder) releaseArrays(arrays *[]arrow.Array) {
 	b.held.Shrink(b.kept.Remove(*arrays))
 	for _, a := range *arrays {
@@ -192,8 +189,8 @@ func (b *builder) releaseArrays(arrays *[]arrow.Array) {
 	*arrays = nil
 }
 
-// releaseAll releases what is left of the stream after an error, whose
-// reservation the caller gives back, or after success: nothing.
+// releaseAll releases what remains of the stream: nothing after success. After an error
+// the caller releases its reservation.
 func (b *builder) releaseAll() {
 	lists, _ := b.lists()
 	for _, list := range lists {

@@ -10,13 +10,13 @@ import (
 )
 
 // spec: join-20
-func TestAnEstimateThatWasTooLow(t *testing.T) {
+func TestReservationBecomesActualSize(t *testing.T) {
 	held, err := budget.New(100).Reserve("history", 60)
 	require.NoError(t, err)
 	b := builder{held: held}
-	require.NoError(t, b.settle(20, 50))
+	require.NoError(t, b.adjust(20, 50))
 	require.EqualValues(t, 90, held.Held())
-	require.Equal(t, fault.Exhausted, fault.KindOf(b.settle(50, 61)))
-	require.NoError(t, b.settle(50, 10))
+	require.Equal(t, fault.Exhausted, fault.KindOf(b.adjust(50, 61)))
+	require.NoError(t, b.adjust(50, 10))
 	require.EqualValues(t, 50, held.Held())
 }

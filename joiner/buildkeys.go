@@ -6,8 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// indexKeys makes what keys are searched with, and drops all that is left of the
-// stream.
+// indexKeys builds the index and releases the rest of the stream.
 func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	if b.spec.Custom != nil {
 		return b.custom(ctx, s)
@@ -32,7 +31,7 @@ func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	}
 	b.rank.times, b.rank.starts = s.times, b.starts
 	for i := range b.rank.by {
-		b.rank.by[i].parts = b.orderParts[i]
+		b.rank.by[i].parts = b.parts.order[i]
 	}
 	if s.times != nil || len(b.rank.by) > 0 {
 		if err := s.groups.sort(ctx, b.rank.compare); err != nil {
@@ -42,14 +41,14 @@ func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	if s.doubts, err = b.findDoubts(&s.groups); err != nil {
 		return err
 	}
-	for i := range b.orderParts {
-		b.releaseArrays(&b.orderParts[i])
+	for i := range b.parts.order {
+		b.releaseArrays(&b.parts.order[i])
 	}
 	return nil
 }
 
-// newKeyIndex leaves keys as they are where they are sorted, or else indexes
-// them.
+// newKeyIndex returns sortedKeys if the strategy can use it and the keys are sorted, and a
+// hash index otherwise.
 func (b *builder) newKeyIndex(ctx context.Context, keys keyVector, repeats *groupBuilder) (keyIndex, error) {
 	if b.spec.Strategy.Merges() {
 		if from, to, ok := sortedRows(keys, b.dead, int32(b.rows)); ok {
@@ -64,14 +63,14 @@ func (b *builder) newKeyIndex(ctx context.Context, keys keyVector, repeats *grou
 	return x, x.fill(ctx, b.dead, repeats)
 }
 
-// readTimes reads the times of all rows. A row without one is dead.
+// readTimes reads the times of all rows. A row without a time is dead.
 func (b *builder) readTimes(s *BuildSide) error {
 	if b.time == nil {
 		return nil
 	}
 	scratch := int64(0)
 	for p := range b.starts {
-		_, more := b.time.encoder.size(b.timeParts[0][p : p+1])
+		_, more := b.time.encoder.size(b.parts.time[0][p : p+1])
 		scratch = max(scratch, more)
 	}
 	if err := b.held.Grow(b.rows*word + scratch); err != nil {
@@ -79,7 +78,7 @@ func (b *builder) readTimes(s *BuildSide) error {
 	}
 	s.times = make([]int64, 0, b.rows)
 	for p, from := range b.starts {
-		b.time.load(b.timeParts[0][p])
+		b.time.load(b.parts.time[0][p])
 		s.times = append(s.times, b.time.times.values...)
 		if err := b.markDead(from, b.time.times.null); err != nil {
 			return err
@@ -87,12 +86,12 @@ func (b *builder) readTimes(s *BuildSide) error {
 	}
 	b.time.encoder = newEncoder(b.time.encoder.types)
 	b.held.Shrink(scratch)
-	b.releaseArrays(&b.timeParts[0])
+	b.releaseArrays(&b.parts.time[0])
 	return nil
 }
 
-// encodeKeys copies the keys of all rows, and drops the key columns. A row with
-// a null in its key is dead.
+// encodeKeys copies the keys of all rows, and releases the key columns. A row with a
+// null in its key is dead.
 func (b *builder) encodeKeys(ctx context.Context) (keyVector, error) {
 	var keys keyVector
 	var kept, scratch int64
@@ -121,13 +120,13 @@ func (b *builder) encodeKeys(ctx context.Context) (keyVector, error) {
 	}
 	b.encoder = newEncoder(b.encoder.types)
 	b.held.Shrink(scratch)
-	for i := range b.keyParts {
-		b.releaseArrays(&b.keyParts[i])
+	for i := range b.parts.key {
+		b.releaseArrays(&b.parts.key[i])
 	}
 	return keys, nil
 }
 
-// markDead notes rows that match nothing, of the batch that begins with a row.
+// markDead marks rows that match nothing; from is the first row of their batch.
 func (b *builder) markDead(from int64, null []bool) error {
 	if null == nil {
 		return nil
@@ -147,14 +146,14 @@ func (b *builder) markDead(from int64, null []bool) error {
 
 // keyBatch returns the key columns of one batch.
 func (b *builder) keyBatch(p int) []arrow.Array {
-	arrays := make([]arrow.Array, len(b.keyParts))
-	for i, list := range b.keyParts {
+	arrays := make([]arrow.Array, len(b.parts.key))
+	for i, list := range b.parts.key {
 		arrays[i] = list[p]
 	}
 	return arrays
 }
 
-// append adds the keys of a batch to those of a build side. There is room.
+// append adds the keys of a batch. There is capacity for them.
 func (v *keyVector) append(more keyVector) {
 	if more.ends == nil {
 		v.ints = append(v.ints, more.ints...)

@@ -10,15 +10,14 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// BuildSide holds the rows of a build side in memory, ready to be searched by
-// key. Its rows never change, and any number of joins may use it at once. It
-// is counted by reference: the last Release frees rows and index and gives the
-// reservation back. Batches that somebody retained keep the rows, but no
-// reservation for them, so whoever retains batches keeps the build side (or the
-// reader) as long.
+// BuildSide holds the rows of a build side in memory, searchable by key. It is immutable,
+// and any number of joins can use it at once. It is reference counted: the last Release
+// frees rows, index and reservation. Batches that a consumer retains keep the rows in
+// memory, but not the reservation, so a consumer that retains batches must also keep the
+// build side (or the reader).
 type BuildSide struct {
 	refs       atomic.Int64
-	shape      Shape
+	schema     Schema
 	rows       int64
 	dictionary *array.Struct
 	index      keyIndex
@@ -29,19 +28,18 @@ type BuildSide struct {
 	held       *budget.Reservation
 }
 
-// keyIndex is what a strategy made of the keys of a build side, for all its
-// joins.
+// keyIndex is a strategy's index of the keys of a build side, for all joins.
 type keyIndex interface {
-	// newSearch begins one join.
+	// newSearch returns the search of one join.
 	newSearch() search
-	// strategy names the strategy that runs.
+	// strategy returns the name of the strategy in use.
 	strategy() string
-	// release frees what is held beside the build side's reservation.
+	// release frees what the build side's reservation does not cover.
 	release()
 }
 
-// search finds staging rows for one join. It writes the reference of the first
-// row of each key, in the stream's order, or 0; for null keys anything.
+// search finds staging rows for one join. It writes the reference of the first row of
+// each key, in the stream's order, or 0; for null keys the result is undefined.
 type search interface {
 	lookup(ctx context.Context, keys *Keys, refs []int32) error
 }
@@ -52,7 +50,7 @@ func (s *BuildSide) Retain() {
 	invariant.Check(refs > 1, "Retain of a build side after its last Release")
 }
 
-// Release gives a reference back. It may be called from any goroutine.
+// Release removes a reference. It is safe for concurrent use.
 func (s *BuildSide) Release() {
 	refs := s.refs.Add(-1)
 	invariant.Check(refs >= 0, "more Releases of a build side than references")
@@ -64,35 +62,34 @@ func (s *BuildSide) Release() {
 	}
 }
 
-// Rows returns how many staging rows were read; row 0 of the dictionary is not
-// one.
+// Rows returns the number of staging rows, without row 0 of the dictionary.
 func (s *BuildSide) Rows() int64 { return s.rows }
 
-// Bytes returns how much the build side reserves now: its rows, keys and index.
+// Bytes returns the bytes that are reserved for rows, keys and index.
 func (s *BuildSide) Bytes() int64 { return s.held.Held() }
 
-// Strategy names the strategy that runs: index, merge, zip or custom. Of a
-// build side that chooses itself it may change while joins use it.
+// Strategy returns the name of the strategy in use: index, merge, zip or custom. With
+// auto it may change while joins use the build side.
 func (s *BuildSide) Strategy() string { return s.index.strategy() }
 
-// Shape says what a join checks before it probes.
-func (s *BuildSide) Shape() Shape { return s.shape }
+// Schema implements Probeable.
+func (s *BuildSide) Schema() Schema { return s.schema }
 
-// Dictionary returns the rows that references refer to, row 0 being what a
-// training row without a match gets. It is valid while the caller holds a
-// reference to the build side.
+// Dictionary returns the rows to which references refer; row 0 is what a training row
+// without a match gets. It is valid while the caller holds a reference to the build
+// side.
 func (s *BuildSide) Dictionary() *array.Struct { return s.dictionary }
 
-// Time returns the time of a staging row, counted from 0, in the unit of its
-// column. The build side has times, and the row has one.
+// Time returns the time of a staging row, counted from 0, in the unit of its column. The
+// build side must have times, and the row one.
 func (s *BuildSide) Time(row int32) int64 { return s.times[row] }
 
-// NewMatcher begins one join, as a Probeable does.
+// NewMatcher implements Probeable.
 func (s *BuildSide) NewMatcher(ctx context.Context, rule Rule) (Matcher, error) {
 	return s.NewRowMatcher(ctx, rule), nil
 }
 
-// NewRowMatcher is NewMatcher for a caller that wants to know the staging rows.
+// NewRowMatcher is NewMatcher for a caller that needs the staging rows.
 func (s *BuildSide) NewRowMatcher(ctx context.Context, rule Rule) *RowMatcher {
 	return &RowMatcher{ctx: ctx, built: s, rule: rule, search: s.index.newSearch()}
 }

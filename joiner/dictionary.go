@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// collect makes the dictionary, column after column, so that no more than one
-// column is held twice at a time.
+// collect builds the dictionary column by column, so that at most one column is held
+// twice at a time.
 func (b *builder) collect(ctx context.Context) (*array.Struct, error) {
 	var columns []arrow.ArrayData
 	defer func() {
@@ -43,41 +43,41 @@ func (b *builder) collect(ctx context.Context) (*array.Struct, error) {
 	return array.NewStructData(whole), nil
 }
 
-// column makes one column of the dictionary and releases its parts.
+// column builds one column of the dictionary and releases its parts.
 func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	var first arrow.Array
 	if at < len(b.spec.Defaults) {
 		first = b.spec.Defaults[at]
 	}
-	// The copy takes what its parts do, and row 0, which brings validity into
-	// every nested field.
-	bound := batch.CopySize(b.parts[at]) + b.rows/8 + firstRow
+	// The copy takes the bytes of its parts and of row 0, which adds validity
+	// bitmaps to every nested field.
+	bound := batch.CopySize(b.parts.result[at]) + b.rows/8 + firstRow
 	if first != nil {
 		bound += batch.CopySize([]arrow.Array{first})
 	}
 	if err := b.held.Grow(bound); err != nil {
 		return nil, err
 	}
-	one, err := batch.WithFirst(field.Type, first, b.parts[at], b.mem)
+	one, err := batch.WithFirst(field.Type, first, b.parts.result[at], b.mem)
 	if err != nil {
 		return nil, err
 	}
 	defer one.Release()
-	if err := b.settle(bound, batch.ArraySize(one)); err != nil {
+	if err := b.adjust(bound, batch.ArraySize(one)); err != nil {
 		return nil, err
 	}
-	b.releaseArrays(&b.parts[at])
+	b.releaseArrays(&b.parts.result[at])
 	column := one.Data()
 	column.Retain()
 	return column, nil
 }
 
-// firstRow bounds, in bytes, what row 0 adds to a column, nested or not:
-// alignment of each of its buffers.
+// firstRow bounds the bytes that row 0 adds to a column, nested or not: the padding of
+// each of its buffers.
 const firstRow = 512
 
-// matched makes the field that says whether a training row matched: row 0 is
-// what those without a match refer to.
+// matched builds the field that tells whether a training row matched: false in row 0,
+// to which rows without a match refer.
 func (b *builder) matched() (arrow.ArrayData, error) {
 	rows := int(b.rows) + 1
 	size := int(bitutil.BytesForBits(int64(rows)))
@@ -91,11 +91,11 @@ func (b *builder) matched() (arrow.ArrayData, error) {
 	memory.Set(buffer.Bytes(), 0)
 	bitutil.SetBitsTo(buffer.Bytes(), 1, b.rows, true)
 	column := array.NewData(arrow.FixedWidthTypes.Boolean, rows, []*memory.Buffer{nil, buffer}, nil, 0, 0)
-	return column, b.settle(bound, int64(buffer.Cap()))
+	return column, b.adjust(bound, int64(buffer.Cap()))
 }
 
-// settle turns a reservation of an estimate into one of what it came to.
-func (b *builder) settle(estimate, actual int64) error {
+// adjust changes a reservation from an estimate to the actual size.
+func (b *builder) adjust(estimate, actual int64) error {
 	if actual > estimate {
 		return b.held.Grow(actual - estimate)
 	}

@@ -15,24 +15,24 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Kept says which rows of a stream stay. It is safe for concurrent reading.
+// Kept is the set of rows of a stream that are kept. It is safe for concurrent reading.
 type Kept struct {
 	bits []byte
 	rows int64
 	held *budget.Reservation
 }
 
-// Has says whether a row stays, counted from 0. A row that the stream did not
-// have does not.
+// Has reports whether a row is kept, counted from 0; false beyond the end of the
+// stream.
 func (k *Kept) Has(row int64) bool {
 	return row >= 0 && row < k.rows && bitutil.BitIsSet(k.bits, int(row))
 }
 
-// Rows returns how many rows the stream had.
+// Rows returns the number of rows of the stream.
 func (k *Kept) Rows() int64 { return k.rows }
 
-// At returns which row of the stream is the nth that stays, counted from 0, or
-// -1. It looks at all rows before it.
+// At returns the nth row that is kept, counted from 0, or -1. It scans all rows
+// before it.
 func (k *Kept) At(nth int64) int64 {
 	for row := range k.rows {
 		if k.Has(row) {
@@ -45,18 +45,18 @@ func (k *Kept) At(nth int64) int64 {
 	return -1
 }
 
-// Release gives the reservation back. It may be called more than once.
+// Release releases the reservation. It is idempotent.
 func (k *Kept) Release() { k.held.Release() }
 
-// mostPasses bounds how often Distinct reads its stream.
-const mostPasses = 256
+// maxPasses bounds how often Distinct reads its stream.
+const maxPasses = 256
 
-// Distinct reads a stream and says which of its rows stay when rows that agree
-// in all key columns, a null being equal to a null, are one: the first of them,
-// or the last, by order and then by arrival. Columns of the input are not
-// looked at. Only which rows stay is held in memory, a bit per row. Keys and
-// order columns that do not fit into the budget at once are read in several
-// passes, each over some of the keys; the stream must be the same each time.
+// Distinct reads a stream and returns which rows to keep so that only one is left of
+// those that are equal in all key columns, null being equal to null: the first or the
+// last, by order and then by arrival. It ignores the columns of the input. It holds a
+// bit per row in memory. If the keys and order columns do not fit in the budget,
+// the stream is read in several passes, each for some of the keys; it must return the
+// same rows each time.
 func Distinct(ctx context.Context, in Input, order []Order, last bool, opts Options) (*Kept, error) {
 	held, err := opts.Budget.Reserve("repeated rows", 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func Distinct(ctx context.Context, in Input, order []Order, last bool, opts Opti
 		if err == nil {
 			return d.kept, nil
 		}
-		if fault.KindOf(err) != fault.Exhausted || passes == mostPasses {
+		if fault.KindOf(err) != fault.Exhausted || passes == maxPasses {
 			held.Release()
 			return nil, fault.Op(err, "find repeated rows")
 		}
@@ -123,8 +123,8 @@ func (d *repeated) pass(ctx context.Context, pass uint64) error {
 	return nil
 }
 
-// passReader is the stream of one pass: the key as one binary column, then the
-// order columns, of the rows whose key belongs to the pass.
+// passReader is the stream of one pass: the rows whose key belongs to it, with the
+// key as one binary column followed by the order columns.
 type passReader struct {
 	of      *repeated
 	pass    uint64
@@ -132,11 +132,11 @@ type passReader struct {
 	columns []column
 	types   []keyType
 	rows    int64   // of the stream so far
-	numbers []int64 // of the rows of the pass; nil if they are all
+	numbers []int64 // in the stream, by row of the pass; nil if the pass has all rows
 	held    budget.Reservation
 }
 
-// row returns the number in the stream of a row of the pass.
+// row returns the position in the stream of a row of the pass.
 func (p *passReader) row(i int32) int64 {
 	if p.of.passes == 1 {
 		return int64(i)
@@ -199,7 +199,7 @@ func (p *passReader) next(schema *arrow.Schema) (arrow.RecordBatch, error) {
 	return nil, p.reader.Err()
 }
 
-// countRows makes room for more rows: all of them stay at first.
+// countRows adds rows to the set of those that are kept.
 func (p *passReader) countRows(rows int64) error {
 	k := p.of.kept
 	if p.pass > 0 {
@@ -225,7 +225,7 @@ func (p *passReader) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (a
 	}
 	var keep []int32
 	for i := range int(whole.NumRows()) {
-		// The index of the build side hashes the same keys: it gets other bits.
+		// Other bits than those by which the build side's index hashes the same keys.
 		if mix(hashBytes(keys.Value(i)), seedA)%p.of.passes == p.pass {
 			keep = append(keep, int32(i))
 		}
@@ -239,8 +239,8 @@ func (p *passReader) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (a
 	return batch.Filter(whole, keep, p.of.opts.memory())
 }
 
-// keys writes the key of each row so that rows agree exactly when their bytes
-// do: of each column a mark, and where it is not null its length and bytes.
+// keys encodes each row's key so that two are equal if and only if their bytes are: for
+// each column a null flag and, unless it is null, the value's length and bytes.
 func (p *passReader) keys(record arrow.RecordBatch) arrow.Array {
 	rows := int(record.NumRows())
 	for c, at := range p.of.in.Key {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// repeatedRows makes batches of rows with a nullable number, a nullable text
-// and a nullable order, and the same as values: -1 and "-" are null.
+// repeatedRows returns batches of rows with a nullable number, a nullable text and a
+// nullable order, and the same as values: -1 and "-" are null.
 func repeatedRows(r *rand.Rand, rows int) (*arrow.Schema, []arrow.RecordBatch, [][3]any) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "n", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
@@ -54,8 +54,8 @@ func repeatedRows(r *rand.Rand, rows int) (*arrow.Schema, []arrow.RecordBatch, [
 	return schema, batches, values
 }
 
-// orderedBefore says whether row i comes before row j: by the order column,
-// nulls last, then by arrival.
+// orderedBefore reports whether row i comes before row j: by the order column with nulls
+// last, then by arrival.
 func orderedBefore(values [][3]any, i, j int, descending bool) bool {
 	a, b := values[i][2], values[j][2]
 	switch {
@@ -68,7 +68,7 @@ func orderedBefore(values [][3]any, i, j int, descending bool) bool {
 	}
 }
 
-// TestDistinct compares with a search of all pairs, whatever fits into memory.
+// TestDistinct compares with a search of all pairs, whatever fits in memory.
 //
 // spec: join-60, join-61
 func TestDistinct(t *testing.T) {
@@ -125,7 +125,7 @@ func TestDistinct(t *testing.T) {
 }
 
 // spec: join-61
-func TestDistinctThatNeverFits(t *testing.T) {
+func TestDistinctFailsIfItNeverFits(t *testing.T) {
 	t.Parallel()
 	schema, batches, _ := repeatedRows(rand.New(rand.NewPCG(1, 1)), 500)
 	in := joiner.Input{Key: []int{0}, Open: func(context.Context) (array.RecordReader, error) {

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// keyVector is the keys of some rows. One integral column is ints; everything
-// else is bytes, key i being arena[ends[i]:ends[i+1]]. Keys of equal families
-// are equal exactly when their numbers or bytes are, and ordered as these are:
-// column by column, numbers by value, strings and binary values by their
-// bytes. The key of a row that null marks means nothing.
+// keyVector holds the keys of some rows. One integral column is in ints; all other
+// keys are bytes, key i being arena[ends[i]:ends[i+1]]. Keys of equal families are
+// equal if and only if their numbers or bytes are, and are ordered as these are:
+// column by column, numbers by value, strings and binary values by their bytes.
+// Keys of null rows are undefined.
 type keyVector struct {
 	ints  []int64
 	arena []byte
@@ -22,11 +22,11 @@ type keyVector struct {
 	nulls int64
 }
 
-// encoder turns key columns into vectors. It is not for concurrent use.
+// encoder encodes key columns as vectors. It is not safe for concurrent use.
 type encoder struct {
 	types   []keyType
 	columns []column
-	// Scratch that the last vector may lie in.
+	// Scratch memory that the last vector may refer to.
 	ints  []int64
 	arena []byte
 	ends  []int64
@@ -37,14 +37,14 @@ func newEncoder(types []keyType) *encoder {
 	return &encoder{types: types, columns: make([]column, len(types))}
 }
 
-// inPlace says whether vectors are the values of one column where they lie.
+// inPlace reports whether vectors refer to the memory of the one column.
 func (e *encoder) inPlace() bool { return len(e.types) == 1 && e.types[0].layout != layoutDecimal }
 
-// integral says whether vectors hold numbers.
+// integral reports whether vectors hold numbers.
 func (e *encoder) integral() bool { return len(e.types) == 1 && e.types[0].integral() }
 
-// encode returns the keys of some rows, which are those of all the columns.
-// They are valid until the next call and while the columns are.
+// encode returns the keys of all rows of the columns. They are valid until the next
+// call, and as long as the columns.
 func (e *encoder) encode(arrays []arrow.Array) keyVector {
 	var v keyVector
 	for i, a := range arrays {
@@ -63,7 +63,7 @@ func (e *encoder) encode(arrays []arrow.Array) keyVector {
 	return v
 }
 
-// markNulls says which rows have a null in a key column, and how many do.
+// markNulls returns which rows have a null in a key column, and how many do.
 func (e *encoder) markNulls(arrays []arrow.Array, rows int) ([]bool, int64) {
 	var null []bool
 	var nulls int64
@@ -98,7 +98,7 @@ func (e *encoder) numbers(rows int) []int64 {
 	return out
 }
 
-// values returns the values of the one column where they lie.
+// values returns the values of the one column without copying them.
 func (e *encoder) values(rows int) ([]byte, []int64) {
 	c := &e.columns[0]
 	if c.layout == layoutLong {
@@ -117,10 +117,10 @@ func (e *encoder) values(rows int) ([]byte, []int64) {
 	return c.bytes, ends
 }
 
-// composite puts the values of each row one after the other, in a form whose
-// bytes are ordered as the values are: numbers begin with their highest byte,
-// the sign turned around. Strings and binary values end with a mark that
-// stands below every byte that may go on, unless they are the last.
+// composite concatenates the values of each row in a form whose bytes are ordered as
+// the values are: numbers are big-endian with the sign bit inverted. A string or
+// binary value that is not the last ends with a terminator that is below every byte
+// that can follow.
 func (e *encoder) composite(rows int) ([]byte, []int64) {
 	last := len(e.types) - 1
 	size := e.arenaSize(rows)
@@ -150,12 +150,12 @@ func (e *encoder) composite(rows int) ([]byte, []int64) {
 	return arena, ends
 }
 
-// sign is the bit of a number's sign: without it negative numbers, and with it
-// the others, come in ascending order of their bits.
+// sign is the sign bit. Inverted, it makes signed numbers ascend in the order of
+// their bits as unsigned numbers.
 const sign = 1 << 63
 
-// The end of a value among others, and what stands for a zero byte in it: the
-// end is below it, and a zero is below every other byte.
+// The terminator of a value, and the escape of a zero byte within it: the terminator
+// is below the escape, and a zero byte below every other.
 const (
 	escapedEnd  = "\x00\x00"
 	escapedZero = "\x00\xff"
@@ -173,7 +173,7 @@ func appendEscaped(arena, value []byte) []byte {
 }
 
 // arenaSize returns the bytes of the loaded columns' composite keys, or of the
-// values of the one column. Those of null rows are among them.
+// values of the one column, including those of null rows.
 func (e *encoder) arenaSize(rows int) int64 {
 	size := int64(0)
 	for i := range e.columns {
@@ -186,8 +186,8 @@ func (e *encoder) arenaSize(rows int) int64 {
 	return size
 }
 
-// size returns the bytes that the arrays' keys take when they are kept, and
-// the bytes of scratch that encoding them takes at most.
+// size returns the bytes that the arrays' keys take when they are kept, and an upper
+// bound of the scratch bytes for encoding them.
 func (e *encoder) size(arrays []arrow.Array) (kept, scratch int64) {
 	rows := arrays[0].Len()
 	for i, a := range arrays {
@@ -204,15 +204,14 @@ func (e *encoder) size(arrays []arrow.Array) (kept, scratch int64) {
 	return int64(rows)*word + arena, scratch
 }
 
-// word is the size of a number in a key, a length, and an end; half of it that
-// of a reference.
+// word is the size of a number in a key, of a length, and of an end. Half of it is
+// the size of a reference.
 const (
 	word = 8
 	half = word / 2
 )
 
-// column is the memory of one key column, by layout. Slices begin at the
-// first row.
+// column is the memory of one key column, by layout. Slices start at the first row.
 type column struct {
 	keyType
 	ints  []int32
@@ -222,7 +221,7 @@ type column struct {
 	bytes []byte
 }
 
-// load points c to an array of at least one row, whose type is t's.
+// load points c to an array of type t with at least one row.
 func (c *column) load(t keyType, a arrow.Array) {
 	d := a.Data()
 	*c = column{keyType: t}
@@ -246,8 +245,7 @@ func (c *column) load(t keyType, a arrow.Array) {
 	}
 }
 
-// orZero stands in for the values of an all-null array, which Arrow lets an
-// array leave out.
+// orZero replaces the values of an all-null array, which Arrow allows to be absent.
 func orZero[T any](values []T, n int) []T {
 	if values == nil {
 		return make([]T, n)
@@ -255,7 +253,7 @@ func orZero[T any](values []T, n int) []T {
 	return values
 }
 
-// value returns the bytes of a row; not of integral columns.
+// value returns the bytes of a row; not for integral columns.
 func (c *column) value(row int) []byte {
 	switch c.layout {
 	case layoutShort:
@@ -267,7 +265,7 @@ func (c *column) value(row int) []byte {
 	return c.bytes[row*c.width : (row+1)*c.width]
 }
 
-// total returns the bytes of all values, a number being a word.
+// total returns the bytes of all values; a number takes a word.
 func (c *column) total(rows int) int64 {
 	switch c.layout {
 	case layoutShort:
@@ -281,7 +279,7 @@ func (c *column) total(rows int) int64 {
 	return int64(rows) * word
 }
 
-// zeros returns how many zero bytes are in the values of a column of bytes.
+// zeros returns how many zero bytes the values of a column of bytes have.
 func (c *column) zeros(rows int) int64 {
 	from, to := int64(0), int64(0)
 	if c.layout == layoutLong {
@@ -292,7 +290,7 @@ func (c *column) zeros(rows int) int64 {
 	return int64(bytes.Count(c.bytes[from:to], []byte{0}))
 }
 
-// resize returns scratch of n values, of any content.
+// resize returns a slice of n values with undefined content, reusing scratch.
 func resize[T any](scratch *[]T, n int) []T {
 	if cap(*scratch) < n {
 		*scratch = make([]T, n)
@@ -301,10 +299,10 @@ func resize[T any](scratch *[]T, n int) []T {
 	return *scratch
 }
 
-// key returns the bytes of a row's key, where keys are bytes.
+// key returns the bytes of a row's key, for keys that are bytes.
 func (v keyVector) key(row int32) []byte { return v.arena[v.ends[row]:v.ends[row+1]] }
 
-// slice returns the keys of some rows in a row.
+// slice returns the keys of consecutive rows.
 func (v keyVector) slice(from, to int) keyVector {
 	part := keyVector{arena: v.arena}
 	if v.ends == nil {

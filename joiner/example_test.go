@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// earlier is a strategy of its own: a key finds the staging row of the greatest
-// key that is not above it.
+// earlier is a custom strategy: a key matches the staging row with the greatest key that is
+// not above it.
 type earlier struct{}
 
-// Index sorts the staging rows by key. What it keeps of its own, the row
-// numbers, it reserves first.
+// Index sorts the staging rows by key. It reserves the row numbers, which it keeps, before
+// it allocates them.
 func (earlier) Index(_ context.Context, keys []arrow.Array, grow func(bytes int64) error) (joiner.Finder, error) {
 	column := keys[0].(*array.Int64)
 	if err := grow(4 * int64(column.Len())); err != nil {
@@ -33,7 +33,7 @@ func (earlier) Index(_ context.Context, keys []arrow.Array, grow func(bytes int6
 	return f, nil
 }
 
-// earlierFinder changes nothing once it is made: several joins use it at once.
+// earlierFinder is immutable, since several joins use it at once.
 type earlierFinder struct {
 	keys *array.Int64
 	rows []int32 // in the order of their keys
@@ -50,8 +50,8 @@ func (f *earlierFinder) compare(row int32, key int64) int {
 	}
 }
 
-// Find looks for the key, or else goes one row back. Rows whose key is null
-// match nothing whatever is written for them.
+// Find searches for the key, or else takes the row before it. Results for rows with a null
+// key are ignored.
 func (f *earlierFinder) Find(_ context.Context, keys []arrow.Array, found []int32) error {
 	wanted := keys[0].(*array.Int64)
 	for i := range found {
@@ -67,8 +67,8 @@ func (f *earlierFinder) Find(_ context.Context, keys []arrow.Array, found []int3
 	return nil
 }
 
-// A strategy that somebody else brings is given to Build. Here prices hold from
-// a day on, and each impression finds the price of its day.
+// A custom strategy is passed to Build. Here, prices hold from a day on, and each impression
+// finds the price of its day.
 func ExampleCustom() {
 	ctx := context.Background()
 	prices := input([]string{"day", "price"}, []int64{20, 10, 30}, []int64{7, 5, 9})
@@ -101,8 +101,8 @@ func ExampleCustom() {
 	// item 4 price 9
 }
 
-// input makes a stream of one batch, keyed on its first column, whose second
-// goes on.
+// input returns a stream of one batch, keyed on its first column; the second is in the
+// result.
 func input(names []string, columns ...[]int64) joiner.Input {
 	fields, arrays := make([]arrow.Field, len(names)), make([]arrow.Array, len(names))
 	for i, name := range names {

@@ -9,26 +9,24 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// expandRows is how many rows a batch with repeated training rows has at most:
-// it bounds the memory that a huge product takes.
+// expandRows is the maximum number of rows of a batch with repeated training rows:
+// it bounds the memory of a huge product.
 const expandRows = 1 << 14
 
-// expansion is the rows that a training batch becomes where some match several
-// staging rows, all of which are wanted. It stands at a combination of a
-// training row's staging rows.
+// expansion iterates over the result of a training batch whose rows are repeated: once
+// for each combination of matches. It is at one combination of one training row.
 type expansion struct {
 	record arrow.RecordBatch // valid until the training stream's next
 	drop   []bool
-	row    int     // of record
-	nth    []int32 // by probe: which of the row's staging rows is next
+	row    int     // in record
+	nth    []int32 // by probe: which of the row's matches is next
 
-	// Of the batch that is being made, by its rows.
-	rows   []int32   // of record
-	picked [][]int32 // by probe: which of the row's staging rows; nil where the probe repeats none
+	// The next batch of the result, by row.
+	rows   []int32   // in record
+	picked [][]int32 // by probe: which of the row's matches; nil if the probe repeats no rows
 }
 
-// expand returns the next batch of the expansion, or nil, when there is none
-// and the expansion is over.
+// expand returns the next batch of the expansion, or nil at its end.
 func (j *join) expand() (arrow.RecordBatch, error) {
 	e := j.expansion
 	if err := j.ctx.Err(); err != nil {
@@ -69,9 +67,8 @@ func (e *expansion) fill(probes []*probe) {
 	}
 }
 
-// advance goes to the next combination of the row's staging rows, the last
-// probe's going fastest. It says whether that was the last one: then all stand
-// at their first again.
+// advance goes to the row's next combination of matches, the last probe's varying
+// fastest. It reports whether that was the last one; then it is at the first again.
 func (e *expansion) advance(probes []*probe) (last bool) {
 	for i := len(probes) - 1; i >= 0; i-- {
 		if !probes[i].repeats() {
@@ -86,10 +83,10 @@ func (e *expansion) advance(probes []*probe) (last bool) {
 	return true
 }
 
-// repeats says whether the probe repeats rows of the current batch.
+// repeats reports whether the probe repeats rows of the current batch.
 func (p *probe) repeats() bool { return p.Rule.Multiplies() && p.matches.Counts != nil }
 
-// expandedBatch makes the batch of the rows that were chosen.
+// expandedBatch returns the batch of the chosen rows.
 func (j *join) expandedBatch(e *expansion) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, j.schema.NumFields())
 	buffers := make([]*memory.Buffer, 0, len(j.probes))
@@ -130,7 +127,7 @@ func (j *join) expandedBatch(e *expansion) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(j.schema, columns, int64(len(e.rows))), nil
 }
 
-// expandedColumn makes a training column of the result.
+// expandedColumn returns a training column of the result.
 func (j *join) expandedColumn(e *expansion, at int, column arrow.Array, expanded []references) (arrow.Array, error) {
 	if len(j.overlays[at]) > 0 {
 		return j.overlayColumn(column, e.rows, j.overlays[at], expanded)

@@ -9,7 +9,7 @@ import (
 // Word is the bytes of a number in a key.
 const Word = word
 
-// What only tests call from outside.
+// Functions for tests outside of the package.
 var (
 	BuildUpTo  = build
 	CheckTypes = checkTypes
@@ -43,9 +43,9 @@ func CompareKeys(b arrow.RecordBatch, key []int, i, j int32) (int, error) {
 	return columns.keys.compare(i, j), nil
 }
 
-// Field returns the dictionary column that joins get from a build side, under
-// the name it was built with.
-func (s *BuildSide) Field() arrow.Field { return s.shape.field }
+// Field returns the dictionary column that joins get from a build side, under the name it was
+// built with.
+func (s *BuildSide) Field() arrow.Field { return s.schema.field }
 
-// FieldOf is what tests compare the fields of joined batches with.
+// FieldOf returns the expected field of joined batches.
 var FieldOf = fieldOf

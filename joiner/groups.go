@@ -7,17 +7,17 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// groups knows the staging rows of the keys that several rows have.
+// groups holds the staging rows of the keys that several rows have.
 type groups struct {
 	// of holds, by the first row of such a key in the stream's order, the
-	// number of its group + 1, and 0 elsewhere. It is nil if there are none.
+	// number of its group + 1, and 0 elsewhere. It is nil if there are no groups.
 	of      []int32
-	starts  []int32 // by group, where its rows begin in members; and their end
-	members []int32 // the rows, group after group, each in the build side's order
+	starts  []int32 // by group, where its rows start in members; then len(members)
+	members []int32 // the rows, group by group, each in the build side's order
 }
 
-// rows returns the rows of the group that begins with a row, in the build side's
-// order, and where they begin in members. They are nil for a key of one row.
+// rows returns the rows of the group whose first row is given, in the build side's
+// order, and where they start in members. They are nil for a key of one row.
 func (g *groups) rows(first int32) (rows []int32, from int32) {
 	if g.of == nil || g.of[first] == 0 {
 		return nil, 0
@@ -27,19 +27,19 @@ func (g *groups) rows(first int32) (rows []int32, from int32) {
 	return g.members[from:g.starts[group]], from
 }
 
-// groupBuilder makes groups of repeated keys, which come in the stream's order.
+// groupBuilder builds the groups. Rows are added in the stream's order.
 type groupBuilder struct {
-	rows int64 // of the build side
+	rows int64 // rows of the build side
 	held *budget.Reservation
 	// link holds, by a later row of a key, the key's first row as -1 - row,
-	// and by a first row how many later rows there are. It is nil until there
-	// is a later row.
+	// and by a first row how many later rows there are. It is nil before the
+	// first later row.
 	link []int32
 	many int32 // rows in groups
-	keys int32 // groups
+	keys int32 // number of groups
 }
 
-// addRepeat notes that a row has the key of an earlier row, the key's first.
+// addRepeat adds a row whose key an earlier row has; first is the first such row.
 func (g *groupBuilder) addRepeat(row, first int32) error {
 	if g.link == nil {
 		if err := g.held.Grow(g.rows * half); err != nil {
@@ -57,8 +57,7 @@ func (g *groupBuilder) addRepeat(row, first int32) error {
 	return nil
 }
 
-// finish puts the rows of each group together. The memory of link goes on as
-// that of of.
+// finish collects the rows of each group. The memory of link becomes that of of.
 func (g *groupBuilder) finish() (groups, error) {
 	if g.link == nil {
 		return groups{}, nil
@@ -71,8 +70,8 @@ func (g *groupBuilder) finish() (groups, error) {
 	for row, n := range g.link {
 		switch {
 		case n > 0:
-			// While rows are put down, the start of a group is where its next
-			// row goes, so that in the end it is where the next group begins.
+			// While rows are added, the start of a group is where its next row
+			// goes; at the end it is the start of the next group.
 			out.starts = append(out.starts, end)
 			out.of[row] = int32(len(out.starts) - 1)
 			out.put(int32(len(out.starts)-1), int32(row))
@@ -90,7 +89,7 @@ func (g *groups) put(group, row int32) {
 	g.starts[group]++
 }
 
-// sort orders the rows of each group. compare is of rows, and total.
+// sort sorts the rows of each group by compare, a total order of rows.
 func (g *groups) sort(ctx context.Context, compare func(a, b int32) int) error {
 	for i := range max(0, len(g.starts)-1) {
 		if err := ctx.Err(); err != nil {
@@ -99,4 +98,74 @@ func (g *groups) sort(ctx context.Context, compare func(a, b int32) int) error {
 		slices.SortFunc(g.members[g.starts[i]:g.starts[i+1]], compare)
 	}
 	return nil
+}
+
+// doubts holds the positions in groups.members where a rule cannot choose: the first and
+// the last of rows that compare equal in time and order columns, if it is not known
+// whether such a row was written before or after another of them. The value is that
+// other row.
+type doubts struct {
+	first, last map[int32]int32
+	arrival     Arrival
+}
+
+// perDoubt is an upper bound of the bytes of a map entry.
+const perDoubt = 32
+
+// findDoubts returns the doubts of sorted groups.
+func (b *builder) findDoubts(g *groups) (*doubts, error) {
+	if b.spec.Arrival == nil || g.of == nil {
+		return nil, nil //nolint:nilnil // no doubts
+	}
+	d := &doubts{first: map[int32]int32{}, last: map[int32]int32{}, arrival: b.spec.Arrival}
+	for i := range len(g.starts) - 1 {
+		from, end := g.starts[i], g.starts[i+1]
+		for at := from + 1; at <= end; at++ {
+			if at < end && b.rank.level(g.members[at-1], g.members[at]) == 0 {
+				continue
+			}
+			if err := b.doubtsOf(d, g.members, from, at); err != nil {
+				return nil, err
+			}
+			from = at
+		}
+	}
+	return d, nil
+}
+
+// doubtsOf adds the doubts of rows that compare equal: members[from:to].
+func (b *builder) doubtsOf(d *doubts, members []int32, from, to int32) error {
+	if to-from < 2 {
+		return nil
+	}
+	if err := b.held.Grow(2 * perDoubt); err != nil {
+		return err
+	}
+	files := make([]string, to-from)
+	for i := range files {
+		files[i] = fileOf(b.in.File, members[from+int32(i)])
+	}
+	for i, file := range files {
+		if !d.arrival.Known(files[0], file) {
+			d.first[from] = members[from+int32(i)]
+		}
+		if !d.arrival.Known(files[len(files)-1], file) {
+			d.last[to-1] = members[from+int32(i)]
+		}
+	}
+	return nil
+}
+
+// rival returns the row that cannot be told from the one that a rule chooses: the first
+// or the last of the n rows that start at from. It returns false if there is none.
+func (d *doubts) rival(from, n int32, last bool) (int32, bool) {
+	if d == nil {
+		return 0, false
+	}
+	if last {
+		row, ok := d.last[from+n-1]
+		return row, ok
+	}
+	row, ok := d.first[from]
+	return row, ok
 }

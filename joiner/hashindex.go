@@ -7,10 +7,9 @@ import (
 	"math/bits"
 )
 
-// hashIndex finds the staging rows of a key: open addressing over references,
-// with the keys compared where they lie. A quarter of the slots is full: a
-// probe nearly always ends at its first slot, which the processor then
-// foresees.
+// hashIndex finds the staging rows of a key: open addressing over references, whose
+// keys are compared in place. It is a quarter full, so that a lookup nearly always
+// ends at its first slot and branches are predicted well.
 type hashIndex struct {
 	integral bool      // whether keys are numbers
 	keys     keyVector // of all rows, in order; null is not set
@@ -43,8 +42,7 @@ func (x *hashIndex) fill(ctx context.Context, dead []bool, repeats *groupBuilder
 	return nil
 }
 
-// checkEvery is how many rows may be indexed before one looks whether somebody
-// still wants them.
+// checkEvery is the number of rows after which ctx is checked.
 const checkEvery = 1 << 16
 
 func (x *hashIndex) newSearch() search { return hashSearch{x} }
@@ -59,12 +57,11 @@ func (s hashSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {
 	return nil
 }
 
-// slotsFor returns how many slots n rows need. One is always empty.
+// slotsFor returns the number of slots for n rows. At least one is always empty.
 func slotsFor(n int64) int64 { return 4*n + 1 }
 
-// Seeds of the hash; any odd numbers with bits spread evenly. The hash has
-// nothing in common with Iceberg's bucket hash, in which the keys of one
-// bucket agree.
+// Seeds of the hash: odd numbers with evenly distributed bits. The hash is independent
+// of Iceberg's bucket hash, whose values are similar for all keys of a bucket.
 const (
 	seedA = 0x9e3779b97f4a7c15
 	seedB = 0xd1b54a32d192ed03
@@ -77,8 +74,8 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// hashInt brings the key into both factors, so that keys which differ in their
-// upper bits alone spread like others.
+// hashInt uses the key in both factors, so that keys that differ only in their upper
+// bits are well distributed, too.
 func hashInt(key int64) uint64 {
 	return mix(uint64(key)^seedA, bits.RotateLeft64(uint64(key), 32)^seedB)
 }
@@ -96,15 +93,14 @@ func hashBytes(key []byte) uint64 {
 	return mix(h, seedC)
 }
 
-// home returns which of n slots the search for a hash begins at: the hash's
-// upper bits, spread over them.
+// home returns the first of n slots that is searched for a hash: the hash's upper
+// bits, scaled to n.
 func home(hash uint64, n int) uint64 {
 	at, _ := bits.Mul64(hash, uint64(n))
 	return at
 }
 
-// findInt returns the slot of a key, or the empty slot where it belongs, and
-// what is in it.
+// findInt returns the slot of a key, or the empty slot for it, and the slot's content.
 func findInt(slots []uint32, keys []int64, key int64) (at uint64, ref uint32) {
 	for at = home(hashInt(key), len(slots)); ; at++ {
 		if at == uint64(len(slots)) {
@@ -130,8 +126,8 @@ func (x *hashIndex) findBytes(key []byte) (at uint64, ref uint32) {
 	}
 }
 
-// add indexes a row, after all rows before it. It returns 0, or the reference
-// of the first row of its key.
+// add indexes a row, after all rows before it. It returns the reference of the first
+// row of its key, or 0 if that is the row itself.
 func (x *hashIndex) add(row int32) uint32 {
 	var at uint64
 	var ref uint32
@@ -146,9 +142,9 @@ func (x *hashIndex) add(row int32) uint32 {
 	return ref
 }
 
-// lookupAll writes the reference of the first row of each key, or 0; of null keys
-// anything. It only reads x. Rows of one request are neighbours, so a key like
-// the one before is not looked up again.
+// lookupAll writes the reference of the first row of each key, or 0; for null keys the
+// result is undefined. It only reads x. A key that equals the one before, as of
+// rows of one request, is not looked up again.
 func (x *hashIndex) lookupAll(wanted keyVector, refs []int32) {
 	if x.integral {
 		x.lookupInts(wanted.ints, refs)

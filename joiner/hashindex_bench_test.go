@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkIndex measures the index alone, built and probed, per training row,
-// beside a Go map that does the same.
+// BenchmarkIndex measures building and probing the index alone, per training row, and a Go
+// map that does the same.
 func BenchmarkIndex(b *testing.B) {
 	for _, order := range []string{"grouped", "random"} {
 		staging, training := indexKeys(order == "grouped")
@@ -40,8 +40,8 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// indexKeys returns staging keys without order, and training keys: each staging
-// key ten times, as neighbours or in random order.
+// indexKeys returns unsorted staging keys, and training keys: each staging key ten times,
+// adjacent or in random order.
 func indexKeys(grouped bool) (staging, training []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, i := range r.Perm(25_000) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Keys of one bucket agree in Iceberg's hash, and come in patterns: in a row,
-// in steps, in the upper half alone. Searches must stay short for all of them.
+// Keys of one bucket have similar Iceberg hashes, and come in patterns: consecutive, in steps,
+// or only in the upper half. Searches must be short for all of them.
 func TestSearchesAreShort(t *testing.T) {
 	const n = 1 << 13
 	r := rand.New(rand.NewPCG(5, 6))
@@ -58,7 +58,7 @@ func TestSearchesAreShort(t *testing.T) {
 	}
 }
 
-// short asserts that rows lie near the slots where searches for them begin.
+// short asserts that rows are near the slots where searches for them start.
 func short(t *testing.T, x *hashIndex, hash func(i int) uint64, n int) {
 	t.Helper()
 	at := map[int32]int{}
@@ -77,7 +77,7 @@ func short(t *testing.T, x *hashIndex, hash func(i int) uint64, n int) {
 	require.Less(t, longest, 100)
 }
 
-// A search that begins in the last slots goes on in the first.
+// A search that starts in the last slots continues in the first.
 func TestSearchesWrapAround(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		x := hashIndex{integral: true, slots: make([]uint32, slotsFor(int64(n)))}

@@ -10,31 +10,29 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Input is a stream that the joiner opens itself, so that a failure to open
-// one of several leaks none of the others.
+// Input is a stream that the joiner opens itself, so that no stream leaks if
+// another one fails to open.
 type Input struct {
-	// Open starts the stream. The joiner releases what it returns.
+	// Open starts the stream. The joiner releases it.
 	Open func(ctx context.Context) (array.RecordReader, error)
-	// Key holds the positions of the key columns in the stream's schema, in
-	// the order of those of the stream that it is joined with. Of the training
-	// stream it is not looked at: each Probe has its own.
+	// Key holds the positions of the key columns in the stream's schema, in the
+	// order of the key columns that they are joined with. It is ignored for the
+	// training stream: each Probe has its own.
 	Key []int
-	// Columns holds the positions of the columns that go on into the result,
-	// in its order. Key columns go on only if they stand here.
+	// Columns holds the positions of the columns of the result, in its order. It
+	// includes key columns only if the result has them.
 	Columns []int
-	// File names the file of a row, counted from 0 in the order in which the
-	// stream gave its rows. It is asked only while the stream is open or was
-	// read whole, for errors; nil is a stream whose files have no names. Of
-	// staging rows it may be asked from several goroutines at once, for as long
-	// as the build side lives.
+	// File returns the file of a row, for errors; rows are counted from 0 in the
+	// order of the stream. It is called only while the stream is open or after it
+	// was read to its end. For staging rows it may be called concurrently for as
+	// long as the build side lives. Nil: files have no names.
 	File func(row int64) string
 }
 
-// ReadAll reads the stream from its beginning to its end: it shows its schema
-// to begin, then each batch that has rows to see, which only borrows it, and
-// releases the stream. A batch that is not what the schema says is an error. A
-// nil error means that the stream was seen whole: one that stops because ctx
-// was cancelled, and does not say so, does not pass for one that ended.
+// ReadAll reads the whole stream and releases it. It calls begin with the schema,
+// and then see with each batch that has rows; see borrows the batch. A batch that
+// does not have the stream's schema is an error. A nil error means that the whole
+// stream was read: if ctx ended and the stream reported no error, its error is ctx's.
 func (in Input) ReadAll(ctx context.Context, begin func(*arrow.Schema) error, see func(arrow.RecordBatch) error) error {
 	reader, err := in.open(ctx)
 	if err != nil {
@@ -60,20 +58,20 @@ func (in Input) ReadAll(ctx context.Context, begin func(*arrow.Schema) error, se
 	return ended(ctx, reader)
 }
 
-// open opens the stream, which is guarded in invariant builds.
+// open opens the stream, guarded in builds with invariants.
 func (in Input) open(ctx context.Context) (array.RecordReader, error) {
 	reader, err := in.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if reader == nil {
-		return nil, fault.New(fault.Internal, "an input that opened has no stream")
+		return nil, fault.New(fault.Internal, "Open returned no stream")
 	}
 	return batch.Guard(reader), nil
 }
 
-// ended returns why a stream that gives no more batches does not: nil is its
-// true end.
+// ended returns the error of a stream whose Next returned false; nil if it was read
+// to its end.
 func ended(ctx context.Context, reader array.RecordReader) error {
 	if err := reader.Err(); err != nil {
 		return err
@@ -81,7 +79,7 @@ func ended(ctx context.Context, reader array.RecordReader) error {
 	return ctx.Err()
 }
 
-// file names the file of a row, or "".
+// file returns the file of a row, or "".
 func (in Input) file(row int64) string {
 	if in.File == nil {
 		return ""
@@ -89,28 +87,28 @@ func (in Input) file(row int64) string {
 	return in.File(row)
 }
 
-// checkTypes holds a batch to its stream's schema: keys are read by it.
+// checkTypes checks a batch against its stream's schema, by which keys are read.
 func checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
 	if record.Schema() == schema {
 		return nil
 	}
 	if int(record.NumCols()) != schema.NumFields() {
-		return fault.New(fault.Internal, "a batch of %d columns in a stream of %d", record.NumCols(), schema.NumFields())
+		return fault.New(fault.Internal, "a batch has %d columns and its stream has %d", record.NumCols(), schema.NumFields())
 	}
 	for i, c := range record.Columns() {
 		if f := schema.Field(i); !arrow.TypeEqual(f.Type, c.DataType()) {
-			return fault.New(fault.Internal, "column %s is %s in a stream where it is %s", f.Name, c.DataType(), f.Type)
+			return fault.New(fault.Internal, "column %s is %s and its stream says %s", f.Name, c.DataType(), f.Type)
 		}
 	}
 	return nil
 }
 
-// fieldsAt returns a schema's fields at positions.
+// fieldsAt returns the fields of a schema at positions.
 func fieldsAt(schema *arrow.Schema, at []int) ([]arrow.Field, error) {
 	fields := make([]arrow.Field, len(at))
 	for i, p := range at {
 		if p < 0 || p >= schema.NumFields() {
-			return nil, fault.New(fault.Internal, "position %d in a stream of %d columns", p, schema.NumFields())
+			return nil, fault.New(fault.Internal, "position %d is not in a stream of %d columns", p, schema.NumFields())
 		}
 		fields[i] = schema.Field(p)
 	}

@@ -12,45 +12,43 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Reader is the joined stream: the training columns that go on, then one
-// dictionary column per probe, in their order. It is a record reader and keeps
-// the one ownership sentence; the last Release cancels, and releases the
-// training stream and the build sides. It reserves nothing itself:
-// the build sides have reserved what they hold, and live as long as it does.
+// Reader is the joined stream: training columns, then one dictionary column per
+// probe, in their order. It follows the ownership rule of record readers. The last
+// Release cancels, and releases the training stream and the build sides. It reserves no
+// memory itself: the build sides have reserved what they hold, and live as long as it.
 type Reader struct {
 	array.RecordReader
 	join *join
 }
 
-// Join opens the training stream and returns what it becomes. Nothing is read
-// and no build side is asked for before the first Next. A build side that
-// fails, or an input that does, ends the stream with its error; a batch never
-// comes short.
+// Join opens the training stream and returns the joined stream. Nothing is read and
+// no build side is opened before the first Next. An input or build side that fails
+// ends the stream with its error; a batch is never short.
 //
-// All probes look at every training row, in the order given; then rows that
-// some kind of join does not keep are dropped. Rows keep their order; one that
-// stands in the result several times does so in the order of its staging rows,
-// those of the first probe going slowest. Batches are those of the training
-// stream, without the dropped rows, and never empty; those with repeated rows
-// are cut. Dictionaries may differ from batch to batch.
+// Each probe is applied to every training row, in the given order; then rows that
+// some kind of join does not keep are dropped. Rows keep their order. Repetitions of
+// a training row are in the order of its staging rows, those of the first probe
+// varying slowest. Batches are those of the training stream without the dropped rows,
+// and never empty; batches with repeated rows are split. Dictionaries may differ from
+// batch to batch.
 func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	j := &join{ctx: ctx, in: training, mem: opts.memory()}
 	if err := j.open(probes); err != nil {
 		cancel()
-		j.close()
+		j.release()
 		return nil, fault.Op(err, "join")
 	}
 	release := func() {
 		cancel()
-		j.close()
+		j.release()
 	}
 	return &Reader{batch.Guard(batch.FromFunc(j.schema, j.next, release)), j}, nil
 }
 
-// Counts returns the counts of each probe so far, in the order given. Rows of the
-// batch that failed are not counted. During a Next it is for the training stream alone:
-// all rows that this gave before are counted.
+// Counts returns the counts of each probe so far, in the given order, without the rows
+// of a batch that failed. During a Next only the training stream may call it; it then
+// counts all rows that this stream returned before.
 func (r *Reader) Counts() []Counts {
 	counts := make([]Counts, len(r.join.probes))
 	for i, p := range r.join.probes {
@@ -67,15 +65,15 @@ type join struct {
 	training  array.RecordReader
 	schema    *arrow.Schema
 	probes    []*probe
-	keys      []*keyColumns // those that several probes have in common are read once per batch
+	keys      []*keyColumns // probes with the same key columns share one
 	times     []*timeColumn
 	overlays  [][]overlay // by training column of the result: what replaces it
-	expansion *expansion  // what is left of the current batch, nil if nothing is
+	expansion *expansion  // the rest of the current batch; nil if none
 	started   bool
 	rows      int64 // training rows before the current batch
 }
 
-// open opens the training stream and works out the result's schema.
+// open opens the training stream and determines the result's schema.
 func (j *join) open(probes []Probe) error {
 	var err error
 	if j.training, err = j.in.open(j.ctx); err != nil {
@@ -138,7 +136,7 @@ func (j *join) timeColumn(schema *arrow.Schema, at int) (*timeColumn, error) {
 	return c, err
 }
 
-// start asks for the build sides, in order.
+// start opens the build sides, in order.
 func (j *join) start() error {
 	for _, p := range j.probes {
 		built, err := p.BuildSide(j.ctx)
@@ -148,7 +146,7 @@ func (j *join) start() error {
 		if built == nil {
 			return fault.New(fault.Internal, "%s has no build side", p.Rule.Name)
 		}
-		p.probed, p.shape = built, built.Shape()
+		p.probed, p.schema = built, built.Schema()
 		if err := p.fits(); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
@@ -159,10 +157,9 @@ func (j *join) start() error {
 	return nil
 }
 
-// next returns the next batch, or nil at the end. The first training batch is
-// asked for before the build sides: a stream that decodes ahead then does so
-// while the build sides are built, and one without rows needs no build side at
-// all.
+// next returns the next batch, or nil at the end. It reads the first training batch
+// before it opens the build sides, so that a stream that prefetches does so while
+// they are built, and a stream without rows needs none.
 func (j *join) next() (arrow.RecordBatch, error) {
 	for {
 		if j.expansion != nil {
@@ -191,8 +188,8 @@ func (j *join) next() (arrow.RecordBatch, error) {
 	}
 }
 
-// batch joins one batch. It returns nil if no row is left, or if rows are
-// repeated: then they are the expansion's.
+// batch joins one batch. It returns nil if no row is kept, or if rows are repeated and
+// the expansion returns them.
 func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if err := checkTypes(j.training.Schema(), record); err != nil {
 		return nil, fault.Op(err, "join")
@@ -222,7 +219,7 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	}
 	defer whole.Release()
 	kept, err := batch.Filter(whole, keep, j.mem)
-	return kept, fault.Op(err, "drop the rows that the join does not keep")
+	return kept, fault.Op(err, "drop rows that the join does not keep")
 }
 
 // match matches a batch with all build sides.
@@ -246,7 +243,7 @@ func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
 	return v, nil
 }
 
-// assemble makes the batch of a training batch of which no row is repeated.
+// assemble returns the result of a training batch of which no row is repeated.
 func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	var made []arrow.Array
 	defer func() {
@@ -274,14 +271,14 @@ func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(j.schema, columns, record.NumRows()), nil
 }
 
-// close gives back what the join holds.
-func (j *join) close() {
+// release releases what the join holds.
+func (j *join) release() {
 	if j.training != nil {
 		j.training.Release()
 		j.training = nil
 	}
 	for _, p := range j.probes {
-		p.close()
+		p.release()
 	}
 	for _, k := range j.keys {
 		k.keys = keyVector{}

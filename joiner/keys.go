@@ -2,39 +2,41 @@ package joiner
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// layout is how the values of a key column lie in memory.
+// layout is the memory layout of a key column's values.
 type layout int
 
 const (
 	layoutInt32 layout = iota
 	layoutInt64
 	layoutFixed   // width bytes each
-	layoutDecimal // numbers of 16 bytes, the lowest first
-	layoutShort   // bytes behind 32-bit offsets
-	layoutLong    // bytes behind 64-bit offsets
+	layoutDecimal // 16-byte integers, little-endian
+	layoutShort   // bytes with 32-bit offsets
+	layoutLong    // bytes with 64-bit offsets
 )
 
-// keyType is what a key column holds. Values of two columns can be equal
-// exactly when their families are.
+// keyType is the type of a key column. Values of two columns can be equal if and
+// only if the columns have the same family.
 type keyType struct {
 	layout layout
 	width  int // bytes per value, of layoutFixed and layoutDecimal
 	family string
 }
 
-// sized says whether all values of the type have one length.
+// sized reports whether all values of the type have one length.
 func (t keyType) sized() bool { return t.layout != layoutShort && t.layout != layoutLong }
 
-// integral says whether values are read as an int64.
+// integral reports whether values are read as int64.
 func (t keyType) integral() bool { return t.layout == layoutInt32 || t.layout == layoutInt64 }
 
-// keyTypeOf returns how to read a type as a key, and whether it can be one.
+// keyTypeOf returns how a type is read as a key, and whether it can be one.
 func keyTypeOf(dt arrow.DataType) (keyType, bool) {
 	switch dt := dt.(type) {
 	case *arrow.Int32Type:
@@ -71,7 +73,7 @@ func keyTypeOf(dt arrow.DataType) (keyType, bool) {
 // keyFields returns the key columns of a schema and how they are read.
 func keyFields(schema *arrow.Schema, at []int) ([]arrow.Field, []keyType, error) {
 	if len(at) == 0 {
-		return nil, nil, fault.New(fault.Internal, "a join without a key column")
+		return nil, nil, fault.New(fault.Internal, "a join has no key column")
 	}
 	fields, err := fieldsAt(schema, at)
 	if err != nil {
@@ -87,4 +89,86 @@ func keyFields(schema *arrow.Schema, at []int) ([]arrow.Field, []keyType, error)
 		types[i] = t
 	}
 	return fields, types, nil
+}
+
+// times holds the times of some rows, in the unit of their column. The times of
+// null rows are undefined.
+type times struct {
+	values []int64
+	null   []bool // nil if every row has a time
+}
+
+// timeType returns how a time column is read.
+func timeType(f arrow.Field) (keyType, error) {
+	t, ok := keyTypeOf(f.Type)
+	if !ok || !t.integral() {
+		return t, fault.New(fault.Invalid, "column %s of type %s cannot be a time", f.Name, f.Type).
+			WithRemedy("name a column of dates, timestamps or integers")
+	}
+	return t, nil
+}
+
+// timeColumn reads the time column of batches. It is not safe for concurrent use.
+type timeColumn struct {
+	at      int
+	field   arrow.Field
+	encoder *encoder
+	times   times // of the current batch
+}
+
+func newTimeColumn(schema *arrow.Schema, at int) (*timeColumn, error) {
+	fields, err := fieldsAt(schema, []int{at})
+	if err != nil {
+		return nil, err
+	}
+	t, err := timeType(fields[0])
+	if err != nil {
+		return nil, err
+	}
+	return &timeColumn{at: at, field: fields[0], encoder: newEncoder([]keyType{t})}, nil
+}
+
+// load reads the times of an array. They are valid until the next call, and as
+// long as the array.
+func (c *timeColumn) load(a arrow.Array) {
+	v := c.encoder.encode([]arrow.Array{a})
+	c.times = times{values: v.ints, null: v.null}
+}
+
+// maxRendered bounds the bytes that an error shows of a string or binary key.
+const maxRendered = 80
+
+// render returns a row's key for errors: "request_id=42, day=2026-10-01".
+func render(fields []arrow.Field, arrays []arrow.Array, row int) string {
+	values := make([]string, len(arrays))
+	for i, a := range arrays {
+		values[i] = fields[i].Name + "=" + renderValue(a, row)
+	}
+	return strings.Join(values, ", ")
+}
+
+func renderValue(a arrow.Array, row int) string {
+	if a.IsNull(row) {
+		return "null"
+	}
+	var form string
+	var value []byte
+	switch a := a.(type) {
+	case *array.String:
+		form, value = "%q", []byte(a.Value(row))
+	case *array.LargeString:
+		form, value = "%q", []byte(a.Value(row))
+	case *array.Binary:
+		form, value = "0x%x", a.Value(row)
+	case *array.LargeBinary:
+		form, value = "0x%x", a.Value(row)
+	case *array.FixedSizeBinary:
+		form, value = "0x%x", a.Value(row)
+	default:
+		return a.ValueStr(row)
+	}
+	if len(value) > maxRendered {
+		return fmt.Sprintf(form, value[:maxRendered]) + fmt.Sprintf("… (%d bytes)", len(value))
+	}
+	return fmt.Sprintf(form, value)
 }

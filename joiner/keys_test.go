@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Arrow lets an array of nulls alone leave its values out.
+// Arrow allows an array that is all null to have no values.
 func TestNullsWithoutValues(t *testing.T) {
 	for _, dt := range []arrow.DataType{
 		arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String,

@@ -11,24 +11,23 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// sortedKeys is a build side whose keys are sorted: they are searched where
-// they lie. It serves the strategies merge, zip and auto.
+// sortedKeys is the index of a build side with sorted keys, which are searched in
+// place. It serves the strategies merge, zip and auto.
 type sortedKeys struct {
 	keys     keyVector
-	from, to int32 // the rows that may match: all before and after are dead
+	from, to int32 // the rows that can match: all before and after are dead
 	rows     int64
 	how      rule.Strategy
 	held     *budget.Reservation
 
-	// With auto, an index is made once the joins' searches have jumped about
-	// for long enough.
+	// With auto, a hash index is built once searches have jumped often enough.
 	strain atomic.Int64
 	once   sync.Once
 	index  atomic.Pointer[hashIndex]
 }
 
-// sortedRows says whether the keys of a build side ascend, save for dead rows
-// before the first and after the last: from and to bound those that are not.
+// sortedRows reports whether the keys of a build side ascend, except for dead rows at
+// either end; from and to bound the others.
 func sortedRows(keys keyVector, dead []bool, rows int32) (from, to int32, ok bool) {
 	from, to = 0, rows
 	for from < to && dead != nil && dead[from] {
@@ -63,7 +62,7 @@ func (v keyVector) compare(a, b int32) int {
 	}
 }
 
-// group finds the rows of equal keys, which are neighbours.
+// group groups rows of equal keys, which are adjacent.
 func (m *sortedKeys) group(ctx context.Context, repeats *groupBuilder) error {
 	first := m.from
 	for row := m.from + 1; row < m.to; row++ {
@@ -100,12 +99,12 @@ func (m *sortedKeys) strategy() string {
 
 func (m *sortedKeys) release() { m.index.Store(nil) }
 
-// rowsPerStep is how many rows an index may have for each step of a search that
-// jumped before it is worth making: who jumps goes on jumping.
+// rowsPerStep is the number of rows per search step that makes an index worth
+// building: after rows/rowsPerStep steps, training keys are assumed to be unsorted.
 const rowsPerStep = 4
 
-// addStrain adds the steps of searches that jumped, and makes an index when they
-// have become too many. Without memory for one there is none.
+// addStrain adds the steps of searches that jumped, and builds an index when there are
+// too many, unless the budget has no room for it.
 func (m *sortedKeys) addStrain(steps int64) {
 	if !m.how.FallsBack() || m.strain.Add(steps) <= m.rows/rowsPerStep {
 		return
@@ -122,15 +121,15 @@ func (m *sortedKeys) addStrain(steps int64) {
 	})
 }
 
-// mergeSearch is one join's search in sorted keys: each search goes on from where
-// the last one ended, forwards or backwards, in steps that double.
+// mergeSearch is one join's search of sorted keys: each search starts where the last one
+// ended, and gallops forwards or backwards.
 type mergeSearch struct {
 	*sortedKeys
-	at    int32 // the first row whose key is not below the one last searched
-	steps int64 // that searches took beyond the neighbours
+	at    int32 // the first row whose key is not below the last one searched
+	steps int64 // of searches, beyond adjacent rows
 }
 
-// stretch is how many rows are searched before one looks whether searches jump.
+// stretch is the number of rows between two checks whether an index exists.
 const stretch = 512
 
 func (m *mergeSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {
@@ -170,8 +169,8 @@ func (m *mergeSearch) lookupInts(wanted []int64, refs []int32) {
 	}
 }
 
-// seekInt goes to the first row whose key is not below one. It looks at the
-// row where it is and at the next before it jumps.
+// seekInt goes to the first row whose key is at least key. It tries the current row
+// and the next one before it gallops.
 func (m *mergeSearch) seekInt(keys []int64, key int64) {
 	if int(m.at) < len(keys) && keys[m.at] < key {
 		if m.at++; int(m.at) == len(keys) || keys[m.at] >= key {
@@ -210,8 +209,8 @@ func (m *mergeSearch) seekBytes(key []byte) {
 	m.gallop(below)
 }
 
-// gallop goes to the first row that is not below, doubling its steps until it
-// has passed the row, and then halving what is left.
+// gallop goes to the first row that is not below, first in steps that double and then by
+// binary search.
 func (m *mergeSearch) gallop(below func(row int32) bool) {
 	low, high := m.at, m.at // rows before low are below; high is not, or is the end
 	if m.at < m.to && below(m.at) {

@@ -8,21 +8,21 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// overlay is what a probe does to a training column: a field of its staging
-// rows replaces the value where the row matched.
+// overlay is a replacement of a training column: where the row matched, a field of the
+// staging row replaces the value.
 type overlay struct {
 	probe     int
 	field     int
 	keepNulls bool
 }
 
-// references is references of some rows of the result into a dictionary.
+// references are references of rows of the result to a dictionary.
 type references struct {
 	dictionary *array.Struct
 	refs       []int32
 }
 
-// addOverlays notes which training columns a probe replaces. Theirs may become
+// addOverlays adds the training columns that a probe replaces, which may become
 // nullable.
 func (j *join) addOverlays(p *probe, fields []arrow.Field) error {
 	if len(p.Rule.Overlays) > 0 && !p.Rule.Kind.Replaces() {
@@ -46,8 +46,8 @@ func (j *join) addOverlays(p *probe, fields []arrow.Field) error {
 	return nil
 }
 
-// overlayColumn makes a training column that overlays replace, the later ones
-// winning. rows are those of the column that the result has; nil is each once.
+// overlayColumn returns a training column with its overlays applied, later ones last. rows
+// are the column's rows in the result; nil means each row once.
 func (j *join) overlayColumn(column arrow.Array, rows []int32, overlays []overlay, by []references) (arrow.Array, error) {
 	sources := []arrow.Array{column}
 	n := column.Len()

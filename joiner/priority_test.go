@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPrioritiesAreForGood: the order of a seed is made of these numbers, so that another
-// hash would give every seed another order.
+// TestPrioritiesNeverChange: the order of a seed depends on these numbers, so a different hash
+// would change the order of every seed.
 //
 // spec: order-24
-func TestPrioritiesAreForGood(t *testing.T) {
+func TestPrioritiesNeverChange(t *testing.T) {
 	t.Parallel()
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true},

@@ -8,14 +8,14 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// probe is a Probe with what its join knows.
+// probe is the state of a Probe within a join.
 type probe struct {
 	Probe
 	columns *keyColumns
 	time    *timeColumn // nil if the rule has no time
 	field   arrow.Field
 	probed  Probeable // nil before the first Next
-	shape   Shape
+	schema  Schema
 	matcher Matcher
 	counts  Counts
 
@@ -26,40 +26,40 @@ type probe struct {
 	matches Matches
 }
 
-// fits says whether the build side is the one that the schema promised, and
-// whether its keys and times can be equal to the training stream's.
+// fits checks that the build side has the promised type, and that its keys and times
+// are comparable with the training stream's.
 func (p *probe) fits() error {
-	if got := p.shape.field.Type; !arrow.TypeEqual(got, p.field.Type) {
-		return fault.New(fault.Internal, "a build side of type %s was to be %s", got, p.field.Type)
+	if got := p.schema.field.Type; !arrow.TypeEqual(got, p.field.Type) {
+		return fault.New(fault.Internal, "the build side has type %s and not %s", got, p.field.Type)
 	}
-	ours, theirs := p.columns.encoder.types, p.shape.types
+	ours, theirs := p.columns.encoder.types, p.schema.types
 	if len(ours) != len(theirs) {
-		return fault.New(fault.Internal, "%d key columns against %d", len(ours), len(theirs))
+		return fault.New(fault.Internal, "the training stream has %d key columns and the build side %d", len(ours), len(theirs))
 	}
 	for i, t := range ours {
 		if t.family != theirs[i].family {
-			return differ(p.columns.fields[i], p.shape.keys[i])
+			return differ(p.columns.fields[i], p.schema.keys[i])
 		}
 	}
 	if p.time == nil {
 		return nil
 	}
-	if p.shape.time == nil {
-		return fault.New(fault.Internal, "a build side without times for a rule with a time")
+	if p.schema.time == nil {
+		return fault.New(fault.Internal, "the rule has a time and the build side has none")
 	}
-	if t, err := timeType(*p.shape.time); err != nil || t.family != p.time.encoder.types[0].family {
-		return differ(p.time.field, *p.shape.time)
+	if t, err := timeType(*p.schema.time); err != nil || t.family != p.time.encoder.types[0].family {
+		return differ(p.time.field, *p.schema.time)
 	}
 	return nil
 }
 
 func differ(training, staging arrow.Field) error {
-	return fault.New(fault.Invalid, "training column %s is %s and staging column %s is %s: no two values of them are equal",
+	return fault.New(fault.Invalid, "training column %s is %s and staging column %s is %s, which are never equal",
 		training.Name, training.Type, staging.Name, staging.Type).
 		WithRemedy("join on columns of one type")
 }
 
-// newRefs makes memory for the references of a batch.
+// newRefs allocates the references of a batch.
 func (p *probe) newRefs(rows int, mem memory.Allocator) {
 	if p.buffer != nil {
 		p.buffer.Release()
@@ -73,7 +73,7 @@ func newRefs(rows int, mem memory.Allocator) (*memory.Buffer, []int32) {
 	return buffer, arrow.Int32Traits.CastFromBytes(buffer.Bytes())
 }
 
-// dictionary makes a dictionary column of references.
+// dictionary returns a dictionary column of references.
 func (p *probe) dictionary(refs *memory.Buffer, dictionary *array.Struct, rows int) arrow.Array {
 	d := array.NewDataWithDictionary(p.field.Type, rows, []*memory.Buffer{nil, refs}, 0, 0,
 		dictionary.Data().(*array.Data))
@@ -81,13 +81,13 @@ func (p *probe) dictionary(refs *memory.Buffer, dictionary *array.Struct, rows i
 	return array.NewDictionaryData(d)
 }
 
-func (p *probe) close() {
+func (p *probe) release() {
 	if p.buffer != nil {
 		p.buffer.Release()
 		p.buffer, p.refs = nil, nil
 	}
 	if p.matcher != nil {
-		p.matcher.Close()
+		p.matcher.Release()
 		p.matcher = nil
 	}
 	if p.probed != nil {

@@ -7,21 +7,21 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// Probeable is what training rows probe: a [BuildSide], whose rows lie in
-// memory, or staging rows that lie elsewhere.
+// Probeable is what training rows probe: a [BuildSide], whose rows are in memory, or
+// staging rows that are stored elsewhere.
 type Probeable interface {
-	// Release gives a reference back.
+	// Release removes a reference.
 	Release()
-	// Shape says what the join checks before it probes.
-	Shape() Shape
-	// NewMatcher begins one join. The matcher lives no longer than the
-	// reference that the join holds, and ctx ends with the join.
+	// Schema returns what the join checks before it probes.
+	Schema() Schema
+	// NewMatcher starts one join. The join holds its reference until it has
+	// released the matcher, and ctx ends with the join.
 	NewMatcher(ctx context.Context, rule Rule) (Matcher, error)
 }
 
-// Shape is what staging rows are: the dictionary column that they become, their
-// keys and times, and whether they have defaults. Only Build makes one.
-type Shape struct {
+// Schema describes staging rows: their dictionary column, their keys and times, and
+// whether they have defaults. Only Build makes one.
+type Schema struct {
 	field    arrow.Field   // the dictionary column, under the name it was built with
 	keys     []arrow.Field // the key columns, and how they are read
 	types    []keyType
@@ -30,35 +30,31 @@ type Shape struct {
 	arrival  Arrival      // nil if the order in which rows were written is known
 }
 
-// Matcher finds the staging rows of one join's training batches, which come in
-// the training stream's order, each once. One goroutine uses it.
+// Matcher finds the staging rows of one join's training batches, each of which it gets
+// once, in the training stream's order. It is not safe for concurrent use.
 type Matcher interface {
-	// Match finds the staging rows of a batch's rows. It writes to refs, which
-	// has an entry for each row: the reference of the row that the rule chooses,
-	// or 0; of several where all are wanted, of the first. The matches and refs
-	// are valid until the next call of Match: the matcher may look at refs
-	// until then, and the join does not change it.
+	// Match finds the staging rows of a batch's rows. For each row it writes to refs the
+	// reference of the staging row that the rule chooses, of the first one if the rule
+	// multiplies, or 0. The matches and refs are valid until the next call of Match;
+	// until then the matcher may read refs, and the join does not change them.
 	Match(keys *Keys, refs []int32) (Matches, error)
-	// Expand writes the references of rows of the result: of row rows[i] of the
-	// batch last matched, its staging row number nth[i], below its count (or 0
-	// where it has none). rows ascend, with repeats. The dictionary that the
-	// references refer to is valid until the next call of Expand or Match. Only
-	// rules that multiply expand.
+	// Expand writes the references of rows of the result: row rows[i] of the last batch
+	// with its match number nth[i], which is less than its count (0 if it has none).
+	// rows ascend, with repeats. The dictionary of the references is valid until the
+	// next call of Expand or Match. Expand is called only for rules that multiply.
 	Expand(rows, nth, refs []int32) (*array.Struct, error)
-	// Files names the files of two of the several staging rows of a row of the
-	// batch last matched.
+	// Files returns the files of two of the several matches of a row of the last batch.
 	Files(row int) (one, other string)
-	// Close ends the join.
-	Close()
+	// Release ends the join.
+	Release()
 }
 
-// Matches is what a batch's references refer to.
+// Matches describes the references of a batch.
 type Matches struct {
-	// Dictionary may differ from batch to batch, but not in its type, nor in
-	// row 0.
+	// Dictionary may differ from batch to batch, but not in its type nor in row 0.
 	Dictionary *array.Struct
-	// Counts holds by row how many staging rows match it, where they are
-	// several; other entries are 0. It is nil if there are no such rows. It is
-	// negative where the rule cannot choose one, see BuildSpec.Arrival.
+	// Counts holds by row the number of matching staging rows where there are several,
+	// and 0 elsewhere. It is nil if no row has several. It is negative if the rule
+	// cannot choose one, see BuildSpec.Arrival.
 	Counts []int32
 }

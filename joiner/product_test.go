@@ -14,8 +14,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// product is a join of one training key with two staging tables that have it
-// many times.
+// product is a join of one training key with two staging tables that have it many times.
 func product(ctx context.Context, t *testing.T, mem memory.Allocator, sizes ...int) (*joiner.Reader, error) {
 	training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "word string"), Rows: joinertest.Parse("7 a, 8 b, 7 c")}
 	opts := joiner.Options{Memory: mem}
@@ -32,7 +31,7 @@ func product(ctx context.Context, t *testing.T, mem memory.Allocator, sizes ...i
 }
 
 // spec: join-32, join-33, join-34
-func TestProductsAreCut(t *testing.T) {
+func TestProductsAreSplitIntoBatches(t *testing.T) {
 	r, err := product(t.Context(), t, joinertest.Checked(t), 100, 1, 90)
 	require.NoError(t, err)
 	defer r.Release()
@@ -56,7 +55,7 @@ func TestProductsAreCut(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A product that nobody could hold is given as far as somebody asks for it.
+// A product that does not fit in memory is returned as far as it is read.
 // spec: join-34
 func TestHugeProductsStream(t *testing.T) {
 	r, err := product(t.Context(), t, joinertest.Checked(t), 3000, 3000, 3000)

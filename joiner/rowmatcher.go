@@ -7,22 +7,22 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// RowMatcher finds the staging rows of one join in a [BuildSide], as a
-// [Matcher] does, and tells which they are.
+// RowMatcher is the [Matcher] of a [BuildSide]. It also returns the staging rows
+// themselves.
 type RowMatcher struct {
-	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
+	ctx    context.Context //nolint:containedctx // of the join, whose calls take none
 	built  *BuildSide
 	rule   Rule
 	search search
 
-	// Of the batch last matched.
+	// The last batch, by row.
 	refs   []int32
 	counts []int32 // as in Matches
-	from   []int32 // where counts is not 0: where the rows begin in the groups' members
+	from   []int32 // where counts is not 0: where the rows start in groups.members
 	spare  [2][]int32
 }
 
-// Match finds the staging rows of a batch's rows.
+// Match implements Matcher.
 func (m *RowMatcher) Match(keys *Keys, refs []int32) (Matches, error) {
 	m.refs, m.counts = refs, nil
 	if err := m.search.lookup(m.ctx, keys, refs); err != nil {
@@ -42,9 +42,8 @@ func (m *RowMatcher) Match(keys *Keys, refs []int32) (Matches, error) {
 	return Matches{Dictionary: m.built.dictionary, Counts: m.counts}, nil
 }
 
-// Members returns the staging rows, counted from 0 and in their order, that
-// match a row of the batch last matched, where they are several; nil where they
-// are not.
+// Members returns the staging rows that match a row of the last batch, counted from 0 and
+// in their order, if there are several; otherwise nil.
 func (m *RowMatcher) Members(row int) []int32 {
 	if m.counts == nil || m.counts[row] == 0 {
 		return nil
@@ -53,7 +52,7 @@ func (m *RowMatcher) Members(row int) []int32 {
 	return m.built.groups.members[from : from+max(m.counts[row], -m.counts[row])]
 }
 
-// chooseByRule chooses where several staging rows have the key of a row.
+// chooseByRule chooses among the staging rows of each key by position.
 func (m *RowMatcher) chooseByRule() {
 	for i, ref := range m.refs {
 		if ref == 0 {
@@ -65,8 +64,8 @@ func (m *RowMatcher) chooseByRule() {
 	}
 }
 
-// setGroup says that several staging rows match a row, and chooses among them
-// as the rule says. They begin at from in the groups' members.
+// setGroup records that several staging rows match a row, and chooses among them by the
+// rule. They start at from in groups.members.
 func (m *RowMatcher) setGroup(row int, rows []int32, from int32) {
 	if m.counts == nil {
 		m.counts, m.from = resize(&m.spare[0], len(m.refs)), resize(&m.spare[1], len(m.refs))
@@ -83,8 +82,7 @@ func (m *RowMatcher) setGroup(row int, rows []int32, from int32) {
 	}
 }
 
-// chooseByTime chooses, of the staging rows of each key, the latest that the
-// rule admits.
+// chooseByTime chooses, of the staging rows of each key, the latest that the rule admits.
 func (m *RowMatcher) chooseByTime(wanted times) {
 	for i, ref := range m.refs {
 		if ref == 0 {
@@ -113,8 +111,8 @@ func (m *RowMatcher) chooseByTime(wanted times) {
 	}
 }
 
-// latest returns which of the rows of a key, which ascend by time, have the
-// latest time that the rule admits.
+// latest returns which of the rows of a key, which ascend by time, have the latest time
+// that the rule admits.
 func (m *RowMatcher) latest(rows []int32, wanted int64) (low, high int) {
 	at := m.built.times
 	high = sort.Search(len(rows), func(i int) bool { return m.rule.Time.after(at[rows[i]], wanted) })
@@ -125,7 +123,7 @@ func (m *RowMatcher) latest(rows []int32, wanted int64) (low, high int) {
 	return sort.Search(high, func(i int) bool { return at[rows[i]] >= latest }), high
 }
 
-// after says whether a staging row comes too late for a training row.
+// after reports whether a staging row is too late for a training row.
 func (r *TimeRule) after(staging, training int64) bool {
 	if r.Exact {
 		return staging > training
@@ -133,13 +131,13 @@ func (r *TimeRule) after(staging, training int64) bool {
 	return staging >= training
 }
 
-// admits says whether a staging row is neither too late nor too old for a
-// training row. The distance of two times may be more than an int64 holds.
+// admits reports whether a staging row is neither too late nor too old for a training
+// row. The difference of two times may overflow int64.
 func (r *TimeRule) admits(staging, training int64) bool {
 	return !r.after(staging, training) && uint64(training)-uint64(staging) <= uint64(r.Tolerance)
 }
 
-// Expand writes the references of rows of the result.
+// Expand implements Matcher.
 func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	for i, row := range rows {
 		refs[i] = m.refs[row]
@@ -150,8 +148,8 @@ func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	return m.built.dictionary, nil
 }
 
-// Rival returns the staging row that the rule cannot tell from the one that it takes for a
-// row of the batch last matched; false if there is none.
+// Rival returns the staging row that cannot be told from the one that the rule chooses for
+// a row of the last batch; false if there is none.
 func (m *RowMatcher) Rival(row int) (int32, bool) {
 	if m.counts == nil || m.counts[row] >= 0 {
 		return 0, false
@@ -159,8 +157,8 @@ func (m *RowMatcher) Rival(row int) (int32, bool) {
 	return m.built.doubts.rival(m.from[row], -m.counts[row], m.rule.Duplicates.TakeLast())
 }
 
-// Files names the files of the first and the last of the several staging rows
-// of a row, or of the one that the rule takes and its rival.
+// Files returns the files of the first and last match of a row with several, or of the
+// chosen one and its rival.
 func (m *RowMatcher) Files(row int) (one, other string) {
 	if rival, ok := m.Rival(row); ok {
 		return fileOf(m.built.file, m.refs[row]-1), fileOf(m.built.file, rival)
@@ -169,10 +167,10 @@ func (m *RowMatcher) Files(row int) (one, other string) {
 	return fileOf(m.built.file, rows[0]), fileOf(m.built.file, rows[len(rows)-1])
 }
 
-// Close ends the join.
-func (m *RowMatcher) Close() {}
+// Release implements Matcher.
+func (m *RowMatcher) Release() {}
 
-// fileOf names the file of a staging row.
+// fileOf returns the file of a staging row.
 func fileOf(file func(row int64) string, row int32) string {
 	if name := (Input{File: file}).file(int64(row)); name != "" {
 		return name

@@ -12,8 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// compareFunc says which of two values comes first, as cmp.Compare does. Neither
-// is null.
+// compareFunc compares two values as cmp.Compare does. Neither is null.
 type compareFunc func(a arrow.Array, i int, b arrow.Array, j int) int
 
 // compareFuncOf returns how values of a type are ordered.
@@ -66,7 +65,7 @@ func compareOrdered[T cmp.Ordered, A valued[T]](a arrow.Array, i int, b arrow.Ar
 	return cmp.Compare(a.(A).Value(i), b.(A).Value(j))
 }
 
-// compareFloats puts NaN above every number.
+// compareFloats orders NaN above every number.
 func compareFloats[T float32 | float64, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
 	x, y := a.(A).Value(i), b.(A).Value(j)
 	if c := truth(math.IsNaN(float64(x))) - truth(math.IsNaN(float64(y))); c != 0 {
@@ -86,8 +85,8 @@ func truth(b bool) int {
 	return 0
 }
 
-// rank orders the staging rows of one key: by time, then by the order columns,
-// then by arrival. It looks at rows where they lie, in the stream's batches.
+// rank orders the staging rows of one key: by time, then by the order columns, then by
+// arrival. It reads rows in place, from the stream's batches.
 type rank struct {
 	times  []int64 // nil if there is none
 	by     []orderColumn
@@ -119,13 +118,12 @@ func rankFields(schema *arrow.Schema, by []Order) ([]orderColumn, error) {
 	return out, nil
 }
 
-// compare compares two different rows of one key, and never says that they are
-// alike.
+// compare compares two different rows of one key. It never returns 0.
 func (r *rank) compare(a, b int32) int {
 	return cmp.Or(r.level(a, b), cmp.Compare(a, b))
 }
 
-// level compares two rows of one key by time and order columns alone.
+// level compares two rows of one key only by time and order columns.
 func (r *rank) level(a, b int32) int {
 	if r.times != nil {
 		if c := cmp.Compare(r.times[a], r.times[b]); c != 0 {
@@ -144,13 +142,13 @@ func (r *rank) level(a, b int32) int {
 	return 0
 }
 
-// at returns the batch of a row, and its number there.
+// at returns the batch of a row, and the row's position in it.
 func (r *rank) at(row int32) (part, i int) {
 	part = sort.Search(len(r.starts), func(p int) bool { return r.starts[p] > int64(row) }) - 1
 	return part, int(int64(row) - r.starts[part])
 }
 
-// compare puts nulls last, whichever way the values go.
+// compare orders nulls last, also if values descend.
 func (o *orderColumn) compare(a arrow.Array, i int, b arrow.Array, j int) int {
 	if nulls := truth(a.IsNull(i)) - truth(b.IsNull(j)); nulls != 0 || a.IsNull(i) {
 		return nulls
@@ -162,15 +160,15 @@ func (o *orderColumn) compare(a arrow.Array, i int, b arrow.Array, j int) int {
 	return c
 }
 
-// RowOrder orders rows of a stream by some of its columns. Any number of
-// goroutines may use it.
+// RowOrder orders rows of a stream by some of its columns. It is safe for concurrent
+// use.
 type RowOrder struct {
 	columns []int
 	by      []orderColumn
 }
 
-// NewRowOrder looks up in a stream's schema the columns to order by, with the
-// errors of Build.
+// NewRowOrder finds the columns to order by in a stream's schema. Its errors are those
+// of Build.
 func NewRowOrder(schema *arrow.Schema, by []Order) (*RowOrder, error) {
 	ranked, err := rankFields(schema, by)
 	if err != nil {
@@ -183,8 +181,8 @@ func NewRowOrder(schema *arrow.Schema, by []Order) (*RowOrder, error) {
 	return o, nil
 }
 
-// Compare compares row i of a batch with row j of another, as cmp.Compare does:
-// rows that agree in all columns are alike.
+// Compare compares row i of a batch with row j of another, as cmp.Compare does. Rows with
+// equal values in all columns are equal.
 func (o *RowOrder) Compare(a arrow.RecordBatch, i int, b arrow.RecordBatch, j int) int {
 	for k, at := range o.columns {
 		if c := o.by[k].compare(a.Column(at), i, b.Column(at), j); c != 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// One training table (request, at, word) and one staging table (req, at, word,
-// rank), of which word and rank go on. The spec's order and time name
-// positions in the staging table.
+// One training table (request, at, word) and one staging table (req, at, word, rank), of which
+// word and rank are in the result. The spec's order and time are positions in the staging
+// table.
 func ruleTables(t *testing.T, training, staging string) (joinertest.Table, joinertest.Table) {
 	return joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "at long", "word string"), Rows: joinertest.Parse(training), Cuts: joinertest.Twos(training)},
 		joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "req long", "at long", "word string", "rank long"), Rows: joinertest.Parse(staging), Cuts: joinertest.Twos(staging)}
@@ -177,7 +177,7 @@ func TestRules(t *testing.T) {
 			joiner.BuildSpec{Time: new(1)},
 			"",
 			joiner.Counts{},
-			"join history: several rows of history have the key request=7 at one time, in files staging-0.parquet and staging-1.parquet; " +
+			"join history: several rows of history have the key request=7 with the same time, in files staging-0.parquet and staging-1.parquet; " +
 				"set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"the first of the latest time": {
@@ -230,7 +230,7 @@ func TestRules(t *testing.T) {
 }
 
 // spec: join-27, join-28
-func TestTheLastOverlayThatMatchesWins(t *testing.T) {
+func TestLastMatchingOverlayWins(t *testing.T) {
 	opts := joiner.Options{Memory: joinertest.Checked(t)}
 	training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "word string"), Rows: joinertest.Parse("1 a, 2 b, 3 c, 4 d")}
 	run := func(nulls rule.Nulls) []string {

@@ -75,7 +75,7 @@ func TestOneStagingTable(t *testing.T) {
 			"",
 			joiner.Counts{},
 			"join history: several rows of history have the key request=7, in files staging-0.parquet and staging-2.parquet; " +
-				"if they are of several times, set `point_in_time` or `align`, which take none from the future; else set `duplicates: first` or `duplicates: last` for history, or clean the table",
+				"if they have different times, set `point_in_time` or `align`, which exclude rows from the future; otherwise set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"duplicates in one file": {
 			"8 a, 7 b", "7 de, 7 fr",
@@ -83,7 +83,7 @@ func TestOneStagingTable(t *testing.T) {
 			"",
 			joiner.Counts{},
 			"join history: several rows of history have the key request=7, in file staging-0.parquet; " +
-				"if they are of several times, set `point_in_time` or `align`, which take none from the future; else set `duplicates: first` or `duplicates: last` for history, or clean the table",
+				"if they have different times, set `point_in_time` or `align`, which exclude rows from the future; otherwise set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"the first of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
@@ -99,13 +99,13 @@ func TestOneStagingTable(t *testing.T) {
 			joiner.Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
 		},
-		"duplicates that nobody asks for": {
+		"duplicates without a training row": {
 			"8 a, 5 b", "7 de, 5 it, 7 fr, 8 it, 7 es", joiner.Rule{}, "8 a it, 5 b it", joiner.Counts{Rows: 2, Matched: 2}, "",
 		},
 		"null keys are not duplicates of each other": {
 			"- a, - b", "- de, - it", joiner.Rule{}, "- a -, - b -", joiner.Counts{Rows: 2, Missing: 2, NullKeys: 2}, "",
 		},
-		"a key like what stands under a null": {
+		"a key equal to the value under a null": {
 			"- a, 0 b", "- de, 0 it, - fr", joiner.Rule{}, "- a -, 0 b it", joiner.Counts{Rows: 2, Matched: 1, Missing: 1, NullKeys: 1}, "",
 		},
 		"zero is not null":     {"0 a", "- de", joiner.Rule{}, "0 a -", joiner.Counts{Rows: 1, Missing: 1}, ""},
@@ -223,7 +223,7 @@ func TestKeyTypes(t *testing.T) {
 	cases := map[string]struct{ training, staging, fails string }{
 		"equal":                {"string", "string", ""},
 		"int and long":         {"int", "long", ""},
-		"number and text":      {"long", "string", "training column k is int64 and staging column r is utf8: no two values of them are equal; join on columns of one type"},
+		"number and text":      {"long", "string", "training column k is int64 and staging column r is utf8, which are never equal; join on columns of one type"},
 		"number and date":      {"int", "date", "training column k is int32 and staging column r is date32"},
 		"with zone or without": {"timestamp", "local", "training column k is timestamp[us, tz=UTC] and staging column r is timestamp[us]"},
 		"scales":               {"decimal", "cents", "training column k is decimal(9, 2) and staging column r is decimal(9, 3)"},

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// searched looks up keys with a fresh search, batch after batch.
+// searched looks up keys with a new search, batch by batch.
 func searched(t *testing.T, x keyIndex, batches [][]int64) [][]int32 {
 	s := x.newSearch()
 	var out [][]int32
@@ -29,7 +29,7 @@ func newMerged(how rule.Strategy, keys []int64, limit int64) *sortedKeys {
 	return &sortedKeys{keys: keyVector{ints: keys}, to: int32(len(keys)), rows: int64(len(keys)), how: how, held: held}
 }
 
-// Searches that jump about, fall short, repeat, and pass both ends.
+// Searches that jump, miss, repeat, and pass both ends.
 // spec: join-40, join-42
 func TestSearchesAgree(t *testing.T) {
 	for seed := range uint64(200) {

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Every reservation of a build side with times, orders, defaults and duplicates may
-// fail, and leaves nothing.
+// Every reservation of a build side with times, orders, defaults and duplicates may fail, and
+// leaves nothing reserved.
 // spec: join-20
 func TestBudgetOfRules(t *testing.T) {
 	mem := joinertest.Checked(t)
@@ -42,7 +42,7 @@ func TestBudgetOfRules(t *testing.T) {
 	}
 }
 
-func TestBrokenBuildSpecs(t *testing.T) {
+func TestInvalidBuildSpecs(t *testing.T) {
 	_, staging := ruleTables(t, "", "7 10 a 1")
 	training, _ := ruleTables(t, "7 10 a", "")
 	cases := map[string]struct {
@@ -52,14 +52,14 @@ func TestBrokenBuildSpecs(t *testing.T) {
 		"a default of another type": {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Defaults = []arrow.Array{nil, words(t, "x")} }, "default 1 of s is not one value"},
 		"a default of two values":   {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Defaults = []arrow.Array{words(t, "x", "y")} }, "default 0 of s is not one value"},
 		"a default of no column":    {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Defaults = []arrow.Array{nil, nil, words(t, "x")} }, "default 2 of s is not one value"},
-		"an order that is not there": {
-			func(r *joiner.BuildSpec, _ *joiner.Probe) { r.OrderBy = []joiner.Order{{Column: 9}} }, "position 9 in a stream of 4 columns",
+		"an order column out of range": {
+			func(r *joiner.BuildSpec, _ *joiner.Probe) { r.OrderBy = []joiner.Order{{Column: 9}} }, "position 9 is not in a stream of 4 columns",
 		},
-		"a time that is not there":        {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Time = new(-1) }, "position -1"},
-		"a training time that is not":     {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 5} }, "position 5"},
-		"a rule with a time, a side none": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "a build side without times"},
-		"another matched field":           {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Matched = "has" }, "was to be dictionary"},
-		"an overlay of a left join":       {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Overlays = []joiner.OverlayColumn{{}} }, "without being an overlay"},
+		"a time column out of range":   {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Time = new(-1) }, "position -1"},
+		"a training time out of range": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 5} }, "position 5"},
+		"only the rule has a time":     {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "the rule has a time and the build side has none"},
+		"another matched field":        {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Matched = "has" }, "and not dictionary"},
+		"an overlay of a left join":    {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Overlays = []joiner.OverlayColumn{{}} }, "without being an overlay"},
 		"an overlay of nothing": {func(_ *joiner.BuildSpec, p *joiner.Probe) {
 			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []joiner.OverlayColumn{{Training: 3}}
 		}, "overlays column 3 of 3 with field 0 of 2"},

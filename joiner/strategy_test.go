@@ -22,7 +22,7 @@ import (
 )
 
 // spec: join-41, join-44
-func TestStrategyThatRuns(t *testing.T) {
+func TestStrategyInUse(t *testing.T) {
 	cases := map[string]struct {
 		fields, rows string // of the staging table; the key is all but the last column
 		sorted       bool
@@ -98,10 +98,10 @@ func TestKeysAreOrderedAsTheirValues(t *testing.T) {
 	}
 }
 
-// nearest is a custom strategy: it finds the staging row with the greatest key
-// that is not above the training row's.
+// nearest is a custom strategy: it finds the staging row with the greatest key that is not
+// above the training row's.
 type nearest struct {
-	shift  int32 // added to every row that was found
+	shift  int32 // added to every row found
 	failed error
 }
 
@@ -133,7 +133,7 @@ func (f *nearestFinder) Find(_ context.Context, keys []arrow.Array, found []int3
 	column := keys[0].(*array.Int64)
 	for i := range found {
 		if column.IsNull(i) {
-			found[i] = 1 << 30 // nobody looks
+			found[i] = 1 << 30 // ignored
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(f.rows, column.Value(i)+1, func(row int32, key int64) int { return int(f.keys[row] - key) })
@@ -176,15 +176,15 @@ func TestCustomStrategy(t *testing.T) {
 	require.Equal(t, []joiner.Counts{{Rows: 6, Matched: 4, Missing: 2, NullKeys: 1}}, counts)
 
 	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{shift: 2}}, joiner.Rule{}, 1<<20)
-	require.ErrorContains(t, err, "a custom strategy found row 4 of 4")
+	require.ErrorContains(t, err, "a custom strategy returned row 4 of 4")
 	require.Equal(t, fault.Internal, fault.KindOf(err))
 	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{shift: -4}}, joiner.Rule{}, 1<<20)
-	require.ErrorContains(t, err, "a custom strategy found row -2 of 4")
+	require.ErrorContains(t, err, "a custom strategy returned row -2 of 4")
 	broken := errors.New("broken")
 	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{failed: broken}}, joiner.Rule{}, 1<<20)
 	require.ErrorIs(t, err, broken)
 	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{}, Time: new(0)}, joiner.Rule{}, 1<<20)
-	require.ErrorContains(t, err, "a custom strategy knows no times")
+	require.ErrorContains(t, err, "a custom strategy cannot be combined with `point_in_time`")
 	failures := 0
 	for limit := int64(0); ; limit += 16 {
 		again, _, err := run(t, joiner.BuildSpec{Custom: nearest{}}, joiner.Rule{}, limit)

@@ -19,8 +19,8 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// pair is a training table and two staging tables that match it: several
-// batches each, with duplicates.
+// pair is a training table and two staging tables that match it: several batches each, with
+// duplicates.
 type pair struct {
 	training *joinertest.Table
 	staging  [2]*joinertest.Table
@@ -84,7 +84,7 @@ func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 func TestNoRowsNeedNoBuildSide(t *testing.T) {
 	p := newPair(t)
 	p.training.Rows, p.training.Cuts = nil, nil
-	p.staging[0].OnOpen = func() { t.Error("a build side was asked for") }
+	p.staging[0].OnOpen = func() { t.Error("a build side was opened") }
 	r, err := p.join(t.Context(), t)
 	require.NoError(t, err)
 	defer r.Release()
@@ -119,7 +119,7 @@ func TestEarlyRelease(t *testing.T) {
 	default:
 	}
 	r.Release()
-	<-done // what an input started for the join ends with it
+	<-done // goroutines that an input starts for the join end with it
 	require.Zero(t, p.limit.Used())
 	require.Equal(t, want, joinertest.Text(t, kept), "a retained batch outlives its reader")
 }
@@ -199,22 +199,22 @@ func TestCancellation(t *testing.T) {
 	})
 }
 
-func TestBrokenCallers(t *testing.T) {
+func TestInvalidInputsAndProbes(t *testing.T) {
 	p := newPair(t)
 	built := func(context.Context) (joiner.Probeable, error) { return nil, nil }
 	cases := map[string]struct {
 		change func(in *joiner.Input, probes []joiner.Probe)
 		want   string
 	}{
-		"a column that is not there": {func(in *joiner.Input, _ []joiner.Probe) { in.Columns = []int{3} }, "position 3 in a stream of 3 columns"},
-		"a key that is not there":    {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = []int{-1} }, "second: position -1"},
-		"no key":                     {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = nil }, "second: a join without a key column"},
-		"other keys":                 {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Key = []int{0, 1} }, "2 key columns against 1"},
-		"other columns":              {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Columns = nil }, "was to be dictionary"},
-		"no side":                    {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = built }, "first has no build side"},
+		"a column out of range": {func(in *joiner.Input, _ []joiner.Probe) { in.Columns = []int{3} }, "position 3 is not in a stream of 3 columns"},
+		"a key out of range":    {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = []int{-1} }, "second: position -1"},
+		"no key":                {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = nil }, "second: a join has no key column"},
+		"other keys":            {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Key = []int{0, 1} }, "the training stream has 2 key columns and the build side 1"},
+		"other columns":         {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Columns = nil }, "and not dictionary"},
+		"no build side":         {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = built }, "first has no build side"},
 		"no stream": {func(in *joiner.Input, _ []joiner.Probe) {
 			in.Open = func(context.Context) (array.RecordReader, error) { return nil, nil }
-		}, "an input that opened has no stream"},
+		}, "Open returned no stream"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -231,9 +231,8 @@ func TestBrokenCallers(t *testing.T) {
 	}
 }
 
-// A stream whose batches are not what its schema says would be read past the
-// end of its memory.
-func TestBatchesOfAnotherSchema(t *testing.T) {
+// A stream whose batches do not have its schema would be read beyond the end of its memory.
+func TestBatchesWithWrongSchema(t *testing.T) {
 	mem := joinertest.Checked(t)
 	other := arrow.NewSchema(joinertest.Columns(t, "id int", "name string"), nil)
 	short := arrow.NewSchema(joinertest.Columns(t, "id long"), nil)
@@ -257,14 +256,14 @@ func TestSharedBuildSide(t *testing.T) {
 	require.NoError(t, err)
 	reserved := p.limit.Used()
 	require.Equal(t, built.Bytes(), reserved)
-	want := map[rule.Duplicates][]string{}
+	chosen, want := []rule.Duplicates{rule.DuplicatesFirst, rule.DuplicatesLast}, map[rule.Duplicates][]string{}
 	var wait sync.WaitGroup
 	var results [8][]string
 	for i := range results {
 		built.Retain()
 		wait.Go(func() {
 			r, err := joiner.Join(t.Context(), p.training.Input(t, p.mem, nil, []int{1}), []joiner.Probe{{
-				Rule: joiner.Rule{Name: fmt.Sprint("table", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
+				Rule: joiner.Rule{Name: fmt.Sprint("table", i), Duplicates: chosen[i%2]},
 				Key:  []int{0}, Columns: p.staging[0].Fields[1:2],
 				BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 			}}, p.options())
@@ -281,17 +280,16 @@ func TestSharedBuildSide(t *testing.T) {
 	require.Zero(t, p.limit.Used())
 	for i, got := range results {
 		require.Len(t, got, 60)
-		rule := rule.DuplicatesFirst + rule.Duplicates(i%2)
-		if want[rule] == nil {
-			want[rule] = got
+		if want[chosen[i%2]] == nil {
+			want[chosen[i%2]] = got
 		}
-		require.Equal(t, want[rule], got)
+		require.Equal(t, want[chosen[i%2]], got)
 	}
 	require.NotEqual(t, want[rule.DuplicatesFirst], want[rule.DuplicatesLast])
 }
 
 // spec: join-20
-func TestBudgetThatIsTooSmall(t *testing.T) {
+func TestTooSmallBudget(t *testing.T) {
 	p := newPair(t)
 	fields := joinertest.Columns(t, "id long", "day date", "name string", "tags longs")
 	staging := joinertest.Table{Name: "staging", Fields: fields, Cuts: []int{10, 0, 10}}
@@ -326,7 +324,7 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 				require.Zero(t, b.Used())
 				return b.Peak(), nil
 			}
-			steps := map[int64]bool{} // what was reserved when the next reservation failed
+			steps := map[int64]bool{} // the amount reserved when the next reservation failed
 			for limit := int64(0); ; limit += 32 {
 				reached, err := need(limit)
 				if err == nil {
@@ -343,7 +341,7 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 }
 
 // spec: join-21
-func TestOneColumnIsHeldTwice(t *testing.T) {
+func TestOnlyOneColumnIsHeldTwice(t *testing.T) {
 	mem, limit := joinertest.Checked(t), budget.New(1<<30)
 	staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "id long", "a long", "b long", "c long", "d long", "e long", "f long", "g long", "h long")}
 	for i := range 2000 {
@@ -366,7 +364,7 @@ func TestTooManyRows(t *testing.T) {
 	in := p.staging[0].Input(t, p.mem, []int{0}, []int{1})
 	_, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 29)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
-	require.EqualError(t, err, "history has more than 29 rows in one file group, which references do not reach; "+
+	require.EqualError(t, err, "history has more than 29 rows in one file group, more than int32 references can address; "+
 		"write the staging table with more buckets")
 	built, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 30)
 	require.NoError(t, err)

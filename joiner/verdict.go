@@ -4,20 +4,20 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// verdict is what the rules make of one batch: which rows are dropped, whether
-// some are repeated, and the first row that breaks a rule.
+// verdict is the result of applying the rules to one batch: which rows are dropped,
+// whether some are repeated, and the first row that breaks a rule.
 type verdict struct {
 	rows    int
-	counts  []Counts // by probe; of a batch that breaks a rule they mean nothing
+	counts  []Counts // by probe; undefined for a batch that breaks a rule
 	drop    []bool   // nil if no row is dropped
 	repeats bool
 	row     int    // that breaks a rule, if broken is set
-	broken  *probe // whose rule it is: of several at one row, the first
+	broken  *probe // the probe whose rule it breaks; the first of several
 }
 
 func newVerdict(rows int) *verdict { return &verdict{rows: rows, row: rows} }
 
-// judge applies a probe's rule to its matches, and counts.
+// judge applies a probe's rule to its matches, and counts them.
 func (v *verdict) judge(p *probe) {
 	counts := Counts{Rows: int64(v.rows), NullKeys: p.columns.keys.nulls}
 	for _, ref := range p.refs {
@@ -29,7 +29,7 @@ func (v *verdict) judge(p *probe) {
 	if counts.Missing > 0 {
 		v.checkMissing(p)
 	}
-	if p.shape.defaults && p.Rule.Kind.Fills() {
+	if p.schema.defaults && p.Rule.Kind.Fills() {
 		counts.Defaulted = counts.Missing
 	}
 	v.markDropped(p, counts)
@@ -42,7 +42,7 @@ func (v *verdict) judge(p *probe) {
 	v.counts = append(v.counts, counts)
 }
 
-// checkMissing notes the first row without a match where that breaks the rule.
+// checkMissing finds the first row without a match if that breaks the rule.
 func (v *verdict) checkMissing(p *probe) {
 	if !p.Rule.Missing.Fail() {
 		return
@@ -71,7 +71,7 @@ func (v *verdict) markDropped(p *probe, counts Counts) {
 	}
 }
 
-// countDuplicates counts the rows that several staging rows match.
+// countDuplicates counts the rows with several matches.
 func (v *verdict) countDuplicates(p *probe) int64 {
 	count, first := int64(0), -1
 	for i, n := range p.matches.Counts {
@@ -95,15 +95,15 @@ func (v *verdict) countDuplicates(p *probe) int64 {
 	return count
 }
 
-// setBroken notes that a row breaks a probe's rule, unless an earlier one does:
-// which error a stream ends with does not depend on how it is cut in batches.
+// setBroken records that a row breaks a probe's rule, unless an earlier row does: the
+// error of a stream does not depend on how it is split into batches.
 func (v *verdict) setBroken(p *probe, row int) {
 	if row < v.row {
 		v.row, v.broken = row, p
 	}
 }
 
-// keptRows returns the rows that are not dropped; nil is all.
+// keptRows returns the rows that are not dropped; nil means all.
 func (v *verdict) keptRows() []int32 {
 	if v.drop == nil {
 		return nil
@@ -128,7 +128,7 @@ func (c *Counts) Add(more Counts) {
 	c.Defaulted += more.Defaulted
 }
 
-// failure says which rule the batch breaks, with the key and the files.
+// failure returns the error of the broken rule, with the key and the files.
 func (j *join) failure(v *verdict) error {
 	p := v.broken
 	key := render(p.columns.fields, p.columns.arrays, v.row)
@@ -138,21 +138,21 @@ func (j *join) failure(v *verdict) error {
 	name := p.Rule.Name
 	one, other := p.matcher.Files(v.row)
 	if p.matches.Counts[v.row] < 0 {
-		return p.shape.arrival.Unknown(key, one, other)
+		return p.schema.arrival.Unknown(key, one, other)
 	}
 	where := "files " + one + " and " + other
 	if one == other {
 		where = "file " + one
 	}
-	when, times := " at one time", ""
+	when, times := " with the same time", ""
 	if p.Rule.Time == nil {
-		when, times = "", "if they are of several times, set `point_in_time` or `align`, which take none from the future; else "
+		when, times = "", "if they have different times, set `point_in_time` or `align`, which exclude rows from the future; otherwise "
 	}
 	return fault.New(fault.Invalid, "several rows of %s have the key %s%s, in %s", name, key, when, where).In("", one).
 		WithRemedy("%sset `duplicates: first` or `duplicates: last` for %s, or clean the table", times, name)
 }
 
-// absent says that a row has no match, and which remedies its rule leaves.
+// absent returns the error of a row without a match, with the remedies of its rule.
 func (j *join) absent(p *probe, row int, key string) error {
 	name := p.Rule.Name
 	what := "no row of " + name + " has the key"

@@ -5,9 +5,9 @@ import (
 	"context"
 )
 
-// zipSearch is a search for training rows that ask for the keys in the order in
-// which the build side has them. It compares a key with the row that is due,
-// and searches like merge only where that is another one's.
+// zipSearch is a search for training rows in the order of the build side's keys. It
+// compares a key with the current row and the next one, and searches like merge if it is
+// neither.
 type zipSearch struct{ *mergeSearch }
 
 func (z *zipSearch) lookup(_ context.Context, wanted *Keys, refs []int32) error {

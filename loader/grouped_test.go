@@ -177,7 +177,7 @@ func TestRowsOfARequestThatDiffer(t *testing.T) {
 				continue
 			}
 			require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %s", c.Name, name)
-			require.ErrorContains(t, err, "is sent once for a request, and rows of the request "+c.Dataset.Key[0]+" = ")
+			require.ErrorContains(t, err, "is sent once for a request, but the rows of request "+c.Dataset.Key[0]+" = ")
 		}
 	}
 	require.Greater(t, outcomes[true], 10/share)
@@ -190,6 +190,6 @@ func TestRowsOfARequestThatDiffer(t *testing.T) {
 	c.Staging[0].Commits[0].Lines = []string{"1 [7,8] u1"}
 	c.Query.Columns = []dataset.Column{{Column: "item"}, {Column: "pins"}}
 	_, err := asSent(t, made(t, c).Loader(), c.Query)
-	require.ErrorContains(t, err, "column pins is sent once for a request, and rows of the request request_id = 1 have different values in it")
-	require.Contains(t, fault.As(err).Remedy, "take out of training.request_level what is not constant")
+	require.ErrorContains(t, err, "column pins is sent once for a request, but the rows of request request_id = 1 have different values")
+	require.Contains(t, fault.As(err).Remedy, "remove the columns that are not constant")
 }

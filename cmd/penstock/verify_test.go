@@ -25,9 +25,9 @@ func TestVerify(t *testing.T) {
 		code int
 		says []string
 	}{
-		"clean":       {[]string{"verify", "home"}, exitOK, []string{"staging history, features.history: 2 files, 4 rows", "of 7 training rows 5 match", "no findings"}},
-		"filter":      {[]string{"verify", "home", "--filter", "request_id = 3"}, exitOK, []string{"of 1 training row 1 match", "no training row finds 3 keys of 3 rows"}},
-		"findings":    {[]string{"verify", "--query", strict}, exitFindings, []string{"2 findings", "missing, history", "match_rate, history", "min_match asks for 90 %"}},
+		"clean":       {[]string{"verify", "home"}, exitOK, []string{"staging history, features.history: 2 files, 4 rows", "matches: 5 of 7 training rows", "no findings"}},
+		"filter":      {[]string{"verify", "home", "--filter", "request_id = 3"}, exitOK, []string{"matches: 1 of 1 training row", "3 keys (3 rows) without a training row"}},
+		"findings":    {[]string{"verify", "--query", strict}, exitFindings, []string{"2 findings", "missing, history", "match_rate, history", "min_match requires 90%"}},
 		"no such":     {[]string{"verify", "hom"}, exitUnverified, []string{`there is no dataset "hom"`}},
 		"no table":    {[]string{"verify", "gone"}, exitUnverified, []string{"ml.impresions does not exist"}},
 		"no dataset":  {[]string{"verify"}, exitUsage, []string{"name a DATASET"}},
@@ -127,7 +127,7 @@ func TestVerifyDamagedFiles(t *testing.T) {
 			require.Equal(t, exitFindings, got.code, got.stderr)
 			require.Contains(t, got.stdout, "1 finding\n  unreadable, history, ")
 			require.Contains(t, got.stdout, "1 file unreadable")
-			require.Contains(t, got.stdout, "of 7 training rows 2 match")
+			require.Contains(t, got.stdout, "matches: 2 of 7 training rows")
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestRequiredChecksums(t *testing.T) {
 	l := readLake(t)
 	got := run(t, "verify", "home", "--config", l.config)
 	require.Equal(t, exitOK, got.code, got.stderr)
-	require.Equal(t, 2, strings.Count(got.stdout, "  pages without a checksum in 2 of 2 files, where damage may go unseen:\n    file:"), got.stdout)
+	require.Equal(t, 2, strings.Count(got.stdout, "  pages without a checksum in 2 of 2 files, where damage may go unnoticed:\n    file:"), got.stdout)
 	require.Equal(t, 4, strings.Count(run(t, "verify", "home", "--config", l.config, "--json").stdout, `"no_checksum": true`))
 
 	strict := process{env: func(name string) (string, bool) { return "true", name == "PENSTOCK_REQUIRE_CHECKSUMS" }}

@@ -13,15 +13,15 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// One bucket of the reference table: as many staging rows, ten training rows
-// to each, in batches of one size.
+// One bucket of the reference table: as many staging rows, ten training rows for each,
+// in batches of one size.
 const (
 	benchStaging = 25_000
 	benchBatch   = 8_192
 )
 
-// BenchKeys returns staging keys without order, and training keys: each
-// staging key ten times, as neighbours or in random order.
+// BenchKeys returns unsorted staging keys, and training keys: each staging key ten
+// times, adjacent or in random order.
 func BenchKeys(grouped bool) (staging, training []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range benchStaging {
@@ -39,7 +39,7 @@ func BenchKeys(grouped bool) (staging, training []int64) {
 	return staging, training
 }
 
-// BenchText returns each key as 32 characters, equal where keys are.
+// BenchText returns each key as a distinct text of 32 characters.
 func BenchText(keys []int64) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
@@ -48,7 +48,7 @@ func BenchText(keys []int64) []string {
 	return out
 }
 
-// BenchInput makes a stream of columns, keyed on the first, which goes on too.
+// BenchInput returns a stream of columns with the first as key, which is kept, too.
 func BenchInput(b *testing.B, schema *arrow.Schema, columns ...arrow.Array) joiner.Input {
 	b.Helper()
 	var records []arrow.RecordBatch
@@ -63,7 +63,7 @@ func BenchInput(b *testing.B, schema *arrow.Schema, columns ...arrow.Array) join
 	}
 }
 
-// BenchColumn makes a key column of keys, as numbers or as text.
+// BenchColumn returns a key column of numbers or texts.
 func BenchColumn(keys []int64, text bool) (arrow.Field, arrow.Array) {
 	if text {
 		builder := array.NewStringBuilder(memory.DefaultAllocator)

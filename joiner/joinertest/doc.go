@@ -1,4 +1,4 @@
-// Package joinertest is what tests of joins have in common: streams of rows
-// that are written as text, random joins of every kind ([RandomWorld]), and
-// what they come to by looking at every pair of rows ([Oracle]).
+// Package joinertest is the test kit for joins: streams that are written as text,
+// random joins of every kind, and an oracle that computes their results by
+// comparing every pair of rows.
 package joinertest

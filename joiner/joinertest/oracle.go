@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Oracle joins by looking at every pair of rows. broken is the staging table
-// whose rule is the first to be broken, or -1.
+// Oracle joins by comparing every pair of rows. broken is the staging table whose rule is
+// the first to be broken, or -1.
 func Oracle(training Rows, columns []int, tables []Staging) (out []string, counts []joiner.Counts, broken int) {
 	counts = make([]joiner.Counts, len(tables))
 	for _, row := range training {
@@ -140,13 +140,13 @@ func (x Staging) count(c *joiner.Counts, row []string, matches Rows) {
 	}
 }
 
-// chosen returns the staging rows that the result shows beside a training row;
-// nil stands for none.
+// chosen returns the staging rows that the result has with a training row; nil stands for
+// none.
 func (x Staging) chosen(matches Rows) Rows {
 	switch {
 	case len(matches) == 0:
 		return Rows{nil}
-	case !x.shows(): // which one does not matter, and the test does not look
+	case !x.shows(): // which one does not matter, and tests do not look
 		return matches[:1]
 	case x.Rule.Duplicates == rule.DuplicatesLast:
 		return matches[len(matches)-1:]
@@ -157,8 +157,8 @@ func (x Staging) chosen(matches Rows) Rows {
 	}
 }
 
-// combinations writes a training row beside every combination of its staging
-// rows, those of the first staging table going slowest.
+// combinations returns a training row with every combination of its staging rows, those
+// of the first staging table varying slowest.
 func combinations(values []string, tables []Staging, options []Rows) []string {
 	if len(tables) == 0 {
 		return []string{strings.Join(values, " ")}
@@ -198,17 +198,17 @@ func pick(row []string, at []int) []string {
 	return out
 }
 
-// Outcome is what a world's join came to.
+// Outcome is the result of joining a world.
 type Outcome struct {
 	Rows   []string
 	Counts []joiner.Counts
-	Ran    []string // by build side, the strategy
+	Ran    []string // by build side, its strategy
 	Err    error
 }
 
-// Run joins a world, with a strategy for all build sides if it is not negative.
-// check sees each build side before the join and after it.
-func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.BuildSide)) (out Outcome) {
+// Run joins a world. It calls check with each build side before the join and after
+// it.
+func (w World) Run(t *testing.T, check func(*joiner.BuildSide)) (out Outcome) {
 	mem, limit := Checked(t), budget.New(1<<30)
 	opts := joiner.Options{Memory: mem, Budget: limit}
 	var probes []joiner.Probe
@@ -217,9 +217,6 @@ func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.Buil
 		var columns []arrow.Field
 		for _, at := range s.Columns {
 			columns = append(columns, s.Fields[at])
-		}
-		if strategy >= 0 {
-			s.Spec.Strategy = strategy
 		}
 		built, err := joiner.Build(t.Context(), s.Input(t, mem, s.Key, s.Columns), s.Spec, opts)
 		require.NoError(t, err)
@@ -233,7 +230,7 @@ func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.Buil
 	}
 	r, err := joiner.Join(t.Context(), w.Training.Input(t, mem, nil, w.Columns), probes, opts)
 	require.NoError(t, err)
-	if len(w.Training.Rows) == 0 { // nobody asks for the build sides
+	if len(w.Training.Rows) == 0 { // the join does not open build sides
 		for _, built := range builds {
 			built.Release()
 		}
@@ -248,7 +245,16 @@ func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.Buil
 	return out
 }
 
-// CutAnew cuts all streams of a world into other batches.
+// WithStrategy returns a world whose staging tables all have one strategy.
+func (w World) WithStrategy(strategy rule.Strategy) World {
+	w.Staging = slices.Clone(w.Staging)
+	for i := range w.Staging {
+		w.Staging[i].Spec.Strategy = strategy
+	}
+	return w
+}
+
+// CutAnew splits all streams of a world into other batches.
 func (w World) CutAnew(r *rand.Rand) World {
 	w.Training.Cuts = randomCuts(r, len(w.Training.Rows))
 	w.Staging = slices.Clone(w.Staging)

@@ -16,40 +16,40 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Null is how Arrow writes a null as text, both ways.
+// Null is Arrow's text for a null.
 const Null = array.NullValueStr
 
-// Checked returns an allocator that spoils what is freed, and fails the test
-// when something is not.
+// Checked returns an allocator that overwrites freed memory, and fails the test if some is
+// not freed.
 func Checked(t testing.TB) memory.Allocator {
 	under := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	t.Cleanup(func() { under.AssertSize(t, 0) })
 	return batch.NewPoison(under)
 }
 
-// Rows holds rows of values as Arrow writes them.
+// Rows holds rows of values in Arrow's text form.
 type Rows [][]string
 
-// Table is a stream to be: rows, and where they are cut into batches.
+// Table is a stream: rows, and their division into batches.
 type Table struct {
 	Fields []arrow.Field
 	Rows   Rows
-	Cuts   []int // rows of each batch; what is left over is one more
+	Cuts   []int // rows of each batch; the rest is one more
 	Name   string
 
 	OpenErr error
-	FailAt  int // batches before err, if it is set
+	FailAt  int // batches before the error, if it is set
 	Err     error
-	Before  func(batch int) // called before a batch is made
+	Before  func(batch int) // called before a batch is built
 	OnOpen  func()
 }
 
-// Field makes a nullable field.
+// Field returns a nullable field.
 func Field(name string, dt arrow.DataType) arrow.Field {
 	return arrow.Field{Name: name, Type: dt, Nullable: true}
 }
 
-// Columns makes fields of "name type" words.
+// Columns returns fields from "name type" texts.
 func Columns(t testing.TB, words ...string) []arrow.Field {
 	types := map[string]arrow.DataType{
 		"int": arrow.PrimitiveTypes.Int32, "long": arrow.PrimitiveTypes.Int64,
@@ -69,8 +69,8 @@ func Columns(t testing.TB, words ...string) []arrow.Field {
 	return fields
 }
 
-// Input opens the table. Batches live no longer than the contract says, and
-// are slices of some memory that they do not begin.
+// Input opens the table. Batches live as short as the contract allows, and are slices that
+// do not start at the beginning of their memory.
 func (x *Table) Input(t testing.TB, mem memory.Allocator, key, columns []int) joiner.Input {
 	schema := arrow.NewSchema(x.Fields, nil)
 	return joiner.Input{
@@ -99,7 +99,7 @@ func (x *Table) Input(t testing.TB, mem memory.Allocator, key, columns []int) jo
 					return nil, x.Err
 				}
 				if at > len(x.Cuts) || ctx.Err() != nil {
-					return nil, nil // an input that does not say why it stops
+					return nil, nil // an input that ends without an error
 				}
 				n := len(left)
 				if at < len(x.Cuts) {
@@ -114,8 +114,8 @@ func (x *Table) Input(t testing.TB, mem memory.Allocator, key, columns []int) jo
 	}
 }
 
-// Record makes a batch that is a slice of a longer one: its last row stands
-// before it too, and a null after it.
+// Record returns a batch that is a slice of a longer one: it is preceded by a copy of its
+// last row, and followed by a null.
 func Record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, rows Rows) arrow.RecordBatch {
 	b := array.NewRecordBuilder(mem, schema)
 	defer b.Release()
@@ -135,7 +135,7 @@ func Record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, rows Rows)
 	return whole.NewSlice(1, int64(len(rows))+1)
 }
 
-// Text writes the rows of a joined batch, its references followed.
+// Text returns the rows of a joined batch as texts, with references resolved.
 func Text(t testing.TB, r arrow.RecordBatch) []string {
 	out := make([]string, r.NumRows())
 	for i := range out {
@@ -173,7 +173,7 @@ func Drain(t testing.TB, r *joiner.Reader) ([]string, []joiner.Counts, error) {
 	return out, r.Counts(), r.Err()
 }
 
-// Built makes the BuildSide function of a probe.
+// Built returns the BuildSide function of a probe.
 func Built(in joiner.Input, spec joiner.BuildSpec, opts joiner.Options) func(context.Context) (joiner.Probeable, error) {
 	return func(ctx context.Context) (joiner.Probeable, error) {
 		built, err := joiner.Build(ctx, in, spec, opts)
@@ -184,8 +184,7 @@ func Built(in joiner.Input, spec joiner.BuildSpec, opts joiner.Options) func(con
 	}
 }
 
-// Probe looks in the table by its first column, and shows all from column from
-// on.
+// Probe probes the table by its first column, and selects all columns from column from on.
 func (x *Table) Probe(t testing.TB, from int, rule joiner.Rule, spec joiner.BuildSpec, opts joiner.Options) joiner.Probe {
 	spec.Name = rule.Name
 	var shown []int
@@ -198,8 +197,8 @@ func (x *Table) Probe(t testing.TB, from int, rule joiner.Rule, spec joiner.Buil
 	}
 }
 
-// ComesTo reads a join: it has some rows, as Parse reads them, and counts of its
-// one staging table; or it fails.
+// ComesTo checks the result of a join: its rows, in the form of Parse, and the counts of
+// its one staging table; or its error.
 func ComesTo(t testing.TB, r *joiner.Reader, want string, counts joiner.Counts, fails string) {
 	got, all, err := Drain(t, r)
 	if fails != "" {
@@ -212,8 +211,8 @@ func ComesTo(t testing.TB, r *joiner.Reader, want string, counts joiner.Counts, 
 	require.Equal(t, []joiner.Counts{counts}, all)
 }
 
-// Suits reads a join with a staging table called history, which is good or
-// fails, opened or not.
+// Suits checks that a join with a staging table named history works, or that it fails,
+// when it is opened or read.
 func Suits(t testing.TB, r *joiner.Reader, err error, fails string) {
 	if err == nil {
 		_, _, err = Drain(t, r)
@@ -227,7 +226,7 @@ func Suits(t testing.TB, r *joiner.Reader, err error, fails string) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
-// Parse reads "7 a, 8 -" as two rows, "-" being null.
+// Parse parses "7 a, 8 -" as two rows, "-" being null.
 func Parse(text string) Rows {
 	var out Rows
 	for row := range strings.SplitSeq(text, ",") {
@@ -243,7 +242,7 @@ func Parse(text string) Rows {
 	return out
 }
 
-// Twos cuts rows into batches of two, and an empty one at the end.
+// Twos returns the sizes of batches of two rows, and of an empty one at the end.
 func Twos(text string) []int {
 	var cuts []int
 	for left := len(Parse(text)); left > 0; left -= 2 {

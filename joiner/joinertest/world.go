@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Family is a set of column types whose values can be equal, and some values.
+// Family is a set of comparable column types, and some values.
 type Family struct {
 	Types  []arrow.DataType
 	values []string
@@ -45,7 +45,7 @@ func Families(t *testing.T) []Family {
 		{[]arrow.DataType{arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeBinary}, binary},
 		{[]arrow.DataType{&arrow.FixedSizeBinaryType{ByteWidth: 4}}, []string{"AAAAAA==", "AAAAAQ==", "AQAAAA=="}},
 	}
-	for i, f := range all { // as Arrow writes them, in whichever type
+	for i, f := range all { // in Arrow's text form, whatever the type
 		for _, dt := range f.Types {
 			var cells Rows
 			for _, v := range f.values {
@@ -64,7 +64,7 @@ func Families(t *testing.T) []Family {
 	return all
 }
 
-// Written makes values as Arrow writes those of a type.
+// Written returns values in the text form that Arrow has for a type.
 func Written(t *testing.T, dt arrow.DataType, values ...string) []string {
 	var cells Rows
 	for _, v := range values {
@@ -75,8 +75,8 @@ func Written(t *testing.T, dt arrow.DataType, values ...string) []string {
 	return Text(t, r)
 }
 
-// TimeType is a time column's type, with some times in ascending order and what
-// they are in its unit.
+// TimeType is a time column's type, with some times in ascending order and their numbers
+// in its unit.
 type TimeType struct {
 	dt     arrow.DataType
 	values []string
@@ -100,16 +100,16 @@ func TimeTypes(t *testing.T) []TimeType {
 	return all
 }
 
-// World is one random case. Training rows are an id, keys, a time, and a word
-// and a number that staging tables may overlay.
+// World is one random case. Training rows are an id, keys, a time, and a word and a number
+// that staging tables may overlay.
 type World struct {
 	Training Table
 	Columns  []int
 	Staging  []Staging
 }
 
-// Staging is one staging table as the oracle sees it. Its rows are an id, keys, a
-// time, a word, a number and a rank.
+// Staging is one staging table as the oracle sees it. Its rows are an id, keys, a time, a
+// word, a number and a rank.
 type Staging struct {
 	Table
 	Key      []int // positions in staging rows
@@ -121,7 +121,7 @@ type Staging struct {
 	ticks    map[string]int64
 }
 
-// extra are the columns behind the keys.
+// extra returns the columns after the keys.
 func extra(c TimeType) []arrow.Field {
 	return []arrow.Field{Field("t", c.dt), Field("word", arrow.BinaryTypes.String), Field("number", arrow.PrimitiveTypes.Int64)}
 }
@@ -140,8 +140,8 @@ func extraRows(r *rand.Rand, all Rows, c TimeType) {
 	}
 }
 
-// RandomWorld makes training rows and up to four staging tables that are keyed
-// on some of their keys.
+// RandomWorld returns training rows and up to four staging tables that are keyed on some of
+// their keys.
 func RandomWorld(r *rand.Rand, all []Family, times []TimeType) World {
 	keys, c := make([]Family, 1+r.IntN(3)), OneOf(r, times)
 	w := World{Training: Table{Name: "training", Fields: []arrow.Field{Field("id", arrow.PrimitiveTypes.Int64)}}}
@@ -182,12 +182,15 @@ func (w *World) randomStaging(r *rand.Rand, name string, keys []Family, c TimeTy
 	}
 	staging.Cuts = randomCuts(r, len(staging.Rows))
 	staging.Rule = joiner.Rule{
-		Name: name, Kind: rule.Kind(r.IntN(5)), Duplicates: OneOf(r, []rule.Duplicates{0, 1, 1, 2, 2, 3, 3, 3}), Missing: OneOf(r, append(make([]rule.Missing, 11), rule.MissingError)),
+		Name: name, Kind: OneOf(r, rule.Kinds()), Duplicates: OneOf(r, []rule.Duplicates{
+			rule.DuplicatesError, rule.DuplicatesFirst, rule.DuplicatesFirst, rule.DuplicatesLast, rule.DuplicatesLast,
+			rule.DuplicatesAll, rule.DuplicatesAll, rule.DuplicatesAll,
+		}), Missing: OneOf(r, append(make([]rule.Missing, 11), rule.MissingError)),
 	}
 	if staging.shows() {
 		staging.Columns = someOf(r, len(staging.Fields))
 	}
-	staging.Spec = joiner.BuildSpec{Name: name, Strategy: rule.Strategy(r.IntN(4))}
+	staging.Spec = joiner.BuildSpec{Name: name, Strategy: OneOf(r, rule.Strategies()[:4])}
 	if r.IntN(3) == 0 {
 		staging.Rule.Time = &joiner.TimeRule{Column: len(keys) + 1, Tolerance: OneOf(r, []int64{0, 1, 2, 5, 1<<63 - 1}), Exact: r.IntN(2) == 0}
 		staging.Spec.Time = new(first)
@@ -238,8 +241,7 @@ func (x *Staging) giveDefaults(r *rand.Rand, first int) {
 	}
 }
 
-// Sort puts the rows in the order of their keys, rows with a null in their key
-// first or last.
+// Sort sorts the rows by their keys, with nulls first or last.
 func (x *Staging) Sort() {
 	schema := arrow.NewSchema(x.Fields, nil)
 	r := Record(nil, memory.DefaultAllocator, schema, x.Rows)
@@ -279,12 +281,12 @@ func (x *Staging) Sort() {
 	x.Rows = sorted
 }
 
-// OneOf returns one of a list.
+// OneOf returns a random element of a list.
 func OneOf[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 func someOf(r *rand.Rand, n int) []int { return r.Perm(n)[:r.IntN(n+1)] }
 
-// RandomRows makes rows of a number and keys, with nulls and repeats.
+// RandomRows returns rows of a number and keys, with nulls and repeats.
 func RandomRows(r *rand.Rand, n int, keys []Family) Rows {
 	out, nullsOf := make(Rows, n), 1+r.IntN(20)
 	for i := range out {
@@ -304,7 +306,7 @@ func RandomRows(r *rand.Rand, n int, keys []Family) Rows {
 	return out
 }
 
-// distinct leaves one row of each key.
+// distinct keeps one row of each key.
 func distinct(all Rows) Rows {
 	seen, out := map[string]bool{}, Rows{}
 	for _, row := range all {

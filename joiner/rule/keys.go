@@ -1,41 +1,28 @@
 package rule
 
-// unknown is the text of a value that is none of the words.
-const unknown = "unknown"
+import "cmp"
 
-// Duplicates says what several staging rows of one key mean to a training row
-// that asks for the key. A join that adds nothing does not ask which.
-type Duplicates int
+// Duplicates is what happens where several staging rows match a training row. A
+// join that adds no columns ignores it.
+type Duplicates string
 
 // What duplicate staging keys mean.
 const (
-	DuplicatesError Duplicates = iota // an error; the default
-	DuplicatesFirst                   // the first of them, in the order of the rule, then in that in which they were written
-	DuplicatesLast                    // the last of them
-	DuplicatesAll                     // one row of the result for each of them, as SQL has it
+	DuplicatesError Duplicates = ""      // an error; the default
+	DuplicatesFirst Duplicates = "first" // the first row, in the order of the rule and then as written
+	DuplicatesLast  Duplicates = "last"  // the last row in that order
+	DuplicatesAll   Duplicates = "all"   // one row of the result for each of them, as in SQL
 )
 
-// AllDuplicates returns all of them.
+// AllDuplicates returns all values of Duplicates.
 func AllDuplicates() []Duplicates {
 	return []Duplicates{DuplicatesError, DuplicatesFirst, DuplicatesLast, DuplicatesAll}
 }
 
-// String returns the word as datasets have it.
-func (d Duplicates) String() string {
-	switch d {
-	case DuplicatesError:
-		return "error"
-	case DuplicatesFirst:
-		return "first"
-	case DuplicatesLast:
-		return "last"
-	case DuplicatesAll:
-		return "all"
-	}
-	return unknown
-}
+// String returns the word as datasets spell it.
+func (d Duplicates) String() string { return cmp.Or(string(d), "error") }
 
-// Fail says whether duplicates that a training row asks for are an error.
+// Fail reports whether several matches of a training row are an error.
 func (d Duplicates) Fail() bool {
 	switch d {
 	case DuplicatesError:
@@ -46,8 +33,8 @@ func (d Duplicates) Fail() bool {
 	return true
 }
 
-// Multiply says whether a training row stands in the result once for each of
-// several staging rows.
+// Multiply reports whether the result has a training row once for each of its
+// matches.
 func (d Duplicates) Multiply() bool {
 	switch d {
 	case DuplicatesAll:
@@ -58,10 +45,10 @@ func (d Duplicates) Multiply() bool {
 	return false
 }
 
-// Choose says whether one of several staging rows is taken.
+// Choose reports whether one of several matches is chosen.
 func (d Duplicates) Choose() bool { return !d.Fail() && !d.Multiply() }
 
-// TakeLast says whether that is the last of them.
+// TakeLast reports whether the last of several matches is chosen.
 func (d Duplicates) TakeLast() bool {
 	switch d {
 	case DuplicatesLast:
@@ -72,38 +59,28 @@ func (d Duplicates) TakeLast() bool {
 	return false
 }
 
-// MarshalText is String.
+// MarshalText returns the bytes of String.
 func (d Duplicates) MarshalText() ([]byte, error) {
 	return []byte(d.String()), Check(d, AllDuplicates())
 }
 
-// Missing says what a training row without a staging row gets.
-type Missing int
+// Missing is what a training row without a match gets.
+type Missing string
 
 // What a missing key means.
 const (
-	MissingNull    Missing = iota // nulls; the default
-	MissingError                  // an error
-	MissingDefault                // the dataset's defaults; columns without one are null
+	MissingNull    Missing = ""        // nulls; the default
+	MissingError   Missing = "error"   // an error
+	MissingDefault Missing = "default" // the dataset's defaults; null in columns without one
 )
 
-// AllMissing returns all of them.
+// AllMissing returns all values of Missing.
 func AllMissing() []Missing { return []Missing{MissingNull, MissingError, MissingDefault} }
 
-// String returns the word as datasets have it.
-func (m Missing) String() string {
-	switch m {
-	case MissingNull:
-		return "null"
-	case MissingError:
-		return "error"
-	case MissingDefault:
-		return "default"
-	}
-	return unknown
-}
+// String returns the word as datasets spell it.
+func (m Missing) String() string { return cmp.Or(string(m), "null") }
 
-// Fail says whether a missing key is an error.
+// Fail reports whether a missing key is an error.
 func (m Missing) Fail() bool {
 	switch m {
 	case MissingError:
@@ -114,7 +91,7 @@ func (m Missing) Fail() bool {
 	return true
 }
 
-// Defaults says whether columns get values that the dataset names.
+// Defaults reports whether columns get the dataset's defaults.
 func (m Missing) Defaults() bool {
 	switch m {
 	case MissingDefault:
@@ -125,34 +102,25 @@ func (m Missing) Defaults() bool {
 	return false
 }
 
-// MarshalText is String.
+// MarshalText returns the bytes of String.
 func (m Missing) MarshalText() ([]byte, error) { return []byte(m.String()), Check(m, AllMissing()) }
 
-// Nulls says what a null of a matched overlay row does to the training row's
-// value.
-type Nulls int
+// Nulls is what a null of a matching overlay row does to the training row's value.
+type Nulls string
 
 // What a null of an overlay does.
 const (
-	NullsReplace Nulls = iota // the null stands; the default
-	NullsKeep                 // the training row's value stays
+	NullsReplace Nulls = ""     // the null replaces it; the default
+	NullsKeep    Nulls = "keep" // the training row keeps it
 )
 
-// AllNulls returns all of them.
+// AllNulls returns all values of Nulls.
 func AllNulls() []Nulls { return []Nulls{NullsKeep, NullsReplace} }
 
-// String returns the word as datasets have it.
-func (n Nulls) String() string {
-	switch n {
-	case NullsReplace:
-		return "replace"
-	case NullsKeep:
-		return "keep"
-	}
-	return unknown
-}
+// String returns the word as datasets spell it.
+func (n Nulls) String() string { return cmp.Or(string(n), "replace") }
 
-// Replace says whether a null replaces the training row's value.
+// Replace reports whether a null replaces the training row's value.
 func (n Nulls) Replace() bool {
 	switch n {
 	case NullsReplace:
@@ -163,5 +131,5 @@ func (n Nulls) Replace() bool {
 	return false
 }
 
-// MarshalText is String.
+// MarshalText returns the bytes of String.
 func (n Nulls) MarshalText() ([]byte, error) { return []byte(n.String()), Check(n, AllNulls()) }

@@ -1,36 +1,24 @@
 package rule
 
-// Kind says which training rows a staging table keeps, and what it adds.
-type Kind int
+import "cmp"
+
+// Kind is the kind of a join: which training rows it keeps, and what it adds to them.
+type Kind string
 
 // The kinds of join.
 const (
-	Left    Kind = iota // every training row; the default
-	Inner               // those that match
-	Semi                // those that match, each once, without columns of the staging table
-	Anti                // those that do not match, without columns of the staging table
-	Overlay             // every training row; columns of a match replace training columns of their names
+	Left    Kind = ""        // every training row; the default
+	Inner   Kind = "inner"   // rows with a match
+	Semi    Kind = "semi"    // rows with a match, each once, without columns of the staging table
+	Anti    Kind = "anti"    // rows without a match, without columns of the staging table
+	Overlay Kind = "overlay" // every training row; columns of a match replace training columns of the same name
 )
 
-// Kinds returns all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Left, Inner, Semi, Anti, Overlay} }
 
-// String returns the kind as datasets have it.
-func (k Kind) String() string {
-	switch k {
-	case Left:
-		return "left"
-	case Inner:
-		return "inner"
-	case Semi:
-		return "semi"
-	case Anti:
-		return "anti"
-	case Overlay:
-		return "overlay"
-	}
-	return unknown
-}
+// String returns the kind as datasets spell it.
+func (k Kind) String() string { return cmp.Or(string(k), "left") }
 
 // Article returns the kind with its article, as in "an inner".
 func (k Kind) Article() string {
@@ -40,10 +28,11 @@ func (k Kind) Article() string {
 	case Left, Semi:
 		return "a " + k.String()
 	}
-	return unknown
+	return "an unknown"
 }
 
-// Keeps says whether a training row stays that matched, or did not.
+// Keeps reports whether the result has the training rows that matched, or those
+// that did not.
 func (k Kind) Keeps(matched bool) bool {
 	switch k {
 	case Left, Overlay:
@@ -56,11 +45,11 @@ func (k Kind) Keeps(matched bool) bool {
 	return false
 }
 
-// KeepsAll says whether every training row stays.
+// KeepsAll reports whether the result has every training row.
 func (k Kind) KeepsAll() bool { return k.Keeps(true) && k.Keeps(false) }
 
-// Adds says whether rows of the staging table are shown, so that it matters
-// which one of several is.
+// Adds reports whether the result has values of the staging table, so that it
+// matters which of several staging rows is chosen.
 func (k Kind) Adds() bool {
 	switch k {
 	case Left, Inner, Overlay:
@@ -71,12 +60,12 @@ func (k Kind) Adds() bool {
 	return false
 }
 
-// Fills says whether a training row without a match is shown with values for the
-// staging table's columns: nulls, or defaults.
+// Fills reports whether a training row without a match gets values for the staging
+// table's columns: nulls, or defaults.
 func (k Kind) Fills() bool { return k.Adds() && k.Keeps(false) }
 
-// Replaces says whether columns of a match replace training columns of their
-// names.
+// Replaces reports whether columns of a match replace training columns of the same
+// name.
 func (k Kind) Replaces() bool {
 	switch k {
 	case Overlay:
@@ -87,5 +76,5 @@ func (k Kind) Replaces() bool {
 	return false
 }
 
-// MarshalText is String.
+// MarshalText returns the bytes of String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), Check(k, Kinds()) }

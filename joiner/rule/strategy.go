@@ -1,54 +1,40 @@
 package rule
 
-// Strategy says how the keys of a staging table are searched. It changes
-// neither the rows of the result nor their order.
-type Strategy int
+import "cmp"
+
+// Strategy is how the keys of a staging table are searched. It changes neither the
+// rows of the result nor their order.
+type Strategy string
 
 // The strategies.
 const (
-	// StrategyAuto is merge where the keys turn out sorted, else index; and
-	// index after all where training keys turn out to jump. The default.
-	StrategyAuto Strategy = iota
+	// StrategyAuto, the default, is merge if the keys of the build side are sorted, and
+	// index otherwise. It changes from merge to index where training keys are not sorted.
+	StrategyAuto Strategy = ""
 	// StrategyIndex is a hash index over the staging rows.
-	StrategyIndex
-	// StrategyMerge searches in sorted keys, from where the last search ended.
-	// Keys that turn out not to be sorted are indexed.
-	StrategyMerge
-	// StrategyZip is merge that looks at the next staging row first: both tables
-	// have the same keys in the same order.
-	StrategyZip
-	// StrategyBroadcast is auto over the whole table, loaded once for all splits
-	// and streams.
-	StrategyBroadcast
-	// StrategyCustom is one that the composition root registered, by a name.
-	StrategyCustom
+	StrategyIndex Strategy = "index"
+	// StrategyMerge searches sorted keys, each search starting where the last one ended.
+	// Keys that are not sorted are indexed.
+	StrategyMerge Strategy = "merge"
+	// StrategyZip is merge that tries the next staging row first, for tables that have
+	// the same keys in the same order.
+	StrategyZip Strategy = "zip"
+	// StrategyBroadcast is auto over the whole table, loaded once for all splits and
+	// streams.
+	StrategyBroadcast Strategy = "broadcast"
+	// StrategyCustom is a strategy that the composition root registered under a name.
+	StrategyCustom Strategy = "custom"
 )
 
-// Strategies returns all of them.
+// Strategies returns all strategies.
 func Strategies() []Strategy {
 	return []Strategy{StrategyAuto, StrategyIndex, StrategyMerge, StrategyZip, StrategyBroadcast, StrategyCustom}
 }
 
-// String returns the strategy as datasets have it; a custom one's name follows.
-func (s Strategy) String() string {
-	switch s {
-	case StrategyAuto:
-		return "auto"
-	case StrategyIndex:
-		return "index"
-	case StrategyMerge:
-		return "merge"
-	case StrategyZip:
-		return "zip"
-	case StrategyBroadcast:
-		return "broadcast"
-	case StrategyCustom:
-		return "custom"
-	}
-	return unknown
-}
+// String returns the strategy as datasets spell it, without the name of a custom one.
+func (s Strategy) String() string { return cmp.Or(string(s), "auto") }
 
-// Explain says what the strategy does, for people.
+// Explain describes the strategy for explain texts.
 func (s Strategy) Explain() string {
 	switch s {
 	case StrategyAuto:
@@ -60,11 +46,11 @@ func (s Strategy) Explain() string {
 	case StrategyIndex, StrategyCustom:
 		return s.String()
 	}
-	return unknown
+	return "unknown"
 }
 
-// Whole says that the layout of the keys narrows nothing: the table is searched
-// as one. A custom strategy may find keys that are not equal.
+// Whole reports whether each split needs the whole table, whatever the layout of the
+// keys. A custom strategy may match keys that are not equal.
 func (s Strategy) Whole() bool {
 	switch s {
 	case StrategyBroadcast, StrategyCustom:
@@ -75,7 +61,7 @@ func (s Strategy) Whole() bool {
 	return true
 }
 
-// Custom says whether it is searched by something that was registered.
+// Custom reports whether a registered strategy searches the keys.
 func (s Strategy) Custom() bool {
 	switch s {
 	case StrategyCustom:
@@ -86,7 +72,7 @@ func (s Strategy) Custom() bool {
 	return false
 }
 
-// Merges says whether keys that turn out sorted are searched as they are.
+// Merges reports whether sorted keys are searched without an index.
 func (s Strategy) Merges() bool {
 	switch s {
 	case StrategyAuto, StrategyBroadcast, StrategyMerge, StrategyZip:
@@ -97,7 +83,7 @@ func (s Strategy) Merges() bool {
 	return false
 }
 
-// Zips says whether a search looks at the next staging row first.
+// Zips reports whether a search tries the next staging row first.
 func (s Strategy) Zips() bool {
 	switch s {
 	case StrategyZip:
@@ -108,7 +94,7 @@ func (s Strategy) Zips() bool {
 	return false
 }
 
-// FallsBack says whether sorted keys are indexed after all where searches jump.
+// FallsBack reports whether sorted keys are indexed if training keys are not sorted.
 func (s Strategy) FallsBack() bool {
 	switch s {
 	case StrategyAuto, StrategyBroadcast:
@@ -119,5 +105,5 @@ func (s Strategy) FallsBack() bool {
 	return false
 }
 
-// MarshalText is String.
+// MarshalText returns the bytes of String.
 func (s Strategy) MarshalText() ([]byte, error) { return []byte(s.String()), Check(s, Strategies()) }

@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// BenchmarkSpilled joins a build side from disk beside the same in memory: ten
-// training rows to each staging row of 128 bytes. Writing the build side to
-// disk is a benchmark of its own, as several ranges share that.
+// BenchmarkSpilled joins a build side from disk, and the same in memory: ten training rows per
+// staging row of 128 bytes. Writing the build side to disk is a separate benchmark, since
+// several ranges share that.
 func BenchmarkSpilled(b *testing.B) {
 	for _, order := range []string{"grouped", "random"} {
 		keys, wanted := joinertest.BenchKeys(order == "grouped")

@@ -18,9 +18,9 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// ranks are the files of a stream, of which some are written in no known order: those of
-// rank -1 with all but the ranked from 100 on, and those of rank 0 with each other. They
-// ascend, and no two files are of one commit.
+// ranks are the files of a stream, in ascending order of rank, and no two of one commit. The
+// order of some is unknown: of those of rank -1 with all files but those of ranks from 100 on,
+// and of those of rank 0 with each other.
 type ranks []int
 
 func (r ranks) of(file string) int {
@@ -43,7 +43,7 @@ func (r ranks) Unknown(key, one, other string) error {
 	return fault.New(fault.Invalid, "%s %s %s", key, one, other)
 }
 
-// doubtfulWorld is a world of few keys, over files of which some have no known order.
+// doubtfulWorld returns a world of few keys, with files of unknown order.
 func doubtfulWorld(r *rand.Rand) (joinertest.World, ranks) {
 	c := []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64), joinertest.Field("k", arrow.PrimitiveTypes.Int64), joinertest.Field("t", arrow.PrimitiveTypes.Int64), joinertest.Field("o", arrow.PrimitiveTypes.Int64)}
 	table := func(name string, n, keys, orders int) joinertest.Table {
@@ -54,7 +54,7 @@ func doubtfulWorld(r *rand.Rand) (joinertest.World, ranks) {
 		return x
 	}
 	n, keys, orders, most := 1+r.IntN(40), 1+r.IntN(20), 1+r.IntN(30), 8
-	if r.IntN(4) == 0 { // more than fits in memory at a time, of few keys
+	if r.IntN(4) == 0 { // more than fits in memory at once, with few keys
 		n, keys, orders, most = 200+r.IntN(300), 1+r.IntN(3), 1+r.IntN(150), 100
 	}
 	s := joinertest.Staging{Table: table("s", n, keys, orders), Key: []int{1}, At: []int{1}, Columns: []int{0}}
@@ -78,9 +78,8 @@ func doubtfulWorld(r *rand.Rand) (joinertest.World, ranks) {
 	return w, files
 }
 
-// tied returns the key, the file of the row that a rule takes and those of rows that it
-// cannot tell from that one, for the first training row that has some. It goes over all
-// rows for each.
+// tied returns the key, the file of the chosen row and those of its rivals for the first
+// training row that has rivals, by comparing all rows.
 func tied(w joinertest.World, files ranks) (key, chosen string, rivals []string) {
 	s := w.Staging[0]
 	file := func(row int) string { return s.Input(nil, nil, nil, nil).File(int64(row)) }
@@ -131,11 +130,11 @@ func tied(w joinertest.World, files ranks) (key, chosen string, rivals []string)
 	return "", "", nil
 }
 
-// TestRowsOfNoKnownOrder: a join ends at the first training row whose staging row depends
-// on an order that is not known, in memory by every strategy and from disk, and at no other.
+// TestUnknownOrderIsRefused: a join fails at the first training row whose match depends on an
+// unknown order, and only there, in memory with every strategy and from disk.
 //
 // spec: join-95
-func TestRowsOfNoKnownOrder(t *testing.T) {
+func TestUnknownOrderIsRefused(t *testing.T) {
 	t.Parallel()
 	seeds, seen := uint64(120/share), map[bool]int{}
 	if os.Getenv("PENSTOCK_LONG") == "1" {
@@ -160,7 +159,7 @@ func TestRowsOfNoKnownOrder(t *testing.T) {
 		}
 		var rows []string
 		for _, strategy := range []rule.Strategy{rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip} {
-			out := w.Run(t, strategy, func(*joiner.BuildSide) {})
+			out := w.WithStrategy(strategy).Run(t, func(*joiner.BuildSide) {})
 			check(strategy.String(), out.Err)
 			rows = out.Rows
 		}

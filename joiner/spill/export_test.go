@@ -1,10 +1,10 @@
 package spill
 
-// Len returns how many rows a part has.
+// Len returns the number of rows of a part.
 func (p *Parts) Len(number int) int64 { return p.parts[number].rows }
 
-// Rows returns how many rows the stream had.
+// Rows returns the number of rows of the stream.
 func (p *Parts) Rows() int64 { return p.rows }
 
-// Rows returns how many staging rows were read.
+// Rows returns the number of staging rows.
 func (s *Sliced) Rows() int64 { return s.parts.rows }

@@ -11,41 +11,41 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// logReader is the matcher of a join that was written down: each training row
-// gets the next entry of its slice's log.
+// logReader is the matcher of a join that has a match log: each training row gets the
+// next entry of its slice's log.
 //
-// A dictionary holds row 0 and the staging rows that the current batch refers
-// to, each once; it is made anew for every batch. Of each slice's log one batch
-// of entries is in memory and, between batches of the join, one of staging rows:
-// the furthest that was read. All of that is reserved.
+// A dictionary holds row 0 and the distinct staging rows to which the current batch
+// refers; every batch gets a new one. For each slice, one batch of entries is in
+// memory and, between batches of the join, one batch of staging rows: the furthest
+// that was read. All of that is reserved.
 type logReader struct {
-	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
+	ctx    context.Context //nolint:containedctx // of the join, whose calls take none
 	log    *matchLog
 	held   *budget.Reservation
 	slices []sliceReader
 
-	// Of the batch last matched, by row.
+	// The last batch, by row.
 	slice  []int32 // or -1
 	checks []int32
 	starts []int32
 	counts []int32
 
-	picks      []pick // scratch, by reference
+	picks      []pick // scratch, by row
 	dictionary *array.Struct
 	bytes      int64 // reserved for the dictionary
 }
 
-// sliceReader is how far the log of one slice was read.
+// sliceReader is the position in the log of one slice.
 type sliceReader struct {
 	*sliceLog
-	next    int               // which batch of entries is read next
-	current arrow.RecordBatch // the batch of entries that is being read, or nil
-	bytes   int64             // reserved for it
-	entry   int               // of current, read next
+	next    int               // the batch of entries to be read next
+	current arrow.RecordBatch // the current batch of entries, or nil
+	bytes   int64             // reserved for current
+	entry   int               // of current, to be read next
 	loaded  []*loadedRows     // batches of staging rows in memory
 }
 
-// newLogReader reads a log, whose store it releases.
+// newLogReader returns a reader of a log. It releases the log's store.
 func newLogReader(ctx context.Context, log *matchLog) (*logReader, error) {
 	held, err := log.sliced.opts.Budget.Reserve(log.sliced.spec.Name, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func newLogReader(ctx context.Context, log *matchLog) (*logReader, error) {
 	return r, nil
 }
 
-// Match reads the entries of a batch's rows.
+// Match implements joiner.Matcher.
 func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, error) {
 	rows := keys.Rows()
 	r.slice, r.checks = resize(r.slice, rows), resize(r.checks, rows)
@@ -78,7 +78,7 @@ func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, erro
 	}
 	copy(refs, r.starts)
 	if several && r.log.rule.Multiplies() {
-		// All references are asked for again, in parts that fit in memory.
+		// Expand gets these references, in batches that fit in memory.
 		return joiner.Matches{Dictionary: r.log.sliced.row0, Counts: r.counts}, r.ctx.Err()
 	}
 	if err := r.setDictionary(nil, refs); err != nil {
@@ -91,7 +91,7 @@ func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, erro
 	return matches, r.ctx.Err()
 }
 
-// Expand makes a dictionary of the rows that are asked for.
+// Expand implements joiner.Matcher.
 func (r *logReader) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	for i, row := range rows {
 		refs[i] = 0
@@ -105,21 +105,21 @@ func (r *logReader) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	return r.dictionary, nil
 }
 
-// Files names the files of two of the several staging rows of the first row
-// that has several: the first row that breaks the rule.
+// Files returns the files of two matches of the first row with several: the first
+// row that breaks the rule.
 func (r *logReader) Files(row int) (one, other string) {
 	s := r.slices[r.slice[row]]
 	return s.one, s.other
 }
 
-// Close ends the join, and gives the log's disk back.
-func (r *logReader) Close() {
-	r.dropDictionary()
+// Release ends the join, and frees the log's disk space.
+func (r *logReader) Release() {
+	r.releaseDictionary()
 	for i := range r.slices {
 		s := &r.slices[i]
-		r.dropEntries(s)
+		r.releaseEntries(s)
 		for _, l := range s.loaded {
-			r.dropRows(l)
+			r.releaseRows(l)
 		}
 		s.loaded = nil
 	}
@@ -143,13 +143,13 @@ func (r *logReader) readEntry(row int, s *sliceReader) error {
 	return nil
 }
 
-// changed says that training rows did not come as they came before.
+// changed returns the error for training rows that differ between the two passes.
 func (r *logReader) changed() error {
-	return fault.New(fault.Internal, "the training rows beside %s came otherwise when they were read again", r.log.sliced.spec.Name)
+	return fault.New(fault.Internal, "the training rows joined with %s changed between two reads", r.log.sliced.spec.Name)
 }
 
 func (r *logReader) nextEntries(s *sliceReader) error {
-	r.dropEntries(s)
+	r.releaseEntries(s)
 	if s.next == len(s.entries.batches) {
 		return r.changed()
 	}
@@ -167,7 +167,7 @@ func (r *logReader) nextEntries(s *sliceReader) error {
 	return nil
 }
 
-func (r *logReader) dropEntries(s *sliceReader) {
+func (r *logReader) releaseEntries(s *sliceReader) {
 	if s.current != nil {
 		s.current.Release()
 		s.current = nil

@@ -14,21 +14,20 @@ import (
 type loadedRows struct {
 	at     storedBatch
 	rows   *array.Struct
-	places []int32 // by row: its place in picked + 1, or 0
-	picked []int32 // the rows that go into the dictionary
-	base   int32   // of picked in the dictionary, row 0 not counted
+	places []int32 // by row: its position in picked + 1, or 0
+	picked []int32 // the rows of the dictionary
+	base   int32   // of picked in the dictionary, without row 0
 }
 
-// pick is a staging row that goes into the dictionary.
+// pick is a staging row of the dictionary.
 type pick struct {
 	from  *loadedRows // nil: row 0
-	place int32       // among the rows picked there, counted from 1
+	place int32       // position in from.picked + 1
 }
 
-// setDictionary makes the dictionary, and turns starts into references: refs
-// holds the start of the staging row that is wanted, or 0, and then its
-// reference. rows says which row of the batch each is about; nil: each about
-// its own.
+// setDictionary builds the dictionary, and changes refs from starts to references: from
+// the position of the wanted staging row + 1, or 0, to its row in the dictionary. rows
+// holds the row of the batch for each of refs; nil means its own.
 func (r *logReader) setDictionary(rows, refs []int32) error {
 	used, err := r.pickRows(rows, refs)
 	if err != nil {
@@ -53,8 +52,8 @@ func (r *logReader) setDictionary(rows, refs []int32) error {
 	return nil
 }
 
-// pickRows loads the staging rows that are wanted, and picks each of them once.
-// It returns the batches in which some are picked, in the order of their first.
+// pickRows loads the wanted staging rows, and picks each of them once. It returns the
+// batches that have picked rows, in the order of their first.
 func (r *logReader) pickRows(rows, starts []int32) ([]*loadedRows, error) {
 	r.picks = resize(r.picks, len(starts))
 	var used []*loadedRows
@@ -84,7 +83,7 @@ func (r *logReader) pickRows(rows, starts []int32) ([]*loadedRows, error) {
 	return used, nil
 }
 
-// gatherRows makes the dictionary: row 0, then the rows that are picked.
+// gatherRows builds the dictionary: row 0, then the picked rows.
 func (r *logReader) gatherRows(used []*loadedRows) error {
 	row0 := r.log.sliced.row0
 	segments := []batch.Segment{{Values: row0, Rows: 1}}
@@ -95,7 +94,7 @@ func (r *logReader) gatherRows(used []*loadedRows) error {
 		bytes += l.at.bytes / l.at.rows * int64(len(l.picked))
 		segments = append(segments, batch.Segment{Values: l.rows, Indices: l.picked})
 	}
-	r.dropDictionary()
+	r.releaseDictionary()
 	if err := r.held.GrowWait(r.ctx, bytes); err != nil {
 		return err
 	}
@@ -108,7 +107,7 @@ func (r *logReader) gatherRows(used []*loadedRows) error {
 	return nil
 }
 
-func (r *logReader) dropDictionary() {
+func (r *logReader) releaseDictionary() {
 	if r.dictionary != nil {
 		r.dictionary.Release()
 		r.dictionary = nil
@@ -117,11 +116,10 @@ func (r *logReader) dropDictionary() {
 	r.bytes = 0
 }
 
-// placeSize is the bytes of a loaded row beside the batch: its place.
+// placeSize is the bytes of a loaded row's entry in places.
 const placeSize = 4
 
-// loadRows returns the batch that holds a staging row of a slice's log, counted
-// from 0.
+// loadRows returns the batch that holds a staging row of a slice's log, counted from 0.
 func (r *logReader) loadRows(s *sliceReader, row int64) (*loadedRows, error) {
 	for _, l := range slices.Backward(s.loaded) {
 		if row >= l.at.from && row < l.at.from+l.at.rows {
@@ -156,7 +154,7 @@ func structOf(dt arrow.DataType, b arrow.RecordBatch) *array.Struct {
 	return array.NewStructData(whole)
 }
 
-// keepFurthest drops all batches of staging rows but the furthest of each slice,
+// keepFurthest releases all batches of staging rows except the furthest of each slice,
 // where the next rows are.
 func (r *logReader) keepFurthest() {
 	for i := range r.slices {
@@ -172,14 +170,14 @@ func (r *logReader) keepFurthest() {
 		}
 		s.loaded[0], s.loaded[furthest] = s.loaded[furthest], s.loaded[0]
 		for _, l := range s.loaded[1:] {
-			r.dropRows(l)
+			r.releaseRows(l)
 		}
 		clear(s.loaded[1:])
 		s.loaded = s.loaded[:1]
 	}
 }
 
-func (r *logReader) dropRows(l *loadedRows) {
+func (r *logReader) releaseRows(l *loadedRows) {
 	l.rows.Release()
 	r.held.Shrink(l.at.bytes + l.at.rows*placeSize)
 }

@@ -12,42 +12,42 @@ import (
 
 // logWriter writes the log of one slice.
 //
-// Staging rows are written in groups: those that one training row matches,
-// which training rows of one key have in common. A group has an identity, a
-// number above 0 that is its own among those of one source of rows. While the
-// rows of a group wait to be written, or if they are very many for as long as
-// the source is the same, the next training row refers to them where they are;
-// after that they are written anew, so that a log is read from front to back.
+// Staging rows are written in groups: the matches of one training row, which all
+// training rows of one key share. A group has an identity above 0 that is unique
+// among the groups of one source of rows. As long as the rows of a group are not yet
+// written, or, if it is large, as long as the source is the same, training rows
+// refer to the existing group; after that it is written again, so that a log is
+// read sequentially.
 type logWriter struct {
-	pass        *matchPass
-	log         *sliceLog
-	rowType     *arrow.StructType
-	rowSchema   *arrow.Schema
-	mostEntries int   // that are written at a time
-	mostBytes   int64 // of staging rows that are written at a time, about
-	mostRows    int   // of them; 0: not yet known
+	pass       *matchPass
+	log        *sliceLog
+	rowType    *arrow.StructType
+	rowSchema  *arrow.Schema
+	maxEntries int   // written at a time
+	maxBytes   int64 // of staging rows written at a time, approximate
+	maxRows    int   // staging rows written at a time; 0: not yet known
 
-	// Entries to be written.
+	// Entries that are not yet written.
 	starts, counts, checks []int32
-	// Staging rows to be written, of structs, and their number.
+	// Staging rows that are not yet written, as structs, and their number.
 	segments []batch.Segment
 	waiting  int
 
-	begun map[int64]int32 // by identity, where groups begin that wait
-	large map[int64]int32 // and where large groups begin
-	last  int64           // the identity of the group last referred to, or 0
-	start int32           // and where it begins
+	begun map[int64]int32 // by identity, the starts of groups that are not yet written
+	large map[int64]int32 // and the starts of large groups
+	last  int64           // the identity of the last group, or 0
+	start int32           // its start
 }
 
-// Bounds of what is written at a time, and kept.
+// Bounds of what is kept and of what is written at a time.
 const (
-	fewestEntries = 64        // in a stored batch, at least
-	mostStored    = 4096      // entries, or staging rows, in a stored batch
-	mostBytes     = 256 << 10 // bytes in a stored batch of staging rows, about
+	minEntries = 64        // in a stored batch
+	maxStored  = 4096      // entries, or staging rows, in a stored batch
+	maxBytes   = 256 << 10 // in a stored batch of staging rows, approximate
 	// largeGroup is the number of rows above which a group is written once per
 	// source.
 	largeGroup = 64
-	largeEntry = 48 // bounds the bytes of an entry of large
+	largeEntry = 48 // an upper bound of the bytes of an entry of large
 )
 
 func newLogWriter(p *matchPass, number int) *logWriter {
@@ -57,25 +57,25 @@ func newLogWriter(p *matchPass, number int) *logWriter {
 		rowType: dt, rowSchema: arrow.NewSchema(dt.Fields(), nil),
 		begun: map[int64]int32{}, large: map[int64]int32{},
 	}
-	// What a slice's log may take while it is read beside those of all others.
+	// The share of a slice's log while the logs of all slices are read.
 	share := p.working / 4 / int64(len(p.log.slices))
-	w.mostEntries = int(min(max(share/4/entrySize, fewestEntries), mostStored))
-	w.mostBytes = min(share, mostBytes)
+	w.maxEntries = int(min(max(share/4/entrySize, minEntries), maxStored))
+	w.maxBytes = min(share, maxBytes)
 	return w
 }
 
-// close gives back what the writer reserved.
-func (w *logWriter) close() { w.pass.held.Shrink(w.pass.held.Held()) }
+// release releases the writer's reservation.
+func (w *logWriter) release() { w.pass.held.Shrink(w.pass.held.Held()) }
 
-// setRowSize decides how many staging rows are written at a time, by the bytes
-// of one.
+// setRowSize sets the number of staging rows that are written at a time, by the bytes of
+// one.
 func (w *logWriter) setRowSize(bytes int64) {
-	w.mostRows = int(min(max(w.mostBytes/max(bytes, 1), 1), mostStored))
+	w.maxRows = int(min(max(w.maxBytes/max(bytes, 1), 1), maxStored))
 }
 
 // addMatches adds the entries of a batch of training rows.
 func (w *logWriter) addMatches(f *found) error {
-	if w.mostRows == 0 {
+	if w.maxRows == 0 {
 		w.setRowSize(batch.ArraySize(f.Dictionary) / int64(f.Dictionary.Len()))
 	}
 	for i, ref := range f.refs {
@@ -96,15 +96,15 @@ func (w *logWriter) addMatches(f *found) error {
 	return nil
 }
 
-// groupOf returns where the staging rows begin that a training row takes, and
-// adds them unless they stand there already.
+// groupOf returns the start of the staging rows that a training row takes, and adds
+// them unless they are there.
 func (w *logWriter) groupOf(f *found, row int) (int32, error) {
 	ref := f.refs[row]
 	identity, single := int64(ref), [1]int32{ref - 1}
 	rows := single[:]
 	switch {
 	case !w.pass.rule.Kind.Adds():
-		identity = 1 // nobody looks at the row
+		identity = 1 // the row is never read
 	case f.count(row) > 1 && w.pass.rule.Multiplies():
 		rows = f.Members(row)
 	}
@@ -121,7 +121,7 @@ func (w *logWriter) groupOf(f *found, row int) (int32, error) {
 	return w.start, nil
 }
 
-// findGroup says whether a group stands where it can be referred to, and sets
+// findGroup reports whether a group can be referred to, and sets start.
 // start.
 func (w *logWriter) findGroup(identity int64) bool {
 	if w.last == identity {
@@ -141,7 +141,7 @@ func (w *logWriter) findGroup(identity int64) bool {
 func (w *logWriter) beginGroup(identity int64, rows int) error {
 	first := w.log.rows.rows + int64(w.waiting)
 	if first+int64(rows) > joiner.MaxRows {
-		return fault.New(fault.Exhausted, "training rows refer to more than %d rows of %s, which references do not reach",
+		return fault.New(fault.Exhausted, "training rows refer to more than %d rows of %s, more than int32 references can address",
 			int64(joiner.MaxRows), w.pass.sliced.spec.Name).
 			WithRemedy("write the staging table with more buckets")
 	}
@@ -156,7 +156,7 @@ func (w *logWriter) beginGroup(identity int64, rows int) error {
 	return nil
 }
 
-// endGroup notes that the group last begun can be referred to until its rows
+// endGroup makes the last group available until its rows are written.
 // are written.
 func (w *logWriter) endGroup() {
 	if int64(w.start) > w.log.rows.rows {
@@ -164,11 +164,11 @@ func (w *logWriter) endGroup() {
 	}
 }
 
-// addRows puts rows of a struct array, each moved by shift, among those to be
-// written. The array stays as it is until they are.
+// addRows adds rows of a struct array, each shifted by shift, to those that are not yet
+// written. The array must not change before they are.
 func (w *logWriter) addRows(source arrow.Array, rows []int32, shift int32) error {
 	for len(rows) > 0 {
-		n := min(len(rows), w.mostRows-w.waiting)
+		n := min(len(rows), w.maxRows-w.waiting)
 		last := len(w.segments) - 1
 		if last < 0 || w.segments[last].Values != source {
 			w.segments = append(w.segments, batch.Segment{Values: source})
@@ -179,7 +179,7 @@ func (w *logWriter) addRows(source arrow.Array, rows []int32, shift int32) error
 		}
 		rows = rows[n:]
 		w.waiting += n
-		if w.waiting == w.mostRows {
+		if w.waiting == w.maxRows {
 			if err := w.flushRows(); err != nil {
 				return err
 			}
@@ -191,14 +191,14 @@ func (w *logWriter) addRows(source arrow.Array, rows []int32, shift int32) error
 // addEntry adds the entry of a training row.
 func (w *logWriter) addEntry(start, count, check int32) error {
 	w.starts, w.counts, w.checks = append(w.starts, start), append(w.counts, count), append(w.checks, check)
-	if len(w.starts) < w.mostEntries {
+	if len(w.starts) < w.maxEntries {
 		return nil
 	}
 	return w.flushEntries()
 }
 
-// flush writes what is not yet written, before the source of rows changes:
-// identities mean nothing after it, and arrays that rows were added of may be
+// flush writes all that is not yet written. It must be called before the source of rows
+// changes, when identities become invalid and arrays of added rows may be
 // released.
 func (w *logWriter) flush() error {
 	if err := w.flushRows(); err != nil {
@@ -223,7 +223,7 @@ func (w *logWriter) flushEntries() error {
 	return err
 }
 
-// int32Array returns values as an array that borrows them.
+// int32Array returns an array that borrows values.
 func int32Array(values []int32) arrow.Array {
 	d := array.NewData(arrow.PrimitiveTypes.Int32, len(values),
 		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(values))}, nil, 0, 0)
@@ -236,10 +236,10 @@ func (w *logWriter) flushRows() error {
 	if w.waiting == 0 {
 		return nil
 	}
-	if err := w.pass.held.Grow(w.mostBytes); err != nil {
+	if err := w.pass.held.Grow(w.maxBytes); err != nil {
 		return err
 	}
-	defer w.pass.held.Shrink(w.mostBytes)
+	defer w.pass.held.Shrink(w.maxBytes)
 	gathered, err := batch.Gather(w.rowType, w.segments, w.pass.sliced.opts.allocator())
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (w *logWriter) flushRows() error {
 	return nil
 }
 
-// fieldsOf returns the fields of a struct that does not begin within others.
+// fieldsOf returns the fields of a struct, which has no offset.
 func fieldsOf(s *array.Struct) []arrow.Array {
 	columns := make([]arrow.Array, s.NumField())
 	for i := range columns {

@@ -11,16 +11,14 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// matchLog is what the training rows of one join match, on local disk.
+// matchLog holds the matches of one join's training rows, on local disk.
 //
-// Each slice has a log of its own. Its entries are those of the slice's training
-// rows, one each, in the order of the training stream: so the next entry of a
-// slice is that of the next training row whose key belongs to the slice. A slice
-// that has no rows, or that nobody asks, has no entries. An entry refers to
-// staging rows of the slice's log, never of another's; the rows that one
-// training row matches stand there one after the other, and as a rule entries
-// refer to rows that come later and later. Whoever gets the log releases its
-// store.
+// Each slice has a log of its own. It has one entry for each of the slice's training
+// rows, in the order of the training stream: the next entry of a slice is that of the
+// next training row whose key belongs to the slice. A slice without staging rows or
+// without training rows has no entries. An entry refers only to staging rows of its
+// slice's log; the rows that match one training row are adjacent, and the rows of
+// later entries usually come later. The owner of the log releases its store.
 type matchLog struct {
 	sliced *Sliced
 	rule   joiner.Rule
@@ -28,23 +26,23 @@ type matchLog struct {
 	slices []sliceLog
 }
 
-// sliceLog is what the training rows of one slice match.
+// sliceLog holds the matches of one slice's training rows.
 type sliceLog struct {
 	entries batchList // see entrySchema
-	rows    batchList // the staging rows that entries refer to, as a dictionary has them
-	// The files of two of the several staging rows of the first training row
-	// that has several, where that is an error.
+	rows    batchList // the staging rows to which entries refer, as fields of a dictionary
+	// The files of two matches of the first training row with several, if that is
+	// an error.
 	one, other string
 }
 
 // entrySchema has the columns of an entry.
 func entrySchema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{
-		// The first staging row among the log's rows, counted from 1; 0 is none.
+		// The position of the first staging row in the log + 1; 0 is none.
 		{Name: "start", Type: arrow.PrimitiveTypes.Int32},
-		// How many staging rows match, where they are several, else 0.
+		// The number of matching staging rows where there are several, otherwise 0.
 		{Name: "count", Type: arrow.PrimitiveTypes.Int32},
-		// Bits of the key's hash: whether training rows come as they came before.
+		// Bits of the key's hash, to detect training rows that changed.
 		{Name: "check", Type: arrow.PrimitiveTypes.Int32},
 	}, nil)
 }
@@ -63,19 +61,18 @@ const entrySize = 3 * 4
 type matchPass struct {
 	sliced   *Sliced
 	rule     joiner.Rule
-	spilled  func(bytes int64) // is told what the join writes to local disk
+	spilled  func(bytes int64) // called with the bytes that the join writes to local disk
 	log      *matchLog
 	training *Parts            // the training rows' keys and times, by slice
-	keys     *joiner.KeyReader // reads them there
+	keys     *joiner.KeyReader // reads training
 	working  int64             // working memory
-	portion  int64             // bytes of staging rows that are loaded at a time, of a slice that does not fit
+	portion  int64             // bytes of staging rows to load at a time from a slice that does not fit
 	held     *budget.Reservation
 	found    found // scratch
 	slices   []int32
 }
 
-// writeLog reads the keys of the training rows of the join, and asks every slice
-// about its own.
+// writeLog reads the keys of the join's training rows, and matches those of each slice.
 func (s *probedSlices) writeLog(ctx context.Context, rule joiner.Rule) (*matchLog, error) {
 	held, err := s.opts.Budget.Reserve(s.spec.Name, 0)
 	if err != nil {
@@ -109,7 +106,7 @@ func (p *matchPass) sliceTraining(ctx context.Context, training joiner.Input) er
 	key, columns := training.Key, slices.Clone(training.Key)
 	var time *int
 	if p.rule.Time != nil {
-		time = new(-1) // which no stream has
+		time = new(-1) // in no stream
 		if len(training.Columns) > 0 {
 			time = &training.Columns[0]
 		}
@@ -119,11 +116,11 @@ func (p *matchPass) sliceTraining(ctx context.Context, training joiner.Input) er
 	columns = slices.Compact(columns)
 
 	parts := len(p.sliced.parts.parts)
-	by := &keyPartition{key: key, time: time, columns: columns, slices: parts}
-	w := &partWriter{in: training, by: by, opts: p.sliced.opts}
+	by := &keyPartitioner{key: key, time: time, columns: columns, slices: parts}
+	w := &partitionWriter{in: training, by: by, opts: p.sliced.opts}
 	// The rows of a stored batch of keys, and twice as many staging rows, fit in
 	// memory: see writeWinners.
-	w.mostRows = max(p.working/sliceShare/(2*p.sliced.parts.rowSize()), fewestEntries)
+	w.maxRows = max(p.working/sliceShare/(2*p.sliced.parts.rowSize()), minEntries)
 	var err error
 	if p.training, err = w.write(ctx, parts); err != nil {
 		return err
@@ -142,10 +139,10 @@ func (p *matchPass) sliceTraining(ctx context.Context, training joiner.Input) er
 func (p *matchPass) writeSlice(ctx context.Context, number int) error {
 	training, staging := &p.training.parts[number], &p.sliced.parts.parts[number]
 	if training.rows == 0 || staging.rows == 0 {
-		return ctx.Err() // nobody asks, or there is nothing to find
+		return ctx.Err() // no training rows, or no staging rows
 	}
 	w := newLogWriter(p, number)
-	defer w.close()
+	defer w.release()
 	if staging.bytes <= p.working/sliceShare*2 {
 		built, err := p.load(ctx, p.sliced.parts, staging.batches)
 		if err == nil {
@@ -162,12 +159,12 @@ func (p *matchPass) writeSlice(ctx context.Context, number int) error {
 	return p.writeWinners(ctx, training.batches, staging.batches, w)
 }
 
-// load makes a build side of stored staging rows.
+// load builds a build side from stored staging rows.
 func (p *matchPass) load(ctx context.Context, of *Parts, staging portion) (*joiner.BuildSide, error) {
 	return joiner.Build(ctx, of.input(staging), p.sliced.spec, p.sliced.opts.Options)
 }
 
-// writeMatches writes what training rows match in a build side.
+// writeMatches writes the matches of training rows in a build side.
 func (p *matchPass) writeMatches(ctx context.Context, built *joiner.BuildSide, training portion, w *logWriter) error {
 	if err := p.match(ctx, built, training, w.addMatches); err != nil {
 		return err
@@ -175,7 +172,7 @@ func (p *matchPass) writeMatches(ctx context.Context, built *joiner.BuildSide, t
 	return w.flush()
 }
 
-// found is what a batch of training rows matches in a build side.
+// found holds the matches of a batch of training rows in a build side.
 type found struct {
 	*joiner.RowMatcher
 	joiner.Matches
@@ -183,8 +180,7 @@ type found struct {
 	checks []int32 // by row: bits of the key's hash
 }
 
-// count returns how many staging rows match a row, where they are several, or
-// else 0.
+// count returns the number of matches of a row if there are several, otherwise 0.
 func (f *found) count(row int) int32 {
 	if f.Counts == nil {
 		return 0
@@ -192,12 +188,12 @@ func (f *found) count(row int) int32 {
 	return f.Counts[row]
 }
 
-// match matches training rows with a build side, and calls see after each batch
-// of them with what was found, which is valid until it returns.
+// match matches training rows with a build side, and calls see with the matches of each
+// batch, which are valid until see returns.
 func (p *matchPass) match(ctx context.Context, built *joiner.BuildSide, training portion, see func(f *found) error) error {
 	f := &p.found
 	f.RowMatcher = built.NewRowMatcher(ctx, p.rule)
-	defer f.Close()
+	defer f.Release()
 	reader, err := p.training.open(ctx, training)
 	if err != nil {
 		return err
@@ -218,5 +214,5 @@ func (p *matchPass) match(ctx context.Context, built *joiner.BuildSide, training
 	return reader.Err()
 }
 
-// resize returns scratch of n values, of any content.
+// resize returns a slice of n values with undefined content, reusing scratch.
 func resize[T any](scratch []T, n int) []T { return slices.Grow(scratch[:0], n)[:n] }

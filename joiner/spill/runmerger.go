@@ -9,10 +9,9 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// runMerger puts the runs of training rows together as groups of the log.
-// Groups are identified by where their first run begins. Of each portion one
-// batch of copied rows is in memory, since runs of a portion are looked at from
-// front to back as a rule.
+// runMerger combines the runs of training rows into groups of the log. A group is
+// identified by the start of its first run. One batch of copied rows per portion is in
+// memory, since the runs of a portion are usually read sequentially.
 type runMerger struct {
 	*runCollector
 	order *joiner.RowOrder // nil: runs stay in the order of their portions
@@ -24,7 +23,7 @@ type runMerger struct {
 type copiedRows struct {
 	at    storedBatch
 	rows  arrow.RecordBatch
-	shown *array.Struct // the same, as a dictionary has them
+	shown *array.Struct // the same rows as fields of a dictionary
 }
 
 func newRunMerger(c *runCollector) (*runMerger, error) {
@@ -38,15 +37,15 @@ func newRunMerger(c *runCollector) (*runMerger, error) {
 	return m, err
 }
 
-// close releases the batches in memory.
-func (m *runMerger) close() {
+// release releases the batches in memory.
+func (m *runMerger) release() {
 	for portion := range m.open {
-		m.closeBatch(portion)
+		m.releaseBatch(portion)
 	}
 }
 
-// groupOf returns where the rows of a training row's runs begin, and adds them
-// unless they stand there already.
+// groupOf returns the start of the rows of a training row's runs, and adds them
+// unless they are there.
 func (m *runMerger) groupOf(runs []run, count int64) (int32, error) {
 	identity := int64(runs[0].portion)<<32 + runs[0].from + 1
 	if m.findGroup(identity) {
@@ -66,7 +65,7 @@ func (m *runMerger) groupOf(runs []run, count int64) (int32, error) {
 	return m.start, nil
 }
 
-// addRuns adds the rows of runs, run after run.
+// addRuns adds the rows of runs, run by run.
 func (m *runMerger) addRuns(runs []run) error {
 	for _, r := range runs {
 		for r.rows > 0 {
@@ -75,7 +74,7 @@ func (m *runMerger) addRuns(runs []run) error {
 				return err
 			}
 			at := int32(r.from - x.at.from)
-			n := min(r.rows, x.at.rows-int64(at), mostStored)
+			n := min(r.rows, x.at.rows-int64(at), maxStored)
 			m.at = resize(m.at, int(n))
 			for i := range m.at {
 				m.at[i] = at + int32(i)
@@ -89,8 +88,8 @@ func (m *runMerger) addRuns(runs []run) error {
 	return nil
 }
 
-// addMerged adds the rows of runs in the order of the order columns; rows that
-// are alike in them in the order of the runs.
+// addMerged adds the rows of runs in the order of the order columns; ties are in the
+// order of the runs.
 func (m *runMerger) addMerged(runs []run) error {
 	left := slices.Clone(runs)
 	for len(left) > 0 {
@@ -118,14 +117,14 @@ func (m *runMerger) addMerged(runs []run) error {
 	return nil
 }
 
-// before says whether the first row of a run comes before that of another run,
-// which stands before it.
+// before reports whether the first row of a run precedes that of another run, which
+// wins a tie.
 func (m *runMerger) before(a *copiedRows, r run, b *copiedRows, s run) bool {
 	return m.order.Compare(a.rows, int(r.from-a.at.from), b.rows, int(s.from-b.at.from)) < 0
 }
 
-// batchWith returns the batch with a row that was copied of a portion. The batch
-// that gives way to it may be among the rows to be written, which are written
+// batchWith returns the batch with a row that was copied of a portion. It replaces the
+// portion's previous batch; added rows may refer to that one, so they are written
 // first.
 func (m *runMerger) batchWith(portion int, row int64) (*copiedRows, error) {
 	if x := m.open[portion]; x != nil {
@@ -135,7 +134,7 @@ func (m *runMerger) batchWith(portion int, row int64) (*copiedRows, error) {
 		if err := m.flushRows(); err != nil {
 			return nil, err
 		}
-		m.closeBatch(portion)
+		m.releaseBatch(portion)
 	}
 	copied := m.copies[portion]
 	i, _ := copied.parts[0].batches.find(row)
@@ -153,7 +152,7 @@ func (m *runMerger) batchWith(portion int, row int64) (*copiedRows, error) {
 	return x, nil
 }
 
-func (m *runMerger) closeBatch(portion int) {
+func (m *runMerger) releaseBatch(portion int) {
 	x := m.open[portion]
 	delete(m.open, portion)
 	x.rows.Release()

@@ -12,36 +12,25 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// writeAll writes what training rows match that take all their staging rows. The
-// rows of a group lie in portion after portion. So of each portion the rows that
-// are taken are copied first, in runs; then the runs of each training row are put
-// together: in the order of the portions, which is that of arrival, or merged by
-// the order columns. A round is as many training rows as leave room for their
-// runs.
+// writeAll writes the matches of training rows that take all their staging rows. The rows
+// of a group are spread over portions. So the matching rows of each portion are copied
+// first, in runs; then the runs of each training row are combined: in the order of the
+// portions, which is that of arrival, or merged by the order columns. A round has as
+// many training rows as fit in memory with their runs.
 func (p *matchPass) writeAll(ctx context.Context, training, staging portion, w *logWriter) error {
 	w.setRowSize(staging.bytes() / staging.rows())
-	for len(training) > 0 {
-		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return runSize * x.rows })
-		if err := p.allRound(ctx, round, staging, w); err != nil {
-			return err
-		}
-		training = training[len(round):]
-	}
-	return nil
+	return p.eachRound(training, runSize, func(round portion, store Store) error {
+		return p.allRound(ctx, round, staging, store, w)
+	})
 }
 
-func (p *matchPass) allRound(ctx context.Context, training, staging portion, w *logWriter) error {
-	store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
-	if err != nil {
-		return err
-	}
-	defer store.Release()
+func (p *matchPass) allRound(ctx context.Context, training, staging portion, store Store, w *logWriter) error {
 	c := &runCollector{logWriter: w, runs: make([][]run, training.rows())}
-	defer c.close()
+	defer c.release()
 	if err := c.reserve(training.rows() * runSize); err != nil {
 		return err
 	}
-	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+	err := p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
 		taken, err := c.collect(ctx, built, training)
 		if err != nil {
 			return err
@@ -66,10 +55,10 @@ type run struct {
 	time    int64 // of the rows, if the rule has a time
 }
 
-// runSize bounds the bytes of a run, its place in lists, and an entry.
+// runSize bounds the bytes of a run, its list, and an entry.
 const runSize = 96
 
-// runCollector finds the runs of a round of training rows.
+// runCollector collects the runs of a round of training rows.
 type runCollector struct {
 	*logWriter
 	runs   [][]run  // by training row
@@ -91,10 +80,10 @@ func (c *runCollector) unreserve(n int64) {
 	c.bytes -= n
 }
 
-func (c *runCollector) close() { c.unreserve(c.bytes) }
+func (c *runCollector) release() { c.unreserve(c.bytes) }
 
-// collect adds the runs of a portion to those of the training rows. It returns
-// the rows of the portion that they consist of, run after run.
+// collect adds the runs of a portion to those of the training rows. It returns the rows
+// of the portion that are in runs, run by run.
 func (c *runCollector) collect(ctx context.Context, built *joiner.BuildSide, training portion) ([]int32, error) {
 	p := &portionRuns{number: len(c.copies), begun: map[int32]int64{}}
 	if c.pass.rule.Time != nil {
@@ -119,13 +108,13 @@ func (c *runCollector) collect(ctx context.Context, built *joiner.BuildSide, tra
 	return p.rows, err
 }
 
-// portionRuns is the runs of one portion. Training rows that take the same rows
-// of it have one run in common.
+// portionRuns holds the runs of one portion. Training rows that take the same rows of it
+// share one run.
 type portionRuns struct {
 	number int
 	time   func(row int32) int64 // of a staging row; nil if the rule has no time
-	rows   []int32               // of all runs, run after run
-	begun  map[int32]int64       // by a run's first reference, where it begins in rows
+	rows   []int32               // of all runs, run by run
+	begun  map[int32]int64       // by a run's first reference, its start in rows
 }
 
 // runOf returns the run of a training row that has a match.
@@ -149,8 +138,8 @@ func (p *portionRuns) runOf(f *found, row int) run {
 	return r
 }
 
-// addRun adds a run to those of a training row, of which only those of the
-// latest time count.
+// addRun adds a run to those of a training row, of which only those of the latest time
+// are kept.
 func addRun(runs []run, r run) []run {
 	switch {
 	case len(runs) == 0 || runs[0].time == r.time:
@@ -162,9 +151,9 @@ func addRun(runs []run, r run) []run {
 	}
 }
 
-// copyRows writes rows of a portion, in the order in which they are listed.
+// copyRows writes rows of a portion, in the given order.
 func (c *runCollector) copyRows(from portion, rows []int32, to *Parts) error {
-	bytes := from.bytes() + c.mostBytes
+	bytes := from.bytes() + c.maxBytes
 	if err := c.reserve(bytes); err != nil {
 		return err
 	}
@@ -183,7 +172,7 @@ func (c *runCollector) copyRows(from portion, rows []int32, to *Parts) error {
 		batches = append(batches, b)
 	}
 	for len(rows) > 0 {
-		some := rows[:min(len(rows), c.mostRows)]
+		some := rows[:min(len(rows), c.maxRows)]
 		rows = rows[len(some):]
 		if err := c.copyBatch(from, batches, some, to); err != nil {
 			return err
@@ -221,7 +210,7 @@ func (c *runCollector) writeEntries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer m.close()
+	defer m.release()
 	for row, runs := range c.runs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -242,10 +231,10 @@ func (c *runCollector) writeEntries(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.flush() // before the batches close that rows were added of
+	return c.flush() // before the batches of added rows are released
 }
 
-// dictionaryRows returns stored rows as a dictionary has them.
+// dictionaryRows returns stored rows as a dictionary's struct.
 func (c *runCollector) dictionaryRows(b arrow.RecordBatch) *array.Struct {
 	rows := int(b.NumRows())
 	var fields []arrow.ArrayData

@@ -2,7 +2,6 @@
 
 package spill_test
 
-// share is how many times fewer random cases a test tries than without the race
-// detector, which makes each six times as slow and looks for something else: make test
-// tries all of them without it, too.
+// share divides the number of random cases with the race detector, which makes each six times
+// as slow and looks for something else: make test also tries all of them without it.
 const share = 8

@@ -2,5 +2,5 @@
 
 package spill_test
 
-// share is how many times fewer random cases a test tries.
+// share divides the number of random cases.
 const share = 1

@@ -12,24 +12,23 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Sliced is staging rows that do not fit in memory: they lie on local disk, in
-// slices by a hash of their key, each of them small enough to be a
-// [joiner.BuildSide] for a while. It never changes, any number of joins may use
-// it at once, and it is counted by reference.
+// Sliced holds staging rows that do not fit in memory: they are on local disk, in
+// slices by a hash of their key, each small enough to be loaded as a
+// [joiner.BuildSide]. It is immutable and reference counted, and any number of joins can
+// use it at once.
 type Sliced struct {
-	parts *Parts
-	spec  joiner.BuildSpec // with the positions of the stored columns
-	shape joiner.Shape
-	row0  *array.Struct // row 0 of every dictionary, and nothing else
-	opts  Options
+	parts  *Parts
+	spec   joiner.BuildSpec // with the positions of the stored columns
+	schema joiner.Schema
+	row0   *array.Struct // row 0 of every dictionary, and nothing else
+	opts   Options
 }
 
-// Slice reads staging rows whole, as [joiner.Build] does, and writes them to
-// local disk. The caller releases what it returns; after an error nothing is
-// held. Rows, references and errors of its joins are those of the build side
-// that Build would have made, except that dictionaries hold the rows that a
-// batch refers to. Rows with a custom strategy cannot be sliced: it needs them
-// whole, so they are Exhausted.
+// Slice reads staging rows, as [joiner.Build] does, and writes them to local disk. The
+// caller releases the result; after an error nothing is held. The rows and errors of its
+// joins are those of the build side that Build would have made, except that a dictionary
+// holds only the rows to which a batch refers. A custom strategy needs all rows in memory,
+// so rows with one are Exhausted.
 func Slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Options) (*Sliced, error) {
 	s, err := slice(ctx, in, spec, opts)
 	return s, fault.Op(err, "write the build side %s to local disk", spec.Name)
@@ -37,14 +36,14 @@ func Slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 
 func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Options) (*Sliced, error) {
 	if spec.Custom != nil {
-		return nil, fault.New(fault.Exhausted, "%s does not fit in memory, and its custom strategy needs it whole", spec.Name).
-			WithRemedy("raise the server's memory budget, take the custom strategy away, or write the staging table with more buckets")
+		return nil, fault.New(fault.Exhausted, "%s does not fit in memory, and its custom strategy needs all of it", spec.Name).
+			WithRemedy("raise the server's memory budget, remove the custom strategy, or write the staging table with more buckets")
 	}
 	s := &Sliced{opts: opts}
 	columns := columnsRead(in, spec)
-	by := &keyPartition{key: in.Key, time: spec.Time, columns: columns, slices: opts.slices()}
-	by.check = func(schema *arrow.Schema) error { return s.setShape(ctx, schema, in, spec) }
-	w := &partWriter{in: in, by: by, opts: opts}
+	by := &keyPartitioner{key: in.Key, time: spec.Time, columns: columns, slices: opts.slices()}
+	by.check = func(schema *arrow.Schema) error { return s.setSchema(ctx, schema, in, spec) }
+	w := &partitionWriter{in: in, by: by, opts: opts}
 	var err error
 	if s.parts, err = w.write(ctx, by.slices); err != nil {
 		if s.row0 != nil {
@@ -57,10 +56,9 @@ func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 	return s, nil
 }
 
-// setShape builds a build side of a stream without rows: it says what those
-// with rows become, and fails where they would fail, before any of them is
-// read.
-func (s *Sliced) setShape(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
+// setSchema builds a build side from a stream without rows: it has the schema of those with
+// rows, and fails with their errors before any row is read.
+func (s *Sliced) setSchema(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
 	in.Open = func(context.Context) (array.RecordReader, error) {
 		return batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil), nil
 	}
@@ -69,13 +67,12 @@ func (s *Sliced) setShape(ctx context.Context, schema *arrow.Schema, in joiner.I
 		return err
 	}
 	defer built.Release()
-	s.shape, s.row0 = built.Shape(), built.Dictionary()
+	s.schema, s.row0 = built.Schema(), built.Dictionary()
 	s.row0.Retain()
 	return nil
 }
 
-// columnsRead returns the positions of all columns that Build looks at,
-// ascending.
+// columnsRead returns the positions of all columns that Build reads, in ascending order.
 func columnsRead(in joiner.Input, spec joiner.BuildSpec) []int {
 	columns := slices.Concat(in.Columns, in.Key)
 	for _, o := range spec.OrderBy {
@@ -88,8 +85,7 @@ func columnsRead(in joiner.Input, spec joiner.BuildSpec) []int {
 	return slices.Compact(columns)
 }
 
-// moved turns positions in a stream into positions among its columns that are
-// kept.
+// moved maps positions in a stream to positions among its kept columns.
 func moved(positions, kept []int) []int {
 	out := make([]int, len(positions))
 	for i, p := range positions {
@@ -110,18 +106,18 @@ func movedSpec(spec joiner.BuildSpec, kept []int) joiner.BuildSpec {
 	return spec
 }
 
-// keyPartition divides rows into slices by their keys. Rows that can match
-// nothing are dropped.
-type keyPartition struct {
+// keyPartitioner divides rows into slices by their keys. It drops rows that match
+// nothing.
+type keyPartitioner struct {
 	key     []int
 	time    *int  // nil if rows have no time
-	columns []int // that are kept
+	columns []int // to be kept
 	slices  int
-	check   func(*arrow.Schema) error // of the stream's schema, before it is used; nil is none
+	check   func(*arrow.Schema) error // called with the stream's schema, before it is used; may be nil
 	reader  *joiner.KeyReader
 }
 
-func (p *keyPartition) begin(schema *arrow.Schema) ([]int, error) {
+func (p *keyPartitioner) begin(schema *arrow.Schema) ([]int, error) {
 	if p.check != nil {
 		if err := p.check(schema); err != nil {
 			return nil, err
@@ -132,7 +128,7 @@ func (p *keyPartition) begin(schema *arrow.Schema) ([]int, error) {
 	return p.columns, err
 }
 
-func (p *keyPartition) assign(b arrow.RecordBatch, parts []int32) error {
+func (p *keyPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 	p.reader.Read(b).Slice(p.slices, parts, nil)
 	return nil
 }
@@ -143,8 +139,8 @@ func (s *Sliced) Bytes() int64 { return s.parts.Bytes() }
 // Retain adds a reference. The caller holds one already.
 func (s *Sliced) Retain() { s.parts.Retain() }
 
-// Release gives a reference back. It may be called from any goroutine. The
-// last one frees the disk.
+// Release removes a reference. It is safe for concurrent use. The last one frees the disk
+// space.
 func (s *Sliced) Release() {
 	if s.parts.release() {
 		s.row0.Release()
@@ -152,11 +148,11 @@ func (s *Sliced) Release() {
 	}
 }
 
-// ProbedBy returns the rows as one join probes them, with a reference of their
-// own. training gives the training rows of that join once more, in the same
-// order, with their key columns (Key) and, if the rule has a time, the time
-// column (the one of Columns). They are read when the join asks for a matcher.
-// spilled is told of the bytes that this join writes to local disk.
+// ProbedBy returns the rows as one join probes them, with a reference of their own.
+// training returns the training rows of that join a second time, in the same order, with
+// their key columns (Key) and, if the rule has a time, the time column (the only one of
+// Columns). It is read in NewMatcher. spilled is called with the bytes that the join
+// writes to local disk.
 func (s *Sliced) ProbedBy(training joiner.Input, spilled func(bytes int64)) joiner.Probeable {
 	s.Retain()
 	return &probedSlices{Sliced: s, training: training, spilled: spilled}
@@ -169,10 +165,10 @@ type probedSlices struct {
 	spilled  func(bytes int64)
 }
 
-// Shape says what the join checks before it probes.
-func (p *probedSlices) Shape() joiner.Shape { return p.shape }
+// Schema implements joiner.Probeable.
+func (p *probedSlices) Schema() joiner.Schema { return p.schema }
 
-// NewMatcher writes the match log of a join, and reads it.
+// NewMatcher writes the match log of a join, and returns its reader.
 func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner.Matcher, error) {
 	log, err := p.writeLog(ctx, rule)
 	if err != nil {
@@ -180,7 +176,7 @@ func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner
 	}
 	r, err := newLogReader(ctx, log)
 	if err != nil {
-		return nil, err // and no matcher, which a nil *logReader would be
+		return nil, err // with a nil interface, not a nil *logReader
 	}
 	return r, nil
 }

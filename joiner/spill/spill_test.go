@@ -27,14 +27,14 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// disk returns where a test spills, and the spool that it is.
+// disk returns the Disk function of a test, and its spool.
 func disk(t testing.TB, mem memory.Allocator) (func(string) (spill.Store, error), *spool.Spool) {
 	place, err := spool.Open(spool.Options{Place: t.TempDir(), Memory: mem})
 	require.NoError(t, err)
 	return func(what string) (spill.Store, error) { return place.Create(what) }, place
 }
 
-// shelf makes stores that are lists in memory, and counts them.
+// shelf makes in-memory stores, and counts them.
 type shelf struct {
 	mem  memory.Allocator
 	mu   sync.Mutex
@@ -115,7 +115,7 @@ func (l *listed) Release() {
 	l.open--
 }
 
-// probesOf makes probes of a world whose staging rows lie on disk.
+// probesOf returns probes of a world whose staging rows are on disk.
 func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Probe {
 	var probes []joiner.Probe
 	for _, s := range w.Staging {
@@ -139,7 +139,7 @@ func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Pro
 	return probes
 }
 
-// again gives the training rows a second time.
+// again returns the training rows a second time.
 func again(t *testing.T, w joinertest.World, mem memory.Allocator, s joinertest.Staging) joiner.Input {
 	rows := w.Training.Input(t, mem, s.At, nil)
 	if s.Rule.Time != nil {
@@ -148,7 +148,7 @@ func again(t *testing.T, w joinertest.World, mem memory.Allocator, s joinertest.
 	return rows
 }
 
-// joinFromDisk joins a world whose staging rows lie on disk.
+// joinFromDisk joins a world whose staging rows are on disk.
 func joinFromDisk(t *testing.T, w joinertest.World, opts spill.Options) ([]string, []joiner.Counts, error) {
 	limit := budget.New(1 << 30)
 	opts.Options = joiner.Options{Memory: joinertest.Checked(t), Budget: limit}
@@ -164,8 +164,8 @@ func joinFromDisk(t *testing.T, w joinertest.World, opts spill.Options) ([]strin
 	return out, counts, err
 }
 
-// TestSpilledAgrees joins build sides from disk as they are joined in memory, with
-// room for a slice and with room for a row. PENSTOCK_LONG=1 asks for many cases.
+// TestSpilledAgrees compares joins from disk with joins in memory, with room for a slice
+// and with room for one row. PENSTOCK_LONG=1 runs many cases.
 //
 // spec: join-50, join-52
 func TestSpilledAgrees(t *testing.T) {
@@ -179,7 +179,7 @@ func TestSpilledAgrees(t *testing.T) {
 		w := joinertest.RandomWorld(r, all, times)
 		how := spill.Options{WorkingMemory: joinertest.OneOf(r, []int64{1, 1, 3000, 20_000, 1 << 20}), ExpectedBytes: joinertest.OneOf(r, []int64{0, 1, 1, 4000})}
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			want := w.Run(t, -1, func(*joiner.BuildSide) {})
+			want := w.Run(t, func(*joiner.BuildSide) {})
 			var place *spool.Spool
 			if seed%8 == 0 {
 				how.Disk, place = disk(t, memory.NewGoAllocator())
@@ -201,7 +201,7 @@ func TestSpilledAgrees(t *testing.T) {
 	}
 }
 
-// skewed is a world of many rows, half of them of one key on either side.
+// skewed is a world of many rows, half of which have one key on either side.
 func skewed(r *rand.Rand, training, staging int, rule joiner.Rule, spec joiner.BuildSpec) joinertest.World {
 	c := []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64), joinertest.Field("k", arrow.PrimitiveTypes.Int64), joinertest.Field("t", arrow.PrimitiveTypes.Int64), joinertest.Field("word", arrow.BinaryTypes.String)}
 	make := func(name string, n int) joinertest.Table {
@@ -223,8 +223,8 @@ func skewed(r *rand.Rand, training, staging int, rule joiner.Rule, spec joiner.B
 	return joinertest.World{Training: make("training", training), Columns: []int{0}, Staging: []joinertest.Staging{built}}
 }
 
-// TestSpilledSkew joins build sides in which one key has half of the rows, in memory
-// for few of them.
+// TestSpilledSkew joins build sides in which one key has half of the rows, with memory for few
+// of them.
 //
 // spec: join-50, join-51
 func TestSpilledSkew(t *testing.T) {
@@ -257,7 +257,7 @@ func TestSpilledSkew(t *testing.T) {
 				rows = 500
 			}
 			w := skewed(rand.New(rand.NewPCG(5, 5)), rows, rows, c.rule, c.spec)
-			want := w.Run(t, -1, func(*joiner.BuildSide) {})
+			want := w.Run(t, func(*joiner.BuildSide) {})
 			for _, memory := range []int64{8 << 10, 1 << 20} {
 				got, counts, err := joinFromDisk(t, w, spill.Options{WorkingMemory: memory, ExpectedBytes: 40 << 10})
 				if want.Err != nil {
@@ -312,8 +312,8 @@ func TestSpilledMemory(t *testing.T) {
 	}
 }
 
-// TestSpillFails lets every write fail, one after the other, and readings of
-// training rows that come otherwise.
+// TestSpillFails makes every write fail, one after the other, and the second read of the
+// training rows return different rows.
 //
 // spec: join-52, join-53, join-54
 func TestSpillFails(t *testing.T) {
@@ -349,7 +349,7 @@ func TestSpillFails(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = joinertest.Drain(t, r)
 		require.Equal(t, fault.Internal, fault.KindOf(err))
-		require.ErrorContains(t, err, "came otherwise")
+		require.ErrorContains(t, err, "changed between two reads")
 		require.Zero(t, opts.Budget.Used())
 		require.Zero(t, stores.open)
 	})
@@ -381,10 +381,10 @@ func TestSpillFails(t *testing.T) {
 	})
 }
 
-// custom is a strategy that nobody gets to use.
+// custom is a strategy that is never used.
 type custom struct{ joiner.Custom }
 
-// TestDivide gives back the rows of each part, in order, with their files.
+// TestDivide reads the rows of each part, in order, with their files.
 //
 // spec: join-55
 func TestDivide(t *testing.T) {
@@ -454,11 +454,11 @@ func TestDivide(t *testing.T) {
 	})
 }
 
-// TestDividingLeavesMemoryToOthers: what rows take before they are written is less
-// where many streams are open, and next to nothing where one waits for memory.
+// TestDivideLeavesMemoryToOthers: rows that are not yet written take less memory if many
+// streams are open, and nearly none if a stream waits for memory.
 //
 // spec: join-51
-func TestDividingLeavesMemoryToOthers(t *testing.T) {
+func TestDivideLeavesMemoryToOthers(t *testing.T) {
 	t.Parallel()
 	x := skewed(rand.New(rand.NewPCG(5, 9)), 0, 3000, joiner.Rule{}, joiner.BuildSpec{}).Staging[0].Table
 	peak := func(streams int, wait bool) int64 {
@@ -499,8 +499,8 @@ func TestDividingLeavesMemoryToOthers(t *testing.T) {
 	require.Less(t, peak(1, true), alone/2)
 }
 
-// TestJoinsCountTheirOwnBytes: of two joins with one build side each tells what it
-// wrote itself, as it does alone, even where they write by turns.
+// TestJoinsCountTheirOwnBytes: each of two joins with one build side reports the bytes that it
+// wrote itself, also if they write in turns.
 func TestJoinsCountTheirOwnBytes(t *testing.T) {
 	t.Parallel()
 	w := skewed(rand.New(rand.NewPCG(5, 11)), 300, 300, joiner.Rule{Duplicates: rule.DuplicatesFirst}, joiner.BuildSpec{})

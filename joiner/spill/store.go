@@ -11,24 +11,23 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Store is a list of batches outside memory. Its methods may be called from
-// several goroutines at once.
+// Store is a list of batches outside of memory. Its methods are safe for concurrent use.
 type Store interface {
-	// Append writes a batch, which it only borrows, and returns its number. It is
-	// Exhausted if there is no room for the batch, and for no other reason.
+	// Append writes a batch, which it borrows, and returns its number. The error is
+	// Exhausted if and only if there is no room for the batch.
 	Append(b arrow.RecordBatch) (int, error)
 	// Read reads a batch. The caller releases it.
 	Read(number int) (arrow.RecordBatch, error)
 	// Size returns the bytes of memory that Read of the batch takes.
 	Size(number int) int64
-	// Bytes returns the bytes that were written.
+	// Bytes returns the number of bytes written.
 	Bytes() int64
-	// Release gives the space back.
+	// Release frees the space.
 	Release()
 }
 
-// ErrDiskFull is what the errors of rows are that a store had no room for, to
-// tell them from rows that are Exhausted for want of memory: see errors.Is.
+// ErrDiskFull is matched by the errors of rows for which a store had no room (see
+// errors.Is), in contrast to rows that are Exhausted for lack of memory.
 var ErrDiskFull = errors.New("no room on local disk")
 
 // diskFullError is an error of a store that had no room.
@@ -37,25 +36,25 @@ type diskFullError struct{ error }
 // Unwrap returns the store's error.
 func (e diskFullError) Unwrap() error { return e.error }
 
-// Is says whether the error is ErrDiskFull.
+// Is reports whether the error is ErrDiskFull.
 func (e diskFullError) Is(target error) bool { return target == ErrDiskFull }
 
-// Options says what the joiner works with, where rows go that do not fit in
-// memory, and how much memory is worked with meanwhile.
+// Options are the joiner's options, a store for rows that do not fit in memory, and the
+// memory for working with them.
 type Options struct {
 	joiner.Options
-	// Disk makes an empty store for what is named.
+	// Disk returns an empty store; what is its name in errors.
 	Disk func(what string) (Store, error)
-	// WorkingMemory is the memory to aim at, in bytes; 0 is a quarter of the
-	// budget, less where more than two streams are open, or 64 MiB if that is
+	// WorkingMemory is the memory to aim at, in bytes. 0 means a quarter of the budget,
+	// less if more than two streams are open, or 64 MiB if the budget is
 	// unlimited.
 	WorkingMemory int64
-	// ExpectedBytes is how much memory the rows are expected to take; 0 is
-	// unknown. It decides how finely they are sliced, and nothing else.
+	// ExpectedBytes is the expected memory of the rows; 0 is unknown. It only
+	// determines the number of slices.
 	ExpectedBytes int64
 }
 
-// unlimited is the working memory where the budget says nothing, in bytes.
+// unlimited is the working memory with an unlimited budget, in bytes.
 const unlimited = 64 << 20
 
 func (o Options) workingMemory() int64 {
@@ -78,20 +77,20 @@ func (o Options) allocator() memory.Allocator {
 
 // Bounds of the number of slices.
 const (
-	fewestSlices = 2
-	usualSlices  = 32 // where nothing is known of the rows
-	mostSlices   = 256
-	// sliceShare is the part of the working memory that the rows of a slice
-	// take: beside them lie a copy of a column, and an index.
+	minSlices   = 2
+	usualSlices = 32 // if the size of the rows is unknown
+	maxSlices   = 256
+	// sliceShare is the reciprocal of the share of working memory for the rows of a slice;
+	// the rest is for the copy of a column, and for an index.
 	sliceShare = 3
 )
 
-// slices returns how many slices rows are written in.
+// slices returns the number of slices.
 func (o Options) slices() int {
 	if o.ExpectedBytes <= 0 {
 		return usualSlices
 	}
-	return int(min(max(o.ExpectedBytes/max(o.workingMemory()/sliceShare, 1)+1, fewestSlices), mostSlices))
+	return int(min(max(o.ExpectedBytes/max(o.workingMemory()/sliceShare, 1)+1, minSlices), maxSlices))
 }
 
 // storedBatch is a batch in a store.
@@ -102,14 +101,14 @@ type storedBatch struct {
 	bytes  int64 // of memory, when it is read
 }
 
-// batchList is batches in a store, in order.
+// batchList is a list of batches in a store.
 type batchList struct {
 	batches portion
 	rows    int64
 	bytes   int64 // of memory, when all batches are read
 }
 
-// append writes a batch to the store, behind those of the list.
+// append writes a batch to the store, and adds it to the list.
 func (l *batchList) append(store Store, b arrow.RecordBatch) error {
 	number, err := store.Append(b)
 	if fault.KindOf(err) == fault.Exhausted {
@@ -125,8 +124,7 @@ func (l *batchList) append(store Store, b arrow.RecordBatch) error {
 	return nil
 }
 
-// portion is some neighbours of a list's batches, or all of them. Its rows are
-// counted from its first row.
+// portion is a range of a list's batches. Its rows are counted from its first row.
 type portion []storedBatch
 
 func (p portion) rows() (sum int64) {
@@ -143,8 +141,7 @@ func (p portion) bytes() (sum int64) {
 	return sum
 }
 
-// upTo returns as many of the first batches as stay within a limit, at least
-// one.
+// upTo returns as many of the first batches as stay within a limit, but at least one.
 func (p portion) upTo(limit int64, size func(storedBatch) int64) portion {
 	sum := int64(0)
 	for i, x := range p {
@@ -155,8 +152,7 @@ func (p portion) upTo(limit int64, size func(storedBatch) int64) portion {
 	return p
 }
 
-// find returns which batch holds a row of the portion, and the row's number
-// there.
+// find returns the batch that holds a row of the portion, and the row's position in it.
 func (p portion) find(row int64) (i, rowOfBatch int) {
 	row += p[0].from
 	i = sort.Search(len(p), func(i int) bool { return p[i].from > row }) - 1

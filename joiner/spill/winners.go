@@ -8,19 +8,32 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// What follows is for slices that do not fit in memory. Their staging rows are
-// loaded in portions, one after the other; training rows come in rounds, for
-// each of which all portions are loaded again.
+// This file joins slices that do not fit in memory. Their staging rows are loaded in
+// portions, one after the other; training rows are processed in rounds, and all portions
+// are loaded for each round.
 
-// writeWinners writes what training rows match that take one staging row each at
-// most. Of each portion it keeps the rows that win there. The winners among all
-// are among those, which are no more than twice the training rows: so a round is
-// as many training rows as leave room for them, even if all differ.
+// writeWinners writes the matches of training rows that take at most one staging row each.
+// Of each portion it keeps the rows that win in it; the overall winners are among
+// those. There are at most two per training row, so a round has as many training rows as
+// fit in memory with two staging rows each.
 func (p *matchPass) writeWinners(ctx context.Context, training, staging portion, w *logWriter) error {
-	size := p.sliced.parts.rowSize()
+	return p.eachRound(training, 2*p.sliced.parts.rowSize(), func(round portion, store Store) error {
+		return p.winnersRound(ctx, round, staging, store, w)
+	})
+}
+
+// eachRound calls do with as many training rows at a time as fit in memory, given the bytes
+// for each, and with a store for the round.
+func (p *matchPass) eachRound(training portion, rowBytes int64, do func(round portion, store Store) error) error {
 	for len(training) > 0 {
-		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return 2 * size * x.rows })
-		if err := p.winnersRound(ctx, round, staging, w); err != nil {
+		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return rowBytes * x.rows })
+		store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
+		if err != nil {
+			return err
+		}
+		err = do(round, store)
+		store.Release()
+		if err != nil {
 			return err
 		}
 		training = training[len(round):]
@@ -28,14 +41,9 @@ func (p *matchPass) writeWinners(ctx context.Context, training, staging portion,
 	return nil
 }
 
-func (p *matchPass) winnersRound(ctx context.Context, training, staging portion, w *logWriter) error {
-	store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
-	if err != nil {
-		return err
-	}
-	defer store.Release()
+func (p *matchPass) winnersRound(ctx context.Context, training, staging portion, store Store, w *logWriter) error {
 	winners := p.sliced.parts.emptyIn(store)
-	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+	err := p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
 		wins := make([]bool, built.Rows())
 		err := p.match(ctx, built, training, func(f *found) error {
 			f.markWinners(wins)
@@ -58,9 +66,9 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 	return p.writeMatches(ctx, built, training, w)
 }
 
-// markWinners marks the staging rows that training rows take. Of several it
-// marks the first and the last, which tells that there are several, and which
-// rows; and the one that the rule cannot tell from the one that it takes.
+// markWinners marks the staging rows that training rows take. Of several matches it marks
+// the first and the last, which also shows that there are several, and which; and the
+// row that the rule cannot tell from the chosen one.
 func (f *found) markWinners(wins []bool) {
 	for i, ref := range f.refs {
 		if ref == 0 {
@@ -76,7 +84,7 @@ func (f *found) markWinners(wins []bool) {
 	}
 }
 
-// copyMarked writes the rows of a portion that are marked.
+// copyMarked writes the marked rows of a portion.
 func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool, to *Parts) error {
 	reader, err := p.sliced.parts.open(ctx, rows)
 	if err != nil {
@@ -108,9 +116,9 @@ func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool,
 	return reader.Err()
 }
 
-// eachPortion loads staging rows, as many at a time as fit, in order, and shows
-// each build side. Where a portion does not fit, later ones are half of it;
-// where a single batch does not, memory is waited for.
+// eachPortion loads staging rows in order, as many at a time as fit, and calls see with
+// each build side. If a portion does not fit, later ones are half as large; if a single
+// batch does not fit, it waits for memory.
 func (p *matchPass) eachPortion(ctx context.Context, staging portion, see func(built *joiner.BuildSide, rows portion) error) error {
 	waited := false
 	for len(staging) > 0 {

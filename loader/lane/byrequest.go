@@ -10,34 +10,34 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// requestBegins is a sequence that says where requests begin: with each row whose key is
-// not that of the row before, with each that has a null in its key, and with each window.
+// requestBegins is a sequence that records where requests begin: at each row whose key
+// differs from the row before or has a null, and at the start of each window.
 type requestBegins struct {
 	Sequence
-	ctx    context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	key    []int
-	budget *budget.Budget
-	held   *budget.Reservation // for goesOn and last
-	window int64               // of the batch at hand
-	last   []arrow.Array       // the key of the last row of the batch at hand, copied; nil before the first
-	goesOn []bool              // rows of the batch at hand that go on with the request of the row before
-	err    error
+	ctx       context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	key       []int
+	budget    *budget.Budget
+	held      *budget.Reservation // for continues and last
+	window    int64               // of the current batch
+	last      []arrow.Array       // a copy of the key of the current batch's last row; nil before the first batch
+	continues []bool              // by row of the current batch, whether it continues the request of the row before
+	err       error
 }
 
 func newRequestBegins(ctx context.Context, of Sequence, key []int, b *budget.Budget) *requestBegins {
 	return &requestBegins{Sequence: of, ctx: ctx, key: key, budget: b}
 }
 
-// CountRequests returns how many requests a sequence has, told apart by some columns of
-// its batches. It reads all of it, and leaves it to the caller to release.
+// CountRequests returns the number of requests of a sequence, which are identified by
+// columns of its batches. It reads the whole sequence; the caller releases it.
 func CountRequests(ctx context.Context, of Sequence, key []int, b *budget.Budget) (int64, error) {
 	of.Retain()
 	r := newRequestBegins(ctx, of, key, b)
 	defer r.Release()
 	requests := int64(0)
 	for r.Next() {
-		for _, goesOn := range r.goesOn {
-			if !goesOn {
+		for _, continues := range r.continues {
+			if !continues {
 				requests++
 			}
 		}
@@ -75,37 +75,37 @@ func (r *requestBegins) Release() {
 	r.Sequence.Release()
 }
 
-// look notes where requests begin in the batch at hand.
+// look finds where requests begin in the current batch.
 func (r *requestBegins) look() error {
 	b := r.RecordBatch()
 	rows := int(b.NumRows())
-	r.goesOn = r.goesOn[:0]
+	r.continues = r.continues[:0]
 	if rows == 0 {
 		return nil
 	}
-	if err := r.pay(int64(rows)); err != nil {
+	if err := r.reserve(int64(rows)); err != nil {
 		return err
 	}
-	if cap(r.goesOn) < rows {
-		r.goesOn = make([]bool, rows)
+	if cap(r.continues) < rows {
+		r.continues = make([]bool, rows)
 	}
-	r.goesOn = r.goesOn[:rows]
+	r.continues = r.continues[:rows]
 	key := make([]arrow.Array, len(r.key))
 	first := len(r.last) > 0 && r.window == r.Window()
 	for k, at := range r.key {
 		key[k] = b.Column(at)
 		first = first && key[k].IsValid(0) && batch.SameRow(r.last[k], 0, key[k], 0)
 	}
-	batch.KeyRepeats(key, r.goesOn)
-	r.goesOn[0] = first
+	batch.KeyRepeats(key, r.continues)
+	r.continues[0] = first
 	r.window = r.Window()
 	return r.keep(b, rows-1)
 }
 
-// pay pays for what is noted of a batch, beside the key of its last row.
-func (r *requestBegins) pay(bytes int64) error {
+// reserve reserves the records of a batch, besides the key of its last row.
+func (r *requestBegins) reserve(bytes int64) error {
 	if r.held == nil {
-		held, err := r.budget.ReserveFor(r.ctx, "where requests begin", 0)
+		held, err := r.budget.ReserveFor(r.ctx, "the boundaries of requests", 0)
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,11 @@ func (r *requestBegins) pay(bytes int64) error {
 	return nil
 }
 
-// keep copies the key of a row: the batch is gone when the next one is looked at.
+// keep copies the key of a row, since the batch is not valid after the next one is read.
 func (r *requestBegins) keep(b arrow.RecordBatch, row int) error {
 	release(r.last)
 	r.last = r.last[:0]
-	bytes := int64(len(r.goesOn))
+	bytes := int64(len(r.continues))
 	for _, at := range r.key {
 		key := b.Column(at)
 		of := []batch.Segment{{Values: key, From: row, Rows: 1}}
@@ -130,7 +130,7 @@ func (r *requestBegins) keep(b arrow.RecordBatch, row int) error {
 			return err
 		}
 		bytes += n
-		if err := r.pay(bytes); err != nil {
+		if err := r.reserve(bytes); err != nil {
 			return err
 		}
 		one, err := batch.Gather(key.DataType(), of, nil)
@@ -142,12 +142,12 @@ func (r *requestBegins) keep(b arrow.RecordBatch, row int) error {
 	return nil
 }
 
-// rows returns how many rows of the batch at hand, from one on, stand before the n+1-th
-// beginning of a request.
-func (r *requestBegins) rows(from int, n int64) portion {
-	var out portion
-	for _, goesOn := range r.goesOn[from:] {
-		if !goesOn {
+// rows returns the number of rows of the current batch, starting with row from, that are
+// before the n+1-th beginning of a request.
+func (r *requestBegins) rows(from int, n int64) rowCount {
+	var out rowCount
+	for _, continues := range r.continues[from:] {
+		if !continues {
 			if out.counted == n {
 				break
 			}
@@ -158,26 +158,26 @@ func (r *requestBegins) rows(from int, n int64) portion {
 	return out
 }
 
-// passRequests goes through the next n requests of the lane, fewer only at its end, and
-// tells add of their rows: so many from the first of the batch at hand that was not given.
-// Whether a request has ended shows in the next row; so the lane then stands before one
-// that it has read, or before a range.
-func (l *laneReader) passRequests(ctx context.Context, n int64, s *selection, add func(rows int) error) (portion, error) {
-	var out portion
+// takeRequests advances by the next n requests of the lane, fewer only at its end, and
+// calls add with the number of their rows that follow in the current batch. Whether a
+// request has ended is only known from the next row; so the new position is before a
+// row that was read, or before a range.
+func (l *laneReader) takeRequests(ctx context.Context, n int64, s *selection, add func(rows int) error) (rowCount, error) {
+	var out rowCount
 	for l.at.Range < len(l.Ranges) {
 		if err := l.fill(ctx, s); err != nil {
-			return portion{}, fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
+			return rowCount{}, fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
 		}
 		if l.batch == nil {
 			if out.counted == n {
-				break // the last one ended with its range
+				break // the last request ended with its range
 			}
 			continue
 		}
 		here := l.begins.rows(l.used, n-out.counted)
 		if here.rows > 0 {
 			if err := add(int(here.rows)); err != nil {
-				return portion{}, err
+				return rowCount{}, err
 			}
 		}
 		l.used += int(here.rows)
@@ -187,6 +187,6 @@ func (l *laneReader) passRequests(ctx context.Context, n int64, s *selection, ad
 			break
 		}
 	}
-	l.passed += out.counted
+	l.consumed += out.counted
 	return out, nil
 }

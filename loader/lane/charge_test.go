@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// paying makes a reader whose batches a budget pays for.
+// paying returns a reader whose batches are reserved from a budget.
 func (p *ranges) paying(q int64, b *budget.Budget, limit int64, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
 		lanes[i].Ranges, lanes[i].Window = p.rows[lanes[i].Number], p.window
@@ -26,11 +26,11 @@ func (p *ranges) paying(q int64, b *budget.Budget, limit int64, lanes ...lane.La
 	})
 }
 
-// TestBatchesArePaidFor: a batch is reserved as long as somebody holds it, with
-// no less than it takes.
+// TestBatchesAreReserved: a batch is reserved as long as it is referenced, with at least the
+// bytes that it takes.
 //
 // spec: wire-9
-func TestBatchesArePaidFor(t *testing.T) {
+func TestBatchesAreReserved(t *testing.T) {
 	t.Parallel()
 	for _, q := range []int64{1, 2, 3, 4, 7, 20, 400} {
 		p := world(t, map[int][]int64{1: {30, 2}, 3: {8, 19}})
@@ -61,11 +61,11 @@ func TestBatchesArePaidFor(t *testing.T) {
 	}
 }
 
-// TestPassedBatchesArePaidFor: a batch of a thousand rows is cut of many batches of
-// its ranges, which it pays for as long as it holds them.
+// TestPassedBatchesAreReserved: a batch of a thousand rows is cut from many batches of its
+// ranges, which are reserved as long as they are held.
 //
 // spec: wire-9
-func TestPassedBatchesArePaidFor(t *testing.T) {
+func TestPassedBatchesAreReserved(t *testing.T) {
 	t.Parallel()
 	p := world(t, map[int][]int64{1: {700, 300}})
 	p.cut = 50
@@ -75,10 +75,10 @@ func TestPassedBatchesArePaidFor(t *testing.T) {
 	require.NoError(t, r.Err())
 	passed := int64(0)
 	for i, given := range p.sizes {
-		if i < 19 { // the last one is its range's
+		if i < 19 { // the range has the last one
 			passed += given.rows
 		}
-		if i < 19 { // no row of a dictionary is without one that refers to it
+		if i < 19 { // a row refers to each dictionary row
 			passed += given.dictionary
 		}
 	}
@@ -96,11 +96,11 @@ func TestPassedBatchesArePaidFor(t *testing.T) {
 	require.Zero(t, tight.Used())
 }
 
-// TestEndedRangesAreLetGo: where a lane goes on to its next range within a batch, it
-// keeps of the build sides of the last one no more than the batch's rows need.
+// TestEndedRangesAreReleased: if a lane opens its next range within a batch, it keeps only those
+// rows of the last one's build sides that the batch needs.
 //
 // spec: wire-9
-func TestEndedRangesAreLetGo(t *testing.T) {
+func TestEndedRangesAreReleased(t *testing.T) {
 	t.Parallel()
 	const staged = 10_000 // rows of a dictionary
 	for _, known := range []bool{true, false} {
@@ -137,7 +137,7 @@ func TestEndedRangesAreLetGo(t *testing.T) {
 			require.Less(t, held, 4096, "a dictionary of %d rows is not among it", staged)
 		}
 		require.Less(t, b.Peak(), int64(8192))
-		require.Greater(t, b.Peak(), b.Used(), "the copies are paid for")
+		require.Greater(t, b.Peak(), b.Used(), "the copies are reserved")
 		require.False(t, r.Next())
 		r.Release()
 		require.Zero(t, b.Used())
@@ -145,8 +145,8 @@ func TestEndedRangesAreLetGo(t *testing.T) {
 	}
 }
 
-// TestTailsAreCopied: a few rows at the end of a range, whose staging rows were copied,
-// do not pay for the whole batch that they are from.
+// TestTailsAreCopied: a few rows at the end of a range, whose staging rows were copied, do not
+// reserve the whole batch.
 //
 // spec: wire-9
 func TestTailsAreCopied(t *testing.T) {
@@ -198,7 +198,7 @@ func TestTailsAreCopied(t *testing.T) {
 	}
 }
 
-// TestBatchesBeyondTheLimit are refused before their memory is taken.
+// TestBatchesBeyondTheLimit are refused before their memory is allocated.
 //
 // spec: wire-8
 func TestBatchesBeyondTheLimit(t *testing.T) {

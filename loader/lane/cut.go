@@ -8,16 +8,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// cut makes one batch of the rows of all runs. What it takes is known from
-// offsets and widths, and paid for, before the first value is copied.
-func (r *Reader) cut(of *chosen) (arrow.RecordBatch, error) {
+// cut gathers one batch. Its size is known from offsets and widths, and reserved, before
+// the first value is copied.
+func (r *Reader) cut(of *pendingStep) (arrow.RecordBatch, error) {
 	held, err := r.options.Budget.ReserveFor(r.ctx, "a batch", 0)
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.paidCut(of.runs, of.rows, func(bytes int64) error {
+	b, err := r.gatherBatch(of.runs, of.rows, func(bytes int64) error {
 		if limit := r.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
-			return r.tooLarge(of.portion, held.Held()+bytes)
+			return r.tooLarge(of.rowCount, held.Held()+bytes)
 		}
 		return fewerRows(held.GrowWait(r.ctx, bytes))
 	})
@@ -28,11 +28,11 @@ func (r *Reader) cut(of *chosen) (arrow.RecordBatch, error) {
 	return batch.NewCharged(b, held), nil
 }
 
-// paidCut is cut that pays before it takes memory.
-func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (arrow.RecordBatch, error) {
+// gatherBatch is cut with a function that reserves memory.
+func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) error) (arrow.RecordBatch, error) {
 	g := batch.NewGatherer(r.options.Memory)
 	defer g.Release()
-	made, rows, err := r.paidSources(runs, rows, pay)
+	made, rows, err := r.reserveSources(runs, rows, reserve)
 	defer func() {
 		for _, c := range made {
 			c.release()
@@ -49,7 +49,7 @@ func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (a
 		}
 		bytes += n
 	}
-	if err := pay(bytes); err != nil {
+	if err := reserve(bytes); err != nil {
 		return nil, err
 	}
 	columns := make([]arrow.Array, 0, len(made))
@@ -64,48 +64,50 @@ func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (a
 	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
 }
 
-// paidSources finds what the columns of a batch are made of, and how many rows it has. Also
-// with an error the caller releases them.
-func (r *Reader) paidSources(runs []run, rows int64, pay func(bytes int64) error) ([]source, int64, error) {
+// reserveSources returns the sources of a batch's columns, and its number of rows. The caller
+// releases the sources, also after an error.
+func (r *Reader) reserveSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if r.options.Grouped != nil {
-		return r.groupedSources(runs, rows, pay)
+		return r.groupedSources(runs, rows, reserve)
 	}
-	if err := pay(r.indexedBytes(r.options.Indexed, rows)); err != nil {
+	if err := reserve(r.indexedBytes(r.options.Indexed, rows)); err != nil {
 		return nil, 0, err
 	}
 	made, err := r.sources(runs, int(rows))
 	return made, rows, err
 }
 
-// tooLarge refuses a batch, and says how many of such rows, or requests, would fit.
-func (r *Reader) tooLarge(of portion, bytes int64) error {
+// tooLarge returns the error for a batch above MaxBytes, with the number of rows, or
+// requests, that would fit.
+func (r *Reader) tooLarge(of rowCount, bytes int64) error {
 	lanes := int64(len(r.lanes))
-	// Rows that come later may be larger: a quarter is left to them.
+	// A quarter is reserved for later rows, which may be larger.
 	fit := int64(float64(of.counted)*float64(r.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
 	err := fault.New(fault.Exhausted, "a batch of %s takes %d bytes, more than the limit of %d (max_batch_bytes)", fault.Count(of.rows, "row"), bytes, r.options.MaxBytes)
 	if fit == 0 {
 		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
 	}
-	if r.options.Request != nil {
-		return err.WithRemedy("ask for batch_requests of at most %d, or for fewer columns, or raise max_batch_bytes", fit)
+	field := "batch_rows"
+	switch of := int64(r.options.GlobalOf); {
+	case r.options.Request != nil:
+		field = "batch_requests"
+	case of > 0:
+		field, fit = "global_batch_rows", of*fit
 	}
-	if of := int64(r.options.GlobalOf); of > 0 {
-		return err.WithRemedy("ask for global_batch_rows of at most %d, or for fewer columns, or raise max_batch_bytes", of*fit)
-	}
-	return err.WithRemedy("ask for batch_rows of at most %d, or for fewer columns, or raise max_batch_bytes", fit)
+	return err.WithRemedy("ask for %s of at most %d, or for fewer columns, or raise max_batch_bytes", field, fit)
 }
 
-// source is what a column of the batch at hand is made of.
+// source makes one column of the current batch.
 type source interface {
 	// size returns the bytes that column will take.
 	size(g *batch.Gatherer) (int64, error)
-	// column makes the column, for the caller to release.
+	// column returns the column, which the caller releases.
 	column(g *batch.Gatherer) (arrow.Array, error)
 	release()
 }
 
-// sources finds what the columns of a batch are made of. Also with an error the
-// caller releases them.
+// sources returns the sources of a batch's columns. The caller releases them, also after
+// an error.
 func (r *Reader) sources(runs []run, rows int) ([]source, error) {
 	out := make([]source, 0, r.options.Schema.NumFields())
 	plain, indexed := r.options.Columns, r.options.Indexed
@@ -127,7 +129,7 @@ func (r *Reader) sources(runs []run, rows int) ([]source, error) {
 	return out, nil
 }
 
-// plain finds what a column that is not indexed is made of.
+// plain returns the source of a column that is not indexed.
 func (r *Reader) plain(c Column, field arrow.Field, runs []run) source {
 	if values := r.shared(c, runs); values != nil {
 		return &sharing{field: field, values: values}
@@ -135,7 +137,7 @@ func (r *Reader) plain(c Column, field arrow.Field, runs []run) source {
 	return c.source(field, rowsOf(runs))
 }
 
-// rowsOf returns what takes a column from the rows of a batch.
+// rowsOf returns a function that returns the segments of a column.
 func rowsOf(runs []run) func(Column) []batch.Segment {
 	return func(c Column) []batch.Segment {
 		segments := make([]batch.Segment, len(runs))
@@ -146,7 +148,7 @@ func rowsOf(runs []run) func(Column) []batch.Segment {
 	}
 }
 
-// source says what a column is made of, where segments takes it from the rows.
+// source returns the source of a column, given a function that returns its segments.
 func (c Column) source(field arrow.Field, segments func(Column) []batch.Segment) source {
 	if c.Dense == nil {
 		return &gathered{field: field, segments: segments(c)}
@@ -158,16 +160,16 @@ func (c Column) source(field arrow.Field, segments func(Column) []batch.Segment)
 	return p
 }
 
-// sharing is a column that stands as it is in one batch of a range: the result
-// keeps that batch's memory.
+// sharing is a column that is a slice of one batch of a range: the result keeps that
+// batch's memory.
 type sharing struct {
 	field  arrow.Field
 	values arrow.Array
 }
 
-// shared returns the column's values where it need not be copied: it stands as it
-// is in one batch, of which it is so large a part that it may keep all of it.
-// The caller releases it; nil if it must be copied.
+// shared returns the column's values if they need no copy: they are a slice of one batch,
+// large enough to keep the whole batch. The caller releases it; nil means that the column
+// must be copied.
 func (r *Reader) shared(c Column, runs []run) arrow.Array {
 	if len(runs) != 1 || c.Dense != nil || 2*runs[0].rows < runs[0].of {
 		return nil
@@ -189,8 +191,7 @@ func (r *Reader) shared(c Column, runs []run) arrow.Array {
 	return array.NewSlice(own.Dictionary().(*array.Struct).Field(c.Field), int64(rows[0]), int64(rows[0])+int64(x.rows))
 }
 
-// sharedBytes is what the shared columns keep, all of the batches that they are
-// slices of.
+// sharedBytes returns the size of the batches of which shared columns are slices.
 func sharedBytes(of []source) int64 {
 	var columns []arrow.Array
 	for _, c := range of {
@@ -234,8 +235,8 @@ func (c *gathered) column(g *batch.Gatherer) (arrow.Array, error) {
 
 func (*gathered) release() {}
 
-// required returns the column, or an error instead of it if it has nulls that
-// it must not have.
+// required returns the column, or an error if it has nulls that its field does not
+// allow.
 func required(field arrow.Field, column arrow.Array) (arrow.Array, error) {
 	if nulls := column.NullN(); nulls > 0 && !field.Nullable {
 		column.Release()

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// everyReader is a reader of some of the steps of lanes.
+// everyReader returns a reader of some of the steps of lanes.
 func (p *ranges) everyReader(q, steps int64, known bool, every lane.Every, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
 		lanes[i].Ranges, lanes[i].Window = nil, p.window
@@ -28,8 +28,8 @@ func (p *ranges) everyReader(q, steps int64, known bool, every lane.Every, lanes
 	})
 }
 
-// TestWorkersTakeTurns: the batches of all workers, in turn, are those of one that takes
-// all steps, and all of them stand where it does, then and at the end.
+// TestWorkersTakeTurns: the batches of all workers, in turn, are those of one that takes all
+// steps, and all have its positions, in between and at the end.
 //
 // spec: step-1, step-3
 func TestWorkersTakeTurns(t *testing.T) {
@@ -54,13 +54,13 @@ func TestWorkersTakeTurns(t *testing.T) {
 	}
 }
 
-// turns is how workers take the steps of some lanes.
+// turns describes how workers take the steps of some lanes.
 type turns struct {
 	rows         map[int][]int64
-	start        lane.Position // of the lanes whose first range has as many rows
+	start        lane.Position // of the lanes, whose first range has that many rows
 	known        bool
 	q, steps, of int64
-	window       int64 // of rows that are permuted
+	window       int64 // size, if rows are permuted
 }
 
 func (x turns) take(t *testing.T) {
@@ -76,7 +76,7 @@ func (x turns) take(t *testing.T) {
 				}
 				all = append(all, one)
 				for steps > 0 && !hasRows(ranges, steps*x.q+one.Start.Row) {
-					steps-- // the lanes must have them
+					steps-- // the lanes must have these steps
 				}
 			}
 		}
@@ -124,8 +124,8 @@ func hasRows(ranges []int64, n int64) bool {
 	return n <= 0
 }
 
-// TestSkippedRangesAreNotOpened: of ranges whose rows are known, those that lie in the
-// steps of others are left out, and others begin with the first row that is taken.
+// TestSkippedRangesAreNotOpened: ranges of known size that belong to the steps of others are
+// skipped, and others start at the first row that is used.
 //
 // spec: step-4
 func TestSkippedRangesAreNotOpened(t *testing.T) {
@@ -139,11 +139,11 @@ func TestSkippedRangesAreNotOpened(t *testing.T) {
 	p = world(t, map[int][]int64{0: {2, 3, 10}})
 	got, _ = drain(t, p.everyReader(2, lane.Unknown, false, lane.Every{Step: 3, Of: 4}, lane.Lane{Number: 0}))
 	require.Equal(t, [][]int64{{6, 7}, {14}}, got)
-	require.Equal(t, []string{"0.0+0", "0.1+0", "0.2+0"}, p.opened, "rows that nobody knows the number of are read over")
+	require.Equal(t, []string{"0.0+0", "0.1+0", "0.2+0"}, p.opened, "ranges of unknown size are read")
 }
 
-// TestOtherRowsThanCounted: a lane that does not give the rows that were counted ends the
-// stream, as soon as that is seen.
+// TestOtherRowsThanCounted: a lane that has a different number of rows than were counted ends
+// the stream as soon as that is detected.
 //
 // spec: step-11
 func TestOtherRowsThanCounted(t *testing.T) {
@@ -154,15 +154,15 @@ func TestOtherRowsThanCounted(t *testing.T) {
 			steps int64
 			bad   int // lane; -1: none
 		}{
-			"as counted":                   {[]int64{9, 7}, lane.Unknown, -1},
-			"fewer":                        {[]int64{9, 8}, lane.Unknown, 1},
-			"more":                         {[]int64{8, 7}, lane.Unknown, 0},
-			"far more":                     {[]int64{1, 7}, lane.Unknown, 0},
-			"none at all":                  {[]int64{9, 0}, lane.Unknown, 1},
-			"as counted, of three steps":   {[]int64{9, 7}, 3, -1},
-			"more behind the last step":    {[]int64{6, 7}, 3, 0},
-			"too few for the last step":    {[]int64{9, 8}, 4, 1},
-			"what nobody comes to look at": {[]int64{12, 7}, 3, -1},
+			"as counted":                      {[]int64{9, 7}, lane.Unknown, -1},
+			"fewer":                           {[]int64{9, 8}, lane.Unknown, 1},
+			"more":                            {[]int64{8, 7}, lane.Unknown, 0},
+			"far more":                        {[]int64{1, 7}, lane.Unknown, 0},
+			"none at all":                     {[]int64{9, 0}, lane.Unknown, 1},
+			"as counted, of three steps":      {[]int64{9, 7}, 3, -1},
+			"more rows after the last step":   {[]int64{6, 7}, 3, 0},
+			"too few for the last step":       {[]int64{9, 8}, 4, 1},
+			"a difference that is never read": {[]int64{12, 7}, 3, -1},
 		} {
 			for _, known := range []bool{true, false} {
 				p := world(t, map[int][]int64{0: {9}, 1: {5, 2}})
@@ -180,7 +180,7 @@ func TestOtherRowsThanCounted(t *testing.T) {
 	}
 }
 
-// counted is a reader of lanes 0 and 1, of which rows were counted.
+// counted returns a reader of lanes 0 and 1, of which rows were counted.
 func (p *ranges) counted(every lane.Every, steps int64, known bool, left []int64) *lane.Reader {
 	lanes := []lane.Lane{{Number: 0}, {Number: 1}}
 	for i := range lanes {

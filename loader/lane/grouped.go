@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Grouped says that a batch has a row for each request: what requests have once, and of
-// each other column a list of what their rows have.
+// Grouped describes batches with a row for each request: request-level columns have one
+// value, and each other column has a list of the values of the request's rows.
 type Grouped struct {
-	Once  []bool // by Options.Columns: the rows of a request have one value, which is looked at
-	Table string // whose rows requests have, for errors
+	Once  []bool // by Options.Columns: the rows of a request must have one value, which is checked
+	Table string // of the requests, for errors
 }
 
-// groupedSources is paidSources for batches that have a row for each request.
-func (r *Reader) groupedSources(runs []run, rows int64, pay func(bytes int64) error) ([]source, int64, error) {
+// groupedSources is reserveSources for batches that have a row for each request.
+func (r *Reader) groupedSources(runs []run, rows int64, reserve func(bytes int64) error) ([]source, int64, error) {
 	if rows > math.MaxInt32 {
 		return nil, 0, fault.New(fault.Exhausted, "the requests of a batch have %d rows, more than lists can hold", rows).
 			WithRemedy("ask for fewer requests with batch_requests")
@@ -32,8 +32,8 @@ func (r *Reader) groupedSources(runs []run, rows int64, pay func(bytes int64) er
 			once++
 		}
 	}
-	// Offsets, which all lists share, rows by column, and what is as in the row before.
-	if err := pay(int64(arrow.Int32SizeBytes)*(of.requests+1)*(1+once) + rows); err != nil {
+	// Offsets, which all lists share, rows by column, and one bool per row.
+	if err := reserve(int64(arrow.Int32SizeBytes)*(of.requests+1)*(1+once) + rows); err != nil {
 		return nil, 0, err
 	}
 	offsets, same := of.offsets(), make([]bool, rows)
@@ -54,7 +54,7 @@ func (r *Reader) groupedSources(runs []run, rows int64, pay func(bytes int64) er
 	return made, of.requests, nil
 }
 
-// requests is the rows of a batch by request.
+// requests are the rows of a batch by request.
 type requests struct {
 	runs     []run
 	requests int64
@@ -80,7 +80,7 @@ func (of requests) offsets() *memory.Buffer {
 	return memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(append(offsets, before)))
 }
 
-// first takes a column from the first row of each request.
+// first returns segments of the first row of each request.
 func (of requests) first(c Column) []batch.Segment {
 	segments := make([]batch.Segment, 0, len(of.runs))
 	for _, x := range of.runs {
@@ -94,7 +94,7 @@ func (of requests) first(c Column) []batch.Segment {
 	return segments
 }
 
-// checkOnce fails if the rows of a request do not have one value of a column. same has
+// checkOnce fails if the rows of a request have different values of a column. same has
 // room for all rows.
 func (r *Reader) checkOnce(c Column, name string, of requests, same []bool) error {
 	if c.Dense != nil {
@@ -105,7 +105,7 @@ func (r *Reader) checkOnce(c Column, name string, of requests, same []bool) erro
 		}
 		return nil
 	}
-	var before batch.Segment // of the run before
+	var before batch.Segment // of the previous run
 	for _, x := range of.runs {
 		here := c.Segment(x.batch, x.from, x.rows)
 		at := differs(before, here, x.begins, same[:x.rows])
@@ -117,7 +117,7 @@ func (r *Reader) checkOnce(c Column, name string, of requests, same []bool) erro
 	return nil
 }
 
-// differs returns the first row of a segment that has another value than the row before
+// differs returns the first row of a segment that has a different value than the row before
 // and does not begin a request; -1 if there is none. before is the rows before it.
 func differs(before, here batch.Segment, begins []int32, same []bool) int {
 	for i := range same {
@@ -146,18 +146,18 @@ func differs(before, here batch.Segment, begins []int32, same []bool) int {
 	return -1
 }
 
-// notOnce is what a stream fails with that finds rows of a request with different values.
+// notOnce returns the error for rows of a request that have different values.
 func (r *Reader) notOnce(column string, x run, row int) error {
 	key := make([]string, len(r.options.Request))
 	for i, k := range r.options.Request {
 		key[i] = x.batch.Schema().Field(k).Name + " = " + shorten(x.batch.Column(k).ValueStr(x.from+row))
 	}
-	return fault.New(fault.Invalid, "column %s is sent once for a request, and rows of the request %s have different values in it", column, strings.Join(key, ", ")).
+	return fault.New(fault.Invalid, "column %s is sent once for a request, but the rows of request %s have different values", column, strings.Join(key, ", ")).
 		In(r.options.Grouped.Table, "").
-		WithRemedy("take out of training.request_level what is not constant within a request, or repair the rows of that request")
+		WithRemedy("remove the columns that are not constant within a request from training.request_level, or repair the rows of that request")
 }
 
-// listed is a column of lists: of each request what its rows have.
+// listed is a column of lists: for each request, the values of its rows.
 type listed struct {
 	field    arrow.Field
 	items    source

@@ -11,47 +11,46 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// IndexedColumn is an output column that stays a dictionary: of the staging rows that
-// the rows of a batch refer to, each of them once, in the order in which they
-// are first referred to (docs/spec/wire.md).
+// IndexedColumn is an output column that stays a dictionary: the distinct staging rows to
+// which the rows of a batch refer, in the order of their first reference
+// (docs/spec/wire.md).
 type IndexedColumn struct {
 	At      int      // position in the schema
 	Index   int      // dictionary column of the ranges' batches
 	Columns []Column // of its struct's fields, in their order: all of that dictionary column
 }
 
-// distinctRows finds the distinct staging rows of one indexed column, batch by
-// batch. It looks a row up in a table that has room for two entries a row of the
-// batch, so that its memory does not grow with the staging table.
+// distinctRows finds the distinct staging rows of one indexed column, batch by batch. Its
+// hash table has two entries per row of the batch, so that its memory does not grow with
+// the staging table.
 type distinctRows struct {
-	dictionaries []arrow.ArrayData // the dictionaries that the batch's rows refer to
+	dictionaries []arrow.ArrayData // the dictionaries to which the batch's rows refer
 	rows         []int32           // the distinct rows, each in its dictionary
 	segments     []batch.Segment
 	table        []entry      // open addressing; its length is a power of two
-	shift        int          // from a hash to a place in table
+	shift        int          // from a hash to a position in table
 	sent         int64        // distinct rows of all batches so far
-	requests     *requestRows // tells rows apart by the key of their request; nil: by where they lie
+	requests     *requestRows // identifies rows by the key of their request; nil: by their position
 }
 
-// unmatched stands for row 0 of any dictionary: what a row without a match gets is the
-// same in all dictionaries of a staging table.
+// unmatched stands for row 0 of any dictionary: the values of a row without a match are
+// the same in all dictionaries of a staging table.
 const unmatched = 1 << 63
 
-// entry is a staging row that the batch refers to. The zero entry is free.
+// entry is a staging row to which the batch refers. The zero entry is free.
 type entry struct {
 	row  uint64 // number of the dictionary, from 1, in the high half; row in the low one; or unmatched
 	slot int32  // position among the distinct rows
 }
 
-// spread is 2^64 divided by the golden ratio: multiplied by it, keys that
-// follow each other lie far apart (Knuth, The Art of Computer Programming,
-// volume 3, section 6.4).
+// spread is 2^64 divided by the golden ratio: it spreads consecutive keys
+// (Knuth, The Art of Computer Programming, volume 3, section 6.4).
 const spread = 0x9E3779B97F4A7C15
 
-// tableSize is the entries of the table for a batch of so many rows.
+// tableSize returns the number of table entries for a batch.
 func tableSize(rows int64) int64 { return 1 << bits.Len64(uint64(2*rows)) }
 
-// begin forgets the last batch.
+// begin starts a new batch.
 func (d *distinctRows) begin(rows int) {
 	size := int(tableSize(int64(rows)))
 	d.shift = 64 - bits.Len(uint(size-1))
@@ -66,9 +65,8 @@ func (d *distinctRows) begin(rows int) {
 	}
 }
 
-// add maps references to rows of a dictionary to positions among the distinct
-// rows. The rows lie in values, at the places given: in the dictionary itself, or in
-// a copy.
+// add maps references to rows of a dictionary to positions among the distinct rows. The
+// rows are in values at the given places: in the dictionary itself, or in a copy.
 func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, values *array.Struct, places, slots []int32) error {
 	number := uint64(d.numberOf(dictionary)) << 32
 	first := len(d.rows)
@@ -77,7 +75,7 @@ func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, value
 		d.requests.next(values)
 	}
 	for i, r := range references {
-		if r != last { // rows of one request follow each other
+		if r != last { // rows of one request are adjacent
 			row := number | uint64(uint32(r))
 			var err error
 			last = r
@@ -111,8 +109,8 @@ func (d *distinctRows) numberOf(dictionary arrow.ArrayData) int {
 	return len(d.dictionaries)
 }
 
-// slot returns the position of a row among the distinct ones, adding it if it
-// is new: then it lies at that place.
+// slot returns the position of a row among the distinct rows. A new row is added with its
+// place.
 func (d *distinctRows) slot(row uint64, place int32) int32 {
 	mask := uint64(len(d.table) - 1)
 	for at := row * spread >> d.shift; ; at = (at + 1) & mask {
@@ -127,8 +125,8 @@ func (d *distinctRows) slot(row uint64, place int32) int32 {
 	}
 }
 
-// end gives each segment its rows, which stay as they are until the next
-// begin, and returns the segments.
+// end sets the rows of each segment, which are valid until the next begin, and returns the
+// segments.
 func (d *distinctRows) end() []batch.Segment {
 	from := 0
 	for i := range d.segments {
@@ -140,16 +138,16 @@ func (d *distinctRows) end() []batch.Segment {
 	return d.segments
 }
 
-// indexing is an indexed column of the batch at hand: which distinct row each of
-// its rows refers to, and what the distinct rows are gathered of.
+// indexing is an indexed column of the current batch: the distinct row of each row, and
+// the sources of the distinct rows.
 type indexing struct {
-	field  arrow.Field // its name and type alone
+	field  arrow.Field // only its name and type
 	slots  *memory.Buffer
 	fields []source
 }
 
-// indexed finds the distinct rows of one column of the batch, in memory that the
-// budget has paid for.
+// indexed finds the distinct rows of one column of the batch, in memory that is already
+// reserved.
 func (r *Reader) indexed(of IndexedColumn, d *distinctRows, runs []run, rows int) (*indexing, error) {
 	d.begin(rows)
 	x := &indexing{slots: memory.NewResizableBuffer(r.options.Memory)}
@@ -168,7 +166,7 @@ func (r *Reader) indexed(of IndexedColumn, d *distinctRows, runs []run, rows int
 	return x, nil
 }
 
-// gather says what the fields are gathered of: the distinct rows.
+// gather sets the sources of the fields to the distinct rows.
 func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct []batch.Segment) {
 	x.field = field
 	for k, inside := range x.rowType().Fields() {
@@ -176,7 +174,7 @@ func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct []batch.
 	}
 }
 
-// fieldOf returns what takes a column from segments of struct rows.
+// fieldOf returns a function that returns a field's segments from those of struct rows.
 func fieldOf(rows []batch.Segment) func(Column) []batch.Segment {
 	return func(c Column) []batch.Segment {
 		part := make([]batch.Segment, len(rows))
@@ -187,8 +185,8 @@ func fieldOf(rows []batch.Segment) func(Column) []batch.Segment {
 	}
 }
 
-// origin returns the dictionary that the staging rows of a column come from, and
-// the references into it: where the rows lie, if they were not copied.
+// origin returns the dictionary of the staging rows of a column, and the references to it:
+// the original ones if the rows were copied.
 func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.ArrayData, []int32) {
 	if x.origins == nil || x.origins[index].dictionary == nil {
 		return column.Data().Dictionary(), places
@@ -196,7 +194,7 @@ func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.
 	return x.origins[index].dictionary, x.origins[index].references
 }
 
-// indexedBytes is what indexed takes of memory for so many rows.
+// indexedBytes returns the bytes that indexed takes for a number of rows.
 func (r *Reader) indexedBytes(columns []IndexedColumn, rows int64) int64 {
 	bytes := int64(len(columns)) * (batch.Room(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
 	for _, x := range columns {
@@ -227,7 +225,7 @@ func (x *indexing) size(g *batch.Gatherer) (int64, error) {
 	return bytes, nil
 }
 
-// column makes the column: indices, and the rows that they mean.
+// column returns the column: indices, and the distinct rows.
 func (x *indexing) column(g *batch.Gatherer) (arrow.Array, error) {
 	children := make([]arrow.Array, 0, len(x.fields))
 	defer func() { release(children) }()

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// dictionaries is a world of one lane whose batches refer to dictionaries of
-// rows {n: 100·number + row, text: "number/row"}, row 0 all null.
+// dictionaries is a world of one lane whose batches refer to dictionaries of rows
+// {n: 100·number + row, text: "number/row"}, row 0 all null.
 type dictionaries struct {
 	memory  *memory.CheckedAllocator
 	made    []arrow.Array
@@ -47,7 +47,7 @@ func newDictionaries(t *testing.T, n, rows int) *dictionaries {
 	return s
 }
 
-// rowsOf makes the rows of a dictionary.
+// rowsOf returns the rows of a dictionary.
 func rowsOf(mem memory.Allocator, number, rows int) arrow.Array {
 	b := array.NewStructBuilder(mem, rowType)
 	defer b.Release()
@@ -70,7 +70,7 @@ type reference struct {
 	row        int32
 }
 
-// batch makes rows that all refer to one dictionary.
+// batch returns rows that all refer to one dictionary.
 func (s *dictionaries) batch(joined *arrow.Schema, number int, rows []int32) arrow.RecordBatch {
 	b := array.NewInt32Builder(s.memory)
 	defer b.Release()
@@ -82,7 +82,7 @@ func (s *dictionaries) batch(joined *arrow.Schema, number int, rows []int32) arr
 	return array.NewRecordBatch(joined, []arrow.Array{indexed}, int64(len(rows)))
 }
 
-// stream gives batches of up to cut references to one dictionary each.
+// stream returns batches of up to cut references to one dictionary each.
 func (s *dictionaries) stream(references []reference, cut int, fields []int, out *arrow.StructType, q int64) *lane.Reader {
 	joined := arrow.NewSchema([]arrow.Field{{Name: "indexed", Type: dictionaryType}}, nil)
 	ranges := s.ranges
@@ -124,7 +124,7 @@ func (s *dictionaries) stream(references []reference, cut int, fields []int, out
 	})
 }
 
-// texts returns the rows that an indexed column stands for, and the rows of its
+// texts returns the rows for which an indexed column stands, and the rows of its
 // dictionary.
 func texts(column arrow.Array) (rows, dictionary []string) {
 	indexed := column.(*array.Dictionary)
@@ -145,10 +145,10 @@ func texts(column arrow.Array) (rows, dictionary []string) {
 	return rows, dictionary
 }
 
-// TestIndexedColumns: batches hold each staging row that they refer to once, in the
-// order of first reference, however the references jump between dictionaries, and
-// also where several ranges refer to the same dictionary, of which what rows of an
-// ended one need was copied.
+// TestIndexedColumns: batches hold each staging row to which they refer once, in the order of
+// first reference, however references jump between dictionaries, and also if several ranges
+// refer to the same dictionary, of which only the needed rows of an ended range were
+// copied.
 //
 // spec: wire-1, wire-2, wire-3
 func TestIndexedColumns(t *testing.T) {
@@ -197,7 +197,7 @@ func TestIndexedColumns(t *testing.T) {
 	}
 }
 
-// TestIndexedColumnsOfManyRows fills the table in which rows are looked up.
+// TestIndexedColumnsOfManyRows fills the hash table of rows.
 func TestIndexedColumnsOfManyRows(t *testing.T) {
 	t.Parallel()
 	const rows = 5000
@@ -220,8 +220,8 @@ func TestIndexedColumnsOfManyRows(t *testing.T) {
 	}
 }
 
-// TestIndexedColumnsHoldRequiredColumns: a null that no row refers to does no harm,
-// another one ends the stream.
+// TestIndexedColumnsHoldRequiredColumns: a null to which no row refers is allowed; any other
+// ends the stream.
 //
 // spec: wire-2
 func TestIndexedColumnsHoldRequiredColumns(t *testing.T) {

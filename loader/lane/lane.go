@@ -1,14 +1,13 @@
-// Package lane makes one stream of a shard's lanes: in each step every lane
-// gives the same number of rows, or of requests, and a batch is the blocks of its lanes
-// in ascending order, cut exactly (docs/spec/order.md, docs/spec/request.md).
+// Package lane merges a shard's lanes into one stream: in each step every lane
+// contributes the same number of rows, or of requests, and a batch is the blocks of its
+// lanes in ascending order, of exact size (docs/spec/order.md, docs/spec/request.md).
 //
-// It opens ranges through a function that it is given, one after another in
-// each lane, and reads no further than the batch asked for and, where a range
-// may be shorter than planned, the next row. The cut is the one place where
-// staging columns are gathered: into every row or, as indexed columns, once for
-// each staging row that a batch refers to (docs/spec/wire.md). Position says where
-// each lane stands, in rows of the final sequence, so that a reader opened
-// there goes on with the very next row, whatever its batch size.
+// It opens ranges through a function, one after another in each lane, and reads no
+// further than the requested batch and, if a range may be shorter than planned, the next
+// row. Staging columns are gathered only when a batch is cut: into every row or, as
+// indexed columns, once for each staging row to which a batch refers (docs/spec/wire.md).
+// A Position is the state of a lane, in rows of the final sequence, so that a reader
+// opened there continues with the next row, whatever its batch size.
 package lane
 
 import (
@@ -23,20 +22,20 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// Open opens the final sequence of a range of a lane, without the rows that were given
-// where the lane stands. It is called only when a row of the range is asked for. The
-// lane releases what it returns.
+// Open opens the final sequence of a range of a lane, without the rows before the
+// position. It is called only when a row of the range is needed. The lane releases
+// what it returns.
 type Open func(ctx context.Context, lane int, at Position) (Sequence, error)
 
 // Sequence is the final sequence of a range.
 type Sequence interface {
 	array.RecordReader
-	// Window returns the number of the shuffle window that the rows of the batch at hand
-	// are of; 0 where rows are not permuted within windows.
+	// Window returns the number of the shuffle window of the current batch's rows; 0
+	// if rows are not permuted within windows.
 	Window() int64
 }
 
-// AsStored is a sequence whose rows are not permuted.
+// AsStored returns a sequence whose rows are not permuted.
 func AsStored(rows array.RecordReader) Sequence { return asStored{rows} }
 
 type asStored struct{ array.RecordReader }
@@ -44,9 +43,9 @@ type asStored struct{ array.RecordReader }
 // Window implements Sequence.
 func (asStored) Window() int64 { return 0 }
 
-// Position is where a lane stands: Row rows of its range number Range were
-// given, or of window number Window of the range, if its rows are permuted within
-// windows. A finished lane stands at (number of ranges, 0, 0).
+// Position is the position of a lane: after Row rows of its range number Range, or of
+// window number Window of the range if rows are permuted within windows. The position
+// of a finished lane is (number of ranges, 0, 0).
 type Position struct {
 	Range  int
 	Window int64
@@ -56,7 +55,7 @@ type Position struct {
 // Unknown is the number of rows of a range that filters or joins may shorten.
 const Unknown = -1
 
-// Lane is one lane of the shard and where it starts.
+// Lane is one lane of the shard and its start.
 type Lane struct {
 	Number int     // in the plan
 	Ranges []int64 // rows of each range's final sequence, or Unknown
@@ -64,49 +63,49 @@ type Lane struct {
 	Start  Position
 }
 
-// Column says where an output column lies in the batches of a range.
+// Column is the place of an output column in the batches of a range.
 type Column struct {
 	Index int    // column of the batch
 	Field int    // field of that dictionary column's struct; Plain for the column itself
-	Dense *Dense // what it is packed of, in the place of Index and Field; nil: of one column
+	Dense *Dense // the columns to be packed, instead of Index and Field; nil: one column
 }
 
-// Dense says what a column of rows of float32 is packed of.
+// Dense is a column of rows of float32 that are packed from several columns.
 type Dense struct {
 	Columns []Column // of numbers, none of them packed
 	Names   []string // of the columns, for errors
-	Fill    *float32 // in the place of nulls; nil: a null is an error
+	Fill    *float32 // instead of nulls; nil: a null is an error
 }
 
-// Plain is the Field of a Column that is not behind a dictionary.
+// Plain is the Field of a Column that is not in a dictionary.
 const Plain = -1
 
-// Options are what a Reader is made of.
+// Options are the options of a Reader.
 type Options struct {
 	Lanes   []Lane
 	Rows    int64           // per lane and step, at least 1; requests, if Request is set
-	Request []int           // columns of the ranges' batches whose values are one for the rows of a request; nil: lanes give rows
-	Grouped *Grouped        // which columns requests have once, where batches have a row for each request; nil: a row for each row
-	Steps   int64           // end after so many steps; Unknown: when all lanes have ended
-	Limit   int64           // end after so many rows, within a step too; 0: none
-	Every   Every           // which of the steps are given
-	Counted Counted         // nil Left: nobody has counted
-	Schema  *arrow.Schema   // of the batches returned
+	Request []int           // columns of the ranges' batches whose values identify a request; nil: lanes contribute rows
+	Grouped *Grouped        // if batches have a row for each request; nil: a row for each row
+	Steps   int64           // end after this many steps; Unknown: when all lanes have ended
+	Limit   int64           // end after this many rows, also within a step; 0: none
+	Every   Every           // which of the steps to return
+	Counted Counted         // nil Left: not counted
+	Schema  *arrow.Schema   // of the batches
 	Indexed []IndexedColumn // which columns of Schema are indexed
 	Columns []Column        // where the others come from, in their order
-	// Requests says which column of the ranges' batches refers to the rows of the
-	// batch itself; nil: none does.
+	// Requests is the column of the ranges' batches that refers to rows of the batch
+	// itself; nil: there is none.
 	Requests *Requests
 	Open     Open
 	Memory   memory.Allocator // of the batches; nil: the Go heap
-	Closed   func()           // called once, after every range was released; may be nil
-	// Budget pays for each batch before it is gathered, until its last release;
+	Closed   func()           // called once, after all ranges were released; may be nil
+	// Budget reserves each batch before it is gathered, until its last release;
 	// nil: unlimited.
 	Budget *budget.Budget
-	// MaxBytes is the most that a batch may take; 0: no limit.
+	// MaxBytes is the maximum size of a batch; 0: no limit.
 	MaxBytes int64
-	// GlobalOf is the shards over which global_batch_rows was asked for; 0: batch_rows
-	// was. For the remedies of errors.
+	// GlobalOf is the number of shards if the query has global_batch_rows, and 0 if it
+	// has batch_rows. It is used for remedies of errors.
 	GlobalOf int
 }
 
@@ -116,26 +115,26 @@ type Reader struct {
 	options  Options
 	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	lanes    []*laneReader
-	step     int64 // of those given, and of those left out
+	step     int64 // number of steps returned or skipped
 	batches  int64
-	skipped  int64          // rows that were left out
-	last     portion        // of the batch last returned
+	skipped  int64          // rows that were skipped
+	last     rowCount       // of the batch last returned
 	rows     int64          // of all lanes
-	given    int64          // per lane, see Given
-	uneven   bool           // see Given
+	perLane  int64          // rows, or requests, per lane
+	uneven   bool           // lanes differ, after a step that Limit cut short
 	distinct []distinctRows // per indexed column
-	chosen   *chosen        // the rows of the next batch, where they were weighed; else nil
+	pending  *pendingStep   // the next batch, if its rows were weighed; otherwise nil
 }
 
-// chosen is the rows of a batch before they are cut.
-type chosen struct {
+// pendingStep holds the rows of a batch that is not yet cut.
+type pendingStep struct {
 	*selection
 	step
-	before []Position // of the lanes
-	passed []int64    // see Passed, before
+	before   []Position // of the lanes, before the step
+	consumed []int64    // rows, or requests, of each lane before the step
 }
 
-// New makes the stream. Nothing is opened before the first Next.
+// New returns the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
 	r := &Reader{options: options, ctx: ctx}
 	r.Form(options.Schema, options.Columns, options.Indexed)
@@ -145,11 +144,11 @@ func New(ctx context.Context, options Options) *Reader {
 	for _, l := range options.Lanes {
 		r.lanes = append(r.lanes, newLaneReader(l, options))
 	}
-	r.RecordReader = batch.FromFunc(options.Schema, r.next, r.close)
+	r.RecordReader = batch.FromFunc(options.Schema, r.next, r.release)
 	return r
 }
 
-// Form sets which columns batches have from the next one on, as Options say it.
+// Form sets the columns of the following batches, see Options.
 func (r *Reader) Form(schema *arrow.Schema, columns []Column, indexed []IndexedColumn) {
 	r.options.Schema, r.options.Columns, r.options.Indexed = schema, columns, indexed
 	r.distinct = make([]distinctRows, len(indexed))
@@ -160,14 +159,14 @@ func (r *Reader) Form(schema *arrow.Schema, columns []Column, indexed []IndexedC
 	}
 }
 
-// Schema returns the schema of the batches, by the last Form.
+// Schema returns the current schema of the batches.
 func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
 
-// Positions returns where the lanes stand after the batch last returned, in
-// the order of Options.Lanes.
+// Positions returns the positions of the lanes after the batch last returned, in the
+// order of Options.Lanes.
 func (r *Reader) Positions() []Position {
-	if r.chosen != nil {
-		return r.chosen.before
+	if r.pending != nil {
+		return r.pending.before
 	}
 	at := make([]Position, len(r.lanes))
 	for i, l := range r.lanes {
@@ -176,41 +175,41 @@ func (r *Reader) Positions() []Position {
 	return at
 }
 
-// Steps returns how many steps the lanes have passed after the batch last returned:
-// those of its batches, and those that were left out before them; at the end, all.
+// Steps returns the number of steps before and including the batch last returned, with
+// skipped ones; at the end, of all steps.
 func (r *Reader) Steps() int64 { return r.step }
 
-// Given returns the rows that each lane gave so far, or left out as others give them;
-// lanes that have ended count for nothing. Where lanes give requests it returns those.
-// After a step that Limit cut it is the most that one gave, and uneven says that
-// another may have given less.
-func (r *Reader) Given() (rows int64, uneven bool) { return r.given, r.uneven }
+// Given returns the number of rows that each lane has contributed or skipped so far, or of
+// requests if lanes contribute these; lanes that have ended do not count. After a step
+// that Limit cut short it is the maximum of all lanes, and uneven reports that another lane
+// may have contributed less.
+func (r *Reader) Given() (rows int64, uneven bool) { return r.perLane, r.uneven }
 
-// Batches returns how many batches were returned so far.
+// Batches returns the number of batches returned so far.
 func (r *Reader) Batches() int64 { return r.batches }
 
-// Gave returns how many rows the batch last returned has of the ranges, and of how many
-// requests they are, where lanes give requests; else the rows again.
+// Gave returns the number of the ranges' rows in the batch last returned, and of their
+// requests if lanes contribute requests, otherwise of rows again.
 func (r *Reader) Gave() (rows, counted int64) { return r.last.rows, r.last.counted }
 
-// Skipped returns how many rows were left out so far, as others give them.
+// Skipped returns the number of rows skipped so far, since other readers return them.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// Passed returns how many rows, or requests, each lane has given or left out so far, in
-// the order of Options.Lanes.
+// Passed returns the number of rows, or requests, that each lane has contributed or
+// skipped so far, in the order of Options.Lanes.
 func (r *Reader) Passed() []int64 {
-	if r.chosen != nil {
-		return r.chosen.passed
+	if r.pending != nil {
+		return r.pending.consumed
 	}
 	passed := make([]int64, len(r.lanes))
 	for i, l := range r.lanes {
-		passed[i] = l.passed
+		passed[i] = l.consumed
 	}
 	return passed
 }
 
-// Sent returns how many staging rows the batches returned so far hold, for
-// each of Options.Indexed.
+// Sent returns the number of staging rows in the batches returned so far, for each
+// of Options.Indexed.
 func (r *Reader) Sent() []int64 {
 	sent := make([]int64, len(r.distinct))
 	for i := range r.distinct {
@@ -219,26 +218,25 @@ func (r *Reader) Sent() []int64 {
 	return sent
 }
 
-func (r *Reader) close() {
-	if r.chosen != nil {
-		r.chosen.release()
-		r.chosen = nil
+func (r *Reader) release() {
+	if r.pending != nil {
+		r.pending.release()
+		r.pending = nil
 	}
 	for _, l := range r.lanes {
-		l.close()
+		l.release()
 	}
 	if r.options.Closed != nil {
 		r.options.Closed()
 	}
 }
 
-// next cuts one batch: Rows rows of each lane that still has them, as far as Limit
-// goes.
+// next cuts one batch: Rows rows of each lane that has some, up to Limit.
 func (r *Reader) next() (arrow.RecordBatch, error) {
-	if c := r.chosen; c != nil && c.rows > 0 && !r.options.Every.takes(r.step) {
-		r.leaveOut()
+	if c := r.pending; c != nil && c.rows > 0 && !r.options.Every.takes(r.step) {
+		r.skipPending()
 	}
-	if r.chosen == nil {
+	if r.pending == nil {
 		if err := r.skip(); err != nil {
 			return nil, err
 		}
@@ -246,8 +244,8 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 			return nil, err
 		}
 	}
-	given := r.chosen
-	r.chosen = nil
+	given := r.pending
+	r.pending = nil
 	defer given.release()
 	if given.rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
@@ -258,11 +256,11 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	}
 	r.step++
 	r.batches++
-	r.last = given.portion
+	r.last = given.rowCount
 	r.rows += given.rows
-	r.given += r.options.Rows
+	r.perLane += r.options.Rows
 	if given.cut {
-		r.given += given.most - r.options.Rows
+		r.perLane += given.most - r.options.Rows
 		r.uneven = len(r.lanes) > 1
 	}
 	return out, nil
@@ -270,9 +268,9 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 
 // choose chooses the rows of the next batch; none at the end.
 func (r *Reader) choose() error {
-	c := &chosen{before: r.Positions(), passed: r.Passed(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
+	c := &pendingStep{before: r.Positions(), consumed: r.Passed(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
 	if r.step == r.options.Steps || r.left() == 0 {
-		r.chosen = c
+		r.pending = c
 		return nil
 	}
 	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
@@ -284,11 +282,11 @@ func (r *Reader) choose() error {
 		c.release()
 		return err
 	}
-	r.chosen = c
+	r.pending = c
 	return nil
 }
 
-// left returns how many rows Limit leaves, or Unknown.
+// left returns the number of rows up to Limit, or Unknown.
 func (r *Reader) left() int64 {
 	if r.options.Limit == 0 {
 		return Unknown
@@ -296,18 +294,18 @@ func (r *Reader) left() int64 {
 	return r.options.Limit - r.rows
 }
 
-// step is what the lanes gave in one.
+// step is what all lanes contribute to one step.
 type step struct {
-	portion
-	most int64 // of one lane, counted as Options.Rows is
-	cut  bool  // by Limit: a lane that may go on was asked for less than the others, or for nothing
+	rowCount
+	most int64 // of one lane, in the unit of Options.Rows
+	cut  bool  // by Limit: a lane that has not ended contributes less than others, or nothing
 }
 
-// portion is a part of what lanes give: its rows, and the number of what Options.Rows
-// counts, which is rows too, or requests.
-type portion struct{ rows, counted int64 }
+// rowCount is a number of rows, and the same in the unit of Options.Rows: rows or
+// requests.
+type rowCount struct{ rows, counted int64 }
 
-// selectStep adds the rows of one step to those of a batch.
+// selectStep adds the rows of one step to a selection.
 func (r *Reader) selectStep(s *selection) (step, error) {
 	var out step
 	left := r.left()
@@ -317,7 +315,7 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 			wanted = min(wanted, left-out.rows)
 		}
 		if wanted == 0 {
-			out.cut = out.cut || slices.ContainsFunc(r.lanes[i:], (*laneReader).goesOn)
+			out.cut = out.cut || slices.ContainsFunc(r.lanes[i:], (*laneReader).mayHaveMore)
 			break
 		}
 		s.next()
@@ -325,23 +323,22 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 		if err != nil {
 			return step{}, err
 		}
-		if err := r.enough(l, given.counted, 1); err != nil {
+		if err := r.checkSteps(l, given.counted, 1); err != nil {
 			return step{}, err
 		}
-		out.cut = out.cut || wanted < r.options.Rows && l.goesOn()
+		out.cut = out.cut || wanted < r.options.Rows && l.mayHaveMore()
 		out.rows, out.counted, out.most = out.rows+given.rows, out.counted+given.counted, max(out.most, given.counted)
 		if out.rows == left {
-			continue // whether there is another row, whoever goes on finds out
+			continue // the next reader finds out whether there is another row
 		}
 		if err := l.lookAhead(r.ctx, s); err != nil {
 			return step{}, err
 		}
 	}
-	return out, r.check()
+	return out, r.checkCounted()
 }
 
-// Segment returns so many rows of the column in a batch of a range, as they are
-// gathered.
+// Segment returns rows of the column in a batch of a range, to be gathered.
 func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 	column := b.Column(c.Index)
 	if c.Field == Plain {

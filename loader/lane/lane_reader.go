@@ -13,16 +13,16 @@ import (
 // laneReader reads one lane, range after range.
 type laneReader struct {
 	Lane
-	open    Open
-	at      Position
-	key     []int             // of requests, see Options.Request
-	grouped bool              // whether it is noted where the requests of a batch begin
-	budget  *budget.Budget    // pays for what is noted of requests
-	passed  int64             // rows, or requests, from Start on: those given, and those left out
-	reader  Sequence          // of range at.Range, nil if not open
-	begins  *requestBegins    // reader, where the lane gives requests; else nil
-	batch   arrow.RecordBatch // borrowed from reader, nil if none
-	used    int               // rows of batch that were given
+	open     Open
+	at       Position
+	key      []int             // of requests, see Options.Request
+	grouped  bool              // whether to record where requests begin
+	budget   *budget.Budget    // reserves these records
+	consumed int64             // rows, or requests, contributed or skipped since Start
+	reader   Sequence          // of range at.Range, nil if not open
+	begins   *requestBegins    // reader, if lanes contribute requests; otherwise nil
+	batch    arrow.RecordBatch // borrowed from reader, nil if none
+	used     int               // rows of batch that were contributed or skipped
 }
 
 func newLaneReader(lane Lane, options Options) *laneReader {
@@ -31,27 +31,27 @@ func newLaneReader(lane Lane, options Options) *laneReader {
 	return l
 }
 
-// goesOn says whether the lane may have more rows.
-func (l *laneReader) goesOn() bool { return l.at.Range < len(l.Ranges) }
+// mayHaveMore reports whether the lane may have more rows.
+func (l *laneReader) mayHaveMore() bool { return l.at.Range < len(l.Ranges) }
 
-// take adds up to n rows of the lane, or requests, to those of a batch; fewer only at the
-// lane's end. It returns how many.
-func (l *laneReader) take(ctx context.Context, n int64, s *selection) (portion, error) {
+// take adds up to n rows of the lane, or requests, to a selection, fewer only at the
+// lane's end. It returns their number.
+func (l *laneReader) take(ctx context.Context, n int64, s *selection) (rowCount, error) {
 	if l.key != nil {
-		return l.passRequests(ctx, n, s, func(rows int) error {
+		return l.takeRequests(ctx, n, s, func(rows int) error {
 			s.add(l.batch, l.used, rows)
 			if !l.grouped {
 				return nil
 			}
-			return s.divide(ctx, l.begins.goesOn[l.used:l.used+rows])
+			return s.divide(ctx, l.begins.continues[l.used:l.used+rows])
 		})
 	}
 	rows, err := l.selectRows(ctx, n, s)
-	return portion{rows: rows, counted: rows}, err
+	return rowCount{rows: rows, counted: rows}, err
 }
 
-// selectRows adds up to n rows of the lane to those of a batch; fewer only at the
-// lane's end. It returns how many.
+// selectRows adds up to n rows of the lane to a selection, fewer only at the lane's end.
+// It returns their number.
 func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int64, error) {
 	given := int64(0)
 	for given < n && l.at.Range < len(l.Ranges) {
@@ -67,19 +67,19 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		l.pass(int64(rows))
 		given += int64(rows)
 		if l.complete() && l.used < int(l.batch.NumRows()) {
-			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.given())
+			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.rowsBefore())
 		}
-		if err := l.leave(ctx, s, given == n); err != nil {
+		if err := l.finishRange(ctx, s, given == n); err != nil {
 			return 0, err
 		}
 	}
 	return given, nil
 }
 
-// leave goes on to the next range, if the lane has given all rows of this one and
-// their number is known. Where the lane opens no other for this batch, it stays open
-// until that is cut.
-func (l *laneReader) leave(ctx context.Context, s *selection, last bool) error {
+// finishRange moves to the next range if the lane has contributed all rows of this one and
+// their number is known. If the lane opens no other range for this batch, the range stays
+// open until the batch is cut.
+func (l *laneReader) finishRange(ctx context.Context, s *selection, last bool) error {
 	if !l.complete() {
 		return nil
 	}
@@ -90,8 +90,8 @@ func (l *laneReader) leave(ctx context.Context, s *selection, last bool) error {
 	return nil
 }
 
-// end parts with a range that has ended: last says that the lane opens no other one
-// for this batch.
+// end detaches the selection from a range that has ended. last reports that the lane
+// opens no other range for this batch; then the range stays open instead.
 func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 	if !last && l.at.Range < len(l.Ranges)-1 {
 		return s.detach(ctx)
@@ -101,10 +101,10 @@ func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 	return nil
 }
 
-// lookAhead finds out whether the lane has another row where the plan cannot
-// tell, so that a cursor never stands before an end that nobody has seen: shards
-// that ended at different steps can then be told from shards that were stopped
-// at different steps.
+// lookAhead finds out whether the lane has another row if the plan does not tell, so that
+// the position of a cursor is never before an end that was not reached: then shards
+// that ended at different steps can be told from shards that were stopped at different
+// steps.
 func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
 		if err := l.fill(ctx, s); err != nil {
@@ -114,8 +114,8 @@ func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	return nil
 }
 
-// fill makes sure that batch has a row that was not given; batch is nil after it
-// where the range has ended, and the lane stands at the next one.
+// fill ensures that batch has an unused row. If the range has ended instead, batch is nil
+// and the lane is at the next range.
 func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	if l.batch != nil && l.used < int(l.batch.NumRows()) {
 		return nil
@@ -131,7 +131,7 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	if passed != nil && s.has(passed) {
 		passed.Retain()
 		defer passed.Release()
-		if err := s.pass(ctx); err != nil {
+		if err := s.reserveLast(ctx); err != nil {
 			return err
 		}
 	} else {
@@ -141,7 +141,7 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 		if l.reader.RecordBatch().NumRows() > 0 {
 			l.begin()
 			if passed != nil {
-				return s.passed(ctx, passed, l.batch)
+				return s.reserveDictionaries(ctx, passed, l.batch)
 			}
 			return nil
 		}
@@ -150,17 +150,17 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 		return err
 	}
 	if want := l.Ranges[l.at.Range]; want != Unknown {
-		return fault.New(fault.Corrupt, "the range ended after %d rows, %d were planned", l.given(), want)
+		return fault.New(fault.Corrupt, "the range ended after %d rows, but %d were planned", l.rowsBefore(), want)
 	}
 	if err := l.end(ctx, s, false); err != nil {
 		return err
 	}
-	l.close()
+	l.release()
 	l.at = Position{Range: l.at.Range + 1}
 	return nil
 }
 
-// openRange opens the range in which the lane stands, if it is not open.
+// openRange opens the lane's current range, if it is not open.
 func (l *laneReader) openRange(ctx context.Context) error {
 	if l.reader != nil {
 		return nil
@@ -177,7 +177,7 @@ func (l *laneReader) openRange(ctx context.Context) error {
 	return nil
 }
 
-// begin begins with the batch that the range has at hand.
+// begin starts the current batch of the range.
 func (l *laneReader) begin() {
 	l.batch = l.reader.RecordBatch()
 	if window := l.reader.Window(); window != l.at.Window {
@@ -185,25 +185,25 @@ func (l *laneReader) begin() {
 	}
 }
 
-// given returns how many rows of the range were given, where their number is known.
-func (l *laneReader) given() int64 { return l.at.Window*l.Window + l.at.Row }
+// rowsBefore returns the number of rows of the range before the position, if it is known.
+func (l *laneReader) rowsBefore() int64 { return l.at.Window*l.Window + l.at.Row }
 
-// advance moves a lane that has given all rows of a range, where their number
-// is known, to the start of the next.
+// advance moves to the next range if all rows of the current one, whose number is known,
+// were used.
 func (l *laneReader) advance() {
 	for l.complete() {
-		l.close()
+		l.release()
 		l.at = Position{Range: l.at.Range + 1}
 	}
-	invariant.Check(l.at.Range <= len(l.Ranges), "lane %d stands behind its end", l.Number)
+	invariant.Check(l.at.Range <= len(l.Ranges), "lane %d is beyond its end", l.Number)
 }
 
 func (l *laneReader) complete() bool {
-	return l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] != Unknown && l.given() >= l.Ranges[l.at.Range]
+	return l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] != Unknown && l.rowsBefore() >= l.Ranges[l.at.Range]
 }
 
-// close releases the open range, if there is one.
-func (l *laneReader) close() {
+// release releases the open range, if there is one.
+func (l *laneReader) release() {
 	if l.reader != nil {
 		l.reader.Release()
 	}

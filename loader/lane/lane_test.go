@@ -15,21 +15,20 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// ranges is a world of lanes whose rows are numbered 1000·lane + position,
-// with a dictionary column whose rows are the same numbers times 10.
+// ranges is a world of lanes whose rows are numbered 1000·lane + position, with a dictionary
+// column whose rows are the same numbers times 10.
 type ranges struct {
 	rows   map[int][]int64 // per lane, rows of each range
 	cut    int             // rows per batch of a range
-	window int64           // > 0: no batch has rows of two windows of so many
+	window int64           // > 0: no batch has rows of two windows of this size
 	memory *memory.CheckedAllocator
 	opened []string
 	closed int
-	fail   string // the range that fails to read to its end
+	fail   string // the range that fails before its end
 	sizes  []sizes
 }
 
-// sizes are what a batch of a range takes in memory, without its dictionary and
-// of it.
+// sizes are the bytes of a range's batch in memory, without its dictionary and with it.
 type sizes struct{ rows, dictionary int64 }
 
 var schema = arrow.NewSchema([]arrow.Field{
@@ -122,8 +121,7 @@ func (p *ranges) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Re
 	})
 }
 
-// drain reads to the end and returns the rows of each batch, checking the
-// features against them.
+// drain reads to the end and returns the rows of each batch, after checking their features.
 func drain(t *testing.T, r *lane.Reader) ([][]int64, [][]lane.Position) {
 	t.Helper()
 	defer r.Release()
@@ -162,9 +160,9 @@ func TestCutsExactly(t *testing.T) {
 		p := world(t, map[int][]int64{1: {3, 2}, 3: {8}})
 		got, at := drain(t, p.reader(3, lane.Unknown, known, lane.Lane{Number: 1}, lane.Lane{Number: 3}))
 		require.Equal(t, [][]int64{{1000, 1001, 1002, 3000, 3001, 3002}, {1003, 1004, 3003, 3004, 3005}, {3006, 3007}}, got)
-		require.Equal(t, []lane.Position{{Range: 1}, {Row: 3}}, at[0], "a lane stands at the start of its next range")
+		require.Equal(t, []lane.Position{{Range: 1}, {Row: 3}}, at[0], "a lane is at the start of its next range")
 		require.Equal(t, []lane.Position{{Range: 2}, {Row: 6}}, at[1])
-		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane stands behind its ranges")
+		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane is after its ranges")
 	}
 }
 
@@ -215,7 +213,7 @@ func TestEarlyReleaseAndErrors(t *testing.T) {
 	require.ErrorContains(t, r.Err(), "read range 1 of lane 0: broken")
 }
 
-// TestShortRanges: a range that gives other rows than were planned fails.
+// TestShortRanges: a range whose rows differ from those planned fails.
 func TestShortRanges(t *testing.T) {
 	t.Parallel()
 	for _, planned := range []int64{4, 6} {

@@ -46,6 +46,6 @@ func TestLimits(t *testing.T) {
 		require.Equal(t, c.given, given, "limit %d", c.limit)
 		require.Equal(t, c.uneven, uneven, "limit %d", c.limit)
 		require.Equal(t, c.at, at[len(at)-1], "limit %d", c.limit)
-		require.Len(t, p.opened, c.opened, "limit %d: nothing is opened behind the last row", c.limit)
+		require.Len(t, p.opened, c.opened, "limit %d: nothing is opened after the last row", c.limit)
 	}
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Requests is a dictionary column of the ranges' batches whose dictionary is rows of
-// the batch itself: the training columns that are constant within a request, and the
-// key that tells requests apart. Of such rows an indexed column has one for each
-// request, and says so if they are not the same.
+// Requests is a dictionary column of the ranges' batches whose dictionary is rows of the
+// batch itself: the training columns that are constant within a request, and the key
+// that identifies requests. The indexed column has one row for each request; it is an
+// error if the rows of a request differ.
 type Requests struct {
 	Index int    // of the column
 	Key   []int  // fields of its struct
 	Table string // for errors
 }
 
-// requestRows finds the requests of a batch by their keys. A row with a null in its
-// key is a request of its own.
+// requestRows finds the requests of a batch by their keys. A row with a null in its key is
+// a request of its own.
 type requestRows struct {
 	*Requests
 	fields []int // of the struct: those that are sent
 	seed   maphash.Seed
 	table  []keyEntry   // open addressing; its length is a power of two
-	rows   []requestRow // by slot: the row that stands for it
+	rows   []requestRow // by slot: the first row of the request
 	of     []requestFields
 	last   int32 // slot of the last row that has a key; -1: none
 }
@@ -66,12 +66,12 @@ func newRequestRows(of *Requests, columns []Column) *requestRows {
 	return r
 }
 
-// requestBytes is what finding the requests of so many rows takes.
+// requestBytes returns the bytes for finding the requests of a number of rows.
 func requestBytes(rows int64) int64 {
 	return tableSize(rows)*int64(unsafe.Sizeof(keyEntry{})) + rows*int64(unsafe.Sizeof(requestRow{}))
 }
 
-// begin forgets the last batch.
+// begin starts a new batch.
 func (r *requestRows) begin(size int) {
 	if len(r.table) == size {
 		clear(r.table)
@@ -82,7 +82,7 @@ func (r *requestRows) begin(size int) {
 	r.rows, r.of, r.last = r.rows[:0], r.of[:0], -1
 }
 
-// next goes on to the rows of another dictionary.
+// next starts the rows of another dictionary.
 func (r *requestRows) next(values *array.Struct) {
 	var of requestFields
 	for _, f := range values.DataType().(*arrow.StructType).Fields() {
@@ -97,8 +97,8 @@ func (r *requestRows) next(values *array.Struct) {
 	r.of = append(r.of, of)
 }
 
-// requestSlot is slot of a row whose request may have been met: at the place in the
-// dictionary at hand. What is sent of both must be the same.
+// requestSlot is slot for a row of the current dictionary whose request may already be
+// there. The columns that are sent must then be the same.
 func (d *distinctRows) requestSlot(row uint64, place int32) (int32, error) {
 	r := d.requests
 	here := requestRow{number: int32(len(r.of) - 1), row: place}
@@ -137,7 +137,7 @@ func (r *requestRows) isNull(at requestRow) bool {
 	return false
 }
 
-// hash is of the key, which has no null.
+// hash returns a hash of the key, which has no null.
 func (r *requestRows) hash(at requestRow) uint64 {
 	hash := uint64(0)
 	for _, k := range r.of[at.number].keys {
@@ -146,7 +146,7 @@ func (r *requestRows) hash(at requestRow) uint64 {
 	return hash
 }
 
-// same says whether two rows are of one request. Their keys have no nulls.
+// same reports whether two rows, whose keys have no nulls, are of one request.
 func (r *requestRows) same(a, b requestRow) bool {
 	return sameRow(r.of[a.number].keys, int(a.row), r.of[b.number].keys, int(b.row)) < 0
 }
@@ -161,7 +161,7 @@ func sameRow(a []arrow.Array, i int, b []arrow.Array, j int) int {
 	return -1
 }
 
-// check fails if what is sent of two rows of one request is not the same.
+// check fails if the columns that are sent differ between two rows of one request.
 func (r *requestRows) check(a, b requestRow) error {
 	of := r.of[b.number]
 	differs := sameRow(r.of[a.number].values, int(a.row), of.values, int(b.row))
@@ -173,18 +173,18 @@ func (r *requestRows) check(a, b requestRow) error {
 	for i, k := range r.Key {
 		key[i] = of.names[k] + " = " + shorten(of.keys[i].ValueStr(int(b.row)))
 	}
-	return fault.New(fault.Invalid, "column %s of table %s is declared request_level, and rows of the request %s have different values in it",
+	return fault.New(fault.Invalid, "column %s of table %s is declared request_level, but the rows of request %s have different values",
 		name, r.Table, strings.Join(key, ", ")).In(r.Table, "").
-		WithRemedy("take %s out of training.request_level, or repair the rows of that request", name)
+		WithRemedy("remove %s from training.request_level, or repair the rows of that request", name)
 }
 
-// mostText is the most bytes of a key's value that an error shows.
-const mostText = 100
+// maxText bounds the bytes of a key's value that an error shows.
+const maxText = 100
 
-// shorten keeps the beginning of a text.
+// shorten truncates a text.
 func shorten(text string) string {
-	if len(text) <= mostText {
+	if len(text) <= maxText {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostText], "") + "…"
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRequests cuts batches of rows with 2 KB of values, ten rows a request: those
-// of a request follow each other, and refer each to itself, so that every one of them is
-// compared.
+// BenchmarkRequests cuts batches of rows with 2 KB of values, ten rows per request: those of a
+// request are adjacent, and each refers to itself, so that all of them are compared.
 func BenchmarkRequests(b *testing.B) {
 	const rows, each = 8192, 10
 	v := visits{ranges: 1, keep: 1, cut: rows}

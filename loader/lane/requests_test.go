@@ -18,20 +18,20 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// visits are rows of a training table: a request's key, null for an empty one, and
-// what is constant within a request. Each batch of a range refers to its own rows.
+// visits are rows of a training table: a request's key, null for an empty one, and a column that
+// is constant within a request. Each batch of a range refers to its own rows.
 type visits struct {
 	keys, values []string
 	cut          int // rows of a batch of a range
-	keep         int // one row in so many reaches the lane
+	keep         int // one of this many rows reaches the lane
 	ranges       int // that divide the rows evenly
 	unknown      bool
-	made         arrow.RecordBatch // the one batch of the one range; nil: it is made
+	made         arrow.RecordBatch // the one batch of the one range; nil: it is built
 }
 
 var visitType = arrow.StructOf(arrow.Field{Name: "user", Type: arrow.BinaryTypes.String, Nullable: true}, arrow.Field{Name: "request_id", Type: arrow.BinaryTypes.String, Nullable: true})
 
-// batch makes rows [from, to), of which those that are kept refer to them.
+// batch returns rows [from, to), of which those that are kept refer to them.
 func (v visits) batch(mem memory.Allocator, from, to int) arrow.RecordBatch {
 	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: visitType}
 	rows, at := array.NewStructBuilder(mem, visitType), array.NewInt32Builder(mem)
@@ -90,8 +90,8 @@ func (v visits) stream(mem memory.Allocator, b *budget.Budget, q int64) *lane.Re
 	})
 }
 
-// TestRequestsAreSentOnce: whatever batches and ranges a request's rows come in, and
-// wherever they stand, a batch has it once; rows without a key have one each.
+// TestRequestsAreSentOnce: however a request's rows are spread over batches and ranges, a batch
+// has it once; rows without a key have one each.
 //
 // spec: wire-16, wire-17
 func TestRequestsAreSentOnce(t *testing.T) {
@@ -134,8 +134,8 @@ func TestRequestsAreSentOnce(t *testing.T) {
 	}
 }
 
-// TestRequestsThatDiffer: a value that differs from the first of its request ends the
-// stream, wherever it stands, unless no batch has both.
+// TestRequestsThatDiffer: a value that differs from the first of its request ends the stream,
+// wherever it is, unless no batch has both.
 //
 // spec: wire-19
 func TestRequestsThatDiffer(t *testing.T) {
@@ -150,8 +150,8 @@ func TestRequestsThatDiffer(t *testing.T) {
 			r := v.stream(memory.DefaultAllocator, nil, 40)
 			require.False(t, r.Next())
 			require.Equal(t, fault.Invalid, fault.KindOf(r.Err()))
-			require.ErrorContains(t, r.Err(), fmt.Sprintf("column user of table ml.visits is declared request_level, and rows of the request request_id = %d have different values in it", wrong%5))
-			require.Contains(t, fault.As(r.Err()).Remedy, "take user out of training.request_level")
+			require.ErrorContains(t, r.Err(), fmt.Sprintf("column user of table ml.visits is declared request_level, but the rows of request request_id = %d have different values", wrong%5))
+			require.Contains(t, fault.As(r.Err()).Remedy, "remove user from training.request_level")
 			require.Equal(t, "ml.visits", fault.As(r.Err()).Table)
 			r.Release()
 			r = v.stream(memory.DefaultAllocator, nil, 5)
@@ -164,11 +164,11 @@ func TestRequestsThatDiffer(t *testing.T) {
 	}
 }
 
-// TestRowsOfRequestsArePaidFor: rows of which few reach the lane are copied out of
-// the batches that they are from, and all that is kept is reserved.
+// TestRowsOfRequestsAreReserved: if few rows of a batch reach the lane, they are copied, and all
+// that is kept is reserved.
 //
 // spec: wire-9
-func TestRowsOfRequestsArePaidFor(t *testing.T) {
+func TestRowsOfRequestsAreReserved(t *testing.T) {
 	t.Parallel()
 	const rows = 4000
 	peaks := map[int]int64{}

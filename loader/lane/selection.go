@@ -12,33 +12,33 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// selection is the rows of one batch until it is cut. A range that is open pays for
-// its batch at hand, and for the staging rows that its batches refer to. The
-// selection pays for what it keeps beyond that.
+// selection holds the rows of one batch until it is cut. An open range has reserved its
+// current batch, and the staging rows to which its batches refer. The selection reserves
+// what it keeps beyond that.
 type selection struct {
 	runs     []run
-	detached int                  // runs before this one keep nothing of a range that is not paid for
+	detached int                  // runs before this one keep no unreserved memory of a range
 	ended    []array.RecordReader // ranges that stay open until the batch is cut
 	memory   memory.Allocator
 	requests *Requests // nil: no column refers to the rows of its own batch
 	held     *budget.Reservation
-	kept     batch.Retained // what held pays for
+	kept     batch.Retained // the memory that held covers
 }
 
 // run is consecutive rows of one batch of a range. It holds a reference.
 type run struct {
 	batch      arrow.RecordBatch
 	from, rows int
-	of         int      // rows of the batch that it is from
+	of         int      // number of rows of the batch
 	origins    []origin // by column, once the run is detached; nil before
-	begins     []int32  // rows of the run with which requests begin, where batches are grouped
+	begins     []int32  // rows of the run that begin requests, if batches are grouped
 }
 
-// origin is where the staging rows of a detached run were copied from: those of
-// several runs may be the same ones.
+// origin is the place from which the staging rows of a detached run were copied, which
+// several runs may share.
 type origin struct {
-	dictionary arrow.ArrayData // to be compared, not read; nil if nothing was copied
-	references []int32         // into it, by row of the run
+	dictionary arrow.ArrayData // only compared, not read; nil if nothing was copied
+	references []int32         // to it, by row of the run
 }
 
 func newSelection(mem memory.Allocator, held *budget.Reservation, requests *Requests) *selection {
@@ -50,19 +50,19 @@ func (s *selection) add(b arrow.RecordBatch, from, rows int) {
 	s.runs = append(s.runs, run{batch: b, from: from, rows: rows, of: int(b.NumRows())})
 }
 
-// divide notes which of the rows last added requests begin with: those that do not go on.
-func (s *selection) divide(ctx context.Context, goesOn []bool) error {
+// divide records which of the rows last added begin requests: those that do not continue one.
+func (s *selection) divide(ctx context.Context, continues []bool) error {
 	x, requests := &s.runs[len(s.runs)-1], 0
-	for _, on := range goesOn {
+	for _, on := range continues {
 		if !on {
 			requests++
 		}
 	}
-	if err := s.pay(ctx, int64(requests*arrow.Int32SizeBytes)); err != nil {
+	if err := s.reserve(ctx, int64(requests*arrow.Int32SizeBytes)); err != nil {
 		return err
 	}
 	x.begins = make([]int32, 0, requests)
-	for row, on := range goesOn {
+	for row, on := range continues {
 		if !on {
 			x.begins = append(x.begins, int32(row))
 		}
@@ -70,32 +70,30 @@ func (s *selection) divide(ctx context.Context, goesOn []bool) error {
 	return nil
 }
 
-// has says whether the last rows that were added are of a batch.
+// has reports whether the rows last added are of a batch.
 func (s *selection) has(b arrow.RecordBatch) bool {
 	return len(s.runs) > 0 && s.runs[len(s.runs)-1].batch == b
 }
 
-// pass pays for the last rows that were added, of a batch that their range is about to
-// go on from.
-func (s *selection) pass(ctx context.Context) error {
+// reserveLast reserves the rows last added, of a batch that their range is about to leave.
+func (s *selection) reserveLast(ctx context.Context) error {
 	g := batch.NewGatherer(s.memory)
 	defer g.Release()
-	return s.passRun(ctx, g, &s.runs[len(s.runs)-1])
+	return s.reserveRun(ctx, g, &s.runs[len(s.runs)-1])
 }
 
-// passRun pays for a run whose range goes on from its batch: also for the dictionary
-// that is the batch's own rows, or for a copy of those that the run needs, where they
-// are few.
-func (s *selection) passRun(ctx context.Context, g *batch.Gatherer, x *run) error {
-	if err := s.pay(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests == nil {
+// reserveRun reserves a run whose range leaves the run's batch, with the dictionary that is
+// the batch's own rows, or with a copy of the rows that the run needs, if these are few.
+func (s *selection) reserveRun(ctx context.Context, g *batch.Gatherer, x *run) error {
+	if err := s.reserve(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests == nil {
 		return err
 	}
 	return s.own(ctx, g, x, func(at int) bool { return at == s.requests.Index }, ownRows)
 }
 
-// passed pays for the dictionaries of a batch that the range no longer uses in
-// its next one: they were made for that batch.
-func (s *selection) passed(ctx context.Context, from, to arrow.RecordBatch) error {
+// reserveDictionaries reserves the dictionaries of a batch that the range's next batch does not share:
+// they were made for that batch.
+func (s *selection) reserveDictionaries(ctx context.Context, from, to arrow.RecordBatch) error {
 	bytes := int64(0)
 	for i, c := range from.Columns() {
 		before, ok := c.(*array.Dictionary)
@@ -106,14 +104,14 @@ func (s *selection) passed(ctx context.Context, from, to arrow.RecordBatch) erro
 			bytes += s.kept.Add([]arrow.Array{before.Dictionary()})
 		}
 	}
-	return s.pay(ctx, bytes)
+	return s.reserve(ctx, bytes)
 }
 
-// next begins with the rows of another lane.
+// next starts the rows of another lane.
 func (s *selection) next() { s.detached = len(s.runs) }
 
-// detach makes the rows of a range that has ended independent of it, before the
-// lane opens its next one: two build sides at a time would be one too many.
+// detach makes the rows of a range that has ended independent of it, before the lane
+// opens its next range, so that at most one build side is held.
 func (s *selection) detach(ctx context.Context) error {
 	g := batch.NewGatherer(s.memory)
 	defer g.Release()
@@ -126,20 +124,19 @@ func (s *selection) detach(ctx context.Context) error {
 }
 
 func (s *selection) detachRun(ctx context.Context, g *batch.Gatherer, x *run) error {
-	if err := s.passRun(ctx, g, x); err != nil {
+	if err := s.reserveRun(ctx, g, x); err != nil {
 		return err
 	}
 	return s.own(ctx, g, x, func(at int) bool { return s.requests == nil || at != s.requests.Index }, 1)
 }
 
-// ownRows is how much larger than a copy of its rows the dictionary that is a batch's
-// own rows may be, and still be kept whole: it is given up soon, and would be copied
-// twice.
+// ownRows is the maximum size, relative to a copy of the needed rows, of a batch's own rows
+// that are kept whole: they are released soon, and a copy would be copied again.
 const ownRows = 2
 
-// own gives a run copies of the rows that it refers to in some dictionary columns, or
-// pays for the dictionaries, where they take no more than so many times as much.
-func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted func(at int) bool, most int64) error {
+// own replaces a run's dictionaries by copies of the rows to which it refers, or reserves
+// dictionaries that are at most maxRatio times as large as a copy.
+func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted func(at int) bool, maxRatio int64) error {
 	columns, origins := make([]arrow.Array, 0, x.batch.NumCols()), make([]origin, x.batch.NumCols())
 	copy(origins, x.origins)
 	defer func() { release(columns) }()
@@ -150,7 +147,7 @@ func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted f
 		if !ok || !wanted(i) {
 			continue
 		}
-		own, err := s.copyRows(ctx, g, of, most)
+		own, err := s.copyRows(ctx, g, of, maxRatio)
 		if err != nil {
 			return err
 		}
@@ -171,9 +168,9 @@ func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted f
 	return nil
 }
 
-// copyRows copies the staging rows that a column refers to. It returns nil where
-// all of the dictionary is no more than so many times that, and pays for it.
-func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.Dictionary, most int64) (arrow.Array, error) {
+// copyRows copies the staging rows to which a column refers. If the whole dictionary is at
+// most maxRatio times as large, it reserves that and returns nil.
+func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.Dictionary, maxRatio int64) (arrow.Array, error) {
 	rows, at := distinctNeighbours(of.Indices().(*array.Int32).Int32Values())
 	parts := []batch.Segment{{Values: of.Dictionary(), Indices: rows}}
 	size, err := g.Size(of.Dictionary().DataType(), parts)
@@ -182,11 +179,11 @@ func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.D
 	}
 	references := int64(len(at)) * int64(arrow.Int32SizeBytes)
 	whole := []arrow.Array{of.Dictionary()}
-	if bytes := s.kept.Add(whole); bytes <= most*(size+references) {
-		return nil, s.pay(ctx, bytes)
+	if bytes := s.kept.Add(whole); bytes <= maxRatio*(size+references) {
+		return nil, s.reserve(ctx, bytes)
 	}
 	s.kept.Remove(whole)
-	if err := s.pay(ctx, size+2*references); err != nil { // with those of the origin
+	if err := s.reserve(ctx, size+2*references); err != nil { // with the references of the origin
 		return nil, err
 	}
 	values, err := g.Gather(of.Dictionary().DataType(), parts)
@@ -201,8 +198,8 @@ func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.D
 	return array.NewDictionaryArray(of.DataType(), indices, values), nil
 }
 
-// distinctNeighbours returns references without those that are as the one before,
-// since rows of one request follow each other, and where each is then.
+// distinctNeighbours drops references that equal the one before, as of rows of one request,
+// and returns the new position of each reference.
 func distinctNeighbours(references []int32) (rows, at []int32) {
 	at = make([]int32, len(references))
 	for i, r := range references {
@@ -214,17 +211,17 @@ func distinctNeighbours(references []int32) (rows, at []int32) {
 	return rows, at
 }
 
-// pay pays for so many bytes.
-func (s *selection) pay(ctx context.Context, bytes int64) error {
+// reserve reserves memory.
+func (s *selection) reserve(ctx context.Context, bytes int64) error {
 	return fewerRows(s.held.GrowWait(ctx, bytes))
 }
 
-// fewerRows says what helps where there is no memory for a batch.
+// fewerRows adds the remedy for a batch that does not fit in memory.
 func fewerRows(err error) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err
 	}
-	return fault.As(err).WithRemedy("ask for fewer rows a batch with batch_rows or batch_requests, for fewer columns or lanes, or raise the server's memory budget")
+	return fault.As(err).WithRemedy("ask for fewer rows per batch with batch_rows or batch_requests, for fewer columns or lanes, or raise the server's memory budget")
 }
 
 func (s *selection) release() {

@@ -6,30 +6,29 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// Weight is what the values of some columns take of the rows of a batch, in bytes:
-// beside the others, and as one indexed column.
+// Weight is the size of the values of some columns in the rows of a batch, in bytes:
+// plain, and as one indexed column.
 type Weight struct{ Plain, Indexed int64 }
 
-// Weigh chooses the rows of the first batch, which the next Next returns, and weighs
-// what could be indexed columns of it. It looks at values alone: not at validity,
-// nor at how memory is rounded up. So of the same rows it is the same. Without a row
-// nothing weighs.
+// Weigh chooses the rows of the first batch, which the next Next returns, and weighs its
+// candidates for indexed columns. It counts only values, not validity or padding, so that
+// the result depends only on the rows. Without a row all weights are 0.
 func (r *Reader) Weigh(columns []IndexedColumn) ([]Weight, error) {
-	if r.chosen == nil {
+	if r.pending == nil {
 		if err := r.choose(); err != nil {
 			return nil, err
 		}
 	}
 	weights := make([]Weight, len(columns))
-	if r.chosen.rows == 0 {
+	if r.pending.rows == 0 {
 		return weights, nil
 	}
-	held, err := r.options.Budget.ReserveFor(r.ctx, "what an indexed column saves", 0)
+	held, err := r.options.Budget.ReserveFor(r.ctx, "the choice of indexed columns", 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	if err := fewerRows(held.GrowWait(r.ctx, r.indexedBytes(columns, r.chosen.rows))); err != nil {
+	if err := fewerRows(held.GrowWait(r.ctx, r.indexedBytes(columns, r.pending.rows))); err != nil {
 		return nil, err
 	}
 	for i, x := range columns {
@@ -40,17 +39,17 @@ func (r *Reader) Weigh(columns []IndexedColumn) ([]Weight, error) {
 	return weights, nil
 }
 
-// Weighed returns how many rows were weighed and not returned yet.
+// Weighed returns the number of rows that were weighed and not yet returned.
 func (r *Reader) Weighed() int64 {
-	if r.chosen == nil {
+	if r.pending == nil {
 		return 0
 	}
-	return r.chosen.rows
+	return r.pending.rows
 }
 
 // weigh weighs one column.
 func (r *Reader) weigh(of IndexedColumn) (Weight, error) {
-	runs, rows := r.chosen.runs, int(r.chosen.rows)
+	runs, rows := r.pending.runs, int(r.pending.rows)
 	d := distinctRows{}
 	if r.options.Requests != nil && of.Index == r.options.Requests.Index {
 		d.requests = newRequestRows(r.options.Requests, of.Columns)
@@ -75,8 +74,8 @@ func (r *Reader) weigh(of IndexedColumn) (Weight, error) {
 	return w, nil
 }
 
-// bytes returns what the values of a column take, where segments takes it from the
-// rows.
+// bytes returns the size of a column's values, given a function that returns its
+// segments.
 func (c Column) bytes(segments func(Column) []batch.Segment) (int64, error) {
 	if c.Dense == nil {
 		return batch.ValueBytes(segments(c))
@@ -88,8 +87,8 @@ func (c Column) bytes(segments func(Column) []batch.Segment) (int64, error) {
 	return int64(rows) * int64(len(c.Dense.Columns)) * int64(arrow.Float32SizeBytes), nil
 }
 
-// Dictionary returns which column of a range's batches has the values of a column
-// that lies behind a dictionary.
+// Dictionary returns the dictionary column of a range's batches that holds the values of
+// a column.
 func (c Column) Dictionary() int {
 	if c.Dense != nil {
 		return c.Dense.Columns[0].Dictionary()

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// TestPositionsNameWindows: a lane goes on from each position with the very next row.
+// TestPositionsNameWindows: from each position a lane continues with the next row.
 //
 // spec: cursor-23
 func TestPositionsNameWindows(t *testing.T) {

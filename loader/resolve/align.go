@@ -11,22 +11,22 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// aligned finds, for a training partition, the one staging partition that its
-// rows may match. A staging partition is named by its value: an ordinal of
-// the unit, a whole number or a string.
+// aligned finds the one staging partition that the rows of a training partition may match. A
+// staging partition is identified by its value: an ordinal of the unit, a whole number or a
+// string.
 type aligned struct {
 	rule     dataset.Align
-	at       string // the field of the dataset that faults name
+	at       string // the dataset's field, for faults
 	training *catalog.Table
 	staging  *catalog.Table
-	from     int           // id of the column that all training partitions seen so far are made of; 0: none seen
+	from     int           // id of the column of the training partitions so far; 0: none yet
 	unit     unit          // of all staging files; noUnit if there are none
-	parts    map[any]int32 // the partitions that exist, numbered
+	parts    map[any]int32 // the number of each partition that exists
 	sorted   []any         // their values, ascending
 }
 
-// newAligned collects the staging partitions that exist: over all files of
-// the table, whatever a filter makes of them.
+// newAligned collects the staging partitions that exist: of all files of the table, whatever
+// a filter drops.
 func newAligned(rule dataset.Align, at string, training, staging *catalog.Table, files []catalog.File) (*aligned, error) {
 	a := &aligned{rule: rule, at: at, training: training, staging: staging, parts: map[any]int32{}}
 	from := 0
@@ -52,18 +52,16 @@ func newAligned(rule dataset.Align, at string, training, staging *catalog.Table,
 	return a, nil
 }
 
-// partOf is the partition that a file lies in, by the field that it is aligned
-// by.
+// partOf is a file's partition, by the field by which it is aligned.
 type partOf struct {
 	value any // nil: null
 	unit  unit
-	from  int // id of the column that the field is made of
+	from  int // id of the column from which the field is derived
 }
 
-// alignField returns the partition of a file by the field that a name means. A
-// name that a column bears means that column's fields alone, whatever the
-// fields of other columns are called: the one of that name, or else the finest.
-// Any other name is a field's own.
+// alignField returns the partition of a file by the field of a name. The name of a column
+// refers only to that column's fields, whatever other columns' fields are called: to the
+// field of that name, or else to the finest. Any other name is the name of a field.
 func alignField(t *catalog.Table, name string, f catalog.File) (partOf, error) {
 	named, isColumn := t.Field(name)
 	best, found := partOf{}, false
@@ -81,7 +79,7 @@ func alignField(t *catalog.Table, name string, f catalog.File) (partOf, error) {
 		}
 	}
 	if !found {
-		return partOf{}, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: it holds a file that is not partitioned by it", t.Name, name).
+		return partOf{}, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: it has a file that is not partitioned by it", t.Name, name).
 			In(t.Name, f.Location).
 			WithRemedy("align by a partition field (identity, year, month, day or hour) that every file has; "+
 				"ALTER TABLE %s ADD PARTITION FIELD %s, then CALL system.rewrite_data_files(table => '%s')", t.Name, name, t.Name)
@@ -89,7 +87,7 @@ func alignField(t *catalog.Table, name string, f catalog.File) (partOf, error) {
 	return best, nil
 }
 
-// partValue is a partition's value as partitions are compared.
+// partValue returns a partition's value in its comparable form.
 func partValue(value any) any {
 	switch value.(type) {
 	case int64, string:
@@ -99,14 +97,14 @@ func partValue(value any) any {
 	}
 }
 
-// oneColumn refuses a file whose field of a name is made of another column than
-// that of the files before, which is from (0: there were none): specs may give
-// a name that was dropped to a field of another column.
+// oneColumn refuses a file whose field of a name is derived from another column than that of
+// earlier files, which is from (0: there were none): specs can reuse the name of a
+// dropped field.
 func oneColumn(t *catalog.Table, name string, from *int, p partOf, f catalog.File) error {
 	if *from != 0 && *from != p.from {
 		before, _ := t.ByID(*from)
 		now, _ := t.ByID(p.from)
-		return fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: in some files it is made of column %s, in others of column %s",
+		return fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: in some files it is derived from column %s, in others from column %s",
 			t.Name, name, before.Name, now.Name).In(t.Name, f.Location).
 			WithRemedy("rewrite the older files of %s with its current partition spec", t.Name)
 	}
@@ -140,19 +138,18 @@ func compare[T int64 | string](a, b T) int {
 	}
 }
 
-// partOfStaging is the number of the partition that a staging file lies in;
-// false if its value is null.
+// partOfStaging returns the number of a staging file's partition; false if its value is null.
 func (a *aligned) partOfStaging(f catalog.File) (int32, bool) {
-	p, _ := alignField(a.staging, a.rule.Staging, f) // newAligned saw its error
+	p, _ := alignField(a.staging, a.rule.Staging, f) // newAligned has checked the error
 	n, ok := a.parts[p.value]
 	return n, ok
 }
 
-// noPart says that no staging partition is aligned with a training partition.
+// noPart means that no staging partition is aligned with a training partition.
 const noPart = -1
 
-// partFor is the number of the staging partition that is aligned with a training
-// file's; noPart if none exists.
+// partFor returns the number of the staging partition that is aligned with a training file's;
+// noPart if there is none.
 func (a *aligned) partFor(f catalog.File) (int32, error) {
 	p, err := alignField(a.training, a.rule.Training, f)
 	if err == nil {
@@ -180,19 +177,19 @@ func (a *aligned) partFor(f catalog.File) (int32, error) {
 	return noPart, nil
 }
 
-// words says for people which partition a training partition is aligned with.
+// words describes the partition that is aligned with a training partition, for explain texts.
 func (a *aligned) words() string {
-	least := ""
+	distance := ""
 	if a.rule.Lag != (dataset.Lag{}) {
-		least = ", by " + a.rule.Lag.String() + " at least"
+		distance = ", by at least " + a.rule.Lag.String()
 	}
 	switch {
 	case a.rule.Rule.IsLag():
-		return "the " + a.unit.String() + " that lies " + a.rule.Lag.String() + " before it"
+		return "the " + a.unit.String() + " " + a.rule.Lag.String() + " before it"
 	case a.rule.Rule.IsLatest():
-		return "the latest " + a.unit.String() + " before it" + least
+		return "the latest " + a.unit.String() + " before it" + distance
 	case a.unit.temporal():
-		return "the " + a.unit.String() + " that holds it"
+		return "the " + a.unit.String() + " that contains it"
 	default:
 		return "the same " + a.unit.String()
 	}
@@ -202,36 +199,36 @@ func (a *aligned) refuse(field, format string, args ...any) *fault.Error {
 	return fault.InvalidField(a.at+"."+field, "%s", fmt.Sprintf(format, args...))
 }
 
-// check refuses what could not be right for any value.
+// check refuses rules that are wrong for every value.
 func (a *aligned) check(training unit) *fault.Error {
 	lag := a.rule.Lag
 	switch {
 	case training.temporal() != a.unit.temporal(), !a.unit.temporal() && training != a.unit:
 		return a.refuse("staging", "partitions by %s cannot be aligned with partitions by %s", training, a.unit)
 	case a.rule.Rule.IsSame() && a.unit > training:
-		return a.refuse("rule", "%s is partitioned by %s, finer than %s by %s: no one partition is the same",
+		return a.refuse("rule", "%s is partitioned by %s, finer than %s by %s: no single partition is the same",
 			a.staging.Name, a.unit, a.training.Name, training).WithRemedy("use rule latest_before, or a lag of whole %ss", a.unit)
 	case a.rule.Rule.IsSame():
 		return nil
 	case a.unit.temporal() && lag.Count != 0:
 		return a.refuse("lag", "%d is a count, but partitions are spans of time: write a duration such as 1d", lag.Count)
 	case !a.unit.temporal() && (lag.Months != 0 || lag.Time != 0):
-		return a.refuse("lag", "%s is a duration, but partitions are no spans of time: write a count such as 1", lag)
+		return a.refuse("lag", "%s is a duration, but partitions are not spans of time: write a count such as 1", lag)
 	case lag.Count < 0 || lag.Months < 0 || lag.Time < 0:
-		return a.refuse("lag", "a lag of %s lets the future in", lag)
+		return a.refuse("lag", "a lag of %s leaks future data", lag)
 	case a.unit == textUnit && lag.Count != 0, a.unit == textUnit && a.rule.Rule.IsLag():
 		return a.refuse("rule", "strings have no distance: use rule same, or latest_before without a lag")
 	case a.rule.Rule.IsLag() && lag == (dataset.Lag{}):
-		return a.refuse("lag", "a lag of nothing lets the future in: a staging partition holds what came after its training partition began").
+		return a.refuse("lag", "a lag of zero leaks future data: a staging partition has rows from after the start of its training partition").
 			WithRemedy("use a lag of at least one %s", a.unit)
 	case a.rule.Rule.IsLag() && a.unit.temporal() && a.steps() == 0:
-		return a.refuse("lag", "a lag of %s is no whole number of %ss, by which %s is partitioned", lag, a.unit, a.staging.Name).
+		return a.refuse("lag", "a lag of %s is not a whole number of %ss, by which %s is partitioned", lag, a.unit, a.staging.Name).
 			WithRemedy("write a lag of whole %ss", a.unit)
 	}
 	return nil
 }
 
-// steps is the lag in staging partitions; 0 if it is no whole number of them.
+// steps returns the lag in staging partitions; 0 if it is not a whole number of them.
 func (a *aligned) steps() int64 {
 	lag := a.rule.Lag
 	switch length := a.unit.length(); {
@@ -246,7 +243,7 @@ func (a *aligned) steps() int64 {
 	}
 }
 
-// same is the staging partition that holds all of a training partition.
+// same returns the staging partition that contains a training partition.
 func (a *aligned) same(value any, u unit) any {
 	ordinal, ok := value.(int64)
 	if !ok || !a.unit.temporal() {
@@ -255,9 +252,9 @@ func (a *aligned) same(value any, u unit) any {
 	return a.unit.at(u.start(ordinal))
 }
 
-// before is the staging partition that holds the time one lag before a
-// training partition begins; as the lag is a whole number of staging
-// partitions, it has ended by then.
+// before returns the staging partition that contains the time one lag before the start of a
+// training partition. As the lag is a whole number of staging partitions, it ends at or
+// before that start.
 func (a *aligned) before(value any, u unit) any {
 	ordinal, _ := value.(int64)
 	if a.unit == wholeUnit {
@@ -269,8 +266,8 @@ func (a *aligned) before(value any, u unit) any {
 	return a.unit.at(u.start(ordinal)) - a.steps()
 }
 
-// latest is the last staging partition that lies wholly before a training
-// partition begins, by at least the lag; nil if there is none.
+// latest returns the last staging partition that ends before a training partition starts, by
+// at least the lag; nil if there is none.
 func (a *aligned) latest(value any, u unit) any {
 	fits := func(part any) bool { return comparePart(part, value) < 0 }
 	ordinal, _ := value.(int64)
@@ -287,7 +284,7 @@ func (a *aligned) latest(value any, u unit) any {
 			return n < ordinal && uint64(ordinal)-uint64(n) >= uint64(a.rule.Lag.Count)
 		}
 	}
-	// fits holds for the first partitions and for none after them.
+	// fits is true for the first partitions and false for all after them.
 	low, high := 0, len(a.sorted)
 	for low < high {
 		middle := (low + high) / 2
@@ -303,8 +300,8 @@ func (a *aligned) latest(value any, u unit) any {
 	return a.sorted[low-1]
 }
 
-// earlier is the time a lag before another. A month before the 31st of March
-// is the last of February.
+// earlier returns the time a lag before another. A month before March 31st is the last
+// day of February.
 func earlier(t time.Time, lag dataset.Lag) time.Time {
 	if lag.Months > 0 {
 		first := time.Date(t.Year(), t.Month()-time.Month(lag.Months), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)

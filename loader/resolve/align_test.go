@@ -50,8 +50,8 @@ func day(text string) int64 {
 	return at.Unix() / 86400
 }
 
-// TestAlign: each training partition is aligned with the one staging partition that its
-// rule names, or none.
+// TestAlign: each training partition is aligned with at most one staging partition, by its
+// rule.
 //
 // spec: resolve-25, resolve-26, resolve-27
 func TestAlign(t *testing.T) {
@@ -106,9 +106,9 @@ func TestAlign(t *testing.T) {
 	}
 }
 
-// TestAlignedPartitionsHoldNoFuture draws rules and partitions, and holds them
-// to time itself: of lag and latest_before, the staging partition has ended
-// when the training partition begins.
+// TestAlignedPartitionsHoldNoFuture draws rules and partitions and checks the time itself: with
+// lag and latest_before, the staging partition ends before the training partition
+// starts.
 //
 // spec: resolve-26, resolve-27
 func TestAlignedPartitionsHoldNoFuture(t *testing.T) {
@@ -183,13 +183,13 @@ func TestAlignRefuses(t *testing.T) {
 		field, message    string
 	}{
 		"hours within a day":      {days, hours, dataset.AlignSame, dataset.Lag{}, "rule", "partitioned by hour, finer than ml.t by day"},
-		"half a day":              {days, days, dataset.AlignLag, dataset.Lag{Time: 12 * time.Hour}, "lag", "no whole number of days"},
-		"a day and a half":        {days, days, dataset.AlignLag, dataset.Lag{Time: 36 * time.Hour}, "lag", "no whole number of days"},
-		"days of months":          {days, months, dataset.AlignLag, dataset.Lag{Time: 24 * time.Hour}, "lag", "no whole number of months"},
-		"a month of days":         {days, days, dataset.AlignLag, dataset.Lag{Months: 1}, "lag", "no whole number of days"},
-		"no lag":                  {days, days, dataset.AlignLag, dataset.Lag{}, "lag", "lets the future in"},
-		"a negative lag":          {days, days, dataset.AlignLag, dataset.Lag{Time: -24 * time.Hour}, "lag", "lets the future in"},
-		"a negative count":        {whole, whole, dataset.AlignLatestBefore, dataset.Lag{Count: -1}, "lag", "lets the future in"},
+		"half a day":              {days, days, dataset.AlignLag, dataset.Lag{Time: 12 * time.Hour}, "lag", "not a whole number of days"},
+		"a day and a half":        {days, days, dataset.AlignLag, dataset.Lag{Time: 36 * time.Hour}, "lag", "not a whole number of days"},
+		"days of months":          {days, months, dataset.AlignLag, dataset.Lag{Time: 24 * time.Hour}, "lag", "not a whole number of months"},
+		"a month of days":         {days, days, dataset.AlignLag, dataset.Lag{Months: 1}, "lag", "not a whole number of days"},
+		"no lag":                  {days, days, dataset.AlignLag, dataset.Lag{}, "lag", "leaks future data"},
+		"a negative lag":          {days, days, dataset.AlignLag, dataset.Lag{Time: -24 * time.Hour}, "lag", "leaks future data"},
+		"a negative count":        {whole, whole, dataset.AlignLatestBefore, dataset.Lag{Count: -1}, "lag", "leaks future data"},
 		"a count of days":         {days, days, dataset.AlignLag, dataset.Lag{Count: 1}, "lag", "write a duration"},
 		"a duration of numbers":   {whole, whole, dataset.AlignLag, dataset.Lag{Time: time.Hour}, "lag", "write a count"},
 		"days and numbers":        {days, whole, dataset.AlignSame, dataset.Lag{}, "staging", "cannot be aligned"},
@@ -264,9 +264,9 @@ func TestFinestFieldOfAColumnAligns(t *testing.T) {
 	require.Equal(t, [][]string{{"day 40", "day 41"}}, s.names(t))
 }
 
-// renamed is alignedTables of ten days, in a table whose field of the name day is
-// made of column ts, although there is a column of that name too. Each file
-// lies in the same day number of ts, and one later of the column.
+// renamed returns alignedTables of ten days in which the field named day is derived from column
+// ts, although there is a column day. Each file is in one day of ts, and in the next day of
+// the column.
 func renamed(name string, fields ...catalog.PartitionField) (*catalog.Table, []catalog.File) {
 	t := table(name, []catalog.Field{
 		field(1, "request_id", arrow.PrimitiveTypes.Int64, true), field(2, "ts", timestamp(), false), field(3, "day", arrow.FixedWidthTypes.Date32, false),
@@ -281,11 +281,11 @@ func renamed(name string, fields ...catalog.PartitionField) (*catalog.Table, []c
 	return t, files
 }
 
-// TestAlignByAColumnsName: a field that bears the name of another column is not
-// taken for that column's.
+// TestAlignByNameOfAColumn: a field with the name of another column is not mistaken for that
+// column's.
 //
 // spec: resolve-46
-func TestAlignByAColumnsName(t *testing.T) {
+func TestAlignByNameOfAColumn(t *testing.T) {
 	t.Parallel()
 	misnamed := catalog.PartitionField{ID: 1000, Source: 2, Name: "day", Transform: catalog.Transform{Kind: catalog.Day}}
 	own := catalog.PartitionField{ID: 1001, Source: 3, Name: "date", Transform: catalog.Transform{Kind: catalog.Identity}}
@@ -306,14 +306,13 @@ func TestAlignByAColumnsName(t *testing.T) {
 	s.staging, s.stagingFiles = renamed("ml.s", misnamed)
 	_, err := s.match(t)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "cannot be aligned by day: it holds a file that is not partitioned by it")
+	require.ErrorContains(t, err, "cannot be aligned by day: it has a file that is not partitioned by it")
 }
 
-// TestAlignByAFieldOfTwoColumns: a later spec may give a field's name to another
-// column's.
+// TestAlignByFieldOfTwoColumns: a later spec may reuse a field's name for another column.
 //
 // spec: resolve-47
-func TestAlignByAFieldOfTwoColumns(t *testing.T) {
+func TestAlignByFieldOfTwoColumns(t *testing.T) {
 	t.Parallel()
 	first := catalog.PartitionField{ID: 1000, Source: 2, Name: "part", Transform: catalog.Transform{Kind: catalog.Day}}
 	then := catalog.PartitionField{ID: 1001, Source: 3, Name: "part", Transform: catalog.Transform{Kind: catalog.Identity}}
@@ -326,7 +325,7 @@ func TestAlignByAFieldOfTwoColumns(t *testing.T) {
 	refused := func(err error, table string) {
 		t.Helper()
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
-		require.ErrorContains(t, err, "in some files it is made of column ts, in others of column day")
+		require.ErrorContains(t, err, "in some files it is derived from column ts, in others from column day")
 		require.Equal(t, []string{table, "later"}, []string{fault.As(err).Table, fault.As(err).File})
 	}
 	s := alignedTables(by{}, by{}, dataset.Align{Training: "part", Staging: "part", Rule: dataset.AlignSame}, nil, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// wideTables are a training and a staging table with a column of every kind.
+// wideTables returns a training and a staging table with columns of every kind.
 func wideTables() (training, staging *catalog.Table) {
 	types := []struct {
 		name string
@@ -129,7 +129,7 @@ func TestDefaultsAreTyped(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, arrow.PrimitiveTypes.Float32, selected[0].Default.DataType())
 	_, err = r.Select([]dataset.Column{{Column: "x", As: "int"}})
-	require.ErrorContains(t, err, "the default -1.5 is no value of column")
+	require.ErrorContains(t, err, "the default -1.5 is not a value of column")
 	e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "word", Name: "x"}}, Missing: rule.MissingDefault, Defaults: []dataset.Default{{Column: "x"}}}
 	r, err = bindWide(dataset.Training{}, e)
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestOverlayOutputs(t *testing.T) {
 	require.Equal(t, 0, small.Overlays[0].Table)
 	require.Equal(t, 1, small.Overlays[1].Table)
 	require.Equal(t, 31, small.Overlays[1].Field.ID)
-	require.True(t, small.Null, "a null of the overlay stands")
+	require.True(t, small.Null, "a null of the overlay replaces the value")
 	require.Equal(t, 0, output(t, r, "fresh").Table)
 	require.True(t, output(t, r, "fresh").Null)
 	hit := output(t, r, "hit")
@@ -167,7 +167,7 @@ func TestOverlayOutputs(t *testing.T) {
 
 	r, err = bindWide(dataset.Training{}, keep)
 	require.NoError(t, err)
-	require.False(t, output(t, r, "small").Null, "a null of the overlay gives way")
+	require.False(t, output(t, r, "small").Null, "a null of the overlay is ignored")
 }
 
 // spec: resolve-35
@@ -180,10 +180,10 @@ func TestOverlayRefuses(t *testing.T) {
 		message  string
 	}{
 		"the key":            {columns: []dataset.Column{{Column: "big", Name: "id"}}, message: "is part of the key"},
-		"a partition column": {columns: []dataset.Column{{Column: "big", Name: "day"}}, message: "is what the table is partitioned by"},
+		"a partition column": {columns: []dataset.Column{{Column: "big", Name: "day"}}, message: "is a column by which the table is partitioned"},
 		"a distinct column": {
 			columns:  []dataset.Column{{Column: "word"}},
-			training: dataset.Training{Distinct: &dataset.Distinct{By: []string{"id", "word"}}}, message: "is what distinct goes by",
+			training: dataset.Training{Distinct: &dataset.Distinct{By: []string{"id", "word"}}}, message: "is a column of distinct",
 		},
 		"another type": {columns: []dataset.Column{{Column: "big", Name: "small"}}, message: "replaces values of one type"},
 		"a shape":      {columns: []dataset.Column{{Column: "list", Last: 5}}, message: "shape it in the query's columns"},
@@ -241,11 +241,11 @@ func TestShapes(t *testing.T) {
 	}
 	for column, message := range map[dataset.Column]string{
 		{Column: "word", Last: 3}:           "only lists",
-		{Column: "word", As: "long"}:        "not cast to long",
-		{Column: "list", First: 1, Last: 1}: "exclude each other",
-		{Column: "small", As: "dubble"}:     "no type to cast to",
-		{Column: "at", As: "long"}:          "not cast to long",
-		{Column: "list", As: "date"}:        "not cast to date",
+		{Column: "word", As: "long"}:        "cannot be cast to long",
+		{Column: "list", First: 1, Last: 1}: "cannot be combined",
+		{Column: "small", As: "dubble"}:     "not a type to cast to",
+		{Column: "at", As: "long"}:          "cannot be cast to long",
+		{Column: "list", As: "date"}:        "cannot be cast to date",
 	} {
 		r, err := bindWide(dataset.Training{})
 		require.NoError(t, err)
@@ -269,11 +269,11 @@ func TestTimesOfOneType(t *testing.T) {
 		"microseconds":     {"at", "at", dataset.Lag{Time: time.Second}, 1_000_000, ""},
 		"nanoseconds":      {"fine", "fine", dataset.Lag{Time: time.Second}, 1_000_000_000, ""},
 		"longs":            {"big", "big", dataset.Lag{Count: 17}, 17, ""},
-		"zoned and not":    {"at", "zoned", dataset.Lag{Time: time.Hour}, 0, "do not compare"},
-		"no time":          {"word", "word", dataset.Lag{Time: time.Hour}, 0, "is no time"},
+		"zoned and not":    {"at", "zoned", dataset.Lag{Time: time.Hour}, 0, "cannot be compared"},
+		"no time":          {"word", "word", dataset.Lag{Time: time.Hour}, 0, "is not a time"},
 		"unknown":          {"att", "at", dataset.Lag{Time: time.Hour}, 0, `no column "att"`},
 		"a negative while": {"at", "at", dataset.Lag{Time: -time.Hour}, 0, "negative"},
-		"a while of longs": {"big", "big", dataset.Lag{Time: 24 * time.Hour}, 0, "1d is a duration, but big is a long, whose unit nobody knows: write a count"},
+		"a while of longs": {"big", "big", dataset.Lag{Time: 24 * time.Hour}, 0, "1d is a duration, but big is a long, which has no known unit: write a count"},
 		"a count of dates": {"on", "on", dataset.Lag{Count: 1}, 0, "1 is a count, but on is of type date32: write a duration such as 1d"},
 		"a count of times": {"at", "at", dataset.Lag{Count: 24}, 0, "24 is a count, but at is of type timestamp"},
 		"nothing":          {"at", "at", dataset.Lag{}, 0, ""},
@@ -292,7 +292,7 @@ func TestTimesOfOneType(t *testing.T) {
 }
 
 // spec: resolve-32
-func TestToleranceOfLessThanAUnit(t *testing.T) {
+func TestToleranceBelowOneUnit(t *testing.T) {
 	t.Parallel()
 	within := &dataset.PointInTime{Training: "on", Staging: "on", Tolerance: dataset.Lag{Time: 12 * time.Hour}}
 	_, err := bindWide(dataset.Training{}, dataset.Staging{Table: "ml.s", Prefix: "s_", PointInTime: within})
@@ -315,8 +315,8 @@ func TestOrderAndDistinctAreBound(t *testing.T) {
 	require.ErrorContains(t, err, `no column "idd"`)
 }
 
-// TestDecimalKeysOfOneScale: decimals of one scale can be equal whatever their number of
-// digits, and those of two scales are refused.
+// TestDecimalKeysOfOneScale: decimals of one scale can be equal whatever their precision, and
+// those of different scales are refused.
 //
 // spec: join-9, join-10
 func TestDecimalKeysOfOneScale(t *testing.T) {

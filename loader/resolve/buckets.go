@@ -13,19 +13,18 @@ func Buckets(ids []int32, keys arrow.Array, n int) error {
 	return err
 }
 
-// bucketPair is a column of the join key that a training spec and a staging
-// spec both bucket. A training bucket b can hold keys of a staging bucket c
-// exactly when b and c agree modulo Modulus.
+// bucketPair is a column of the join key that both a training spec and a staging spec bucket.
+// Training bucket b and staging bucket c can share keys if and only if b and c are congruent
+// modulo Modulus.
 type bucketPair struct {
 	Key          Key
 	TrainingOf   int // buckets of the training spec
 	StagingOf    int // of the staging spec
-	Modulus      int // their greatest common divisor
+	Modulus      int // greatest common divisor of both
 	training, at int // positions of the fields in their specs
 }
 
-// bucketPairs lists the bucket fields that two specs have on the same key
-// columns.
+// bucketPairs returns the bucket fields that two specs have on the same key columns.
 func bucketPairs(keys []Key, training, staging catalog.Spec) []bucketPair {
 	var pairs []bucketPair
 	for _, k := range keys {

@@ -33,8 +33,8 @@ func (b *binder) defaultsOf(s *Staging, at string) map[string]any {
 	return defaults
 }
 
-// setDefault makes the default of the type that the column has by now, or
-// says why the dataset's value is none of it.
+// setDefault converts the dataset's default to the column's current type, or returns why it
+// cannot.
 func (o *Output) setDefault(at string) []fault.Field {
 	o.Default = nil
 	if o.missing == nil {
@@ -43,13 +43,13 @@ func (o *Output) setDefault(at string) []fault.Field {
 	builder := array.NewBuilder(memory.NewGoAllocator(), o.Type())
 	defer builder.Release()
 	if err := appendValue(builder, o.Type(), o.missing); err != nil {
-		return []fault.Field{{Field: at, Message: fmt.Sprintf("the default %v is no value of column %q of type %s: %v", o.missing, o.Name, o.Type(), err)}}
+		return []fault.Field{{Field: at, Message: fmt.Sprintf("the default %v is not a value of column %q of type %s: %v", o.missing, o.Name, o.Type(), err)}}
 	}
 	o.Default = builder.NewArray()
 	return nil
 }
 
-// appendValue adds a value as a dataset writes it.
+// appendValue appends a value in the dataset's notation.
 func appendValue(builder array.Builder, t arrow.DataType, value any) error {
 	switch v := value.(type) {
 	case bool:
@@ -140,8 +140,7 @@ func appendText(builder array.Builder, t arrow.DataType, v string) error {
 	return nil
 }
 
-// appendTimestamp takes a time with an offset exactly where the column has a
-// zone.
+// appendTimestamp accepts an offset if and only if the column has a zone.
 func appendTimestamp(b *array.TimestampBuilder, v string) error {
 	t := b.Type().(*arrow.TimestampType)
 	at, zoned, err := arrow.TimestampFromStringInLocation(v, t.Unit, time.UTC)
@@ -157,7 +156,7 @@ func appendTimestamp(b *array.TimestampBuilder, v string) error {
 	return nil
 }
 
-// appendBytes takes hexadecimal digits; 16 bytes also as a uuid.
+// appendBytes accepts hexadecimal digits, and a UUID for 16 bytes.
 func appendBytes(builder array.Builder, v string) error {
 	bytes, err := hex.DecodeString(v)
 	if id, failed := uuid.Parse(v); failed == nil {
@@ -178,7 +177,7 @@ func appendBytes(builder array.Builder, v string) error {
 	return nil
 }
 
-// expected names what a default of a type is written as.
+// expected describes the notation of a default of a type.
 func expected(t arrow.DataType) string {
 	switch t.ID() {
 	case arrow.BOOL:

@@ -10,21 +10,18 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Dense is what a dense column is packed of: columns of numbers, side by side in
-// each row.
+// Dense describes a dense column: columns of numbers that are packed side by side in each row.
 type Dense struct {
 	Columns []Output
-	Fill    *float32 // in the place of nulls; nil: a null is an error
+	Fill    *float32 // instead of nulls; nil: a null is an error
 }
 
-// arrow returns the column's type: rows of float32, one after the other, without
-// nulls.
+// arrow returns the column's type: rows of float32, without nulls.
 func (d *Dense) arrow() arrow.DataType {
 	return arrow.FixedSizeListOfField(int32(len(d.Columns)), arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
 }
 
-// Leaves returns the columns of tables that outputs are made of, dense ones taken
-// apart.
+// Leaves returns the table columns of which outputs consist, including those of dense ones.
 func Leaves(outputs []Output) []Output {
 	var all []Output
 	for _, o := range outputs {
@@ -37,10 +34,10 @@ func Leaves(outputs []Output) []Output {
 	return all
 }
 
-// Choose returns the outputs that a query asks for: those of Select, and dense
-// columns behind the others of their table. What is packed is not sent beside, save
-// where columns name it. A dense column of several tables, or of columns that are
-// constant within a request and others, is a training column.
+// Choose returns the outputs of a query: those of Select, and dense columns after the others
+// of their table. Packed columns are not sent separately unless columns names them. A dense
+// column of several tables, or of columns that are constant within a request and others, is a
+// training column.
 func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 	outputs, err := r.Select(s.Columns)
 	if err != nil || len(s.Dense) == 0 {
@@ -58,7 +55,7 @@ func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 	for _, d := range s.Dense {
 		at := "dense." + d.Name
 		if slices.ContainsFunc(outputs, func(o Output) bool { return o.Name == d.Name }) {
-			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("a column is named %q already; name the dense column otherwise", d.Name)})
+			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("there is already a column %q; give the dense column another name", d.Name)})
 		}
 		packed, wrong := r.pack(d, known, at)
 		faults = append(faults, wrong...)
@@ -71,13 +68,13 @@ func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 	return outputs, nil
 }
 
-// pack makes the output of a dense column.
+// pack returns the output of a dense column.
 func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []fault.Field) {
 	out := Output{Name: d.Name, Table: TrainingTable, Dense: &Dense{Fill: d.Fill}}
 	var faults []fault.Field
 	for i, c := range d.Columns {
 		path := fmt.Sprintf("%s.columns[%d]", at, i)
-		if d.Fill == nil { // which has the short form
+		if d.Fill == nil { // the short form
 			path = fmt.Sprintf("%s[%d]", at, i)
 		}
 		o, wrong := r.selected(c, known, path)
@@ -87,7 +84,7 @@ func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []f
 		}
 		if !number(o.Type()) {
 			faults = append(faults, fault.Field{Field: path, Message: fmt.Sprintf(
-				"column %q is %s: dense packs integers, floats, decimals and booleans; leave it out, or ask for it in columns", c.Column, o.Type())})
+				"column %q is %s: dense packs integers, floats, decimals and booleans; omit it, or name it in columns", c.Column, o.Type())})
 		}
 		out.Dense.Columns = append(out.Dense.Columns, *o)
 	}

@@ -1,14 +1,13 @@
 // Package resolve binds a dataset to pinned tables: names become columns,
-// filters become typed, rules find their columns, and splits of the training
+// filters are typed, rules find their columns, and splits of the training
 // table find the files of staging tables that can hold their keys
 // (docs/spec/resolve.md).
 //
-// It is pure: values in, values out, no disk and no network. Every fault of a
-// dataset is reported at once. What it promises about matching: a staging row
-// whose key equals a training row's, and which the entry's rules of time let
-// it match, is always among the files that the training row's split is matched
-// with, whatever the layouts. Of buckets that holds because b ≡ c (mod
-// gcd(n, m)) whenever both are taken from one hash; of other partitions and of
-// statistics because they are compared as ranges of source values, which may
-// be too wide and never too narrow.
+// It is pure: it does no I/O. All faults of a dataset are reported together. It guarantees
+// about matching: a staging row whose key equals a training row's, and which the time
+// rules of the entry allow to match, is always in the files that are matched with the
+// training row's split, whatever the layouts. For buckets this holds since b ≡ c (mod
+// gcd(n, m)) if both are derived from one hash; for other partitions and for
+// statistics, since they are compared as ranges of source values, which may be too
+// wide but never too narrow.
 package resolve

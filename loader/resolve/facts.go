@@ -2,28 +2,28 @@ package resolve
 
 import "github.com/penstock/penstock/loader/catalog"
 
-// fileFacts are what manifests say of one staging file.
+// fileFacts are the facts that manifests give about one staging file.
 type fileFacts struct {
-	keys []interval // per key column, by partition values; nil if they say nothing
-	full []interval // the same, narrowed by statistics; nil if they say nothing
+	keys []interval // per key column, by partition values; nil if unknown
+	full []interval // the same, narrowed by statistics; nil if unknown
 	time interval   // of a point-in-time rule
-	part int32      // number of the partition that alignment goes by
+	part int32      // number of the partition by which it is aligned
 	none bool       // no row can match
 }
 
-// splitFacts are what is known of the training rows of one split.
+// splitFacts are the facts about the training rows of one split.
 type splitFacts struct {
 	keys, full []interval // per key column, as in fileFacts
 	time       interval   // the times of staging rows that they can match
 	part       int32      // number of the staging partition that is aligned with theirs
 }
 
-// searchedWhole says that the layout of the keys narrows nothing: the entry
-// broadcasts its table, or a custom strategy searches it, which may find keys
+// searchedWhole reports whether each split needs the whole table, whatever the layout of the
+// keys: the entry broadcasts it, or searches it with a custom strategy, which may match keys
 // that are not equal.
 func (s Staging) searchedWhole() bool { return s.Strategy.Whole() }
 
-// factsOf collects what is known of a staging file.
+// factsOf returns the facts about a staging file.
 func (m *Match) factsOf(f catalog.File) fileFacts {
 	var out fileFacts
 	spec := m.staging.Pinned.Specs[f.Spec]
@@ -51,7 +51,7 @@ func (m *Match) factsOf(f catalog.File) fileFacts {
 	return out
 }
 
-// describe collects what is known of training rows; false if none can match.
+// describe returns the facts about training rows; false if none can match.
 func (m *Match) describe(rows *splitFacts, files []catalog.File) bool {
 	spec, partition := m.training.Specs[files[0].Spec], files[0].Partition
 	for _, k := range m.staging.Keys {
@@ -72,7 +72,7 @@ func (m *Match) describe(rows *splitFacts, files []catalog.File) bool {
 	return true
 }
 
-// within is what the partition values of a file say of a column.
+// within returns the interval of a column that the partition values of a file imply.
 func within(spec catalog.Spec, partition []any, column catalog.Field) interval {
 	var out interval
 	for i, p := range spec {
@@ -83,7 +83,7 @@ func within(spec catalog.Spec, partition []any, column catalog.Field) interval {
 	return out
 }
 
-// union is the interval of a column's values in several files.
+// union returns the interval of a column's values in several files.
 func union(files []catalog.File, column catalog.Field) interval {
 	out := interval{empty: true}
 	for _, f := range files {

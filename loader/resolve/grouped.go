@@ -6,9 +6,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// OncePerRequest says of each output whether the rows of a request have one value of it:
-// the key of requests, what is declared request-level, and columns of staging tables that
-// are joined by such columns alone, to no more than one row.
+// OncePerRequest reports for each output whether all rows of a request have the same value:
+// the key of requests, request-level columns, and columns of staging tables that are joined
+// only by such columns, to at most one row.
 func (r *Relation) OncePerRequest(outputs []Output) []bool {
 	once := make([]bool, len(outputs))
 	for i, o := range outputs {
@@ -30,8 +30,7 @@ func (r *Relation) oncePerRequest(o Output) bool {
 	return r.joinedOnce(o.Table)
 }
 
-// ofRequest says whether a training column is of the key of requests, or declared
-// request-level.
+// ofRequest reports whether a training column is part of the request key, or request-level.
 func (r *Relation) ofRequest(field int) bool {
 	for _, name := range slices.Concat(r.Dataset.Key, r.Dataset.Training.RequestLevel) {
 		if f, ok := r.Training.Field(name); ok && f.ID == field {
@@ -41,7 +40,8 @@ func (r *Relation) ofRequest(field int) bool {
 	return false
 }
 
-// joinedOnce says whether all rows of a request match one row of a staging table, or none.
+// joinedOnce reports whether all rows of a request match the same row of a staging table, or
+// none.
 func (r *Relation) joinedOnce(table int) bool {
 	s := r.Staging[table]
 	if s.Time != nil || s.Align != nil || s.Duplicates.Multiply() {

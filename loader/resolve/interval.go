@@ -13,33 +13,32 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// interval bounds the values of one column in a file or a group of files:
-// every value that is not null lies in it, bounds included. A bound without a
-// value is none. It may be too wide, never too narrow. Units are those of
-// expr.Value.
+// interval bounds the values of one column in a file or a group of files: it contains every
+// value that is not null, and its bounds. A bound without a value is absent. It may be too
+// wide, never too narrow. Units are those of expr.Value.
 type interval struct {
 	low, high expr.Value
 	empty     bool // no row has a value
 }
 
-// bounded says whether the interval says anything.
+// bounded reports whether the interval excludes any value.
 func (i interval) bounded() bool {
 	return i.empty || i.low != (expr.Value{}) || i.high != (expr.Value{})
 }
 
-// overlaps says whether one value may lie in both.
+// overlaps reports whether both can contain the same value.
 func (i interval) overlaps(o interval) bool {
 	return !i.empty && !o.empty && !below(i.high, o.low) && !below(o.high, i.low)
 }
 
-// below says that an upper bound lies below a lower one.
+// below reports whether an upper bound is below a lower one.
 func below(high, low expr.Value) bool {
 	order, ok := high.Compare(low)
 	return ok && order < 0
 }
 
-// and returns the values that lie in both. Facts that contradict each other
-// say nothing: whatever lies, no row may be lost by it.
+// and returns the intersection. Contradictory facts are ignored: one of them is wrong, and no
+// row may be lost.
 func (i interval) and(o interval) interval {
 	switch {
 	case i.empty || o.empty:
@@ -57,7 +56,7 @@ func (i interval) and(o interval) interval {
 	return out
 }
 
-// or returns an interval around both.
+// or returns an interval that contains both.
 func (i interval) or(o interval) interval {
 	switch {
 	case i.empty:
@@ -81,7 +80,7 @@ func (i interval) or(o interval) interval {
 	return out
 }
 
-// append appends a text that tells intervals apart, and where it ends.
+// append appends a unique, self-delimiting encoding of the interval.
 func (i interval) append(text []byte) []byte {
 	own := i.low.String() + ".." + i.high.String()
 	if i.empty {
@@ -90,7 +89,7 @@ func (i interval) append(text []byte) []byte {
 	return append(binary.AppendUvarint(text, uint64(len(own))), own...)
 }
 
-// statistics is the interval that a file's value ranges give for a column.
+// statistics returns the interval of a column by a file's value ranges.
 func statistics(f catalog.File, column catalog.Field) interval {
 	r, ok := f.Ranges[column.ID]
 	if !ok {
@@ -107,7 +106,7 @@ func statistics(f catalog.File, column catalog.Field) interval {
 		i.high = r.Upper
 	}
 	if order, ok := i.low.Compare(i.high); ok && order > 0 {
-		return interval{} // contradicts itself: says nothing
+		return interval{} // contradictory: unknown
 	}
 	if nanoseconds(column.Type) {
 		i.low, i.high = moved(i.low, -1), moved(i.high, 1) // either was rounded to microseconds
@@ -120,7 +119,7 @@ func nanoseconds(t arrow.DataType) bool {
 	return ok && ts.Unit == arrow.Nanosecond
 }
 
-// moved moves an integer bound; what would overflow is no bound.
+// moved returns a shifted integer bound; a bound that overflows is absent.
 func moved(v expr.Value, by int64) expr.Value {
 	n, ok := v.Integer()
 	if !ok || by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
@@ -129,9 +128,9 @@ func moved(v expr.Value, by int64) expr.Value {
 	return expr.Int(n + by)
 }
 
-// partitioned is the interval of source values that a partition value stands
-// for. A null partition value stands for null sources alone, whatever the
-// transform; buckets and unknown transforms say nothing else.
+// partitioned returns the interval of source values for a partition value. A null partition
+// value means that all source values are null, whatever the transform. Nothing else is known
+// of buckets and unknown transforms.
 func partitioned(p catalog.PartitionField, value any, column catalog.Field) interval {
 	if p.Transform.Kind == catalog.Other {
 		return interval{}
@@ -149,12 +148,12 @@ func partitioned(p catalog.PartitionField, value any, column catalog.Field) inte
 		if ordinal, ok := value.(int64); ok {
 			return calendar(p.Transform.Kind, ordinal, column.Type)
 		}
-	case catalog.Bucket, catalog.Other: // they say nothing of the order of values
+	case catalog.Bucket, catalog.Other: // they have no order
 	}
 	return interval{}
 }
 
-// fine turns an interval of nanoseconds into one of microseconds.
+// fine converts an interval of nanoseconds to microseconds.
 func (i interval) fine(t arrow.DataType) interval {
 	if !nanoseconds(t) {
 		return i
@@ -169,8 +168,8 @@ func (i interval) fine(t arrow.DataType) interval {
 	return interval{low: moved(micros(i.low), -1), high: moved(micros(i.high), 1), empty: i.empty}
 }
 
-// identity turns the value of an identity partition into a bound; no value if
-// it is none of the column's type.
+// identity converts the value of an identity partition to a bound; it is absent if it is not a
+// value of the column's type.
 func identity(value any, t arrow.DataType) expr.Value {
 	switch v := value.(type) {
 	case int64:
@@ -190,7 +189,7 @@ func identity(value any, t arrow.DataType) expr.Value {
 	return expr.Value{}
 }
 
-// unscaled reads a decimal as a manifest has it, in units of 10^-scale.
+// unscaled parses a manifest's decimal, in units of 10^-scale.
 func unscaled(text string, scale int) (*big.Int, bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) > scale {
@@ -199,9 +198,8 @@ func unscaled(text string, scale int) (*big.Int, bool) {
 	return new(big.Int).SetString(whole+fraction+strings.Repeat("0", scale-len(fraction)), 10)
 }
 
-// truncated is the interval of a truncate partition of a width: numbers are
-// rounded down to a multiple of it, texts and bytes cut to that many
-// characters or bytes.
+// truncated returns the interval of a truncate partition of a width: numbers are rounded down
+// to a multiple of it, strings and bytes are cut to that many characters or bytes.
 func truncated(value any, width int, t arrow.DataType) interval {
 	last := int64(width) - 1
 	switch v := value.(type) {
@@ -215,7 +213,7 @@ func truncated(value any, width int, t arrow.DataType) interval {
 			}
 			return interval{low: expr.Decimal(n, int(d.Scale)), high: expr.Decimal(new(big.Int).Add(n, big.NewInt(last)), int(d.Scale))}
 		}
-		if len(v) < width { // shorter in any count of characters: nothing was cut
+		if len(v) < width { // shorter in any count of characters, so not truncated
 			return interval{low: expr.Text(v), high: expr.Text(v)}
 		}
 		return interval{low: expr.Text(v), high: after(v)}
@@ -223,8 +221,7 @@ func truncated(value any, width int, t arrow.DataType) interval {
 	return interval{}
 }
 
-// after is a bound above all values that begin with a prefix; none if there
-// is no such value.
+// after returns a bound above all values with a prefix; it is absent if there is none.
 func after(prefix string) expr.Value {
 	bytes := []byte(prefix)
 	for len(bytes) > 0 && bytes[len(bytes)-1] == math.MaxUint8 {
@@ -237,9 +234,9 @@ func after(prefix string) expr.Value {
 	return expr.Bytes(bytes)
 }
 
-// calendar is the interval of a year, month, day or hour partition. Old
-// writers rounded times before 1970 up instead of down, so that a value of 0
-// or less may hold the unit before it too.
+// calendar returns the interval of a year, month, day or hour partition. Old writers rounded
+// times before 1970 up instead of down, so that a partition of 0 or less may contain the
+// previous unit, too.
 func calendar(kind catalog.TransformKind, ordinal int64, t arrow.DataType) interval {
 	unit := calendarUnit(kind)
 	first := ordinal
@@ -253,7 +250,7 @@ func calendar(kind catalog.TransformKind, ordinal int64, t arrow.DataType) inter
 	case *arrow.TimestampType:
 		i := interval{low: expr.Int(start.UnixMicro()), high: expr.Int(end.UnixMicro() - 1)}
 		if t.Unit == arrow.Nanosecond {
-			i.high = moved(i.high, 1) // its nanoseconds round up to the end
+			i.high = moved(i.high, 1) // its nanoseconds are rounded up to the end
 		}
 		return i
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/penstock/penstock/internal/expr"
 )
 
-// intervalIndex finds, among files with an interval each, those that may
-// overlap another interval without looking at all of them.
+// intervalIndex finds, among files with an interval each, those that may overlap another
+// interval, without scanning all of them.
 type intervalIndex struct {
-	files []int32      // by lower bound, those without one first
+	files []int32      // by lower bound, absent bounds first
 	low   []expr.Value // of each
-	reach []expr.Value // the greatest upper bound so far; no value once one is missing
+	reach []expr.Value // the maximum upper bound so far; absent from the first absent one on
 }
 
-// newIntervalIndex sorts files by their intervals. Bounds that do not compare
-// make an index that narrows nothing.
+// newIntervalIndex sorts files by their intervals. If bounds are not comparable, the index
+// returns all files.
 func newIntervalIndex(files []int32, of func(int32) interval) intervalIndex {
 	x := intervalIndex{files: slices.Clone(files)}
 	var sample expr.Value
@@ -61,7 +61,7 @@ func newIntervalIndex(files []int32, of func(int32) interval) intervalIndex {
 	return x
 }
 
-// overlapping returns files among which all are that may overlap an interval.
+// overlapping returns a superset of the files that may overlap an interval.
 func (x intervalIndex) overlapping(i interval) []int32 {
 	n := len(x.files)
 	if len(x.reach) == 0 {

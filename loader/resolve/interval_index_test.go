@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/expr"
 )
 
-// TestIntervalIndexMissesNothing compares with looking at every file.
+// TestIntervalIndexMissesNothing compares with a scan of all files.
 func TestIntervalIndexMissesNothing(t *testing.T) {
 	t.Parallel()
 	draw := func(r *rand.Rand) interval {

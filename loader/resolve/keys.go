@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// keys binds the pairs of columns that a staging entry is joined by.
+// keys binds the pairs of columns by which a staging entry is joined.
 func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair, at string) []Key {
 	at += ".key"
 	keys := make([]Key, 0, len(pairs))
@@ -24,9 +24,13 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 		case !okS && !okT:
 			b.noPair(training, staging, pairs, i, at)
 		case !okS:
-			b.noKey(t, staging, pairs, i, at)
+			b.noKey(staging, pair.Staging, t, at, func(column string) string {
+				return keyWith(pairs, i, dataset.KeyPair{Training: t.Name, Staging: column})
+			})
 		case !okT:
-			b.noTrainingKey(s, training, pairs, i, at)
+			b.noKey(training, pair.Training, s, at, func(column string) string {
+				return keyWith(pairs, i, dataset.KeyPair{Training: column, Staging: s.Name})
+			})
 		default:
 			b.pair(training, staging, Key{Training: t, Staging: s}, func(column string) string {
 				if slices.ContainsFunc(pairs, func(p dataset.KeyPair) bool { return p.Staging == column }) {
@@ -40,8 +44,8 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 	return keys
 }
 
-// pair reports a pair of columns that cannot be equal. With is the entry's key with
-// another column of the staging table in this place; "" if the key has that column.
+// pair checks that a pair of columns can be equal. with is the entry's key with another
+// column of the staging table in this place; "" if the key already has that column.
 func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column string) string, at string) {
 	t, s := k.Training, k.Staging
 	switch {
@@ -62,33 +66,19 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 	}
 }
 
-// noKey reports a key column that a staging table lacks, and proposes the one that is
-// meant where the table says which.
-func (b *binder) noKey(t catalog.Field, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
-	name := pairs[i].Staging
-	near := likely(t, staging)
-	if near == "" || withoutLineage(staging, name) != "" {
-		b.column(staging, name, at)
+// noKey reports a key column that a table lacks, and proposes a likely one if the table has
+// it. other is the other table's column; with returns the key with another column instead.
+func (b *binder) noKey(t *catalog.Table, name string, other catalog.Field, at string, with func(column string) string) {
+	near := likely(other, t)
+	if near == "" || withoutLineage(t, name) != "" {
+		b.column(t, name, at)
 		return
 	}
-	with := dataset.KeyPair{Training: t.Name, Staging: near}
-	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", staging.Name, name, keyWith(pairs, i, with))
+	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", t.Name, name, with(near))
 }
 
-// noTrainingKey is noKey of a column that the training table lacks.
-func (b *binder) noTrainingKey(s catalog.Field, training *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
-	name := pairs[i].Training
-	near := likely(s, training)
-	if near == "" || withoutLineage(training, name) != "" {
-		b.column(training, name, at)
-		return
-	}
-	with := dataset.KeyPair{Training: near, Staging: s.Name}
-	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", training.Name, name, keyWith(pairs, i, with))
-}
-
-// noPair reports two columns of which neither is there. Who wrote them the other way
-// about is told so: no pair but that one would have both.
+// noPair reports two columns of which neither exists. If they are swapped, it says so: only
+// then does the swapped pair exist.
 func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
 	turned := dataset.KeyPair{Training: pairs[i].Staging, Staging: pairs[i].Training}
 	_, okT := training.Field(turned.Training)
@@ -98,12 +88,12 @@ func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPai
 		b.column(staging, pairs[i].Staging, at)
 		return
 	}
-	b.fault(at, "", "%s is a column of table %s and %s one of the training table %s: the training column stands first; write %s",
+	b.fault(at, "", "%s is a column of table %s and %s one of the training table %s: the training column comes first; write %s",
 		turned.Staging, staging.Name, turned.Training, training.Name, keyWith(pairs, i, turned))
 }
 
-// likely is the column of a table that the key of another one may be called there: the
-// one that is evident, else the only one of its type; "" if nothing speaks for one.
+// likely returns the table's column that a key of the other table probably means: the evident
+// one, or else the only one of its type; "" if there is none.
 func likely(key catalog.Field, in *catalog.Table) string {
 	if found := evident(key, in); found != "" {
 		return found
@@ -114,8 +104,8 @@ func likely(key catalog.Field, in *catalog.Table) string {
 	return ""
 }
 
-// evident is likely, but for a column of which nothing is known but its type: the only one
-// of the key's type that the table is bucketed by, else the nearest name of its type.
+// evident returns the only column of the key's type by which the table is bucketed, or else
+// the one of its type with the nearest name.
 func evident(key catalog.Field, in *catalog.Table) string {
 	sources := map[int]bool{}
 	for _, spec := range in.Specs {
@@ -141,7 +131,7 @@ func evident(key catalog.Field, in *catalog.Table) string {
 	return fault.Nearest(key.Name, alike)
 }
 
-// ofType are the columns of a table whose values can equal those of a type.
+// ofType returns the columns of a table whose values can equal those of a type.
 func ofType(t arrow.DataType, in *catalog.Table) []catalog.Field {
 	var out []catalog.Field
 	for _, f := range in.Fields {
@@ -152,7 +142,7 @@ func ofType(t arrow.DataType, in *catalog.Table) []catalog.Field {
 	return out
 }
 
-// keyWith is the entry's key as a file has it, with another pair in place i.
+// keyWith returns the entry's key in a file's notation, with another pair at position i.
 func keyWith(pairs []dataset.KeyPair, i int, pair dataset.KeyPair) string {
 	pairs = slices.Clone(pairs)
 	pairs[i] = pair
@@ -163,8 +153,8 @@ func keyWith(pairs []dataset.KeyPair, i int, pair dataset.KeyPair) string {
 	return "key: {" + strings.Join(texts, ", ") + "}"
 }
 
-// equalTypes says whether values of two key types can be equal: int and long match alike,
-// and so do decimals of one scale with any numbers of digits. Iceberg hashes them alike.
+// equalTypes reports whether values of two key types can be equal: int and long can, and so
+// can decimals of one scale and any precision. Iceberg hashes them alike.
 func equalTypes(a, b arrow.DataType) bool {
 	integer := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
 	if x, ok := a.(*arrow.Decimal128Type); ok {

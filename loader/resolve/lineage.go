@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// lineage returns a column of the training table's row lineage, which is no part of all
+// lineage returns a column of the training table's row lineage, which is not one of all
 // columns; nil if it has none of that name.
 func (r *Relation) lineage(name string) *Output {
 	i := slices.IndexFunc(r.Training.Lineage, func(f catalog.Field) bool { return f.Name == name })
@@ -17,11 +17,11 @@ func (r *Relation) lineage(name string) *Output {
 	return &Output{Name: name, Table: TrainingTable, Field: r.Training.Lineage[i], Null: true}
 }
 
-// withoutLineage says why a table has no column of a name that row lineage has; "" for
-// every other name.
+// withoutLineage returns why a table lacks a row lineage column of a name; "" for every other
+// name.
 func withoutLineage(t *catalog.Table, name string) string {
 	if name != catalog.RowIDColumn && name != catalog.UpdatedColumn || len(t.Lineage) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("table %s has no column %q: rows have ids from format version 3 on, to which the table can be upgraded", t.Name, name)
+	return fmt.Sprintf("table %s has no column %q: rows have ids since format version 3; upgrade the table to it", t.Name, name)
 }

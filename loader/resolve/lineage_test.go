@@ -10,8 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// TestLineage: both tables' row ids are given to who asks for them by name, and to
-// nobody else.
+// TestLineage: both tables' row ids are returned only if they are named.
 //
 // spec: resolve-78, resolve-79
 func TestLineage(t *testing.T) {
@@ -34,9 +33,9 @@ func TestLineage(t *testing.T) {
 		of, staged := resolve.Bind(d, training, []*catalog.Table{staging})
 		columns := []dataset.Column{{Column: "_last_updated_sequence_number"}, {Column: "item"}, {Column: "_row_id", Name: "row"}}
 		if !has {
-			require.ErrorContains(t, staged, `table features.user has no column "_row_id": rows have ids from format version 3 on`)
+			require.ErrorContains(t, staged, `table features.user has no column "_row_id": rows have ids since format version 3`)
 			_, err = r.Select(columns)
-			require.ErrorContains(t, err, `table ml.train has no column "_row_id": rows have ids from format version 3 on, to which the table can be upgraded`)
+			require.ErrorContains(t, err, `table ml.train has no column "_row_id": rows have ids since format version 3; upgrade the table to it`)
 			continue
 		}
 		require.NoError(t, staged)

@@ -8,31 +8,30 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// NoGroup is the file group of training rows that nothing can match.
+// NoGroup is the file group of training rows that cannot match anything.
 const NoGroup = -1
 
-// Match finds the files of one staging table that may hold the keys of given
-// training rows. Equal sets of files are one file group, numbered as they are
-// asked for; where both tables have one layout with one bucket pair, file groups
-// are the residues modulo its Modulus. It is used by one goroutine.
+// Match finds the files of one staging table that may hold the keys of training rows. Equal
+// sets of files are one file group, numbered in the order of first use; if both tables have
+// one layout with one bucket pair, file groups are the residues modulo its Modulus. It is not
+// safe for concurrent use.
 type Match struct {
 	staging  Staging
 	training *catalog.Table
-	files    []catalog.File     // that the staging filter left
+	files    []catalog.File     // that pass the staging filter
 	facts    []fileFacts        // of each
 	specs    []int              // of the files, ascending
 	align    *aligned           // nil: partitions are not aligned
 	pairings map[int][]*Pairing // by training spec; one for each of specs
 	groups   map[string]int     // by the set of files
-	known    map[string]int     // file groups by what tells training rows apart
+	known    map[string]int     // file groups by the facts about training rows
 	sets     [][]int32          // the files of each file group
 	text     []byte             // scratch
 }
 
-// NewMatch prepares matching for one staging entry of a relation: training
-// holds all training files, all the staging table's, kept those of them that
-// the entry's filter left. A layout that the entry's rules cannot be served
-// from is Invalid.
+// NewMatch prepares matching for one staging entry of a relation: training holds all training
+// files, all the staging table's, and kept those that pass the entry's filter. A layout that
+// does not allow the entry's rules is Invalid.
 func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Match, error) {
 	s := r.Staging[staging]
 	m := &Match{
@@ -55,8 +54,8 @@ func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Ma
 	return m, nil
 }
 
-// numberByResidue numbers the file groups by their residues where both tables
-// have one layout, and nothing but one pair of buckets tells rows apart.
+// numberByResidue numbers the file groups by their residues if both tables have one layout and
+// only one pair of buckets distinguishes rows.
 func (m *Match) numberByResidue(training []catalog.File) {
 	if len(training) == 0 || len(m.specs) != 1 || m.align != nil || m.staging.Time != nil ||
 		slices.ContainsFunc(training, func(f catalog.File) bool { return f.Spec != training[0].Spec }) {
@@ -73,9 +72,9 @@ func (m *Match) numberByResidue(training []catalog.File) {
 	}
 }
 
-// Group returns the file group of the training rows of files of one partition,
-// or NoGroup; and whether a staging partition is aligned with theirs, which is
-// true if nothing is aligned.
+// Group returns the file group of the training rows of files of one partition, or NoGroup; and
+// whether a staging partition is aligned with theirs, which is true if partitions are not
+// aligned.
 func (m *Match) Group(files []catalog.File) (group int, exists bool, err error) {
 	var rows splitFacts
 	if m.align != nil {
@@ -108,7 +107,7 @@ func (m *Match) Group(files []catalog.File) (group int, exists bool, err error) 
 	return group, true, nil
 }
 
-// find lists the staging files that training rows may match, ascending.
+// find returns the staging files that training rows may match, ascending.
 func (m *Match) find(pairings []*Pairing, rows splitFacts, f catalog.File) []int32 {
 	var found []int32
 	for _, p := range pairings {
@@ -123,7 +122,7 @@ func (m *Match) find(pairings []*Pairing, rows splitFacts, f catalog.File) []int
 	return found
 }
 
-// mayMatch compares what is known of training rows and of a staging file.
+// mayMatch reports whether training rows and a staging file can have a match.
 func (m *Match) mayMatch(p *Pairing, rows splitFacts, f *fileFacts) bool {
 	if m.staging.Time != nil && !m.staging.searchedWhole() && !rows.time.overlaps(f.time) {
 		return false
@@ -136,8 +135,7 @@ func (m *Match) mayMatch(p *Pairing, rows splitFacts, f *fileFacts) bool {
 	return true
 }
 
-// groupOf returns the file group of a set of files, a new one if no rows had
-// that set before.
+// groupOf returns the file group of a set of files, which is new if the set is.
 func (m *Match) groupOf(files []int32) int {
 	if len(files) == 0 {
 		return NoGroup
@@ -155,8 +153,8 @@ func (m *Match) groupOf(files []int32) int {
 	return group
 }
 
-// Sets returns the files of each file group so far, as ascending positions in
-// the kept files. They must not be changed.
+// Sets returns the files of each file group so far, as ascending positions in the kept files.
+// They must not be changed.
 func (m *Match) Sets() [][]int32 { return m.sets }
 
 // Layout returns how training files of the given spec find staging files.
@@ -170,17 +168,17 @@ func (m *Match) Layout(training int) []Pairing {
 	return layout
 }
 
-// Partition tells the partitions apart that training files are aligned by.
+// Partition returns a key of the partition by which a training file is aligned.
 func (m *Match) Partition(f catalog.File) string {
 	if m.align == nil {
 		return ""
 	}
-	p, _ := alignField(m.training, m.align.rule.Training, f) // Group saw its error
+	p, _ := alignField(m.training, m.align.rule.Training, f) // Group has checked the error
 	return fmt.Sprint(p.unit, p.value)
 }
 
-// Aligned says for people which staging partition a training partition is
-// aligned with; "" if nothing is aligned.
+// Aligned describes the staging partition that is aligned with a training partition, for
+// explain texts; "" if partitions are not aligned.
 func (m *Match) Aligned() string {
 	if m.align == nil {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// tables are two tables whose files are matched by one staging entry.
+// tables are two tables whose files one staging entry matches.
 type tables struct {
 	training, staging           *catalog.Table
 	trainingFiles, stagingFiles []catalog.File
@@ -36,8 +36,7 @@ func (s tables) match(t *testing.T) (*resolve.Match, error) {
 	return resolve.NewMatch(s.relation(t), 0, s.trainingFiles, s.stagingFiles, s.stagingFiles)
 }
 
-// names returns the staging files that each training file is matched with; nil
-// is NoGroup.
+// names returns the staging files that match each training file; nil is NoGroup.
 func (s tables) names(t *testing.T) [][]string {
 	t.Helper()
 	m, err := s.match(t)
@@ -60,7 +59,7 @@ func (s tables) names(t *testing.T) [][]string {
 	return all
 }
 
-// numbered makes a file per bucket of n, of a spec, and one of the null bucket.
+// numbered returns a file per bucket of n, of a spec, and one of the null bucket.
 func numbered(prefix string, spec, n int) []catalog.File {
 	files := []catalog.File{{Location: prefix + "null", Spec: spec, Partition: []any{nil}}}
 	for c := range n {
@@ -69,8 +68,8 @@ func numbered(prefix string, spec, n int) []catalog.File {
 	return files
 }
 
-// TestFileGroups compares with the definition for all pairs of counts: b of n and
-// c of m have a key in common exactly when some hash falls into both.
+// TestFileGroups compares with the definition for all pairs of counts: b of n and c of m can
+// share a key if and only if some hash is in both.
 //
 // spec: resolve-1, resolve-2, resolve-3
 func TestFileGroups(t *testing.T) {
@@ -120,14 +119,14 @@ func TestFileGroupsOfMixedSpecs(t *testing.T) {
 	}
 }
 
-// between is a file without partitions whose times lie between two values.
+// between returns a file without partitions whose times are between two values.
 func between(name string, low, high int64) catalog.File {
 	return catalog.File{Location: name, Rows: 1, Ranges: map[int]expr.Range{
 		2: {Lower: expr.Int(low), Upper: expr.Int(high), HasLower: true, HasUpper: true, Rows: 1},
 	}}
 }
 
-// timed are tables without partitions, joined by time with a tolerance of 10.
+// timed returns tables without partitions, joined by time with a tolerance of 10.
 func timed(column arrow.DataType, unit time.Duration, training, staging []catalog.File) tables {
 	fields := func(third string) []catalog.Field {
 		return []catalog.Field{field(1, "id", arrow.PrimitiveTypes.Int64, true), field(2, "ts", column, false), field(3, third, column, false)}
@@ -145,8 +144,8 @@ func timed(column arrow.DataType, unit time.Duration, training, staging []catalo
 	}
 }
 
-// TestTimesNarrowTheMatch: the files within the tolerance, over all
-// partitions; what says nothing of its times may always match.
+// TestTimesNarrowTheMatch: only files within the tolerance match, over all partitions; a file
+// without statistics of its times always matches.
 //
 // spec: resolve-21, resolve-31
 func TestTimesNarrowTheMatch(t *testing.T) {
@@ -177,8 +176,8 @@ func TestTimesNarrowTheMatch(t *testing.T) {
 	require.NotContains(t, nanos[0], "null")
 }
 
-// TestTimePartitionsNarrowTheMatch: hours of the training table against days
-// of the staging table, a day back.
+// TestTimePartitionsNarrowTheMatch matches hours of the training table with days of the staging
+// table, a day back.
 //
 // spec: resolve-31
 func TestTimePartitionsNarrowTheMatch(t *testing.T) {
@@ -193,7 +192,7 @@ func TestTimePartitionsNarrowTheMatch(t *testing.T) {
 	require.Equal(t, [][]string{{"9", "10"}}, s.names(t))
 }
 
-// TestRangesOfManyFilesAreTheirUnion: a split of several files.
+// TestRangesOfManyFilesAreTheirUnion tests a split of several files.
 //
 // spec: resolve-20, resolve-23
 func TestRangesOfManyFilesAreTheirUnion(t *testing.T) {
@@ -229,8 +228,8 @@ func TestRangesOfManyFilesAreTheirUnion(t *testing.T) {
 	require.True(t, m.Layout(0)[0].Statistics)
 }
 
-// TestRangesAreAskedForWhereTheyHelp: keys that every layout buckets need none.
-func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
+// TestRangesAreRequestedIfTheyHelp: keys that every layout buckets need none.
+func TestRangesAreRequestedIfTheyHelp(t *testing.T) {
 	t.Parallel()
 	s := tables{training: trainingTable(4), staging: stagingTable(spec(1, 4)), entry: entry()}
 	training, staging := s.relation(t).ValueRanges()
@@ -247,8 +246,8 @@ func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
 	}
 }
 
-// TestFileGroupsOfOneLayoutAreResidues: their numbers do not depend on which
-// training buckets there are.
+// TestFileGroupsOfOneLayoutAreResidues: their numbers do not depend on which training buckets
+// exist.
 //
 // spec: resolve-22
 func TestFileGroupsOfOneLayoutAreResidues(t *testing.T) {
@@ -265,8 +264,8 @@ func TestFileGroupsOfOneLayoutAreResidues(t *testing.T) {
 	require.Len(t, m.Sets(), 4)
 }
 
-// TestBroadcastIsOneFileGroup: only nulls, which match nothing, are left out. A
-// custom strategy may find keys that are not equal, so that it needs the same.
+// TestBroadcastIsOneFileGroup: only null buckets, which match nothing, are excluded. A custom
+// strategy may match keys that are not equal, so the same holds for it.
 //
 // spec: resolve-21
 func TestBroadcastIsOneFileGroup(t *testing.T) {

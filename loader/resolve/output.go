@@ -12,48 +12,46 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TrainingTable is the Table of an output that comes from the training table.
+// TrainingTable is the Table of an output from the training table.
 const TrainingTable = -1
 
 // Output is one column of the result.
 type Output struct {
 	Name  string        // in the stream
 	Table int           // index of the staging entry, or TrainingTable
-	Field catalog.Field // in that table; of a Matched output only its type is set
+	Field catalog.Field // in that table; for a Matched output only its type is set
 	Null  bool          // may be null in the stream
-	// Matched says that the column is no column of a table: it is true where
-	// the row has a match in Table, else false.
+	// Matched reports that the column is not a table's: it is true if the row has a
+	// match in Table, else false.
 	Matched bool
-	// Default is what the column holds where the row has no match in Table: an
-	// array of one value of the output's Type, in Go's memory; nil is null. It
-	// must not be released.
+	// Default is the value if the row has no match in Table: an array of one value of
+	// the output's Type, in Go's memory; nil is null. It must not be released.
 	Default arrow.Array
-	// Overlays are the staging columns that replace this training column where
-	// they match, in the order of the joins: later ones win.
+	// Overlays are the staging columns that replace this training column for matches, in
+	// the order of the joins: later ones win.
 	Overlays []Overlay
-	// Shapes are what is made of the values, one after the other.
+	// Shapes are applied to the values, one after the other.
 	Shapes []Shape
-	// Request says that the column is one of the training table's that are constant
-	// within a request.
+	// Request reports that the column is a training column that is constant within a
+	// request.
 	Request bool
-	// Dense is what the column is packed of; nil: it is a column of a table. Of the
-	// other fields only Name, Table and Request are set then.
+	// Dense describes a dense column, for which only Name, Table and Request are set
+	// otherwise; nil: a table's column.
 	Dense *Dense
 
-	missing any // the default as the dataset gives it
+	missing any // the default in the dataset's notation
 }
 
-// Overlay is a staging column that replaces a training column of its type.
+// Overlay is a staging column that replaces a training column of the same type.
 type Overlay struct {
 	Table int
 	Field catalog.Field
 }
 
-// Shape is what is made of a column's values: of a list its first or last
-// elements, or a cast.
+// Shape is a change of a column's values: the first or last elements of a list, or a cast.
 type Shape struct {
 	First, Last int            // 0: all; not both
-	As          arrow.DataType // nil: as it is
+	As          arrow.DataType // nil: no cast
 }
 
 // Type returns the column's type in the stream.
@@ -69,13 +67,13 @@ func (o Output) Type() arrow.DataType {
 	return o.Field.Type
 }
 
-// arrowField returns the column as it stands in the stream's schema.
+// arrowField returns the column's field in the stream's schema.
 func (o Output) arrowField() arrow.Field {
 	return arrow.Field{Name: o.Name, Type: o.Type(), Nullable: o.Null}
 }
 
-// Schema returns the stream's schema for some outputs: no metadata, required
-// training columns not nullable, staging columns of a left join nullable.
+// Schema returns the stream's schema for some outputs: without metadata, with required training
+// columns not nullable, and staging columns of a left join nullable.
 func Schema(outputs []Output) *arrow.Schema {
 	fields := make([]arrow.Field, len(outputs))
 	for i, o := range outputs {
@@ -84,9 +82,9 @@ func Schema(outputs []Output) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// outputs adds what a staging entry offers to the relation: the columns asked
-// for, or all but its keys, by field id, then the one that says what matched.
-// Columns of an overlay that bear the name of a training column replace it.
+// outputs adds the outputs of a staging entry to the relation: the columns that it names, or
+// all but its keys, by field id, then the one that reports matches. Columns of an overlay with
+// the name of a training column replace it.
 func (b *binder) outputs(r *Relation, entry int, fixed map[int]string) {
 	s := &r.Staging[entry]
 	if !s.Join.Adds() {
@@ -129,8 +127,8 @@ func names(outputs []Output) []string {
 	return all
 }
 
-// offered lists the columns that an entry asks for, named and shaped: those that it
-// names, its keys among them if it names them, or else all but its keys.
+// offered returns the columns of an entry, named and shaped: those that it names, which may
+// include keys, or else all but its keys.
 func (b *binder) offered(s *Staging, at string) []Output {
 	isKey := func(f catalog.Field) bool {
 		return slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Staging.ID == f.ID })
@@ -161,8 +159,8 @@ func (b *binder) offered(s *Staging, at string) []Output {
 	return outputs
 }
 
-// overlay lets an output replace the training column of its name; false if
-// there is none, so that the output is a new column.
+// overlay makes an output replace the training column of its name; false if there is none, so
+// that the output is a new column.
 func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string, at string) bool {
 	i := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table == TrainingTable && t.Name == o.Name })
 	if i < 0 {
@@ -172,9 +170,9 @@ func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string
 	use := fixed[replaced.Field.ID]
 	switch {
 	case use != "":
-		b.fault(at, "", "column %q of %s is %s; an overlay cannot replace it: leave it out or name it otherwise", o.Name, r.Training.Name, use)
+		b.fault(at, "", "column %q of %s is %s; an overlay cannot replace it: omit or rename it", o.Name, r.Training.Name, use)
 	case len(o.Shapes) > 0:
-		b.fault(at, "", "column %q replaces a training column as it is stored; shape it in the query's columns", o.Name)
+		b.fault(at, "", "column %q replaces a stored training column; shape it in the query's columns instead", o.Name)
 	case !arrow.TypeEqual(o.Field.Type, replaced.Field.Type):
 		b.fault(at, "", "column %q is %s in %s and %s in %s: an overlay replaces values of one type",
 			o.Name, o.Field.Type, s.Name, replaced.Field.Type, r.Training.Name)
@@ -204,12 +202,12 @@ func (b *binder) names(r *Relation) {
 			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.tableName(other.Table))
 			continue
 		}
-		b.fault(at, "", "column %q of %s has the name of a column of %s; set prefix: \"%s_\" or name the column otherwise",
+		b.fault(at, "", "column %q of %s has the name of a column of %s; set prefix: \"%s_\" or rename the column",
 			o.Name, s.Name, r.tableName(other.Table), s.Name)
 	}
 }
 
-// tableName names an output's table in errors.
+// tableName returns the name of an output's table for errors.
 func (r *Relation) tableName(table int) string {
 	if table == TrainingTable {
 		return "the training table " + r.Training.Name
@@ -217,10 +215,9 @@ func (r *Relation) tableName(table int) string {
 	return r.Staging[table].Name
 }
 
-// Select returns the outputs that a query asks for: all of them for nil, else
-// training columns in the order asked, then staging columns entry by entry,
-// each in the order asked. A column may be given another name, and be shaped
-// further.
+// Select returns the outputs of a query's columns: all outputs for nil; otherwise training
+// columns in the given order, then staging columns entry by entry, each in the given order.
+// A column may be renamed and shaped further.
 func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	if columns == nil {
 		return r.Outputs, nil
@@ -249,8 +246,8 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	return selected, nil
 }
 
-// selected returns the output that a column asks for, named and shaped; nil if the
-// dataset, whose outputs have the known names, has no such column.
+// selected returns the output of a query's column, named and shaped; nil if the dataset, whose
+// outputs have the known names, has no such column.
 func (r *Relation) selected(c dataset.Column, known []string, at string) (*Output, []fault.Field) {
 	k, o := slices.Index(known, c.Column), (*Output)(nil)
 	if k >= 0 {
@@ -266,9 +263,9 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 		}
 		switch {
 		case c.Column == "*":
-			why = "; leave columns out for all of them"
+			why = "; omit columns to get all of them"
 		case near == "" && why == "" && strings.Contains(strings.TrimSpace(c.Column), " "):
-			why = "; names of a list stand apart, with commas"
+			why = "; separate the names of a list with commas"
 		}
 		return nil, []fault.Field{{
 			Field: at, Nearest: near, Message: fmt.Sprintf("the dataset has no column %q%s", c.Column, why),

@@ -6,23 +6,21 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Pairing is how training files of one partition spec find staging files of
-// another.
+// Pairing is how training files of one partition spec find staging files of another.
 type Pairing struct {
 	Training, Staging int          // the specs' ids
 	Buckets           []bucketPair // key columns that both bucket
-	Partitions        bool         // partition values of key columns narrow the match
-	Statistics        bool         // value ranges of key columns do, as no bucket does
+	Partitions        bool         // whether partition values of key columns narrow the match
+	Statistics        bool         // whether value ranges of key columns do, since no bucket does
 
 	files   map[string][]int32       // staging files by their aligned partition and residues
-	indexes map[string]intervalIndex // the same, by their first key; made when they are asked for
+	indexes map[string]intervalIndex // the same, by their first key; made on first use
 }
 
-// comparesKeys says whether intervals of keys narrow the match.
+// comparesKeys reports whether intervals of keys narrow the match.
 func (p *Pairing) comparesKeys() bool { return p.Partitions || p.Statistics }
 
-// keysOfRows returns, per key column, the interval of training rows that the
-// pairing compares.
+// keysOfRows returns, per key column, the interval of training rows that the pairing compares.
 func (p *Pairing) keysOfRows(rows splitFacts) []interval {
 	if p.Statistics {
 		return rows.full
@@ -30,8 +28,8 @@ func (p *Pairing) keysOfRows(rows splitFacts) []interval {
 	return rows.keys
 }
 
-// keysOfFile returns, per key column, the interval of a staging file that the
-// pairing compares; nil if nothing is known of them.
+// keysOfFile returns, per key column, the interval of a staging file that the pairing compares;
+// nil if nothing is known of them.
 func (p *Pairing) keysOfFile(f *fileFacts) []interval {
 	if p.Statistics && f.full != nil {
 		return f.full
@@ -68,9 +66,9 @@ func (m *Match) pairingsOf(training int) []*Pairing {
 	return pairings
 }
 
-// appendResidues appends what a training file's rows select staging files of a
-// pairing by: the number of the staging partition that is aligned with theirs,
-// and the residue of each pair of buckets.
+// appendResidues appends the values by which a training file selects staging files of a
+// pairing: the number of the aligned staging partition, and the residue of each pair of
+// buckets.
 func (m *Match) appendResidues(text []byte, p *Pairing, part int32, f catalog.File) []byte {
 	text = binary.AppendVarint(text, int64(part))
 	for _, b := range p.Buckets {
@@ -80,8 +78,8 @@ func (m *Match) appendResidues(text []byte, p *Pairing, part int32, f catalog.Fi
 	return text
 }
 
-// candidates returns staging files of some residues, among which all are that
-// rows may match: those whose first key may be equal, where that is known.
+// candidates returns staging files of some residues, which include all that rows may match:
+// those whose first key can be equal, if that is known.
 func (m *Match) candidates(p *Pairing, residues []byte, rows splitFacts) []int32 {
 	files := p.files[string(residues)]
 	if !p.comparesKeys() {

@@ -10,13 +10,13 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Propose makes datasets of tables that look as if they belonged together: a staging
-// table is one that is bucketed, as the training table is, on a column of the same type and
-// of a like name. It is a guess to begin with, and each dataset that it makes can be bound.
+// Propose returns datasets of tables that seem to belong together: a staging table is bucketed
+// like the training table, on a column of the same type and a similar name. The result is a
+// guess to start with; each dataset can be bound.
 //
-// Where some tables lie in a namespace that is called after features, those are the
-// staging tables, and the others training tables. Else the tables that belong together
-// have one training table: the one with the most rows, which rows are asked for.
+// Tables in a namespace with a name like "features" are staging tables, and the others are
+// training tables. If there is no such namespace, tables that belong together have one
+// training table: the one with the most rows, which rows returns.
 func Propose(tables []*catalog.Table, rows func(*catalog.Table) int64) []dataset.Dataset {
 	p := proposer{tables: tables, rows: rows}
 	var out []dataset.Dataset
@@ -36,7 +36,7 @@ type proposer struct {
 	rows   func(*catalog.Table) int64
 }
 
-// ofFeatures says whether a table lies where features are kept.
+// ofFeatures reports whether a table is in a namespace of features.
 func ofFeatures(t *catalog.Table) bool {
 	parts := strings.Split(t.Name, ".")
 	return slices.ContainsFunc(parts[:len(parts)-1], func(part string) bool {
@@ -45,7 +45,7 @@ func ofFeatures(t *catalog.Table) bool {
 	})
 }
 
-// training are the tables that others can be joined to.
+// training returns the tables to which others can be joined.
 func (p proposer) training() []*catalog.Table {
 	features := slices.ContainsFunc(p.tables, ofFeatures)
 	var out []*catalog.Table
@@ -73,7 +73,7 @@ func (p proposer) training() []*catalog.Table {
 	return out
 }
 
-// staging are the tables that can be joined to a training table.
+// staging returns the tables that can be joined to a training table.
 func (p proposer) staging(t *catalog.Table) []*catalog.Table {
 	features := slices.ContainsFunc(p.tables, ofFeatures)
 	var out []*catalog.Table
@@ -85,9 +85,9 @@ func (p proposer) staging(t *catalog.Table) []*catalog.Table {
 	return out
 }
 
-// dataset joins a training table with all that can be; false: nothing can. An entry whose
-// columns would have names that are taken gets a prefix, and one that cannot be bound all
-// the same is left out.
+// dataset joins a training table with all staging tables that fit; false if there is none. An
+// entry whose column names are taken gets a prefix; an entry that cannot be bound even so is
+// left out.
 func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
 	d := dataset.Dataset{Name: shortName(t.Name), Training: dataset.Training{Table: t.Name}}
 	var bound []*catalog.Table
@@ -116,8 +116,8 @@ func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
 	return d, len(d.Staging) > 0
 }
 
-// keyOf pairs the columns that two tables are both bucketed on, each with the one that is
-// called most alike. Of features without buckets it takes any column, by its very name.
+// keyOf pairs the columns by which both tables are bucketed, each with the one of the most
+// similar name. Features without buckets match by any column of the same name.
 func keyOf(t, s *catalog.Table) []dataset.KeyPair {
 	var pairs []dataset.KeyPair
 	used := map[int]bool{}
@@ -143,7 +143,7 @@ func keyOf(t, s *catalog.Table) []dataset.KeyPair {
 	return pairs
 }
 
-// bucketColumns are the columns that a table's newest spec buckets by.
+// bucketColumns returns the columns by which a table's newest spec buckets.
 func bucketColumns(t *catalog.Table) []catalog.Field {
 	newest := -1
 	for id := range t.Specs {
@@ -159,8 +159,8 @@ func bucketColumns(t *catalog.Table) []catalog.Field {
 	return out
 }
 
-// like says whether two columns may mean the same by their names: a slip of the hand
-// apart, or word by word the beginning of each other, as request_id and req_id.
+// like reports whether the names of two columns are similar: but for a typo, or word by word a
+// prefix of each other, as request_id and req_id.
 func like(a, b string) bool {
 	if strings.EqualFold(a, b) || fault.Nearest(a, []string{b}) != "" {
 		return true
@@ -179,7 +179,7 @@ func like(a, b string) bool {
 
 func shortName(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
 
-// nameAmong is a short name, or the long one in its place where that is taken.
+// nameAmong returns a short name, or the long one if that is taken.
 func nameAmong(short, long string, taken func(string) bool) string {
 	if !taken(short) {
 		return short

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// keyed is a table that is bucketed on its first column, and has others.
+// keyed returns a table that is bucketed on its first column, and has others.
 func keyed(name, key string, dt arrow.DataType, others ...string) *catalog.Table {
 	fields := []catalog.Field{field(1, key, dt, true)}
 	for i, o := range others {

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// kind is a type of key columns, as the random tables have it.
+// kind is a type of key columns in random tables.
 type kind struct {
 	arrow      arrow.DataType
 	draw       func(r *rand.Rand) iceberg.Literal
@@ -71,8 +71,8 @@ func kinds() []kind {
 	}
 }
 
-// transformed applies a transform as the format's own library does, in the
-// form that catalog.File documents.
+// transformed applies a transform with iceberg-go, in the form that catalog.File
+// documents.
 func transformed(t *testing.T, f catalog.Transform, v iceberg.Literal) any {
 	t.Helper()
 	if v == nil {
@@ -108,11 +108,11 @@ type drawn struct {
 	table  *catalog.Table
 	files  []catalog.File
 	keys   [][][]iceberg.Literal // of each file, per row, per key column
-	plain  bool                  // buckets alone say where keys lie
+	plain  bool                  // only buckets narrow the match
 	ranges bool
 }
 
-// draw makes a table of one or two specs with random rows.
+// draw returns a table of one or two specs with random rows.
 func draw(t *testing.T, r *rand.Rand, name string, columns []kind, plain bool) drawn {
 	t.Helper()
 	d := drawn{table: &catalog.Table{Name: name, Specs: map[int]catalog.Spec{}}, plain: plain, ranges: !plain && r.IntN(2) == 0}
@@ -167,7 +167,7 @@ func draw(t *testing.T, r *rand.Rand, name string, columns []kind, plain bool) d
 	return d
 }
 
-// ranges are the statistics of a file's keys.
+// ranges returns the statistics of a file's keys.
 func ranges(columns []kind, rows [][]iceberg.Literal) map[int]expr.Range {
 	all := map[int]expr.Range{}
 	for i, k := range columns {
@@ -190,7 +190,7 @@ func ranges(columns []kind, rows [][]iceberg.Literal) map[int]expr.Range {
 	return all
 }
 
-// mayShareKeys says whether the rule of buckets lets two files hold equal keys.
+// mayShareKeys reports whether two files can hold equal keys by their buckets.
 func mayShareKeys(training, staging drawn, i, j int) bool {
 	a, b := training.files[i], staging.files[j]
 	for x, p := range training.table.Specs[a.Spec] {
@@ -214,7 +214,7 @@ func mayShareKeys(training, staging drawn, i, j int) bool {
 	return !slices.ContainsFunc(a.Partition, null) && !slices.ContainsFunc(b.Partition, null)
 }
 
-// equal says that two keys match: no part is null, all are equal.
+// equal reports whether two keys match: no part is null, and all are equal.
 func equal(a, b []iceberg.Literal) bool {
 	for i := range a {
 		if a[i] == nil || b[i] == nil || !a[i].Equals(b[i]) {
@@ -224,10 +224,9 @@ func equal(a, b []iceberg.Literal) bool {
 	return true
 }
 
-// TestEqualKeysShareAFileGroup draws tables of any layout and compares with the
-// rows themselves: a staging row whose key equals a training row's always lies
-// in a file of the training row's file group. Where buckets alone say where keys
-// lie, a file group has no file that cannot hold such a key.
+// TestEqualKeysShareAFileGroup draws tables of any layout and compares with the rows: a staging
+// row whose key equals a training row's is always in a file of the training row's file group.
+// If only buckets narrow the match, a file group has no file that cannot hold such a key.
 //
 // spec: resolve-1, resolve-17, resolve-18, resolve-19, resolve-20, resolve-21
 func TestEqualKeysShareAFileGroup(t *testing.T) {

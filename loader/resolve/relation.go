@@ -17,13 +17,13 @@ import (
 type Relation struct {
 	Dataset  dataset.Dataset
 	Training *catalog.Table
-	Filter   *expr.Filter // training rows that count; nil keeps all
+	Filter   *expr.Filter // selects training rows; nil keeps all
 	Distinct *Distinct    // nil keeps repeated rows
-	// Request is the key of a request, if some columns are constant within one; else
-	// nil.
+	// Request is the key of requests if some columns are constant within a request,
+	// otherwise nil.
 	Request []catalog.Field
-	Staging []Staging // as the dataset lists them
-	Outputs []Output  // every column that the dataset offers, in order
+	Staging []Staging // in the dataset's order
+	Outputs []Output  // every column of the dataset, in order
 }
 
 // Staging is a staging entry bound to its table.
@@ -31,9 +31,9 @@ type Staging struct {
 	dataset.Staging
 	Pinned *catalog.Table
 	Keys   []Key        // the join key, pairwise
-	Rows   *expr.Filter // staging rows that count; nil keeps all
-	Order  []OrderKey   // what duplicates go by before the order of files
-	Time   *Time        // nil: rows have no time
+	Rows   *expr.Filter // selects staging rows; nil keeps all
+	Order  []OrderKey   // the order of duplicates, before that of files
+	Time   *Time        // nil: no time column
 }
 
 // Key is one column of the join key in both tables.
@@ -41,7 +41,7 @@ type Key struct {
 	Training, Staging catalog.Field
 }
 
-// OrderKey is one column that rows are ordered by, nulls last either way.
+// OrderKey is one column by which rows are ordered, with nulls last in either direction.
 type OrderKey struct {
 	Field      catalog.Field
 	Descending bool
@@ -51,7 +51,7 @@ type OrderKey struct {
 type Time struct {
 	Training, Staging catalog.Field
 	Tolerance         int64 // in the columns' unit: days, microseconds, nanoseconds, or units of a long
-	Exact             bool  // whether a staging row of the very same time counts
+	Exact             bool  // whether a staging row of exactly the training row's time matches
 }
 
 // Distinct is the rule by which repeated training rows are dropped.
@@ -62,8 +62,8 @@ type Distinct struct {
 	Scope dataset.Scope
 }
 
-// Bind resolves all names of a dataset against its tables: training, and one
-// table per staging entry. It reports every fault at once, as Invalid.
+// Bind resolves all names of a dataset against its tables: training, and one table per
+// staging entry. All faults are reported together, as Invalid.
 func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) (*Relation, error) {
 	b := binder{}
 	r := &Relation{Dataset: d, Training: training}
@@ -126,9 +126,9 @@ func (b *binder) filter(f dataset.Filter, t *catalog.Table, at string) *expr.Fil
 	return expr.All(conjuncts...)
 }
 
-// BindConjuncts types each condition that a filter joins by AND at its top over
-// the columns of a schema, in the order of its Conjuncts. Faults are Invalid:
-// they name the field at, and their position in the filter's text.
+// BindConjuncts types each condition that a filter combines with AND at its top level, over
+// the columns of a schema, in the order of its Conjuncts. Faults are Invalid, with the field
+// at and their position in the filter's text.
 func BindConjuncts(f dataset.Filter, schema *arrow.Schema, at string) ([]*expr.Filter, error) {
 	conjuncts, err := f.Expr().BindConjuncts(schema)
 	if err == nil {
@@ -141,7 +141,7 @@ func BindConjuncts(f dataset.Filter, schema *arrow.Schema, at string) ([]*expr.F
 	return nil, fault.Fields(faults)
 }
 
-// order binds the columns that rows of one table are ordered by.
+// order binds the columns by which rows of one table are ordered.
 func (b *binder) order(by []dataset.OrderBy, t *catalog.Table, at string) []OrderKey {
 	var keys []OrderKey
 	for i, o := range by {
@@ -158,7 +158,7 @@ func (b *binder) order(by []dataset.OrderBy, t *catalog.Table, at string) []Orde
 	return keys
 }
 
-// ordered says whether rows can be ordered by values of a type.
+// ordered reports whether rows can be ordered by values of a type.
 func ordered(t arrow.DataType) bool {
 	switch t.ID() {
 	case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL:
@@ -196,8 +196,7 @@ func (r *Relation) Pin() dataset.Pin {
 	return pin
 }
 
-// fixed are the training columns that no overlay may replace, by field id,
-// with what they are used for.
+// fixed returns the training columns that no overlay may replace, by field id, with their use.
 func (r *Relation) fixed() map[int]string {
 	use := r.constant()
 	add := func(id int, what string) {
@@ -220,22 +219,22 @@ func (r *Relation) fixed() map[int]string {
 	}
 	for _, spec := range r.Training.Specs {
 		for _, f := range spec {
-			add(f.Source, "what the table is partitioned by")
+			add(f.Source, "a column by which the table is partitioned")
 		}
 	}
 	if r.Distinct != nil {
 		for _, f := range r.Distinct.By {
-			add(f.ID, "what distinct goes by")
+			add(f.ID, "a column of distinct")
 		}
 		for _, k := range r.Distinct.Order {
-			add(k.Field.ID, "what distinct goes by")
+			add(k.Field.ID, "a column of distinct")
 		}
 	}
 	return use
 }
 
-// constant are the training columns that are constant within a request, by field id,
-// in the words of fixed.
+// constant returns the training columns that are constant within a request, in the form of
+// fixed.
 func (r *Relation) constant() map[int]string {
 	use := map[int]string{}
 	for _, o := range r.Outputs {

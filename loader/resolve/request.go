@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// request binds the training columns that are constant within a request, and the key
-// that tells requests apart.
+// request binds the training columns that are constant within a request, and the key that
+// identifies requests.
 func (b *binder) request(r *Relation) {
 	names := r.Dataset.Training.RequestLevel
 	if len(names) == 0 {
@@ -26,7 +26,7 @@ func (b *binder) request(r *Relation) {
 	for i, name := range r.Dataset.Key {
 		f, ok := r.Training.Field(name)
 		if ok && !bucket.Supported(f.Type) {
-			b.fault(fmt.Sprintf("key[%d]", i), "", "requests cannot be told apart by column %s.%s of type %s; key the dataset otherwise, or leave out training.request_level",
+			b.fault(fmt.Sprintf("key[%d]", i), "", "requests cannot be told apart by column %s.%s of type %s; use another key, or omit training.request_level",
 				r.Training.Name, f.Name, f.Type)
 		}
 		r.Request = append(r.Request, f)

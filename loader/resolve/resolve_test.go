@@ -103,7 +103,7 @@ func TestSelect(t *testing.T) {
 }
 
 // spec: resolve-9, resolve-12, resolve-14
-func TestFaultsTogether(t *testing.T) {
+func TestFaultsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	bad := entry()
 	bad.Key = []dataset.KeyPair{{Training: "request", Staging: "req"}, {Training: "item", Staging: "late"}, {Training: "score", Staging: "age"}}
@@ -125,8 +125,8 @@ func TestFaultsTogether(t *testing.T) {
 	require.ErrorContains(t, err, `set prefix: "twin_"`)
 }
 
-// TestAKeyOfAnotherNameIsProposed where the staging table says which: it is bucketed by it,
-// or has a column of a like name, or one of the type alone.
+// TestAKeyOfAnotherNameIsProposed if the staging table has a likely one: it is bucketed by it,
+// or has a column of a similar name, or only one of the type.
 func TestAKeyOfAnotherNameIsProposed(t *testing.T) {
 	t.Parallel()
 	text := func(id int, name string) catalog.Field { return field(id, name, arrow.BinaryTypes.String, false) }
@@ -155,8 +155,8 @@ func TestAKeyOfAnotherNameIsProposed(t *testing.T) {
 	}
 }
 
-// TestKeysOfUnlikeTypes: what is proposed can be done. A column that has the training
-// key's type and another name is no key for that.
+// TestKeysOfUnlikeTypes: every proposal is possible. A column of the training key's type with
+// another name is not proposed.
 func TestKeysOfUnlikeTypes(t *testing.T) {
 	t.Parallel()
 	text := func(id int, name string) catalog.Field { return field(id, name, arrow.BinaryTypes.String, false) }
@@ -191,7 +191,7 @@ func TestKeysOfUnlikeTypes(t *testing.T) {
 }
 
 // TestKeysThatAnEntryNamesAreOutput like its other columns; a name that is taken is refused
-// as that of any other.
+// like any other.
 //
 // spec: resolve-10
 func TestKeysThatAnEntryNamesAreOutput(t *testing.T) {
@@ -210,7 +210,7 @@ func TestKeysThatAnEntryNamesAreOutput(t *testing.T) {
 	require.ErrorContains(t, err, `column "request_id" of ml.train is part of the key; an overlay cannot replace it`)
 }
 
-// TestDensePacksNumbers, and refuses what is none, whichever table it is of.
+// TestDensePacksNumbers and refuses other columns, of any table.
 //
 // spec: wire-25
 func TestDensePacksNumbers(t *testing.T) {
@@ -229,6 +229,6 @@ func TestDensePacksNumbers(t *testing.T) {
 	require.Equal(t, "fixed_size_list<element: float32>[3]", outputs[len(outputs)-1].Type().String())
 	_, err = pack("score", "late")
 	require.Equal(t, []fault.Field{{
-		Field: "dense.x[1]", Message: `column "late" is utf8: dense packs integers, floats, decimals and booleans; leave it out, or ask for it in columns`,
+		Field: "dense.x[1]", Message: `column "late" is utf8: dense packs integers, floats, decimals and booleans; omit it, or name it in columns`,
 	}}, fault.As(err).Faults)
 }

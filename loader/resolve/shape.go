@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// castTypes are the Iceberg types that a column can be cast to, by name.
+// castTypes are the Iceberg types to which a column can be cast, by name.
 func castTypes() map[string]arrow.DataType {
 	return map[string]arrow.DataType{
 		"int":         arrow.PrimitiveTypes.Int32,
@@ -24,7 +24,7 @@ func castTypes() map[string]arrow.DataType {
 	}
 }
 
-// shape adds to an output what a column asks for, and returns the faults.
+// shape adds a column's shape to an output, and returns the faults.
 func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	if c.First == 0 && c.Last == 0 && c.As == "" {
 		return nil
@@ -33,7 +33,7 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	from := o.Type()
 	shape := Shape{First: c.First, Last: c.Last}
 	if c.First < 0 || c.Last < 0 || c.First > 0 && c.Last > 0 {
-		faults = append(faults, fault.Field{Field: at, Message: "first and last are positive numbers, and exclude each other"})
+		faults = append(faults, fault.Field{Field: at, Message: "first and last must be positive numbers, and cannot be combined"})
 	}
 	if (c.First != 0 || c.Last != 0) && from.ID() != arrow.LIST {
 		faults = append(faults, fault.Field{Field: at, Message: "column \"" + c.Column + "\" is " + from.String() + ": only lists have first and last elements"})
@@ -46,12 +46,12 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 		case to == nil:
 			faults = append(faults, fault.Field{
 				Field: at, Nearest: fault.Nearest(c.As, known),
-				Message: "\"" + c.As + "\" is no type to cast to: use " + strings.Join(known, ", "),
+				Message: "\"" + c.As + "\" is not a type to cast to: use " + strings.Join(known, ", "),
 			})
 		case shape.As == nil:
 			faults = append(faults, fault.Field{
 				Field: at,
-				Message: "column \"" + c.Column + "\" is " + from.String() + ", which is not cast to " + c.As +
+				Message: "column \"" + c.Column + "\" is " + from.String() + ", which cannot be cast to " + c.As +
 					": numbers are cast to numbers, dates and timestamps to one another, and lists by their elements",
 			})
 		}
@@ -60,9 +60,8 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	return faults
 }
 
-// castTo returns the type that values become: of a list, a list of the type
-// asked for. Nil if the values are not cast to it. Whether each value survives
-// is seen when it is read.
+// castTo returns the type to which values are cast: for a list, a list of the given type. Nil if
+// they cannot be cast. Whether each value can be is checked when it is read.
 func castTo(from, to arrow.DataType) arrow.DataType {
 	if to == nil {
 		return nil

@@ -25,9 +25,9 @@ func (b *binder) time(p *dataset.PointInTime, training, staging *catalog.Table, 
 	unit, ok := timeUnit(t.Type)
 	switch {
 	case !ok:
-		b.fault(at+".training", "", "column %s.%s of type %s is no time: use a date, a timestamp or a long", training.Name, t.Name, t.Type)
+		b.fault(at+".training", "", "column %s.%s of type %s is not a time: use a date, a timestamp or a long", training.Name, t.Name, t.Type)
 	case !arrow.TypeEqual(t.Type, s.Type):
-		b.fault(at+".staging", "", "%s.%s is %s and %s.%s is %s: times of these types do not compare",
+		b.fault(at+".staging", "", "%s.%s is %s and %s.%s is %s: times of these types cannot be compared",
 			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type)
 	default:
 		return &Time{Training: t, Staging: s, Tolerance: b.tolerance(p, t, unit, at+".tolerance"), Exact: p.Exact}
@@ -45,7 +45,7 @@ func (b *binder) tolerance(p *dataset.PointInTime, of catalog.Field, unit time.D
 	case given.Count < 0 || given.Time < 0:
 		b.fault(at, "", "the tolerance is negative")
 	case given.Time != 0 && of.Type.ID() == arrow.INT64:
-		b.fault(at, "", "%s is a duration, but %s is a long, whose unit nobody knows: write a count, such as 86400 for a day in seconds", given, of.Name)
+		b.fault(at, "", "%s is a duration, but %s is a long, which has no known unit: write a count, such as 86400 for a day in seconds", given, of.Name)
 	case given.Count != 0 && of.Type.ID() != arrow.INT64:
 		b.fault(at, "", "%d is a count, but %s is of type %s: write a duration such as 1d", given.Count, of.Name, of.Type)
 	case out == 0 && !p.Exact:
@@ -54,8 +54,8 @@ func (b *binder) tolerance(p *dataset.PointInTime, of catalog.Field, unit time.D
 	return out
 }
 
-// timeUnit returns the unit of a time column's values; of a long, which has none, it is 1.
-// False is a type that is no time.
+// timeUnit returns the unit of a time column's values; 1 for a long, which has none. False if
+// the type is not a time.
 func timeUnit(t arrow.DataType) (time.Duration, bool) {
 	switch t := t.(type) {
 	case *arrow.Date32Type:
@@ -69,7 +69,7 @@ func timeUnit(t arrow.DataType) (time.Duration, bool) {
 	}
 }
 
-// reach is the tolerance in the units of expr.Value, rounded up.
+// reach returns the tolerance in the units of expr.Value, rounded up.
 func (t *Time) reach() int64 {
 	if nanoseconds(t.Training.Type) {
 		return t.Tolerance/int64(time.Microsecond) + 1

@@ -14,8 +14,8 @@ const (
 	epochYear      = 1970
 )
 
-// unit is how long the partitions of a field are, or what else its values are.
-// Units of time go from the coarsest to the finest.
+// unit is the length of a field's partitions, or what else its values are. Units of time are
+// in descending order of length.
 type unit int
 
 const (
@@ -34,10 +34,10 @@ func (u unit) String() string {
 	return [...]string{"?", "year", "month", "day", "hour", "microsecond", "nanosecond", "number", "string"}[u]
 }
 
-// temporal says whether the values are spans of time.
+// temporal reports whether the values are spans of time.
 func (u unit) temporal() bool { return u > noUnit && u < wholeUnit }
 
-// calendarUnit is the unit of a time transform.
+// calendarUnit returns the unit of a time transform.
 func calendarUnit(kind catalog.TransformKind) unit {
 	switch kind {
 	case catalog.Year:
@@ -53,8 +53,8 @@ func calendarUnit(kind catalog.TransformKind) unit {
 	return noUnit
 }
 
-// unitOf is the unit of a partition field of a column of a type; noUnit if
-// partitions of it cannot be aligned.
+// unitOf returns the unit of a partition field, given the type of its column; noUnit if its
+// partitions cannot be aligned.
 func unitOf(p catalog.PartitionField, t arrow.DataType) unit {
 	if p.Transform.Kind != catalog.Identity {
 		return calendarUnit(p.Transform.Kind)
@@ -76,8 +76,7 @@ func unitOf(p catalog.PartitionField, t arrow.DataType) unit {
 	}
 }
 
-// start is when a partition of a unit of time begins, in UTC. Ordinals count
-// from 1970.
+// start returns when a partition of a unit of time starts, in UTC. Ordinals count from 1970.
 func (u unit) start(ordinal int64) time.Time {
 	switch u {
 	case yearUnit:
@@ -95,7 +94,7 @@ func (u unit) start(ordinal int64) time.Time {
 	return time.UnixMicro(ordinal).UTC()
 }
 
-// at is the ordinal of the partition that holds a time.
+// at returns the ordinal of the partition that contains a time.
 func (u unit) at(t time.Time) int64 {
 	switch u {
 	case yearUnit:
@@ -113,7 +112,7 @@ func (u unit) at(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// length is the length of the unit, where all are of one; else 0.
+// length returns the length of the unit if it is fixed, else 0.
 func (u unit) length() time.Duration {
 	switch u {
 	case dayUnit:

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// ValueRanges returns the columns, by field id, of whose values NewMatch uses
-// ranges where files carry them: of the training table, and per staging entry
-// of its table. Without them more files are read, and nothing is lost.
+// ValueRanges returns the columns, by field id, whose value ranges NewMatch uses if files have
+// them: of the training table, and for each staging entry of its table. Without them more
+// files are read.
 func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 	staging = make([][]int, len(r.Staging))
 	add := func(entry int, t, s catalog.Field) {
@@ -32,8 +32,7 @@ func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 	return slices.Compact(training), staging
 }
 
-// bucketed says whether every spec of two tables buckets some common column
-// of a key.
+// bucketed reports whether every spec of two tables buckets some common column of a key.
 func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	for _, t := range training.Specs {
 		for _, s := range staging.Specs {
@@ -45,8 +44,8 @@ func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	return true
 }
 
-// Bucketed returns those of some columns of a table that some of its files are
-// bucketed on: their values are compared with buckets.
+// Bucketed returns those columns of a table by which some of its files are bucketed: their
+// values are compared with buckets.
 func Bucketed(t *catalog.Table, files []catalog.File, columns []catalog.Field) []catalog.Field {
 	specs := map[int]bool{}
 	for _, f := range files {

@@ -9,23 +9,22 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// RequestTable stands for the training columns that are constant within a request,
-// where the tables of indexed columns are numbered.
+// RequestTable is the table number of indexed columns that stands for the training columns that
+// are constant within a request.
 const RequestTable = -2
 
 // requestName is the name of their indexed column, which no staging entry has.
 const requestName = "request"
 
-// Indexed is one column of the indexed wire: outputs that come once for each
-// distinct row.
+// Indexed is one column of the indexed wire: outputs that are sent once for each distinct row.
 type Indexed struct {
 	Table   int // staging entry, or RequestTable
 	Name    string
 	Outputs []int // positions among the stream's outputs, ascending
 }
 
-// Indexed returns what can be an indexed column of outputs, which are in plain
-// order: in the order of such columns.
+// Indexed returns the possible indexed columns of outputs, which are in plain order, in the
+// order of such columns.
 func (r *Relation) Indexed(outputs []Output) []Indexed {
 	var all []Indexed
 	add := func(table int, name string, wanted func(Output) bool) {
@@ -48,13 +47,13 @@ func (r *Relation) Indexed(outputs []Output) []Indexed {
 
 // Place is a column of a stream's batches.
 type Place struct {
-	Output  int // position among the outputs; of an indexed column -1
-	Indexed int // which indexed column it is; of another column -1
+	Output  int // position among the outputs; -1 for an indexed column
+	Indexed int // which indexed column it is; -1 for another column
 }
 
-// Places returns the columns of a stream's batches, where some columns are indexed:
-// the training columns and behind them those of requests, then those of each staging
-// entry, all in plain order.
+// Places returns the columns of a stream's batches if some columns are indexed: the training
+// columns followed by those of requests, then those of each staging entry, all in plain
+// order.
 func Places(outputs []Output, indexed []Indexed) []Place {
 	var places, staging []Place
 	begun := make([]bool, len(indexed))
@@ -76,13 +75,12 @@ func Places(outputs []Output, indexed []Indexed) []Place {
 	return append(places, staging...)
 }
 
-// Schema returns the stream's schema for outputs, which are in plain order, in a
-// form of the wire, as it is known before a row is read: of auto, which may index
-// columns or not, that of the plain batches. If it is indexed, each staging table
-// that gives some of them is one column, and so are those that are constant within a
-// request: a dictionary of structs, named after the entry, or request
-// (docs/spec/wire.md). If it is grouped, columns that requests do not have once are lists.
-// Another column of such a name is Invalid.
+// Schema returns the stream's schema for outputs in plain order and a wire form, before a row
+// is read; for auto, which may index columns, it is that of plain batches. If it is indexed,
+// each staging table with outputs is one column, and so are the columns that are constant
+// within a request: a dictionary of structs, named after the entry, or "request"
+// (docs/spec/wire.md). If it is grouped, columns that are not constant within a request are
+// lists. Another column of such a name is Invalid.
 func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
 	indexed, err := wire.Indexed()
 	if err != nil {
@@ -104,8 +102,8 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 	return IndexedSchema(outputs, columns), nil
 }
 
-// distinctNames refuses an indexed column whose name another column has, or may have
-// where the form is not decided yet.
+// distinctNames refuses an indexed column whose name another column has, or may have if the
+// form is not decided yet.
 func distinctNames(outputs []Output, columns []Indexed, wire dataset.Wire) error {
 	for _, x := range columns {
 		for i, o := range outputs {
@@ -124,7 +122,7 @@ func distinctNames(outputs []Output, columns []Indexed, wire dataset.Wire) error
 	return nil
 }
 
-// IndexedSchema returns the schema of batches of which some columns are indexed.
+// IndexedSchema returns the schema of batches with some indexed columns.
 func IndexedSchema(outputs []Output, indexed []Indexed) *arrow.Schema {
 	var fields []arrow.Field
 	for _, at := range Places(outputs, indexed) {

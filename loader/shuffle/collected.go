@@ -10,14 +10,14 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// collected is the rows of a window, in the batches in which the join gave them.
+// collected holds the rows of a window, in the batches of the join.
 type collected struct {
 	joined     Joined
 	memory     memory.Allocator
-	columns    [][]arrow.Array // by column, then by batch; those of Joined have none
+	columns    [][]arrow.Array // by column, then by batch; empty for those of Joined
 	priorities []arrow.Array
 	rows       int64
-	kept       batch.Retained // what of them is paid for
+	kept       batch.Retained // the memory that is reserved
 }
 
 func (c *collected) release() {
@@ -29,8 +29,8 @@ func (c *collected) release() {
 	c.columns, c.priorities = nil, nil
 }
 
-// add retains a joined batch, and pays for it. A dictionary that the join uses again is
-// paid for by its build side; one that was made for a batch is paid for here.
+// add reserves and retains a joined batch. A dictionary that the join reuses is reserved by
+// its build side; one that was made for a batch is reserved here.
 func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch) error {
 	if c.columns == nil {
 		c.columns = make([][]arrow.Array, b.NumCols())
@@ -69,7 +69,7 @@ func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch) er
 	return nil
 }
 
-// dictionaryOf returns what a column's values refer to; nil if they are values.
+// dictionaryOf returns the dictionary of a column; nil if it has none.
 func dictionaryOf(column arrow.Array) arrow.Array {
 	if d, ok := column.(*array.Dictionary); ok {
 		return d.Dictionary()
@@ -77,7 +77,7 @@ func dictionaryOf(column arrow.Array) arrow.Array {
 	return nil
 }
 
-// dictionariesOf returns what each of some columns refers to.
+// dictionariesOf returns the dictionaries of some columns.
 func dictionariesOf(columns []arrow.Array) []arrow.Array {
 	dictionaries := make([]arrow.Array, len(columns))
 	for i, column := range columns {
@@ -86,10 +86,10 @@ func dictionariesOf(columns []arrow.Array) []arrow.Array {
 	return dictionaries
 }
 
-// settle sees that all references of a column are into one dictionary: where batches have
-// dictionaries of their own, the rows that they refer to become one, behind row 0, which
-// all of them have alike.
-func (c *collected) settle(ctx context.Context, held *room) error {
+// mergeDictionaries makes all references of a column refer to one dictionary. If batches
+// have different dictionaries, the rows to which they refer are merged into a new one,
+// after row 0, which all of them share.
+func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 	for number, parts := range c.columns {
 		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {
 			continue
@@ -97,7 +97,7 @@ func (c *collected) settle(ctx context.Context, held *room) error {
 		if err := held.grow(ctx, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
 			return err
 		}
-		own := c.joined.refersToItself(number) // where row 0 is like any other
+		own := c.joined.refersToItself(number) // row 0 is then like any other
 		var rows []batch.Segment
 		places, first := make([][]int32, len(parts)), 0
 		if !own {
@@ -124,7 +124,7 @@ func (c *collected) settle(ctx context.Context, held *room) error {
 	return nil
 }
 
-// gather gathers segments once they are paid for.
+// gather reserves and gathers segments.
 func (c *collected) gather(ctx context.Context, held *room, segments []batch.Segment) (arrow.Array, error) {
 	g := batch.NewGatherer(c.memory)
 	defer g.Release()
@@ -139,7 +139,7 @@ func (c *collected) gather(ctx context.Context, held *room, segments []batch.Seg
 	return g.Gather(dt, segments)
 }
 
-// choose makes a batch of some rows: of each its batch, and its number there.
+// choose returns a batch of some rows, given the batch and number of each.
 func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room, batches, rows []int32) (arrow.RecordBatch, error) {
 	count := 0
 	for _, parts := range c.columns {
@@ -166,13 +166,13 @@ func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room
 	return array.NewRecordBatch(schema, columns, int64(len(rows))), nil
 }
 
-// choice is some rows of a window: of each its batch, and its number there.
+// choice is a selection of rows of a window: the batch and number of each.
 type choice struct {
 	*batch.Choice
 	batches, rows []int32
 }
 
-// column makes one column of what the batches have of it, once it is paid for.
+// column reserves and returns one column of the chosen rows, given its batches.
 func (c choice) column(ctx context.Context, held *room, parts []arrow.Array) (arrow.Array, error) {
 	if len(parts) == 0 {
 		return array.NewNull(len(c.rows)), nil
@@ -205,7 +205,7 @@ func referencesOf(column arrow.Array) []int32 {
 	return column.(*array.Dictionary).Indices().(*array.Int32).Int32Values()
 }
 
-// referring makes a column of references into a dictionary.
+// referring returns a column of references to a dictionary.
 func referring(dt arrow.DataType, dictionary arrow.Array, references []int32) arrow.Array {
 	data := array.NewData(arrow.PrimitiveTypes.Int32, len(references), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(references))}, nil, 0, 0)
 	defer data.Release()
@@ -223,9 +223,9 @@ func oneDictionary(parts []arrow.Array) bool {
 	return true
 }
 
-// neighbours returns references without those that are as the one before, since rows of
-// one request follow each other, and where each is then, counted from first. Unless zero
-// is a row like any other it stays 0.
+// neighbours drops references that equal the one before, as of rows of one request, and
+// returns the new position of each reference, counted from first. 0 stays 0 unless zero is
+// true: then row 0 is like any other.
 func neighbours(references []int32, first int, zero bool) (rows, places []int32) {
 	rows, places = []int32{}, make([]int32, len(references))
 	for i, r := range references {

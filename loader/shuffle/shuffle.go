@@ -1,16 +1,16 @@
 // Package shuffle permutes the rows of a range within windows (docs/spec/order.md).
 //
-// A window is so many consecutive training rows as they are stored, counted from the
-// range's first, deleted and filtered rows included: its borders depend on nothing else.
-// Each row has a priority, drawn by a seed from its number or from the key of its
-// request, and the rows that are left after filters and joins come by priority. So
-// dropping rows leaves the order of the others alone.
+// A window is a fixed number of consecutive training rows in stored order, counted from
+// the range's first row, including deleted and filtered rows: its borders depend on
+// nothing else. Each row has a pseudorandom priority that depends on a seed and on its
+// number or the key of its request. The rows that pass filters and joins are returned by
+// priority, so dropping rows does not change the order of the others.
 //
-// A Shuffle stands on both sides of a range's join. Before it, Training cuts batches at
-// the borders of windows and gives each row its priority, which rides through the join
-// as a column. Behind it, Windows collects the rows of a window and says in which order
-// they come: no value is moved, save that a window is put into one batch. What it
-// collects it has reserved.
+// A Shuffle has two stages, before and after a range's join. Before it, Training splits
+// batches at the borders of windows and adds each row's priority as a column, which
+// passes through the join. After it, Windows collects the rows of a window and sorts
+// them: values are copied once, when a batch of the result is made. What it collects is
+// reserved.
 package shuffle
 
 import (
@@ -25,24 +25,25 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Options say how the rows of a range are permuted.
+// Options define how the rows of a range are permuted.
 type Options struct {
 	Rows  int64  // of a window
-	First int64  // number, among the stored rows of its split, of the range's first row
-	Start int64  // window that reading starts with; what is read before it is left out
-	Seed  uint64 // of the rows' priorities
-	// Key are the positions of the request key among the columns of the training rows:
-	// rows with equal keys stay together. nil: each row has a priority of its own.
+	First int64  // number of the range's first row among the stored rows of its split
+	Start int64  // first window to return; rows before it are skipped
+	Seed  uint64 // of the priorities
+	// Key holds the positions of the request key among the columns of the training rows:
+	// rows with equal keys stay together. nil: each row has its own priority.
 	Key []int
-	// Whole says that no window divides a request, which goes on into the rows behind the
-	// window of its first row that is left. Reading must begin with all rows of the window
-	// before Start, which say whether a request goes on into it. It needs a Key.
+	// Whole reports that no window divides a request: rows after the window of a
+	// request's first remaining row belong to that window, too. Reading must begin with
+	// all rows of the window before Start, since its last request may continue in Start. It
+	// requires a Key.
 	Whole bool
-	// Crossed is told of each window before the join gets the first of its rows, when it
-	// is done with all rows before.
+	// Crossed is called with the number of each window before the join gets its first row,
+	// and after the join has processed all rows before it.
 	Crossed func(window int64)
-	// GiveWay is asked, where a window lacks memory, to give up what is done ahead of it,
-	// and says whether there was something. nil: there is nothing.
+	// GiveWay is called when a window lacks memory. It releases what was prefetched, and
+	// reports whether there was anything to release. It may be nil.
 	GiveWay func() bool
 	Memory  memory.Allocator
 	Budget  *budget.Budget
@@ -56,7 +57,7 @@ type Shuffle struct {
 	left    int64 // training rows before the start
 }
 
-// New makes the shuffle of a range. schema is that of its training rows.
+// New returns the shuffle of a range, given the schema of its training rows.
 func New(schema *arrow.Schema, options Options) (*Shuffle, error) {
 	s := &Shuffle{options: options}
 	var err error
@@ -66,22 +67,22 @@ func New(schema *arrow.Schema, options Options) (*Shuffle, error) {
 	return s, err
 }
 
-// Divided returns how many windows began within a request, as far as the join got rows:
-// the row stored before the window has the same request as its first one.
+// Divided returns the number of windows so far that begin within a request: the row
+// stored before the window is of the same request as the window's first row.
 func (s *Shuffle) Divided() int64 { return s.divided }
 
-// Left returns how many training rows were left out, since they stand before the start.
+// Left returns the number of training rows that were skipped before the start.
 func (s *Shuffle) Left() int64 { return s.left }
 
-// Names of the columns that ride through the join.
+// Names of the columns that pass through the join.
 const (
 	ordinalName  = "ordinal"
 	priorityName = "priority"
 )
 
-// Training returns the training rows with their priorities in a column behind the
-// others, whose last one is their number among the stored rows of their split. No batch
-// has rows of two windows. It takes rows over.
+// Training returns the training rows with their priorities as the last column; the last
+// column of rows is their number among the stored rows of their split. No batch has rows
+// of two windows. It takes ownership of rows.
 func (s *Shuffle) Training(ctx context.Context, rows array.RecordReader) array.RecordReader {
 	t := &training{shuffle: s, ctx: ctx, rows: rows, window: -1, last: stored{ordinal: -1}}
 	fields := append(rows.Schema().Fields(), arrow.Field{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64})
@@ -94,18 +95,18 @@ type training struct {
 	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	rows       array.RecordReader
 	schema     *arrow.Schema
-	held       *budget.Reservation // for the priorities of the batch at hand
-	priorities []uint64            // of the batch of rows
-	used       int                 // rows of it that were given
-	window     int64               // of the last row that was given; -1 before the first
-	last       stored              // row that was given or left out
+	held       *budget.Reservation // for the priorities of the current batch
+	priorities []uint64            // of the current batch of rows
+	used       int                 // rows of it that were returned
+	window     int64               // of the last row returned; -1 before the first
+	last       stored              // row returned or skipped
 }
 
-// stored is a row, by its number among those of its split; -1 if there is none.
+// stored is a row, by its number among those of its split; -1 is none.
 type stored struct {
 	ordinal  int64
 	priority uint64
-	window   int64 // that it is in
+	window   int64 // to which it belongs
 }
 
 func (t *training) release() {
@@ -115,7 +116,7 @@ func (t *training) release() {
 	}
 }
 
-// next returns the rest of the batch at hand, as far as it is of one window.
+// next returns the following rows of the current batch that are of one window.
 func (t *training) next() (arrow.RecordBatch, error) {
 	for t.used == len(t.priorities) {
 		if !t.rows.Next() {
@@ -157,8 +158,8 @@ func (t *training) next() (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(t.schema, columns, part.NumRows()), nil
 }
 
-// window returns the number of the window in which a row is stored; -1 for one before the
-// range.
+// window returns the number of the window in which a row is stored; -1 for a row before
+// the range.
 func (o Options) window(ordinal int64) int64 {
 	if ordinal < o.First {
 		return -1
@@ -166,8 +167,8 @@ func (o Options) window(ordinal int64) int64 {
 	return (ordinal - o.First) / o.Rows
 }
 
-// within returns numbers of rows of a window, those of rows that are stored behind it as
-// if they were its last one: so they are of it behind the join too.
+// within returns numbers of rows of a window, limited to the window's last number, so
+// that rows stored after the window belong to it after the join as well.
 func (o Options) within(ordinals []int64, window int64) arrow.Array {
 	last := o.First + (window+1)*o.Rows - 1
 	moved := make([]int64, len(ordinals))
@@ -179,9 +180,10 @@ func (o Options) within(ordinals []int64, window int64) arrow.Array {
 	return array.NewInt64Data(data)
 }
 
-// place says which window the next row is in: the one where it is stored, or that of the
-// row before, if it goes on with its request. That must be stored in a window beside it,
-// so that whoever begins with a window need not read more than the one before.
+// place returns the next row with its window: the one in which it is stored, or that of
+// the row before if both are of one request. The row before must be stored in the same
+// or the previous window, so that reading from a window on requires only the one before
+// it.
 func (t *training) place(ordinal int64, priority uint64) stored {
 	o, before := t.shuffle.options, t.last
 	row := stored{ordinal, priority, o.window(ordinal)}
@@ -191,7 +193,7 @@ func (t *training) place(ordinal int64, priority uint64) stored {
 	return row
 }
 
-// cross goes on to a window whose first row that is left is given.
+// cross starts the window of its first remaining row.
 func (t *training) cross(first stored) {
 	s := t.shuffle
 	if s.options.Crossed != nil {
@@ -204,14 +206,14 @@ func (t *training) cross(first stored) {
 	}
 }
 
-// begin draws the priorities of a batch, and leaves out the rows before the start.
+// begin computes the priorities of a batch, and skips the rows before the start.
 func (t *training) begin(b arrow.RecordBatch) error {
 	s := t.shuffle
-	if err := t.pay(b.NumRows()); err != nil {
+	if err := t.reserve(b.NumRows()); err != nil {
 		return err
 	}
 	ordinals := ordinalsOf(b)
-	t.priorities, t.used = make([]uint64, len(ordinals)), 0 // earlier ones may be kept
+	t.priorities, t.used = make([]uint64, len(ordinals)), 0 // earlier ones may be retained
 	alone := func(row int) uint64 { return draw(s.options.Seed, ordinals[row]) }
 	if s.keys == nil {
 		for i := range t.priorities {
@@ -232,11 +234,11 @@ func (t *training) begin(b arrow.RecordBatch) error {
 	return nil
 }
 
-// pay pays for the priorities of the batch at hand.
-func (t *training) pay(rows int64) error {
+// reserve reserves the priorities of the current batch.
+func (t *training) reserve(rows int64) error {
 	bytes := rows * int64(arrow.Uint64SizeBytes)
 	if t.shuffle.options.Whole {
-		bytes *= 2 // numbers of rows too, see within
+		bytes *= 2 // and numbers of rows, see within
 	}
 	if t.held == nil {
 		var err error
@@ -254,8 +256,8 @@ func ordinalsOf(b arrow.RecordBatch) []int64 {
 	return b.Column(int(b.NumCols()) - 1).(*array.Int64).Int64Values()
 }
 
-// draw is the priority of a row by its number: splitmix64 (Steele, Lea, Flood: Fast
-// splittable pseudorandom number generators, 2014) at a place that the seed begins.
+// draw returns the priority of a row by its number: splitmix64 (Steele, Lea, Flood: Fast
+// splittable pseudorandom number generators, 2014), started at the seed.
 func draw(seed uint64, ordinal int64) uint64 {
 	v := seed + uint64(ordinal+1)*0x9e3779b97f4a7c15
 	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9

@@ -17,14 +17,14 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// TestSortRows: rows come by priority, those of one priority as they stand, whatever the
+// TestSortRows: rows are sorted by priority, with ties in their order, whatever the
 // priorities are.
 func TestSortRows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		priorities := make([]uint64, r.IntN(300))
-		mask := ^uint64(0) << r.IntN(64) >> r.IntN(64) // many are equal, or agree in their first bits
+		mask := ^uint64(0) << r.IntN(64) >> r.IntN(64) // many are equal, or share their first bits
 		for i := range priorities {
 			priorities[i] = r.Uint64() & mask
 			if i > 0 && r.IntN(3) == 0 {
@@ -52,15 +52,15 @@ func TestSortRows(t *testing.T) {
 	}
 }
 
-// TestPrioritiesAreForGood: another draw would give every seed another order.
+// TestPrioritiesNeverChange: a different draw would change the order of every seed.
 //
 // spec: order-24
-func TestPrioritiesAreForGood(t *testing.T) {
+func TestPrioritiesNeverChange(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x910a2dec89025cc1}, []uint64{draw(0, 0), draw(0, 1), draw(1, 0)})
 }
 
-// world is a range of joined rows whose values, ordinals and priorities are known.
+// world is a range of joined rows with known values, ordinals and priorities.
 type world struct {
 	memory *memory.CheckedAllocator
 	schema *arrow.Schema
@@ -81,7 +81,7 @@ func (w *world) batch(ordinals []int64) arrow.RecordBatch {
 	defer references.Release()
 	own := array.NewInt64Builder(w.memory)
 	defer own.Release()
-	own.AppendNull() // row 0: what rows without a match get
+	own.AppendNull() // row 0, for rows without a match
 	for i, o := range ordinals {
 		b.Field(0).(*array.Int64Builder).Append(10 * o)
 		b.Field(1).(*array.Int64Builder).Append(o)
@@ -140,8 +140,8 @@ func newWorld(t *testing.T, shared bool) *world {
 	return w
 }
 
-// windows reads rows that are left of a range, in batches of up to cut rows, none of which
-// has rows of two windows.
+// windows reads the remaining rows of a range, in batches of up to cut rows, none of which has
+// rows of two windows.
 func (w *world) windows(t *testing.T, left []int64, cut int, o Options, skip int64) *Windows {
 	t.Helper()
 	s, err := New(w.schema, o)
@@ -162,7 +162,7 @@ func (w *world) windows(t *testing.T, left []int64, cut int, o Options, skip int
 	return windows
 }
 
-// given reads all windows, and returns the ordinals in the order in which they come.
+// given reads all windows, and returns the ordinals in their order.
 func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
 	t.Helper()
 	out := []int64{}
@@ -188,11 +188,11 @@ func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
 	return out
 }
 
-// TestWindowsOfWhatIsLeft: however the rows that are left come in batches, each window
-// has them by priority, and pays for what it keeps.
+// TestWindowsOfRemainingRows: however the remaining rows are split into batches, each window
+// returns them by priority, and reserves what it keeps.
 //
 // spec: order-22
-func TestWindowsOfWhatIsLeft(t *testing.T) {
+func TestWindowsOfRemainingRows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -211,7 +211,7 @@ func TestWindowsOfWhatIsLeft(t *testing.T) {
 		})
 		windows := w.windows(t, left, 1+r.IntN(20), o, 0)
 		got := given(t, windows, func(rows arrow.RecordBatch) {
-			require.GreaterOrEqual(t, b.Used(), batch.ArraySize(rows.Column(0)), "what is kept is paid for")
+			require.GreaterOrEqual(t, b.Used(), batch.ArraySize(rows.Column(0)), "what is kept is reserved")
 		})
 		require.NoError(t, windows.Err())
 		windows.Release()
@@ -233,7 +233,7 @@ func TestWindowsOfWhatIsLeft(t *testing.T) {
 }
 
 // TestWindowsRefuse: a position that a window does not have ends the stream, and so does a
-// window for which there is no room.
+// window that does not fit in memory.
 func TestWindowsRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false)
@@ -250,7 +250,7 @@ func TestWindowsRefuse(t *testing.T) {
 		windows = w.windows(t, at.left, 2, Options{Rows: 4, Start: at.start, Memory: w.memory}, 4)
 		require.False(t, windows.Next(), name)
 		require.Equal(t, fault.Invalid, fault.KindOf(windows.Err()), name)
-		require.ErrorContains(t, windows.Err(), fmt.Sprintf("window %d has %d rows, of which 4 were given before", at.start, at.rows), name)
+		require.ErrorContains(t, windows.Err(), fmt.Sprintf("window %d has %d rows, but the cursor is at row 4", at.start, at.rows), name)
 		windows.Release()
 	}
 
@@ -268,11 +268,11 @@ func TestWindowsRefuse(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestWhatIsDoneAheadGivesWayToAWindow: a window that lacks memory has what was done ahead
-// give its memory up, once, before it fails.
+// TestPrefetchedIsReleasedForAWindow: a window that lacks memory releases what was prefetched,
+// once, before it fails.
 //
 // spec: join-63
-func TestWhatIsDoneAheadGivesWayToAWindow(t *testing.T) {
+func TestPrefetchedIsReleasedForAWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false)
 	rows := make([]int64, 100)

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// What is held for each row of a window: while it is sorted, runs and slots beside that.
+// Bytes for each row of a window: of its order, and while it is sorted also of runs and slots.
 const (
 	bytesOfOrder   = 4 + 4
 	bytesOfSorting = bytesOfOrder + 2*24 + 8
 )
 
-// run is consecutive rows of one priority in one of the batches that a window came in.
+// run is consecutive rows of one priority in one of the window's batches.
 type run struct {
 	priority uint64
 	batch    int32
@@ -24,8 +24,8 @@ func compareRuns(a, b run) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.batch, b.batch), cmp.Compare(a.first, b.first))
 }
 
-// sortRows returns the rows of batches by priority, and those of one priority as they
-// stand: of each its batch, and its number there.
+// sortRows returns the rows of batches by priority, with ties in their order: for each row
+// its batch, and its number there.
 func sortRows(priorities [][]uint64) (batches, rows []int32) {
 	var runs []run
 	total := 0
@@ -48,11 +48,11 @@ func sortRows(priorities [][]uint64) (batches, rows []int32) {
 	return batches, rows
 }
 
-// crowded is as many runs in one slot as are sorted by comparing neighbours.
+// crowded is the maximum number of runs in a slot for insertion sort.
 const crowded = 24
 
-// sortRuns sorts runs that stand as their rows do. Priorities are as good as drawn, so
-// that each of as many slots as there are runs gets few of them.
+// sortRuns sorts runs that are in the order of their rows. Priorities are evenly
+// distributed, so that of as many slots as there are runs each gets few.
 func sortRuns(runs []run) []run {
 	if len(runs) < 2 {
 		return runs

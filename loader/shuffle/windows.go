@@ -11,26 +11,26 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Joined says where the columns that Training added lie behind the join. They are nulls
-// in the batches of Windows.
+// Joined describes the joined rows: the positions of the columns that Training added,
+// which are null in the batches of Windows.
 type Joined struct {
 	Ordinal, Priority int // columns
-	// Requests, if it is set, is a column that refers to the rows of its own batch of
-	// training rows, which nobody else pays for once the join goes on to the next one.
+	// Requests, if not nil, is a column that refers to the rows of its own batch of
+	// training rows, which the join does not reserve beyond that batch.
 	Requests *int
-	// Begins is told of each window before its first row is given.
+	// Begins is called with the number of each window before its first row is returned.
 	Begins func(window int64)
-	// Skip is how many rows of window Options.Start were given before.
+	// Skip is the number of rows of window Options.Start to skip.
 	Skip int64
-	// BatchRows is the most rows of a batch, at least 1.
+	// BatchRows is the maximum number of rows of a batch, at least 1.
 	BatchRows int
 }
 
-// refersToItself says whether a column refers to the rows of its own batch.
+// refersToItself reports whether a column refers to the rows of its own batch.
 func (j Joined) refersToItself(column int) bool { return j.Requests != nil && *j.Requests == column }
 
-// Windows gives the rows of a range window by window, and those of a window by priority.
-// No batch has rows of two windows.
+// Windows returns the rows of a range window by window, and those of a window by
+// priority. No batch has rows of two windows.
 type Windows struct {
 	array.RecordReader
 	shuffle *Shuffle
@@ -41,15 +41,15 @@ type Windows struct {
 	ended   bool
 
 	number  int64
-	window  *collected // that is being given; nil before the first, and at the end
-	held    *room      // pays for it
-	batches []int32    // of its rows that were not given, in order: the batch of each that it came in,
+	window  *collected // the current one; nil before the first, and at the end
+	held    *room      // reserves the window
+	batches []int32    // of the remaining rows, in order: the batch of each in the window,
 	numbers []int32    // and its number there
-	out     *room      // pays for the batch at hand
+	out     *room      // reserves the current batch
 }
 
-// Windows collects joined rows, those of Training joined and filtered, which it takes
-// over. Where window Options.Start has fewer rows than were given before, that is Invalid.
+// Windows takes ownership of joined rows, which are those of Training after joins and
+// filters. It is Invalid if window Options.Start has fewer rows than joined.Skip.
 func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined Joined) (*Windows, error) {
 	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows}
 	var err error
@@ -68,17 +68,17 @@ func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined J
 	return w, nil
 }
 
-// Window returns the number of the window that the rows of the batch at hand are of.
+// Window returns the number of the window of the current batch's rows.
 func (w *Windows) Window() int64 { return w.number }
 
 func (w *Windows) release() {
-	w.drop()
+	w.releaseWindow()
 	w.rows.Release()
 	w.out.Release()
 }
 
-// drop gives the window back.
-func (w *Windows) drop() {
+// releaseWindow releases the current window.
+func (w *Windows) releaseWindow() {
 	if w.window != nil {
 		w.window.release()
 		w.window = nil
@@ -86,11 +86,11 @@ func (w *Windows) drop() {
 	w.held.Shrink(w.held.Held())
 }
 
-// next returns the next rows that were not given before.
+// next returns the next rows.
 func (w *Windows) next() (arrow.RecordBatch, error) {
-	w.out.Shrink(w.out.Held()) // the batch before is the consumer's
+	w.out.Shrink(w.out.Held()) // the consumer has the previous batch
 	for len(w.numbers) == 0 {
-		w.drop()
+		w.releaseWindow()
 		if more, err := w.begin(); !more || err != nil {
 			return nil, err
 		}
@@ -101,8 +101,7 @@ func (w *Windows) next() (arrow.RecordBatch, error) {
 	return b, err
 }
 
-// begin collects the next window, and puts its rows in order. It says whether there is
-// one.
+// begin collects and sorts the next window. It reports whether there is one.
 func (w *Windows) begin() (bool, error) {
 	c, err := w.collect()
 	if err != nil {
@@ -115,8 +114,8 @@ func (w *Windows) begin() (bool, error) {
 		rows = c.rows
 	}
 	if skip > rows {
-		return false, fault.InvalidField("cursor.at", "window %d has %d rows, of which %d were given before", w.shuffle.options.Start, rows, skip).
-			WithRemedy("resume with a cursor of this very table and server version, as it came")
+		return false, fault.InvalidField("cursor.at", "window %d has %d rows, but the cursor is at row %d", w.shuffle.options.Start, rows, skip).
+			WithRemedy("resume with an unchanged cursor of this table and server version")
 	}
 	if c == nil {
 		return false, nil
@@ -125,10 +124,10 @@ func (w *Windows) begin() (bool, error) {
 		return false, err
 	}
 	w.batches, w.numbers = w.batches[skip:], w.numbers[skip:]
-	return true, c.settle(w.ctx, w.held)
+	return true, c.mergeDictionaries(w.ctx, w.held)
 }
 
-// collect pulls the rows of the next window; nil at the end.
+// collect reads the rows of the next window; nil at the end.
 func (w *Windows) collect() (*collected, error) {
 	if w.ended || !w.pending && !w.pull() {
 		return nil, w.rows.Err()
@@ -152,7 +151,7 @@ func (w *Windows) collect() (*collected, error) {
 	return c, nil
 }
 
-// pull goes on to the next joined batch that has rows.
+// pull moves to the next joined batch that has rows.
 func (w *Windows) pull() bool {
 	for w.rows.Next() {
 		if w.rows.RecordBatch().NumRows() > 0 {
@@ -168,7 +167,7 @@ func (w *Windows) windowOf(b arrow.RecordBatch) int64 {
 	return w.shuffle.options.window(b.Column(w.joined.Ordinal).(*array.Int64).Value(0))
 }
 
-// sort puts the rows of the window in order.
+// sort sorts the rows of the window.
 func (w *Windows) sort() error {
 	c := w.window
 	if err := w.held.grow(w.ctx, c.rows*bytesOfSorting); err != nil {
@@ -187,10 +186,10 @@ func (w *Windows) sort() error {
 	return nil
 }
 
-// room is memory of a window.
+// room is reserved memory of a window.
 type room struct {
 	*budget.Reservation
-	giveWay func() bool
+	releasePrefetched func() bool
 }
 
 func (s *Shuffle) room(ctx context.Context, what string) (*room, error) {
@@ -198,10 +197,10 @@ func (s *Shuffle) room(ctx context.Context, what string) (*room, error) {
 	return &room{r, s.options.GiveWay}, err
 }
 
-// grow reserves more, and says what helps where there is none.
+// grow reserves more memory. It adds the remedy to the error.
 func (r *room) grow(ctx context.Context, bytes int64) error {
 	err := r.GrowWait(ctx, bytes)
-	if fault.KindOf(err) == fault.Exhausted && r.giveWay != nil && r.giveWay() {
+	if fault.KindOf(err) == fault.Exhausted && r.releasePrefetched != nil && r.releasePrefetched() {
 		err = r.GrowWait(ctx, bytes)
 	}
 	if fault.KindOf(err) != fault.Exhausted {

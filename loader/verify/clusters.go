@@ -8,15 +8,15 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// cluster is staging files that may share keys, and the splits whose rows may
-// have these keys: file groups that overlap are in one cluster.
+// cluster is a set of staging files that may share keys, and the splits whose rows may
+// have these keys: overlapping file groups are in one cluster.
 type cluster struct {
-	files  []int // of the files given to clusters
-	splits []int // of the plan
+	files  []int // indexes of the files given to clusters
+	splits []int // indexes of splits of the plan
 }
 
-// forest puts files together, by their numbers: the parent of each, which is
-// the file itself at a root. A root is the first of the files under it.
+// forest is a union-find structure of files, by their numbers: the parent of each, which
+// is the file itself at a root. A root is the first of the files in its tree.
 type forest []int
 
 func (f forest) root(i int) int {
@@ -32,9 +32,9 @@ func (f forest) unite(a, b int) {
 	f[max(a, b)] = min(a, b)
 }
 
-// clusters divides a staging table's files, and the splits of a plan, so that
-// no row of a split matches a row of another cluster: the files of a file group
-// are together. The last cluster has the splits that read no file.
+// clusters divides a staging table's files, and the splits of a plan, so that no row of a
+// split matches a row of another cluster: the files of a file group are in one cluster. The
+// last cluster has the splits that read no file.
 func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	at := make(map[string]int, len(files))
 	together := make(forest, len(files))
@@ -55,7 +55,7 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	number := make([]int, len(files)) // of a root's cluster
 	for i := range files {
 		root := together.root(i)
-		if root == i { // comes first in its cluster
+		if root == i { // the first of its cluster
 			number[i] = len(all)
 			all = append(all, cluster{})
 		}
@@ -73,9 +73,9 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	return all
 }
 
-// joinUnread puts the files together that no split reads, so that keys of
-// several of them are found. Where partitions are aligned, a training row
-// matches rows of one of them alone: each partition stays apart.
+// joinUnread joins the files that no split reads, so that keys that are in several of them
+// are found. If partitions are aligned, a training row matches rows of only one of them, and
+// each partition stays separate.
 func (f forest) joinUnread(read []bool, files []catalog.File, aligned bool) {
 	first := map[string]int{}
 	for i, file := range files {

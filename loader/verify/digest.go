@@ -11,21 +11,21 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// digest stands for a key: so much of its SHA-256 that no two keys share it.
-// Keys of any size so take the same memory.
+// digest identifies a key: enough of its SHA-256 that no two keys share it. All
+// digests take the same memory, whatever the size of keys.
 type digest struct{ high, low uint64 }
 
 func (d digest) compare(o digest) int {
 	return cmp.Or(cmp.Compare(d.high, o.high), cmp.Compare(d.low, o.low))
 }
 
-// keyDigester makes digests of the keys of a batch.
+// keyDigester computes digests of the keys of a batch.
 type keyDigester struct {
 	columns []arrow.Array
 	bytes   []byte // of one key
 }
 
-// load takes the key columns of a batch, which are at some places.
+// load sets the key columns, given their positions in a batch.
 func (d *keyDigester) load(rows arrow.RecordBatch, at []int) {
 	d.columns = d.columns[:0]
 	for _, i := range at {
@@ -33,13 +33,13 @@ func (d *keyDigester) load(rows arrow.RecordBatch, at []int) {
 	}
 }
 
-// null says whether a row has a null in its key.
+// null reports whether a row has a null in its key.
 func (d *keyDigester) null(row int) bool {
 	return slices.ContainsFunc(d.columns, func(a arrow.Array) bool { return a.IsNull(row) })
 }
 
-// digest returns the digest of a row's key, which has no null. Integers of
-// either width have one digest.
+// digest returns the digest of a row's key, which has no null. Equal integers of
+// different widths have the same digest.
 func (d *keyDigester) digest(row int) (digest, error) {
 	d.bytes = d.bytes[:0]
 	for _, column := range d.columns {

@@ -1,6 +1,6 @@
 package verify
 
-// The kinds of findings, which tests look for.
+// The kinds of findings, for tests.
 const (
 	Layout     = badLayout
 	Unreadable = unreadable

@@ -13,39 +13,38 @@ import (
 const (
 	shownKeys     = 5       // keys that a report shows of each kind
 	maxPasses     = 1 << 12 // over the keys of one cluster
-	maxHeldBytes  = 1 << 30 // bytes of keys held at a time where the budget has no limit
-	budgetShare   = 4       // what part of a budget the keys may have: its inverse
-	firstCapacity = 1 << 12 // keys that memory is reserved for at first
+	maxHeldBytes  = 1 << 30 // bytes of keys held at a time if the budget has no limit
+	budgetShare   = 4       // reciprocal of the keys' share of the budget
+	firstCapacity = 1 << 12 // keys for which memory is reserved at first
 )
 
 // keyCheck compares the keys of one staging table with those of the training
 // rows.
 //
-// It goes cluster by cluster. Of each it reads the staging keys into a table,
-// and then probes the table with the training rows: in one pass, or where that
-// does not fit into memory in 2, 4, 8 … passes, each for a part of the keys. A
-// key belongs to one cluster and one pass, so that sums over them are those of
-// the whole.
+// It processes one cluster at a time. It reads the cluster's staging keys into a table,
+// and then probes the table with the training rows: in one pass or, if the keys do not
+// fit in memory, in 2, 4, 8 … passes, each for a part of the keys. A key belongs to one
+// cluster and one pass, so the sums over them are those of the whole.
 type keyCheck struct {
 	*verifier
 	staging resolve.Staging
 	files   []catalog.File
 	layouts []*layout // of files
-	listed  []int     // field ids of the columns that the catalog was asked about
+	listed  []int     // field ids of the columns in the catalog's listing
 	columns keyColumns
-	checked []bool // by file: its layout was looked at
+	checked []bool // by file: whether its layout was checked
 	sums
 }
 
-// keyColumns are the columns that are read of both tables, and where the key
-// and the time are among them.
+// keyColumns are the columns to read from both tables, and the positions of the key and
+// the time among them.
 type keyColumns struct {
 	staging, training         []catalog.Field
 	stagingKey, trainingKey   []int
 	stagingTime, trainingTime int // -1: none
 }
 
-// newKeyCheck finds what is to be read for a staging table.
+// newKeyCheck determines the columns to read for a staging table.
 func (v *verifier) newKeyCheck(ctx context.Context, staging int) (*keyCheck, error) {
 	s := v.plan.Relation.Staging[staging]
 	c := &keyCheck{verifier: v, staging: s, columns: keyColumns{stagingTime: -1, trainingTime: -1}}
@@ -74,8 +73,8 @@ func (v *verifier) newKeyCheck(ctx context.Context, staging int) (*keyCheck, err
 	return c, nil
 }
 
-// list finds the files and their layouts. The buckets of other columns than
-// those of the key are looked at too, if they can be read.
+// list lists the files and their layouts. It also checks the buckets of columns other than
+// those of the key, if these columns can be read.
 func (c *keyCheck) list(ctx context.Context, keys map[int]bool) error {
 	table := c.staging.Pinned
 	needed, err := c.listing(ctx, table, c.columns.staging)
@@ -108,7 +107,7 @@ func (c *keyCheck) list(ctx context.Context, keys map[int]bool) error {
 	return nil
 }
 
-// run reads every cluster and sums up.
+// run reads every cluster and adds up the sums.
 func (c *keyCheck) run(ctx context.Context, staging int) error {
 	for _, cluster := range clusters(c.plan, staging, c.files) {
 		if err := c.cluster(ctx, cluster); err != nil {
@@ -123,7 +122,7 @@ func (c *keyCheck) run(ctx context.Context, staging int) error {
 	return err
 }
 
-// cluster reads one cluster, in as many passes as memory needs.
+// cluster reads one cluster, in as many passes as memory requires.
 func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 	for passes := uint64(1); ; passes *= 2 {
 		before := c.sums
@@ -139,11 +138,11 @@ func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 		if fault.KindOf(err) != fault.Exhausted || passes >= maxPasses {
 			return err
 		}
-		c.sums = before // as if the passes had not begun
+		c.sums = before // as before the passes
 	}
 }
 
-// maxKeys is how many keys are held at a time.
+// maxKeys returns the maximum number of keys held at a time.
 func (c *keyCheck) maxKeys() int {
 	if limit := c.options.Budget.Limit(); limit >= 0 {
 		return int(limit / budgetShare / entryBytes)
@@ -151,7 +150,7 @@ func (c *keyCheck) maxKeys() int {
 	return int(maxHeldBytes / entryBytes)
 }
 
-// source is rows of one staging file.
+// source returns the rows of one staging file.
 func (c *keyCheck) source(file int, from, to int64) plan.Source {
 	return plan.Source{
 		Table: c.staging.Pinned, Planned: c.listed, Files: []plan.FileRange{{File: c.files[file], From: from, To: to}},

@@ -10,26 +10,26 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// rowID is a row of a staging table.
+// rowID identifies a row of a staging table.
 type rowID struct {
-	file int32 // among the files of the table
-	row  int64 // of those that the file holds
+	file int32 // index of the file in the table
+	row  int64 // number of the row in the file
 }
 
 func (r rowID) compare(o rowID) int {
 	return cmp.Or(cmp.Compare(r.file, o.file), cmp.Compare(r.row, o.row))
 }
 
-// keyEntry is a key of a staging table, or with a rule on times a key at one
-// time, and what is known of its rows.
+// keyEntry is a key of a staging table or, with a time rule, a key at one time, and what is
+// known of its rows.
 type keyEntry struct {
 	key    digest
 	time   int64
 	rows   int64
 	first  rowID
-	second rowID // the zero rowID if there is one row alone: that one is no row's second
-	found  bool  // some training row has the key; set in the first entry of a key
-	match  bool  // some training row matches the entry, in time
+	second rowID // zero if there is only one row: the zero rowID is never a second row
+	found  bool  // some training row has the key; set in the key's first entry
+	match  bool  // some training row matches the entry, including its time
 }
 
 // compareKey orders by key and time.
@@ -37,26 +37,25 @@ func (e *keyEntry) compareKey(o *keyEntry) int {
 	return cmp.Or(e.key.compare(o.key), cmp.Compare(e.time, o.time))
 }
 
-// entryBytes is what one entry takes, its part of the table's heads included.
+// entryBytes is the bytes of one entry, with its share of the table's heads.
 const entryBytes = int64(unsafe.Sizeof(keyEntry{})) + 8
 
-// keyTable holds the keys of one pass over a cluster, whose memory it reserves.
-// Rows are added, in their order; then the table is closed, and looked up.
+// keyTable holds the keys of one pass over a cluster, and reserves their memory. Rows are
+// added in order; then the table is frozen for lookups.
 //
-// Entries are sorted by key and time once it is closed. heads[i] is where the
-// entries begin whose key begins with the bits of i, so that a look-up goes
-// through an entry or two.
+// The entries of a frozen table are sorted by key and time. heads[i] is the first entry
+// whose key begins with the bits of i, so that a lookup scans one or two entries.
 type keyTable struct {
 	entries    []keyEntry
 	heads      []int
-	shift      int // of a key's high half, which leaves its part of heads
-	merged     int // of entries, those that are sorted and differ
-	capacity   int // entries that are reserved for
-	maxEntries int // beyond which the table is full, whatever the budget says
+	shift      int // by which a key's high half is shifted to index heads
+	merged     int // entries that are sorted and distinct
+	capacity   int // entries for which memory is reserved
+	maxEntries int // at which the table is full, whatever the budget
 	held       *budget.Reservation
 }
 
-// newKeyTable makes a table with a capacity that grows.
+// newKeyTable returns an empty table. Its capacity grows.
 func newKeyTable(b *budget.Budget, table string, maxEntries int) (*keyTable, error) {
 	t := &keyTable{capacity: firstCapacity, maxEntries: maxEntries}
 	var err error
@@ -90,7 +89,7 @@ func (t *keyTable) add(key digest, time int64, row rowID) error {
 func (t *keyTable) grow() error {
 	capacity := 2 * t.capacity
 	if capacity > t.maxEntries {
-		return fault.New(fault.Exhausted, "%d keys are more than are held at once", capacity)
+		return fault.New(fault.Exhausted, "cannot hold %d keys at once", capacity)
 	}
 	if err := t.held.Grow(int64(capacity) * entryBytes); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (t *keyTable) grow() error {
 	return nil
 }
 
-// merge sorts the entries, and makes one of those of one key and time.
+// merge sorts the entries, and merges those of one key and time.
 func (t *keyTable) merge() {
 	if t.merged == len(t.entries) {
 		return
@@ -122,10 +121,10 @@ func (t *keyTable) merge() {
 	t.entries, t.merged = out, len(out)
 }
 
-// close makes the table ready to be looked up.
-func (t *keyTable) close() {
+// freeze prepares the table for lookups; no row is added after it.
+func (t *keyTable) freeze() {
 	t.merge()
-	width := max(bits.Len(uint(len(t.entries)))-1, 0) // so that heads are no more than entries
+	width := max(bits.Len(uint(len(t.entries)))-1, 0) // so that there are at most as many heads as entries
 	t.shift = 64 - width
 	t.heads = make([]int, 1<<width+1)
 	at := 0
@@ -140,7 +139,7 @@ func (t *keyTable) close() {
 
 func (t *keyTable) head(key digest) int { return int(key.high >> t.shift) }
 
-// lookup returns the entries of a key, by time; none if it is not there.
+// lookup returns the entries of a key, by time; none if the table does not have it.
 func (t *keyTable) lookup(key digest) []keyEntry {
 	head := t.head(key)
 	near := t.entries[t.heads[head]:t.heads[head+1]]
@@ -160,7 +159,7 @@ func (t *keyTable) byKey(do func([]keyEntry)) {
 	}
 }
 
-// sameKey counts the first entries that are of a key.
+// sameKey returns how many entries at the beginning have the same key.
 func sameKey(entries []keyEntry, key digest) int {
 	n := 0
 	for n < len(entries) && entries[n].key == key {

@@ -17,10 +17,10 @@ import (
 type layout struct {
 	file    File
 	buckets []bucketed
-	first   string // the first row that lies wrong
+	first   string // the first row in a wrong bucket
 }
 
-// bucketed is a column of a file, and the bucket that its rows should lie in.
+// bucketed is a column of a file, and the bucket to which its rows should belong.
 type bucketed struct {
 	column catalog.Field
 	bucket catalog.FileBucket
@@ -44,7 +44,7 @@ func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
 	return l
 }
 
-// fieldText renders a partition field, as "bucket[16](id)".
+// fieldText returns a partition field as "bucket[16](id)".
 func fieldText(p catalog.PartitionField, column string) string {
 	if p.Transform.Kind == catalog.Identity {
 		return column
@@ -65,7 +65,7 @@ func specText(t *catalog.Table, spec int) string {
 	return strings.Join(parts, ", ")
 }
 
-// columns returns the columns that check looks at, without repetition.
+// columns returns the distinct columns that check reads.
 func (l *layout) columns() []catalog.Field {
 	var columns []catalog.Field
 	for _, b := range l.buckets {
@@ -74,15 +74,14 @@ func (l *layout) columns() []catalog.Field {
 	return columns
 }
 
-// checkOnly leaves out the buckets of other columns than those given: these
-// cannot be read.
+// checkOnly limits the check to the buckets of some columns, since others cannot be read.
 func (l *layout) checkOnly(columns []catalog.Field) {
 	before := len(l.buckets)
 	l.buckets = slices.DeleteFunc(l.buckets, func(b bucketed) bool { return fieldAt(columns, b.column) < 0 })
 	l.file.Unread = l.file.Unread || len(l.buckets) < before
 }
 
-// withField adds a column that is not there yet.
+// withField appends a column unless it is there.
 func withField(columns []catalog.Field, f catalog.Field) []catalog.Field {
 	if fieldAt(columns, f) < 0 {
 		columns = append(columns, f)
@@ -99,8 +98,8 @@ func fieldAt(columns []catalog.Field, f catalog.Field) int {
 	return -1
 }
 
-// check looks at the buckets of rows, which have the columns by their names.
-// The first of them is row number first of the file.
+// check checks the buckets of rows, which have the columns by name. first is the number of
+// the first row in the file.
 func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 	var wrong []bool
 	for i := range l.buckets {
@@ -120,7 +119,7 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 			}
 			wrong[row] = true
 			if l.first == "" {
-				l.first = fmt.Sprintf("row %d has %s = %s, which belongs to bucket %s of %d; the manifest says bucket %s",
+				l.first = fmt.Sprintf("row %d has %s = %s, which belongs to bucket %s of %d, but the manifest says bucket %s",
 					first+int64(row), b.column.Name, shorten(column.ValueStr(row)), belongs, belongs.Of, b.bucket)
 			}
 		}
@@ -133,23 +132,23 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 	return nil
 }
 
-// message is the finding of a file whose rows lie wrong.
+// message returns the finding for a file with rows in a wrong bucket.
 func (l *layout) message() string {
 	text := l.first
-	if more := l.file.Wrong - 1; more > 0 {
-		text += fmt.Sprintf("; so do %d more of its %d rows", more, l.file.Rows)
+	if l.file.Wrong > 1 {
+		text += fmt.Sprintf("; %d of its %d rows are in the wrong bucket", l.file.Wrong, l.file.Rows)
 	}
 	return text + "; rewrite the file"
 }
 
-// longestShown bounds what a report shows of a value, in bytes.
-const longestShown = 64
+// maxShown bounds the bytes that a report shows of a value.
+const maxShown = 64
 
-// shorten returns text of its own, since a value of a batch is gone with the
+// shorten returns a truncated copy, since a value of a batch is only valid as long as the
 // batch.
 func shorten(value string) string {
-	if len(value) > longestShown {
-		return strings.ToValidUTF8(value[:longestShown], "") + "…"
+	if len(value) > maxShown {
+		return strings.ToValidUTF8(value[:maxShown], "") + "…"
 	}
 	return strings.Clone(value)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// pass is one reading of a cluster, for a part of its keys. Rows without a key
-// are counted by the first.
+// pass reads a cluster for a part of its keys. Rows with a null key are counted by the
+// first pass.
 type pass struct {
 	check      *keyCheck
 	number, of uint64
 	table      *keyTable
-	keys       keyDigester // of the batch that is read
+	keys       keyDigester // of the current batch
 }
 
-// pass reads the keys of a cluster that belong to one pass of several, probes
-// them with the training rows, and sums up.
+// pass reads the keys of a cluster that belong to one of several passes, probes them with
+// the training rows, and adds up the sums.
 func (c *keyCheck) pass(ctx context.Context, of cluster, number, passes uint64) error {
 	table, err := newKeyTable(c.options.Budget, c.staging.Name, c.maxKeys())
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *keyCheck) pass(ctx context.Context, of cluster, number, passes uint64) 
 			return err
 		}
 	}
-	table.close()
+	table.freeze()
 	for _, split := range of.splits {
 		if err := p.probeSplit(ctx, split); err != nil {
 			return err
@@ -44,16 +44,16 @@ func (c *keyCheck) pass(ctx context.Context, of cluster, number, passes uint64) 
 	return nil
 }
 
-// includes says whether a key belongs to the pass.
+// includes reports whether a key belongs to the pass.
 func (p *pass) includes(key digest) bool { return key.low%p.of == p.number }
 
 func (p *pass) isFirst() bool { return p.number == 0 }
 
-// readFile adds the keys of one staging file, and checks its layout if that was
-// not done.
+// readFile adds the keys of one staging file, and checks its layout unless that was
+// done.
 func (p *pass) readFile(ctx context.Context, file int) error {
 	c := p.check
-	var counted []int32 // rows that the table's filter leaves
+	var counted []int32 // rows that pass the table's filter
 	whole, err := c.read(ctx, c.staging.Name, c.source(file, 0, c.files[file].Rows), c.columns.staging, func(rows arrow.RecordBatch, first int64) (err error) {
 		if !c.checked[file] {
 			if err := c.layouts[file].check(rows, first); err != nil {
@@ -79,7 +79,7 @@ func (p *pass) readFile(ctx context.Context, file int) error {
 	return nil
 }
 
-// addRow takes one staging row.
+// addRow adds one staging row.
 func (p *pass) addRow(rows arrow.RecordBatch, row int, id rowID) error {
 	join := &p.check.join
 	if p.isFirst() {
@@ -159,8 +159,8 @@ func (p *pass) probeRow(rows arrow.RecordBatch, row int) error {
 	return nil
 }
 
-// matches says whether a training row matches one of the entries of its key,
-// and marks that one.
+// matches reports whether a training row matches one of the entries of its key, and marks
+// that one.
 func (c *keyCheck) matches(entries []keyEntry, time int64, timed bool) bool {
 	if len(entries) == 0 {
 		return false
@@ -181,7 +181,7 @@ func (c *keyCheck) matches(entries []keyEntry, time int64, timed bool) bool {
 		return 1
 	})
 	oldest := time - rule.Tolerance
-	if oldest > time { // beyond all times
+	if oldest > time { // the tolerance reaches back beyond all times
 		oldest = math.MinInt64
 	}
 	if later == 0 || entries[later-1].time < oldest {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// cases is how many random cases are verified.
+// cases is the number of random cases.
 func cases() uint64 {
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		return 2000
@@ -22,9 +22,8 @@ func cases() uint64 {
 	return 40
 }
 
-// TestMatchesAreThoseOfStreams: over tables of every layout and rule, a
-// verification counts the training rows that match as a stream does, and finds
-// every key in its bucket.
+// TestMatchesAreThoseOfStreams: over tables of every layout and rule, a verification counts the
+// same matching training rows as a stream, and finds every key in its bucket.
 func TestMatchesAreThoseOfStreams(t *testing.T) {
 	t.Parallel()
 	matched, missing, duplicates := int64(0), int64(0), int64(0)
@@ -32,7 +31,7 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 	for seed := range cases() {
 		c := scenario.Generate(7000+seed, 1+int(seed)%16, 1+int(seed)/16%16)
 		lenient(c)
-		c.Query.Limit = 0 // verify looks at all rows
+		c.Query.Limit = 0 // verify reads all rows
 		w, err := c.Make()
 		require.NoError(t, err)
 		d, err := c.Decoded()
@@ -55,7 +54,7 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 				rows, match, miss, null = rows+counts.Rows, match+counts.Matched, miss+counts.Missing, null+counts.NullKeys
 			}
 			if rows == 0 {
-				continue // the stream read no row, or had nothing to ask of the table
+				continue // the stream read no row, or needed nothing from the table
 			}
 			j := table.Join
 			require.Equal(t, []int64{rows, match, miss, null}, []int64{j.TrainingRows, j.Matched, j.Missing, j.NullKeys}, "seed %d, %s: %s", seed, table.Name, v)
@@ -69,8 +68,8 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 	require.Positive(t, duplicates)
 }
 
-// lenient takes out the rules that end a stream, or that drop training rows
-// before the joins, and lets every table be read.
+// lenient removes the rules that end a stream, or that drop training rows before the joins, and
+// allows every table to be read.
 func lenient(c *scenario.Case) {
 	c.Dataset.Training.Distinct = nil
 	c.Query.Columns = nil

@@ -2,93 +2,92 @@ package verify
 
 import "github.com/penstock/penstock/loader/dataset"
 
-// Report is what a verification found. Findings are what breaks a stream, or a
-// rule of the dataset; everything else is there to be looked at.
+// Report is the result of a verification. Findings are what makes a stream fail, or breaks
+// a rule of the dataset; all else is for information.
 type Report struct {
-	Dataset  string      `json:"dataset"` // "" if the query carries it
+	Dataset  string      `json:"dataset"` // "" for an inline dataset
 	Plan     string      `json:"plan"`
 	Pin      dataset.Pin `json:"pin"`
-	Tables   []Table     `json:"tables"` // the training table, then the staging tables as the dataset lists them
+	Tables   []Table     `json:"tables"` // the training table, then the staging tables in the dataset's order
 	Findings []Finding   `json:"findings"`
 }
 
-// Clean says whether nothing was found.
+// Clean reports whether there are no findings.
 func (v *Report) Clean() bool { return len(v.Findings) == 0 }
 
-// Table is one table's files and, of a staging table, how its keys compare with
+// Table describes one table's files and, for a staging table, how its keys compare with
 // those of the training rows.
 type Table struct {
 	Name    string         `json:"name"` // of the staging entry; "training" with a null Join is the training table
 	Table   string         `json:"table"`
 	Files   []File         `json:"files"`    // by location
-	Rows    int64          `json:"rows"`     // of Files, as the manifests count them
+	Rows    int64          `json:"rows"`     // of Files, by their manifests
 	Specs   map[int]string `json:"specs"`    // the fields of each partition spec of Files, as "bucket[16](id)"
-	LeftOut int            `json:"left_out"` // training files that filters or the sample leave out: they are not read
+	LeftOut int            `json:"left_out"` // training files that filters or the sample exclude, which are not read
 	Join    *Join          `json:"join,omitempty"`
 }
 
-// File is the layout of one file.
+// File describes the layout of one file.
 type File struct {
 	File      string `json:"file"`
 	Spec      int    `json:"spec"`
 	Partition string `json:"partition"` // "day = 20361, bucket[16](id) = 3"; "" without partition fields
 	Rows      int64  `json:"rows"`
 	Bucketed  bool   `json:"bucketed"` // whether a column of the join key has a bucket
-	Wrong     int64  `json:"wrong"`    // rows of another bucket
+	Wrong     int64  `json:"wrong"`    // rows that belong to another bucket
 	Unread    bool   `json:"unread"`   // it could not be read to its end
-	// NoChecksum says that a page which was read has no checksum: damage to it
-	// may go unseen.
+	// NoChecksum reports that some page that was read has no checksum, so that damage to it
+	// may go unnoticed.
 	NoChecksum bool `json:"no_checksum,omitempty"`
 }
 
-// Join compares one staging table's keys with those of the training rows that
-// filters and the sample leave. With a rule on times a training row matches
-// where its key has a row of a fitting time, and rows of a key are duplicates if
-// they are of one time.
+// Join compares one staging table's keys with those of the training rows that pass filters
+// and the sample. With a time rule, a training row matches if its key has a row within the
+// tolerance, and rows of a key are duplicates if they have the same time.
 type Join struct {
 	TrainingRows int64   `json:"training_rows"`
 	Matched      int64   `json:"matched"`
 	Missing      int64   `json:"missing"`
 	NullKeys     int64   `json:"null_keys"`  // of Missing
-	MatchRate    float64 `json:"match_rate"` // Matched of TrainingRows; 1 without any
+	MatchRate    float64 `json:"match_rate"` // Matched / TrainingRows; 1 without any
 	MinMatch     float64 `json:"min_match"`
 
-	Rows            int64 `json:"rows"`             // staging rows that count
-	NullRows        int64 `json:"null_rows"`        // of Rows, those with a null in the key or the time: they match nothing
-	Keys            int64 `json:"keys"`             // different ones
-	DuplicateKeys   int64 `json:"duplicate_keys"`   // keys of several rows
+	Rows            int64 `json:"rows"`             // staging rows that pass the filter
+	NullRows        int64 `json:"null_rows"`        // of Rows, those with a null in the key or the time, which match nothing
+	Keys            int64 `json:"keys"`             // distinct keys
+	DuplicateKeys   int64 `json:"duplicate_keys"`   // keys with several rows
 	SurplusRows     int64 `json:"surplus_rows"`     // rows of these keys beyond the first of each
-	DuplicatesAsked int64 `json:"duplicates_asked"` // of DuplicateKeys, those that a training row asks for
+	DuplicatesAsked int64 `json:"duplicates_asked"` // of DuplicateKeys, those that a training row has
 	Duplicates      []Key `json:"duplicates"`       // the first few
-	OrphanKeys      int64 `json:"orphan_keys"`      // keys that no training row finds, by the file's bucket or its partition too
-	OrphanRows      int64 `json:"orphan_rows"`      // rows of these
+	OrphanKeys      int64 `json:"orphan_keys"`      // keys that no training row matches, also due to the file's bucket or partition
+	OrphanRows      int64 `json:"orphan_rows"`      // rows of these keys
 	Orphans         []Key `json:"orphans"`          // the first few
-	Passes          int   `json:"passes,omitempty"` // how often keys were read, where memory did not hold them at once
+	Passes          int   `json:"passes,omitempty"` // how often keys were read, if they did not fit in memory at once
 }
 
-// Key is one key and where its first rows lie.
+// Key is one key and the files of its first rows.
 type Key struct {
-	Key   string   `json:"key"` // its values, shortened
+	Key   string   `json:"key"` // its values, truncated
 	Rows  int64    `json:"rows"`
 	Files []string `json:"files"` // of the first row, and of the second if there is one
 }
 
-// Kind names what a Finding is about.
+// Kind is the subject of a Finding.
 type Kind string
 
 // The kinds of findings.
 const (
-	badLayout      Kind = "layout"     // keys lie in a file of another bucket
-	unreadable     Kind = "unreadable" // a file is damaged, gone, or of a form that is not served
-	duplicateKeys  Kind = "duplicates" // keys of several rows, where the rule is error
-	missingMatches Kind = "missing"    // training rows without a match, where the rule is error
-	lowMatchRate   Kind = "match_rate" // fewer matches than min_match
+	badLayout      Kind = "layout"     // keys are in a file of another bucket
+	unreadable     Kind = "unreadable" // a file is damaged, missing, or of an unsupported form
+	duplicateKeys  Kind = "duplicates" // keys with several rows, if the rule is error
+	missingMatches Kind = "missing"    // training rows without a match, if the rule is error
+	lowMatchRate   Kind = "match_rate" // a match rate below min_match
 )
 
-// Finding is something that breaks a stream, or a rule of the dataset.
+// Finding is something that makes a stream fail, or breaks a rule of the dataset.
 type Finding struct {
 	Kind    Kind   `json:"kind"`
 	Table   string `json:"table"`          // name of the Table
-	File    string `json:"file,omitempty"` // where it is one file
+	File    string `json:"file,omitempty"` // if it is about one file
 	Message string `json:"message"`
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// sums are what a check has found so far.
+// sums are the results of a check so far.
 type sums struct {
 	join       Join
 	duplicates examples
 	orphans    examples
 }
 
-// addKey sums up the entries of one key.
+// addKey adds the entries of one key.
 func (s *sums) addKey(entries []keyEntry) {
 	s.join.Keys++
 	rows, earliest := int64(0), entries[0]
@@ -74,7 +74,7 @@ func (c *keyCheck) shown(ctx context.Context, keys examples) ([]Key, error) {
 	return out, nil
 }
 
-// keyText renders the key of the first row.
+// keyText returns the key of the first row as text.
 func keyText(rows arrow.RecordBatch, key []int) string {
 	values := make([]string, len(key))
 	for i, at := range key {

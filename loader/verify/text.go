@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// shownFiles is how many files the text names of those without checksums.
+// shownFiles is the number of files without checksums that the text names.
 const shownFiles = 3
 
-// String renders the report for people: a block per table, then the findings.
+// String returns the report as text: a block per table, then the findings.
 func (v *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "verify dataset %s, plan %s\n\n", cmp.Or(v.Dataset, "(inline)"), v.Plan)
@@ -41,7 +41,7 @@ func (t *Table) write(b *strings.Builder, training bool) {
 		fmt.Fprintf(b, "staging %s, %s: %s, %s", t.Name, t.Table, quantity(len(t.Files), "file"), quantity(t.Rows, "row"))
 	}
 	if t.LeftOut > 0 {
-		fmt.Fprintf(b, "; %s more left out by filters or the sample", quantity(t.LeftOut, "file"))
+		fmt.Fprintf(b, "; %s more excluded by filters or the sample", quantity(t.LeftOut, "file"))
 	}
 	b.WriteByte('\n')
 	for _, spec := range slices.Sorted(maps.Keys(t.Specs)) {
@@ -64,7 +64,7 @@ func (t *Table) writeNoChecksum(b *strings.Builder) {
 	if len(files) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "  pages without a checksum in %d of %s, where damage may go unseen:\n", len(files), quantity(len(t.Files), "file"))
+	fmt.Fprintf(b, "  pages without a checksum in %d of %s, where damage may go unnoticed:\n", len(files), quantity(len(t.Files), "file"))
 	for _, file := range files[:min(len(files), shownFiles)] {
 		fmt.Fprintf(b, "    %s\n", file)
 	}
@@ -73,7 +73,7 @@ func (t *Table) writeNoChecksum(b *strings.Builder) {
 	}
 }
 
-// writeSpec sums up the files of one partition spec.
+// writeSpec summarizes the files of one partition spec.
 func (t *Table) writeSpec(b *strings.Builder, spec int) {
 	var files, wrong, bare, unread int
 	var rows int64
@@ -95,7 +95,7 @@ func (t *Table) writeSpec(b *strings.Builder, spec int) {
 	}
 	fmt.Fprintf(b, "  spec %d, %s: %s, %s", spec, cmp.Or(t.Specs[spec], "unpartitioned"), quantity(files, "file"), quantity(rows, "row"))
 	if bare > 0 {
-		b.WriteString(", without a bucket of the key")
+		b.WriteString(", not bucketed by the key")
 	} else if wrong == 0 && unread == 0 {
 		b.WriteString(", every key in its bucket")
 	}
@@ -113,15 +113,15 @@ func (j *Join) write(b *strings.Builder) {
 	if j.NullRows > 0 {
 		fmt.Fprintf(b, ", %d with a null key", j.NullRows)
 	}
-	fmt.Fprintf(b, "\n  of %s %d match (%.4g %%)", quantity(j.TrainingRows, "training row"), j.Matched, 100*j.MatchRate)
+	fmt.Fprintf(b, "\n  matches: %d of %s (%.4g%%)", j.Matched, quantity(j.TrainingRows, "training row"), 100*j.MatchRate)
 	if j.MinMatch > 0 {
-		fmt.Fprintf(b, ", %.4g %% are asked for", 100*j.MinMatch)
+		fmt.Fprintf(b, ", %.4g%% required", 100*j.MinMatch)
 	}
 	if j.Missing > 0 {
-		fmt.Fprintf(b, ", %d have no match", j.Missing)
+		fmt.Fprintf(b, "; %d have no match", j.Missing)
 	}
 	if j.NullKeys > 0 {
-		fmt.Fprintf(b, " (%d a null key)", j.NullKeys)
+		fmt.Fprintf(b, " (%d with a null key)", j.NullKeys)
 	}
 	b.WriteByte('\n')
 	if j.DuplicateKeys > 0 {
@@ -129,11 +129,11 @@ func (j *Join) write(b *strings.Builder) {
 		writeKeys(b, j.Duplicates)
 	}
 	if j.OrphanKeys > 0 {
-		fmt.Fprintf(b, "  orphans: no training row finds %s of %s\n", quantity(j.OrphanKeys, "key"), quantity(j.OrphanRows, "row"))
+		fmt.Fprintf(b, "  orphans: %s (%s) without a training row\n", quantity(j.OrphanKeys, "key"), quantity(j.OrphanRows, "row"))
 		writeKeys(b, j.Orphans)
 	}
 	if j.Passes > 1 {
-		fmt.Fprintf(b, "  keys were read in up to %d passes, as memory did not hold them at once\n", j.Passes)
+		fmt.Fprintf(b, "  keys were read in up to %d passes, since they do not fit in memory at once\n", j.Passes)
 	}
 }
 
@@ -144,26 +144,26 @@ func writeKeys(b *strings.Builder, keys []Key) {
 }
 
 func duplicatesText(j *Join) string {
-	text := fmt.Sprintf("%s with several rows, %s too many", quantity(j.DuplicateKeys, "key"), quantity(j.SurplusRows, "row"))
+	text := fmt.Sprintf("%s with several rows, %s", quantity(j.DuplicateKeys, "key"), quantity(j.SurplusRows, "surplus row"))
 	if j.DuplicatesAsked == 0 {
-		return text + "; no training row asks for them"
+		return text + "; no training row has them"
 	}
-	return text + fmt.Sprintf("; training rows ask for %d of them", j.DuplicatesAsked)
+	return text + fmt.Sprintf("; training rows have %d of these keys", j.DuplicatesAsked)
 }
 
 func missingText(j *Join) string {
 	text := fmt.Sprintf("%d of %s have no match", j.Missing, quantity(j.TrainingRows, "training row"))
 	if j.NullKeys > 0 {
-		text += fmt.Sprintf(", %d of them a null key", j.NullKeys)
+		text += fmt.Sprintf(", %d of them with a null key", j.NullKeys)
 	}
 	return text
 }
 
 func matchRateText(j *Join) string {
-	return fmt.Sprintf("%.4g %% of %s match, min_match asks for %.4g %%", 100*j.MatchRate, quantity(j.TrainingRows, "training row"), 100*j.MinMatch)
+	return fmt.Sprintf("%d of %s match (%.4g%%), but min_match requires %.4g%%", j.Matched, quantity(j.TrainingRows, "training row"), 100*j.MatchRate, 100*j.MinMatch)
 }
 
-// quantity is a number and what it counts.
+// quantity returns a number and its noun.
 func quantity[N int | int64](n N, what string) string {
 	if n != 1 {
 		what += "s"

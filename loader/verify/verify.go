@@ -1,17 +1,16 @@
-// Package verify reads the keys of every table of a dataset, and says whether
-// the files are laid out as their manifests say and the dataset's rules hold:
-// the bucket of every row, duplicate and null keys, how many training rows
-// find a match, and staging keys that no training row has.
+// Package verify checks that the tables of a dataset are laid out as their manifests say
+// and that the dataset's rules hold. It reads the keys of every table and checks the
+// bucket of every row, duplicate and null keys, how many training rows have a match, and
+// staging keys that no training row has.
 //
-// It goes on after every finding, a damaged file included, so that one run
-// tells all. It holds the keys of one cluster of files at a time, reserved from
-// the budget, and reads them in several passes where they do not fit. It knows
-// plans and batches of rows, and opens files through a function that it is
-// given.
+// It continues after every finding, even a damaged file, so that one run finds
+// everything. It holds the keys of one cluster of files at a time, reserved from the
+// budget, and reads them in several passes if they do not fit. It knows plans and
+// batches of rows, and opens files through a function.
 //
-// It does not join: a stream ends at the first fault, and knows only of the keys
-// that training rows have. What both count, the rows that match, a test holds to
-// be equal over random tables (see docs/adr/0015).
+// It does not join: a stream ends at the first error, and reads only keys that training
+// rows have. A test checks over random tables that both count the same matches (see
+// docs/adr/0015).
 package verify
 
 import (
@@ -28,19 +27,20 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Options are what a verification works with.
+// Options are the options of a verification.
 type Options struct {
 	Catalog catalog.Catalog
-	// Scan opens a source, as loader.Options.Scan does. It compares no keys
-	// with buckets where the source has none to be checked.
+	// Scan opens a source, as loader.Options.Scan does. It does not check the buckets of
+	// keys if the source has none to be checked.
 	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
-	Budget *budget.Budget // what the held keys are reserved from; nil: unlimited
+	Budget *budget.Budget // reserves the held keys; nil: unlimited
 }
 
-// Run verifies the tables of a plan. A finding never stops the others; an
-// error is what keeps Run from finding out, as storage that does not answer.
+// Run verifies the tables of a plan. It continues after a finding; an error is what keeps
+// it from checking, such as storage that does not respond.
 //
-// Training rows count that the query's and the dataset's filters and the
+// It counts the training rows that pass the filters of query and dataset and the sample;
+// distinct and the other staging tables drop none of them.
 // sample leave; distinct and the other staging tables drop none of them.
 func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	v := &verifier{
@@ -63,7 +63,7 @@ func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	return v.out, nil
 }
 
-// trainingName is what reports call the training table.
+// trainingName is the name of the training table in reports.
 const trainingName = "training"
 
 // verifier is the state of one Run.
@@ -71,12 +71,12 @@ type verifier struct {
 	options Options
 	plan    *plan.Plan
 	out     *Report
-	unread  map[string]bool // files that a finding says are unreadable
+	unread  map[string]bool // files with an unreadable finding
 	without map[string]bool // files with pages that have no checksum
 }
 
-// checksummed are rows of a file whose pages may have checksums. Rows that are
-// not, as those of tables in memory, have no pages.
+// checksummed is a reader of a file whose pages may have checksums. Other readers, as of
+// tables in memory, have no pages.
 type checksummed interface {
 	WithoutChecksum() bool // of what was read so far
 }
@@ -133,15 +133,14 @@ func (v *verifier) training(ctx context.Context) error {
 	return nil
 }
 
-// listing asks the catalog for the files of a table, about all columns that
-// will be read of them.
+// listing lists the files of a table, for all columns that will be read from them.
 func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
 	listing.Columns = idsOf(columns)
 	listing.Files, err = v.options.Catalog.Files(ctx, t, listing.Columns, nil)
 	return listing, err
 }
 
-// trainingListing is listing of the training table: of what the plan reads of it.
+// trainingListing is listing for the training table: for what the plan reads of it.
 func (v *verifier) trainingListing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
 	if v.plan.Rows.Since == 0 {
 		return v.listing(ctx, t, columns)
@@ -160,8 +159,8 @@ func idsOf(columns []catalog.Field) []int {
 	return ids
 }
 
-// refused says whether an error of listing is that some file does not hold a
-// column as the table has it. That is a finding.
+// refused reports whether listing failed because a file does not hold a column in the
+// table's form. It adds a finding.
 func (v *verifier) refused(name string, err error) bool {
 	if fault.KindOf(err) != fault.Invalid {
 		return false
@@ -202,10 +201,10 @@ func (t *Table) add(of *catalog.Table, f File) {
 	}
 }
 
-// read calls a function with the batches of one file, each with the number of
-// its first row among those that the source's filter leaves. It says whether
-// the file was read to its end; a file that cannot be is a finding. A snapshot or table that
-// is gone is none: nothing more can be found out of it.
+// read calls a function with the batches of one file, each with the number of its first row
+// among those that pass the source's filter. It reports whether the file was read to its
+// end; a file that cannot be read is a finding. A missing snapshot or table is an error,
+// since nothing more can be read from it.
 func (v *verifier) read(
 	ctx context.Context, name string, source plan.Source, columns []catalog.Field,
 	do func(rows arrow.RecordBatch, first int64) error,
@@ -230,7 +229,7 @@ func (v *verifier) read(
 		return true, nil
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case kind != fault.Corrupt && kind != fault.Invalid: // such as a pin that is gone
+	case kind != fault.Corrupt && kind != fault.Invalid: // such as a pin that expired
 		return false, err
 	case !v.unread[file]:
 		v.unread[file] = true
@@ -239,8 +238,8 @@ func (v *verifier) read(
 	return false, nil
 }
 
-// staging checks the layout of a staging table's files, and compares their keys
-// with those of the training rows.
+// staging checks the layout of a staging table's files, and compares their keys with those
+// of the training rows.
 func (v *verifier) staging(ctx context.Context, i int) error {
 	s := v.plan.Relation.Staging[i]
 	c, err := v.newKeyCheck(ctx, i)

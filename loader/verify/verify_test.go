@@ -43,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// table makes a table with partition specs.
+// table adds a table with partition specs.
 func (w *world) table(name, header string, specs ...string) {
 	w.t.Helper()
 	fields, err := scenario.Fields(header)
@@ -66,7 +66,7 @@ func (w *world) rows(name string, lines []string) arrow.RecordBatch {
 	return rows
 }
 
-// add commits rows where they belong.
+// add commits rows to their partitions.
 func (w *world) add(name string, spec int, lines ...string) {
 	w.t.Helper()
 	require.NoError(w.t, w.Append(w.tables[name], spec, w.rows(name, lines), 0))
@@ -98,7 +98,7 @@ func (w *world) verify(query dataset.Query) *loader.Verification {
 	return v
 }
 
-// broken lets a scan of some files fail after their first batch.
+// broken makes a scan of some files fail after their first batch.
 func (w *world) broken(e error, files ...string) {
 	w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
 		rows, err := w.Scan(ctx, s, columns)
@@ -149,7 +149,7 @@ func kinds(v *loader.Verification) []verify.Kind {
 	return out
 }
 
-// everything makes a world in which everything is wrong.
+// everything returns a world in which everything is wrong.
 func everything(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ staging:
 	return w
 }
 
-// TestReport holds the words that people read, and the JSON for programs.
+// TestReport compares the text for people, and the JSON for programs.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	w := everything(t)
@@ -213,7 +213,7 @@ func TestClean(t *testing.T) {
 	require.Positive(t, empty.Tables[0].LeftOut)
 }
 
-// TestRulesDecideWhatIsFound: the same tables, under other rules.
+// TestRulesDecideWhatIsFound: the same tables, with different rules.
 func TestRulesDecideWhatIsFound(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string][]verify.Kind{
@@ -238,9 +238,9 @@ func TestRulesDecideWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestLiesAreAllFound: every file with keys of another bucket is a finding,
-// also one that no split reads because it lies.
-func TestLiesAreAllFound(t *testing.T) {
+// TestMisplacedKeysAreAllFound: every file with keys of another bucket is a finding, also one
+// that no split reads because of its wrong bucket.
+func TestMisplacedKeysAreAllFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.table("ml.train", "id:long", "bucket(4,id)")
@@ -263,11 +263,11 @@ func TestLiesAreAllFound(t *testing.T) {
 	require.Equal(t, map[string]int64{v.Findings[0].File: wrong[v.Findings[0].File], v.Findings[1].File: 1, v.Tables[1].Files[2].File: 0}, wrong)
 	require.Greater(t, wrong[v.Findings[0].File], int64(4))
 	require.Contains(t, v.Findings[1].Message, "row 0 has id = 9, which belongs to bucket ")
-	require.Contains(t, v.Findings[1].Message, " of 2; the manifest says bucket null; rewrite the file")
+	require.Contains(t, v.Findings[1].Message, " of 2, but the manifest says bucket null; rewrite the file")
 }
 
-// TestTimesDecide: with a rule on times a key of several rows is no duplicate
-// unless they are of one time, and only rows in time match.
+// TestTimesDecide: with a time rule, several rows of a key are only duplicates if they have the
+// same time, and only rows within the tolerance match.
 func TestTimesDecide(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]verify.Join{
@@ -293,9 +293,9 @@ func TestTimesDecide(t *testing.T) {
 	}
 }
 
-// TestAlignedPartitionsAreApart: a key of several aligned partitions is no
-// duplicate, and matches in its own alone.
-func TestAlignedPartitionsAreApart(t *testing.T) {
+// TestAlignedPartitionsAreSeparate: a key of several aligned partitions is not a duplicate, and
+// matches only in its own.
+func TestAlignedPartitionsAreSeparate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.table("ml.train", "id:long day:date", "day bucket(4,id)")
@@ -362,8 +362,8 @@ func TestEndings(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestLittleMemory: several passes find the same as one, and what no number of
-// passes can hold is exhausted.
+// TestLittleMemory: several passes find the same as one, and keys that do not fit in any number
+// of passes are Exhausted.
 func TestLittleMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -402,10 +402,10 @@ func TestLittleMemory(t *testing.T) {
 	require.Zero(t, w.options.Budget.Used())
 }
 
-// firstCapacity is how many keys memory is reserved for at first.
+// firstCapacity is the number of keys for which memory is reserved at first.
 const firstCapacity = 1 << 12
 
-// unsummed are rows of a file that says whether its pages have checksums.
+// unsummed are rows of a file that reports whether its pages have checksums.
 type unsummed struct {
 	loader.Rows
 	without bool
@@ -413,8 +413,8 @@ type unsummed struct {
 
 func (u unsummed) WithoutChecksum() bool { return u.without }
 
-// TestFilesWithoutChecksums are counted, and the first ones named, of either
-// table: they are worth a look, and no finding.
+// TestFilesWithoutChecksums are counted, and the first ones named, for either table: they are
+// not findings.
 func TestFilesWithoutChecksums(t *testing.T) {
 	t.Parallel()
 	w := everything(t)
@@ -442,9 +442,9 @@ func TestFilesWithoutChecksums(t *testing.T) {
 	after := w.verify(dataset.Query{})
 	require.Equal(t, before.Findings, after.Findings)
 	require.Contains(t, after.String(), "training ml.train: ")
-	require.Contains(t, after.String(), fmt.Sprintf("  pages without a checksum in 1 of %d files, where damage may go unseen:\n    %s\n", len(training), training[0]))
+	require.Contains(t, after.String(), fmt.Sprintf("  pages without a checksum in 1 of %d files, where damage may go unnoticed:\n    %s\n", len(training), training[0]))
 	require.Greater(t, len(user), 3)
-	require.Contains(t, after.String(), fmt.Sprintf("  pages without a checksum in %d of %d files, where damage may go unseen:\n    %s\n    and %d more\n",
+	require.Contains(t, after.String(), fmt.Sprintf("  pages without a checksum in %d of %d files, where damage may go unnoticed:\n    %s\n    and %d more\n",
 		len(user), len(user), strings.Join(user[:3], "\n    "), len(user)-3))
 	for i, table := range after.Tables {
 		for _, f := range table.Files {
@@ -456,7 +456,7 @@ func TestFilesWithoutChecksums(t *testing.T) {
 	require.Equal(t, 1+len(user), strings.Count(string(text), `"no_checksum":true`))
 }
 
-// asked is a catalog that says of which tables all files were listed.
+// asked is a catalog that records of which tables all files were listed.
 type asked struct {
 	catalog.Catalog
 	all *sync.Map // by name
@@ -467,8 +467,8 @@ func (a asked) Files(ctx context.Context, t *catalog.Table, columns []int, bound
 	return a.Catalog.Files(ctx, t, columns, bounds)
 }
 
-// TestVerifySince looks at the training files that were appended since, and asks about
-// no other: an older one may be unreadable.
+// TestVerifySince reads only the training files that were appended since: older ones may be
+// unreadable.
 //
 // spec: since-7
 func TestVerifySince(t *testing.T) {

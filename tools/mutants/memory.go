@@ -8,7 +8,7 @@ func memoryMutants() []mutant {
 	return []mutant{
 		{"pools-forget-what-was-used", "internal/batch/pool.go", "	p.idle[n] = min(p.idle[n], last)\n", "", batch},
 		{"pools-give-up-what-was-used", "internal/batch/pool.go", "		p.discard(n, p.idle[n])\n", "		p.discard(n, len(p.classes[n]))\n", batch},
-		{"parts-keep-who-opened-them", "joiner/spill/partwriter.go", "	w.out.in.Open = nil // parts", "	// parts", loader},
+		{"parts-keep-who-opened-them", "joiner/spill/partitionwriter.go", "	w.out.in.Open = nil // partitions", "	// partitions", loader},
 		{"files-are-named-by-their-scan", "loader/columns.go", "			files = rows.Files()\n", "			files = func(row int64) string { return rows.Files()(row) }\n", loader},
 		{"free-memory-of-the-next-class-stays", "internal/batch/pool.go", "	if len(p.classes[n]) == 0 && n < classCount-1 {\n", "	if n < 0 {\n", batch},
 		{"streams-are-stopped-to-collect", "cmd/penstock/memory.go", "	if !happened && m.due {\n", "	if m.due {\n", command},

@@ -18,7 +18,7 @@ func requestMutants() []mutant {
 		{"a-request-has-one-key-column", "internal/batch/repeats.go", "	for _, column := range key {\n", "	for _, column := range key[:1] {\n", rows},
 		{"rows-repeat-by-key-alone", "loader/requests.go", "	for _, at := range r.values {\n		batch.Repeats", "	for _, at := range r.values[:0] {\n		batch.Repeats", rows},
 		{"keys-are-the-first-fields", "loader/requests.go", "r.Key = append(r.Key, len(in.values)+i)", "r.Key = append(r.Key, i)", rows},
-		{"rows-of-their-own-batch-are-free", "loader/lane/selection.go", "	if err := s.pay(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests == nil {", "	if err := s.pay(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests != nil {", []string{"./loader/lane"}},
+		{"rows-of-their-own-batch-are-free", "loader/lane/selection.go", "	if err := s.reserve(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests == nil {", "	if err := s.reserve(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests != nil {", []string{"./loader/lane"}},
 		{"windows-have-a-row-without-a-request", "loader/shuffle/collected.go", "		own := c.joined.refersToItself(number)", "		own := number < 0", rows},
 		{"overlays-replace-request-columns", "loader/resolve/request.go", "r.Outputs[at].Request = true", "r.Outputs[at].Request = len(r.Dataset.Staging) != 1", rows},
 		{"request-columns-stand-where-they-stood", "loader/resolve/wire.go", "if o.Table == TrainingTable && place.Indexed < 0 {", "if o.Table == TrainingTable {", rows},
@@ -42,8 +42,8 @@ func requestMutants() []mutant {
 		{"auto-decides-again", "loader/form.go", "	if s.form.decided || s.err != nil {", "	if s.form.decided && s.reader != nil || s.err != nil {", rows},
 		{"auto-indexes-all", "loader/form.go", "		if w.Indexed < w.Plain {", "		if w.Indexed >= 0 {", rows},
 		{"auto-forgets-the-index", "loader/lane/weigh.go", "w := d.end(), Weight{Indexed: int64(rows) * int64(arrow.Int32SizeBytes)}", "w := d.end(), Weight{Indexed: int64(rows - rows)}", rows},
-		{"auto-loses-the-rows-it-weighed", "loader/lane/lane.go", "	if r.chosen == nil {\n		if err := r.skip()", "	if r.chosen == nil || r.step == 0 {\n		if err := r.skip()", rows},
-		{"auto-parks-behind-what-it-weighed", "loader/lane/lane.go", "	if r.chosen != nil {\n		return r.chosen.before\n	}\n", "", rows},
+		{"auto-loses-the-rows-it-weighed", "loader/lane/lane.go", "	if r.pending == nil {\n		if err := r.skip()", "	if r.pending == nil || r.step == 0 {\n		if err := r.skip()", rows},
+		{"auto-parks-behind-what-it-weighed", "loader/lane/lane.go", "	if r.pending != nil {\n		return r.pending.before\n	}\n", "", rows},
 		{"auto-sends-the-plain-schema", "flight/get.go", "	if err := source.Begin(); err != nil {\n		return err\n	}\n	frames := newFrames(source.Schema())", "	frames := newFrames(source.Schema())", flight},
 	}
 }

@@ -13,50 +13,49 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// partition says how a stream is divided. One goroutine uses it.
-type partition interface {
-	// begin sees the stream's schema before any row. It returns the positions of
-	// the columns that are kept.
+// partitioner defines how a stream is divided. It need not be safe for concurrent use.
+type partitioner interface {
+	// begin gets the stream's schema before any row. It returns the positions of the
+	// columns to keep.
 	begin(schema *arrow.Schema) ([]int, error)
-	// assign writes which part each row of a batch belongs to, or a negative
-	// number for a row of no part.
+	// assign writes the partition of each row of a batch, or a negative number for a row
+	// of no partition.
 	assign(b arrow.RecordBatch, parts []int32) error
 }
 
-// partWriter is a stream on its way into parts. Rows wait in memory, in the
-// batches of the stream, until there are many; then they are written part after
-// part. Whatever waits is reserved, save the last batch before it is written,
-// which the stream holds anyway.
-type partWriter struct {
-	in       joiner.Input
-	by       partition
-	opts     Options
-	mostRows int64 // of a stored batch; 0: as its bytes allow
+// partitionWriter writes a stream as Parts. It retains batches of the stream until there are
+// many rows, and then writes these partition by partition. All that it retains is reserved, except
+// for the last batch before a write, which the stream holds anyway.
+type partitionWriter struct {
+	in      joiner.Input
+	by      partitioner
+	opts    Options
+	maxRows int64 // of a stored batch; 0: only bytes are limited
 
-	columns   []int // that are kept
-	out       *Parts
-	held      *budget.Reservation
-	kept      batch.Retained // what the columns of waiting batches keep
-	mostBytes int64          // that wait
-	bytes     int64          // that do wait
-	rows      int64          // that do wait
-	waiting   []waitingBatch
+	columns  []int // to be kept
+	out      *Parts
+	held     *budget.Reservation
+	kept     batch.Retained // the memory of the waiting batches' columns
+	maxBytes int64          // of waiting rows
+	bytes    int64          // of waiting rows
+	rows     int64          // number of waiting rows
+	waiting  []waitingBatch
 }
 
-// waitingBatch is a batch whose rows are to be written.
+// waitingBatch is a batch whose rows are not yet written.
 type waitingBatch struct {
-	columns []arrow.Array // those that are kept, then the rows' numbers
-	rows    []int32       // the rows, part after part
-	ends    []int32       // where each part ends in rows
+	columns []arrow.Array // those that are kept, then the row numbers
+	rows    []int32       // the rows, partition by partition
+	ends    []int32       // by partition, its end in rows
 }
 
-// rowOverhead is the bytes of a waiting row beside its columns: its number in
-// the stream, its part, and its place in rows.
+// rowOverhead is the bytes of a waiting row besides its columns: its number in the
+// stream, its partition, and its position in rows.
 const rowOverhead = 8 + 4 + 4
 
-// write reads the stream and writes it in so many parts. The caller releases
+// write reads the stream and writes it as a number of partitions. The caller releases
 // them; after an error nothing is held.
-func (w *partWriter) write(ctx context.Context, parts int) (*Parts, error) {
+func (w *partitionWriter) write(ctx context.Context, parts int) (*Parts, error) {
 	held, err := w.opts.Budget.Reserve(rowsOnDisk, 0)
 	if err != nil {
 		return nil, err
@@ -66,23 +65,23 @@ func (w *partWriter) write(ctx context.Context, parts int) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.held, w.kept, w.mostBytes = held, batch.Retained{}, w.opts.workingMemory()/2
+	w.held, w.kept, w.maxBytes = held, batch.Retained{}, w.opts.workingMemory()/2
 	w.out = &Parts{in: w.in, store: store, parts: make([]batchList, parts), opts: w.opts}
-	w.out.in.Open = nil // parts may live longer than the stream that opened their rows
+	w.out.in.Open = nil // partitions may outlive the opened stream
 	w.out.refs.Store(1)
 	err = w.in.ReadAll(ctx, w.begin, func(b arrow.RecordBatch) error { return w.add(ctx, b) })
 	if err == nil {
 		err = w.flush(ctx)
 	}
 	if err != nil {
-		w.dropWaiting()
+		w.releaseWaiting()
 		store.Release()
 		return nil, err
 	}
 	return w.out, nil
 }
 
-func (w *partWriter) begin(schema *arrow.Schema) error {
+func (w *partitionWriter) begin(schema *arrow.Schema) error {
 	columns, err := w.by.begin(schema)
 	if err != nil {
 		return err
@@ -96,10 +95,10 @@ func (w *partWriter) begin(schema *arrow.Schema) error {
 	return nil
 }
 
-// add puts the rows of a batch among those that wait, and writes them all when
-// they are many, when there is no room for more, or when somebody waits for room: it
-// may be the reader of the next batch.
-func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
+// add retains the rows of a batch. It writes all waiting rows if they are many, if the
+// budget has no room for more, or if another reservation waits for memory, which may be
+// that of the reader's next batch.
+func (w *partitionWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	overhead := b.NumRows() * rowOverhead
 	if err := w.held.GrowWait(ctx, overhead); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	more := w.kept.Add(x.columns)
 	w.bytes += overhead + more
 	w.rows += b.NumRows()
-	full := w.bytes >= w.mostBytes || w.held.Grow(more) != nil || w.opts.Budget.Waited()
+	full := w.bytes >= w.maxBytes || w.held.Grow(more) != nil || w.opts.Budget.Waited()
 	for _, c := range x.columns {
 		c.Retain()
 	}
@@ -127,8 +126,8 @@ func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	return w.flush(ctx)
 }
 
-// rowNumbers makes the column of the next rows' numbers in the stream.
-func (w *partWriter) rowNumbers(rows int) arrow.Array {
+// rowNumbers returns the column of the next rows' numbers in the stream.
+func (w *partitionWriter) rowNumbers(rows int) arrow.Array {
 	buffer := memory.NewResizableBuffer(w.opts.allocator())
 	defer buffer.Release()
 	buffer.Resize(arrow.Int64Traits.BytesRequired(rows))
@@ -141,8 +140,8 @@ func (w *partWriter) rowNumbers(rows int) arrow.Array {
 	return array.NewInt64Data(made)
 }
 
-// assign asks for the rows' parts and lists the rows part after part.
-func (w *partWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
+// assign gets the rows' partitions and lists the rows partition by partition.
+func (w *partitionWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
 	to := make([]int32, b.NumRows())
 	if err := w.by.assign(b, to); err != nil {
 		return err
@@ -164,14 +163,14 @@ func (w *partWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
 	for row, p := range to {
 		if p >= 0 {
 			x.rows[ends[p]] = int32(row)
-			ends[p]++ // the start of a part becomes its end
+			ends[p]++ // the start of a partition becomes its end
 		}
 	}
 	x.ends = ends[:parts]
 	return nil
 }
 
-// rowsOf returns the rows of a part.
+// rowsOf returns the rows of a partition.
 func (x *waitingBatch) rowsOf(part int) []int32 {
 	if part == 0 {
 		return x.rows[:x.ends[0]]
@@ -179,8 +178,8 @@ func (x *waitingBatch) rowsOf(part int) []int32 {
 	return x.rows[x.ends[part-1]:x.ends[part]]
 }
 
-// flush writes all rows that wait, part after part.
-func (w *partWriter) flush(ctx context.Context) error {
+// flush writes all waiting rows, partition by partition.
+func (w *partitionWriter) flush(ctx context.Context) error {
 	if len(w.waiting) == 0 {
 		return nil
 	}
@@ -201,28 +200,28 @@ func (w *partWriter) flush(ctx context.Context) error {
 			}
 		}
 		if rows > 0 {
-			if err := w.writePart(&w.out.parts[part], segments, rows); err != nil {
+			if err := w.writePartition(&w.out.parts[part], segments, rows); err != nil {
 				return err
 			}
 		}
 	}
-	w.dropWaiting()
+	w.releaseWaiting()
 	return nil
 }
 
-// largestStored bounds the batches of a part, in bytes.
-const largestStored = 1 << 20
+// maxStoredBytes bounds the batches of a partition, in bytes.
+const maxStoredBytes = 1 << 20
 
-// batchBytes returns what the bytes of a stored batch aim at.
-func (w *partWriter) batchBytes() int64 { return min(w.mostBytes/4, largestStored) }
+// batchBytes returns the target size of a stored batch.
+func (w *partitionWriter) batchBytes() int64 { return min(w.maxBytes/4, maxStoredBytes) }
 
-// writePart writes the rows of one part, in batches that are not too large to
-// be read beside others.
-func (w *partWriter) writePart(to *batchList, segments [][]batch.Segment, rows int) error {
-	size := w.bytes/w.rows + 1 // bytes of a row, on average
+// writePartition writes the rows of one partition, in batches small enough that several can be read
+// at once.
+func (w *partitionWriter) writePartition(to *batchList, segments [][]batch.Segment, rows int) error {
+	size := w.bytes/w.rows + 1 // average bytes of a row
 	most := int(max(w.batchBytes()/size, 1))
-	if w.mostRows > 0 {
-		most = min(most, int(w.mostRows))
+	if w.maxRows > 0 {
+		most = min(most, int(w.maxRows))
 	}
 	for from := 0; from < rows; from += most {
 		b, err := gatherRows(w.out.schema, segments, from, min(most, rows-from), w.opts.allocator())
@@ -238,8 +237,8 @@ func (w *partWriter) writePart(to *batchList, segments [][]batch.Segment, rows i
 	return nil
 }
 
-// dropWaiting releases what waits, and all that is reserved.
-func (w *partWriter) dropWaiting() {
+// releaseWaiting releases all waiting rows and the reservation for them.
+func (w *partitionWriter) releaseWaiting() {
 	for _, x := range w.waiting {
 		for _, c := range x.columns {
 			c.Release()
@@ -251,8 +250,7 @@ func (w *partWriter) dropWaiting() {
 	w.held.Shrink(w.held.Held())
 }
 
-// gatherRows makes a batch of n rows of segments by column, beginning with row
-// from.
+// gatherRows returns a batch of n rows of segments by column, starting at row from.
 func gatherRows(schema *arrow.Schema, segments [][]batch.Segment, from, n int, mem memory.Allocator) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, len(segments))
 	defer func() {
@@ -270,7 +268,7 @@ func gatherRows(schema *arrow.Schema, segments [][]batch.Segment, from, n int, m
 	return array.NewRecordBatch(schema, columns, int64(n)), nil
 }
 
-// rowsFrom returns n rows of segments, beginning with row from.
+// rowsFrom returns n rows of segments, starting at row from.
 func rowsFrom(list []batch.Segment, from, n int) []batch.Segment {
 	var out []batch.Segment
 	for _, s := range list {

@@ -13,48 +13,47 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Parts is a stream's rows on local disk, divided. It never changes once it is
-// written. It is counted by reference; the last Release frees the disk.
+// Parts holds a stream's rows on local disk, divided into partitions. It is immutable and
+// reference counted; the last Release frees the disk space.
 type Parts struct {
 	refs   atomic.Int64
 	in     joiner.Input
-	schema *arrow.Schema // the columns that were kept, then the rows' numbers in the stream
+	schema *arrow.Schema // the columns that were kept, then the row numbers in the stream
 	store  Store
 	parts  []batchList
-	rows   int64 // of the stream, those of no part included
+	rows   int64 // of the stream, including those of no partition
 	opts   Options
 }
 
-// Divider says how a stream is divided.
+// Divider defines how a stream is divided.
 type Divider struct {
-	Parts int // how many there are
-	// Of says which part each of some rows belongs to, given their key columns:
-	// 0 to Parts - 1, or a negative number for a row that nobody asks for. It is
-	// called by one goroutine.
+	Parts int // the number of partitions
+	// Of writes the partition of each row, given its key columns: 0 to Parts - 1, or a
+	// negative number for a row that is not needed. It need not be safe for
+	// concurrent use.
 	Of func(keys []arrow.Array, parts []int32) error
 }
 
-// Divide reads a stream whole and writes each row, with all its columns, to
-// the part that the divider names. The caller releases what it returns; after
-// an error nothing is held.
+// Divide reads a stream and writes each row, with all its columns, to the partition that the
+// divider returns. The caller releases the result; after an error nothing is held.
 //
-// Memory: up to half of the working memory holds rows that wait to be written,
-// and an eighth a batch that is written. A batch of the stream that is larger
-// than that is divided where it lies.
+// Memory: up to half of the working memory for rows that are not yet written, and an
+// eighth for a batch that is being written. A batch of the stream that is larger is
+// divided without being retained.
 func Divide(ctx context.Context, in joiner.Input, by Divider, opts Options) (*Parts, error) {
-	w := &partWriter{in: in, by: &columnPartition{by: by, key: in.Key}, opts: opts}
+	w := &partitionWriter{in: in, by: &columnPartitioner{by: by, key: in.Key}, opts: opts}
 	parts, err := w.write(ctx, by.Parts)
 	return parts, fault.Op(err, "divide rows on local disk")
 }
 
-// columnPartition divides whole rows as a Divider says.
-type columnPartition struct {
+// columnPartitioner divides whole rows by a Divider.
+type columnPartitioner struct {
 	by   Divider
 	key  []int
 	keys []arrow.Array // scratch
 }
 
-func (p *columnPartition) begin(schema *arrow.Schema) ([]int, error) {
+func (p *columnPartitioner) begin(schema *arrow.Schema) ([]int, error) {
 	p.keys = make([]arrow.Array, len(p.key))
 	all := make([]int, schema.NumFields())
 	for i := range all {
@@ -63,18 +62,18 @@ func (p *columnPartition) begin(schema *arrow.Schema) ([]int, error) {
 	return all, nil
 }
 
-func (p *columnPartition) assign(b arrow.RecordBatch, parts []int32) error {
+func (p *columnPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 	for i, at := range p.key {
 		p.keys[i] = b.Column(at)
 	}
 	return p.by.Of(p.keys, parts)
 }
 
-// Input is the rows of one part, in the stream's order and with its columns at
-// their positions. The Parts must outlive what is made of it.
+// Input returns the rows of one partition, in the stream's order and with its columns at their
+// positions. The Parts must outlive all readers of it.
 func (p *Parts) Input(number int) joiner.Input { return p.input(p.parts[number].batches) }
 
-// input is the rows of some stored batches.
+// input returns the rows of some stored batches.
 func (p *Parts) input(rows portion) joiner.Input {
 	return joiner.Input{
 		Key: p.in.Key, Columns: p.in.Columns,
@@ -83,13 +82,13 @@ func (p *Parts) input(rows portion) joiner.Input {
 	}
 }
 
-// Size returns the bytes of memory that the rows of a part take.
+// Size returns the bytes of memory that the rows of a partition take.
 func (p *Parts) Size(number int) int64 { return p.parts[number].bytes }
 
 // Bytes returns the bytes on disk.
 func (p *Parts) Bytes() int64 { return p.store.Bytes() }
 
-// rowSize returns the bytes of memory that a row of a part takes, on average.
+// rowSize returns the average bytes of memory that a row takes.
 func (p *Parts) rowSize() int64 {
 	rows, bytes := int64(1), int64(0)
 	for i := range p.parts {
@@ -99,8 +98,8 @@ func (p *Parts) rowSize() int64 {
 	return bytes/rows + 1
 }
 
-// emptyIn returns parts for rows of the same stream in another store: one part,
-// which has no rows yet. The store stays the caller's.
+// emptyIn returns Parts for rows of the same stream in another store: one partition without
+// rows. The caller keeps the store.
 func (p *Parts) emptyIn(store Store) *Parts {
 	return &Parts{in: p.in, schema: p.schema, store: store, parts: make([]batchList, 1), opts: p.opts}
 }
@@ -111,10 +110,10 @@ func (p *Parts) Retain() {
 	invariant.Check(refs > 1, "Retain of parts after their last Release")
 }
 
-// Release gives a reference back. It may be called from any goroutine.
+// Release removes a reference. It is safe for concurrent use.
 func (p *Parts) Release() { p.release() }
 
-// release is Release, and says whether it was the last.
+// release is Release, and reports whether it was the last.
 func (p *Parts) release() bool {
 	refs := p.refs.Add(-1)
 	invariant.Check(refs >= 0, "more Releases of parts than references")
@@ -124,7 +123,7 @@ func (p *Parts) release() bool {
 	return refs == 0
 }
 
-// open gives stored batches in order, one in memory at a time.
+// open returns stored batches in order, with one in memory at a time.
 func (p *Parts) open(ctx context.Context, rows portion) (array.RecordReader, error) {
 	held, err := p.opts.Budget.Reserve("reading "+rowsOnDisk, 0)
 	if err != nil {
@@ -145,8 +144,8 @@ func (p *Parts) open(ctx context.Context, rows portion) (array.RecordReader, err
 	return batch.FromFunc(p.schema, next, held.Release), nil
 }
 
-// file names the file of a row of some stored batches. Whoever asks has an
-// error to tell: the row's number in the stream is read again.
+// file returns the file of a row of some stored batches. It reads the row's number in
+// the stream from disk, as it is called only for errors.
 func (p *Parts) file(rows portion, row int64) string {
 	if p.in.File == nil {
 		return ""
