@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// openCatalog opens one catalog of the file.
+// openCatalog opens one catalog of the config file.
 func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
 	properties := config.Properties(o)
 	if _, _, err := s3.FromProperties(properties); err != nil {
@@ -25,14 +25,14 @@ func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 	}
 	return icebergcat.Open(ctx, icebergcat.Options{
 		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties,
-		Store: files, S3: e.bucketsOf(ctx), Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
+		Store: files, S3: e.s3Stores(ctx), Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
 		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
 		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },
 	})
 }
 
-// signer signs what a catalog is asked, with keys of the catalog's own or those of the
-// server; the keys of storage are other ones.
+// signer returns a signer of requests to a catalog, with the catalog's own keys or else the
+// server's, which may differ from the keys for storage.
 func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	properties := map[string]string{}
 	for name, value := range how.Properties {
@@ -60,9 +60,9 @@ func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	return sigv4.New(keys, region, how.Service, time.Now), nil
 }
 
-// bucketsOf makes the stores of files on S3.
-func (e *engine) bucketsOf(ctx context.Context) icebergcat.S3 {
-	ctx = context.WithoutCancel(ctx) // a store is made when the first file is opened, long after the start
+// s3Stores returns the constructor of stores of files on S3.
+func (e *engine) s3Stores(ctx context.Context) icebergcat.S3 {
+	ctx = context.WithoutCancel(ctx) // stores are made when their first file is opened, long after the start
 	return func(properties map[string]string, keys icebergcat.Keys) (store.Store, error) {
 		settings, _, err := s3.FromProperties(properties)
 		if err != nil {
@@ -93,7 +93,7 @@ func (e *engine) bucketsOf(ctx context.Context) icebergcat.S3 {
 	}
 }
 
-// vended are the keys that a catalog gives, as the SDK asks for them.
+// vended adapts keys that a catalog vends to the SDK.
 func vended(keys icebergcat.Keys) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		key, err := keys(ctx)
