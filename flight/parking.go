@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// checkEvery is how often streams that stand still are checked.
+	// checkEvery is how often stalled streams are checked.
 	checkEvery = 250 * time.Millisecond
 	// stuckAfter is how long a client may take nothing before the memory of its batches is no
 	// longer expected back: longer than a training step.
 	stuckAfter = 10 * time.Second
-	// idleAfter is how long a stream may stand still before it is parked even if no other
-	// stream needs its memory or its slot, as while a trainer evaluates.
+	// idleAfter is how long a stream may stall, as while its trainer evaluates, before it is
+	// parked even if no other stream needs its memory or its slot.
 	idleAfter = 5 * time.Minute
 )
 
@@ -86,7 +86,7 @@ func (s *Server) park(one *seat, pressed bool) {
 	})
 }
 
-// watchStreams parks and ends streams that stand still, until over is closed.
+// watchStreams parks and ends stalled streams, until over is closed.
 func (s *Server) watchStreams(over <-chan struct{}) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -104,11 +104,11 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 	}
 }
 
-// checkStalled checks the streams that stand still, longest first. It tells the budget not to
-// wait for the memory of stuck streams, ends those that exceed the stall timeout, and parks
-// those that are idle or whose memory others need.
+// checkStalled checks the stalled streams. It marks the batches of those that are stuck, so that
+// the budget does not wait for them; ends those that exceed the stall timeout; and parks those
+// that are idle or whose memory others need.
 func (s *Server) checkStalled(pressed bool) {
-	for _, one := range s.longestStill() {
+	for _, one := range s.byProgress() {
 		still := one.passage.still()
 		if still < stalledAfter {
 			return
@@ -127,13 +127,13 @@ func (s *Server) checkStalled(pressed bool) {
 	}
 }
 
-// makeRoom parks as many of the streams that stand still as others wait for their slots.
+// makeRoom parks as many stalled streams as other streams wait for slots.
 func (s *Server) makeRoom() {
 	waiting := int64(s.Waiting())
 	if waiting == 0 {
 		return
 	}
-	for _, one := range s.longestStill() {
+	for _, one := range s.byProgress() {
 		if one.passage.still() < stalledAfter || s.parks.Load() >= waiting {
 			return
 		}
@@ -143,8 +143,8 @@ func (s *Server) makeRoom() {
 	}
 }
 
-// longestStill returns the streams, those that have stood still longest first.
-func (s *Server) longestStill() []*seat {
+// byProgress returns the streams, those that have taken nothing for longest first.
+func (s *Server) byProgress() []*seat {
 	s.mu.Lock()
 	seats := make([]*seat, 0, len(s.seats))
 	for one := range s.seats {

@@ -46,7 +46,7 @@ func TestStalledStreamsAreParked(t *testing.T) {
 			return made
 		})})
 		stream := s.stall(t)
-		for range 2 { // a resumed stream may stand still again
+		for range 2 { // a resumed stream may stall again
 			for len(parked) > 0 {
 				<-parked
 			}

@@ -134,7 +134,7 @@ func (p process) tableWidth() int {
 
 // print writes rows up to the limit, and their number on standard error.
 func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
-	out, err := rowformat.New(*flags.format, w, rows.Schema(), *flags.width)
+	out, err := rowformat.New(*flags.format, w, rows.Schema, *flags.width)
 	if err != nil {
 		return err
 	}
@@ -169,17 +169,17 @@ func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
 		return err
 	}
 	text := rowsText(written)
-	if rows.Grouped() {
+	if rows.Grouped {
 		text = fault.Count(written, "request")
 	}
 	if more {
 		p.note("%s, and there are more; --limit 0 gives all\n", text)
 		return nil
 	}
-	if rows.Grouped() {
-		text += " of " + rowsText(rows.Report().Rows)
+	if rows.Grouped {
+		text += " of " + rowsText(rows.Total.Rows)
 	}
-	p.note("%s%s\n", text, matchText(rows.Report()))
+	p.note("%s%s\n", text, matchText(rows.Total))
 	return nil
 }
 

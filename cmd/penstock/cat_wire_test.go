@@ -50,13 +50,13 @@ func TestCatUsesTheWireOfTheQuery(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "rows."+format)
 		wrote := run(t, "cat", "--config", l.config, "--format", format, "--output", file, "--query", indexed)
 		require.Zero(t, wrote.code, wrote.stderr)
-		var told []string
+		var written []string
 		for _, b := range batchesOf(t, file) {
 			for i := range int(b.NumRows()) {
-				told = append(told, string(rowformat.AppendJSON(nil, array.RecordToStructArray(b), i)))
+				written = append(written, string(rowformat.AppendJSON(nil, array.RecordToStructArray(b), i)))
 			}
 		}
-		require.Equal(t, lines, told, format)
+		require.Equal(t, lines, written, format)
 	}
 
 	require.Equal(t, plain, strings.Split(strings.TrimSpace(read("jsonl", `{"wire": "auto", `+fields+`}`).stdout), "\n"))

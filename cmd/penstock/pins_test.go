@@ -92,7 +92,7 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	run(t, "datasets", "--uri", c.uri())
 	run(t, "verify", "home", "--uri", c.uri())
 	c.stderr.find(t, "dataset cannot be read") // all have been planned
-	require.Equal(t, before, l.content(t), "who does not read writes nothing")
+	require.Equal(t, before, l.content(t), "commands that do not read write nothing")
 
 	first := run(t, "cat", "home", "--uri", c.uri())
 	require.Zero(t, first.code, first.stderr)
@@ -105,7 +105,7 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 			require.Less(t, age, week+time.Hour, "its snapshot is new")
 		}
 	}
-	require.Empty(t, l.tags(t, "ml.large"), "nobody reads it")
+	require.Empty(t, l.tags(t, "ml.large"), "no stream reads it")
 	tagged := l.content(t)
 	again := run(t, "cat", "home", "--uri", c.uri())
 	require.Equal(t, first.stdout, again.stdout)

@@ -170,7 +170,7 @@ func TestErrorsOfWrongInputs(t *testing.T) {
 			got := run(t, args...)
 			require.NotEqual(t, exitOK, got.code)
 			require.Empty(t, got.stdout)
-			for part := range strings.SplitSeq(w.place, ": (") { // a line stands behind what is wrong with it
+			for part := range strings.SplitSeq(w.place, ": (") { // the line follows the place
 				require.Contains(t, got.stderr, part, "the place")
 			}
 			if w.nearest != "" {

@@ -248,41 +248,28 @@ func (c *Client) describe(ctx context.Context, query []byte) (*arrowflight.Fligh
 // they have one schema. All shards are read from this server, whatever locations the
 // endpoints name: any server with the same keys redeems their tickets.
 func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
-	if wireOf(query) == "auto" {
-		query = withoutWire(query)
-	}
+	query, wire := fixedWire(query)
 	described, schema, err := c.describe(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	out := &Shards{schema: schema, grouped: wireOf(query) == "grouped"}
+	out := &Shards{Schema: schema, Grouped: wire == "grouped"}
 	for _, endpoint := range described.GetEndpoint() {
-		out.pending = append(out.pending, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket(), out.grouped) })
+		out.pending = append(out.pending, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket(), out.Grouped) })
 	}
 	return out, nil
 }
 
-// wireOf returns the wire that a query names, or "".
-func wireOf(query []byte) string {
-	var fields struct {
-		Wire string `json:"wire"`
-	}
-	if err := json.Unmarshal(query, &fields); err != nil {
-		return "" // the server reports what is wrong with the query
-	}
-	return fields.Wire
-}
-
-// withoutWire removes the wire from a query.
-func withoutWire(query []byte) []byte {
+// fixedWire returns the wire that a query names, and the query without the wire auto. It returns
+// a query that cannot be decoded unchanged: the server reports what is wrong with it.
+func fixedWire(query []byte) (fixed []byte, wire string) {
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(query, &fields); err != nil {
-		return query
+	if json.Unmarshal(query, &fields) != nil || json.Unmarshal(fields["wire"], &wire) != nil || wire != "auto" {
+		return query, wire
 	}
 	delete(fields, "wire")
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return query
+	if text, err := json.Marshal(fields); err == nil {
+		return text, ""
 	}
-	return text
+	return query, wire
 }

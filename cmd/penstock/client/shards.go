@@ -45,22 +45,14 @@ func (r *Report) add(other Report) {
 // Shards reads the streams of a query's shards, one after the other. A batch is valid
 // until the next call of Next or Release.
 type Shards struct {
-	schema  *arrow.Schema
-	grouped bool
+	Schema  *arrow.Schema
+	Grouped bool   // a row is a request
+	Total   Report // of the streams that have ended
+
 	pending []func() (*stream, error) // opens the streams to come
 	open    *stream                   // nil between two streams
-	total   Report
 	err     error
 }
-
-// Schema returns the schema of all batches.
-func (s *Shards) Schema() *arrow.Schema { return s.schema }
-
-// Grouped reports whether a row of a batch is a request.
-func (s *Shards) Grouped() bool { return s.grouped }
-
-// Report returns the sum of the reports of the streams that have ended.
-func (s *Shards) Report() Report { return s.total }
 
 // Err returns why Next ended early, or nil.
 func (s *Shards) Err() error { return s.err }
@@ -100,7 +92,7 @@ func (s *Shards) finish() {
 	if s.err = s.open.Err(); s.err == nil {
 		var r Report
 		if r, s.err = s.open.Report(); s.err == nil {
-			s.total.add(r)
+			s.Total.add(r)
 		}
 	}
 	s.Release()
