@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// action is one kind of DoAction: its bytes in, its bytes out.
+// action is one action of DoAction, from its body to its result.
 type action struct {
 	name, description string
 	run               func(ctx context.Context, body []byte) ([]byte, error)
@@ -21,14 +21,14 @@ type action struct {
 
 func (s *service) actions() []action {
 	all := []action{
-		{"explain", "What a query reads, in which order and why. Body: a query as JSON. Result: text.", s.explain},
-		{"manifest", "All that a query's stream is made of, to be kept with a model. Body: a query as JSON. Result: JSON.", s.manifest},
-		{"stall", "How long a trainer waited for batches since it told so last, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", s.stall},
-		{arrowflight.RenewFlightEndpointActionType, "An endpoint whose ticket is valid for longer. Body and result as Flight defines them.", s.renew},
+		{"explain", "Show what a query reads, in which order, and why. Body: a query as JSON. Result: text.", s.explain},
+		{"manifest", "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", s.manifest},
+		{"stall", "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", s.stall},
+		{arrowflight.RenewFlightEndpointActionType, "Renew the ticket of an endpoint. Body and result are defined by Flight.", s.renew},
 	}
 	if s.options.Verifier != nil {
 		all = append(all, action{
-			"verify", "Whether the tables of a query's dataset are what the join takes them for. Reads all keys. Body: a query as JSON. Result: JSON.", s.verify,
+			"verify", "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", s.verify,
 		})
 	}
 	return all
@@ -63,7 +63,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }
 
-// planOf plans the query that is an action's body.
+// planOf plans the query in the body of an action.
 func (s *service) planOf(ctx context.Context, body []byte) (planned, error) {
 	query, err := dataset.ParseQuery(body)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	return []byte(p.Explain(p.query)), nil
 }
 
-// verify reads as much as a stream does, so it counts as one.
+// verify reads as much as a stream, so it takes a slot and counts as one.
 func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	query, err := dataset.ParseQuery(body)
 	if err != nil {
@@ -100,10 +100,10 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	return marshal(found), nil
 }
 
-// manifest is what a model's owner keeps to know, and to read again, what the
-// model was trained on. The query holds the pin.
+// manifest records what a model was trained on, so that its rows can be read again. The query
+// includes the pin.
 type manifest struct {
-	Version   string          `json:"version"` // of the program
+	Version   string          `json:"version"` // of the server
 	Query     json.RawMessage `json:"query"`
 	Dataset   json.RawMessage `json:"dataset"`
 	Pin       dataset.Pin     `json:"pin"`
@@ -138,8 +138,7 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	return marshal(m), nil
 }
 
-// renew makes an endpoint of a ticket that is still valid, with one that is valid
-// for longer.
+// renew returns an endpoint with a ticket that expires later, for one that is still valid.
 func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
 	if err := proto.Unmarshal(body, &request); err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// alone is a stream of a plan that has no other shard.
+// alone returns a stream that is the only shard of its plan.
 func alone(host string) caller { return caller{host: host, plan: "p"} }
 
-// shard is one of a plan's.
+// shard returns a stream of one shard of a plan.
 func shard(host, plan string, index, of int) caller {
 	return caller{host: host, plan: plan, shard: dataset.Shard{Index: index, Of: of}}
 }
 
-// asking is a stream that asks for a place on a goroutine of its own.
+// asking is a stream that waits for a slot on a goroutine of its own.
 type asking struct {
 	*place
 	cancel context.CancelFunc
@@ -44,12 +44,12 @@ func askAgain(t *testing.T, at *place) *asking {
 	return one
 }
 
-// in says whether a stream has a place.
+// in reports whether a stream has a slot.
 func (one *asking) in() bool {
 	return one.over() && one.err == nil
 }
 
-// over says whether it has stopped waiting.
+// over reports whether a stream has stopped waiting.
 func (one *asking) over() bool {
 	synctest.Wait()
 	select {
@@ -60,7 +60,7 @@ func (one *asking) over() bool {
 	}
 }
 
-// empty checks that nothing is held any more, nor kept, nor waited for.
+// empty checks that no slot is taken or kept, and that no stream waits.
 func empty(t *testing.T, a *admission) {
 	t.Helper()
 	synctest.Wait()
@@ -73,7 +73,7 @@ func empty(t *testing.T, a *admission) {
 	require.Empty(t, a.waiting)
 }
 
-func TestPlaces(t *testing.T) {
+func TestSlotsAreAssigned(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit, percent int
 		check          func(t *testing.T, a *admission)
@@ -95,7 +95,7 @@ func TestPlaces(t *testing.T) {
 			x1.leave()
 			require.True(t, z.in() && !x3.in() && !y2.in())
 			z.leave()
-			require.True(t, x3.in() && !y2.in(), "in order, where both have one")
+			require.True(t, x3.in() && !y2.in(), "in order of arrival if both hosts have one")
 			for _, one := range []*asking{x2, x3, y1} {
 				one.leave()
 			}
@@ -110,10 +110,10 @@ func TestPlaces(t *testing.T) {
 			require.True(t, of[2].in() && !of[3].in())
 			other := ask(t, a, alone("y"))
 			require.True(t, other.in())
-			require.False(t, a.wanted(other.place), "a place of another host would not help")
+			require.False(t, a.wanted(other.place), "the slot of another host would not help")
 			require.True(t, a.wanted(of[0].place))
 			require.False(t, a.wanted(of[3].place), "it has none")
-			time.Sleep(placePatience)
+			time.Sleep(maxWait)
 			synctest.Wait()
 			require.ErrorContains(t, of[3].err, "this host has 3 streams open, its share of the 4")
 			for _, one := range append(of, other) {
@@ -122,7 +122,7 @@ func TestPlaces(t *testing.T) {
 		}},
 		"a waiter fails in the end, with a hint": {1, 100, func(t *testing.T, a *admission) {
 			first, second := ask(t, a, alone("x")), ask(t, a, alone("y"))
-			time.Sleep(placePatience - time.Millisecond)
+			time.Sleep(maxWait - time.Millisecond)
 			synctest.Wait()
 			require.False(t, second.over())
 			time.Sleep(time.Millisecond)
@@ -132,7 +132,7 @@ func TestPlaces(t *testing.T) {
 			require.Zero(t, a.waits())
 			first.leave()
 		}},
-		"who goes away gives up waiting": {1, 100, func(t *testing.T, a *admission) {
+		"a cancelled stream stops waiting": {1, 100, func(t *testing.T, a *admission) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			second.cancel()
 			synctest.Wait()
@@ -144,24 +144,24 @@ func TestPlaces(t *testing.T) {
 		"the queue is bounded": {1, 100, func(t *testing.T, a *admission) {
 			first := ask(t, a, alone("x"))
 			var waiting []*asking
-			for range queueFor {
+			for range queuePerSlot {
 				waiting = append(waiting, ask(t, a, alone("x")))
 			}
 			late := ask(t, a, alone("x"))
 			require.True(t, late.over())
-			require.ErrorContains(t, late.err, "no place is free: waiting already are 4 streams, and 1 stream is open")
+			require.ErrorContains(t, late.err, "no slot is free: 4 streams are already waiting, and 1 stream is open")
 			require.Equal(t, fault.Exhausted, fault.KindOf(late.err))
 			require.NotZero(t, fault.As(late.err).RetryAfter)
 			waiting = append(waiting, ask(t, a, alone("y")))
-			require.Equal(t, queueFor+1, a.waits(), "the first stream of a host may wait")
+			require.Equal(t, queuePerSlot+1, a.waits(), "the first stream of a host may wait")
 			second := ask(t, a, alone("y"))
 			require.True(t, second.over())
 			require.Equal(t, fault.Exhausted, fault.KindOf(second.err))
 			parked := a.of(alone("z"))
-			parked.been = true
+			parked.resumes = true
 			back := askAgain(t, parked)
 			first.leave()
-			require.True(t, back.in(), "one that was parked may always wait, and goes first")
+			require.True(t, back.in(), "a parked stream may always wait, and goes first")
 			for _, one := range append(waiting, back) {
 				one.cancel()
 				synctest.Wait()
@@ -171,11 +171,11 @@ func TestPlaces(t *testing.T) {
 		"shards come in together": {7, 100, func(t *testing.T, a *admission) {
 			a0 := ask(t, a, shard("x", "a", 0, 4))
 			others := []*asking{ask(t, a, alone("q")), ask(t, a, alone("q")), ask(t, a, alone("q")), ask(t, a, alone("q"))}
-			require.True(t, a0.in() && others[2].in() && !others[3].in(), "half of what is free is kept")
+			require.True(t, a0.in() && others[2].in() && !others[3].in(), "half of the free slots are kept")
 			a2, a1, a3 := ask(t, a, shard("y", "a", 2, 4)), ask(t, a, shard("x", "a", 1, 4)), ask(t, a, shard("z", "a", 3, 4))
 			require.True(t, a1.in() && a2.in() && a3.in() && !others[3].in())
 			again := ask(t, a, shard("x", "a", 3, 4))
-			require.False(t, again.over(), "it has its place, and none is kept for another")
+			require.False(t, again.over(), "shard 3 has a slot, and none is kept for a second one")
 			for _, one := range append(others[:3], a0, a1, a2, a3) {
 				one.leave()
 			}
@@ -183,7 +183,7 @@ func TestPlaces(t *testing.T) {
 			others[3].leave()
 			again.leave()
 		}},
-		"siblings that wait already": {4, 100, func(t *testing.T, a *admission) {
+		"siblings that wait already are admitted together": {4, 100, func(t *testing.T, a *admission) {
 			var first, siblings []*asking
 			for range 4 {
 				first = append(first, ask(t, a, alone("q")))
@@ -197,14 +197,14 @@ func TestPlaces(t *testing.T) {
 				a.taken--
 			}
 			delete(a.hosts, "q")
-			a.settle()
+			a.grantAll()
 			a.mu.Unlock()
 			for _, one := range siblings {
 				require.True(t, one.in())
 				one.leave()
 			}
 		}},
-		"one that reads split by split keeps nobody out": {8, 100, func(t *testing.T, a *admission) {
+		"a host that reads split by split does not block others": {8, 100, func(t *testing.T, a *admission) {
 			x, y := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, shard("y", "b", 0, 100))
 			require.True(t, x.in() && y.in())
 			x.leave()
@@ -213,19 +213,19 @@ func TestPlaces(t *testing.T) {
 			x.leave()
 			y.leave()
 		}},
-		"a place that is kept is found": {9, 100, func(t *testing.T, a *admission) {
+		"a kept slot is found": {9, 100, func(t *testing.T, a *admission) {
 			a0, b0 := ask(t, a, shard("x", "a", 0, 2)), ask(t, a, shard("y", "a", 0, 2))
 			a1, b1 := ask(t, a, shard("x", "a", 1, 2)), ask(t, a, shard("y", "a", 1, 2))
-			a1.leave() // the first gang keeps nothing any more
+			a1.leave() // the first gang keeps no slot any more
 			require.Zero(t, a.kept)
 			require.True(t, b1.in())
 			for _, one := range []*asking{a0, b0, b1} {
 				one.leave()
 			}
 		}},
-		"one that was parked keeps nothing again": {4, 100, func(t *testing.T, a *admission) {
+		"a parked stream keeps no slots when it resumes": {4, 100, func(t *testing.T, a *admission) {
 			parked := a.of(shard("x", "a", 0, 3))
-			parked.been = true
+			parked.resumes = true
 			back := askAgain(t, parked)
 			require.True(t, back.in())
 			require.Zero(t, a.kept)
@@ -239,13 +239,13 @@ func TestPlaces(t *testing.T) {
 			time.Sleep(gathering)
 			a3 := ask(t, a, shard("x", "a", 3, 4))
 			a0.leave()
-			require.True(t, new1.in() && !a3.in(), "but not for ever")
+			require.True(t, new1.in() && !a3.in(), "but only for a while")
 			a2.leave()
 			require.True(t, a3.in())
 			a3.leave()
 			new1.leave()
 		}},
-		"what is kept for nobody lapses": {4, 100, func(t *testing.T, a *admission) {
+		"slots that no shard takes are freed": {4, 100, func(t *testing.T, a *admission) {
 			a0, one, other := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, alone("y")), ask(t, a, alone("y"))
 			require.True(t, a0.in() && one.in() && !other.in())
 			time.Sleep(gathering)
@@ -254,7 +254,7 @@ func TestPlaces(t *testing.T) {
 			one.leave()
 			other.leave()
 		}},
-		"the same shard twice is of two gangs": {4, 100, func(t *testing.T, a *admission) {
+		"the same shard twice makes two gangs": {4, 100, func(t *testing.T, a *admission) {
 			var of []*asking
 			for _, index := range []int{0, 0, 1, 1} {
 				of = append(of, ask(t, a, shard("x", "a", index, 2)))
@@ -272,12 +272,12 @@ func TestPlaces(t *testing.T) {
 				one.leave()
 			}
 		}},
-		"closing ends the waiting of new ones alone": {1, 100, func(t *testing.T, a *admission) {
+		"closing stops only new streams from waiting": {1, 100, func(t *testing.T, a *admission) {
 			closing := make(chan struct{})
 			a.closing = closing
 			first, second := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			parked := a.of(alone("x"))
-			parked.been = true
+			parked.resumes = true
 			third := askAgain(t, parked)
 			close(closing)
 			synctest.Wait()
@@ -298,7 +298,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestOneHostDoesNotFillTheQueue, and who finds a free place does not wait.
+// One host cannot fill the queue, and a stream that finds a free slot does not wait.
 //
 // spec: wire-14
 func TestOneHostDoesNotFillTheQueue(t *testing.T) {
@@ -310,16 +310,15 @@ func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 		require.Equal(t, 3, a.taken)
 		other := ask(t, a, alone("innocent"))
 		require.True(t, other.over())
-		require.NoError(t, other.err, "one of 4 places is free")
+		require.NoError(t, other.err, "one of 4 slots is free")
 		other.leave()
 	})
 }
 
-// TestOthersGetInBesideSplits: hosts that read split by split, within their shares,
-// keep no other out.
+// Hosts that read split by split, within their shares, do not block other hosts.
 //
 // spec: wire-14
-func TestOthersGetInBesideSplits(t *testing.T) {
+func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(4, 75)
 		at := map[string]int{}
@@ -328,7 +327,7 @@ func TestOthersGetInBesideSplits(t *testing.T) {
 			return ask(t, a, shard(host, "plan of "+host, at[host], 10_000))
 		}
 		var open []*asking
-		for range 4 { // each host asks for no more than its share
+		for range 4 { // each host stays within its share
 			open = append(open, next("x"), next("y"))
 		}
 		z := ask(t, a, alone("z"))
@@ -356,8 +355,8 @@ func TestOthersGetInBesideSplits(t *testing.T) {
 	})
 }
 
-// TestPlacesAlwaysAddUp: streams come, wait, go away and time out, at random.
-func TestPlacesAlwaysAddUp(t *testing.T) {
+// The invariants hold while streams come, wait, are cancelled and time out at random.
+func TestSlotsAlwaysAddUp(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -393,7 +392,7 @@ func TestPlacesAlwaysAddUp(t *testing.T) {
 	}
 }
 
-// adds checks what admission promises, at rest.
+// adds checks the invariants of admission, at rest.
 func (a *admission) adds(t *testing.T) {
 	t.Helper()
 	a.mu.Lock()
@@ -415,7 +414,7 @@ func (a *admission) adds(t *testing.T) {
 	require.Equal(t, a.kept, kept)
 	if a.taken+a.kept < a.limit {
 		for _, p := range a.waiting {
-			require.Equal(t, a.share, a.hosts[p.host], "nobody waits beside a free place")
+			require.Equal(t, a.share, a.hosts[p.host], "no stream waits while a slot is free")
 		}
 	}
 }

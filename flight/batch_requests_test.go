@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGroupedRequests: what FlightInfo says of requests and of rows, and what streams that
-// send a row for each request say they sent.
+// FlightInfo and reports count requests and rows separately, also if a row is a request.
 //
 // spec: request-7, request-9, wire-38, endpoint-18
 func TestGroupedRequests(t *testing.T) {
@@ -24,11 +23,11 @@ func TestGroupedRequests(t *testing.T) {
 		require.NoError(t, json.Unmarshal(answer.GetAppMetadata(), &said))
 		require.EqualValues(t, 5, said["batch_requests"])
 		require.NotContains(t, said, "batch_rows")
-		require.EqualValues(t, trainingRows, said["rows"], "rows are no requests")
+		require.EqualValues(t, trainingRows, said["rows"], "rows are not requests")
 		for _, e := range answer.GetEndpoint() {
 			var m endpointMetadata
 			require.NoError(t, json.Unmarshal(e.GetAppMetadata(), &m))
-			require.EqualValues(t, unknown, m.Rows, "nobody knows how many rows the requests of a lane have")
+			require.EqualValues(t, unknown, m.Rows, "the rows of a lane's requests are unknown")
 		}
 		return said, answer.GetTotalRecords()
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// unary surrounds every call that answers once.
+// unary intercepts every call with one answer.
 func (s *Server) unary(ctx context.Context, request any, of *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	var answer any
 	end := s.watch(ctx, of.FullMethod, func() (err error) {
@@ -25,12 +25,12 @@ func (s *Server) unary(ctx context.Context, request any, of *grpc.UnaryServerInf
 		return answer, nil
 	}
 	if err := grpc.SetTrailer(ctx, end.trailer(s.options.MaxDetails)); err != nil {
-		s.options.Logger.WarnContext(ctx, "a failure goes without its details", "method", of.FullMethod, "error", err)
+		s.options.Logger.WarnContext(ctx, "a failure was sent without its details", "method", of.FullMethod, "error", err)
 	}
 	return nil, end.status.Err()
 }
 
-// stream surrounds every call that answers with a stream.
+// stream intercepts every call that answers with a stream.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())
@@ -46,7 +46,7 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	return end.status.Err()
 }
 
-// inContext is a stream with another context.
+// inContext replaces the context of a stream.
 type inContext struct {
 	grpc.ServerStream
 	ctx context.Context //nolint:containedctx // gRPC streams carry theirs
@@ -55,8 +55,8 @@ type inContext struct {
 // Context implements grpc.ServerStream.
 func (s inContext) Context() context.Context { return s.ctx }
 
-// watch runs a call, and sees to it that its failure reaches the wire, the
-// log and the observer; a panic is one.
+// watch runs a call, reports how it ended to the log and the observer, and returns its ending.
+// A panic is a failure.
 func (s *Server) watch(ctx context.Context, method string, call func() error) ending {
 	method = path.Base(method)
 	began := s.options.Clock()
@@ -79,8 +79,7 @@ func (s *Server) watch(ctx context.Context, method string, call func() error) en
 	return end
 }
 
-// guarded runs a call and returns its panic as an error, so that one broken
-// call does not end the others.
+// guarded runs a call and returns a panic as an error, so that it does not end other calls.
 func guarded(method string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -90,7 +89,7 @@ func guarded(method string, call func() error) (err error) {
 	return call()
 }
 
-// hostOf is the host that a call comes from; "" for sockets of this one.
+// hostOf returns the host of the client; "" for Unix domain sockets.
 func hostOf(ctx context.Context) string {
 	host, _, err := net.SplitHostPort(peerOf(ctx))
 	if err != nil {

@@ -11,47 +11,47 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of FlightData. Flight.proto puts the body last, so that it can
-// be written without copying it.
+// Field numbers of FlightData. Flight.proto puts the body last, so that it can be written
+// without a copy.
 const (
 	fieldHeader   = 2
 	fieldMetadata = 3
 	fieldBody     = 1000
 )
 
-// frame is a FlightData message whose body is not copied: gRPC keeps the memory
-// until it was written.
+// frame is a FlightData message whose body is not copied: gRPC references the memory until it
+// is written.
 type frame struct {
 	header   []byte // an Arrow message
 	metadata []byte // app_metadata
 	body     mem.BufferSlice
-	size     int    // bytes of body
-	handed   bool   // to gRPC, which frees the body
-	lease    *lease // on the batch whose memory body is; nil if there is none
+	size     int         // bytes of body
+	handed   bool        // to gRPC, which frees the body
+	lease    *batchLease // on the batch that owns the memory of body; may be nil
 }
 
-// lease keeps a batch until gRPC has written the last part of it, and whoever
-// made the lease has dropped it; or until gRPC is done with the connection. It
-// stands in for the pool that gRPC gives buffers back to.
-type lease struct {
+// batchLease retains a batch until gRPC has written its last part and the sender has dropped
+// the lease, or until gRPC no longer uses the connection. It implements the pool to which
+// gRPC returns buffers.
+type batchLease struct {
 	batch   arrow.RecordBatch
-	passage *passage // of the stream; nil: nobody counts
-	bytes   int64    // of memory that the batch keeps
-	parts   atomic.Int64
+	passage *passage     // of the stream; nil: the batch is not counted
+	bytes   int64        // of memory that the batch keeps alive
+	parts   atomic.Int64 // that gRPC has, plus one for the sender
 	over    atomic.Bool
 }
 
-// charged is a batch that knows what it keeps of memory, and can be told that the
-// network has it, and that it does not go on with it.
+// charged is a batch that knows how much memory it keeps alive. It is marked when the network
+// has it, and when the network makes no progress.
 type charged interface {
 	Bytes() int64
 	Lend()
 	Stuck()
 }
 
-func newLease(b arrow.RecordBatch, p *passage) *lease {
+func newLease(b arrow.RecordBatch, p *passage) *batchLease {
 	b.Retain()
-	l := &lease{batch: b, passage: p}
+	l := &batchLease{batch: b, passage: p}
 	if c, ok := b.(charged); ok {
 		l.bytes = c.Bytes()
 	}
@@ -59,15 +59,15 @@ func newLease(b arrow.RecordBatch, p *passage) *lease {
 	return l
 }
 
-// mostPart bounds a part of a batch, in bytes: the end of a part is what a stream
-// is seen to move by.
-const mostPart = 1 << 20
+// maxPart bounds a part of a batch, in bytes. A stream is seen to move when gRPC has written
+// a part.
+const maxPart = 1 << 20
 
-// lend appends p, a part of the batch's memory. gRPC counts no references of
-// short parts: those are copied.
-func (l *lease) lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
+// lend appends p, memory of the batch, in parts. Short parts are copied: gRPC does not count
+// references to them.
+func (l *batchLease) lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
 	for len(p) > 0 {
-		part := p[:min(len(p), mostPart)]
+		part := p[:min(len(p), maxPart)]
 		p = p[len(part):]
 		if mem.IsBelowBufferPoolingThreshold(len(part)) {
 			to = append(to, mem.SliceBuffer(bytes.Clone(part)))
@@ -79,7 +79,8 @@ func (l *lease) lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
 	return to
 }
 
-func (l *lease) drop() {
+// drop drops one of the references that parts counts.
+func (l *batchLease) drop() {
 	if l.passage != nil {
 		l.passage.move()
 	}
@@ -89,39 +90,39 @@ func (l *lease) drop() {
 }
 
 // end releases the batch. It may be called more than once.
-func (l *lease) end() {
+func (l *batchLease) end() {
 	if l.over.CompareAndSwap(false, true) {
 		l.batch.Release()
 		if l.passage != nil {
-			l.passage.done(l)
+			l.passage.remove(l)
 		}
 	}
 }
 
 // Put implements mem.BufferPool.
-func (l *lease) Put(*[]byte) { l.drop() }
+func (l *batchLease) Put(*[]byte) { l.drop() }
 
-// Get implements mem.BufferPool. Nothing asks a lease for memory.
-func (l *lease) Get(n int) *[]byte {
+// Get implements mem.BufferPool. gRPC never calls it on a lease.
+func (l *batchLease) Get(n int) *[]byte {
 	b := make([]byte, n)
 	return &b
 }
 
-// lent says that the network has the batch.
-func (l *lease) lent() {
+// markInFlight marks the batch: the network has it.
+func (l *batchLease) markInFlight() {
 	if c, ok := l.batch.(charged); ok {
 		c.Lend()
 	}
 }
 
-// stuck says that the client does not take the batch.
-func (l *lease) stuck() {
+// markStalled marks the batch: its client does not take it.
+func (l *batchLease) markStalled() {
 	if c, ok := l.batch.(charged); ok {
 		c.Stuck()
 	}
 }
 
-// drop frees the body, unless gRPC does.
+// drop frees the body, unless gRPC does. It may be called more than once.
 func (f *frame) drop() {
 	if !f.handed {
 		f.handed = true
@@ -129,7 +130,7 @@ func (f *frame) drop() {
 	}
 }
 
-// len returns how many bytes the message has on the wire.
+// len returns the size of the message on the wire, in bytes.
 func (f *frame) len() int {
 	n := 0
 	for _, x := range []struct{ field, size int }{{fieldHeader, len(f.header)}, {fieldMetadata, len(f.metadata)}, {fieldBody, f.size}} {
@@ -140,8 +141,8 @@ func (f *frame) len() int {
 	return n
 }
 
-// marshal returns the message as protobuf writes it: fields in the order of
-// their numbers, empty ones left out.
+// marshal returns the message as protobuf encodes it: fields in the order of their numbers,
+// without empty ones.
 func (f *frame) marshal() mem.BufferSlice {
 	head := make([]byte, 0, f.len()-f.size)
 	if len(f.header) > 0 {
@@ -160,7 +161,7 @@ func (f *frame) marshal() mem.BufferSlice {
 	return append(mem.BufferSlice{mem.SliceBuffer(head)}, f.body...)
 }
 
-// Write takes a part of the body over. Callers must not change p afterwards.
+// Write appends to the body without a copy. Callers must not change p afterwards.
 func (f *frame) Write(p []byte) (int, error) {
 	if f.lease != nil {
 		f.body = f.lease.lend(f.body, p)
@@ -171,7 +172,7 @@ func (f *frame) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// codec is gRPC's protobuf codec, save that frames are not copied.
+// codec is gRPC's protobuf codec, except that frames are not copied.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }

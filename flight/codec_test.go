@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// recorder keeps the bytes of what the Arrow library's own writer sends.
+// recorder keeps the messages that the Arrow library's own writer sends.
 type recorder struct{ messages [][]byte }
 
 func (r *recorder) Send(m *arrowflight.FlightData) error {
@@ -26,7 +26,7 @@ func (r *recorder) Send(m *arrowflight.FlightData) error {
 	return err
 }
 
-// everyType has a column of each shape that streams have, from lines of JSON.
+// everyType returns a batch with a column of each kind that streams have.
 func everyType(t testing.TB, mem memory.Allocator) arrow.RecordBatch {
 	element := arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Int64, Nullable: true}
 	schema := arrow.NewSchema([]arrow.Field{
@@ -58,8 +58,7 @@ func everyType(t testing.TB, mem memory.Allocator) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// dictionaries makes a batch of two dictionary columns of structs, as indexed
-// output has them.
+// dictionaries returns a batch of two dictionary columns of structs, as in indexed output.
 func dictionaries(t testing.TB, from int) arrow.RecordBatch {
 	value := arrow.StructOf(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Int64, Nullable: true})
 	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: value}
@@ -77,9 +76,9 @@ func dictionaries(t testing.TB, from int) arrow.RecordBatch {
 	return array.NewRecordBatch(schema, columns, 4)
 }
 
-// TestFramesAreWhatTheLibraryWrites compares the bytes on the wire with those
-// of the Arrow library's writer and protobuf's, whole and sliced.
-func TestFramesAreWhatTheLibraryWrites(t *testing.T) {
+// The bytes on the wire are those of the Arrow library's writer and of protobuf, for whole
+// batches and slices.
+func TestFramesEqualTheLibrarysMessages(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	every := everyType(t, mem)
@@ -129,11 +128,10 @@ func TestFramesAreWhatTheLibraryWrites(t *testing.T) {
 	}
 }
 
-// TestDictionariesAreLetGo: when a batch has left, nothing keeps its dictionaries, and
-// the next batch brings its own.
+// After a batch has left, its dictionaries are released, and the next batch has its own.
 //
 // spec: wire-9
-func TestDictionariesAreLetGo(t *testing.T) {
+func TestDictionariesAreReleasedWithTheirBatch(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	values := array.NewStructBuilder(mem, arrow.StructOf(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Int64}))
 	for i := range 100_000 {
@@ -168,8 +166,8 @@ func TestDictionariesAreLetGo(t *testing.T) {
 	require.NoError(t, f.close())
 }
 
-// withoutMetadata takes app_metadata out of dictionary and schema messages,
-// where the library's writer repeats it and this one does not.
+// withoutMetadata removes app_metadata from dictionary and schema messages: the library's
+// writer repeats it there, frames do not.
 func withoutMetadata(t *testing.T, messages [][]byte) {
 	for i := range messages {
 		var m arrowflight.FlightData
@@ -181,7 +179,7 @@ func withoutMetadata(t *testing.T, messages [][]byte) {
 	}
 }
 
-// TestBodiesAreNotCopied: the message points into the batch's own buffers.
+// Messages point into the batch's own buffers.
 func TestBodiesAreNotCopied(t *testing.T) {
 	b := numbers(1000)
 	f := newFrames(b.Schema())
@@ -193,9 +191,9 @@ func TestBodiesAreNotCopied(t *testing.T) {
 	require.Same(t, &values[0], &buffers[1].ReadOnlyData()[0])
 }
 
-// TestLease: a batch lives until the last part of its memory was written and
-// whoever sends it has dropped the lease, in either order.
-func TestLease(t *testing.T) {
+// A batch is released after its last part was written and its sender has dropped the lease, in
+// either order.
+func TestLeaseRetainsTheBatch(t *testing.T) {
 	for _, senderFirst := range []bool{true, false} {
 		memory := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		b := everyType(t, memory)
@@ -224,7 +222,6 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestOtherMessagesAreProtobuf both ways.
 func TestOtherMessagesAreProtobuf(t *testing.T) {
 	ticket := &arrowflight.Ticket{Ticket: []byte("abc")}
 	buffers, err := newCodec().Marshal(ticket)
@@ -238,13 +235,12 @@ func TestOtherMessagesAreProtobuf(t *testing.T) {
 	require.Equal(t, "proto", newCodec().Name())
 }
 
-// TestSchemaNeverChanges: a batch of another schema ends the stream.
-func TestSchemaNeverChanges(t *testing.T) {
+func TestBatchOfAnotherSchemaFails(t *testing.T) {
 	_, err := newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(numbers(1), nil, nil)
 	require.ErrorContains(t, err, "write a batch of 1 rows")
 }
 
-// wide makes a batch of 16 int64 and 16 float32 columns.
+// wide returns a batch of 16 int64 and 16 float32 columns.
 func wide(rows int) arrow.RecordBatch {
 	var fields []arrow.Field
 	var columns []arrow.Array
@@ -260,8 +256,7 @@ func wide(rows int) arrow.RecordBatch {
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(rows))
 }
 
-// sender serves one batch over and over, with the Arrow library's writer or
-// with frames.
+// sender serves one batch repeatedly, with the Arrow library's writer or with frames.
 type sender struct {
 	arrowflight.BaseFlightServer
 	batch  arrow.RecordBatch
@@ -300,8 +295,8 @@ func (s *sender) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_D
 	return nil
 }
 
-// BenchmarkSend sends batches of 32 columns over the loopback to a client that
-// throws the messages away, with the Arrow library's writer and with frames.
+// BenchmarkSend sends batches of 32 columns over loopback to a client that discards them, with
+// the Arrow library's writer and with frames.
 func BenchmarkSend(b *testing.B) {
 	for _, rows := range []int{1024, 8192, 65536} {
 		batch := wide(rows)
@@ -331,7 +326,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkFrames makes messages and sends them nowhere.
+// BenchmarkFrames encodes messages without sending them.
 func BenchmarkFrames(b *testing.B) {
 	batch := wide(8192)
 	b.Run("library", func(b *testing.B) {
@@ -353,7 +348,7 @@ func BenchmarkFrames(b *testing.B) {
 	})
 }
 
-// discarder marshals and throws away.
+// discarder marshals messages and discards them.
 type discarder struct{}
 
 func (*discarder) Send(m *arrowflight.FlightData) error {

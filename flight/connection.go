@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// connection is a client's connection. Its streams' contexts lead to it.
+// connection is the connection of a client. The contexts of its streams carry it.
 type connection struct {
-	conn net.Conn // nil where it cannot be told which one it is
+	conn net.Conn // nil if it could not be identified
 }
 
-// cut closes the connection, if it can be: all its streams end.
+// cut closes the connection, if it is known: all its streams end.
 func (c *connection) cut() {
 	if c != nil && c.conn != nil {
-		_ = c.conn.Close() // that it was closed already is as good
+		_ = c.conn.Close() // it may be closed already
 	}
 }
 
@@ -28,8 +28,8 @@ func connectionOf(ctx context.Context) *connection {
 	return c
 }
 
-// connections finds out which connection a stream came by: gRPC does not say,
-// but gives the address as the connection has it, whose pointer is its own.
+// connections identifies the connection of each stream. gRPC does not expose it, but passes
+// on the address that the connection returned, and each connection returns its own pointer.
 type connections struct {
 	ended func(*connection)
 
@@ -37,10 +37,10 @@ type connections struct {
 	open map[net.Addr]net.Conn
 }
 
-// listener lets the connections of another one be known.
+// listener records the connections that it accepts.
 type listener struct {
 	net.Listener
-	*connections
+	connections *connections
 }
 
 // Accept implements net.Listener.
@@ -51,9 +51,9 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	switch at := c.RemoteAddr().(type) {
 	case *net.TCPAddr, *net.UnixAddr:
-		l.mu.Lock()
-		l.open[at] = c
-		l.mu.Unlock()
+		l.connections.mu.Lock()
+		l.connections.open[at] = c
+		l.connections.mu.Unlock()
 	}
 	return c, nil
 }
@@ -71,8 +71,8 @@ func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) contex
 	return context.WithValue(ctx, connectionKey{}, found)
 }
 
-// HandleConn implements stats.Handler. When a connection ends, nothing of gRPC
-// reads what was handed to it any more.
+// HandleConn implements stats.Handler. After a connection has ended, gRPC no longer reads what
+// was handed to it.
 func (c *connections) HandleConn(ctx context.Context, of stats.ConnStats) {
 	if _, end := of.(*stats.ConnEnd); end {
 		c.ended(connectionOf(ctx))

@@ -1,22 +1,21 @@
-// Package flight serves datasets over Arrow Flight: the one server of gRPC. Its
-// clients are other programs, and the command line.
+// Package flight serves datasets over Arrow Flight. It is the only gRPC server of the product;
+// its clients are other programs and the command line.
 //
-// A client asks with a query, in a descriptor; gets a ticket per shard; and
-// hands a ticket in for a stream of batches, each with the cursor after it,
-// and a last message with the stream's report. Tickets are signed and expire,
-// and hold all that a stream is made of: the server keeps nothing that a
-// client needs, so any replica with the same keys and datasets redeems them.
+// A client sends a query in a descriptor, gets a ticket per shard, and redeems a ticket for a
+// stream: batches, each with the cursor after it, and a last message with the stream's report.
+// Tickets are signed and expire, and contain everything that determines a stream. The server
+// keeps no state that a client needs, so any replica with the same keys and datasets can redeem
+// them.
 //
-// What it promises: the schema comes first and at once; a stream without the
-// report is not whole; any failure ends the stream with a status that says so;
-// a client that goes away ends its stream. Batches are sent without copying
-// them: a lease keeps each until gRPC has written the last part of it. After a
-// cancelled stream gRPC may never say so, so the memory of batches must be
-// such that the Go collector finds it, pooled or not.
+// It promises that the schema comes first and without delay; that a stream without its report
+// is incomplete; that any failure ends the stream with a status; and that a stream ends when
+// its client goes away. Batches are sent without a copy: a lease retains each of them until
+// gRPC has written its last part. After a stream is cancelled, gRPC may never report that, so
+// the memory of batches, pooled or not, must be such that the Go collector can free it.
 //
-// What clients can do to each other is bounded in three places: admission gives
-// streams their places, transit counts the batches that clients have not read, and
-// parking takes back what streams hold whose clients do not read.
+// Three mechanisms bound what clients can do to each other: admission assigns slots to streams
+// (admission.go), batches that clients have not read are counted (inflight.go), and streams
+// whose clients do not read are parked (parking.go).
 //
 // Failures become gRPC codes in status.go and nowhere else.
 package flight

@@ -10,47 +10,45 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// frames turns the batches of one stream into frames. What the Arrow library
-// computes anew (offsets of a slice, bits) comes from the Go heap too.
+// frames encodes the batches of one stream as frames. Buffers that the Arrow library computes
+// for them (offsets of slices, bitmaps) are allocated on the Go heap.
 type frames struct {
 	schema  *arrow.Schema
-	indexed bool // there are dictionaries
+	indexed bool // it has dictionaries
 	writer  *ipc.Writer
-	begun   bool     // the writer's own schema message has passed
-	made    []*frame // of the batch at hand
-	lease   *lease   // on it
+	begun   bool        // the writer has written its own schema message
+	made    []*frame    // of the current batch
+	lease   *batchLease // on it
 }
 
 func newFrames(schema *arrow.Schema) *frames {
 	f := &frames{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
-	f.begin()
+	f.newWriter()
 	return f
 }
 
-// begin makes a writer. It keeps the dictionaries of its last batch, which the
-// lease no longer pays for when the batch has left: where there are dictionaries,
-// each batch has a writer of its own.
-func (f *frames) begin() {
+// newWriter replaces the writer. A writer keeps the dictionaries of its last batch, for which
+// no lease pays after the batch has left: with dictionaries, each batch has its own writer.
+func (f *frames) newWriter() {
 	f.begun = false
 	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithSchema(f.schema), ipc.WithAllocator(memory.NewGoAllocator()))
 }
 
-// first returns the schema's frame. The library writes the schema with the
-// first batch; a client wants it before that.
+// first returns the frame of the schema. The library would write the schema with the first
+// batch; clients need it earlier.
 func (f *frames) first() (*frame, error) {
 	p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
 	defer p.Release()
 	return frameOf(&p, nil)
 }
 
-// batch returns the frames of a batch: its dictionaries, if any, and the batch
-// itself, which alone carries the metadata. They point into the batch's memory,
-// which the lease keeps: the caller drops it, and the frames that it did not send,
-// also on an error.
-func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *lease) ([]*frame, error) {
+// batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which
+// alone carries the metadata. They point into the batch's memory, which the lease retains.
+// The caller drops the lease, and the frames that it did not send, even after an error.
+func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *batchLease) ([]*frame, error) {
 	f.made, f.lease = nil, lease
 	if f.indexed {
-		defer f.begin()
+		defer f.newWriter()
 		defer f.writer.Close() //nolint:errcheck // writes nothing; failures are returned by Write
 	}
 	if err := f.writer.Write(b); err != nil {
@@ -60,7 +58,7 @@ func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *lease) ([]*f
 	return f.made, nil
 }
 
-// close gives up what the library holds: dictionaries of the last batch.
+// close releases the dictionaries of the last batch, which the library holds.
 func (f *frames) close() error { return f.writer.Close() }
 
 // Start implements ipc.PayloadWriter.
@@ -80,8 +78,8 @@ func (f *frames) WritePayload(p ipc.Payload) error {
 // Close implements ipc.PayloadWriter.
 func (f *frames) Close() error { return nil }
 
-// frameOf points a frame at a payload's memory.
-func frameOf(p *ipc.Payload, lease *lease) (*frame, error) {
+// frameOf returns a frame that points into a payload's memory.
+func frameOf(p *ipc.Payload, lease *batchLease) (*frame, error) {
 	meta := p.Meta()
 	defer meta.Release()
 	f := &frame{header: meta.Bytes(), lease: lease}

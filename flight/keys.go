@@ -18,18 +18,17 @@ const (
 	maxKeyID = 32
 )
 
-// Keys sign and verify tickets. The first signs, all verify. Replicas that
-// share a key file redeem each other's tickets. To rotate: put the new key
-// last on every replica, then first, and take the old one out once its tickets
-// have expired.
+// Keys sign and verify tickets. The first key signs, all keys verify. Replicas that share a
+// key file redeem each other's tickets. To rotate keys, add the new key last on every
+// replica, then move it first, and remove the old one after its tickets have expired.
 type Keys struct {
 	sign string
 	keys map[string][]byte
 }
 
-// ParseKeys reads a key file: a line for each key, its id, a space, and at
-// least 32 random bytes in base64. Empty lines and lines that begin with # do
-// not count. All faults are reported at once, by line; keys are never shown.
+// ParseKeys parses a key file. Each line has a key: its id, a space, and at least 32 random
+// bytes as base64. Empty lines and lines that begin with # are ignored. All faults are
+// reported together, by line, and never show a key.
 func ParseKeys(text []byte) (*Keys, error) {
 	k := &Keys{keys: map[string][]byte{}}
 	var faults []fault.Field
@@ -50,12 +49,12 @@ func ParseKeys(text []byte) (*Keys, error) {
 		faults = append(faults, fault.Field{Message: "there is no key"})
 	}
 	if err := fault.Fields(faults); err != nil {
-		return nil, fault.As(err).WithRemedy("write one key a line, such as: echo \"k1 $(head -c 32 /dev/urandom | base64 -w 0)\"")
+		return nil, fault.As(err).WithRemedy("write one key per line, such as: echo \"k1 $(head -c 32 /dev/urandom | base64 -w 0)\"")
 	}
 	return k, nil
 }
 
-// add takes the fields of a line, or says what is wrong with them.
+// add adds the key in the fields of a line, or returns what is wrong with them.
 func (k *Keys) add(fields []string) string {
 	if len(fields) != 2 {
 		return "want an id, a space and a key in base64"
@@ -79,9 +78,8 @@ func (k *Keys) add(fields []string) string {
 	return ""
 }
 
-// RandomKeys makes one key of random bytes, with a random id: tickets of an
-// earlier run then count as expired, not as forged. It is for one server
-// alone; replicas share a key file.
+// RandomKeys returns one random key with a random id: tickets of an earlier run then count as
+// expired, not as forged. It is for a single server; replicas share a key file.
 func RandomKeys(random io.Reader) (*Keys, error) {
 	b := make([]byte, minKey+4)
 	if _, err := io.ReadFull(random, b); err != nil {

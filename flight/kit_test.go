@@ -37,22 +37,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when the tests' clock stands still.
+// noon returns the time of the tests' clock.
 func noon() time.Time { return time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC) }
 
-// testKeys are two keys, the older of which still verifies.
+// testKeys returns two keys, of which the older one still verifies.
 func testKeys(t testing.TB) *Keys {
 	keys, err := ParseKeys([]byte("k2 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\nk1 YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=\n"))
 	require.NoError(t, err)
 	return keys
 }
 
-// trainingRows is how many training rows the world has; it is no multiple of
-// any batch size in the tests.
+// trainingRows is the number of training rows. It is no multiple of a batch size in the
+// tests.
 const trainingRows = 1009
 
-// world is tables in memory with the dataset "homefeed" over them, and "gone",
-// whose table does not exist.
+// world has tables in memory, the dataset "homefeed" of them, and the dataset "gone", whose
+// table does not exist.
 type world struct {
 	*scenario.World
 	budget   *budget.Budget
@@ -186,7 +186,7 @@ func command(query string) *arrowflight.FlightDescriptor {
 	return &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: []byte(query)}
 }
 
-// got is what one DoGet gave, as a client without our code sees it.
+// got is the result of one DoGet, as seen by a client without code of this package.
 type got struct {
 	schema  *arrow.Schema
 	rows    [][]any
@@ -195,8 +195,7 @@ type got struct {
 	report  *loader.Report
 }
 
-// peeled gives the reader of the Arrow library the messages that hold Arrow
-// data, and keeps the metadata.
+// peeled passes messages with Arrow data to the Arrow library's reader, and keeps the metadata.
 type peeled struct {
 	stream arrowflight.FlightService_DoGetClient
 	got    *got
@@ -242,7 +241,7 @@ func read(ctx context.Context, client arrowflight.Client, ticket *arrowflight.Ti
 	return g, nil
 }
 
-// readAll reads all endpoints of a query one after the other.
+// readAll reads all endpoints of a query, one after the other.
 func (s *served) readAll(t testing.TB, query string) []got {
 	answer, err := s.GetFlightInfo(context.Background(), command(query))
 	require.NoError(t, err)
@@ -263,7 +262,7 @@ func (s *served) ticket(t testing.TB, query string) *arrowflight.Ticket {
 	return answer.GetEndpoint()[0].GetTicket()
 }
 
-// failure takes an error apart as a client does: code, message and details.
+// failure returns the code and the details of an error, as a client decodes them.
 func failure(t testing.TB, err error, trailer metadata.MD) (codes.Code, details) {
 	require.Error(t, err)
 	var d details
@@ -274,7 +273,7 @@ func failure(t testing.TB, err error, trailer metadata.MD) (codes.Code, details)
 	return status.Code(err), d
 }
 
-// infoFailure asks for FlightInfo, which must fail.
+// infoFailure calls GetFlightInfo, which must fail.
 func (s *served) infoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, details) {
 	var trailer metadata.MD
 	_, err := s.GetFlightInfo(context.Background(), d, grpc.Trailer(&trailer))
@@ -295,8 +294,7 @@ func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, code
 	return g, code, d
 }
 
-// canned is a stream of batches that a test makes up. It stands in for
-// sources that fail, block or never end.
+// canned is a stream of batches from a function, which may fail, block or never end.
 type canned struct {
 	next     func(n int) (arrow.RecordBatch, error) // nil, nil: the end
 	report   func(loader.Report) loader.Report
@@ -353,7 +351,7 @@ func (c *canned) Report() loader.Report {
 	return r
 }
 
-// numbers makes a batch of n rows for canned streams.
+// numbers returns a batch of n rows for canned streams.
 func numbers(n int) arrow.RecordBatch {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()
@@ -365,7 +363,7 @@ func numbers(n int) arrow.RecordBatch {
 	return array.NewRecordBatch((&canned{}).Schema(), []arrow.Array{column}, int64(n))
 }
 
-// opens makes a loader open a made-up stream.
+// opens returns a loader that opens canned streams.
 func opens(under Loader, c func(ctx context.Context) *canned) Loader {
 	return altered{Loader: under, open: func(ctx context.Context, p *plan.Plan, _ loader.StreamOptions) (loader.Stream, error) {
 		made := c(ctx)

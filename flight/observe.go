@@ -6,40 +6,39 @@ import (
 	"github.com/penstock/penstock/loader"
 )
 
-// Observer is told what the server does; it knows nothing of gRPC. Any
-// function may be nil. They are called from many goroutines and must be quick.
+// Observer has functions that the server calls on events. Any may be nil. They are called
+// from many goroutines and must return quickly.
 type Observer struct {
-	// CallEnded is told of every call, streams included, save watches of the
-	// server's health: its method as
-	// "DoGet", and how it ended: "ok", "cancelled", "deadline" or a fault
-	// kind's name.
+	// CallEnded is called after every call, including streams, except watches of the server's
+	// health. method is a name such as "DoGet"; end is "ok", "cancelled", "deadline" or the
+	// name of a fault kind.
 	CallEnded func(method, end string, took time.Duration)
-	// StreamBegan is told when a stream of batches begins.
+	// StreamBegan is called when a stream of batches begins.
 	StreamBegan func(dataset string)
-	// BatchSent is told of each batch that was handed to the network, with its
-	// rows and its bytes on the wire.
+	// BatchSent is called after each batch was handed to the network, with its rows and its
+	// bytes on the wire.
 	BatchSent func(dataset string, rows, bytes int64)
-	// StreamEnded is told when a stream that began has ended.
+	// StreamEnded is called when a stream that began has ended.
 	StreamEnded func(StreamEnd)
-	// Stalled is told what a trainer says of its stream.
+	// Stalled is called with each report of a trainer.
 	Stalled func(Stall)
 }
 
-// StreamEnd is what a stream did.
+// StreamEnd summarizes a stream.
 type StreamEnd struct {
-	Dataset string // "" for one given inline
-	End     string // as CallEnded's
+	Dataset string // "" if the query carried it
+	End     string // as in CallEnded
 	Rows    int64
 	Batches int64
-	Bytes   int64 // on the wire, cursors included
+	Bytes   int64 // on the wire, including cursors
 	Took    time.Duration
-	// Staging is what the stream counted of each staging table that it read, by the
-	// entry's name: also of a stream that did not get to its report.
+	// Staging is the counts of each staging table that was read, by the entry's name, even of
+	// a stream that ended before its report.
 	Staging map[string]loader.StagingReport
 }
 
-// quiet fills the functions that are nil.
-func (o Observer) quiet() Observer {
+// withDefaults replaces nil functions by ones that do nothing.
+func (o Observer) withDefaults() Observer {
 	if o.CallEnded == nil {
 		o.CallEnded = func(string, string, time.Duration) {}
 	}

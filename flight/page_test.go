@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// errorsPage is the page on failures.
+// errorsPage returns the page on errors.
 func errorsPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/errors.md")
@@ -21,12 +21,11 @@ func errorsPage(t *testing.T) string {
 	return string(text)
 }
 
-// TestErrorsPageHasKinds: of every kind of failure the page says what it is on
-// the wire, and what to do.
+// The page has a row for every kind of failure, with its code on the wire and what to do.
 func TestErrorsPageHasKinds(t *testing.T) {
 	page, names := errorsPage(t), map[string]bool{}
 	words := regexp.MustCompile(`([a-z])([A-Z])`)
-	for kind := fault.Internal; !names[kind.String()]; kind++ { // beyond the last all are internal
+	for kind := fault.Internal; !names[kind.String()]; kind++ { // kinds after the last are named internal
 		names[kind.String()] = true
 		code := strings.ToUpper(words.ReplaceAllString(codeOf(kind).String(), "${1}_$2"))
 		require.Regexp(t, fmt.Sprintf("(?m)^\\| %s \\| %s \\| `\\w+` \\| .{20,} \\|$", kind, code), page)
@@ -35,11 +34,10 @@ func TestErrorsPageHasKinds(t *testing.T) {
 	_, table, found := strings.Cut(page, "\n## Kinds\n\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
-	require.Equal(t, len(names)+2, strings.Count(table, "\n")+1, "a head, a line, and a row for each kind")
+	require.Equal(t, len(names)+2, strings.Count(table, "\n")+1, "a head, a line, and one row per kind")
 }
 
-// TestErrorsPageHasTexts: the texts of exhausted limits that the page shows
-// are those of the sources.
+// The texts of exhausted limits on the page are those of the sources.
 func TestErrorsPageHasTexts(t *testing.T) {
 	_, table, found := strings.Cut(errorsPage(t), "By its text:\n\n")
 	require.True(t, found)

@@ -12,49 +12,56 @@ import (
 )
 
 const (
-	// lookEvery is how often streams that stand still are looked at.
-	lookEvery = 250 * time.Millisecond
-	// stuckAfter is how long a client may take nothing before its batches no longer
-	// count as memory that comes back by itself: longer than a training step.
+	// checkEvery is how often stalled streams are checked.
+	checkEvery = 250 * time.Millisecond
+	// stuckAfter is how long a client may take nothing before the memory of its batches is no
+	// longer expected back: longer than a training step.
 	stuckAfter = 10 * time.Second
-	// idleAfter is how long a stream may stand still before it is parked although
-	// nobody waits for what it holds: a trainer that evaluates.
+	// idleAfter is how long a stream may stall, as while its trainer evaluates, before it is
+	// parked even if no other stream needs its memory or its slot.
 	idleAfter = 5 * time.Minute
 )
 
 // DefaultStallTimeout is the default of Options.StallTimeout.
 const DefaultStallTimeout = 2 * time.Hour
 
-// seat is a stream's source while the stream is served. Its owner has it, save
-// while it waits for the client: then it may be parked, which gives back what
-// the source holds, and its place. What is parked goes on where it stood when it
-// is asked for more.
+// seat is a stream of batches that can be parked while it waits for its client. A parked
+// stream has released what it held and its slot; its next batch resumes it where it stood.
+//
+//	         wait                 park
+//	owned ─────────► waiting ─────────────► parked
+//	  ▲                 │                      │
+//	  └─────────────────┴──────────────────────┘
+//	    wait returns; the next batch takes a slot
+//
+// The goroutine of the call owns the stream, and holds mu, except while it waits. Parking
+// runs on a goroutine of its own, and only if it gets mu.
 type seat struct {
 	loader.Stream
 	passage *passage
 	place   *place
-	parking atomic.Bool // it is being parked
-	mu      sync.Mutex  // held by the owner, save while it waits for the client
+	parking atomic.Bool // a goroutine parks it
+	mu      sync.Mutex
 }
 
-// newSeat gives a source to its owner, who releases it.
+// newSeat returns a stream that the caller owns. The caller releases the source.
 func newSeat(source loader.Stream, p *passage, at *place) *seat {
 	s := &seat{Stream: source, passage: p, place: at}
 	s.mu.Lock()
 	return s
 }
 
-// waiting calls what waits for the client. Meanwhile the source may be parked:
-// nothing of it may be used but what was leased.
+// waiting calls wait, which waits for the client. The stream may be parked meanwhile: wait
+// may use nothing of it except batches on which there is a lease.
 func (s *seat) waiting(wait func() error) error {
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	return wait()
 }
 
-// park parks a stream, if its owner waits for the client. Under pressure it is for
-// others' sake, and the source may refuse: it has only just begun anew. It may wait
-// for what the source does ahead, and so has a goroutine of its own.
+// park parks a stream if it waits for its client. If pressed, it is parked for the sake of
+// other streams, and the source may refuse because it has only just resumed. Parking may
+// wait for what the source prefetches.
 func (s *Server) park(one *seat, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
 		return
@@ -74,14 +81,14 @@ func (s *Server) park(one *seat, pressed bool) {
 			return nil
 		})
 		if err != nil {
-			one.passage.lose(err)
+			one.passage.disconnect(err)
 		}
 	})
 }
 
-// watchSeats parks and ends streams that stand still, until over is closed.
-func (s *Server) watchSeats(over <-chan struct{}) {
-	ticker := time.NewTicker(lookEvery)
+// watchStreams parks and ends stalled streams, until over is closed.
+func (s *Server) watchStreams(over <-chan struct{}) {
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	defer s.parked.Wait()
 	for {
@@ -91,23 +98,23 @@ func (s *Server) watchSeats(over <-chan struct{}) {
 		case <-s.crowded:
 			s.makeRoom()
 		case <-ticker.C:
-			s.lookAtSeats(s.options.Pressed())
+			s.checkStalled(s.options.Pressed())
 			s.makeRoom()
 		}
 	}
 }
 
-// lookAtSeats tells the budget of the streams that stand still, parks those that do so
-// for long, or for a moment if others lack memory, those first that stand still
-// longest; and ends those that nobody will read on.
-func (s *Server) lookAtSeats(pressed bool) {
-	for _, one := range s.stillest() {
+// checkStalled checks the stalled streams. It marks the batches of those that are stuck, so that
+// the budget does not wait for them; ends those that exceed the stall timeout; and parks those
+// that are idle or whose memory others need.
+func (s *Server) checkStalled(pressed bool) {
+	for _, one := range s.byProgress() {
 		still := one.passage.still()
 		if still < stalledAfter {
 			return
 		}
 		if still >= stuckAfter {
-			one.passage.stuck()
+			one.passage.markStalled()
 		}
 		switch {
 		case still >= s.options.StallTimeout:
@@ -120,13 +127,13 @@ func (s *Server) lookAtSeats(pressed bool) {
 	}
 }
 
-// makeRoom parks streams that stand still, as many as others wait for their places.
+// makeRoom parks as many stalled streams as other streams wait for slots.
 func (s *Server) makeRoom() {
 	waiting := int64(s.Waiting())
 	if waiting == 0 {
 		return
 	}
-	for _, one := range s.stillest() {
+	for _, one := range s.byProgress() {
 		if one.passage.still() < stalledAfter || s.parks.Load() >= waiting {
 			return
 		}
@@ -136,8 +143,8 @@ func (s *Server) makeRoom() {
 	}
 }
 
-// stillest returns the streams, those first that stand still longest.
-func (s *Server) stillest() []*seat {
+// byProgress returns the streams, those that have taken nothing for longest first.
+func (s *Server) byProgress() []*seat {
 	s.mu.Lock()
 	seats := make([]*seat, 0, len(s.seats))
 	for one := range s.seats {
@@ -148,13 +155,13 @@ func (s *Server) stillest() []*seat {
 	return seats
 }
 
-// endStalled ends a stream whose client has taken nothing for too long, unless
-// it is the server that it waits for.
+// endStalled ends a stream whose client has taken nothing for too long, unless the client
+// waits for the server.
 func (s *seat) endStalled(still time.Duration) {
 	if !s.mu.TryLock() {
 		return
 	}
 	defer s.mu.Unlock()
-	s.passage.lose(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
-		WithRemedy("go on with the cursor of the last batch; the server's stall_timeout says how long a client may wait"))
+	s.passage.disconnect(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
+		WithRemedy("resume from the cursor of the last batch; the server's stall_timeout limits how long a client may take nothing"))
 }

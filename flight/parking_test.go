@@ -18,11 +18,11 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// TestParking: a stream whose client takes nothing is parked for others' sake, or
-// when it was long, and not while it makes a batch.
+// A stream whose client takes nothing is parked under pressure, or after a long time, but not
+// while it makes a batch.
 //
 // spec: wire-11
-func TestParking(t *testing.T) {
+func TestStalledStreamsAreParked(t *testing.T) {
 	t.Parallel()
 	for _, pressed := range []bool{true, false} {
 		var mu sync.Mutex
@@ -46,7 +46,7 @@ func TestParking(t *testing.T) {
 			return made
 		})})
 		stream := s.stall(t)
-		for range 2 { // a stream that went on may stand still again
+		for range 2 { // a resumed stream may stall again
 			for len(parked) > 0 {
 				<-parked
 			}
@@ -130,14 +130,14 @@ func TestStepsMayTakeLonger(t *testing.T) {
 	all.Wait()
 }
 
-// TestParkThatPanics ends its stream, and nothing else.
-func TestParkThatPanics(t *testing.T) {
+// A panic while a stream is parked ends that stream and no other.
+func TestPanicWhileParkingEndsTheStream(t *testing.T) {
 	t.Parallel()
 	var first atomic.Bool
 	c := heavy(t, nil, 5)
 	s := serve(t, Options{Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Pressed: func() bool { return true }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
 		made := c(ctx)
-		if first.CompareAndSwap(false, true) { // the clock rushes, so the other is parked too
+		if first.CompareAndSwap(false, true) { // the clock is fast, so the other stream is parked too
 			made.park = func(bool) bool { panic("broken") }
 		}
 		return made
@@ -153,18 +153,18 @@ func TestParkThatPanics(t *testing.T) {
 	require.Equal(t, 5, bodies(t, other))
 }
 
-// rushing is a clock that shows five times the time that passes: so who stalls is
-// parked soon for others' sake, and for its own long after they have given up.
+// rushing returns a clock that is five times as fast: stalled streams are parked soon for
+// others, and for being idle only long after the others have given up.
 func rushing() func() time.Time {
 	began := time.Now()
 	return func() time.Time { return began.Add(5 * time.Since(began)) }
 }
 
-// TestParkedStreamsHoldNoPlace: who reads gets in beside streams that stall, and
-// those go on when it is done.
+// Streams whose clients read are admitted while others stall, and the stalled ones resume after
+// them.
 //
 // spec: wire-14
-func TestParkedStreamsHoldNoPlace(t *testing.T) {
+func TestParkedStreamsHoldNoSlot(t *testing.T) {
 	t.Parallel()
 	var s *served
 	made := parking(heavy(t, nil, 20))
@@ -173,7 +173,7 @@ func TestParkedStreamsHoldNoPlace(t *testing.T) {
 		next := c.next
 		c.next = func(n int) (arrow.RecordBatch, error) {
 			if a := s.server.admission; a.open() != 1 {
-				t.Errorf("%d streams have places", a.open())
+				t.Errorf("%d streams have slots", a.open())
 			}
 			return next(n)
 		}
@@ -194,16 +194,16 @@ func TestParkedStreamsHoldNoPlace(t *testing.T) {
 	require.Zero(t, s.server.Waiting())
 }
 
-// TestRanksThatWaitForEachOther: jobs whose ranks take each batch together come to
-// their ends, also where there is no room for all ranks of one.
+// Jobs whose ranks take each batch together complete, even if there are fewer slots than ranks
+// of one job.
 //
 // spec: wire-14
-func TestRanksThatWaitForEachOther(t *testing.T) {
+func TestRanksInLockstepComplete(t *testing.T) {
 	t.Parallel()
 	const jobs, ranks, batches = 2, 3, 12
-	for _, places := range []int{2, 4} {
-		s := serve(t, Options{MaxStreams: places, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
-		ctx, fail := context.WithTimeout(t.Context(), time.Minute) // one that fails ends all
+	for _, slots := range []int{2, 4} {
+		s := serve(t, Options{MaxStreams: slots, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
+		ctx, fail := context.WithTimeout(t.Context(), time.Minute) // one failure ends all
 		defer fail()
 		var all sync.WaitGroup
 		for range jobs {
@@ -230,7 +230,7 @@ func TestRanksThatWaitForEachOther(t *testing.T) {
 	}
 }
 
-// barrier lets so many go on together, again and again.
+// barrier makes goroutines wait for each other, repeatedly.
 type barrier struct {
 	of   int
 	mu   sync.Mutex
@@ -256,15 +256,14 @@ func (b *barrier) wait(ctx context.Context) error {
 	}
 }
 
-// open is how many streams have places.
+// open returns how many streams have slots.
 func (a *admission) open() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.taken
 }
 
-// parking makes streams that can be parked, which stand in for those that hold
-// nothing then.
+// parking returns a constructor of streams that can be parked.
 func parking(made func(context.Context) *canned) func(context.Context) *canned {
 	return func(ctx context.Context) *canned {
 		c := made(ctx)

@@ -21,9 +21,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Loader is what the server serves; *loader.Loader is one. The batches of its
-// streams lie in memory that the Go collector finds, and do not change before
-// their last release.
+// Loader plans and opens the streams that the server serves; *loader.Loader is one. The
+// batches of its streams are in memory that the Go collector manages, and do not change
+// before their last release.
 type Loader interface {
 	Datasets() []dataset.Dataset
 	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)
@@ -31,7 +31,7 @@ type Loader interface {
 	Open(ctx context.Context, p *plan.Plan, reading loader.StreamOptions) (loader.Stream, error)
 }
 
-// Verifier looks at the tables of a query's dataset; *loader.Loader is one.
+// Verifier checks the tables of a query's dataset; *loader.Loader is one.
 type Verifier interface {
 	Verify(ctx context.Context, query dataset.Query) (*loader.Verification, error)
 }
@@ -41,45 +41,45 @@ const (
 	defaultLifetime   = 24 * time.Hour
 	defaultRenewal    = 30 * 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
-	// Clients take 8 KB of headers, and the details grow by a third on the way.
+	// Clients accept 8 KB of headers, and the encoding of the details adds a third.
 	defaultMaxDetails = 4096
 )
 
-// Sizes and times that nobody has had to set yet.
+// Sizes and times without a setting.
 const (
-	maxReceived = 16 << 20        // bytes of a message from a client: queries and cursors
-	writeBuffer = 256 << 10       // bytes per connection; saves a tenth to a fifth of the CPU time of sending
-	lastWords   = time.Second     // between ending the streams and closing the connections
-	lastCalls   = 3 * time.Second // between closing the connections and going without the calls that still run
-	pingAfter   = time.Minute     // of silence, to find out about hosts that are gone
-	pingAnswer  = time.Minute     // a trainer that is stopped for a while must not count as gone
-	pingFrom    = 5 * time.Second // how often clients may ping
+	maxReceived     = 16 << 20        // bytes of a message from a client: queries and cursors
+	writeBuffer     = 256 << 10       // bytes per connection; saves 10 to 20 % of the CPU time of sending
+	statusGrace     = time.Second     // between ending the streams and closing the connections
+	callGrace       = 3 * time.Second // between closing the connections and leaving calls behind
+	pingAfter       = time.Minute     // of silence, to detect dead hosts
+	pingTimeout     = time.Minute     // a trainer that is suspended for a while must not count as dead
+	minPingInterval = 5 * time.Second // between pings of a client
 )
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Loader     Loader
-	Verifier   Verifier         // of the action verify; nil: it is not served
+	Verifier   Verifier         // for the action verify; nil: it is not served
 	Keys       *Keys            // sign and verify tickets
-	Clock      func() time.Time // judges tickets and measures calls
-	Ticks      func() time.Time // says when streams move, from many goroutines; nil: Clock
+	Clock      func() time.Time // for the expiry of tickets and the duration of calls
+	Ticks      func() time.Time // for the progress of streams, from many goroutines; nil: Clock
 	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
-	Renewal    time.Duration    // how long beyond its first expiry a ticket can be renewed to last; 0: defaultRenewal
-	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
-	MaxStreams int              // that have places; further ones wait, see admission; 0: no limit
-	PeerShare  int              // the part of the places that one host may have, in percent; 0: all
+	Renewal    time.Duration    // how long after its first expiry a ticket can be extended by renewals; 0: defaultRenewal
+	Advertise  []string         // locations in endpoints, as "grpc://host:port"; none: the server that was called
+	MaxStreams int              // slots; streams without one wait, see admission; 0: no limit
+	PeerShare  int              // percentage of the slots that one host may have; 0: all
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
-	// MaxTransit is how many bytes batches may take that were handed to the network
-	// and have not left; 0: no limit.
+	// MaxTransit bounds the bytes of batches that were handed to the network and have not
+	// left; 0: no limit.
 	MaxTransit int64
-	// Pressed says whether memory was lacking since it was last asked; nil: never.
+	// Pressed reports whether memory was short since its last call; nil: never.
 	Pressed func() bool
-	// Wanted says whether streams of a host wait for others of that host to give
-	// memory back; nil: never.
+	// Wanted reports whether a stream of a host waits for memory of that host's other streams;
+	// nil: never.
 	Wanted func(host string) bool
 	// StallTimeout is how long a client may take nothing; 0: DefaultStallTimeout.
 	StallTimeout time.Duration
-	MaxDetails   int          // bytes of a failure's details, as JSON; 0: what every client takes
+	MaxDetails   int          // bytes of a failure's details, as JSON; 0: what every client accepts
 	Version      string       // of the program, for manifests
 	Logger       *slog.Logger // nil: no logs
 	Observer     Observer
@@ -92,28 +92,28 @@ type Server struct {
 	grpc    *grpc.Server
 	health  *health.Server
 
-	draining context.Context //nolint:containedctx // ends what waits for news, such as health watches, when Shutdown begins
-	drain    context.CancelFunc
-	ended    context.Context //nolint:containedctx // ends all streams when Shutdown may wait no longer
-	end      context.CancelCauseFunc
-	left     context.Context //nolint:containedctx // ends when Shutdown goes without calls that do not end
-	leave    context.CancelFunc
-	patience time.Duration // lastCalls
+	draining  context.Context //nolint:containedctx // ends health watches when Shutdown begins
+	drain     context.CancelFunc
+	ended     context.Context //nolint:containedctx // ends all streams when Shutdown stops waiting for them
+	end       context.CancelCauseFunc
+	abandoned context.Context //nolint:containedctx // ends when Shutdown leaves calls behind
+	abandon   context.CancelFunc
+	callGrace time.Duration // the constant, except in tests
 
 	admission   *admission
-	transit     *transit
+	transit     *inflightBatches
 	connections *connections
 
 	mu      sync.Mutex
 	streams int
 	seats   map[*seat]struct{}
 
-	crowded chan struct{}  // wakes who parks: somebody waits for a place
+	crowded chan struct{}  // receives when a stream waits for a slot
 	parked  sync.WaitGroup // goroutines that park
 	parks   atomic.Int64   // streams that are being parked
 }
 
-// New makes a server. It listens and starts nothing before Serve.
+// New returns a server. Nothing starts before Serve.
 func New(options Options) *Server {
 	if options.Lifetime == 0 {
 		options.Lifetime = defaultLifetime
@@ -145,23 +145,23 @@ func New(options Options) *Server {
 	if options.PeerShare == 0 {
 		options.PeerShare = 100
 	}
-	options.Observer = options.Observer.quiet()
+	options.Observer = options.Observer.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}, crowded: make(chan struct{}, 1)}
-	s.transit = newTransit(options.MaxTransit, options.Ticks)
+	s.transit = newInflightBatches(options.MaxTransit, options.Ticks)
 	s.connections = &connections{ended: s.transit.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
-	s.left, s.leave = context.WithCancel(context.Background())
+	s.abandoned, s.abandon = context.WithCancel(context.Background())
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
 	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
-	s.patience = lastCalls
+	s.callGrace = callGrace
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.MaxRecvMsgSize(maxReceived),
 		grpc.MaxSendMsgSize(options.MaxMessage),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingAnswer}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingFrom, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.StatsHandler(s.connections),
 		grpc.UnaryInterceptor(s.unary),
@@ -172,19 +172,19 @@ func New(options Options) *Server {
 	return s
 }
 
-// Serve answers calls on a listener, which it closes, until Shutdown or a
-// failure to accept. After a Shutdown it returns nil.
+// Serve answers calls on a listener, which it closes, until Shutdown or a failure to accept.
+// After Shutdown it returns nil.
 func (s *Server) Serve(on net.Listener) error {
 	over, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		s.watchSeats(over)
+		s.watchStreams(over)
 	}()
 	defer func() {
 		close(over)
 		select {
 		case <-watched:
-		case <-s.left.Done():
+		case <-s.abandoned.Done():
 		}
 	}()
 	served := make(chan error, 1)
@@ -194,19 +194,18 @@ func (s *Server) Serve(on net.Listener) error {
 		if err != nil && s.draining.Err() == nil {
 			return fault.New(fault.Unavailable, "serve on %s: %w", on.Addr(), err)
 		}
-	case <-s.left.Done(): // gRPC waits for calls that Shutdown did not wait for
+	case <-s.abandoned.Done(): // gRPC would still wait for the calls left behind
 	}
 	return nil
 }
 
-// ErrCallsLeft is inside what Shutdown returns when calls run on.
+// ErrCallsLeft is wrapped by the error of a Shutdown that left calls behind.
 var ErrCallsLeft = errors.New("calls that do not end were left behind")
 
-// Shutdown stops accepting connections and calls, lets the calls that run
-// finish, and returns when all is quiet. When ctx ends first, the remaining
-// streams end as unavailable, and Shutdown says how many those were. It returns
-// within 5 seconds after ctx has ended: calls that have not ended by then run
-// on, and the error is ErrCallsLeft.
+// Shutdown stops accepting connections and calls, and waits for running calls to finish. If
+// ctx ends first, the remaining streams end as unavailable, and the error has their number.
+// Shutdown returns within 5 seconds after the end of ctx: calls that have not ended by then
+// keep running, and the error wraps ErrCallsLeft.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.drain()
@@ -221,24 +220,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	left := s.Streams()
-	s.end(endedByUs{fault.New(fault.Unavailable, "the server is shutting down").
-		WithRemedy("go on with the cursor of the last batch, here after the restart or on another server")})
-	// A stream whose client does not read cannot send its status; it ends with
-	// its connection.
-	if !within(quiet, lastWords) {
+	s.end(endedByServer{fault.New(fault.Unavailable, "the server is shutting down").
+		WithRemedy("resume from the cursor of the last batch, here after the restart or on another server")})
+	// A stream whose client does not read cannot send its status: it ends with its connection.
+	if !within(quiet, statusGrace) {
 		go s.grpc.Stop()
-		if !within(quiet, s.patience) {
-			s.leave()
-			return fault.New(fault.Unavailable, "%s ended before done, and %w", fault.Count(left, "stream"), ErrCallsLeft)
+		if !within(quiet, s.callGrace) {
+			s.abandon()
+			return fault.New(fault.Unavailable, "%s ended early, and %w", fault.Count(left, "stream"), ErrCallsLeft)
 		}
 	}
 	if left == 0 {
 		return nil
 	}
-	return fault.New(fault.Unavailable, "%s ended before done", fault.Count(left, "stream"))
+	return fault.New(fault.Unavailable, "%s ended early", fault.Count(left, "stream"))
 }
 
-// within waits for a channel to be closed, at most so long, and says whether it was.
+// within reports whether a channel is closed within a time.
 func within(closed <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -250,18 +248,18 @@ func within(closed <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
-// Streams returns how many streams of batches are open now, parked ones too.
+// Streams returns how many streams of batches are open, including parked ones.
 func (s *Server) Streams() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams
 }
 
-// Waiting returns how many streams wait for a place now.
+// Waiting returns how many streams wait for a slot.
 func (s *Server) Waiting() int { return s.admission.waits() }
 
-// enter opens a stream. The context it returns ends with the call, and when
-// Shutdown may wait no longer; leave ends the stream, once.
+// enter counts a stream until leave is called, which may be called more than once. The context
+// ends with the call, and when Shutdown stops waiting for streams.
 func (s *Server) enter(call context.Context) (ctx context.Context, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,9 +27,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// endless gives batches for as long as it is asked, with a reservation that
-// its release gives back, as build sides do. If there is a turn, it waits
-// for it before each batch.
+// endless returns a stream without an end. It holds a reservation until it is released, as
+// build sides do. If turn is not nil, each batch waits for a receive from it.
 func endless(ctx context.Context, b *budget.Budget, rows int, turn <-chan struct{}) *canned {
 	held, err := b.Reserve("staging rows", 1<<19)
 	batch := numbers(rows)
@@ -50,10 +49,9 @@ func endless(ctx context.Context, b *budget.Budget, rows int, turn <-chan struct
 	}
 }
 
-// TestClientGoesAway: cancelled or with its connection cut, in the middle of
-// sending or of waiting for a batch, the stream ends and gives back what it
-// holds.
-func TestClientGoesAway(t *testing.T) {
+// When a client cancels or its connection is cut, while the server sends or waits for a batch,
+// the stream ends and releases its memory.
+func TestStreamEndsWhenItsClientGoesAway(t *testing.T) {
 	waiting := make(chan struct{})
 	for name, c := range map[string]struct {
 		rows int
@@ -104,8 +102,8 @@ func TestClientGoesAway(t *testing.T) {
 	}
 }
 
-// TestRealStreamsGiveBack leaves a stream of the real loader after one batch.
-func TestRealStreamsGiveBack(t *testing.T) {
+// A stream of the real loader is cancelled after one batch.
+func TestCancelledStreamReleasesItsMemory(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -120,7 +118,7 @@ func TestRealStreamsGiveBack(t *testing.T) {
 	require.Zero(t, w.budget.Used())
 }
 
-func TestTooManyStreams(t *testing.T) {
+func TestStreamsBeyondTheLimitFail(t *testing.T) {
 	w := newWorld(t)
 	turn := make(chan struct{})
 	s := serve(t, Options{MaxStreams: 1, Loader: opens(w.loader(), func(ctx context.Context) *canned {
@@ -132,7 +130,7 @@ func TestTooManyStreams(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.NoError(t, err)
-	s.server.admission.patience = time.Millisecond
+	s.server.admission.maxWait = time.Millisecond
 	_, code, d := s.getFailure(t, ticket)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Equal(t, "exhausted", d.Kind)
@@ -141,7 +139,7 @@ func TestTooManyStreams(t *testing.T) {
 	<-s.ended
 }
 
-func TestTooLargeMessages(t *testing.T) {
+func TestTooLargeMessageFails(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{MaxMessage: 4096, Loader: opens(w.loader(), func(ctx context.Context) *canned {
 		return endless(ctx, w.budget, 10000, nil)
@@ -151,8 +149,7 @@ func TestTooLargeMessages(t *testing.T) {
 	require.Contains(t, d.Remedy, "batch_rows")
 }
 
-// TestShutdownLetsStreamsFinish: no new calls, and the stream that runs ends
-// with its report.
+// Shutdown accepts no new calls, and the running stream ends with its report.
 func TestShutdownLetsStreamsFinish(t *testing.T) {
 	w := newWorld(t)
 	turn := make(chan struct{})
@@ -188,8 +185,7 @@ func TestShutdownLetsStreamsFinish(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }
 
-// TestShutdownEndsStreams after its limit, as unavailable, whether the client
-// reads or not.
+// After its limit, Shutdown ends streams as unavailable, whether their clients read or not.
 func TestShutdownEndsStreams(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: opens(w.loader(), func(ctx context.Context) *canned {
@@ -232,7 +228,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// stubborn is a loader whose plans wait for the gate, whatever their context says.
+// stubborn is a loader whose plans wait for the gate and ignore their context.
 type stubborn struct {
 	Loader
 	asked chan struct{}
@@ -245,13 +241,12 @@ func (l stubborn) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, er
 	return l.Loader.Plan(ctx, query)
 }
 
-// TestShutdownWaitsForNoCall that does not end: it returns, says so, and so does
-// Serve.
-func TestShutdownWaitsForNoCall(t *testing.T) {
+// Shutdown and Serve return although a call does not end, and Shutdown reports it.
+func TestShutdownLeavesCallsBehind(t *testing.T) {
 	w := newWorld(t)
 	l := stubborn{w.loader(), make(chan struct{}), make(chan struct{})}
 	s := New(Options{Loader: l, Keys: testKeys(t), Clock: noon})
-	s.patience = time.Millisecond
+	s.callGrace = time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	served := make(chan error, 1)
@@ -311,7 +306,7 @@ func TestServeTellsWhyItStopped(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 }
 
-// TestObserver tells of calls, streams and batches.
+// The observer sees calls, streams and batches.
 //
 // spec: join-68
 func TestObserver(t *testing.T) {
@@ -357,8 +352,7 @@ func TestObserver(t *testing.T) {
 	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)
 }
 
-// TestObserverOfFailedStreams: what a stream counted is told, though its client
-// never got the report.
+// The observer gets the counts of a stream that failed before its report.
 //
 // spec: join-68
 func TestObserverOfFailedStreams(t *testing.T) {

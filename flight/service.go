@@ -11,20 +11,20 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// service answers the calls of Flight. What this version does not serve it
-// refuses by name.
+// service implements the calls of Flight. Calls that this version does not serve fail with
+// their name.
 type service struct {
 	arrowflight.BaseFlightServer
 	*Server
 }
 
-// planned is a query, its defaults set, its plan, and the rows of its batches.
+// planned is a query with its defaults and its plan.
 type planned struct {
 	query dataset.Query
 	*plan.Plan
-	batchRows int             // of a batch; requests, if the plan is of those
-	part      plan.Part       // that a ticket is for; zero: all
-	counts    *dataset.Counts // how many rows the lanes give; nil if that is not known
+	batchRows int             // rows of a batch, or requests if the plan is of requests
+	part      plan.Part       // of the plan that a ticket is for; zero: all of it
+	counts    *dataset.Counts // rows of the lanes; nil if unknown
 }
 
 // plan plans a query.
@@ -52,14 +52,13 @@ func (s *Server) described(ctx context.Context, descriptor *arrowflight.FlightDe
 	return s.plan(ctx, query)
 }
 
-// queryOf reads the query of a descriptor: the path [dataset], or a query as
-// JSON.
+// queryOf returns the query of a descriptor: the path [dataset], or a query as JSON.
 func queryOf(descriptor *arrowflight.FlightDescriptor) (dataset.Query, error) {
 	switch descriptor.GetType() {
 	case descriptorPath:
 		if len(descriptor.GetPath()) != 1 {
 			return dataset.Query{}, fault.InvalidField("descriptor", "the path has %d parts, want one: the name of a dataset", len(descriptor.GetPath())).
-				WithRemedy("ListFlights names the datasets that this server has")
+				WithRemedy("ListFlights lists the datasets of this server")
 		}
 		return dataset.Query{Rows: dataset.Rows{Dataset: descriptor.GetPath()[0]}}, nil
 	case descriptorCommand:

@@ -15,18 +15,18 @@ import (
 type partSummary struct {
 	V      int      `json:"v"`
 	Splits []string `json:"splits"` // their ids, in order
-	// At is where in its first split it begins, as the query's cursor says it; left out
-	// if it gives all of that split.
+	// At is where the part begins in its first split, as in the query's cursor; left out if it
+	// begins with the split.
 	At   json.RawMessage `json:"at,omitempty"`
-	Rows int64           `json:"rows"` // that the endpoint gives; -1 is unknown
-	// Batches is in how many; -1 is unknown.
+	Rows int64           `json:"rows"` // of the endpoint's stream; -1 is unknown
+	// Batches is the number of batches of the stream; -1 is unknown.
 	Batches int64 `json:"batches"`
 }
 
-// splitEndpoints makes an endpoint with a ticket for each part of the plan, from
-// where the query's cursor stands.
+// splitEndpoints returns an endpoint with a ticket for each part of the plan, starting at the
+// query's cursor.
 func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
-	whole := dataset.Shard{Of: 1} // of one lane, as was checked with the plan
+	whole := dataset.Shard{Of: 1} // the plan has one lane, which was checked
 	cursors := p.narrow(whole)
 	var at dataset.Position
 	if len(cursors) > 0 {
@@ -39,7 +39,7 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 		q := p.query
 		q.Shard, q.Cursor = whole, cursors
 		if part.From > at.Range {
-			q.Cursor, at = nil, dataset.Position{Range: part.From} // it begins with a split
+			q.Cursor, at = nil, dataset.Position{Range: part.From} // the part begins with a split
 		}
 		c := newContent(q, p.Plan)
 		c.Part = &part
@@ -84,17 +84,16 @@ func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, 
 	return out, nil
 }
 
-// expiry is when a ticket that is made now expires.
+// expiry returns when a ticket that is made now expires.
 func (s *Server) expiry() time.Time {
 	return s.options.Clock().Add(s.options.Lifetime).Truncate(time.Second)
 }
 
-// partOf returns the part of the plan that a ticket is for. Only a ticket for splits
-// names one.
+// partOf returns the part of the plan that a ticket is for. Only tickets for splits name one.
 func (c content) partOf(q dataset.Query) (plan.Part, error) {
 	switch {
 	case q.Endpoints.BySplits() != (c.Part != nil):
-		return plan.Part{}, fault.New(fault.Internal, "a signed ticket of endpoints: %s says otherwise of splits", q.Endpoints)
+		return plan.Part{}, fault.New(fault.Internal, "a signed ticket contradicts its query, endpoints: %s", q.Endpoints)
 	case c.Part == nil:
 		return plan.Part{}, nil
 	}

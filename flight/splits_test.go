@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// bySplit asks for endpoints of splits.
+// bySplit returns the endpoints of a query's splits.
 func (s *served) bySplit(t testing.TB, query string) (*arrowflight.FlightInfo, []partSummary) {
 	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", "endpoints": "splits"`+query+`}`))
 	require.NoError(t, err)
@@ -32,8 +32,8 @@ func (s *served) bySplit(t testing.TB, query string) (*arrowflight.FlightInfo, [
 	return answer, parts
 }
 
-// TestEndpointsOfSplits: each says its split and its rows, and a ticket gives them and
-// no others, in any order, from any server of the keys.
+// Each endpoint names its split and its rows, and its ticket gives exactly these, in any order
+// and from any server with the same keys.
 //
 // spec: endpoint-1, endpoint-3, endpoint-4, endpoint-5, endpoint-6
 func TestEndpointsOfSplits(t *testing.T) {
@@ -69,7 +69,7 @@ func TestEndpointsOfSplits(t *testing.T) {
 	require.ElementsMatch(t, parts, shuffled, "the same splits in another order")
 }
 
-// TestEndpointsFromACursor: the first begins there, and the others are what they were.
+// With a cursor, the first endpoint begins there, and the others do not change.
 //
 // spec: endpoint-7, endpoint-9
 func TestEndpointsFromACursor(t *testing.T) {
@@ -97,7 +97,7 @@ func TestEndpointsFromACursor(t *testing.T) {
 	}
 	require.Equal(t, want.rows[before+100:], rows)
 	plain := s.readAll(t, `{"dataset": "homefeed", "cursor": `+cursor+`}`)
-	require.Equal(t, want.rows[before+100:], plain[0].rows, "a plain query goes on to the plan's end")
+	require.Equal(t, want.rows[before+100:], plain[0].rows, "a plain query continues to the end of the plan")
 
 	shuffled := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits", "order": "shuffled", "shuffle_window": 64, "batch_rows": 100}`)
 	_, left = s.bySplit(t, `, "cursor": `+string(shuffled[1].cursors[0]))
@@ -114,8 +114,8 @@ func TestEndpointsFromACursor(t *testing.T) {
 	require.Zero(t, g.report.Rows)
 }
 
-// TestCountedSplits: what was counted of the plan travels in the tickets of its splits,
-// also where a cursor is the query's, so that no server refuses them.
+// Tickets of splits carry the counts of the plan, even with a cursor, so that no server refuses
+// them.
 //
 // spec: endpoint-3, endpoint-7, step-9
 func TestCountedSplits(t *testing.T) {
@@ -151,8 +151,8 @@ func TestCountedSplits(t *testing.T) {
 	require.Zero(t, none)
 }
 
-// TestTicketsOfSplits are redeemed as they are: changed, swapped for another plan's,
-// or without their part they are not. A renewed one is for the same splits.
+// Tickets of splits that were changed, are of another plan, or have no part are refused. A
+// renewed ticket is for the same splits.
 //
 // spec: endpoint-5, ticket-3, ticket-10
 func TestTicketsOfSplits(t *testing.T) {
@@ -199,11 +199,11 @@ func TestTicketsOfSplits(t *testing.T) {
 	require.Len(t, g.rows, int(parts[2].Rows))
 }
 
-// TestManySplits: 100,000 of them make 1,024 endpoints with small tickets, in an answer
-// that any client takes. Each is named once, in order.
+// 100,000 splits make 1,024 endpoints with small tickets, in an answer that any client accepts.
+// Each split is named once, in order.
 //
 // spec: endpoint-1, ticket-7
-func TestManySplits(t *testing.T) {
+func TestManySplitsShareEndpoints(t *testing.T) {
 	const splits = 100_000
 	w := newWorld(t)
 	real, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
@@ -231,10 +231,10 @@ func TestManySplits(t *testing.T) {
 	require.Equal(t, splits, next)
 }
 
-// TestLimitIsTold: no more rows and steps are told than come.
+// FlightInfo announces no more rows and steps than the limit lets through.
 //
 // spec: endpoint-14, endpoint-17, endpoint-18
-func TestLimitIsTold(t *testing.T) {
+func TestLimitBoundsAnnouncedRows(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	cursor := s.readAll(t, `{"dataset": "homefeed", "lanes": 4, "batch_rows": 400}`)[0].cursors[1]

@@ -19,11 +19,10 @@ import (
 // TrailerKey is the trailer that carries a failure's details as JSON.
 const TrailerKey = "penstock-error-bin"
 
-// maxMessage is how long a status message may be, in bytes, as percent-encoded.
+// maxMessage bounds a status message, in percent-encoded bytes.
 const maxMessage = 2048
 
-// What ended a call, beside the names of the fault kinds: labels of Observer
-// and of the logs.
+// Labels of how a call ended, in Observer and logs, besides the names of fault kinds.
 const (
 	endOK        = "ok"
 	endCancelled = "cancelled"
@@ -46,45 +45,46 @@ type details struct {
 // ending is how a call ends on the wire.
 type ending struct {
 	label  string         // a fault kind's name, or one of the end… constants
-	status *status.Status // nil: the call went well
-	detail *details       // nil: none
+	status *status.Status // nil: the call succeeded
+	detail *details       // may be nil
 }
 
-// trailer returns what is sent beside the status: details of at most so many
-// bytes.
-func (e ending) trailer(most int) metadata.MD {
+// trailer returns the trailer to send with the status, with details of at most maxBytes.
+func (e ending) trailer(maxBytes int) metadata.MD {
 	if e.detail == nil {
 		return nil
 	}
-	return metadata.Pairs(TrailerKey, string(e.detail.encode(most)))
+	return metadata.Pairs(TrailerKey, string(e.detail.encode(maxBytes)))
 }
 
-// endedByUs is why the server ended a call that its client had not given up.
-type endedByUs struct{ error }
+// endedByServer is the cause of a call that the server ended.
+type endedByServer struct{ err error }
 
-// Unwrap returns the failure that the client is told.
-func (e endedByUs) Unwrap() error { return e.error }
+func (e endedByServer) Error() string { return e.err.Error() }
 
-// endingOf maps an error to the wire. ctx is the call's: a call that its client
-// gave up ends as cancelled, whatever error that led to.
+// Unwrap returns the failure that the client gets.
+func (e endedByServer) Unwrap() error { return e.err }
+
+// endingOf maps an error to the wire. ctx is that of the call: a call that its client
+// cancelled ends as cancelled, whatever error followed.
 func endingOf(ctx context.Context, err error) ending {
 	if err == nil {
 		return ending{label: endOK}
 	}
-	if errors.As(err, new(endedByUs)) {
+	if errors.As(err, new(endedByServer)) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	canceled := errors.Is(ctx.Err(), context.Canceled) || fault.KindOf(err) == fault.Internal && errors.Is(err, context.Canceled)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return ending{label: endDeadline, status: status.New(codes.DeadlineExceeded, "the call's deadline has passed")}
+		return ending{label: endDeadline, status: status.New(codes.DeadlineExceeded, "the deadline of the call has passed")}
 	case canceled:
 		return cancelled()
 	}
 	var onWire interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &onWire) {
 		s := onWire.GRPCStatus()
-		if s.Code() == codes.Unavailable { // the client's connection is lost, and ctx is cancelled in a moment
+		if s.Code() == codes.Unavailable { // the connection is lost, and ctx is about to be cancelled
 			return cancelled()
 		}
 		return ending{label: strings.ToLower(s.Code().String()), status: s}
@@ -94,7 +94,7 @@ func endingOf(ctx context.Context, err error) ending {
 	return ending{label: e.Kind.String(), status: status.New(codeOf(e.Kind), messageOf(e)), detail: &detail}
 }
 
-// cancelled is the ending of a call whose client has gone.
+// cancelled returns the ending of a call whose client has gone.
 func cancelled() ending {
 	return ending{label: endCancelled, status: status.New(codes.Canceled, "the call was cancelled")}
 }
@@ -125,8 +125,7 @@ func codeOf(kind fault.Kind) codes.Code {
 	return codes.Internal
 }
 
-// messageOf returns the status message: the whole failure in one line, as long
-// as it may be.
+// messageOf returns the status message: the failure in one line, cut to maxMessage.
 func messageOf(e *fault.Error) string {
 	text := strings.ToValidUTF8(e.Error(), "�")
 	encoded := 0
@@ -153,10 +152,10 @@ func detailsOf(e *fault.Error) details {
 	}
 }
 
-// encode returns the details as JSON of at most so many bytes: long texts
-// are cut, and lists end with how many entries are left out.
-func (d details) encode(most int) []byte {
-	if out := marshal(d); len(out) <= most {
+// encode returns the details as JSON of at most maxBytes: long texts are cut, and lists end
+// with the number of entries that were left out.
+func (d details) encode(maxBytes int) []byte {
+	if out := marshal(d); len(out) <= maxBytes {
 		return out
 	}
 	for text := 1024; ; text /= 2 {
@@ -168,19 +167,18 @@ func (d details) encode(most int) []byte {
 			for _, name := range d.Differs[:min(n, len(d.Differs))] {
 				short.Differs = append(short.Differs, cut(name, text/4))
 			}
-			if out := marshal(short); len(out) <= most {
+			if out := marshal(short); len(out) <= maxBytes {
 				return out
 			}
 		}
 		short.Faults, short.Differs = nil, nil
-		if out := marshal(short); len(out) <= most || text == 0 {
+		if out := marshal(short); len(out) <= maxBytes || text == 0 {
 			return out
 		}
 	}
 }
 
-// fewer returns the first n faults, cut, and a last one that says how many more
-// there are.
+// fewer returns the first n faults, cut, and a last one with the number of those left out.
 func fewer(faults []fault.Field, n, text int) []fault.Field {
 	var out []fault.Field
 	for _, f := range faults[:min(n, len(faults))] {
@@ -192,7 +190,7 @@ func fewer(faults []fault.Field, n, text int) []fault.Field {
 	return out
 }
 
-// cut shortens a text to about n bytes, between runes.
+// cut shortens a text to about n bytes, at a rune.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -203,8 +201,7 @@ func cut(text string, n int) string {
 	return text[:n] + "…"
 }
 
-// marshal renders values of ours, which always can be, without escaping <, >
-// and & as for web pages.
+// marshal returns the JSON of a value that always has one, without escaping <, > and &.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

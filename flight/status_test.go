@@ -24,8 +24,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// TestKindsOnTheWire lets planning fail in every way there is.
-func TestKindsOnTheWire(t *testing.T) {
+// Plans that fail with each kind have its code and all details.
+func TestKindsOfFailureOnTheWire(t *testing.T) {
 	w := newWorld(t)
 	var cause error
 	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) { return nil, cause }}})
@@ -52,8 +52,7 @@ func TestKindsOnTheWire(t *testing.T) {
 	require.Equal(t, details{Kind: "internal", Message: "something of another library"}, d)
 }
 
-// TestStreamFailuresCarryDetails is the same for calls that answer with a
-// stream, whose trailers take another way.
+// Calls that answer with a stream send the same details: their trailers take another path.
 func TestStreamFailuresCarryDetails(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
@@ -78,17 +77,17 @@ func TestEndings(t *testing.T) {
 		code  codes.Code
 		label string
 	}{
-		"well":                         {context.Background(), nil, codes.OK, "ok"},
-		"the client went away":         {cancelled, fails(fault.Corrupt), codes.Canceled, "cancelled"},
-		"the deadline passed":          {late, fails(fault.Internal), codes.DeadlineExceeded, "deadline"},
-		"cancelled within":             {context.Background(), fault.Op(context.Canceled, "read"), codes.Canceled, "cancelled"},
-		"a deadline of storage":        {context.Background(), fault.Op(context.DeadlineExceeded, "read"), codes.Unavailable, "unavailable"},
-		"a kind over a cancel":         {context.Background(), fault.New(fault.Unavailable, "gone: %w", context.Canceled), codes.Unavailable, "unavailable"},
-		"what gRPC itself says":        {context.Background(), status.Error(codes.Unimplemented, "no"), codes.Unimplemented, "unimplemented"},
-		"nobody's error is a bug":      {context.Background(), errors.New("x"), codes.Internal, "internal"},
-		"the deepest words are ours":   {context.Background(), fault.Op(fails(fault.Expired), "go on"), codes.FailedPrecondition, "expired"},
-		"a connection that is lost":    {context.Background(), fault.Op(status.Error(codes.Unavailable, "transport is closing"), "send"), codes.Canceled, "cancelled"},
-		"a cancel that a fault caused": {context.Background(), context.Canceled, codes.Canceled, "cancelled"},
+		"success":                   {context.Background(), nil, codes.OK, "ok"},
+		"the client went away":      {cancelled, fails(fault.Corrupt), codes.Canceled, "cancelled"},
+		"the deadline passed":       {late, fails(fault.Internal), codes.DeadlineExceeded, "deadline"},
+		"cancelled within":          {context.Background(), fault.Op(context.Canceled, "read"), codes.Canceled, "cancelled"},
+		"a deadline of storage":     {context.Background(), fault.Op(context.DeadlineExceeded, "read"), codes.Unavailable, "unavailable"},
+		"a kind over a cancel":      {context.Background(), fault.New(fault.Unavailable, "gone: %w", context.Canceled), codes.Unavailable, "unavailable"},
+		"a status of gRPC":          {context.Background(), status.Error(codes.Unimplemented, "no"), codes.Unimplemented, "unimplemented"},
+		"an error without a kind":   {context.Background(), errors.New("x"), codes.Internal, "internal"},
+		"a wrapped fault":           {context.Background(), fault.Op(fails(fault.Expired), "go on"), codes.FailedPrecondition, "expired"},
+		"a connection that is lost": {context.Background(), fault.Op(status.Error(codes.Unavailable, "transport is closing"), "send"), codes.Canceled, "cancelled"},
+		"a cancel without a cause":  {context.Background(), context.Canceled, codes.Canceled, "cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := endingOf(c.ctx, c.err)
@@ -98,8 +97,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestDetailsFit makes failures too long for trailers.
-func TestDetailsFit(t *testing.T) {
+// Failures that are too long for trailers are cut.
+func TestDetailsFitIntoTrailers(t *testing.T) {
 	faults := make([]fault.Field, 300)
 	for i := range faults {
 		faults[i] = fault.Field{Field: fmt.Sprintf("staging[%d].columns", i), Message: strings.Repeat("wörter ", 40), Nearest: "x"}
@@ -134,7 +133,7 @@ func TestDetailsFit(t *testing.T) {
 	}
 }
 
-// TestLongFailuresArrive sends the longest of them over a connection.
+// The longest details arrive over a connection.
 func TestLongFailuresArrive(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) {
@@ -145,9 +144,8 @@ func TestLongFailuresArrive(t *testing.T) {
 	require.Contains(t, d.Remedy, "rrr…")
 }
 
-// TestPanicsStayInTheirCall: the process lives, the log has the stack, the
-// client has not.
-func TestPanicsStayInTheirCall(t *testing.T) {
+// A panic fails its call only. The log has the stack, the client does not.
+func TestPanicsFailOnlyTheirCall(t *testing.T) {
 	w := newWorld(t)
 	broken := true
 	var log bytes.Buffer
@@ -168,7 +166,7 @@ func TestPanicsStayInTheirCall(t *testing.T) {
 	require.NoError(t, json.Unmarshal(log.Bytes(), &line))
 	require.Equal(t, "ERROR", line.Level)
 	require.Equal(t, "GetFlightInfo", line.Method)
-	require.Contains(t, line.Stack, "TestPanicsStayInTheirCall")
+	require.Contains(t, line.Stack, "TestPanicsFailOnlyTheirCall")
 	broken = false
 	_, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// verifying stands in for a loader's Verify.
+// verifying is a Verifier of one function.
 type verifying func(ctx context.Context, query dataset.Query) (*loader.Verification, error)
 
 func (v verifying) Verify(ctx context.Context, query dataset.Query) (*loader.Verification, error) {
@@ -51,8 +51,8 @@ func TestVerify(t *testing.T) {
 	require.Zero(t, s.server.Streams())
 }
 
-// TestVerifyIsAStream: it takes the place of one, and ends with the server.
-func TestVerifyIsAStream(t *testing.T) {
+// A verification takes the slot of a stream, and ends with the server.
+func TestVerifyCountsAsAStream(t *testing.T) {
 	w := newWorld(t)
 	begun := make(chan struct{})
 	s := serve(t, Options{Loader: w.loader(), MaxStreams: 1, Verifier: verifying(func(ctx context.Context, _ dataset.Query) (*loader.Verification, error) {
@@ -66,7 +66,7 @@ func TestVerifyIsAStream(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	s.server.admission.patience = time.Millisecond
+	s.server.admission.maxWait = time.Millisecond
 	_, err := s.verify(`{"dataset": "homefeed"}`)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)
@@ -77,8 +77,7 @@ func TestVerifyIsAStream(t *testing.T) {
 	require.Equal(t, codes.Unavailable, code)
 }
 
-// TestWithoutAVerifier the action does not exist.
-func TestWithoutAVerifier(t *testing.T) {
+func TestVerifyIsNotServedWithoutAVerifier(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	_, err := s.verify(`{"dataset": "homefeed"}`)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// days partitions by columns as they are: field names by column ids.
+// days returns an identity partition spec, from column ids to field names.
 func days(sources map[int]string) iceberg.PartitionSpec {
 	var fields []iceberg.PartitionField
 	for id := 2; id <= 3; id++ {
@@ -21,12 +21,11 @@ func days(sources map[int]string) iceberg.PartitionSpec {
 	return iceberg.NewPartitionSpec(fields...)
 }
 
-// TestAlignByAColumnNamedLater: a staging table has a partition field called day,
-// made of the column computed, from before another column got that name. The
-// dataset aligns by the column.
+// A staging table has a partition field named day, of the column computed, which is older than
+// the column named day. The dataset aligns by the column.
 //
 // spec: resolve-46
-func TestAlignByAColumnNamedLater(t *testing.T) {
+func TestAlignPrefersColumnsToPartitionFields(t *testing.T) {
 	l := lake{dir: t.TempDir()}
 	c, done := newCatalog(t, l.dir)
 	p := iceberg.PrimitiveTypes
@@ -56,8 +55,8 @@ datasets:
 	require.Equal(t, "item,v\n1,102\n2,103\n", got.stdout)
 }
 
-// withColumnDay makes the staging table as it came to be: both fields first,
-// then the column's name.
+// withColumnDay creates the staging table: first both partition fields, then the name of the
+// column.
 func withColumnDay(t *testing.T, c *icesql.Catalog) *icetable.Table {
 	t.Helper()
 	p := iceberg.PrimitiveTypes

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,16 +14,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/outfile"
+	"github.com/penstock/penstock/cmd/penstock/rowformat"
 	"github.com/penstock/penstock/internal/fault"
 )
 
 // Defaults of cat.
 const (
-	tableRows  = 20  // that a table shows unless --limit says otherwise
-	tableWidth = 120 // where the terminal does not tell
+	tableRows  = 20  // rows of a table
+	tableWidth = 120 // characters per line of a table, if there is no terminal
 )
 
-// catFlags say what cat does with the rows.
+// catFlags are the flags that control the output of cat.
 type catFlags struct {
 	format, output *string
 	limit          *int64
@@ -32,28 +36,28 @@ type catFlags struct {
 
 func (p process) catCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: atMostOne,
+		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: cmdline.AtMostOne,
 		Long: "Print the rows of a query: as a table, CSV, JSON lines, an Arrow or a Parquet file.\n\n" +
-			"A query's wire is passed on: of wire indexed a staging table's columns come as one struct,\n" +
-			"of grouped a row is a request. auto is plain.\n\n" +
-			"With --config the rows are read in process, with --uri from a server. How many rows there\n" +
-			"were, and how many of them each staging table matched, is said on standard error.",
+			"The wire of the query applies: with indexed, the columns of a staging table are one struct;\n" +
+			"with grouped, a row is a request; auto is plain.\n\n" +
+			"With --config, rows are read in process, with --uri, from a server. The number of rows, and\n" +
+			"how many of them matched each staging table, are printed on standard error.",
 		Example: "  penstock cat homefeed --config penstock.yaml --columns request_id,label --limit 5\n" +
 			"  penstock cat homefeed --uri grpc://127.0.0.1:8815 --shard 0/4 --lanes 4 --format arrow --output part.arrow",
 	}
-	from, query := newSourceFlags(c), newQueryFlags(c)
+	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	flags := catFlags{
-		format: textFlag(c, "format,f", "FORMAT", strings.Join(formats(), ", ")+" (default: as FILE ends, else table)"),
-		output: textFlag(c, "output,o", "FILE", "write FILE instead of standard output; a regular file appears, or is replaced, when it is whole"),
-		limit:  c.Flags().Int64P("limit", "n", 0, "at most so many rows; 0 is all (default 20 for tables, else all)"),
-		width:  c.Flags().Int("width", 0, "characters a line of a table; 0 is no limit (default: the terminal's, else 120)"),
+		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE, else table)"),
+		output: cmdline.Text(c, "output,o", "FILE", "write FILE instead of standard output; a regular file is created, or replaced, once it is complete"),
+		limit:  c.Flags().Int64P("limit", "n", 0, "the maximum number of rows; 0 is all (default 20 for tables, else all)"),
+		width:  c.Flags().Int("width", 0, "characters per line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := flags.settleFormat(); err != nil {
+		if err := flags.resolveFormat(); err != nil {
 			return err
 		}
 		if *flags.limit < 0 || *flags.width < 0 {
-			return usage("--limit and --width are numbers from 0 on")
+			return cmdline.Errorf("--limit and --width must be at least 0")
 		}
 		if *flags.format == "table" && !c.Flags().Changed("limit") {
 			*flags.limit = tableRows
@@ -61,68 +65,63 @@ func (p process) catCommand() *cobra.Command {
 		if !c.Flags().Changed("width") {
 			*flags.width = p.tableWidth()
 		}
-		text, err := p.json(query, args)
+		text, err := query.JSON(args, p.stdin)
 		if err != nil {
 			return err
 		}
-		return p.asking(c, from, func(ctx context.Context, s *client) error {
-			rows, err := s.Open(ctx, ofOneForm(text))
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			rows, err := s.Open(ctx, text)
 			if err != nil {
 				return err
 			}
 			defer rows.Release()
-			return p.writing(ctx, *flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
+			return p.writeOutput(ctx, *flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
 		})
 	}
 	return c
 }
 
-// settleFormat takes the form of the file's name where none was asked for, and refuses one
-// that its name denies.
-func (f catFlags) settleFormat() error {
+// writeOutput calls f with a writer for a path, or for standard output if path is empty.
+func (p process) writeOutput(ctx context.Context, path string, f func(io.Writer) error) error {
+	if path == "" {
+		return f(p.stdout)
+	}
+	err := outfile.Write(ctx, path, f)
+	if _, ok := errors.AsType[outfile.TargetError](err); ok {
+		return cmdline.Error{Err: err}
+	}
+	return err
+}
+
+// resolveFormat sets a format that was not given, by the extension of the output file, and
+// returns an error if the extension is that of another format.
+func (f catFlags) resolveFormat() error {
 	named := strings.TrimPrefix(filepath.Ext(*f.output), ".")
-	if !slices.Contains(formats(), named) {
+	if !slices.Contains(rowformat.Names(), named) {
 		named = ""
 	}
 	if *f.format == "" {
 		*f.format = cmp.Or(named, "table")
 	}
 	switch {
-	case !slices.Contains(formats(), *f.format):
+	case !slices.Contains(rowformat.Names(), *f.format):
 		return unknownFormat(*f.format)
 	case named != "" && named != *f.format:
-		return usage("--output %s ends as a file of another form than --format %s: leave --format out, or name another file", *f.output, *f.format)
+		return cmdline.Errorf("--output %s has the extension of another format than --format %s: leave --format out, or name another file", *f.output, *f.format)
 	}
 	return nil
 }
 
-// wireOf is the wire that a query asks for, "" where it names none.
-func wireOf(query []byte) string {
-	var fields struct {
-		Wire string `json:"wire"`
+// unknownFormat returns the error of a format that does not exist.
+func unknownFormat(name string) error {
+	meant := ""
+	if near := fault.Nearest(name, rowformat.Names()); near != "" {
+		meant = "\n  did you mean --format " + near + "?"
 	}
-	if err := json.Unmarshal(query, &fields); err != nil {
-		return "" // what is wrong with it, the loader says
-	}
-	return fields.Wire
+	return cmdline.Errorf("--format %s: the formats are %s%s", name, strings.Join(rowformat.Names(), ", "), meant)
 }
 
-// ofOneForm asks for plain batches where each stream may choose its form: the rows are
-// the same, and a file has one schema. Any other wire is passed on.
-func ofOneForm(query []byte) []byte {
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(query, &fields); err != nil || wireOf(query) != "auto" {
-		return query
-	}
-	delete(fields, "wire")
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return query
-	}
-	return text
-}
-
-// tableWidth is how wide tables are unless --width says otherwise.
+// tableWidth returns the default of --width.
 func (p process) tableWidth() int {
 	if p.width > 0 {
 		return p.width
@@ -133,16 +132,16 @@ func (p process) tableWidth() int {
 	return tableWidth
 }
 
-// print writes rows up to the limit, and says on standard error how it went.
-func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
-	out, err := newFormat(*flags.format, w, rows.schema, *flags.width)
+// print writes rows up to the limit, and their number on standard error.
+func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
+	out, err := rowformat.New(*flags.format, w, rows.Schema, *flags.width)
 	if err != nil {
 		return err
 	}
 	left, more := *flags.limit, false
 	written := int64(0)
 	for rows.Next() {
-		batch := rows.at.RecordBatch()
+		batch := rows.RecordBatch()
 		if *flags.limit > 0 {
 			if left == 0 {
 				more = true
@@ -163,31 +162,31 @@ func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
 			break
 		}
 	}
-	if rows.err != nil {
-		return rows.err
+	if err := rows.Err(); err != nil {
+		return err
 	}
 	if err := out.Close(); err != nil {
 		return err
 	}
 	text := rowsText(written)
-	if rows.grouped {
+	if rows.Grouped {
 		text = fault.Count(written, "request")
 	}
 	if more {
-		p.say("%s, and there are more; --limit 0 gives all\n", text)
+		p.note("%s, and there are more; --limit 0 gives all\n", text)
 		return nil
 	}
-	if rows.grouped {
-		text += " of " + rowsText(rows.total.Rows)
+	if rows.Grouped {
+		text += " of " + rowsText(rows.Total.Rows)
 	}
-	p.say("%s%s\n", text, matchText(rows.total))
+	p.note("%s%s\n", text, matchText(rows.Total))
 	return nil
 }
 
 func rowsText(n int64) string { return fault.Count(n, "row") }
 
-// matchText says how many rows each staging table matched.
-func matchText(r report) string {
+// matchText describes how many rows matched each staging table.
+func matchText(r client.Report) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
 		c := r.Staging[name]

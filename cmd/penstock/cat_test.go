@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 
-// golden compares with a file of testdata.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -29,7 +29,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// The same rows come in process and from a server, in every form.
+// In process and from a server, the rows are the same in every format.
 func TestCat(t *testing.T) {
 	l := readLake(t)
 	server := start(t, "--config", l.config)
@@ -94,7 +94,7 @@ func TestCatParquetFile(t *testing.T) {
 }
 
 // A failure leaves neither half a file nor a temporary one.
-func TestCatOutputIsWholeOrNotThere(t *testing.T) {
+func TestCatOutputIsComplete(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	dir := t.TempDir()
 	cut := 0
@@ -118,7 +118,7 @@ func TestCatOutputIsWholeOrNotThere(t *testing.T) {
 	require.Contains(t, got.stderr, "no such file")
 }
 
-// Shards cover the rows, and a cursor goes on where they stopped.
+// Shards cover all rows, and a cursor resumes where they stopped.
 func TestCatShardsAndCursor(t *testing.T) {
 	l := readLake(t)
 	read := func(args ...string) []string {
@@ -141,7 +141,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 	rows, err := inside.Open(t.Context(), []byte(`{"dataset": "home", "batch_rows": 3}`))
 	require.NoError(t, err)
 	require.True(t, rows.Next())
-	cursor := rows.at.LatestAppMetadata()
+	cursor := rows.Cursor()
 	rows.Release()
 	require.NoError(t, inside.Close())
 	rest := read("--cursor", string(cursor))
@@ -150,7 +150,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, slices.Sorted(slices.Values(append(rest, read("--limit", "3")...))))
 }
 
-// Queries come as text, from a file and from standard input; flags win.
+// Queries are read from text, a file and standard input; flags override their fields.
 func TestCatQuery(t *testing.T) {
 	l := readLake(t)
 	query := `{"dataset": "home", "columns": ["item"], "filter": "request_id = 3"}`
@@ -178,7 +178,7 @@ func TestCatQuery(t *testing.T) {
 	require.Equal(t, want, file.stdout, "the config file of the environment")
 }
 
-// A reader that has seen enough is no failure.
+// A reader that closes the pipe is no failure.
 func TestCatIntoAClosedPipe(t *testing.T) {
 	l := readLake(t)
 	reader, writer := io.Pipe()

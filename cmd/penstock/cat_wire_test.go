@@ -14,11 +14,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/cmd/penstock/rowformat"
 )
 
-// TestCatPassesTheWireOn: indexed columns come as structs in every format, of each row its
-// own, and a request of grouped is a row; what each stream would choose by itself is plain.
-func TestCatPassesTheWireOn(t *testing.T) {
+// In every format, indexed columns are structs, with one per row, and each request of the wire
+// grouped is a row. The wire auto is plain.
+func TestCatUsesTheWireOfTheQuery(t *testing.T) {
 	l := readLake(t)
 	const fields = `"dataset": "home", "columns": ["request_id", "country", "last"], "filter": "request_id < 6", "batch_rows": 2`
 	indexed := `{"wire": "indexed", ` + fields + `}`
@@ -48,13 +50,13 @@ func TestCatPassesTheWireOn(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "rows."+format)
 		wrote := run(t, "cat", "--config", l.config, "--format", format, "--output", file, "--query", indexed)
 		require.Zero(t, wrote.code, wrote.stderr)
-		var told []string
+		var written []string
 		for _, b := range batchesOf(t, file) {
 			for i := range int(b.NumRows()) {
-				told = append(told, string(appendStruct(nil, array.RecordToStructArray(b), i)))
+				written = append(written, string(rowformat.AppendJSON(nil, array.RecordToStructArray(b), i)))
 			}
 		}
-		require.Equal(t, lines, told, format)
+		require.Equal(t, lines, written, format)
 	}
 
 	require.Equal(t, plain, strings.Split(strings.TrimSpace(read("jsonl", `{"wire": "auto", `+fields+`}`).stdout), "\n"))
@@ -68,10 +70,10 @@ func TestCatPassesTheWireOn(t *testing.T) {
 		`{"dataset": "home", "columns": ["item"], "dense": {"x": {"columns": ["score", "price"], "fill": -1}}, "filter": "request_id = 5"}`)
 	require.Zero(t, wrote.code, wrote.stderr)
 	packed := batchesOf(t, dense)[0].Column(1)
-	require.Equal(t, "[-0.125,7]", string(appendJSON(nil, packed, 0)))
+	require.Equal(t, "[-0.125,7]", string(rowformat.AppendJSON(nil, packed, 0)))
 }
 
-// batchesOf reads an Arrow or a Parquet file, by the end of its name.
+// batchesOf reads an Arrow or a Parquet file, depending on its extension.
 func batchesOf(t *testing.T, path string) []arrow.RecordBatch {
 	t.Helper()
 	file, err := os.Open(path)

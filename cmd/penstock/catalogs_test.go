@@ -23,7 +23,7 @@ import (
 
 const catalogsPage = "../../docs/catalogs.md"
 
-// blocks are the YAML blocks of the page on catalogs, by the headings that they stand under.
+// blocks returns the YAML blocks of the page on catalogs, by their headings.
 func blocks(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile(catalogsPage)
@@ -38,7 +38,7 @@ func blocks(t *testing.T) map[string][]string {
 	return out
 }
 
-// locations are the metadata files of the lake's tables, by name.
+// locations returns the metadata files of the lake's tables, by name.
 func (l lake) locations(t *testing.T) map[string]string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "catalog.db")+"?mode=ro")
@@ -57,7 +57,7 @@ func (l lake) locations(t *testing.T) map[string]string {
 	return out
 }
 
-// metadataOf is the text of a table's metadata file.
+// metadataOf returns the text of a table's metadata file.
 func metadataOf(t *testing.T, location string) []byte {
 	t.Helper()
 	path, err := store.Path(location)
@@ -67,7 +67,7 @@ func metadataOf(t *testing.T, location string) []byte {
 	return text
 }
 
-// database writes the lake's catalog once more, with other locations.
+// database writes a second catalog of the lake, with other locations.
 func database(t *testing.T, driver, uri string, locations map[string]string) {
 	t.Helper()
 	db, err := sql.Open(driver, uri)
@@ -83,7 +83,7 @@ func database(t *testing.T, driver, uri string, locations map[string]string) {
 	}
 }
 
-// serveREST serves the lake's tables as the page says a REST catalog is.
+// serveREST serves the lake's tables like the REST catalog on the page.
 func (l lake) serveREST(t *testing.T) *restcattest.Server {
 	t.Helper()
 	locations := l.locations(t)
@@ -100,9 +100,9 @@ func (l lake) serveREST(t *testing.T) *restcattest.Server {
 	return s
 }
 
-// TestCatalogsPage reads the same dataset through every block of the page, as it stands
-// there but for addresses and paths: all give what the lake's own catalog does.
-func TestCatalogsPage(t *testing.T) {
+// Every block of the page, with only addresses and paths replaced, gives the same dataset as
+// the lake's own catalog.
+func TestCatalogsPageBlocksWork(t *testing.T) {
 	l := readLake(t)
 	datasets := "datasets:" + strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]
 	want := run(t, "cat", "home", "--config", l.config)
@@ -217,7 +217,7 @@ func TestCatalogsPageHasAllProperties(t *testing.T) {
 	}
 }
 
-// A second plan of the same asks the catalog once for each table, and storage for nothing.
+// A second plan of a query makes one request per table to the catalog, and none to storage.
 //
 // spec: catalog-2
 func TestSecondPlansAskOnce(t *testing.T) {

@@ -34,9 +34,9 @@ func TestExplainAndDatasets(t *testing.T) {
 	require.Equal(t, ran{exitFailure, "", "penstock: there is no dataset \"hme\"\n  → did you mean \"home\"?\n"}, got)
 }
 
-// Mistakes in the use of a command are told with exit code 2, all else that
-// goes wrong with 1; the same failure reads the same from a server.
-func TestFailures(t *testing.T) {
+// Mistakes in the use of a command exit with 2, all other failures with 1. A failure has the
+// same text in process and from a server.
+func TestFailuresAndExitCodes(t *testing.T) {
 	l := readLake(t)
 	server := start(t, "--config", l.config)
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"no command":       {[]string{"sevre"}, exitUsage, []string{`unknown command "sevre"`, "serve", "See: penstock --help"}},
 		"no flag":          {[]string{"cat", "--colums", "a"}, exitUsage, []string{"unknown flag: --colums", "See: penstock cat --help"}},
-		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"takes one DATASET, and \"b\" is one more"}},
+		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"takes one DATASET; \"b\" is a second one"}},
 		"no dataset":       {[]string{"cat", "--config", l.config}, exitUsage, []string{"name a DATASET"}},
 		"no source":        {[]string{"cat", "home"}, exitUsage, []string{"--config FILE", "--uri grpc://host:port"}},
 		"both sources":     {[]string{"cat", "home", "--config", "a", "--uri", "b"}, exitUsage, []string{"give one of them"}},
@@ -58,7 +58,7 @@ func TestFailures(t *testing.T) {
 		"no file":          {[]string{"cat", "home", "--config", "none.yaml"}, exitFailure, []string{"there is no config file none.yaml", "→"}},
 		"uri":              {[]string{"cat", "home", "--uri", "http://a:1"}, exitFailure, []string{"grpc://host:port"}},
 		"tls":              {[]string{"cat", "home", "--uri", "grpc+tls://a:1"}, exitFailure, []string{"this program does not speak TLS", "write grpc://a:1"}},
-		"nobody there":     {[]string{"cat", "home", "--uri", "grpc://127.0.0.1:1"}, exitFailure, []string{"ask grpc://127.0.0.1:1", "penstock serve"}},
+		"no server":        {[]string{"cat", "home", "--uri", "grpc://127.0.0.1:1"}, exitFailure, []string{"connect to grpc://127.0.0.1:1", "penstock serve"}},
 		"query is no JSON": {[]string{"cat", "home", "--config", l.config, "--query", "{"}, exitFailure, []string{"query", "not a JSON object"}},
 		"query file":       {[]string{"cat", "--config", l.config, "--query", "@none.json"}, exitFailure, []string{"none.json"}},
 		"cursor":           {[]string{"cat", "home", "--config", l.config, "--cursor", "{"}, exitFailure, []string{"cursor", "not JSON"}},
@@ -98,9 +98,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A server cuts the details of a failure to what every client takes; in process
-// nothing is cut.
-func TestAllFaultsAreTold(t *testing.T) {
+// A server cuts the details of a failure to what every client accepts. In process, they are
+// complete.
+func TestAllFaultsArePrintedInProcess(t *testing.T) {
 	var columns []string
 	for i := range 100 {
 		columns = append(columns, fmt.Sprintf("no_such_column_of_the_dataset_%d", i))
@@ -113,8 +113,8 @@ func TestAllFaultsAreTold(t *testing.T) {
 	}
 }
 
-// TestJSON: what datasets and explain print for scripts.
-func TestJSON(t *testing.T) {
+// datasets and explain print JSON for scripts.
+func TestJSONOfDatasetsAndExplain(t *testing.T) {
 	l := readLake(t)
 	got := run(t, "datasets", "--config", l.config, "--json")
 	require.Equal(t, exitFailure, got.code)
@@ -143,7 +143,7 @@ func TestJSON(t *testing.T) {
 	require.Equal(t, *all[home].Rows, planned.Plan.Rows)
 	require.Equal(t, all[home].Columns, planned.Columns)
 
-	// One that cannot be read is listed with the reason, and the command fails.
+	// A dataset that cannot be read is listed with the reason, and the command fails.
 	gone := slices.IndexFunc(all, func(d datasetJSON) bool { return d.Name == "gone" })
 	require.Equal(t, "not found", all[gone].Error.Kind)
 	require.Nil(t, all[gone].Rows)

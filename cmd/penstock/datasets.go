@@ -13,22 +13,25 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/rowformat"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
 func (p process) datasetsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "datasets [DATASET]", Short: "List the datasets, or the columns of one", Args: atMostOne,
+		Use: "datasets [DATASET]", Short: "List the datasets, or the columns of one", Args: cmdline.AtMostOne,
 		Long: "List the datasets, or the columns of one.\n\n" +
-			"The exit code is 1 if one of them cannot be read; the list says why.",
+			"The exit code is 1 if one of them cannot be read; the list shows why.",
 		Example: "  penstock datasets --config penstock.yaml\n" +
 			"  penstock datasets homefeed --uri grpc://127.0.0.1:8815 --json",
 	}
 	from := newSourceFlags(c)
-	asJSON := c.Flags().Bool("json", false, "print JSON: of each dataset name, rows, columns and staging tables, or its error")
+	asJSON := c.Flags().Bool("json", false, "print JSON: the name, rows, columns and staging tables of each dataset, or its error")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.asking(c, from, func(ctx context.Context, s *client) error {
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
 			all, err := s.Datasets(ctx)
 			if err != nil {
 				return err
@@ -40,11 +43,11 @@ func (p process) datasetsCommand() *cobra.Command {
 			}
 			switch {
 			case *asJSON:
-				err = p.printJSON(inJSON(all))
+				err = p.printJSON(datasetsJSON(all))
 			case len(args) > 0:
-				return p.columns(all[0])
+				return p.printColumns(all[0])
 			default:
-				err = p.list(all)
+				err = p.printDatasets(all)
 			}
 			return errors.Join(err, unreadable(all))
 		})
@@ -52,28 +55,28 @@ func (p process) datasetsCommand() *cobra.Command {
 	return c
 }
 
-// datasetOf returns the one dataset of a name.
-func datasetOf(all []listed, name string) ([]listed, error) {
+// datasetOf returns only the dataset with a name.
+func datasetOf(all []client.Dataset, name string) ([]client.Dataset, error) {
 	var names []string
 	for _, d := range all {
-		if d.name == name {
-			return []listed{d}, nil
+		if d.Name == name {
+			return []client.Dataset{d}, nil
 		}
-		names = append(names, d.name)
+		names = append(names, d.Name)
 	}
 	return nil, dataset.Unknown(name, names)
 }
 
-// unreadable is the failure of datasets that were listed and cannot be read; nil if all can.
-func unreadable(all []listed) error {
+// unreadable returns an error that names the datasets that cannot be read; nil if all can.
+func unreadable(all []client.Dataset) error {
 	var names []string
 	kind := fault.Internal
 	for _, d := range all {
-		if d.err == nil {
+		if d.Err == nil {
 			continue
 		}
-		if names = append(names, d.name); len(names) == 1 {
-			kind = d.err.Kind
+		if names = append(names, d.Name); len(names) == 1 {
+			kind = d.Err.Kind
 		}
 	}
 	if len(names) == 0 {
@@ -82,10 +85,10 @@ func unreadable(all []listed) error {
 	return fault.New(kind, "%d of %d datasets cannot be read: %s", len(names), len(all), strings.Join(names, ", "))
 }
 
-// datasetJSON is a dataset as scripts read it.
+// datasetJSON is the JSON form of a dataset.
 type datasetJSON struct {
 	Name    string       `json:"name"`
-	Rows    *int64       `json:"rows"` // null: not known before reading
+	Rows    *int64       `json:"rows"` // null: unknown before reading
 	Columns []columnJSON `json:"columns"`
 	Staging []string     `json:"staging"`
 	Error   *errorJSON   `json:"error,omitempty"`
@@ -103,22 +106,22 @@ type errorJSON struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-func inJSON(all []listed) []datasetJSON {
+func datasetsJSON(all []client.Dataset) []datasetJSON {
 	out := []datasetJSON{}
 	for _, d := range all {
-		one := datasetJSON{Name: d.name, Columns: columnsJSON(d.schema), Staging: slices.Concat([]string{}, d.staging)}
-		if d.rows >= 0 && d.err == nil {
-			one.Rows = &d.rows
+		one := datasetJSON{Name: d.Name, Columns: columnsJSON(d.Schema), Staging: slices.Concat([]string{}, d.Staging)}
+		if d.Rows >= 0 && d.Err == nil {
+			one.Rows = &d.Rows
 		}
-		if d.err != nil {
-			one.Error = &errorJSON{Kind: d.err.Kind.String(), Message: d.err.Error(), Remedy: d.err.Remedy}
+		if d.Err != nil {
+			one.Error = &errorJSON{Kind: d.Err.Kind.String(), Message: d.Err.Error(), Remedy: d.Err.Remedy}
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// columnsJSON are the columns of a schema, none if it is nil.
+// columnsJSON returns the columns of a schema, none if it is nil.
 func columnsJSON(schema *arrow.Schema) []columnJSON {
 	out := []columnJSON{}
 	if schema == nil {
@@ -140,52 +143,52 @@ func (p process) printJSON(value any) error {
 	return err
 }
 
-// list prints the datasets. One that cannot be read is listed with the reason.
-func (p process) list(all []listed) error {
+// printDatasets prints a line per dataset, with the reason if it cannot be read.
+func (p process) printDatasets(all []client.Dataset) error {
 	var lines [][]string
 	for _, d := range all {
-		rows, columns, staging := "?", "", strings.Join(d.staging, ", ")
-		if d.rows >= 0 {
-			rows = strconv.FormatInt(d.rows, 10)
+		rows, columns, staging := "?", "", strings.Join(d.Staging, ", ")
+		if d.Rows >= 0 {
+			rows = strconv.FormatInt(d.Rows, 10)
 		}
-		if d.schema != nil {
-			columns = strconv.Itoa(d.schema.NumFields())
+		if d.Schema != nil {
+			columns = strconv.Itoa(d.Schema.NumFields())
 		}
 		state := "ok"
-		if d.err != nil {
-			state = d.err.Kind.String() + ": " + d.err.Error()
+		if d.Err != nil {
+			state = d.Err.Kind.String() + ": " + d.Err.Error()
 		}
-		lines = append(lines, []string{d.name, rows, columns, staging, state})
+		lines = append(lines, []string{d.Name, rows, columns, staging, state})
 	}
-	return p.texts([]string{"dataset", "rows", "columns", "staging", "state"}, lines)
+	return p.printTable([]string{"dataset", "rows", "columns", "staging", "state"}, lines)
 }
 
-// columns prints the columns of one dataset.
-func (p process) columns(d listed) error {
-	if d.err != nil {
-		return d.err
+// printColumns prints the columns of a dataset.
+func (p process) printColumns(d client.Dataset) error {
+	if d.Err != nil {
+		return d.Err
 	}
 	var lines [][]string
-	for _, f := range d.schema.Fields() {
+	for _, f := range d.Schema.Fields() {
 		null := "not null"
 		if f.Nullable {
 			null = ""
 		}
 		lines = append(lines, []string{f.Name, f.Type.String(), null})
 	}
-	if err := p.texts([]string{"column", "type", ""}, lines); err != nil {
+	if err := p.printTable([]string{"column", "type", ""}, lines); err != nil {
 		return err
 	}
-	rows := "rows are not known before reading"
-	if d.rows >= 0 {
-		rows = rowsText(d.rows)
+	rows := "the number of rows is unknown before reading"
+	if d.Rows >= 0 {
+		rows = rowsText(d.Rows)
 	}
-	p.say("%s\n", rows)
+	p.note("%s\n", rows)
 	return nil
 }
 
-// texts prints lines of text as aligned columns, as wide as they need to be.
-func (p process) texts(head []string, lines [][]string) error {
+// printTable prints a head and lines as aligned columns.
+func (p process) printTable(head []string, lines [][]string) error {
 	lines = slices.Insert(lines, 0, head)
 	widths := make([]int, len(head))
 	for _, line := range lines {
@@ -195,7 +198,7 @@ func (p process) texts(head []string, lines [][]string) error {
 	}
 	var out strings.Builder
 	for _, line := range lines {
-		out.WriteString(aligned(line, widths, make([]bool, len(head))))
+		out.WriteString(rowformat.Align(line, widths, make([]bool, len(head))))
 	}
 	_, err := io.WriteString(p.stdout, out.String())
 	return err

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDeadMount: a server one of whose mounts answers nobody any more says so of
-// what lies there, serves the rest, and ends when it is told to.
-func TestDeadMount(t *testing.T) {
+// A server with a mount that no longer answers reports that for the files on it, serves all
+// others, and shuts down.
+func TestServerSurvivesADeadMount(t *testing.T) {
 	for _, c := range []struct{ name, folder string }{
 		{"staging files", "features.db/history/data"},
 		{"the catalog", "catalog"},

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// moved replaces the only file of a table by a copy of it, and lets all older snapshots
-// expire: their files are deleted.
+// moved replaces the only file of a table by a copy, and expires all older snapshots with
+// their files.
 func moved(t *testing.T, c *icesql.Catalog, table, path, to string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -54,8 +54,8 @@ func moved(t *testing.T, c *icesql.Catalog, table, path, to string) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// meanwhile is a catalog with which something happens between the pin of a table and the
-// listing of its files.
+// meanwhile is a catalog that calls a function between the pin of a table and the listing of
+// its files.
 type meanwhile struct {
 	*catalog.Set
 	happens func()
@@ -66,11 +66,11 @@ func (m meanwhile) Files(ctx context.Context, t *catalog.Table, columns, bounds 
 	return m.Set.Files(ctx, t, columns, bounds)
 }
 
-// TestSnapshotsThatExpireWhileRowsAreCounted: planning, counting and verifying end as
-// expired where the files of their snapshot are deleted before they list or read them.
+// Planning, counting and verifying fail as expired if the files of their snapshot are deleted
+// before they list or read them.
 //
 // spec: pin-13
-func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
+func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
 	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("id >= 5")}, Reading: dataset.Reading{Count: dataset.CountExact, Shard: dataset.Shard{Of: 1}}}
 	for what, read := range map[string]func(*loader.Loader) error{
 		"count": func(l *loader.Loader) error {
@@ -116,7 +116,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users,
 	}
 }
 
-// watched makes the loader of a config file, which calls listed before files are listed and
+// watched returns the loader of a config file. It calls listed before files are listed, and
 // opened before they are opened.
 func watched(t *testing.T, config string, listed, opened func()) *loader.Loader {
 	t.Helper()

@@ -10,51 +10,44 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// usageError is a command line that makes no sense.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// ended tells the user how a command ended and returns the exit code.
-func (p process) ended(command *cobra.Command, err error) int {
-	var wrong usageError
+// finish prints why a command failed, if it did, and returns the exit code.
+func (p process) finish(command *cobra.Command, err error) int {
+	var mistake cmdline.Error
 	switch {
-	case err == nil, brokenPipe(err):
+	case err == nil, isBrokenPipe(err):
 		return exitOK
 	case errors.Is(err, findingsError{}):
 		return exitFindings
-	case errors.As(err, &wrong):
-		p.say("penstock: %s\n\nSee: %s --help\n", fault.Redact(wrong.Error()), command.CommandPath())
+	case errors.As(err, &mistake):
+		p.note("penstock: %s\n\nSee: %s --help\n", fault.Redact(mistake.Error()), command.CommandPath())
 		return exitUsage
 	case errors.Is(err, context.Canceled):
-		p.say("penstock: interrupted\n")
+		p.note("penstock: interrupted\n")
 		return exitInterrupted
 	}
-	p.say("%s", fault.Redact(describe(fault.As(err))))
+	p.note("%s", fault.Redact(describe(fault.As(err))))
 	if _, unverified := errors.AsType[unverifiedError](err); unverified {
 		return exitUnverified
 	}
 	return exitFailure
 }
 
-// say tells the user something. Where standard error is gone, nobody listens.
-func (p process) say(format string, args ...any) {
+// note prints to standard error, and ignores its errors.
+func (p process) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stderr, format, args...)
 }
 
-// brokenPipe says whether nobody reads any more what the program writes, as
+// isBrokenPipe reports whether an error means that the reader of the output has closed it, as
 // after "| head". That is no failure.
-func brokenPipe(err error) bool {
+func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
 
-// describe renders a failure for people, one thing a line.
+// describe renders a failure as text, a line for each of its parts.
 func describe(e *fault.Error) string {
 	var b strings.Builder
 	message := e.Message

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// healthy asks a server for its health.
+// healthy checks the health of a server.
 func healthy(t *testing.T, c *child) {
 	t.Helper()
 	connection, err := grpc.NewClient("passthrough:///"+c.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -27,9 +27,9 @@ func healthy(t *testing.T, c *child) {
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
 }
 
-// TestFilesThatArePipes are refused, as they would never open: the stream ends,
-// and the server does too when it is told to.
-func TestFilesThatArePipes(t *testing.T) {
+// Data files that are FIFOs, whose open would wait forever, are refused: the stream ends, and the
+// server shuts down.
+func TestDataFilesThatAreFIFOsAreRefused(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	pipes := 0
 	require.NoError(t, filepath.WalkDir(filepath.Join(l.dir, "features.db"), func(path string, e fs.DirEntry, err error) error {

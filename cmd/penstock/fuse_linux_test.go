@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deadMount is a folder on a file system of this test, by the kernel's protocol
-// fuse(4): it gives the files that the folder had, until it is told to stop. From
-// then on nothing that asks it returns, as on a network mount whose server is gone.
+// deadMount is a folder on a file system of this test, by the kernel's protocol fuse(4). It has
+// the files of the folder until stop. After that no request returns, as on a network mount
+// whose server is gone.
 type deadMount struct {
 	kernel *os.File
 	nodes  []node // by node id, from 1, the root
@@ -29,8 +29,7 @@ type node struct {
 	folder  bool
 }
 
-// mountOver mounts the files of a folder over it. A test that may not mount is
-// skipped.
+// mountOver mounts the files of a folder over it. It skips the test if mounts are not allowed.
 func mountOver(t *testing.T, folder string) *deadMount {
 	t.Helper()
 	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
@@ -65,7 +64,7 @@ func mountOver(t *testing.T, folder string) *deadMount {
 	return m
 }
 
-// stop leaves every request unread from now on.
+// stop makes every later request hang.
 func (m *deadMount) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, m.kernel.SetReadDeadline(time.Unix(1, 0)))
@@ -126,8 +125,8 @@ func (m *deadMount) answer(operation uint32, id uint64, body []byte) ([]byte, sy
 	case fuseGetattr:
 		return append(append(e.AppendUint64(nil, fuseLongest), make([]byte, 8)...), m.attributes(id)...), 0
 	case fuseOpen, fuseOpendir:
-		// Every read comes here. Closing does not: a process that ends closes its
-		// files, and the kernel would let it wait for that.
+		// Every read gets here. Closing a file must not, because the kernel would let an
+		// exiting process wait for it.
 		const directly, noFlush = 1, 1 << 5
 		return append(append(make([]byte, 8), directly|noFlush, 0, 0, 0), make([]byte, 4)...), 0
 	case fuseRead:
@@ -141,7 +140,7 @@ func (m *deadMount) answer(operation uint32, id uint64, body []byte) ([]byte, sy
 	}
 }
 
-// attributes are those of a node, as fuse_attr has them.
+// attributes returns the attributes of a node as a fuse_attr.
 func (m *deadMount) attributes(id uint64) []byte {
 	e, n := binary.NativeEndian, m.nodes[id]
 	out := make([]byte, 88)

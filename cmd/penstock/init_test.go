@@ -8,20 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/cmd/penstock/proposal"
 )
 
-// TestInit: a catalog's tables become a config file that is read as it stands, and no file
-// is written over.
+// The tables of a catalog become a valid config file, and existing files are not overwritten.
 func TestInit(t *testing.T) {
 	l := readLake(t)
 	file := filepath.Join(t.TempDir(), "new.yaml")
 	uri := "sqlite:///" + filepath.Join(l.dir, "catalog.db")
 	got := run(t, "init", uri, "--output", file)
-	require.Equal(t, ran{0, "", "2 datasets of 3 tables\n  → read " + file + ", change it, and see what it gives: penstock datasets --config " + file + "\n"}, got)
+	require.Equal(t, ran{0, "", "2 datasets of 3 tables\n  → review " + file + ", change it, and list its datasets: penstock datasets --config " + file + "\n"}, got)
 	text := string(must(os.ReadFile(file)))
 	golden(t, "init.yaml", strings.ReplaceAll(text, l.dir, "/lake"))
 	listed := run(t, "datasets", "--config", file)
@@ -31,16 +29,16 @@ func TestInit(t *testing.T) {
 
 	again := run(t, "init", uri, "--output", file)
 	require.Equal(t, exitFailure, again.code)
-	require.Contains(t, again.stderr, "is there already, and is not written over\n  → name another file with --output")
+	require.Contains(t, again.stderr, "already exists, and is not overwritten\n  → name another file with --output")
 	require.Equal(t, text, string(must(os.ReadFile(file))))
 	require.Equal(t, text, run(t, "init", "uri="+uri, "--output", "-").stdout)
 	left, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
-	require.Len(t, left, 1, "nothing else is left beside it")
+	require.Len(t, left, 1, "no temporary file is left")
 }
 
-// TestInitFromRESTAndFolders: pages of names and namespaces in namespaces; secrets are
-// variables of the environment; what cannot be listed is refused with what helps.
+// init lists REST catalogs with pages and nested namespaces, and folders. Secrets become
+// variables of the environment. Catalogs that cannot be listed are refused with a remedy.
 func TestInitFromRESTAndFolders(t *testing.T) {
 	l := readLake(t)
 	s := l.serveREST(t)
@@ -49,7 +47,7 @@ func TestInitFromRESTAndFolders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rest.yaml")
 	got := run(t, "init", "type=rest", "uri="+s.URL, "warehouse=prod", "token=given", "-o", file)
 	require.Equal(t, exitOK, got.code, got.stderr)
-	require.Contains(t, got.stderr, "  → set CATALOG_TOKEN where Penstock starts: it is token\n")
+	require.Contains(t, got.stderr, "  → set CATALOG_TOKEN in the environment of penstock: it replaces token\n")
 	text := string(must(os.ReadFile(file)))
 	require.Contains(t, text, `token: "${CATALOG_TOKEN}"`)
 	require.NotContains(t, text, "given")
@@ -75,12 +73,12 @@ func TestInitFromRESTAndFolders(t *testing.T) {
 	}
 	folder := run(t, append([]string{"init", "type=directory", "--output", "-"}, tables...)...)
 	require.Equal(t, exitOK, folder.code, folder.stderr)
-	require.Contains(t, folder.stdout, "  large:\n", "of two tables without features the one with more rows")
+	require.Contains(t, folder.stdout, "  large:\n", "the larger one of two tables without features")
 	require.Contains(t, folder.stdout, "12000 rows, bucket(2, request_id)")
 
 	alone := run(t, "init", "type=directory", tables[0], "--output", "-")
 	require.Equal(t, exitOK, alone.code, alone.stderr)
-	require.Regexp(t, `    # columns: .*request_id int64`, alone.stdout, "what a key can be made of")
+	require.Regexp(t, `    # columns: .*request_id int64`, alone.stdout, "candidates for a key")
 	require.Contains(t, alone.stdout, "    #     key: {column: column}  # training column: staging column\n")
 
 	for name, c := range map[string]struct {
@@ -107,29 +105,6 @@ func TestInitFromRESTAndFolders(t *testing.T) {
 	}
 }
 
-// TestCommentsEndWithTheirLine, whatever tables and columns are called.
-func TestCommentsEndWithTheirLine(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	comments(&b, "Left out:", []string{"ml.a\nserver: {insecure: true}", "b\u2028c"})
-	require.Equal(t, "\n# Left out:\n#   ml.a?server: {insecure: true}\n#   b?c\n", b.String())
-}
-
-// TestTimesAreProposed where both tables have one of the same type.
-func TestTimesAreProposed(t *testing.T) {
-	t.Parallel()
-	ts, utc := &arrow.TimestampType{Unit: arrow.Microsecond}, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
-	training := &catalog.Table{Fields: []catalog.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.FixedWidthTypes.Date32}, {Name: "at", Type: utc}}}
-	for want, fields := range map[string][]catalog.Field{
-		"": {{Name: "n", Type: arrow.PrimitiveTypes.Int64}, {Name: "local", Type: ts}, {Name: "odd"}},
-		"        # point_in_time: {training: at, staging: \"made at\", tolerance: 7d}  # of rows of several times, none from the future\n": {
-			{Name: "local", Type: ts}, {Name: "made at", Type: utc}, {Name: "day", Type: arrow.FixedWidthTypes.Date32},
-		},
-	} {
-		require.Equal(t, want, timesText(training, &catalog.Table{Fields: fields}))
-	}
-}
-
 func TestSecretsAreVariables(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string][2]string{
@@ -149,14 +124,14 @@ func TestSecretsAreVariables(t *testing.T) {
 	} {
 		given, err := properties([]string{arg})
 		require.NoError(t, err)
-		written, secrets := withoutSecrets(given)
+		written, secrets := proposal.WithoutSecrets(given)
 		require.Equal(t, want[0], written[0].Value, arg)
 		if want[1] == "" {
 			require.Empty(t, secrets, arg)
 			continue
 		}
 		require.Len(t, secrets, 1, arg)
-		require.Equal(t, want[1], secrets[0].value, arg)
-		require.NotContains(t, catalogText(written), "s3cret")
+		require.Equal(t, want[1], secrets[0].Value, arg)
+		require.NotContains(t, proposal.CatalogText(written), "s3cret")
 	}
 }

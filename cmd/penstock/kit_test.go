@@ -27,8 +27,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asMain makes the test binary the program itself, so that its tests of
-// processes need no second build.
+// asMain makes the test binary run the program, so that tests of processes need no second
+// build.
 const asMain = "PENSTOCK_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
@@ -68,8 +68,8 @@ type lake struct {
 	config string
 }
 
-// largeRows is the length of ml.large: more than what fits between a server
-// and a client that does not read.
+// largeRows is the number of rows of ml.large, more than the buffers between a server and a
+// client that does not read can hold.
 const largeRows = 12000
 
 // newLake writes the tables of these tests with iceberg-go.
@@ -132,7 +132,7 @@ datasets:
 	return l
 }
 
-// newCatalog makes an empty catalog in a folder, and says how to let go of it.
+// newCatalog creates an empty catalog in a folder. done closes it.
 func newCatalog(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
 	t.Helper()
 	c, done = openCatalogOf(t, dir)
@@ -142,7 +142,7 @@ func newCatalog(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
 	return c, done
 }
 
-// openCatalogOf opens the catalog of a folder for writing.
+// openCatalogOf opens the catalog of a folder for writing. done closes it.
 func openCatalogOf(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db"))
@@ -159,7 +159,7 @@ func (l lake) file(t *testing.T, name, text string) string {
 	return path
 }
 
-// write makes a table, bucketed on its first column, with rows given as JSON.
+// write creates a table, bucketed by its first column, with rows given as JSON.
 func write(t *testing.T, c *icesql.Catalog, name string, fields []iceberg.NestedField, rows string) {
 	t.Helper()
 	buckets := map[string]int{"ml.impressions": 2, "features.history": 3, "ml.large": 2, "ml.named": 2, "features.named": 3, "ml.many": 16}[name]
@@ -184,7 +184,7 @@ func commit(t *testing.T, table *icetable.Table, rows string) {
 	require.NoError(t, err)
 }
 
-// ran is what a command line gave.
+// ran is the result of a command line.
 type ran struct {
 	code           int
 	stdout, stderr string
@@ -218,7 +218,7 @@ type child struct {
 	stderr  *lines
 }
 
-// lines collects log lines and lets one wait for some.
+// lines collects log lines, which a test can wait for.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -255,12 +255,12 @@ func (l *lines) find(t *testing.T, message string) map[string]any {
 		select {
 		case <-l.more:
 		case <-time.After(time.Minute):
-			require.Fail(t, "the log does not say "+message, l.String())
+			require.Fail(t, "the log lacks "+message, l.String())
 		}
 	}
 }
 
-// start starts a server and waits for its address.
+// start starts a server and reads its address.
 func start(t *testing.T, args ...string) *child {
 	t.Helper()
 	self, err := os.Executable()
@@ -292,8 +292,8 @@ func (c *child) signal(t *testing.T) {
 	require.NoError(t, c.command.Process.Signal(syscall.SIGTERM))
 }
 
-// wait waits for the end and returns the exit code and what standard output
-// had after the first line.
+// wait waits for the process to exit, and returns the exit code and the rest of standard output
+// after the first line.
 func (c *child) wait(t *testing.T) (int, string) {
 	t.Helper()
 	rest, err := io.ReadAll(c.out)

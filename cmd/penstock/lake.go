@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// openCatalog opens one catalog of the file.
+// openCatalog opens one catalog of the config file.
 func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
 	properties := config.Properties(o)
 	kinds := e.storage()
@@ -31,8 +31,8 @@ func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 	})
 }
 
-// signer signs what a catalog is asked, with keys of the catalog's own or those of the
-// server; the keys of storage are other ones.
+// signer returns a signer of requests to a catalog, with the catalog's own keys or else the
+// server's, which may differ from the keys for storage.
 func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	properties := map[string]string{}
 	for name, value := range how.Properties {

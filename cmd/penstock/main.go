@@ -1,5 +1,9 @@
-// Command penstock serves joined Iceberg tables to trainers over Arrow Flight,
-// and shows on the terminal what it would serve.
+// Command penstock serves joined Iceberg tables to trainers over Arrow Flight, and prints
+// what a server would serve.
+//
+// This package is the composition root and the commands: wire.go names the concrete types of
+// all that reads, serve.go and local.go those of the servers. What the commands share is in
+// the packages below it.
 package main
 
 import (
@@ -11,36 +15,38 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/rowformat"
 )
 
 // Exit codes.
 const (
 	exitOK          = 0
 	exitFailure     = 1
-	exitFindings    = 1 // of verify, whose failures are exitUnverified
+	exitFindings    = 1 // of verify, which fails with exitUnverified
 	exitUnverified  = 3
 	exitUsage       = 2
-	exitInterrupted = 130 // as shells have it for SIGINT
+	exitInterrupted = 130 // as in shells, for SIGINT
 )
 
-// process is what the program has of the system around it, so that tests can
-// run it in theirs.
+// process is the environment of the program, which tests replace.
 type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
 	clock          func() time.Time
-	width          int // columns of the terminal that stdout is; 0: it is none
+	width          int // characters per line of the terminal; 0: stdout is none
 }
 
 func main() {
-	p := process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv, clock: time.Now, width: terminalWidth(os.Stdout)}
+	p := process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv, clock: time.Now, width: rowformat.TerminalWidth(os.Stdout)}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
 // run runs one command line and returns the exit code.
 func (p process) run(ctx context.Context, args []string) int {
-	began := false
+	started := false
 	root := &cobra.Command{
 		Use:   "penstock",
 		Short: "Stream joined Iceberg tables to trainers",
@@ -48,40 +54,40 @@ func (p process) run(ctx context.Context, args []string) int {
 			"bucket by bucket in memory, and streams the joined batches over Arrow Flight.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		// What goes wrong before a command runs is a mistake in its use.
-		PersistentPreRun: func(*cobra.Command, []string) { began = true },
+		// An error before a command runs is a mistake in its use.
+		PersistentPreRun: func(*cobra.Command, []string) { started = true },
 		Version:          version(),
 	}
 	root.SetVersionTemplate(versionText())
-	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
+	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.initCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
-	root.SetFlagErrorFunc(wrongFlag)
-	if command, err := oneDash(root, args); err != nil {
-		return p.ended(command, err)
+	root.SetFlagErrorFunc(cmdline.FlagError)
+	if command, err := cmdline.CheckDashes(root, args); err != nil {
+		return p.finish(command, err)
 	}
 	command, err := root.ExecuteContextC(ctx)
-	if err != nil && !began {
-		err = usageError{err}
+	if err != nil && !started {
+		err = cmdline.Error{Err: err}
 	}
-	return p.ended(command, err)
+	return p.finish(command, err)
 }
 
-// interruptible is ctx until a signal asks the program to end.
+// interruptible returns a context that also ends with a signal to terminate.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, endings()...)
+	return signal.NotifyContext(ctx, terminations()...)
 }
 
-// endings returns the signals that ask the program to end: SIGTERM, and Ctrl-C and the end
-// of its terminal unless it was started to ignore them, as by nohup.
-func endings() []os.Signal {
-	ends := []os.Signal{syscall.SIGTERM}
+// terminations returns the signals that terminate the program: SIGTERM, and SIGINT and SIGHUP
+// unless it was started to ignore them, as by nohup.
+func terminations() []os.Signal {
+	all := []os.Signal{syscall.SIGTERM}
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
-			ends = append(ends, s)
+			all = append(all, s)
 		}
 	}
-	return ends
+	return all
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// How large the Go heap may grow beside the memory budget, see heapLimit.
+// How large the Go heap may grow beyond the memory budget: see heapLimit.
 const (
 	heapBeside  = 160 << 20 // bytes on top of five quarters of the budget
-	processRest = 96 << 20  // bytes of the process that are not the Go runtime's: its program, mapped files
-	heapShare   = 90        // percent of the machine that the heap may have at most
+	processRest = 96 << 20  // bytes of the process outside the Go runtime: its program, mapped files
+	heapShare   = 90        // the maximum percentage of the machine's memory
 )
 
-// garbageShare is the garbage that may lie beside live memory, in percent of
-// it. Live memory is mostly buffers without pointers, which cost the collector
-// little, so it may come often: Go's default of 100 would double the peak.
+// garbageShare is GOGC: the garbage that may accumulate, in percent of live memory. Live
+// memory is mostly buffers without pointers, which cost the collector little, so it may run
+// often: Go's default of 100 would double the peak.
 const garbageShare = 25
 
-// heapLimit is the soft limit of Go's memory, in bytes, for a budget and a
-// machine (0: not known): five quarters of the budget and 160 MiB, so that the
-// process stays within 96 MiB more, and never more than 90 % of the machine.
+// heapLimit returns the soft limit of Go's memory, in bytes, for a budget and the memory of a
+// machine (0: unknown): 5/4 of the budget plus 160 MiB, so that the process stays within
+// 96 MiB more, but at most 90 % of the machine.
 //
-// Near a soft limit the collector runs all the time, at up to half of the CPU.
-// It does so for garbage only as long as what lives stays below the limit, and
-// that it does: live are what is reserved, at most the budget; remembered plans
-// and footers, a sixteenth of it, and manifests, a 64th; and what two pools keep,
-// a sixteenth and 64 MiB. Seven 64ths and 96 MiB are left for what the pools round
-// up, about a sixteenth, for the runtime, for gRPC, and for garbage. A machine that
-// is too small for its budget can get there: boundHeap warns of it.
+// Near its soft limit, the collector runs all the time, at up to half of the CPU. Live memory
+// must therefore stay below the limit. It consists of reservations, at most the budget; cached
+// plans and footers, 1/16 of the budget, and manifests, 1/64; and the free buffers of two
+// pools, 1/16 and 64 MiB. That leaves 7/64 and 96 MiB for what the pools round up (about 1/16),
+// for the runtime, for gRPC, and for garbage. Only a machine that is too small for its budget
+// can reach the limit: boundHeap logs a warning.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside
@@ -44,12 +43,11 @@ func heapLimit(budget, machine int64) int64 {
 	return limit
 }
 
-// kept is how many freed bytes each of the pools keeps under a budget, so that
-// heapLimit is right.
-func kept(budget int64) int64 { return min(batch.MostKept, 32<<20+budget/32) }
+// maxPooled returns how many free bytes each of the two pools may keep under a budget: what
+// heapLimit assumes.
+func maxPooled(budget int64) int64 { return min(batch.MostKept, 32<<20+budget/32) }
 
-// boundHeap keeps garbage from filling the machine where the budget would not.
-// GOGC and GOMEMLIMIT, if set, decide.
+// boundHeap sets the limits of the collector. GOGC and GOMEMLIMIT override them.
 func (p process) boundHeap(log *slog.Logger, budget, machine int64) {
 	if p.orEnv("", "GOGC") == "" {
 		debug.SetGCPercent(garbageShare)
@@ -64,66 +62,64 @@ func (p process) boundHeap(log *slog.Logger, budget, machine int64) {
 }
 
 const (
-	// quietFor is how long nothing happens before memory is given back: longer
-	// than from one stream of a program to its next, so that these find their
-	// memory where the one before left it.
-	quietFor = 5 * time.Second
-	// quietBytes is what is allocated in that time where nothing happens, at
-	// most: by health checks and whoever reads the metrics.
-	quietBytes = 16 << 20
+	// idleAfter is how long the process is idle before it returns memory: longer than the
+	// pause between two streams of a trainer, so that the second reuses the memory of the
+	// first.
+	idleAfter = 5 * time.Second
+	// maxIdleBytes is how much an idle process may allocate in that time, for health checks
+	// and scrapes of the metrics.
+	maxIdleBytes = 16 << 20
 )
 
-// idleMemory gives memory back to the system that nobody uses any more. What
-// streams have left behind would otherwise stay: in the pools, which keep it
-// for the next stream, and as garbage, because a process that does nothing
-// never collects.
+// idleMemory returns the memory that ended streams leave behind to the system. It would stay
+// otherwise: in the pools, for the next stream, and as garbage, because an idle process does
+// not collect.
 //
-// It looks every quietFor. The pools give up then what lay idle since the look
-// before, also while streams run. When nothing has happened between two looks,
-// the garbage is collected and all free memory returned, once: a server under
-// load is never stopped for it.
+// Every idleAfter, the pools drop the buffers that were not used since the last check, even
+// while streams run. If the process was idle between two checks, garbage is collected and all
+// free memory returned, once: a server under load is never stopped for it.
 type idleMemory struct {
 	pools     []batch.Trimming
 	allocated func() uint64 // bytes ever allocated on the heap
-	giveBack  func()        // collects, and returns what is free
+	free      func()        // collects garbage, and returns free memory
 
-	before uint64 // allocated at the last look
-	due    bool   // something has happened since memory was last given back
+	before uint64 // allocated at the last check
+	due    bool   // the process was busy since memory was last returned
 }
 
 func newIdleMemory(pools []batch.Trimming) *idleMemory {
-	return &idleMemory{pools: pools, allocated: allocated, giveBack: giveBack}
+	return &idleMemory{pools: pools, allocated: allocated, free: freeMemory}
 }
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (m *idleMemory) run(ctx context.Context) {
-	ticker := time.NewTicker(quietFor)
+	ticker := time.NewTicker(idleAfter)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			m.look()
+			m.check()
 		}
 	}
 }
 
-func (m *idleMemory) look() {
+func (m *idleMemory) check() {
 	now := m.allocated()
-	happened := now-m.before > quietBytes
+	happened := now-m.before > maxIdleBytes
 	m.before = now
 	for _, pool := range m.pools {
 		used := pool.Trim()
 		happened = happened || used
 	}
 	if !happened && m.due {
-		m.giveBack()
+		m.free()
 	}
 	m.due = happened
 }
 
-// allocated returns the bytes ever allocated on the heap.
+// allocated returns how many bytes the heap has ever allocated.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -133,9 +129,8 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// giveBack collects twice: lists of free memory such as gRPC's survive one
-// collection.
-func giveBack() {
+// freeMemory collects twice: free lists such as gRPC's survive one collection.
+func freeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()
 }

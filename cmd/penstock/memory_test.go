@@ -17,9 +17,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// TestHeapLimit: the heap has five quarters of the budget and 160 MiB, and
-// never more than 90 % of the machine. What the pools keep fits in beside all
-// that a budget and its sixteenth hold.
+// The heap has 5/4 of the budget plus 160 MiB, and at most 90 % of the machine. Reservations,
+// caches and pools fit.
 func TestHeapLimit(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ budget, machine, want int64 }{
@@ -32,14 +31,13 @@ func TestHeapLimit(t *testing.T) {
 	}
 	require.Positive(t, heapLimit(math.MaxInt64, 0))
 	for budget := int64(mib); budget <= 1<<40; budget *= 2 {
-		live := budget + min(5*rememberedMost/2, 5*(budget/rememberedShare)/2) + 2*kept(budget)
+		live := budget + min(5*maxCache/2, 5*(budget/cacheDivisor)/2) + 2*maxPooled(budget)
 		require.GreaterOrEqual(t, heapLimit(budget, 0)-live, int64(64*mib), "budget %d", budget)
 	}
 }
 
-// TestBoundHeap: the environment decides over limits that follow from the
-// budget, and a machine that is too small for its budget is warned of.
-func TestBoundHeap(t *testing.T) {
+// The environment overrides the limits, and a budget that is too large for the machine is logged.
+func TestEnvironmentOverridesHeapLimits(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(-1)
 	debug.SetGCPercent(percent)
 	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
@@ -61,20 +59,20 @@ func TestBoundHeap(t *testing.T) {
 	said := bound(nil, 1<<30, 1536<<20-1)
 	require.Contains(t, said, "level=WARN")
 	require.Contains(t, said, "memory=1073741824 may_need=1610612736 has=1610612735")
-	require.Empty(t, bound(nil, 1<<30, 0), "what the machine has is not known")
+	require.Empty(t, bound(nil, 1<<30, 0), "the memory of the machine is unknown")
 }
 
 // use allocates and frees.
 func use(p batch.Trimming) { p.Free(p.Allocate(1 << 20)) }
 
-// TestIdleMemory: memory is given back when nothing has happened for as long as
-// quietFor, once, and not while streams come and go, however short.
+// Memory is returned once after idleAfter without activity, and never while streams run, however
+// short.
 func TestIdleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heap atomic.Uint64
 		var given atomic.Int64
 		pools := []batch.Trimming{batch.NewAllocator(), batch.NewAllocator()}
-		m := &idleMemory{pools: pools, allocated: heap.Load, giveBack: func() { given.Add(1) }}
+		m := &idleMemory{pools: pools, allocated: heap.Load, free: func() { given.Add(1) }}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { m.run(ctx); close(done) }()
@@ -83,34 +81,33 @@ func TestIdleMemory(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(time.Minute)
-		require.Zero(t, given.Load(), "nothing has happened yet")
+		require.Zero(t, given.Load(), "the process has been idle from the start")
 		for _, p := range pools { // each of them counts
 			for range 100 { // short streams, one after the other
-				wait(quietFor / 2)
+				wait(idleAfter / 2)
 				use(p)
 			}
 			require.Zero(t, given.Load())
-			wait(2*quietFor + time.Second)
+			wait(2*idleAfter + time.Second)
 			require.EqualValues(t, 1, given.Load())
 			wait(time.Hour)
 			require.EqualValues(t, 1, given.Load(), "once")
 			given.Store(0)
 		}
 
-		heap.Add(quietBytes)
+		heap.Add(maxIdleBytes)
 		wait(time.Minute)
 		require.Zero(t, given.Load(), "a health check")
-		heap.Add(quietBytes + 1)
-		wait(2*quietFor + time.Second)
+		heap.Add(maxIdleBytes + 1)
+		wait(2*idleAfter + time.Second)
 		require.EqualValues(t, 1, given.Load(), "a plan leaves garbage too")
 		cancel()
 		<-done
 	})
 }
 
-// TestIdleMemoryTrims: what a pool keeps and nobody uses is gone when memory is
-// given back.
-func TestIdleMemoryTrims(t *testing.T) {
+// Unused buffers of pools are dropped before memory is returned.
+func TestIdleMemoryTrimsPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := batch.NewAllocator()
 		var before, after *byte
@@ -118,23 +115,22 @@ func TestIdleMemoryTrims(t *testing.T) {
 		before = &b[0]
 		pool.Free(b)
 		m := &idleMemory{pools: []batch.Trimming{pool}, allocated: func() uint64 { return 0 }}
-		m.giveBack = func() { after = &pool.Allocate(1 << 20)[0] }
-		m.look()
-		m.look()
+		m.free = func() { after = &pool.Allocate(1 << 20)[0] }
+		m.check()
+		m.check()
 		require.NotNil(t, after)
 		require.NotSame(t, before, after)
 	})
 }
 
-// TestGiveBack: what nobody holds any more is collected, without anybody who
-// allocates.
-func TestGiveBack(t *testing.T) {
+// Garbage is collected even if the process allocates nothing.
+func TestFreeMemoryCollectsGarbage(t *testing.T) {
 	before := allocated()
 	held := make([]byte, 32<<20)
 	gone := make(chan struct{})
 	runtime.AddCleanup(&held[0], func(c chan struct{}) { close(c) }, gone)
 	runtime.KeepAlive(held)
 	require.GreaterOrEqual(t, allocated()-before, uint64(32<<20))
-	giveBack()
+	freeMemory()
 	<-gone
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Never of the machine's own /dev/null: code that is wrong would replace it.
+// The test uses a device of its own: wrong code would replace the machine's /dev/null.
 //
 // spec: output-2
 func TestCatKeepsDevices(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCatKeepsDevices(t *testing.T) {
 	onlyEntries(t, dir, "null", "link")
 }
 
-// A path of /proc may name a file that has no name any more.
+// A path of /proc may name a file that was removed.
 //
 // spec: output-2
 func TestCatWritesIntoRemovedFile(t *testing.T) {

@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
 )
 
-// page is the text of a page for users.
+// page returns the text of a page.
 func page(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", path))
@@ -23,16 +25,16 @@ func page(t *testing.T, path string) string {
 	return string(text)
 }
 
-// commands are those of the command line.
+// commands returns the commands of the program.
 func commands() []*cobra.Command {
 	p := process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	return []*cobra.Command{p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.versionCommand()}
 }
 
-// TestQueriesPageHasFlags: the page on queries has each flag that says something of a query.
+// The page on queries has every flag that sets a field of the query.
 func TestQueriesPageHasFlags(t *testing.T) {
 	c := &cobra.Command{}
-	newQueryFlags(c)
+	cmdline.NewQuery(c)
 	text := page(t, "docs/queries.md")
 	seen := 0
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -42,8 +44,8 @@ func TestQueriesPageHasFlags(t *testing.T) {
 	require.Greater(t, seen, 10)
 }
 
-// TestPagesNameNoOtherFlags: a flag or command of ours that a page names is there.
-func TestPagesNameNoOtherFlags(t *testing.T) {
+// Every command and flag of penstock on a page exists.
+func TestFlagsOnPagesExist(t *testing.T) {
 	known := map[string]bool{"help": true}
 	var names []string
 	for _, c := range commands() {
@@ -69,7 +71,7 @@ func TestPagesNameNoOtherFlags(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 8)
 }
 
-// TestErrorsPageHasExitCodes: the page on failures has the exit codes, and no others.
+// The page on errors has exactly the exit codes of the program.
 func TestErrorsPageHasExitCodes(t *testing.T) {
 	_, table, found := strings.Cut(page(t, "docs/errors.md"), "<!-- exit codes -->\n")
 	require.True(t, found)

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoPasswordIsShown: whatever is wrong with a URI, what a command says of it
-// shows no password.
+// The error for a bad URI never shows its password.
 //
 // spec: catalog-11
 func TestNoPasswordIsShown(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// tagged is a catalog that keeps the snapshots that streams read.
+// tagged is a catalog that tags the snapshots that streams read, so that they are not expired.
 type tagged struct {
 	*icebergcat.Catalog
 	*pintag.Tags
@@ -22,8 +22,9 @@ type tagged struct {
 
 var _ catalog.Holder = tagged{}
 
-// held is a catalog as its block says whether it keeps snapshots.
-func (e *engine) held(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
+// withTags returns a catalog that tags snapshots, if its block in the config file asks for
+// that.
+func (e *engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
 	if o.PinTags == 0 {
 		return one, nil
 	}
@@ -46,28 +47,28 @@ func (e *engine) held(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catal
 	return tagged{one, tags}, nil
 }
 
-// renew renews tags under streams until endRenew.
-func (e *engine) renew(ctx context.Context) {
+// renewTags renews the tags of running streams until the engine is closed.
+func (e *engine) renewTags(ctx context.Context) {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for _, tags := range e.tags {
 		running.Go(func() { tags.Run(ctx) })
 	}
-	e.endRenew = func() {
+	e.closers = append(e.closers, func() {
 		end()
 		running.Wait()
-	}
+	})
 }
 
-// tellLooks has metrics and the log hear of looks at tags. What failed for a query its
-// client is told.
-func (e *engine) tellLooks(metrics *telemetry.Metrics, log *slog.Logger) {
+// observeTags counts looks at tags in metrics, and logs tags that could not be renewed. Other
+// failures are returned to the client of the query.
+func (e *engine) observeTags(metrics *telemetry.Metrics, log *slog.Logger) {
 	count := metrics.PinTags()
-	tell := func(l pintag.Look) {
+	observe := func(l pintag.Look) {
 		count(l)
 		if l.Err != nil && l.Renewal {
 			log.Warn("the tag of a snapshot could not be renewed", "table", l.Table, "snapshot", l.Snapshot, "until", l.Until, "error", l.Err)
 		}
 	}
-	e.looks.Store(&tell)
+	e.looks.Store(&observe)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
 
-// pinning is a lake whose catalog keeps what streams read.
+// pinning returns a lake whose catalog tags the snapshots that streams read.
 func pinning(t *testing.T) lake {
 	t.Helper()
 	l := newLake(t, t.TempDir())
@@ -30,7 +30,7 @@ func pinning(t *testing.T) lake {
 	return l
 }
 
-// content is what lies in a folder: every file's digest, by path.
+// content returns the digest of every file in the lake's folder, by path.
 func (l lake) content(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -46,7 +46,7 @@ func (l lake) content(t *testing.T) map[string]string {
 	return out
 }
 
-// tags are those of a table that Penstock set, and how old their snapshots may become.
+// tags returns the tags that Penstock set on a table, and the age up to which they last.
 func (l lake) tags(t *testing.T, table string) map[int64]time.Duration {
 	t.Helper()
 	c, done := openCatalogOf(t, l.dir)
@@ -63,8 +63,7 @@ func (l lake) tags(t *testing.T, table string) map[int64]time.Duration {
 	return out
 }
 
-// Whatever is asked, nothing is written where pin_tags is not set: not a byte of catalog
-// or warehouse.
+// Without pin_tags, no command changes a byte of the catalog or the warehouse.
 //
 // spec: pin-10
 func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
@@ -81,7 +80,7 @@ func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
 	require.Equal(t, before, l.content(t))
 }
 
-// Only who reads commits, once for each table, and what is planned stays what it was.
+// Only streams commit tags, once per table, and plans do not change.
 //
 // spec: pin-5, pin-6, pin-8
 func TestStreamsTagWhatTheyRead(t *testing.T) {
@@ -93,7 +92,7 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	run(t, "datasets", "--uri", c.uri())
 	run(t, "verify", "home", "--uri", c.uri())
 	c.stderr.find(t, "dataset cannot be read") // all have been planned
-	require.Equal(t, before, l.content(t), "who does not read writes nothing")
+	require.Equal(t, before, l.content(t), "commands that do not read write nothing")
 
 	first := run(t, "cat", "home", "--uri", c.uri())
 	require.Zero(t, first.code, first.stderr)
@@ -106,7 +105,7 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 			require.Less(t, age, week+time.Hour, "its snapshot is new")
 		}
 	}
-	require.Empty(t, l.tags(t, "ml.large"), "nobody reads it")
+	require.Empty(t, l.tags(t, "ml.large"), "no stream reads it")
 	tagged := l.content(t)
 	again := run(t, "cat", "home", "--uri", c.uri())
 	require.Equal(t, first.stdout, again.stdout)
@@ -120,14 +119,14 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	code, _ := c.wait(t)
 	require.Zero(t, code)
 
-	// So does who reads in process; another server leaves the tag alone.
+	// A command that reads in process does so too; a second server does not change the tag.
 	inside := run(t, "cat", "home", "--config", l.config)
 	require.Zero(t, inside.code, inside.stderr)
 	require.Equal(t, first.stdout, inside.stdout)
 	require.Equal(t, tagged, l.content(t))
 }
 
-// A catalog that refuses fails the query before a row is sent, and says what helps.
+// If the catalog refuses the tag, the query fails before its first row, with a remedy.
 //
 // spec: pin-9
 func TestRefusedTagsFailTheQuery(t *testing.T) {
@@ -147,8 +146,8 @@ func TestRefusedTagsFailTheQuery(t *testing.T) {
 	require.Zero(t, run(t, "explain", "home", "--config", l.config).code)
 }
 
-// A REST catalog that only lets us read refuses so too.
-func TestRESTRefusesTags(t *testing.T) {
+// A REST catalog with read-only access refuses tags the same way.
+func TestReadOnlyRESTCatalogRefusesTags(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	s := l.serveREST(t)
 	text := strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]
@@ -167,7 +166,7 @@ func TestRESTRefusesTags(t *testing.T) {
 	require.Contains(t, got.stderr, "let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out")
 }
 
-// A folder has nothing that a tag could be committed to: the server does not start.
+// Tags cannot be committed to a folder: the server does not start.
 func TestFoldersRefusePinTags(t *testing.T) {
 	l := readLake(t)
 	folder := lake{dir: t.TempDir()}
@@ -177,7 +176,7 @@ func TestFoldersRefusePinTags(t *testing.T) {
 	require.Contains(t, got.stderr, "catalog default: pin_tags: a catalog of type directory has nothing that tags could be committed to")
 }
 
-// execute changes the lake's catalog as its owner may.
+// execute runs a statement on the lake's catalog database.
 func execute(t *testing.T, l lake, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "catalog.db"))

@@ -2,18 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
 )
 
-// asking runs f with the source that the flags name, until the user
+// withClient calls f with a client of the source that the flags name, until the user
 // interrupts it.
-func (p process) asking(c *cobra.Command, flags sourceFlags, f func(context.Context, *client) error) (err error) {
+func (p process) withClient(c *cobra.Command, flags sourceFlags, f func(context.Context, *client.Client) error) (err error) {
 	ctx, stop := interruptible(c.Context())
 	defer stop()
-	s, err := p.source(ctx, flags)
+	s, err := p.open(ctx, flags)
 	if err != nil {
 		return err
 	}
@@ -21,29 +25,35 @@ func (p process) asking(c *cobra.Command, flags sourceFlags, f func(context.Cont
 	return f(ctx, s)
 }
 
+// plannedJSON is the JSON form of a plan.
+type plannedJSON struct {
+	Plan    json.RawMessage `json:"plan"` // the summary in FlightInfo (docs/spec/wire.md)
+	Columns []columnJSON    `json:"columns"`
+}
+
 func (p process) explainCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explain [DATASET]", Short: "Show what a query reads, in which order and why", Args: atMostOne,
-		Long: "Show what a query reads, in which order and why. Nothing but metadata is read.\n\n" +
-			"With --config the plan is made in process, with --uri by a server.\n" +
-			"--json prints what scripts need of it: plan id, pin, rows, steps, columns.",
+		Use: "explain [DATASET]", Short: "Show what a query reads, in which order, and why", Args: cmdline.AtMostOne,
+		Long: "Show what a query reads, in which order, and why. Only metadata is read.\n\n" +
+			"With --config, the plan is made in process, with --uri, by a server. --json prints a\n" +
+			"summary for scripts: plan id, pin, rows, steps, columns.",
 		Example: "  penstock explain homefeed --config penstock.yaml\n" +
 			"  penstock explain --uri grpc://127.0.0.1:8815 --query '{\"dataset\": \"homefeed\", \"lanes\": 4}'",
 	}
-	from, query := newSourceFlags(c), newQueryFlags(c)
+	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	asJSON := c.Flags().Bool("json", false, "print the plan's summary and columns as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		text, err := p.json(query, args)
+		text, err := query.JSON(args, p.stdin)
 		if err != nil {
 			return err
 		}
-		return p.asking(c, from, func(ctx context.Context, s *client) error {
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
 			if *asJSON {
-				planned, err := s.Planned(ctx, text)
+				summary, schema, err := s.Plan(ctx, text)
 				if err != nil {
 					return err
 				}
-				return p.printJSON(planned)
+				return p.printJSON(plannedJSON{Plan: summary, Columns: columnsJSON(schema)})
 			}
 			plan, err := s.Explain(ctx, text)
 			if err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// named makes a table of one file whose name is given, with the ten ids from
-// first on.
+// named creates a table of one file at a path, with ten ids starting at first.
 func named(t *testing.T, c *icesql.Catalog, table, path string, first int) {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
@@ -49,8 +48,8 @@ func named(t *testing.T, c *icesql.Catalog, table, path string, first int) {
 	require.NoError(t, err)
 }
 
-// TestRecreatedTables: a table that was dropped and made anew, with a file of
-// the same name and length, is read by its own footers.
+// A table that was dropped and created again, with a file of the same name and length, is read
+// with the footer of the new file.
 func TestRecreatedTables(t *testing.T) {
 	l := lake{dir: t.TempDir()}
 	c, done := newCatalog(t, l.dir)
@@ -81,9 +80,9 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 func rowsOf(t *testing.T, e *engine, filter string) int64 {
 	t.Helper()
 	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
-	plan, err := e.Plan(t.Context(), query)
+	plan, err := e.loader.Plan(t.Context(), query)
 	require.NoError(t, err)
-	stream, err := e.Open(t.Context(), plan, loader.StreamOptions{Reading: query.Defaults().Reading})
+	stream, err := e.loader.Open(t.Context(), plan, loader.StreamOptions{Reading: query.Defaults().Reading})
 	require.NoError(t, err)
 	defer stream.Release()
 	rows := int64(0)

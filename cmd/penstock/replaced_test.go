@@ -11,9 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestReplacedCatalog: once another file is in the catalog's place, queries that
-// were planned before are planned anew, from that file.
-func TestReplacedCatalog(t *testing.T) {
+// After the catalog's file was replaced, queries are planned again from the new file.
+func TestReplacedCatalogIsPlannedAgain(t *testing.T) {
 	l, other := lake{dir: t.TempDir()}, t.TempDir()
 	for dir, first := range map[string]int{l.dir: 0, other: 1000} {
 		c, done := newCatalog(t, dir)
@@ -33,7 +32,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 
 	path := filepath.Join(l.dir, "catalog.db")
 	require.NoError(t, os.Rename(path, path+".old"))
-	_, err = engine.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
+	_, err = engine.loader.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 	require.ErrorContains(t, err, "there is no file "+path)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 

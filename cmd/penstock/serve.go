@@ -17,6 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/keyfile"
+	"github.com/penstock/penstock/cmd/penstock/socket"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -24,21 +27,21 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// headerTimeout bounds how long a client of the metrics may take to ask.
+// headerTimeout bounds how long a client of the metrics may take to send its headers.
 const headerTimeout = 10 * time.Second
 
 func (p process) serveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "serve --config FILE", Short: "Serve the datasets of a config file over Arrow Flight", Args: noArguments,
+		Use: "serve --config FILE", Short: "Serve the datasets of a config file over Arrow Flight", Args: cmdline.NoArguments,
 		Long: "Serve the datasets of a config file over Arrow Flight.\n\n" +
-			"The first line on standard output is the address, as host:port or unix:///path; all else\n" +
-			"is logged on standard error. Every setting can also stand in the file's server block\n" +
-			"(listen, max_streams) or in the environment (PENSTOCK_LISTEN, PENSTOCK_MAX_STREAMS).\n" +
-			"Flags win over the environment, the environment over the file.\n\n" +
-			"unix:///path serves on a socket of the file system, which only this user's programs may\n" +
-			"use and which costs less than TCP: for trainers on the same machine.\n\n" +
-			"SIGTERM, SIGINT and SIGHUP let running streams finish within the drain time; a second\n" +
-			"one ends them at once.",
+			"The first line on standard output is the address, as host:port or unix:///path; logs go\n" +
+			"to standard error. Every setting can also be given in the file's server block (listen,\n" +
+			"max_streams) or in the environment (PENSTOCK_LISTEN, PENSTOCK_MAX_STREAMS). Flags override\n" +
+			"the environment, the environment overrides the file.\n\n" +
+			"unix:///path serves on a Unix domain socket that only this user's programs can connect\n" +
+			"to. It costs less than TCP, for trainers on the same machine.\n\n" +
+			"After SIGTERM, SIGINT or SIGHUP, running streams may finish within the drain time; a\n" +
+			"second signal ends them at once.",
 		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",
 	}
 	file := configFlag(c)
@@ -49,17 +52,17 @@ func (p process) serveCommand() *cobra.Command {
 		}
 		usage := s.Usage
 		if s.List {
-			usage += "; several with commas"
+			usage += "; separate several with commas"
 		}
 		if s.Default != "" {
 			usage += fmt.Sprintf(" (default %s)", s.Default)
 		}
-		textFlag(c, s.Flag(), s.Shape, usage)
+		cmdline.Text(c, s.Flag(), s.Shape, usage)
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := p.orEnv(*file, envConfig)
 		if path == "" {
-			return usage("serve needs --config FILE, or %s", envConfig)
+			return cmdline.Errorf("serve needs --config FILE, or %s", envConfig)
 		}
 		given := map[string]string{}
 		for _, s := range config.Settings() {
@@ -76,13 +79,13 @@ func (p process) serveCommand() *cobra.Command {
 	return c
 }
 
-// serve serves until the process is told to end.
+// serve serves until a signal ends the process.
 func (p process) serve(ctx context.Context, c *config.Config) error {
 	signals := make(chan os.Signal, 2)
-	ends := endings()
-	signal.Notify(signals, ends...)
+	terminations := terminations()
+	signal.Notify(signals, terminations...)
 	defer signal.Stop(signals)
-	// A log that nobody reads any more must not end the server.
+	// A closed log must not end the server.
 	signal.Ignore(syscall.SIGPIPE)
 
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
@@ -97,22 +100,22 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // closed by Serve as a rule
-	// Until it serves, what ends the server ends what it waits for.
-	starting, started := signal.NotifyContext(ctx, ends...)
+	defer listener.Close() //nolint:errcheck // Serve usually closes it
+	// Until the server serves, a signal also ends its pending reads.
+	starting, started := signal.NotifyContext(ctx, terminations...)
 	defer started()
 	e, err := assemble(starting, c)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// Calls that run on use the engine until the process ends.
+		// Calls left behind use the engine until the process ends.
 		if !errors.Is(err, flight.ErrCallsLeft) {
 			e.Close()
 		}
 	}()
-	// A stream that needs local disk may come after days. The commands that read
-	// in process ask for no right to write before they need it.
+	// The first stream that spills may be days away: check now that the disk can be written.
+	// Commands that read in process need it only if they spill.
 	if err := e.disk.Try(); err != nil {
 		return err
 	}
@@ -124,16 +127,16 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	metrics.Storage(e.calls)
 	requests := metrics.S3()
 	e.requests.Store(&requests)
-	e.tellLooks(metrics, log)
+	e.observeTags(metrics, log)
 	e.budget.SetPeerShare(c.Server.MaxPeerShare)
 	server := flight.New(flight.Options{
-		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Loader: e.loader, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitShare, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
+		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
 	metrics.Streams(server)
-	running := &serving{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
+	running := &runningServer{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
 	if c.Server.Metrics != "" {
 		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {
 			return err
@@ -142,22 +145,22 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	}
 	log.Info("penstock serves", "version", version(), "listen", listener.Addr().String(), "config", c.File,
 		"datasets", len(c.Datasets), "catalogs", len(c.Catalogs), "memory", c.Server.Memory)
-	if _, err := fmt.Fprintln(p.stdout, listener.Addr()); err != nil && !brokenPipe(err) {
+	if _, err := fmt.Fprintln(p.stdout, listener.Addr()); err != nil && !isBrokenPipe(err) {
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
 	}
 	return running.run(ctx, listener)
 }
 
-// transitShare is the part of the memory budget, as 1/transitShare, that batches
-// may take which clients have not read.
-const transitShare = 2
+// transitDivisor bounds the batches that clients have not read: they may take
+// 1/transitDivisor of the memory budget.
+const transitDivisor = 2
 
-// ticketKeys reads the keys that sign tickets, or makes one for this run.
+// ticketKeys reads the keys that sign tickets, or makes a random one.
 func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
 	if s.TicketKeys == "" {
 		return flight.RandomKeys(rand.Reader)
 	}
-	text, err := readKeyFile(s.TicketKeys, log)
+	text, err := keyfile.Read(s.TicketKeys, log)
 	if err != nil {
 		return nil, err
 	}
@@ -168,11 +171,11 @@ func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
 	return keys, nil
 }
 
-// listen binds an address. Addresses that other machines reach need a word of
-// consent, as long as there is neither TLS nor authentication.
+// listen binds an address. Without TLS and authentication, addresses that other machines
+// reach require --insecure.
 func listen(ctx context.Context, setting, address string, s config.Server) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
-		return listenSocket(ctx, path)
+		return socket.Listen(ctx, path)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -185,29 +188,29 @@ func listen(ctx context.Context, setting, address string, s config.Server) (net.
 	if !resolved.IP.IsLoopback() {
 		switch {
 		case !s.Insecure:
-			return nil, fault.InvalidField(setting, "%s can be reached from other machines, and this version serves neither TLS nor credentials", address).
-				WithRemedy("listen on 127.0.0.1, or add --insecure where everyone who reaches the address may read all datasets")
+			return nil, fault.InvalidField(setting, "%s can be reached from other machines, and this version has neither TLS nor authentication", address).
+				WithRemedy("listen on 127.0.0.1, or add --insecure if every program that reaches the address may read all datasets")
 		case s.TicketKeys == "" && setting == "listen":
-			return nil, fault.InvalidField("ticket_keys", "a server that other machines reach needs a key file for its tickets").
+			return nil, fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
 				WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fault.New(fault.Unavailable, "%s %s: another program has that port", setting, address).
-			WithRemedy("end the other program, or choose another port; port 0 takes a free one")
+		return nil, fault.New(fault.Unavailable, "%s %s: another program uses that port", setting, address).
+			WithRemedy("stop the other program, or choose another port; port 0 takes a free one")
 	case errors.Is(err, syscall.EACCES):
 		return nil, fault.New(fault.Forbidden, "%s %s: this user may not use that port", setting, address).
-			WithRemedy("choose a port from 1024 on")
+			WithRemedy("choose port 1024 or above")
 	case err != nil:
 		return nil, fault.New(fault.Unavailable, "%s %s: %w", setting, address, err)
 	}
 	return listener, nil
 }
 
-// serving is a server that runs, and what can end it.
-type serving struct {
+// runningServer is a server that serves, and what ends it.
+type runningServer struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
 	server  *flight.Server
@@ -217,18 +220,18 @@ type serving struct {
 	handler http.Handler
 }
 
-// run serves until a signal, the end of ctx, or a failure. After the first
-// signal running streams may go on for the drain time, or until the second.
-func (s *serving) run(ctx context.Context, listener net.Listener) error {
+// run serves until a signal, the end of ctx, or a failure. After the first signal, running
+// streams may continue for the drain time, or until the second signal.
+func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
-	looking, stop := context.WithCancel(ctx)
-	group.Go(func() error { s.look(looking); return nil })
-	group.Go(func() error { newIdleMemory(s.engine.pools).run(looking); return nil })
-	beside := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
+	background, stop := context.WithCancel(ctx)
+	group.Go(func() error { s.checkDatasets(background); return nil })
+	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())
 		group.Go(func() error {
-			if err := beside.Serve(s.metrics); !errors.Is(err, http.ErrServerClosed) {
+			if err := web.Serve(s.metrics); !errors.Is(err, http.ErrServerClosed) {
 				return fault.New(fault.Unavailable, "serve metrics: %w", err)
 			}
 			return nil
@@ -258,16 +261,16 @@ func (s *serving) run(ctx context.Context, listener net.Listener) error {
 		}()
 		err := s.server.Shutdown(limit)
 		s.log.Info("shut down", "clean", err == nil)
-		return errors.Join(err, beside.Close())
+		return errors.Join(err, web.Close())
 	})
 	return group.Wait()
 }
 
-// look plans every dataset once, so that the log says at the start which ones
-// cannot be read. They are served all the same: a table may come later.
-func (s *serving) look(ctx context.Context) {
-	for _, d := range s.engine.Datasets() {
-		if _, err := s.engine.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {
+// checkDatasets plans every dataset once, to log which ones cannot be read. They are served
+// regardless: a table may be created later.
+func (s *runningServer) checkDatasets(ctx context.Context) {
+	for _, d := range s.engine.loader.Datasets() {
+		if _, err := s.engine.loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {
 			s.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
 		}
 	}

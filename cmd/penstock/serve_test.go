@@ -25,16 +25,16 @@ func TestPortInUse(t *testing.T) {
 	defer func() { require.NoError(t, taken.Close()) }()
 	address := taken.Addr().String()
 	got := run(t, "serve", "--config", l.config, "--listen", address)
-	require.Equal(t, ran{exitFailure, "", "penstock: listen " + address + ": another program has that port\n" +
-		"  → end the other program, or choose another port; port 0 takes a free one\n"}, got)
+	require.Equal(t, ran{exitFailure, "", "penstock: listen " + address + ": another program uses that port\n" +
+		"  → stop the other program, or choose another port; port 0 takes a free one\n"}, got)
 	got = run(t, "serve", "--config", l.config, "--listen", "127.0.0.1:0", "--metrics", address)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "metrics "+address)
 	require.Empty(t, got.stdout, "no address of a server that does not run")
 }
 
-// Other machines are let in only by a word of consent, and with keys.
-func TestListenForOthers(t *testing.T) {
+// Addresses that other machines reach require --insecure and a key file.
+func TestListenForOtherMachinesNeedsConsentAndKeys(t *testing.T) {
 	l := readLake(t)
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0"} {
 		got := run(t, "serve", "--config", l.config, "--listen", address)
@@ -59,7 +59,7 @@ func TestListenForOthers(t *testing.T) {
 	require.Zero(t, code, server.stderr)
 }
 
-func TestTicketKeysThatAreNone(t *testing.T) {
+func TestBadTicketKeysAreRefused(t *testing.T) {
 	l := readLake(t)
 	got := run(t, "serve", "--config", l.config, "--ticket-keys", "none.keys")
 	require.Equal(t, exitFailure, got.code)
@@ -70,8 +70,8 @@ func TestTicketKeysThatAreNone(t *testing.T) {
 	require.Contains(t, got.stderr, "line 1")
 }
 
-// idle opens a stream of more rows than fit between server and client, and
-// reads the first message alone.
+// idle opens a stream with more rows than fit between server and client, and reads only the
+// first message.
 func idle(t *testing.T, c *child) arrowflight.FlightService_DoGetClient {
 	t.Helper()
 	client, err := arrowflight.NewClientWithMiddleware(c.address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -98,7 +98,7 @@ func drained(rows arrowflight.FlightService_DoGetClient) error {
 	}
 }
 
-// A stream may end within the drain time; the server then ends well.
+// A stream may end within the drain time; then the server exits with 0.
 func TestSignalLetsStreamsFinish(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--drain", "1h")
 	rows := idle(t, server)
@@ -110,15 +110,14 @@ func TestSignalLetsStreamsFinish(t *testing.T) {
 	require.Equal(t, true, server.stderr.find(t, "shut down")["clean"])
 }
 
-// A stream that does not end in time is ended, as unavailable and not as if it
-// were whole.
+// A stream that does not end within the drain time fails as unavailable.
 func TestSignalEndsStreams(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--drain", "1ms")
 	rows := idle(t, server)
 	server.signal(t)
 	code, _ := server.wait(t)
 	require.Equal(t, exitFailure, code, server.stderr)
-	require.Contains(t, server.stderr.String(), "1 stream ended before done")
+	require.Contains(t, server.stderr.String(), "1 stream ended early")
 	require.Equal(t, codes.Unavailable, status.Code(drained(rows)))
 }
 

@@ -19,7 +19,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(folder, "a b.sock")
 }
 
-func TestSocket(t *testing.T) {
+func TestServeOnASocket(t *testing.T) {
 	l, path := readLake(t), socketPath(t)
 	server := start(t, "--config", l.config, "--listen", "unix://"+path)
 	require.Equal(t, "unix://"+path, server.address)
@@ -29,9 +29,9 @@ func TestSocket(t *testing.T) {
 	require.Equal(t, run(t, "cat", "home", "--config", l.config), run(t, "cat", "home", "--uri", "grpc+"+server.address))
 
 	got := run(t, "serve", "--config", l.config, "--listen", server.address)
-	require.Equal(t, ran{exitFailure, "", "penstock: listen unix://" + path + ": another program answers on that socket\n" +
-		"  → end the other program, or choose another path\n"}, got)
-	require.Zero(t, run(t, "datasets", "home", "--uri", "grpc+"+server.address).code, "the first server still has it")
+	require.Equal(t, ran{exitFailure, "", "penstock: listen unix://" + path + ": another program listens on that socket\n" +
+		"  → stop the other program, or choose another path\n"}, got)
+	require.Zero(t, run(t, "datasets", "home", "--uri", "grpc+"+server.address).code, "the first server still serves on it")
 
 	server.signal(t)
 	code, _ := server.wait(t)
@@ -40,8 +40,8 @@ func TestSocket(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A server that was killed leaves its socket; the next one takes it over.
-func TestSocketOfTheDead(t *testing.T) {
+// A killed server leaves its socket behind; the next one replaces it.
+func TestStaleSocketIsReplaced(t *testing.T) {
 	l, path := readLake(t), socketPath(t)
 	killed := start(t, "--config", l.config, "--listen", "unix://"+path)
 	require.NoError(t, killed.command.Process.Kill())
@@ -51,7 +51,7 @@ func TestSocketOfTheDead(t *testing.T) {
 	server := start(t, "--config", l.config, "--listen", "unix://"+path)
 	require.Zero(t, run(t, "datasets", "home", "--uri", "grpc+"+server.address).code)
 
-	// What another program put there is left alone.
+	// A file that another program puts there is not removed.
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	server.signal(t)
@@ -62,7 +62,7 @@ func TestSocketOfTheDead(t *testing.T) {
 	require.Equal(t, "mine", string(text))
 }
 
-func TestSocketsThatCannotBe(t *testing.T) {
+func TestBadSocketPathsAreRefused(t *testing.T) {
 	l, path := readLake(t), socketPath(t)
 	folder := filepath.Dir(path)
 	file := filepath.Join(folder, "file")
@@ -71,9 +71,9 @@ func TestSocketsThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	for address, says := range map[string]string{
-		"unix://" + file:               "it is no socket",
-		"unix://" + folder:             "it is no socket",
-		"unix://" + path:               "another program answers",
+		"unix://" + file:               "that is not a socket",
+		"unix://" + folder:             "that is not a socket",
+		"unix://" + path:               "another program listens",
 		"unix://" + folder + "/none/s": "no such file",
 		"unix://s":                     "not of the form unix:///path",
 		"unix://":                      "not of the form unix:///path",

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSpoolIsTried: a server whose spool takes no files says so when it starts.
-// What reads in this process starts all the same: it may never need one.
-func TestSpoolIsTried(t *testing.T) {
+// A server whose spool cannot be written does not start. Commands that read in process do: they
+// may never need it.
+func TestSpoolIsCheckedAtStart(t *testing.T) {
 	l := readLake(t)
 	const place = "/proc" // where not even root makes a file
 	got := run(t, "serve", "--config", l.config, "--listen", "127.0.0.1:0", "--spool", place)

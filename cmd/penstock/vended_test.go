@@ -27,13 +27,14 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
 
-// guard stands before a gateway, and lets each key read below one prefix, so many times or
-// for so long. The gateway itself has one key for all.
+// guard is a proxy before a gateway. Each of its keys can read below one prefix, for a number
+// of requests or a time. The gateway itself has one key.
 type guard struct {
 	gateway *url.URL
 	uses    int
@@ -47,7 +48,7 @@ type guard struct {
 	ended int // requests with a key that had been used up
 }
 
-// give makes a key for a prefix.
+// give returns a new key for a prefix.
 func (g *guard) give(prefix string) map[string]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +63,7 @@ func (g *guard) give(prefix string) map[string]string {
 	return key
 }
 
-// newGuard makes a guard before a gateway.
+// newGuard returns a guard before a gateway.
 func newGuard(t *testing.T, gateway string) *guard {
 	t.Helper()
 	target, err := url.Parse(gateway)
@@ -70,7 +71,7 @@ func newGuard(t *testing.T, gateway string) *guard {
 	return &guard{gateway: target, uses: math.MaxInt, below: map[string]string{}, left: map[string]int{}, until: map[string]time.Time{}}
 }
 
-// judge says what is wrong with a request, in S3's words; "": nothing.
+// judge returns S3's error code for a request; "" if it is allowed.
 func (g *guard) judge(r *http.Request) string {
 	m := regexp.MustCompile(`Credential=([^/]+)/`).FindStringSubmatch(r.Header.Get("Authorization"))
 	g.mu.Lock()
@@ -119,7 +120,7 @@ func (g *guard) start(t *testing.T) string {
 // bucket holds the files of all tables.
 const bucket = "lake"
 
-// onS3 makes a table of another one's files, which lie in a bucket.
+// onS3 creates a table of the files of another one, which it copies to a bucket.
 func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Catalog) {
 	t.Helper()
 	source, err := from.LoadTable(t.Context(), strings.Split(name, "."))
@@ -148,11 +149,11 @@ func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Ca
 	require.NoError(t, err)
 }
 
-// Two tables of one bucket are joined, each read with keys of its own, of which each opens
-// one range: what comes is what comes from local disk.
+// Two tables in one bucket are joined, each read with its own keys, of which each allows one
+// range. The rows are those of the tables on local disk.
 //
 // spec: catalog-3
-func TestVendedKeys(t *testing.T) {
+func TestTablesAreReadWithVendedKeys(t *testing.T) {
 	l := readLake(t)
 	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
 	require.NoError(t, err)
@@ -212,11 +213,11 @@ func TestVendedKeys(t *testing.T) {
 	require.NotContains(t, got.stdout+got.stderr, "secret")
 }
 
-// A stream outlives the keys of its table many times: for ten seconds, or ten minutes in
-// the long form.
+// A stream outlives the keys of its table many times, within ten seconds, or ten minutes in the
+// long form.
 //
 // spec: catalog-4
-func TestKeysThatEndUnderAStream(t *testing.T) {
+func TestKeysAreRenewedDuringAStream(t *testing.T) {
 	life, whole := 3*time.Second, 10*time.Second
 	if os.Getenv("PENSTOCK_LONG") != "" {
 		life, whole = 30*time.Second, 10*time.Minute
@@ -256,20 +257,20 @@ func TestKeysThatEndUnderAStream(t *testing.T) {
 	server := start(t, "--config", remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+"}}\n"+
 		"datasets: {d: {training: {table: ml.many}, key: [id]}}\n"))
 
-	client, err := dial(server.uri())
+	source, err := client.Dial(server.uri())
 	require.NoError(t, err)
-	defer func() { require.NoError(t, client.Close()) }()
-	stream, err := client.Open(t.Context(), fmt.Appendf(nil, `{"dataset": "d", "batch_rows": %d}`, batchRows))
+	defer func() { require.NoError(t, source.Close()) }()
+	stream, err := source.Open(t.Context(), fmt.Appendf(nil, `{"dataset": "d", "batch_rows": %d}`, batchRows))
 	require.NoError(t, err)
 	defer stream.Release()
 	seen := map[int64]bool{}
 	for stream.Next() {
-		for _, id := range stream.at.RecordBatch().Column(0).(*array.Int64).Int64Values() {
+		for _, id := range stream.RecordBatch().Column(0).(*array.Int64).Int64Values() {
 			seen[id] = true
 		}
 		time.Sleep(whole * batchRows / rows)
 	}
-	require.NoError(t, stream.err)
+	require.NoError(t, stream.Err())
 	require.Len(t, seen, rows)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,14 +6,17 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
 )
 
-// findingsError ends a verification that found something. The report says what.
+// findingsError is returned by a verification with findings, which are in its report.
 type findingsError struct{}
 
 func (findingsError) Error() string { return "there are findings" }
 
-// unverifiedError is why a verification could not be made.
+// unverifiedError is returned if a verification could not be made.
 type unverifiedError struct{ err error }
 
 func (e unverifiedError) Error() string { return e.err.Error() }
@@ -21,24 +24,24 @@ func (e unverifiedError) Unwrap() error { return e.err }
 
 func (p process) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "verify [DATASET]", Short: "Check that a dataset's tables are what the join takes them for", Args: atMostOne,
-		Long: "Check that a dataset's tables are what the join takes them for. The keys of all\n" +
-			"tables are read: the bucket of every row, duplicate and null keys, the share of\n" +
-			"training rows that match, and staging keys that no training row finds.\n\n" +
-			"Findings are keys in a wrong file, files that cannot be read, and rules of the\n" +
-			"dataset that do not hold. The exit code is 0 without findings, 1 with some, and 3\n" +
-			"if the tables could not be verified.",
+		Use: "verify [DATASET]", Short: "Check that a dataset's tables are laid out as the join expects", Args: cmdline.AtMostOne,
+		Long: "Check that a dataset's tables are laid out as the join expects. The keys of all\n" +
+			"tables are read, to check the bucket of every row and to count duplicate and null\n" +
+			"keys, training rows that match, and staging keys that match no training row.\n\n" +
+			"Findings are keys in a wrong file, files that cannot be read, and violated rules of\n" +
+			"the dataset. The exit code is 0 without findings, 1 with some, and 3 if the tables\n" +
+			"could not be verified.",
 		Example: "  penstock verify homefeed --config penstock.yaml\n" +
 			"  penstock verify homefeed --uri grpc://127.0.0.1:8815 --filter \"day = DATE '2026-10-01'\" --json",
 	}
-	from, query := newSourceFlags(c), newRowFlags(c)
-	asJSON := c.Flags().Bool("json", false, "print the report as JSON, with every file's layout")
+	from, query := newSourceFlags(c), cmdline.NewRows(c)
+	asJSON := c.Flags().Bool("json", false, "print the report as JSON, with the layout of every file")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		text, err := p.json(query, args)
+		text, err := query.JSON(args, p.stdin)
 		if err == nil {
-			err = p.asking(c, from, func(ctx context.Context, s *client) error { return p.verify(ctx, s, text, *asJSON) })
+			err = p.withClient(c, from, func(ctx context.Context, s *client.Client) error { return p.verify(ctx, s, text, *asJSON) })
 		}
-		if wrong := (usageError{}); err == nil || errors.Is(err, findingsError{}) || errors.As(err, &wrong) {
+		if mistake := (cmdline.Error{}); err == nil || errors.Is(err, findingsError{}) || errors.As(err, &mistake) {
 			return err
 		}
 		return unverifiedError{err}
@@ -46,8 +49,8 @@ func (p process) verifyCommand() *cobra.Command {
 	return c
 }
 
-// verify prints the report. It fails with findingsError where that has some.
-func (p process) verify(ctx context.Context, s *client, query []byte, asJSON bool) error {
+// verify prints the report. It returns findingsError if the report has findings.
+func (p process) verify(ctx context.Context, s *client.Client, query []byte, asJSON bool) error {
 	found, err := s.Verify(ctx, query)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestVerify(t *testing.T) {
 			for _, says := range c.says {
 				require.Contains(t, inside.stdout+inside.stderr, says)
 			}
-			require.Equal(t, c.code == exitOK || c.code == exitFindings, inside.stderr == "", "a report is all that is said")
+			require.Equal(t, c.code == exitOK || c.code == exitFindings, inside.stderr == "", "only the report is printed")
 			require.Equal(t, inside, run(t, append(c.args, "--uri", server.uri())...))
 		})
 	}
@@ -54,8 +54,7 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, exitUsage, run(t, "verify", "home").code)
 }
 
-// TestVerifyNamesKeys: the keys that a report shows are those that it is about,
-// whatever becomes of the memory that they were decoded into.
+// The keys in a report are right even after the memory that they were decoded into is reused.
 func TestVerifyNamesKeys(t *testing.T) {
 	l := lake{dir: t.TempDir()}
 	c, done := newCatalog(t, l.dir)
@@ -70,7 +69,7 @@ func TestVerifyNamesKeys(t *testing.T) {
 		if i%5 != 0 { // the others are orphans
 			training = append(training, fmt.Sprintf(`{"name": %q}`, key(i)))
 		}
-		for range 1 + i%7/6 { // every seventh is there twice
+		for range 1 + i%7/6 { // every seventh key has two rows
 			staging = append(staging, fmt.Sprintf(`{"name": %q, "v": %d}`, key(i), i))
 		}
 	}
@@ -102,8 +101,7 @@ datasets: {d: {training: {table: ml.named}, key: [name], staging: [{table: featu
 	}
 }
 
-// TestVerifyDamagedFiles: a file that is damaged, cut or gone is a finding,
-// and the other tables are read.
+// A file that is damaged, truncated or missing is a finding, and the other tables are read.
 func TestVerifyDamagedFiles(t *testing.T) {
 	l := newLake(t, t.TempDir())
 	var file string
@@ -132,9 +130,8 @@ func TestVerifyDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestRequiredChecksums: verify says which files have pages without checksums,
-// as iceberg-go writes them; a server that requires checksums serves no row of
-// them, and says what to do.
+// verify lists files with pages without checksums, such as those of iceberg-go. A server that
+// requires checksums refuses them, with a remedy.
 func TestRequiredChecksums(t *testing.T) {
 	l := readLake(t)
 	got := run(t, "verify", "home", "--config", l.config)

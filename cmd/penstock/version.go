@@ -8,15 +8,17 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
 )
 
-// release is the version of this tree, which the Python package has too
+// treeVersion is the version of this tree, and of the Python package in it
 // (python/src/penstock/version.py).
-const release = "0.1.0"
+const treeVersion = "0.1.0"
 
 func (p process) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArguments,
+		Use: "version", Short: "Print the version", Args: cmdline.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(p.stdout, versionText())
 			return err
@@ -24,15 +26,15 @@ func (p process) versionCommand() *cobra.Command {
 	}
 }
 
-// built is what the Go linker knows of the program.
-type built struct {
-	module   string // its version as a module; "" if it was built in a checkout without one
+// buildInfo is what the Go linker records of the program.
+type buildInfo struct {
+	module   string // the version of the module; "" if the build had none
 	revision string // the commit; "" if unknown
-	modified bool   // there were changes that are in no commit
+	modified bool   // the checkout had uncommitted changes
 }
 
-func readBuilt() built {
-	var b built
+func readBuildInfo() buildInfo {
+	var b buildInfo
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -51,13 +53,13 @@ func readBuilt() built {
 	return b
 }
 
-// version is the release and, if it is known, the commit that this program was built
-// of, as logs, metrics and manifests have it: "0.1.0+e02146467bd4".
-func version() string { return readBuilt().version() }
+// version returns the version and, if known, the commit of this program, as it appears in
+// logs, metrics and manifests: "0.1.0+e02146467bd4".
+func version() string { return readBuildInfo().version() }
 
-func (b built) version() string {
+func (b buildInfo) version() string {
 	const short = 12
-	text := release
+	text := treeVersion
 	if b.revision != "" {
 		text += "+" + b.revision[:min(len(b.revision), short)]
 		if b.modified {
@@ -67,14 +69,14 @@ func (b built) version() string {
 	return text
 }
 
-// versionText is what penstock version prints.
-func versionText() string { return readBuilt().text() }
+// versionText returns the output of penstock version.
+func versionText() string { return readBuildInfo().text() }
 
-func (b built) text() string {
+func (b buildInfo) text() string {
 	revision := cmp.Or(b.revision, "unknown")
 	if b.modified {
 		revision += ", modified"
 	}
 	return fmt.Sprintf("penstock %s\nmodule   %s\nrevision %s\ngo       %s %s/%s\n",
-		release, cmp.Or(b.module, "unknown"), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		treeVersion, cmp.Or(b.module, "unknown"), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

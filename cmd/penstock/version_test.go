@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The flag and the command print the same, whatever else is wrong.
-func TestVersion(t *testing.T) {
+// The flag and the command print the same.
+func TestVersionFlagAndCommand(t *testing.T) {
 	want := regexp.MustCompile(`^penstock 0\.1\.0\nmodule   \S+\nrevision \S+(, modified)?\ngo       ` + regexp.QuoteMeta(runtime.Version()) + ` \S+/\S+\n$`)
 	for _, arg := range []string{"version", "--version"} {
 		got := run(t, arg)
@@ -20,18 +20,17 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestPythonHasTheSameVersion, as both are of one tree.
 func TestPythonHasTheSameVersion(t *testing.T) {
 	text, err := os.ReadFile("../../python/src/penstock/version.py")
 	require.NoError(t, err)
 	found := regexp.MustCompile(`(?m)^__version__ = "(.*)"$`).FindSubmatch(text)
 	require.Len(t, found, 2)
-	require.Equal(t, release, string(found[1]))
+	require.Equal(t, treeVersion, string(found[1]))
 }
 
 func TestVersionText(t *testing.T) {
 	const commit = "e021464a1b2c3d4e5f60718293a4b5c6d7e8f901"
-	for want, b := range map[string]built{
+	for want, b := range map[string]buildInfo{
 		"0.1.0":                       {},
 		"0.1.0+e021464a1b2c":          {module: "v0.1.0", revision: commit},
 		"0.1.0+e021464a1b2c.modified": {revision: commit, modified: true},
@@ -39,6 +38,6 @@ func TestVersionText(t *testing.T) {
 	} {
 		require.Equal(t, want, b.version())
 	}
-	require.Contains(t, built{module: "v0.1.0", revision: commit, modified: true}.text(), "penstock 0.1.0\nmodule   v0.1.0\nrevision "+commit+", modified\ngo ")
-	require.Contains(t, built{}.text(), "module   unknown\nrevision unknown\n")
+	require.Contains(t, buildInfo{module: "v0.1.0", revision: commit, modified: true}.text(), "penstock 0.1.0\nmodule   v0.1.0\nrevision "+commit+", modified\ngo ")
+	require.Contains(t, buildInfo{}.text(), "module   unknown\nrevision unknown\n")
 }

@@ -28,35 +28,34 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// What is remembered of plans and of files' footers, each, in bytes: one part
-// in so many of the memory budget, and no more than so much; of manifests half of
-// that. It comes on top of the budget.
+// The caches of plans and of footers hold 1/cacheDivisor of the memory budget each, at most
+// maxCache bytes; that of manifests holds half as much. They come on top of the budget.
 const (
-	rememberedShare = 32
-	rememberedMost  = 128 << 20
+	cacheDivisor = 32
+	maxCache     = 128 << 20
 )
 
-// engine is all that reads: what serve serves, and cat reads in process.
+// engine is everything that reads: serve serves it, and other commands read with it in
+// process.
 type engine struct {
-	*loader.Loader
+	loader    *loader.Loader
 	budget    *budget.Budget
 	calls     *store.Calls
-	plans     *loader.Plans
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
 	catalogs  []*icebergcat.Catalog
 	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
-	looks     atomic.Pointer[func(pintag.Look)] // is told of looks at tags; nil: nobody is
-	endRenew  func()                            // ends what renews tags, and waits for it
+	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
 	pools     []batch.Trimming
 	disk      *spool.Spool
+	closers   []func() // of the parts above, in the order in which they were made
 }
 
-// assemble puts the parts together: the one place that names them.
+// assemble makes an engine. It is the one place that names the concrete types of its parts.
 func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
-	keep := kept(c.Server.Memory)
-	memory, scratch := batch.NewBoundedAllocator(keep), batch.NewBoundedAllocator(keep)
+	pooled := maxPooled(c.Server.Memory)
+	memory, scratch := batch.NewBoundedAllocator(pooled), batch.NewBoundedAllocator(pooled)
 	e := &engine{
 		budget: budget.New(c.Server.Memory),
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
@@ -68,20 +67,24 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			e.Close()
 		}
 	}()
-	remembered := min(c.Server.Memory/rememberedShare, rememberedMost)
-	if e.manifests, err = cache.New[[]byte](remembered / 2); err != nil {
+	cached := min(c.Server.Memory/cacheDivisor, maxCache)
+	if e.manifests, err = cache.New[[]byte](cached / 2); err != nil {
 		return nil, err
 	}
+	e.closers = append(e.closers, e.manifests.Close)
 	catalogs, err := e.open(ctx, c, files)
 	if err != nil {
 		return nil, err
 	}
-	if e.footers, err = cache.New[*parquet.Footer](remembered); err != nil {
+	if e.footers, err = cache.New[*parquet.Footer](cached); err != nil {
 		return nil, err
 	}
-	if e.plans, err = loader.NewPlans(remembered); err != nil {
+	e.closers = append(e.closers, e.footers.Close)
+	plans, err := loader.NewPlans(cached)
+	if err != nil {
 		return nil, err
 	}
+	e.closers = append(e.closers, plans.Close)
 	scanner, err := scan.New(scan.Options{
 		Files: catalogs, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
 		RequireChecksums: c.Server.RequireChecksums,
@@ -94,7 +97,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Loader = loader.New(loader.Options{
+	e.loader = loader.New(loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
 			file, err := e.disk.Create(what)
@@ -104,7 +107,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			return file, nil
 		},
 		Hold:     catalogs.Hold,
-		Datasets: c.Datasets, Catalog: catalogs, Plans: e.plans, Budget: e.budget, Memory: memory,
+		Datasets: c.Datasets, Catalog: catalogs, Plans: plans, Budget: e.budget, Memory: memory,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
@@ -115,11 +118,11 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		},
 		Keep: scanner.Keep,
 	})
-	e.renew(ctx)
+	e.renewTags(ctx)
 	return e, nil
 }
 
-// readAhead says in scan's terms that nothing is read ahead.
+// readAhead converts the setting to scan's option, where nothing read ahead is NoAhead.
 func readAhead(bytes int64) int64 {
 	if bytes == 0 {
 		return scan.NoAhead
@@ -127,33 +130,34 @@ func readAhead(bytes int64) int64 {
 	return bytes
 }
 
-// strategies are the custom ones that datasets may name, as custom:NAME. A
-// build of Penstock with strategies of its own adds them here (docs/custom.md).
+// strategies returns the custom join strategies that datasets may name, as custom:NAME. A
+// build of Penstock with its own strategies adds them here (docs/custom.md).
 func strategies() map[string]joiner.Custom { return nil }
 
-// open opens every catalog, and says of all of them what is wrong.
+// open opens every catalog, and reports the failures of all of them.
 func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (*catalog.Set, error) {
 	opened := map[string]catalog.Catalog{}
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		one, err := e.openCatalog(ctx, c, c.Catalogs[name], files)
 		if err != nil {
-			failures = append(failures, fault.Op(unechoed(err, c.Catalogs[name].Stored), "%s: open catalog %s", c.File, name))
+			failures = append(failures, fault.Op(trimPrefix(err, c.Catalogs[name].Stored), "%s: open catalog %s", c.File, name))
 			continue
 		}
 		e.catalogs = append(e.catalogs, one)
-		if opened[name], err = e.held(one, c.Catalogs[name]); err != nil {
+		e.closers = append(e.closers, one.Close)
+		if opened[name], err = e.withTags(one, c.Catalogs[name]); err != nil {
 			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))
 		}
 	}
 	if len(failures) > 0 {
-		return nil, together(failures)
+		return nil, joined(failures)
 	}
 	return catalog.NewSet(opened, c.DefaultCatalog())
 }
 
-// unechoed takes the catalog's name from the beginning of a failure, which says it again.
-func unechoed(err error, name string) error {
+// trimPrefix removes the name of a catalog from the beginning of a failure's message.
+func trimPrefix(err error, name string) error {
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		out := *e
 		out.Message = strings.TrimPrefix(out.Message, "catalog "+name+": ")
@@ -162,8 +166,8 @@ func unechoed(err error, name string) error {
 	return err
 }
 
-// together makes one failure of several, of the first one's kind.
-func together(failures []error) error {
+// joined returns one failure for several, of the kind of the first.
+func joined(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
 	}
@@ -174,26 +178,16 @@ func together(failures []error) error {
 	return e
 }
 
-// Close gives back what the engine holds. Its streams have been released.
+// Close closes the parts of the engine, those made last first. Its streams have been
+// released.
 func (e *engine) Close() {
-	if e.endRenew != nil {
-		e.endRenew()
+	for _, closer := range slices.Backward(e.closers) {
+		closer()
 	}
-	if e.plans != nil {
-		e.plans.Close()
-	}
-	if e.footers != nil {
-		e.footers.Close()
-	}
-	if e.manifests != nil {
-		e.manifests.Close()
-	}
-	for _, c := range e.catalogs {
-		c.Close()
-	}
+	e.closers = nil
 }
 
-// load reads the configuration that a command line names.
+// load reads a config file, with flags and the environment.
 func (p process) load(file string, flags map[string]string) (*config.Config, error) {
 	return config.Load(config.Origin{
 		File: file, Env: p.env, Flags: flags, Memory: machineMemory(), Storage: stores(store.Environment{}).Properties(),

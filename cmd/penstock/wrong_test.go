@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wrong is something that a new user gets wrong, and what must be said of it.
+// wrong is a mistake of a new user, and what the error must contain.
 type wrong struct {
 	name    string
-	config  string   // in place of "left" of a right config file, "right"; "": the file is right
-	args    []string // behind "cat home --config FILE", or a whole command line if they begin with one
-	place   string   // where it lies: a file and line, a field's path, or a flag
-	nearest string   // the right name nearest to a wrong one; "": there is none
+	config  string   // the config file; "" is the right one
+	args    []string // after "cat home --config FILE", or a whole command line if they begin with a command
+	place   string   // where the mistake is: a file and line, the path of a field, or a flag
+	nearest string   // the nearest right name; "" if there is none
 	todo    string   // what to do
 }
 
-// rightConfig is what the config files of the table are made of.
+// rightConfig is the config file that the table's files change.
 const rightConfig = `catalogs:
   default: {type: sql, uri: "sqlite:///catalog.db"}
 datasets:
@@ -30,7 +30,7 @@ datasets:
       - {table: features.history, key: {request_id: req_id}}
 `
 
-// change is a config file with one text in the place of another.
+// change returns the config file with one text replaced.
 func change(left, right string) string {
 	if !strings.Contains(rightConfig, left) {
 		panic(left)
@@ -38,7 +38,7 @@ func change(left, right string) string {
 	return strings.Replace(rightConfig, left, right, 1)
 }
 
-// asked is a query given whole.
+// asked returns the flags of a whole query.
 func asked(fields string) []string { return []string{"--query", `{"dataset": "home", ` + fields + `}`} }
 
 func wrongs() []wrong {
@@ -126,9 +126,9 @@ func wrongQueries() []wrong {
 func wrongCommands() []wrong {
 	return []wrong{
 		{"a flag misspelt", "", []string{"serve", "--confg", "penstock.yaml"}, "--confg", "--config", "did you mean"},
-		{"a flag with one dash", "", []string{"cat", "home", "-config", "penstock.yaml"}, "-config", "--config", "has two dashes"},
+		{"a flag with one dash", "", []string{"cat", "home", "-config", "penstock.yaml"}, "-config", "--config", "take two dashes"},
 		{"another word for a flag", "", []string{"--batch-size", "4"}, "--batch-size", "--batch-rows", "did you mean"},
-		{"a field that is no flag", "", []string{"--wire", "indexed"}, "--wire", "", "give it with --query"},
+		{"a field that is no flag", "", []string{"--wire", "indexed"}, "--wire", "", "write --query"},
 		{"a flag without its value", "", []string{"cat", "home", "--config", "--limit", "1"}, "--config", "", "--config FILE"},
 		{"a file as an argument", "", []string{"serve", "penstock.yaml"}, `"penstock.yaml"`, "", "--config penstock.yaml"},
 		{"a number in words", "", []string{"--limit", "ten"}, "--limit ten", "", "want a whole number"},
@@ -147,9 +147,9 @@ func wrongCommands() []wrong {
 	}
 }
 
-// TestWrongInputs: of each the error names the place, the nearest right name where there is
-// one, and what to do; and not the config file where that is right.
-func TestWrongInputs(t *testing.T) {
+// Each error names the place, the nearest right name if there is one, and what to do. It names the
+// config file only if the mistake is there.
+func TestErrorsOfWrongInputs(t *testing.T) {
 	l := readLake(t)
 	t.Chdir(l.dir)
 	require.Equal(t, exitOK, run(t, "cat", "home", "--config", l.file(t, "right.yaml", rightConfig)).code)
@@ -170,7 +170,7 @@ func TestWrongInputs(t *testing.T) {
 			got := run(t, args...)
 			require.NotEqual(t, exitOK, got.code)
 			require.Empty(t, got.stdout)
-			for part := range strings.SplitSeq(w.place, ": (") { // a line stands behind what is wrong with it
+			for part := range strings.SplitSeq(w.place, ": (") { // the line follows the place
 				require.Contains(t, got.stderr, part, "the place")
 			}
 			if w.nearest != "" {

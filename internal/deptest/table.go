@@ -108,7 +108,14 @@ func Graph() []Row {
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},
 		{Folder: "internal/telemetry", Imports: "*", Outside: libPrometheus},
-		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libArrowFlight + " " + libCobra + " " + libGRPC},
+		{Folder: "cmd/penstock/rowformat", Imports: "parquet batch fault"},
+		{Folder: "cmd/penstock/outfile", Imports: "fault"},
+		{Folder: "cmd/penstock/keyfile", Imports: "fault"},
+		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
+		{Folder: "cmd/penstock/cmdline", Imports: "dataset fault", Outside: libCobra},
+		{Folder: "cmd/penstock/client", Imports: "flight loader fault", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/proposal", Imports: "dataset catalog resolve plan fault"},
+		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		{Folder: "benchmarks/...", Imports: "* gatewaytest", Outside: "*"},
 		{Folder: "tools/...", Imports: "*", Outside: "*"},

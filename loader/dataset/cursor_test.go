@@ -422,8 +422,8 @@ func TestThePlanComesFromTheCursor(t *testing.T) {
 		require.EqualError(t, err, "read the query: "+want)
 	}
 	for change, want := range map[[2]string]string{
-		{`"a < 1"`, `"a <"`}:  "cursor.filter: at position 4: the filter ends too early",
-		{`{"rate`, `{"rat`}:   "cursor.sample.rat: unknown field",
+		{`"a < 1"`, `"a <"`}: "cursor.filter: at position 4: the filter ends too early",
+		{`{"rate`, `{"rat`}:  "cursor.sample.rat: unknown field",
 	} {
 		_, err := dataset.ParseQuery([]byte(with(strings.Replace(text, change[0], change[1], 1), "")))
 		require.ErrorContains(t, err, want)

@@ -53,15 +53,15 @@ func decodeMutants() []mutant {
 		{"places-of-strings-are-free", "internal/parquet/page_stats.go", "		bytes = c.dictionary.values * viewBytes\n", "", parquet},
 		{"batches-of-strings-have-any-size", "internal/parquet/byte_array.go", "	if wanted > math.MaxInt32 {", "	if wanted > math.MaxInt64 {", parquet},
 		{
-			"sockets-of-the-living-are-taken", "cmd/penstock/socket.go",
+			"sockets-of-the-living-are-taken", "cmd/penstock/socket/socket.go",
 			"	case err == nil:\n		_ = conn.Close()", "	case err == nil && address == \"\":\n		_ = conn.Close()", command,
 		},
 		{
-			"sockets-are-for-everybody", "cmd/penstock/socket_unix.go",
+			"sockets-are-for-everybody", "cmd/penstock/socket/socket_unix.go",
 			"syscall.Umask(0o177)", "syscall.Umask(0o111)", command,
 		},
 		{
-			"sockets-of-others-are-removed", "cmd/penstock/socket.go",
+			"sockets-of-others-are-removed", "cmd/penstock/socket/socket.go",
 			"err == nil && os.SameFile(s.is, now)", "err == nil && now != nil", command,
 		},
 	}

@@ -6,27 +6,27 @@ func outputMutants() []mutant {
 	cmd := []string{"-run", "^TestCat", "./cmd/penstock"}
 	return []mutant{
 		{
-			"device-is-replaced", "cmd/penstock/output.go",
+			"device-is-replaced", "cmd/penstock/outfile/outfile.go",
 			"	case !found.Mode().IsRegular():\n", "	case found.Mode()&fs.ModeNamedPipe != 0:\n", cmd,
 		},
 		{
-			"fifo-is-replaced", "cmd/penstock/output.go",
+			"fifo-is-replaced", "cmd/penstock/outfile/outfile.go",
 			"	case !found.Mode().IsRegular():\n", "	case found.Mode()&fs.ModeDevice != 0:\n", cmd,
 		},
 		{
-			"link-is-replaced", "cmd/penstock/output.go",
+			"link-is-replaced", "cmd/penstock/outfile/outfile.go",
 			"	target, err := linked(path)\n", "	target, err := path, error(nil)\n", cmd,
 		},
 		{
-			"parent-of-a-link-is-its-own", "cmd/penstock/output.go",
+			"parent-of-a-link-is-its-own", "cmd/penstock/outfile/outfile.go",
 			"			path = folder + string(filepath.Separator) + to\n", "			path = filepath.Join(folder, to)\n", cmd,
 		},
 		{
-			"permissions-are-lost", "cmd/penstock/output.go",
+			"permissions-are-lost", "cmd/penstock/outfile/outfile.go",
 			"		err = file.Chmod(old.Mode().Perm())\n", "", cmd,
 		},
 		{
-			"failure-leaves-half-a-file", "cmd/penstock/output.go",
+			"failure-leaves-half-a-file", "cmd/penstock/outfile/outfile.go",
 			"			err = errors.Join(err, os.Remove(file.Name()))\n", "", cmd,
 		},
 		{

@@ -1,0 +1,275 @@
+// Package client calls a Flight server as any other client would, on behalf of the
+// commands that print what a server answers.
+//
+// Queries are JSON, as clients write them, and are judged by the server alone. Every
+// failure is a *fault.Error: the server's own, decoded from the details that it sends, or
+// one that says why no Penstock server answered. A stream without its report, or with
+// other rows than its report counts, is a failure: rows are never lost in silence.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+)
+
+// Client calls one server.
+type Client struct {
+	flight arrowflight.Client
+	name   string       // of the server, in messages
+	end    func() error // shuts down a server in this process; nil for any other
+}
+
+// Dial returns a client of the server at a URI. It connects with the first call.
+func Dial(uri string) (*Client, error) {
+	target, err := target(uri)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(target, flight.DefaultMaxMessage)
+	if err != nil {
+		return nil, fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
+	}
+	c.name = uri
+	return c, nil
+}
+
+// Local returns a client of a server in this process, whose connections dial opens and
+// whose messages have at most maxMessage bytes. Close also calls end, which shuts the
+// server down.
+func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end func() error) (*Client, error) {
+	c, err := connect("passthrough:///in-process", maxMessage, // the scheme of gRPC that looks nothing up
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	c.name, c.end = "the server in this process", end
+	return c, nil
+}
+
+// connect returns a client of a gRPC target that accepts messages of up to maxMessage
+// bytes.
+func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client, error) {
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "make a client: %w", err)
+	}
+	return &Client{flight: c}, nil
+}
+
+// DefaultPort is the port of a URI that names none, and the one that servers listen on by
+// default.
+const DefaultPort = "8815"
+
+// target returns the gRPC target of a URI.
+func target(uri string) (string, error) {
+	scheme, address, found := strings.Cut(uri, "://")
+	if !found {
+		scheme, address = "grpc", uri
+	}
+	if address != "" && scheme != "grpc+unix" && (strings.HasSuffix(address, "]") || !strings.Contains(address, ":")) {
+		address += ":" + DefaultPort
+	}
+	_, port, err := net.SplitHostPort(address)
+	switch {
+	case scheme == "grpc+tls":
+		return "", fault.InvalidField("uri", "this program does not speak TLS, and penstock serve does not serve it").
+			WithRemedy("write grpc://%s, of the server itself; a proxy that adds TLS is for clients in Python and other languages", fault.Redact(address))
+	case scheme == "grpc+unix" && filepath.IsAbs(address):
+		return (&url.URL{Scheme: "unix", Path: address}).String(), nil
+	case scheme != "grpc+unix" && strings.Contains(address, "@"):
+		return "", fault.InvalidField("uri", "%q names a user, and this version takes no credentials", fault.RedactURI(uri)).
+			WithRemedy("use grpc://host:port")
+	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
+		e := fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri))
+		if err == nil && isPort(port) {
+			return "", e.WithRemedy("write grpc://%s", address)
+		}
+		return "", e.WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
+	case scheme != "grpc+unix" && !isPort(port):
+		return "", fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).
+			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
+	}
+	return address, nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// Close closes the connection, and shuts the server down if it is in this process.
+func (c *Client) Close() error {
+	err := c.flight.Close()
+	if c.end != nil {
+		err = errors.Join(err, c.end())
+	}
+	return err
+}
+
+// Dataset is one dataset as ListFlights describes it.
+type Dataset struct {
+	Name    string
+	Rows    int64 // -1: unknown before reading
+	Schema  *arrow.Schema
+	Staging []string
+	Err     *fault.Error // why it cannot be read; nil if it can
+}
+
+// Datasets lists the datasets of the server, those that cannot be read too.
+func (c *Client) Datasets(ctx context.Context) ([]Dataset, error) {
+	flights, err := c.flight.ListFlights(ctx, &arrowflight.Criteria{})
+	if err != nil {
+		return nil, c.fault(ctx, err, nil)
+	}
+	var out []Dataset
+	for {
+		one, err := flights.Recv()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, c.fault(ctx, err, flights.Trailer())
+		}
+		out = append(out, datasetOf(one))
+	}
+}
+
+// datasetOf decodes one answer of ListFlights.
+func datasetOf(f *arrowflight.FlightInfo) Dataset {
+	one := Dataset{Name: strings.Join(f.GetFlightDescriptor().GetPath(), "."), Rows: f.GetTotalRecords()}
+	var about struct {
+		Pin struct {
+			Staging map[string]json.RawMessage `json:"staging"`
+		} `json:"pin"`
+		Error json.RawMessage `json:"error"`
+	}
+	err := json.Unmarshal(f.GetAppMetadata(), &about)
+	if err == nil && about.Error != nil {
+		one.Err = parseDetails(about.Error)
+		return one
+	}
+	one.Staging = slices.Sorted(maps.Keys(about.Pin.Staging))
+	if one.Schema, err = arrowflight.DeserializeSchema(f.GetSchema(), memory.DefaultAllocator); err != nil {
+		one.Err = fault.New(fault.Internal, "read its schema: %w", err)
+	}
+	return one
+}
+
+// Explain returns the plan of a query as text.
+func (c *Client) Explain(ctx context.Context, query []byte) (string, error) {
+	text, err := c.act(ctx, "explain", query)
+	return string(text), err
+}
+
+// Verify has the server read the keys of a query's tables, and returns its report.
+func (c *Client) Verify(ctx context.Context, query []byte) (*loader.Verification, error) {
+	text, err := c.act(ctx, "verify", query)
+	if err != nil {
+		return nil, err
+	}
+	var found loader.Verification
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, fault.New(fault.Internal, "read the report that %s sent: %w", c.name, err)
+	}
+	if found.Plan == "" {
+		return nil, fault.New(fault.Internal, "%s sent no report", c.name)
+	}
+	return &found, nil
+}
+
+// act calls an action and returns its results, concatenated. Its failures do not begin
+// with the name of the action, which the user knows from the command.
+func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, error) {
+	answers, err := c.flight.DoAction(ctx, &arrowflight.Action{Type: name, Body: body})
+	if err != nil {
+		return nil, trimName(c.fault(ctx, err, nil), name)
+	}
+	var out []byte
+	for {
+		answer, err := answers.Recv()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, trimName(c.fault(ctx, err, answers.Trailer()), name)
+		}
+		out = append(out, answer.GetBody()...)
+	}
+}
+
+// Plan returns the summary of a query's plan (docs/spec/wire.md) and the schema of its
+// batches.
+func (c *Client) Plan(ctx context.Context, query []byte) (summary json.RawMessage, schema *arrow.Schema, err error) {
+	described, schema, err := c.describe(ctx, query)
+	if err != nil {
+		return nil, nil, err
+	}
+	return described.GetAppMetadata(), schema, nil
+}
+
+// describe returns a query's FlightInfo and its schema.
+func (c *Client) describe(ctx context.Context, query []byte) (*arrowflight.FlightInfo, *arrow.Schema, error) {
+	var trailer metadata.MD
+	described, err := c.flight.GetFlightInfo(ctx,
+		&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: query}, grpc.Trailer(&trailer))
+	if err != nil {
+		return nil, nil, c.fault(ctx, err, trailer)
+	}
+	schema, err := arrowflight.DeserializeSchema(described.GetSchema(), memory.DefaultAllocator)
+	if err != nil {
+		return nil, nil, fault.New(fault.Internal, "read the schema that %s sent: %w", c.name, err)
+	}
+	return described, schema, nil
+}
+
+// Open plans a query and returns the rows of its shards. Nothing is read before the first
+// Next. Where each stream could choose its own wire (auto), all batches are plain, so that
+// they have one schema. All shards are read from this server, whatever locations the
+// endpoints name: any server with the same keys redeems their tickets.
+func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
+	query, wire := fixedWire(query)
+	described, schema, err := c.describe(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	out := &Shards{Schema: schema, Grouped: wire == "grouped"}
+	for _, endpoint := range described.GetEndpoint() {
+		out.pending = append(out.pending, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket(), out.Grouped) })
+	}
+	return out, nil
+}
+
+// fixedWire returns the wire that a query names, and the query without the wire auto. It returns
+// a query that cannot be decoded unchanged: the server reports what is wrong with it.
+func fixedWire(query []byte) (fixed []byte, wire string) {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(query, &fields) != nil || json.Unmarshal(fields["wire"], &wire) != nil || wire != "auto" {
+		return query, wire
+	}
+	delete(fields, "wire")
+	if text, err := json.Marshal(fields); err == nil {
+		return text, ""
+	}
+	return query, wire
+}

@@ -1,0 +1,134 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// fault converts a gRPC error and the call's trailer: to the failure that the server sent,
+// or to one that says why no Penstock server answered.
+func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if text := trailer.Get(flight.TrailerKey); len(text) > 0 {
+		return parseDetails([]byte(text[0]))
+	}
+	s := status.Convert(err)
+	e := fault.New(kindOf(s.Code()), "%s", s.Message())
+	if e.Kind == fault.Unavailable {
+		e.Op = "connect to " + c.name
+		if strings.Contains(e.Message, "server preface: http2:") {
+			e.Message = "that is not a Flight server, perhaps an HTTP server: " + trimStatus(e.Message)
+			return e.WithRemedy("use the address that penstock serve prints on standard output, not that of its metrics")
+		}
+		e.Message = "no server answers: " + trimStatus(e.Message)
+		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
+	}
+	if s.Code() == codes.Unimplemented { // a Penstock server sends details with it
+		e.Op, e.Message = "connect to "+c.name, "that is not a Penstock server: "+e.Message
+		return e.WithRemedy("use the address that penstock serve prints on standard output")
+	}
+	return e
+}
+
+// trimStatus removes what gRPC puts around the system's error of a connection.
+func trimStatus(message string) string {
+	message = strings.TrimPrefix(message, "connection error: desc = ")
+	if inner, err := strconv.Unquote(message); err == nil {
+		message = inner
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "Error while dialing: ")
+}
+
+// broken converts the error of a stream that failed after so many rows. A server that fails
+// a stream sends details in a trailer: without them, the server or the connection is gone.
+func (c *Client) broken(ctx context.Context, err error, trailer metadata.MD, rows int64) error {
+	e := c.fault(ctx, err, trailer)
+	var gone *fault.Error
+	if len(trailer.Get(flight.TrailerKey)) > 0 || !errors.As(e, &gone) || gone.Kind != fault.Unavailable {
+		return e
+	}
+	return fault.New(fault.Unavailable, "the server or the connection to it was lost after %s: %s", fault.Count(rows, "row"), trimStatus(status.Convert(err).Message())).
+		WithRemedy("check its log and restart it, then read again: the rows so far are incomplete")
+}
+
+// trimName removes the name of an action from the beginning of a failure's message.
+func trimName(err error, action string) error {
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		e.Op = strings.TrimPrefix(strings.TrimPrefix(e.Op, action), ": ")
+		e.Message = strings.TrimPrefix(e.Message, action+": ")
+	}
+	return err
+}
+
+// parseDetails decodes the JSON details that a server sends with a failure.
+func parseDetails(text []byte) *fault.Error {
+	var d struct {
+		Kind         string        `json:"kind"`
+		Message      string        `json:"message"`
+		Remedy       string        `json:"remedy"`
+		Faults       []fault.Field `json:"faults"`
+		Table        string        `json:"table"`
+		File         string        `json:"file"`
+		RowGroup     *int          `json:"row_group"`
+		RetryAfterMS int64         `json:"retry_after_ms"`
+		Differs      []string      `json:"differs"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return fault.New(fault.Internal, "read the details of a failure: %w", err)
+	}
+	e := &fault.Error{
+		Message: d.Message, Remedy: d.Remedy, Faults: d.Faults, Table: d.Table, File: d.File, RowGroup: d.RowGroup,
+		RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond, Differs: d.Differs,
+	}
+	if many := fault.Fields(d.Faults); many != nil {
+		// On the wire, the operation is part of the message.
+		if op, cut := strings.CutSuffix(d.Message, ": "+many.Error()); cut {
+			e.Op, e.Message = op, many.Error()
+		}
+	}
+	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
+		if kind.String() == d.Kind {
+			e.Kind = kind
+		}
+	}
+	return e
+}
+
+// kindOf returns the kind of a failure that came without details, by its gRPC code.
+func kindOf(code codes.Code) fault.Kind {
+	switch code {
+	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
+		return fault.Invalid
+	case codes.NotFound:
+		return fault.NotFound
+	case codes.Unauthenticated:
+		return fault.Unauthenticated
+	case codes.PermissionDenied:
+		return fault.Forbidden
+	case codes.FailedPrecondition:
+		return fault.Expired
+	case codes.Aborted:
+		return fault.Conflict
+	case codes.ResourceExhausted:
+		return fault.Exhausted
+	case codes.DataLoss:
+		return fault.Corrupt
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return fault.Unavailable
+	default:
+		return fault.Internal
+	}
+}

@@ -1,0 +1,107 @@
+package client
+
+import (
+	"encoding/json"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Report is what a server counts of a stream, in its last message.
+type Report struct {
+	Rows     int64             `json:"rows"`
+	Requests int64             `json:"requests"` // of Rows; 0 unless batches are of requests
+	Staging  map[string]Counts `json:"staging"`
+}
+
+// Counts is how many training rows matched one staging table.
+type Counts struct {
+	Rows    int64 `json:"rows"`
+	Matched int64 `json:"matched"`
+}
+
+// parseReport decodes the JSON of a report.
+func parseReport(text []byte) (r Report, err error) {
+	if err = json.Unmarshal(text, &r); err != nil {
+		err = fault.New(fault.Internal, "read the stream's report: %w", err)
+	}
+	return r, err
+}
+
+// add adds the report of another shard.
+func (r *Report) add(other Report) {
+	r.Rows += other.Rows
+	r.Requests += other.Requests
+	if r.Staging == nil {
+		r.Staging = map[string]Counts{}
+	}
+	for name, c := range other.Staging {
+		sum := r.Staging[name]
+		r.Staging[name] = Counts{Rows: sum.Rows + c.Rows, Matched: sum.Matched + c.Matched}
+	}
+}
+
+// Shards reads the streams of a query's shards, one after the other. A batch is valid
+// until the next call of Next or Release.
+type Shards struct {
+	Schema  *arrow.Schema
+	Grouped bool   // a row is a request
+	Total   Report // of the streams that have ended
+
+	pending []func() (*stream, error) // opens the streams to come
+	open    *stream                   // nil between two streams
+	err     error
+}
+
+// Err returns why Next ended early, or nil.
+func (s *Shards) Err() error { return s.err }
+
+// RecordBatch returns the batch that Next moved to.
+func (s *Shards) RecordBatch() arrow.RecordBatch { return s.open.RecordBatch() }
+
+// Cursor returns the cursor after the batch that Next moved to, as JSON.
+func (s *Shards) Cursor() []byte { return s.open.LatestAppMetadata() }
+
+// Next moves to the next batch that has rows.
+func (s *Shards) Next() bool {
+	for s.err == nil {
+		if s.open == nil {
+			if len(s.pending) == 0 {
+				return false
+			}
+			if s.open, s.err = s.pending[0](); s.err != nil {
+				s.open = nil
+				return false
+			}
+			s.pending = s.pending[1:]
+		}
+		if s.open.Next() {
+			if s.open.RecordBatch().NumRows() > 0 {
+				return true
+			}
+			continue
+		}
+		s.finish()
+	}
+	return false
+}
+
+// finish checks and releases a stream that has no more batches.
+func (s *Shards) finish() {
+	if s.err = s.open.Err(); s.err == nil {
+		var r Report
+		if r, s.err = s.open.Report(); s.err == nil {
+			s.Total.add(r)
+		}
+	}
+	s.Release()
+}
+
+// Release ends the stream that is open, if any.
+func (s *Shards) Release() {
+	if s.open != nil {
+		s.open.Release()
+		s.open = nil
+	}
+}

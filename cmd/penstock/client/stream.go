@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// get redeems a ticket. grouped means that a row of the stream is a request.
+func (c *Client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bool) (*stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	calls, err := c.flight.DoGet(ctx, ticket)
+	if err != nil {
+		err = c.fault(ctx, err, nil) // before cancel: it looks at ctx
+		cancel()
+		return nil, err
+	}
+	s := &stream{client: c, ctx: ctx, cancel: cancel, calls: calls, grouped: grouped}
+	if s.Reader, err = arrowflight.NewRecordReader(s); err != nil {
+		cancel()
+		if s.failure != nil {
+			err = s.failure
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// stream reads the batches of one DoGet. Its report is valid after the last batch.
+type stream struct {
+	*arrowflight.Reader
+	client  *Client
+	ctx     context.Context //nolint:containedctx // the call's, as long as the stream
+	cancel  context.CancelFunc
+	calls   arrowflight.FlightService_DoGetClient
+	grouped bool
+	rows    int64
+	last    json.RawMessage // the report
+	failure error
+}
+
+// Recv implements arrowflight.DataStreamReader. It keeps messages without an Arrow header
+// from the reader: the last one carries the report.
+func (s *stream) Recv() (*arrowflight.FlightData, error) {
+	for {
+		message, err := s.calls.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if err != nil {
+			s.failure = s.client.broken(s.ctx, err, s.calls.Trailer(), s.rows)
+			return nil, s.failure
+		}
+		if len(message.GetDataHeader()) > 0 {
+			return message, nil
+		}
+		var metadata struct {
+			Report json.RawMessage `json:"report"`
+		}
+		if err := json.Unmarshal(message.GetAppMetadata(), &metadata); err == nil {
+			s.last = metadata.Report
+		}
+	}
+}
+
+// Next moves to the next batch.
+func (s *stream) Next() bool {
+	if !s.Reader.Next() {
+		return false
+	}
+	s.rows += s.RecordBatch().NumRows()
+	return true
+}
+
+// Err returns why the stream ended early, or nil.
+func (s *stream) Err() error {
+	if s.failure != nil {
+		return s.failure
+	}
+	return s.Reader.Err()
+}
+
+// Release ends the call.
+func (s *stream) Release() {
+	s.cancel()
+	s.Reader.Release()
+}
+
+// Report returns the server's report of the stream. It fails if the stream had none, or
+// other rows than the report counts.
+func (s *stream) Report() (Report, error) {
+	if s.last == nil {
+		return Report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.client.name)
+	}
+	r, err := parseReport(s.last)
+	sent, unit := r.Rows, "rows"
+	if s.grouped {
+		sent, unit = r.Requests, "requests"
+	}
+	if err == nil && sent != s.rows {
+		err = fault.New(fault.Internal, "the server reports that it sent %d %s, %d arrived", sent, unit, s.rows)
+	}
+	return r, err
+}

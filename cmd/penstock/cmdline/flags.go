@@ -1,0 +1,56 @@
+// Package cmdline reads command lines: flags, the query that flags make, and what is wrong
+// with a line that cannot be read.
+//
+// Every mistake in the use of a command is an Error, and names the flag or argument, the
+// nearest right one, and what to write. The values of a query are left to the server, which
+// judges the queries of all clients alike.
+package cmdline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Error is a mistake in the use of a command.
+type Error struct{ Err error }
+
+func (e Error) Error() string { return e.Err.Error() }
+func (e Error) Unwrap() error { return e.Err }
+
+// Errorf returns an Error with a formatted message.
+func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
+
+// errFlagFollows means that a flag was taken for the value of the flag before it.
+var errFlagFollows = errors.New("a flag follows")
+
+// text is the value of a flag. Help shows its shape, as in "--listen HOST:PORT".
+type text struct {
+	value *string
+	shape string
+}
+
+// String implements pflag.Value.
+func (t text) String() string { return *t.value }
+
+// Set implements pflag.Value.
+func (t text) Set(given string) error {
+	if strings.HasPrefix(given, "--") {
+		return errFlagFollows // no value of these flags begins like this
+	}
+	*t.value = given
+	return nil
+}
+
+// Type implements pflag.Value.
+func (t text) Type() string { return t.shape }
+
+// Text adds a flag that takes a text. The name may end with a comma and a shorthand letter.
+func Text(c *cobra.Command, name, shape, usage string) *string {
+	name, letter, _ := strings.Cut(name, ",")
+	t := text{value: new(string), shape: shape}
+	c.Flags().VarP(t, name, letter, usage)
+	return t.value
+}

@@ -1,0 +1,108 @@
+package cmdline
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// FlagError converts an error of pflag to an Error.
+func FlagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		return Errorf("unknown flag: --%s%s", unknown.GetSpecifiedName(), nearestFlag(c, unknown.GetSpecifiedName()))
+	case errors.As(err, &bare):
+		return Errorf("--%s needs a value: --%[1]s %s", bare.GetFlag().Name, bare.GetFlag().Value.Type())
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		want := flag.Value.Type()
+		switch want {
+		case "int", "int64":
+			want = "a whole number, such as 10"
+		case "bool":
+			want = "true or false, or the flag alone"
+		}
+		if errors.Is(err, errFlagFollows) {
+			return Errorf("--%s needs a value, but the flag %s follows it: --%[1]s %[3]s", flag.Name, invalid.GetValue(), flag.Value.Type())
+		}
+		return Errorf("--%s %s: want %s", flag.Name, invalid.GetValue(), want)
+	}
+	return Error{err}
+}
+
+// nearestFlag returns the end of a message that proposes a flag of a command in place of an
+// unknown one; "" if none is near.
+func nearestFlag(c *cobra.Command, name string) string {
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	field := strings.ReplaceAll(name, "-", "_")
+	near := fault.Nearest(name, known)
+	for _, meant := range []string{dataset.MeantField(field), dataset.MeantSetting(field)} {
+		if flag := strings.ReplaceAll(meant, "_", "-"); near == "" && slices.Contains(known, flag) {
+			near = flag
+		}
+	}
+	switch {
+	case near != "":
+		return fmt.Sprintf("\n  did you mean --%s?", near)
+	case slices.Contains(known, "query") && slices.Contains(dataset.QueryFields(), field):
+		return fmt.Sprintf("\n  it is a field of the query: write --query '{\"%s\": …}'", field)
+	}
+	return ""
+}
+
+// CheckDashes returns an Error if a long flag is written with one dash: pflag would read it
+// as shorthand letters. It also returns the command that args name.
+func CheckDashes(root *cobra.Command, args []string) (*cobra.Command, error) {
+	command, rest, err := root.Find(args)
+	if err != nil {
+		return root, nil //nolint:nilerr // cobra reports it better
+	}
+	for _, arg := range rest {
+		name, one := strings.CutPrefix(arg, "-")
+		name, _, _ = strings.Cut(name, "=")
+		if arg == "--" {
+			break
+		}
+		if one && len(name) > 1 && command.Flags().Lookup(name) != nil {
+			return command, Errorf("-%s: flags of more than one letter take two dashes\n  did you mean --%[1]s?", name)
+		}
+	}
+	return command, nil
+}
+
+// AtMostOne accepts the name of one dataset, or none.
+func AtMostOne(c *cobra.Command, args []string) error {
+	if len(args) <= 1 {
+		return nil
+	}
+	return Errorf("%s takes one DATASET; %q is a second one%s", c.CommandPath(), args[1], asFile(args[1]))
+}
+
+// NoArguments accepts flags only.
+func NoArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Errorf("%s takes no arguments, such as %q%s", c.CommandPath(), args[0], asFile(args[0]))
+}
+
+// asFile returns the end of a message that proposes --config, if an argument has the name of
+// a config file.
+func asFile(arg string) string {
+	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
+		return fmt.Sprintf("\n  to name a config file, write --config %s", arg)
+	}
+	return ""
+}

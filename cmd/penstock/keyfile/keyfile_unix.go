@@ -1,0 +1,31 @@
+//go:build unix
+
+package keyfile
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Permission bits of a file's group and of all others.
+const (
+	othersWrite = 0o022
+	othersRead  = 0o044
+)
+
+// writers names the users other than root and this one who may write a file; "" is none.
+func writers(file os.FileInfo) string {
+	owner, ok := file.Sys().(*syscall.Stat_t)
+	switch {
+	case file.Mode().Perm()&othersWrite != 0:
+		return fmt.Sprintf("others (mode %s)", file.Mode())
+	case ok && owner.Uid != 0 && int64(owner.Uid) != int64(os.Geteuid()):
+		return fmt.Sprintf("user %d", owner.Uid)
+	default:
+		return ""
+	}
+}
+
+// readableByOthers reports whether users other than its owner may read a file.
+func readableByOthers(file os.FileInfo) bool { return file.Mode().Perm()&othersRead != 0 }

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package outfile
+
+import (
+	"io/fs"
+	"os"
+)
+
+// keepOwner does nothing on systems without numeric owners.
+func keepOwner(*os.File, fs.FileInfo) {}

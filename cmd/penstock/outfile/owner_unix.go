@@ -1,0 +1,18 @@
+//go:build unix
+
+package outfile
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// keepOwner gives a new file the owner and group of the file that it replaces, or only the
+// group, or neither, as this user's permissions allow.
+func keepOwner(file *os.File, old fs.FileInfo) {
+	owner, ok := old.Sys().(*syscall.Stat_t)
+	if ok && file.Chown(int(owner.Uid), int(owner.Gid)) != nil {
+		_ = file.Chown(-1, int(owner.Gid))
+	}
+}

@@ -1,0 +1,165 @@
+// Package rowformat writes Arrow batches in the formats of penstock cat: a table for
+// people, CSV, JSON lines, an Arrow file, and a Parquet file.
+//
+// A value has the same text in CSV, JSON lines and tables: whole numbers and decimals keep
+// all of their digits, a float has the shortest digits that parse to the same float
+// (tables round it to six), timestamps have a Z only where their type has a zone, and
+// binary values are base64. Only tables cut values and leave out columns.
+package rowformat
+
+import (
+	"bufio"
+	"io"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+)
+
+// Writer writes batches of one schema in some format.
+type Writer interface {
+	Write(batch arrow.RecordBatch) error
+	// Close writes the rest. It does not close the underlying writer.
+	Close() error
+}
+
+// Names lists the formats.
+func Names() []string { return []string{"table", "csv", "jsonl", "arrow", "parquet"} }
+
+// New returns a writer of a format to w. A line of a table has at most width characters; 0
+// is no limit.
+func New(name string, w io.Writer, schema *arrow.Schema, width int) (Writer, error) {
+	switch name {
+	case "table":
+		return newTable(w, schema, width), nil
+	case "csv":
+		return newCSV(w, schema), nil
+	case "jsonl":
+		return newJSONLines(w, schema), nil
+	case "arrow":
+		file, err := ipc.NewFileWriter(w, ipc.WithSchema(inStructs(schema)))
+		if err != nil {
+			return nil, fault.New(fault.Internal, "write the Arrow file: %w", err)
+		}
+		return structs{file}, nil
+	case "parquet":
+		file, err := parquet.NewWriter(w, inStructs(schema))
+		if err != nil {
+			return nil, err
+		}
+		return structs{file}, nil
+	}
+	return nil, fault.InvalidField("format", "%q is not one of %s", name, strings.Join(Names(), ", "))
+}
+
+// csvFile writes comma-separated values as in RFC 4180, except that lines end with a line
+// feed alone. A null is an empty field, an empty string is "".
+type csvFile struct {
+	out  *bufio.Writer
+	line []byte
+}
+
+func newCSV(w io.Writer, schema *arrow.Schema) *csvFile {
+	c := &csvFile{out: bufio.NewWriter(w)}
+	for i, f := range schema.Fields() {
+		c.separate(i)
+		c.text(f.Name)
+	}
+	c.line = append(c.line, '\n')
+	return c
+}
+
+func (c *csvFile) separate(i int) {
+	if i > 0 {
+		c.line = append(c.line, ',')
+	}
+}
+
+// text adds a field, quoted if necessary.
+func (c *csvFile) text(text string) {
+	if text != "" && !strings.ContainsAny(text, "\",\r\n") && strings.TrimSpace(text) == text {
+		c.line = append(c.line, text...)
+		return
+	}
+	c.line = append(c.line, '"')
+	c.line = append(c.line, strings.ReplaceAll(text, `"`, `""`)...)
+	c.line = append(c.line, '"')
+}
+
+// Write implements Writer.
+func (c *csvFile) Write(batch arrow.RecordBatch) error {
+	for row := range int(batch.NumRows()) {
+		for i, column := range batch.Columns() {
+			c.separate(i)
+			switch quoted, nested := traits(column.DataType()); {
+			case column.IsNull(row):
+				// The null of a single column would be an empty line, which readers skip.
+				if batch.NumCols() == 1 {
+					c.text("")
+				}
+			case quoted || nested:
+				c.text(valueText(column, row))
+			default:
+				c.line = append(c.line, strings.Trim(valueText(column, row), `"`)...)
+			}
+		}
+		c.line = append(c.line, '\n')
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	return c.out.Flush()
+}
+
+func (c *csvFile) flush() error {
+	_, err := c.out.Write(c.line)
+	c.line = c.line[:0]
+	return err
+}
+
+// Close implements Writer.
+func (c *csvFile) Close() error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return c.out.Flush()
+}
+
+// jsonLines writes one JSON object per line, its fields in the order of the schema.
+type jsonLines struct {
+	out   *bufio.Writer
+	names [][]byte // "name": after a { or a comma
+	line  []byte
+}
+
+func newJSONLines(w io.Writer, schema *arrow.Schema) *jsonLines {
+	j := &jsonLines{out: bufio.NewWriter(w)}
+	for i, f := range schema.Fields() {
+		name := []byte{','}
+		if i == 0 {
+			name[0] = '{'
+		}
+		j.names = append(j.names, append(appendString(name, f.Name), ':'))
+	}
+	return j
+}
+
+// Write implements Writer.
+func (j *jsonLines) Write(batch arrow.RecordBatch) error {
+	for row := range int(batch.NumRows()) {
+		j.line = j.line[:0]
+		for i, column := range batch.Columns() {
+			j.line = AppendJSON(append(j.line, j.names[i]...), column, row)
+		}
+		if _, err := j.out.Write(append(j.line, '}', '\n')); err != nil {
+			return err
+		}
+	}
+	return j.out.Flush()
+}
+
+// Close implements Writer.
+func (j *jsonLines) Close() error { return j.out.Flush() }

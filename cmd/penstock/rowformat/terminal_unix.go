@@ -1,0 +1,20 @@
+//go:build linux || darwin
+
+package rowformat
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// TerminalWidth returns how many characters fit in a line of a terminal; 0 if the file is
+// not one.
+func TerminalWidth(f *os.File) int {
+	var size struct{ rows, columns, x, y uint16 }
+	_, _, failed := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
+	if failed != 0 {
+		return 0
+	}
+	return int(size.columns)
+}

@@ -1,0 +1,152 @@
+package rowformat
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+// valueText renders a value that is not null: a string as it is, lists and structs as JSON,
+// a timestamp with a Z only if its type has a zone, binary values as base64.
+func valueText(column arrow.Array, i int) string {
+	if quoted, nested := traits(column.DataType()); quoted && !nested {
+		return scalarText(column, i)
+	}
+	return string(AppendJSON(nil, column, i))
+}
+
+// AppendJSON appends a value as JSON. Whole numbers keep all of their digits. Decimals,
+// times, binary values, and the floats that JSON lacks ("NaN", "Infinity", "-Infinity") are
+// strings.
+func AppendJSON(b []byte, column arrow.Array, i int) []byte {
+	if column.IsNull(i) {
+		return append(b, "null"...)
+	}
+	switch a := column.(type) {
+	case *array.Struct:
+		return appendStruct(b, a, i)
+	case *array.Map:
+		return appendMap(b, a, i)
+	case array.ListLike:
+		from, to := a.ValueOffsets(i)
+		b = append(b, '[')
+		for k := from; k < to; k++ {
+			if k > from {
+				b = append(b, ',')
+			}
+			b = AppendJSON(b, a.ListValues(), int(k))
+		}
+		return append(b, ']')
+	case *array.Dictionary:
+		return AppendJSON(b, a.Dictionary(), a.GetValueIndex(i))
+	case *array.Float32:
+		return appendFloat(b, float64(a.Value(i)), 32)
+	case *array.Float64:
+		return appendFloat(b, a.Value(i), 64)
+	}
+	if quoted, _ := traits(column.DataType()); quoted {
+		return appendString(b, scalarText(column, i))
+	}
+	return append(b, column.ValueStr(i)...)
+}
+
+func appendStruct(b []byte, a *array.Struct, i int) []byte {
+	b = append(b, '{')
+	for k, f := range a.DataType().(*arrow.StructType).Fields() {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, f.Name), ':')
+		b = AppendJSON(b, a.Field(k), i)
+	}
+	return append(b, '}')
+}
+
+// appendMap appends a map as a list of pairs: its keys need not be strings.
+func appendMap(b []byte, a *array.Map, i int) []byte {
+	from, to := a.ValueOffsets(i)
+	b = append(b, '[')
+	for k := from; k < to; k++ {
+		if k > from {
+			b = append(b, ',')
+		}
+		b = append(b, '[')
+		b = append(AppendJSON(b, a.Keys(), int(k)), ',')
+		b = append(AppendJSON(b, a.Items(), int(k)), ']')
+	}
+	return append(b, ']')
+}
+
+// appendFloat appends the shortest digits that parse to the same float.
+func appendFloat(b []byte, v float64, bits int) []byte {
+	switch {
+	case math.IsNaN(v):
+		return append(b, `"NaN"`...)
+	case math.IsInf(v, 0):
+		return append(b, map[bool]string{true: `"Infinity"`, false: `"-Infinity"`}[v > 0]...)
+	}
+	const minPlain, maxPlain = 1e-6, 1e21 // without an exponent, as JavaScript does
+	format := byte('f')
+	if a := math.Abs(v); a != 0 && (a < minPlain || a >= maxPlain) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(b, v, format, -1, bits)
+}
+
+// appendString appends a JSON string, without escaping <, > and &.
+func appendString(b []byte, text string) []byte {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		return b
+	}
+	return append(b, strings.TrimSuffix(out.String(), "\n")...)
+}
+
+// scalarText renders a value that is a string in JSON.
+func scalarText(column arrow.Array, i int) string {
+	switch a := column.(type) {
+	case *array.Timestamp:
+		t := a.DataType().(*arrow.TimestampType)
+		layout := "2006-01-02T15:04:05.999999999"
+		if t.TimeZone != "" {
+			layout += "Z07:00"
+		}
+		return a.Value(i).ToTime(t.Unit).Format(layout)
+	case *array.Decimal128:
+		return a.Value(i).ToString(a.DataType().(*arrow.Decimal128Type).Scale) // ValueStr drops trailing zeros
+	}
+	return column.ValueStr(i)
+}
+
+// traits reports whether values of a type are strings in JSON, and whether they contain
+// other values.
+func traits(t arrow.DataType) (quoted, nested bool) {
+	switch t.ID() {
+	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64,
+		arrow.FLOAT32, arrow.FLOAT64:
+		return false, false
+	}
+	if _, ok := t.(*arrow.DictionaryType); ok {
+		return false, true
+	}
+	_, nested = t.(arrow.NestedType)
+	return !nested, nested
+}
+
+// isCuttable reports whether a table may cut values of a type: half a number is a wrong
+// number.
+func isCuttable(t arrow.DataType) bool {
+	_, nested := traits(t)
+	return nested || arrow.IsBaseBinary(t.ID()) || arrow.IsFixedSizeBinary(t.ID()) && !arrow.IsDecimal(t.ID())
+}
+
+// isNumber reports whether values of a type are set flush right.
+func isNumber(t arrow.DataType) bool {
+	return arrow.IsInteger(t.ID()) || arrow.IsFloating(t.ID()) || arrow.IsDecimal(t.ID())
+}

@@ -1,0 +1,123 @@
+// Package socket listens on Unix domain sockets that only programs of this user can
+// connect to.
+//
+// Of two servers that start at once with one path, only one gets the socket. A socket that
+// a dead server left behind is replaced; whatever else is at the path stays, and so does
+// what another program puts there later.
+package socket
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// dialTimeout bounds the check whether a server listens on an existing socket.
+const dialTimeout = 2 * time.Second
+
+// Listen binds a socket of mode 0600 at path, and returns its listener. Close removes the
+// socket. The folder is locked meanwhile, so that servers bind one after the other.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	address := config.SocketScheme + path
+	lock, err := lockFolder(filepath.Dir(path))
+	if err != nil {
+		return nil, unbound(address, err)
+	}
+	defer lock.Release()
+	if err := removeStale(ctx, path); err != nil {
+		return nil, err
+	}
+	bound, err := bind(ctx, path)
+	if err != nil {
+		return nil, unbound(address, err)
+	}
+	own, ok := bound.(*net.UnixListener)
+	if !ok {
+		return nil, errors.Join(fault.New(fault.Internal, "listen %s: a listener of type %T", address, bound), bound.Close())
+	}
+	own.SetUnlinkOnClose(false)
+	is, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(unbound(address, err), own.Close())
+	}
+	s := &listener{UnixListener: own, path: path, is: is}
+	s.close = sync.OnceValue(s.remove)
+	return s, nil
+}
+
+// removeStale removes a socket at path on which no server listens.
+func removeStale(ctx context.Context, path string) error {
+	address := config.SocketScheme + path
+	switch found, err := os.Lstat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return unbound(address, err)
+	case found.Mode().Type() != os.ModeSocket:
+		return fault.New(fault.Invalid, "listen %s: a file that is not a socket has that name", address).
+			WithRemedy("choose a path where no file exists")
+	}
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = conn.Close() // it was only a check
+		return fault.New(fault.Unavailable, "listen %s: another program listens on that socket", address).
+			WithRemedy("stop the other program, or choose another path")
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return unbound(address, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return unbound(address, err)
+	}
+	return nil
+}
+
+// unbound returns the error of an address that cannot be bound.
+func unbound(address string, err error) *fault.Error {
+	kind := fault.Unavailable
+	if errors.Is(err, os.ErrPermission) {
+		kind = fault.Forbidden
+	}
+	return fault.New(kind, "listen %s: %w", address, err).WithRemedy("choose a path in a folder that exists and that this user may write to")
+}
+
+// listener removes its socket from the file system when it is closed.
+type listener struct {
+	*net.UnixListener
+	path  string
+	is    os.FileInfo
+	close func() error
+}
+
+// Close stops listening and removes the socket. It may be called more than once.
+func (s *listener) Close() error { return s.close() }
+
+func (s *listener) remove() error {
+	// Another server may have replaced the socket.
+	if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.is, now) {
+		_ = os.Remove(s.path) // if it stays, the next server removes it
+	}
+	return s.UnixListener.Close()
+}
+
+// Addr implements net.Listener.
+func (s *listener) Addr() net.Addr { return address(s.path) }
+
+// address is the path of a socket.
+type address string
+
+// Network implements net.Addr.
+func (address) Network() string { return "unix" }
+
+// String implements net.Addr.
+func (a address) String() string { return config.SocketScheme + string(a) }

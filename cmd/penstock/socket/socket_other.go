@@ -1,0 +1,17 @@
+//go:build !linux && !darwin
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/penstock/penstock/internal/release"
+)
+
+var errUnsupported = errors.New("Unix domain sockets are not supported on this system")
+
+func lockFolder(string) (*release.Handle, error) { return nil, errUnsupported }
+
+func bind(context.Context, string) (net.Listener, error) { return nil, errUnsupported }

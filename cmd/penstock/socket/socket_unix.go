@@ -1,0 +1,32 @@
+//go:build linux || darwin
+
+package socket
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/penstock/penstock/internal/release"
+)
+
+// lockFolder keeps other servers from binding in a folder until the lock is released.
+func lockFolder(folder string) (*release.Handle, error) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		_ = f.Close() // it was only read
+		return nil, err
+	}
+	return release.New(func() { _ = f.Close() }), nil // closing unlocks
+}
+
+// bind creates a socket of mode 0600. Nothing else in the process may create files at the
+// same time: the umask is the process's.
+func bind(ctx context.Context, path string) (net.Listener, error) {
+	defer syscall.Umask(syscall.Umask(0o177))
+	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+}

@@ -1,0 +1,245 @@
+package flight
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	// stalledAfter is how long a client must take nothing before its stream can lose its
+	// memory or its connection to others.
+	stalledAfter = time.Second
+	// maxInflightWait is how long a stream whose client reads waits for the batches of
+	// others to leave.
+	maxInflightWait = 30 * time.Second
+)
+
+// inflightBatches counts the memory of batches that were handed to gRPC and not yet written
+// to their connections. gRPC keeps what a client does not read for as long as the connection
+// lives. So when the limit is reached, the stream whose client has taken nothing for longest
+// loses its connection: nothing else frees its memory. Its client can resume from its
+// cursor. The invariants are:
+//   - bytes is the sum of the leases of all streams;
+//   - a lease ends once: with its last part, or with its connection.
+type inflightBatches struct {
+	limit int64 // bytes; 0: unlimited
+	clock func() time.Time
+
+	mu       sync.Mutex
+	bytes    int64
+	leaving  int64 // of bytes: those whose connections were closed
+	passages map[*passage]struct{}
+	freed    chan struct{} // closed and replaced when bytes are freed
+}
+
+func newInflightBatches(limit int64, clock func() time.Time) *inflightBatches {
+	return &inflightBatches{limit: limit, clock: clock, passages: map[*passage]struct{}{}, freed: make(chan struct{})}
+}
+
+// passage is the batches of one stream that are in flight.
+type passage struct {
+	all        *inflightBatches
+	connection *connection
+	end        func(error)  // ends the stream with a cause
+	moved      atomic.Int64 // when the connection last took something, in Unix nanoseconds
+
+	// Under all.mu.
+	leases map[*batchLease]struct{}
+	bytes  int64
+	cut    bool // its connection was closed
+	ended  bool // its stream has ended
+}
+
+// enter adds a stream, which leaves when it has ended.
+func (t *inflightBatches) enter(c *connection, end func(error)) *passage {
+	p := &passage{all: t, connection: c, end: end, leases: map[*batchLease]struct{}{}}
+	p.move()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passages[p] = struct{}{}
+	return p
+}
+
+// leave removes the stream once its last batch is written or lost. It may be called more than
+// once.
+func (p *passage) leave() {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.ended = true
+	p.all.forget(p)
+}
+
+// forget removes a stream that has ended and has no batch in flight. mu is held.
+func (t *inflightBatches) forget(p *passage) {
+	if p.ended && len(p.leases) == 0 {
+		delete(t.passages, p)
+	}
+}
+
+// move notes that the connection took something.
+func (p *passage) move() { p.moved.Store(p.all.clock().UnixNano()) }
+
+// still returns for how long the connection has taken nothing.
+func (p *passage) still() time.Duration {
+	return p.all.clock().Sub(time.Unix(0, p.moved.Load()))
+}
+
+// admit waits until a batch may be handed to gRPC. The stream with the slowest client waits
+// for that client as long as it takes. Any other stream fails after maxInflightWait.
+func (p *passage) admit(ctx context.Context, l *batchLease) error {
+	timeout := time.NewTimer(maxInflightWait)
+	defer timeout.Stop()
+	for {
+		wait, freed, cut := p.tryAdmit(l)
+		if freed == nil {
+			return nil
+		}
+		for _, victim := range cut {
+			victim.disconnect(fault.New(fault.Unavailable, "the client took nothing for %s, while others waited for the memory of its batches", victim.still().Round(time.Millisecond)).
+				WithRemedy("resume from the cursor of the last batch; read faster, or ask for smaller batches"))
+		}
+		retry := time.NewTimer(wait)
+		select {
+		case <-freed:
+		case <-retry.C:
+		case <-ctx.Done():
+			retry.Stop()
+			return context.Cause(ctx)
+		case <-timeout.C:
+			if !p.isSlowest() {
+				retry.Stop()
+				e := fault.New(fault.Exhausted, "batches of other streams fill the memory for batches in flight, %d bytes", p.all.limit)
+				e.RetryAfter = maxInflightWait
+				return e.WithRemedy("try again later, use another server, or raise the server's memory budget")
+			}
+			timeout.Reset(maxInflightWait)
+		}
+		retry.Stop()
+	}
+}
+
+// tryAdmit admits a batch, if there is room: then freed is nil. Otherwise it returns how long
+// to wait at most before the next attempt, and the streams to disconnect first.
+func (p *passage) tryAdmit(l *batchLease) (wait time.Duration, freed <-chan struct{}, cut []*passage) {
+	t := p.all
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.limit == 0 || t.bytes == 0 || t.bytes+l.bytes <= t.limit {
+		if p.bytes == 0 {
+			p.move()
+		}
+		p.leases[l] = struct{}{}
+		l.markInFlight()
+		if p.cut {
+			t.leaving += l.bytes
+		}
+		p.bytes += l.bytes
+		t.bytes += l.bytes
+		return 0, nil, nil
+	}
+	victim := t.slowest()
+	if victim == nil || victim == p || t.bytes-t.leaving+l.bytes <= t.limit {
+		return stalledAfter, t.freed, nil
+	}
+	if still := victim.still(); still < stalledAfter {
+		return stalledAfter - still, t.freed, nil
+	}
+	for other := range t.passages {
+		if other.connection == victim.connection && !other.cut {
+			other.cut = true
+			t.leaving += other.bytes
+			cut = append(cut, other)
+		}
+	}
+	return stalledAfter, t.freed, cut
+}
+
+// slowest returns the stream whose client has taken nothing for longest, of those that have
+// batches in flight and can be disconnected. mu is held.
+func (t *inflightBatches) slowest() *passage {
+	var slowest *passage
+	for p := range t.passages {
+		if p.bytes == 0 || p.cut || p.connection == nil || p.connection.conn == nil {
+			continue
+		}
+		if slowest == nil || p.moved.Load() < slowest.moved.Load() {
+			slowest = p
+		}
+	}
+	return slowest
+}
+
+// isSlowest reports whether no other stream has a slower client.
+func (p *passage) isSlowest() bool {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	return p.all.slowest() == p
+}
+
+// disconnect ends the stream with a cause, and closes its connection.
+func (p *passage) disconnect(cause error) {
+	p.end(endedByServer{cause})
+	p.connection.cut()
+}
+
+// remove subtracts a lease that has ended.
+func (p *passage) remove(l *batchLease) {
+	t := p.all
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, there := p.leases[l]; !there {
+		return // it was never admitted
+	}
+	delete(p.leases, l)
+	p.bytes -= l.bytes
+	t.bytes -= l.bytes
+	if p.cut {
+		t.leaving -= l.bytes
+	}
+	t.forget(p)
+	close(t.freed)
+	t.freed = make(chan struct{})
+}
+
+// markStalled marks all batches of the stream: its client does not take them.
+func (p *passage) markStalled() {
+	p.all.mu.Lock()
+	leases := slices.Collect(maps.Keys(p.leases))
+	p.all.mu.Unlock()
+	for _, l := range leases {
+		l.markStalled()
+	}
+}
+
+// connectionEnded ends the leases of a connection that gRPC no longer uses.
+func (t *inflightBatches) connectionEnded(c *connection) {
+	if c == nil {
+		return
+	}
+	var lost []*batchLease
+	t.mu.Lock()
+	for p := range t.passages {
+		if p.connection == c {
+			for l := range p.leases {
+				lost = append(lost, l)
+			}
+		}
+	}
+	t.mu.Unlock()
+	for _, l := range lost {
+		l.end()
+	}
+}
+
+// total returns the bytes of all batches in flight.
+func (t *inflightBatches) total() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bytes
+}
