@@ -183,7 +183,7 @@ func TestWhatNeedsAnother(t *testing.T) {
 // TestWhatMayChange: with a cursor, the fields of the one column may be said anew, and those
 // of the other must agree.
 func TestWhatMayChange(t *testing.T) {
-	_, table, found := strings.Cut(read(t, "docs/queries.md"), "| may change | comes from the cursor, and must agree where it is said again |\n|---|---|\n")
+	_, table, found := strings.Cut(read(t, "docs/queries.md"), "| may change | taken from the cursor; must agree if repeated |\n|---|---|\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	var change, agree []string
