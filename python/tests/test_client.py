@@ -12,7 +12,7 @@ import pytest
 from fake_server import ROWS, SCHEMA, SNAPSHOT
 
 import penstock
-from penstock.given import location as location_of
+from penstock.arguments import location as location_of
 
 
 def test_datasets_lists_the_broken_ones_too(fake: penstock.Client) -> None:

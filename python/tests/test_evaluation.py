@@ -210,17 +210,17 @@ def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client,
         (whole[: len(whole) // 2], "cannot be read as Parquet"),
         (whole[:4] + whole[40:], "parts of it are missing"),
         (b"\0\0\0\0" + whole[4:], "parts of it are missing"),
-        (foreign.getvalue(), "does not say what it is the result of"),
-        (written({"report": 3}), "does not say what it is the result of"),
-        (written({"report": {}}), "does not say what it is the result of"),
-        (second.read_bytes(), "it is of another split"),
-        (other.files[0].read_bytes(), f"it is of plan {other.manifest['plan']}"),
-        (written({"report": {"rows": 10**6}}), "it is of 1000000 rows, and the split has"),
+        (foreign.getvalue(), "has no description of its split"),
+        (written({"report": 3}), "has no description of its split"),
+        (written({"report": {}}), "has no description of its split"),
+        (second.read_bytes(), "it belongs to another split"),
+        (other.files[0].read_bytes(), f"it belongs to plan {other.manifest['plan']}"),
+        (written({"report": {"rows": 10**6}}), "it has results of 1000000 rows, and the split has"),
     ]
     for content, why in wrongs:
         first.write_bytes(content)
         with pytest.raises(
-            penstock.Corrupt, match=f"{re.escape(str(first))} is not .*{why}.*move or remove it"
+            penstock.Corrupt, match=f"{re.escape(str(first))} is not .*{why}.*move or delete it"
         ) as e:
             client.evaluate("d", folder, count, columns=["label"])
         assert e.value.file == str(first)
@@ -229,7 +229,7 @@ def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client,
     first.mkdir()
     for file in done.files[1:8]:
         file.write_bytes(b"PAR1")
-    with pytest.raises(penstock.Corrupt, match=r"it is not a regular file.*and 3 more; look at it"):
+    with pytest.raises(penstock.Corrupt, match=r"it is not a regular file.*and 3 more; check it"):
         client.evaluate("d", folder, count, columns=["label"])
     first.rmdir()
     first.write_bytes(whole)
@@ -247,7 +247,7 @@ def test_a_result_that_changed_on_disk_is_named(client: penstock.Client, tmp_pat
     chunk = pq.read_metadata(file).row_group(0).column(0)
     last = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
     file.write_bytes(whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :])
-    with pytest.raises(penstock.Corrupt, match=f"{re.escape(str(file))} cannot be read.*move or remove") as e:
+    with pytest.raises(penstock.Corrupt, match=f"{re.escape(str(file))} cannot be read.*move or delete") as e:
         done.table()
     assert e.value.file == str(file)
     file.write_bytes(whole)
@@ -308,13 +308,13 @@ def test_what_is_no_evaluation(client: penstock.Client, tmp_path: Path) -> None:
             file.write_text(json.dumps(wrong))
             with pytest.raises(penstock.Invalid, match=f"{re.escape(str(file))} has no {name}"):
                 client.evaluate("d", tmp_path / "b", count)
-    for text, why in (("{", "cannot be read"), ("[]", "holds no object")):
+    for text, why in (("{", "cannot be read"), ("[]", "is not an object")):
         file.write_text(text)
         with pytest.raises(penstock.Invalid, match=f"{re.escape(str(file))} {why}"):
             client.evaluate("d", tmp_path / "b", count)
     (tmp_path / "dangling").symlink_to("nowhere")
     for folder in (file, file / "deeper", tmp_path / "dangling"):
-        with pytest.raises(penstock.Invalid, match=f"{re.escape(str(folder))} .*is no folder"):
+        with pytest.raises(penstock.Invalid, match=f"{re.escape(str(folder))} .*is not a folder"):
             client.evaluate("d", folder, count)
 
 

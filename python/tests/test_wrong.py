@@ -106,7 +106,7 @@ def test_values_of_other_libraries(fake: penstock.Client) -> None:
         "d", {"columns": np.array(["a", "b"]), "hash": np.array([0, 0.5]), "every": (1, np.int64(4))}
     )
     assert sent == {"dataset": "d", "columns": ["a", "b"], "hash": [0.0, 0.5], "every": {"step": 1, "of": 4}}
-    with pytest.raises(penstock.Invalid, match=r"filter: 'a\\udce4' holds half a character"):
+    with pytest.raises(penstock.Invalid, match=r"filter: 'a\\udce4' contains half of a surrogate pair"):
         fake.read("good", filter="a\udce4")
 
 

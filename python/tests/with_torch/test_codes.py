@@ -105,7 +105,7 @@ def test_a_vocabulary_says_how_many_codes_there_are() -> None:
 
 @pytest.mark.parametrize("code", [-1, True, 1.5, 2**63, "1"])
 def test_codes_are_whole_numbers_from_zero_on(code: Any) -> None:
-    with pytest.raises(ValueError, match="not a whole number from 0 on"):
+    with pytest.raises(ValueError, match="not a whole number of at least 0"):
         Vocabulary({"a": code})
-    with pytest.raises(ValueError, match="not a whole number from 0 on"):
+    with pytest.raises(ValueError, match="not a whole number of at least 0"):
         Vocabulary(["a"], unknown=code)

@@ -103,7 +103,7 @@ def test_transformed_and_raw_batches_come_with_their_cursor(here: Served) -> Non
 # spec: trainer-8
 def test_arguments_that_do_not_go_are_named(here: Served) -> None:
     for name, value in (("shard", (0, 1)), ("every", {"step": 0, "of": 1}), ("cursor", {}), ("epoch", 1)):
-        with pytest.raises(penstock.Invalid, match=f"^{name}: the dataset says it itself; ") as refused:
+        with pytest.raises(penstock.Invalid, match=f"^{name}: set by the dataset itself; ") as refused:
             here.dataset(**{name: value})
         assert [fault.field for fault in refused.value.faults] == [name]
     with pytest.raises(TypeError, match=r"no argument 'colums'; did you mean 'columns'\?"):
@@ -196,7 +196,7 @@ def test_stats_count_what_the_loop_took(here: Served) -> None:
 def test_the_rank_is_that_of_torch_distributed(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     ds = here.dataset()
-    with pytest.raises(penstock.Invalid, match=r"WORLD_SIZE is 2, and torch.distributed is not initialized"):
+    with pytest.raises(penstock.Invalid, match=r"WORLD_SIZE is 2, but torch.distributed is not initialized"):
         iter(ds)
     with pytest.raises(penstock.Invalid, match="init_process_group"):
         pickle.dumps(ds)

@@ -284,7 +284,10 @@ def test_telling_fails_once_and_nobody_sees_it(here: Watched, monkeypatch: pytes
 def test_an_epoch_is_told_at_its_end_whatever_the_server_knows(here: Watched, caplog: Any) -> None:
     caplog.set_level("DEBUG", "penstock")
     assert len(rows(here.dataset())) == 10
-    assert [record.levelname for record in caplog.records if "how long" in record.message] in ([], ["DEBUG"])
+    assert [record.levelname for record in caplog.records if "waiting time" in record.message] in (
+        [],
+        ["DEBUG"],
+    )
     check_nothing_is_left(here)
 
 

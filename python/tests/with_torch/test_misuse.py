@@ -87,7 +87,7 @@ def test_workers_that_stay_do_not_pass_by_a_state(here: Served) -> None:
     ds.load_state_dict(after(here.dataset(), 4))
     for _ in range(2):
         with pytest.raises(
-            penstock.Invalid, match=r"a state was loaded after the workers.*another DataLoader"
+            penstock.Invalid, match=r"a state was loaded after the workers.*create the DataLoader after"
         ):
             next(iter(made))
     assert rows(DataLoader(ds, batch_size=None, num_workers=2)) == expected[4:]
@@ -134,7 +134,7 @@ def test_cursors_of_all_ranks_that_do_not_belong_together(here: Served) -> None:
             next(iter(ds))
         with pytest.raises(penstock.Invalid, match="different epochs: 0, 1"):
             ds.load_state_dict([first, after(later, 3)["cursor"]])
-        with pytest.raises(penstock.Invalid, match="two states are of rank 0"):
+        with pytest.raises(penstock.Invalid, match="two states are from rank 0"):
             ds.load_state_dict([first, first, second])
         with pytest.raises(penstock.Invalid, match="merge_states"):
             ds.load_state_dict([after(here.dataset(rank=0, world=2), 3)])
@@ -207,7 +207,7 @@ def test_a_state_of_another_order_is_refused_after_its_epoch_too(here: Served, s
             rows(ds)
             state = ds.state_dict()
         with pytest.raises(
-            penstock.Invalid, match=f"^{name}: the state is of {said[name]!r}, and the dataset"
+            penstock.Invalid, match=f"^{name}: the state has {said[name]!r}, but the dataset has"
         ):
             here.dataset(**other).load_state_dict(state)
         here.dataset(**said).load_state_dict(state)

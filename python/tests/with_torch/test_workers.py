@@ -62,7 +62,7 @@ def test_workers_of_a_loader_that_keeps_no_order(here: Served, method: str, kind
     options: dict[str, Any] = {"batch_size": None, "multiprocessing_context": method}
     made = kind(ds, num_workers=2, in_order=False, **options)
     with pytest.raises(
-        penstock.Invalid, match=r"in_order=False.*leave in_order out when you make the DataLoader"
+        penstock.Invalid, match=r"in_order=False.*leave in_order out when you create the DataLoader"
     ):
         next(iter(made))
     assert rows(kind(ds, num_workers=1, **options)) == here.steps(), "the dataset is as it was"
@@ -112,7 +112,7 @@ def test_a_worker_gives_what_transform_makes_and_its_cursor(here: Served) -> Non
 
 # spec: trainer-8
 def test_a_worker_cannot_bring_batches_to_a_device(here: Served) -> None:
-    with pytest.raises(penstock.Invalid, match="device: DataLoader workers cannot bring batches to meta"):
+    with pytest.raises(penstock.Invalid, match="device: DataLoader workers cannot copy batches to meta"):
         next(iter(loader(here.dataset(device="meta"), 1)))
 
 
@@ -127,7 +127,9 @@ def test_workers_forked_while_the_dataset_is_read_say_what_to_do(here: Served) -
     ds = here.dataset()
     for reading in (iter(ds), iter(here.dataset(prefetch=0))):
         next(reading)
-        with pytest.raises(penstock.Invalid, match=r"forked while its parent read.*spawn or forkserver"):
+        with pytest.raises(
+            penstock.Invalid, match=r"forked while its parent was reading.*spawn or forkserver"
+        ):
             next(iter(loader(ds, 1, multiprocessing_context="fork")))
         reading.close()
     assert rows(loader(ds, 1, multiprocessing_context="fork")) == here.steps()
