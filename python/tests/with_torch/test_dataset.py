@@ -172,7 +172,7 @@ def test_workers_that_plan_at_the_same_moment_read_the_same_snapshots(
 
         def overtaken(client: penstock.Client, *args: Any, **fields: Any) -> penstock.Stream:
             stream = read(client, *args, **fields)
-            ds._shared.agree(earlier)  # what another worker planned before that commit
+            ds._shared.agree_on_pin(earlier)  # what another worker planned before that commit
             planned.append(stream.plan.id)
             return stream
 
