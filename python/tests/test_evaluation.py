@@ -106,7 +106,7 @@ def test_splits_are_read_by_other_processes(world: World, client: penstock.Clien
 
 
 @pytest.mark.parametrize("fields", [{}, {"filter": FILTER}])
-def test_splits_of_a_server_that_is_gone(world: World, fields: dict[str, Any]) -> None:
+def test_splits_can_be_read_after_their_server_is_gone(world: World, fields: dict[str, Any]) -> None:
     with Server(world.config) as first, penstock.connect(first.address, reconnect=60) as client:
         splits = client.read_splits("d", columns=COLUMNS, **fields)
         want = rows_of(splits[4])
@@ -123,7 +123,7 @@ def test_splits_of_a_server_that_is_gone(world: World, fields: dict[str, Any]) -
                 assert rows_of(splits[4]) == want
 
 
-def test_what_splits_do_not_go_with(client: penstock.Client) -> None:
+def test_fields_that_cannot_be_combined_with_splits(client: penstock.Client) -> None:
     wrongs: list[dict[str, Any]] = [{"lanes": 2}, {"shard": {"of": 2}}, {"limit": 3}, {"endpoints": "shards"}]
     for wrong in wrongs:
         with pytest.raises(penstock.Invalid):
@@ -133,7 +133,7 @@ def test_what_splits_do_not_go_with(client: penstock.Client) -> None:
         client.read_splits("d").map(len, threads=0)
 
 
-def test_a_failure_ends_the_others(client: penstock.Client) -> None:
+def test_failure_closes_the_other_streams(client: penstock.Client) -> None:
     splits = client.read_splits("d", columns=COLUMNS)
     begun: list[int] = []
 
@@ -185,7 +185,7 @@ def test_each_split_has_a_file_of_its_own(world: World, client: penstock.Client,
 
 
 # spec: output-6
-def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client, tmp_path: Path) -> None:
+def test_file_of_another_split_is_refused(client: penstock.Client, tmp_path: Path) -> None:
     """Each time by name; the file stays, and goes on being the user's."""
     folder = tmp_path / "results"
     done = client.evaluate("d", folder, count, columns=["label"])
@@ -284,7 +284,7 @@ def test_results_of_any_library(client: penstock.Client, tmp_path: Path, made: A
     assert sorted(done.table().column("row").to_pylist()) == list(range(ROWS))
 
 
-def test_what_is_no_evaluation(client: penstock.Client, tmp_path: Path) -> None:
+def test_results_that_are_not_tables_are_refused(client: penstock.Client, tmp_path: Path) -> None:
     client.evaluate("d", tmp_path / "a", count, columns=["label"])
     others: list[tuple[str, dict[str, Any]]] = [
         (r"its columns was \['label'\], and is \['label', 'row'\]", {"columns": ["label", "row"]}),

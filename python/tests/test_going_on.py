@@ -35,7 +35,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
         'UNAVAILABLE {"kind": "unavailable", "message": "the server is ending"}',
     ],
 )
-def test_a_stream_goes_on_where_it_broke(
+def test_stream_resumes_where_it_broke(
     lasting: penstock.Client, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     whole = [(batch, cursor) for batch, cursor in pairs(lasting.read("good"))]
@@ -60,7 +60,7 @@ def pairs(stream: penstock.Stream) -> Iterator[tuple[Any, Any]]:
         yield batch, stream.cursor
 
 
-def test_several_shards_go_on_each(lasting: penstock.Client) -> None:
+def test_each_of_several_shards_resumes(lasting: penstock.Client) -> None:
     stream = lasting.read("breaks UNAVAILABLE", shard={"of": 3})
     assert stream.read_all().column("n").to_pylist() == numbers(0, 3) + numbers(1, 3) + numbers(2, 3)
     assert isinstance(stream.cursor, list)
@@ -86,7 +86,7 @@ def test_several_shards_go_on_each(lasting: penstock.Client) -> None:
         ("INTERNAL", penstock.Internal),
     ],
 )
-def test_what_no_try_mends_is_raised_at_once(
+def test_permanent_errors_are_raised_at_once(
     lasting: penstock.Client, caplog: pytest.LogCaptureFixture, code: str, kind: type[penstock.Error]
 ) -> None:
     stream = lasting.read(f"breaks {code}")
@@ -98,7 +98,7 @@ def test_what_no_try_mends_is_raised_at_once(
 
 
 @pytest.mark.parametrize("name", ["cut", "no report", "miscounted", "malformed"])
-def test_what_is_not_whole_is_not_tried_again(
+def test_corrupt_streams_are_not_retried(
     lasting: penstock.Client, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     with pytest.raises(penstock.Corrupt):
@@ -139,7 +139,7 @@ def test_an_unknown_ticket_is_planned_again(lasting: penstock.Client) -> None:
         next(never)
 
 
-def test_it_waits_longer_and_longer(lasting: penstock.Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_retry_delays_grow(lasting: penstock.Client, caplog: pytest.LogCaptureFixture) -> None:
     stream = lasting.read("down 4")
     assert stream.read_all().column("n").to_pylist() == numbers(0, 1)
     waits = [
@@ -151,7 +151,7 @@ def test_it_waits_longer_and_longer(lasting: penstock.Client, caplog: pytest.Log
         assert 0.05 * 2**i - 0.06 <= wait <= 0.1 * 2**i + 0.06
 
 
-def test_it_gives_up(fake_address: str) -> None:
+def test_retries_end_after_the_limit(fake_address: str) -> None:
     with penstock.connect(fake_address, reconnect=0.4) as client:
         stream = client.read("down for ever")
         for _ in range(3):
@@ -218,7 +218,7 @@ def test_a_broken_stream_leaves_the_others_alone(lasting: penstock.Client) -> No
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_stream_that_went_on_may_be_followed_by_a_fork(lasting: penstock.Client) -> None:
+def test_process_can_fork_after_a_stream_resumed(lasting: penstock.Client) -> None:
     stream = lasting.read("breaks UNAVAILABLE")
     for _ in range(5):
         next(stream)

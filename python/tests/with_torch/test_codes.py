@@ -95,7 +95,7 @@ def test_narrow_integers_hash_as_wide_ones() -> None:
         assert bucket(pa.array(values, kind), 1000).tolist() == wide
 
 
-def test_a_vocabulary_says_how_many_codes_there_are() -> None:
+def test_vocabulary_size_is_the_number_of_codes() -> None:
     assert Vocabulary(["a", "b"]).size == 2
     assert Vocabulary(["a", "b"], unknown=7).size == 8
     assert Vocabulary({"a": 41}).size == 42

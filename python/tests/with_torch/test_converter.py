@@ -202,7 +202,7 @@ def test_lists_of_grouped_batches_need_no_rule_but_for_their_elements() -> None:
 
 
 # spec: tensor-5
-def test_what_lies_under_a_null_list_is_no_value() -> None:
+def test_values_under_a_null_list_are_ignored() -> None:
     values, offsets = pa.array([1, None, 3, 4]), pa.array([0, 1, 3, 4], pa.int32())
     column = pa.ListArray.from_arrays(offsets, values, mask=pa.array([False, True, False]))
     found = converted(column, nulls={"c": "empty"})
@@ -229,7 +229,7 @@ def test_fixed_size_lists_have_two_dimensions(width: int) -> None:
 
 
 # spec: tensor-5
-def test_what_lies_under_a_null_row_is_neither_looked_up_nor_refused() -> None:
+def test_values_under_a_null_row_are_ignored() -> None:
     elements = pa.array(["a", "b", "?", None, "b", "b"])
     column = pa.FixedSizeListArray.from_arrays(elements, 2, mask=pa.array([False, True, False]))
     found = converted(column, vocab={"c": ["a", "b"]}, nulls={"c": {"fill": "b"}, "c[]": "error"})
@@ -281,7 +281,7 @@ def test_a_large_vocabulary_gives_the_same_codes() -> None:
 
 # spec: tensor-11
 @pytest.mark.parametrize("rows", [3, 3000])
-def test_values_that_a_vocabulary_does_not_hold(rows: int) -> None:
+def test_values_outside_of_a_vocabulary(rows: int) -> None:
     convert = Converter(
         pa.schema({"c": pa.string()}), vocab={"c": [f"v{i}" for i in range(100)]}, nulls="error"
     )
@@ -356,7 +356,7 @@ FIELDS = pa.schema(
         (["deep"], {"nulls": {"deep": "empty"}}, r"'deep': list<.*> cannot be a tensor"),
     ],
 )
-def test_what_has_no_tensor_is_refused_by_name(
+def test_unsupported_columns_are_refused_by_name(
     columns: list[str], rules: dict[str, Any], expected: str
 ) -> None:
     schema = pa.schema([FIELDS.field(name) for name in columns])
@@ -367,7 +367,7 @@ def test_what_has_no_tensor_is_refused_by_name(
 
 
 # spec: tensor-4
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     with pytest.raises(penstock.Invalid) as refused:
         Converter(FIELDS)
     named = {fault.field for fault in refused.value.faults}
@@ -398,7 +398,7 @@ def test_two_entries_of_one_name_are_refused() -> None:
 
 
 # spec: tensor-8
-def test_a_null_where_there_must_be_none() -> None:
+def test_null_in_a_non_nullable_column_is_corrupt() -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
     convert = Converter(schema, nulls={"b": "error"})
     good, bad = pa.array([1, 2]), pa.array([1, None])
@@ -412,7 +412,7 @@ def test_a_null_where_there_must_be_none() -> None:
 
 # spec: tensor-8
 @pytest.mark.parametrize("indices", [[0, 2], [-1, 0], [2**31 - 1, 0], [0, None]])
-def test_rows_that_refer_to_nothing_are_refused(indices: list[int | None]) -> None:
+def test_references_out_of_range_are_refused(indices: list[int | None]) -> None:
     rows = pa.array([{"x": 1.0}, {"x": 2.0}])
     column = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), rows, safe=False)
     convert = Converter(pa.schema({"s": column.type}))
@@ -443,7 +443,7 @@ def test_types_do_not_depend_on_the_values() -> None:
         assert list(one) == list(convert.columns)
 
 
-def test_a_batch_of_another_schema_is_refused() -> None:
+def test_batch_with_a_different_schema_is_refused() -> None:
     convert = Converter(pa.schema({"c": pa.int64()}), nulls="error")
     with pytest.raises(penstock.Invalid, match="a different schema"):
         convert(batch_of(c=pa.array([1], pa.int32())))
@@ -487,7 +487,7 @@ def test_memory_that_cannot_be_written_gives_no_warning() -> None:
     assert found["b"].tolist() == [True, False, False]
 
 
-def test_a_converter_travels_to_other_processes() -> None:
+def test_converter_can_be_pickled() -> None:
     schema = pa.schema(
         {"s": pa.string(), "t": pa.string(), "l": pa.list_(pa.int64()), "p": pa.decimal128(9, 2)}
     )
@@ -500,7 +500,7 @@ def test_a_converter_travels_to_other_processes() -> None:
     assert again.columns == convert.columns
 
 
-def test_cursor_and_step_come_along() -> None:
+def test_batch_has_cursor_and_step() -> None:
     found = Converter(pa.schema({"x": pa.float32()}))(
         batch_of(x=pa.array([1.0], pa.float32())), cursor={"v": 1}, step=4
     )
@@ -517,7 +517,7 @@ def test_cursor_and_step_come_along() -> None:
         ("decimals", "zzz", ""),
     ],
 )
-def test_a_misspelt_column_of_a_rule_has_a_nearest_name(rule: str, name: str, near: str) -> None:
+def test_misspelled_column_of_a_rule_suggests_the_nearest_name(rule: str, name: str, near: str) -> None:
     required = [pa.field("Item_ID", pa.int64(), nullable=False), pa.field("tags", pa.list_(pa.int64()))]
     with pytest.raises(
         penstock.Invalid, match=f"{re.escape(repr(name))}: the stream has no such column"

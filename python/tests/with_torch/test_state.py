@@ -46,7 +46,7 @@ def going_on(ds: IterableDataset, state: Any) -> IterableDataset:
 
 # spec: trainer-5, trainer-11
 @pytest.mark.parametrize("prefetch", [0, 3])
-def test_a_dataset_goes_on_after_every_step(here: Served, prefetch: int) -> None:
+def test_dataset_resumes_after_every_step(here: Served, prefetch: int) -> None:
     expected = here.steps(epoch=2)
     for step in range(len(expected) + 1):
         ds = here.dataset(prefetch=prefetch)
@@ -63,7 +63,7 @@ def test_a_dataset_goes_on_after_every_step(here: Served, prefetch: int) -> None
 
 # spec: trainer-12
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
-def test_a_stateful_loader_goes_on_after_every_step(here: Served, workers: int) -> None:
+def test_stateful_loader_resumes_after_every_step(here: Served, workers: int) -> None:
     expected = here.steps()
     made = stateful(here.dataset(), workers)
     iterator = iter(made)
@@ -144,7 +144,7 @@ def test_one_ranks_own_state_is_enough_for_that_rank(here: Served) -> None:
 
 
 # spec: trainer-11
-def test_read_ahead_is_not_seen(here: Served) -> None:
+def test_state_ignores_read_ahead(here: Served) -> None:
     ds = here.dataset(prefetch=5)
     iterator = iter(ds)
     cursors = [next(iterator).cursor for _ in range(3)]
@@ -211,7 +211,7 @@ def test_a_state_of_another_epoch_is_refused_unless_it_ended(here: Served) -> No
 
 
 # spec: trainer-14
-def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None:
+def test_states_of_different_runs_are_not_merged(here: Served) -> None:
     first, second = (here.dataset(rank=rank, world=2) for rank in range(2))
     with pytest.raises(penstock.Invalid, match="different steps: 2, 3"):
         merge_states([after(first, 2), after(second, 3)])
@@ -243,7 +243,7 @@ def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None
 
 
 # spec: trainer-14
-def test_states_that_lack_a_rank_or_have_one_twice_are_not_merged(here: Served) -> None:
+def test_states_with_a_missing_or_duplicate_rank_are_not_merged(here: Served) -> None:
     def state(rank: int, world: int = 4) -> Any:
         return after(here.dataset(rank=rank, world=world), 2)
 
@@ -269,7 +269,7 @@ def test_states_that_lack_a_rank_or_have_one_twice_are_not_merged(here: Served) 
 
 
 # spec: trainer-14
-def test_states_of_loaders_that_lack_a_worker_are_not_merged(here: Served) -> None:
+def test_loader_states_with_a_missing_worker_are_not_merged(here: Served) -> None:
     def broken() -> Any:
         return after(stateful(here.dataset(), 3), 4)
 
@@ -293,7 +293,7 @@ def test_states_of_loaders_that_lack_a_worker_are_not_merged(here: Served) -> No
 
 # spec: trainer-13
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_rank_goes_on_from_the_state_of_its_own_loader(here: Served, workers: int) -> None:
+def test_rank_resumes_from_the_state_of_its_own_loader(here: Served, workers: int) -> None:
     state = after(stateful(here.dataset(rank=1, world=2), workers), 3)
     assert rows(going_on(here.dataset(rank=1, world=2), state)) == here.steps(1, 2)[3:]
     assert rows(going_on(here.dataset(rank=1, world=2), json.dumps(state))) == here.steps(1, 2)[3:]
@@ -317,7 +317,7 @@ def test_workers_out_of_order_are_refused(here: Served) -> None:
 
 
 # spec: trainer-7
-def test_workers_that_gave_nothing_go_on_at_the_snapshots_of_the_others(tmp_path: Any) -> None:
+def test_workers_without_batches_resume_at_the_others_snapshots(tmp_path: Any) -> None:
     with served(tmp_path / "lake") as own:
         expected = own.steps()
         state = after(stateful(own.dataset(), 3), 1)
