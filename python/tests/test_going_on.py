@@ -44,7 +44,7 @@ def test_stream_resumes_where_it_broke(
     assert len(whole) == len(stream)
     lines = warnings(caplog)
     assert len(lines) == stream.stats.resumed == 5  # it breaks behind each third batch
-    assert "broke after 192 rows, try 1 follows" in lines[0]
+    assert "broke after 192 rows; retry 1 in" in lines[0]
     report = stream.report
     assert (report["rows"], report["batches"], report["cursor"]) == (ROWS, 16, whole[-1][1])
     assert [(part["rows"], part["batches"]) for part in report["parts"]] == [(192, 3)] * 5 + [(40, 1)]

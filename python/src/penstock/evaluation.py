@@ -61,7 +61,7 @@ def run(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as e:
-        raise query.invalid("folder", f"{folder}, or a parent of it, is not a folder: {e}") from e
+        raise query.invalid("folder", f"{folder} is not a folder, or is inside a file: {e}") from e
     manifest, bound = _open_run(bound, folder / MANIFEST)
     splits = Splits.of(bound)
     if splits.plan.id != manifest["plan"]:
