@@ -329,8 +329,8 @@ class _Process:
     def before_fork(self) -> None:
         self.lock.acquire()
         channels = list(self.channels)
-        disconnect_if_idle = [c.disconnect_if_idle() for c in channels]
-        self._running = not all(disconnect_if_idle)
+        idle = [c.disconnect_if_idle() for c in channels]
+        self._running = not all(idle)
         if self.connected and not self._running:
             self._running = not _grpc_ended()
             self.connected = False
