@@ -1,4 +1,4 @@
-"""Where servers listen: host:port, or unix:///path."""
+"""Addresses of servers: host:port, or unix:///path."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ def location(address: str) -> str:
 
 
 def bound(listen: str, port: int) -> str:
-    """The address of a server that was to listen at `listen`, and has a port if that is TCP."""
+    """The address of a server that was told to listen at `listen`; for TCP with its port."""
     return listen if listen.startswith("unix:") else f"127.0.0.1:{port}"

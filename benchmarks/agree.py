@@ -1,4 +1,4 @@
-"""Asks Penstock, in both forms of its wire, DuckDB and Polars the same and compares every row.
+"""Runs the same queries in Penstock, with both wire forms, DuckDB and Polars, and compares every row.
 
     python benchmarks/agree.py [--full] [--scale 0.1] [--only WORDS] [--memory 96MiB] [--list]
 
@@ -39,13 +39,13 @@ ROOT = HERE.parent
 
 _BATCH_ROWS = 65_536
 _STOP_LIMIT = 20
-# A batch may take an eighth of the budget: the usual size is too much for a small one.
+# A batch may take an eighth of the budget: the usual size exceeds that of a small budget.
 _FEW_ROWS = 256
 _QUICK_SCALE, _FULL_SCALE = "0.01", "1"
 
 
 class FailedError(Exception):
-    """One of the three gave no answer; the message is its own."""
+    """One of the three failed; the message is its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Suite:
 
 
 def main() -> int:
-    """Make the tables, ask, compare, and prove that a difference is seen."""
+    """Make the tables, run the queries, compare, and check that differences are detected."""
     given = _parse(sys.argv[1:])
     if not given.binary.exists():
         print("there is no bin/penstock: run `make build`", file=sys.stderr)
@@ -130,10 +130,10 @@ def _files_of_t(folder: Path) -> dict[str, list[str]]:
 
 
 class Penstock:
-    """A server, read by a plain Flight client; what is indexed is expanded."""
+    """A server, read by a plain Flight client; indexed batches are expanded."""
 
     def __init__(self, address: str, batch_rows: int) -> None:
-        self._batch_rows = batch_rows  # 0: as the server chooses
+        self._batch_rows = batch_rows  # 0: the server's default
         self._client = flight.FlightClient(f"grpc://{address}")
         self._client.wait_for_available(timeout=30)
         self.spilled = 0  # bytes that streams wrote to local disk so far
@@ -142,7 +142,7 @@ class Penstock:
         return {"batch_rows": self._batch_rows, **query} if self._batch_rows else query
 
     def schema(self, query: dict[str, Any]) -> pa.Schema:
-        """The schema that the server promises."""
+        """The schema that the server planned."""
         try:
             return self._client.get_flight_info(_descriptor(self._asked(query))).schema
         except (flight.FlightError, pa.ArrowException) as failed:
@@ -190,18 +190,18 @@ class Peers:
             )
 
     def duckdb(self, case: Case) -> Iterator[pa.RecordBatch]:
-        """What DuckDB answers."""
+        """DuckDB's answer."""
         yield from self._database.cursor().sql(case.sql).to_arrow_reader(_BATCH_ROWS)
 
     def polars(self, case: Case, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """What Polars answers, the columns in the order of the names."""
+        """Polars' answer, with columns in the order of the names."""
         joined = case.frame(self._frame).select(names)
         for frame in joined.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=False, engine="streaming"):
-            # Arrow's own types in place of views, which it cannot cast everywhere.
+            # Arrow's ordinary types instead of views, which cannot be cast everywhere.
             yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks().to_batches()
 
     def schema(self, case: Case) -> pa.Schema:
-        """The columns as DuckDB gives them."""
+        """The columns in DuckDB's form."""
         return self._database.sql(f"FROM ({case.sql}) LIMIT 0").to_arrow_table().schema
 
     def _frame(self, name: str) -> pl.LazyFrame:
@@ -214,7 +214,7 @@ class Peers:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What came of one case: rows that agree, or lines that say what differs."""
+    """The result of one case: the number of equal rows, or lines that describe differences."""
 
     name: str
     rows: int
@@ -231,7 +231,7 @@ Answers = dict[str, Callable[[], Iterator[pa.RecordBatch]]]
 
 
 def compare(case: Case, penstock: Penstock, peers: Peers) -> Found:
-    """Ask all of them.
+    """Run the query in all of them.
 
     Values are cast to the types of Penstock's schema. If Penstock refuses, the
     peers are compared all the same, so that a wrong case is told from that.
@@ -270,7 +270,7 @@ def compare(case: Case, penstock: Penstock, peers: Peers) -> Found:
 
 
 def control_is_caught(case: Case, penstock: Penstock, peers: Peers) -> Found:
-    """One altered value of each column in turn, a lost and a doubled row: each must differ."""
+    """One altered value of each column in turn, a lost and a doubled row: each must be detected."""
     schema = penstock.schema(case.query)
     answer = pa.Table.from_batches(
         [multiset.conform(schema, batch) for batch in peers.duckdb(case)], schema=_nullable(schema)
@@ -294,7 +294,7 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _altered(table: pa.Table, name: str) -> pa.Table:
-    """The table with one value, of the middle row, made another or null."""
+    """The table with one value of the middle row changed or set to null."""
     index, place = table.schema.get_field_index(name), table.num_rows // 2
     column = table.column(index)
     value = column[place]

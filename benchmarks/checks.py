@@ -57,7 +57,7 @@ class Summary:
         return Summary(self.rows, self.pairs if both else 0, columns)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count a batch in. It keeps nothing of it."""
+        """Add a batch to the sums, without keeping it."""
         self.rows += batch.num_rows
         for name, values in zip(batch.schema.names, batch.columns, strict=True):
             _add_values(self.columns.setdefault(name, Column()), values)
@@ -66,7 +66,7 @@ class Summary:
             self.pairs += pc.sum(product).as_py() or 0
 
     def differences(self, expected: Summary) -> list[str]:
-        """One line for each thing that is not as expected; empty if all is well."""
+        """One line per difference from the expected sums; empty if there is none."""
         found = []
         if self.rows != expected.rows:
             found.append(f"{self.rows} rows instead of {expected.rows}")
@@ -85,7 +85,7 @@ class Summary:
 
 
 def crc(text: str) -> int:
-    """What a string adds to its column's total."""
+    """The contribution of a string to its column's total."""
     return zlib.crc32(text.encode())
 
 

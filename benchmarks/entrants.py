@@ -1,4 +1,4 @@
-"""Who runs: name, module, server, and the batch sizes that each is tried with."""
+"""The contenders: name, module, server, and the batch sizes to try."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ENTRANTS = (
     Entrant("scan", "Training table alone, no join (pyarrow)", "scan_floor", (65_536,), joins=False),
 )
 
-# What `--torch` runs in their place: the same rows as tensors, in an environment with torch.
+# The contenders of `--torch`: the same rows as tensors, in an environment with torch.
 INTO_TORCH = (
     Entrant("penstock-torch", "**Penstock**, `IterableDataset`", "penstock_torch", (8_192,), _penstock),
     Entrant(

@@ -1,4 +1,4 @@
-"""How fast T comes to a GPU: with `device=`, beside the ways without it.
+"""How fast T is copied to a GPU: with `device=`, compared with other ways.
 
 Each way reads T at 8,192 rows and trains nothing; where `--work` says so the device is
 kept busy after each batch for so many milliseconds, as a step of training would. Ways
@@ -38,7 +38,7 @@ NO_DEVICE = 2
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What all ways read, and where to.
+    """The input and the target of all ways.
 
     Attributes:
         address: the server's.
@@ -55,15 +55,15 @@ class Reading:
         return IterableDataset(self.address, "t", **self.options, **more)
 
     def stays(self) -> Iterable[Batch]:
-        """Tensors that stay in the machine's memory."""
+        """Tensors that stay in CPU memory."""
         return self.dataset()
 
     def by_dataset(self) -> Iterable[Batch]:
-        """Pinned buffers, copied beside the loop, one batch ahead."""
+        """Pinned buffers, copied concurrently with the loop, one batch ahead."""
         return self.dataset(device=self.device)
 
     def by_loop(self) -> Iterator[Batch]:
-        """The loop copies each tensor when it has the batch."""
+        """The loop copies each tensor when it receives the batch."""
         for batch in self.dataset():
             yield batch.to(self.device)
 
@@ -84,7 +84,7 @@ WAYS: dict[str, Callable[[Reading], Iterable[Batch]]] = {
 
 @dataclasses.dataclass
 class Pass:
-    """One reading of T."""
+    """One read of T."""
 
     seconds: float
     waited: float
@@ -93,7 +93,7 @@ class Pass:
 
 
 class Work:
-    """Keeps a device busy for about so many milliseconds, and the processor not at all."""
+    """Keeps a device busy for about a number of milliseconds, without using the CPU."""
 
     def __init__(self, device: torch.device, milliseconds: float) -> None:
         self._matrix = torch.rand(2048, 2048, device=device) if milliseconds else None
@@ -109,13 +109,13 @@ class Work:
         return time.perf_counter() - began
 
     def begin(self) -> None:
-        """Gives the device something to do."""
+        """Starts work on the device."""
         if self._matrix is not None:
             for _ in range(self._times):
                 torch.mm(self._matrix, self._matrix)
 
     def end(self) -> None:
-        """Waits until the device has done all that it was given."""
+        """Waits until the device has finished its work."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 

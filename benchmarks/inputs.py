@@ -1,4 +1,4 @@
-"""What a contender is given: the data files of pinned snapshots, and the answer.
+"""The input of a contender: the data files of pinned snapshots, and the expected answer.
 
 `tables.py` writes it as JSON beside the tables it made, and every contender
 reads it. No contender lists folders or opens a catalog: all read the same
@@ -45,7 +45,7 @@ class Inputs:
 
     @property
     def features(self) -> list[str]:
-        """The staging columns that the join gives: all but the key."""
+        """The staging columns in the join: all except the key."""
         return [name for name in self.staging.columns if name != self.key]
 
     def save(self, path: Path) -> None:
@@ -54,7 +54,7 @@ class Inputs:
 
     @staticmethod
     def load(path: Path) -> Inputs:
-        """Read what `save` wrote."""
+        """Read the JSON form."""
         text = json.loads(path.read_text())
         return Inputs(
             dataset=text["dataset"],

@@ -47,26 +47,26 @@ _BUCKETS = 16
 _CROWDED = 5
 _STOP_LIMIT = 30
 _SEED = 11
-# Row groups of some 60 MB, as writers with a limit of 128 MB in memory make.
+# Row groups of about 60 MB, as written by writers with a limit of 128 MB in memory.
 _ROW_GROUP_ROWS = {"training": 524_288, "staging": 131_072}
 _GENERATION = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Rows of both tables. The whole is 1 GB of Arrow for each."""
+    """Rows of both tables. The full size is 1 GB of Arrow each."""
 
     rows: int = 10_500_000
     requests: int = 2_250_000
     batch_rows: int = 8_192
 
 
-# Batches of 8,192 rows are more than a budget of 8 MiB allows.
+# Batches of 8,192 rows exceed a budget of 8 MiB.
 QUICK = Sizes(rows=210_000, requests=45_000, batch_rows=512)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make the tables, serve and read each layout, and say what it took."""
+    """Make the tables, serve and read each layout, and print the costs."""
     parser = argparse.ArgumentParser(description="Peak memory of the server for tables of 1 GB")
     parser.add_argument(
         "--memory",
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @dataclasses.dataclass
 class Measured:
-    """What one layout took, in bytes and seconds, and what was wrong with it."""
+    """The bytes and seconds of one layout, and its failures."""
 
     training: int
     staging: int
@@ -148,7 +148,7 @@ def _write(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
     else:
         of = rng.integers(0, sizes.requests, sizes.rows)
         of.sort()
-        # Requests are adjacent, as logs write them, but not in the order of ids.
+        # Requests are adjacent, as in logs, but not in the order of ids.
     training = tables.draw_training(rng, requests[of])
     # One request in a hundred has no features, one row of features no request.
     known = np.concatenate([requests[sizes.requests // 100 :], ids[sizes.requests :]])
@@ -175,7 +175,7 @@ def _write(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
 
 
 def _ids(count: int, crowded: bool) -> tables.Integers:
-    """Distinct ids; if asked for, half of them of one bucket."""
+    """Distinct ids; optionally half of them in one bucket."""
     if not crowded:
         return tables.spread(count, _SEED)
     ids = tables.spread(count * _BUCKETS, _SEED)
@@ -231,7 +231,7 @@ def _measure(
 
 
 def answer(folder: Path, files: dict[str, list[str]]) -> Summary:
-    """The sums of DuckDB's join; kept, since the files do not change."""
+    """The sums of DuckDB's join; cached, since the files do not change."""
     kept = folder / "answer.json"
     if kept.exists():
         return Summary.from_json(json.loads(kept.read_text()))

@@ -21,13 +21,13 @@ def cpu_seconds(pid: int | None) -> float:
     """User and system time of a process and its threads; 0 for None."""
     if pid is None:
         return 0.0
-    # The name, in brackets, may hold spaces: count from behind it.
+    # The name, in parentheses, may contain spaces: count from its end.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def peak_bytes(pid: int | None) -> int:
-    """The most memory that was ever resident (VmHWM); 0 for None."""
+    """The maximum resident memory (VmHWM); 0 for None."""
     if pid is None:
         return 0
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -37,14 +37,14 @@ def peak_bytes(pid: int | None) -> int:
 
 
 def machine_cpu_seconds() -> float:
-    """What all cores spent on anything but idling, stolen time included."""
+    """The non-idle time of all cores, including stolen time."""
     fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     user, nice, system, _idle, _iowait, irq, softirq, steal = fields
     return (user + nice + system + irq + softirq + steal) / _TICK
 
 
 def machine() -> dict[str, str]:
-    """CPU, cores, memory, kernel and versions; nothing that names the machine."""
+    """CPU, cores, memory, kernel and versions; nothing that identifies the machine."""
     described = {
         "cpu": _first("/proc/cpuinfo", "model name"),
         "cores": str(len(os.sched_getaffinity(0))),
@@ -53,7 +53,7 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
     }
     for package in _PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):  # of another environment's contenders
+        with contextlib.suppress(metadata.PackageNotFoundError):  # packages of another environment
             described[package] = metadata.version(package)
     return described
 

@@ -1,4 +1,4 @@
-"""What was measured, as JSON with every run and as Markdown with the medians."""
+"""Reports of measurements: JSON with every run, and Markdown with the medians."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from peers.contender import Outcome
 
 _MIB = 1 << 20
 
-# What one stream may take on top of what its open lanes hold.
+# The memory of one stream in addition to its open lanes.
 _BOUND_BASE = 256 * _MIB
 
-# Cores of other work above which times say more about that work than about us.
+# With more busy cores than this, times mostly measure the other work.
 _QUIET = 0.15
 
 _HEAD = (
@@ -55,7 +55,7 @@ class Result:
     measured: list[Measured]
 
     def markdown(self) -> str:
-        """One table, and what follows from it."""
+        """One table, and the conclusions from it."""
         ran = self._fastest()
         lines = [f"### {self.inputs.dataset}", "", _tables_line(self.inputs), "", _HEAD]
         for measured in ran.values():
@@ -66,7 +66,7 @@ class Result:
         return "\n".join(lines)
 
     def _fastest(self) -> dict[str, Measured]:
-        """Each contender that ran, at the batch size that it was fastest with."""
+        """Each contender that ran, at its fastest batch size."""
         fastest: dict[str, Measured] = {}
         for measured in self.measured:
             name = measured.entrant.name
@@ -75,7 +75,7 @@ class Result:
         return fastest
 
     def bound(self) -> int:
-        """The bytes that a Penstock server may hold at most for one stream of one lane."""
+        """The memory limit of a Penstock server for one stream of one lane, in bytes."""
         training, staging = self.inputs.training, self.inputs.staging
         return staging.largest_bucket + training.largest_row_group + _BOUND_BASE
 
@@ -145,7 +145,7 @@ class Report:
         return "\n".join(lines)
 
     def write(self, folder: Path) -> Path:
-        """Write DATE-NAME.json and DATE-NAME.md; returns the path without its ending."""
+        """Write DATE-NAME.json and DATE-NAME.md; returns the path without its extension."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.date}-{self.name}"
         path.with_suffix(".json").write_text(json.dumps(self._json(), indent=1) + "\n")
@@ -184,7 +184,7 @@ def _result_json(result: Result) -> dict[str, Any]:
 
 
 def _source_json(source: Source) -> dict[str, Any]:
-    """All but the paths, which are this machine's, and the snapshot, which is chance."""
+    """Everything except paths, which are specific to this machine, and the snapshot, which is random."""
     kept = ("table", "rows", "bytes_on_disk", "largest_row_group", "largest_bucket")
     return {"files": len(source.files), **{name: getattr(source, name) for name in kept}}
 
@@ -230,7 +230,7 @@ def _row(measured: Measured, references: list[Measured | None]) -> str:
 
 
 def _both(measured: Measured, server: float, client: float, form: str) -> str:
-    """Server and client, or the one process where there is no server."""
+    """Server and client, or the single process without a server."""
     if measured.entrant.server is None:
         return form.format(client)
     return f"{form.format(server)} + {form.format(client)}"

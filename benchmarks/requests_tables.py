@@ -29,7 +29,7 @@ LEVEL = ["user_id", *(f"u{index}" for index in range(_FLOATS)), "country", "hist
 
 
 def ensure(folder: Path, rows: int) -> None:
-    """Make the tables in `folder`, unless they are there with as many rows."""
+    """Make the tables in `folder`, unless they exist with the same number of rows."""
     marker = json.dumps({"generation": _GENERATION, "folder": str(folder), "rows": rows})
     finished = folder / _FINISHED
     if finished.exists() and finished.read_text() == marker:
@@ -50,7 +50,7 @@ def ensure(folder: Path, rows: int) -> None:
 
 
 def _draw(rows: int, share: int) -> pa.Table:
-    """Rows of requests that have so many each, on average."""
+    """Rows of requests with a given average number of rows each."""
     rng = np.random.default_rng(dataclasses.asdict(tables.Sizes())["seed"] + share)
     requests = rows // share
     ids = tables.spread(requests, 7)

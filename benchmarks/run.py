@@ -1,4 +1,4 @@
-"""Runs every contender side by side, checks what they gave, and prints the tables.
+"""Runs all contenders, checks their results, and prints the tables.
 
     python benchmarks/run.py [--quick] [--torch] [--only a,b] [--rounds N] [--name SHORT]
 
@@ -35,7 +35,7 @@ _STOP_LIMIT = 20
 
 
 class RunError(Exception):
-    """A contender did not finish; the message is its last words."""
+    """A contender did not finish; the message is its last output."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +109,7 @@ def parse(arguments: list[str]) -> Plan:
     kind = "quick" if given.quick else "full"
     return Plan(
         folder=ROOT / ".bench" / kind,
-        # Results are of full runs; a smoke run leaves nothing behind.
+        # Only full runs write results.
         results=ROOT / ".bench" / "results" if given.quick else HERE / "results",
         sizes=tables.QUICK if given.quick else tables.Sizes(),
         entrants=entrants,
@@ -122,7 +122,7 @@ def parse(arguments: list[str]) -> Plan:
 
 
 def measure(plan: Plan, dataset: str) -> tuple[list[report.Measured], list[str]]:
-    """Run all contenders in turn, `rounds` times: noise falls on all alike.
+    """Run all contenders in turn, `rounds` times, so that noise affects all of them equally.
 
     Gives what each measured, and a line for each failure.
     """
@@ -147,7 +147,7 @@ def measure(plan: Plan, dataset: str) -> tuple[list[report.Measured], list[str]]
 
 
 def run(plan: Plan, entrant: Entrant, batch_rows: int, dataset: str) -> Outcome:
-    """Run one contender once, its server in a process of its own."""
+    """Run one contender once, with its server in a separate process."""
     command = [sys.executable, "-m", f"peers.{entrant.module}"]
     command += ["--inputs", str(tables.inputs_path(plan.folder, dataset))]
     command += ["--batch-rows", str(batch_rows)]

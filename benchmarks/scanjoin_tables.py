@@ -26,7 +26,7 @@ _RECENT = 10  # elements of the list
 
 
 def ensure(folder: Path, sizes: tables.Sizes) -> None:
-    """Make the tables in `folder`, unless they are there with the same sizes."""
+    """Make the tables in `folder`, unless they exist with the same sizes."""
     marker = json.dumps({"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)})
     finished = folder / _FINISHED
     if finished.exists() and finished.read_text() == marker:
@@ -48,7 +48,7 @@ def ensure(folder: Path, sizes: tables.Sizes) -> None:
 
 
 def _most(rng: np.random.Generator, requests: tables.Integers, sizes: tables.Sizes) -> tables.Integers:
-    """The requests in another order, without one in a hundred."""
+    """The requests in a different order, without one in a hundred."""
     shuffled = rng.permutation(requests)
     return shuffled[int(len(shuffled) * sizes.missing) :]
 

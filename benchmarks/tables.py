@@ -1,4 +1,4 @@
-"""Makes the tables of the benchmark, the same ones for the same sizes.
+"""Makes the tables of the benchmark, the same for the same sizes.
 
 T is what a recommender logs: training rows, about ten per request and adjacent,
 and a staging table of features with one row per request. T-scattered holds the
@@ -61,7 +61,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What decides every row. Equal sizes give equal tables."""
+    """The inputs of all rows. Equal sizes result in equal tables."""
 
     rows: int = 4_000_000
     requests: int = 400_000
@@ -84,7 +84,7 @@ class Drawn:
 
 
 def ensure(folder: Path, sizes: Sizes) -> None:
-    """Make the tables in `folder`, unless they are there with the same sizes.
+    """Make the tables in `folder`, unless they exist with the same sizes.
 
     What the folder held of other sizes is removed first. The marker is written
     last: a run that was interrupted starts anew.
@@ -100,7 +100,7 @@ def ensure(folder: Path, sizes: Sizes) -> None:
 
 
 def inputs_path(folder: Path, dataset: str) -> Path:
-    """Where `ensure` writes what the contenders of a data set are given."""
+    """Where `ensure` writes the contenders' input of a data set."""
     return folder / f"{dataset}.json"
 
 
@@ -114,7 +114,7 @@ def draw(sizes: Sizes) -> Drawn:
     rng = np.random.default_rng(sizes.seed)
     absent = int(sizes.requests * sizes.missing)
     ids = spread(sizes.requests + absent, sizes.seed)
-    # Every request has a row; the others fall where they may, ten on average.
+    # Every request has one row; the others are distributed at random, ten on average.
     counts = 1 + rng.multinomial(sizes.rows - sizes.requests, np.full(sizes.requests, 1 / sizes.requests))
     training = draw_training(rng, np.repeat(ids[: sizes.requests], counts))
     # The last requests have no staging row; the last staging rows no request.
@@ -127,7 +127,7 @@ def draw(sizes: Sizes) -> Drawn:
     expected = _expect(training, staging, repeats)
     per_request = np.concatenate([items[: sizes.requests - absent], np.zeros(absent, np.int64)])
     expected.pairs = int((per_request * staging[STAGING_FACTOR].to_numpy()).sum())
-    # Features arrive in the order they were computed in, not in the log's.
+    # Features are in the order of their computation, not in the log's.
     return Drawn(training, staging.take(rng.permutation(len(known))), expected)
 
 
@@ -200,7 +200,7 @@ def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _total(values: npt.NDArray[Any]) -> int | float:
-    """The sum as a number of Python's; that of ids wraps, as Arrow's does."""
+    """The sum as a Python number; sums of ids wrap, like Arrow's."""
     if values.dtype.kind == "f":
         return float(values.sum(dtype=np.float64))
     return int(values.sum(dtype=np.int64))

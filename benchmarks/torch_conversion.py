@@ -1,4 +1,4 @@
-"""How much of a stream's time goes into tensors: T at 8,192 rows, plain, dense and indexed.
+"""How much of a stream's time is spent on tensors: T at 8,192 rows, plain, dense and indexed.
 
 Each form is read twice in each run: its record batches alone, and converted by
 `penstock.torch.Converter`. Forms and passes take turns. It prints medians: rows/s of
@@ -40,7 +40,7 @@ MOST = 0.10
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """A way to read T, and what is made of each batch.
+    """A way to read T, and to convert each batch.
 
     Attributes:
         name: as it is printed.
@@ -77,7 +77,7 @@ FORMS = (
 
 @dataclasses.dataclass
 class Timed:
-    """Seconds of one form, one entry for each run."""
+    """Seconds of one form, one entry per run."""
 
     bare: list[float] = dataclasses.field(default_factory=list)
     converted: list[float] = dataclasses.field(default_factory=list)
@@ -86,7 +86,7 @@ class Timed:
     rows: int = 0
 
     def ratio(self) -> float:
-        """The speed as tensors beside that of the batches alone."""
+        """The speed with tensors relative to that of batches alone."""
         return statistics.median(a / b for a, b in zip(self.bare, self.converted, strict=True))
 
     def share(self) -> float:
@@ -94,13 +94,13 @@ class Timed:
         return statistics.median(a / b for a, b in zip(self.conversion, self.converted, strict=True))
 
     def walled_share(self) -> float:
-        """The share of a converted pass that passed within the conversion."""
+        """The share of a converted pass that was spent in the conversion."""
         return statistics.median(a / b for a, b in zip(self.walled, self.converted, strict=True))
 
 
 @contextlib.contextmanager
 def serving(config: Path) -> Iterator[str]:
-    """Starts the server, and gives its address."""
+    """Starts the server, and returns its address."""
     binary = os.environ.get("PENSTOCK_BIN", str(ROOT / "bin" / "penstock"))
     command = [binary, "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:

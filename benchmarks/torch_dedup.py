@@ -1,4 +1,4 @@
-"""What a model saves by embedding each request's history once: T, and the two towers of the examples.
+"""How much a model saves by embedding each request's history once: T, and the examples' two-tower model.
 
 Takes batches of T, of ten rows a request and fifty ids a history, indexed and plain,
 into memory, and trains the model of `python/examples/deduplicated_model.py` on each

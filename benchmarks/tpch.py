@@ -1,4 +1,4 @@
-"""Makes the TPC-H tables that `agree.py` joins, the same ones for the same scale.
+"""Makes the TPC-H tables that `agree.py` joins, the same for the same scale.
 
 `tpchgen-cli` generates lineitem, orders, part and partsupp. Here they are laid
 out as Iceberg tables whose buckets do not fit each other (12, 8, 7, 6 and 5),
@@ -70,7 +70,7 @@ class Layout:
 
 
 def ensure(folder: Path, scale: str) -> dict[str, list[str]]:
-    """Make the tables in `folder`, unless they are there with the same scale.
+    """Make the tables in `folder`, unless they exist with the same scale.
 
     Gives the paths of the data files of every table. The marker is written
     last: a run that was interrupted starts anew.
@@ -107,7 +107,7 @@ def _write(folder: Path, scale: str) -> None:
     catalog.create_namespace(NAMESPACE)
     generated = _generate(folder / "generated", scale)
     lineitem, orders = generated["lineitem"], generated["orders"]
-    # Some orders and parts are left out: their lines have no match.
+    # Some orders and parts are missing: their lines have no match.
     known_orders = orders.filter(pa.array(orders["o_orderkey"].to_numpy() % 50 != 7))
     known_parts = generated["part"].filter(pa.array(generated["part"]["p_partkey"].to_numpy() % 40 != 3))
     parts = [
@@ -176,7 +176,7 @@ def _order_stats(lineitem: pa.Table) -> pa.Table:
             "parts": grouped["l_partkey_list"].cast(pa.list_(pa.int64())),
             "lines": grouped["l_partkey_count"].cast(pa.int32()),
             "largest": grouped["l_quantity_max"],
-            # Thirds have no short binary form: bit for bit means something.
+            # Thirds have no short binary form, so comparing bit by bit is meaningful.
             "third": (_mixed(keys, 1) % 10_000_019) / 3.0,
         }
     )
@@ -204,13 +204,13 @@ def _corrections(lineitem: pa.Table) -> pa.Table:
 
 
 def _prices(partsupp: pa.Table) -> pa.Table:
-    """A history of prices by day, one price at most per day, in no order."""
+    """A history of prices by day, at most one price per day, unordered."""
     pairs = partsupp.num_rows
     partkey = np.repeat(partsupp["ps_partkey"].to_numpy(), _PRICES)
     suppkey = np.repeat(partsupp["ps_suppkey"].to_numpy(), _PRICES)
     turn = np.tile(np.arange(_PRICES), pairs)
     lots = _mixed(np.arange(pairs * _PRICES), 5)
-    # 2,557 days, 1992 to 1998, cut into as many parts as there are prices.
+    # 2,557 days, 1992 to 1998, cut into one part per price.
     share = 2557 // _PRICES
     since = (np.datetime64("1992-01-01") + turn * share + lots % share).astype("datetime64[D]")
     cost = np.repeat(pc.multiply(partsupp["ps_supplycost"], pa.scalar(100)).cast(pa.int64()), _PRICES)
@@ -296,7 +296,7 @@ def _daily(suppliers: Integers) -> pa.Table:
 
 
 def _mixed_specs(catalog: SqlCatalog, orders: pa.Table) -> Table:
-    """Orders in three appends, each under another spec; later versions of some.
+    """Orders in three appends, each with a different spec; later versions of some.
 
     The first is bucket(8), the second bucket(12), the third has no partition.
     """
@@ -346,7 +346,7 @@ def _line_ids(lineitem: pa.Table) -> Integers:
 
 
 def _mixed(values: Integers, salt: int) -> Integers:
-    """Numbers from 0 up that look random: SplitMix64 over the values."""
+    """Pseudo-random numbers from 0 up: SplitMix64 over the values."""
     state = values.astype(np.uint64) + np.uint64(salt << 48)
     state *= np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

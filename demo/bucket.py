@@ -1,4 +1,4 @@
-"""The demo's tables in a bucket: a local S3 gateway, with a REST catalog before it."""
+"""The demo's tables in a bucket: a local S3 gateway, with a REST catalog in front of it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _START_LIMIT = 30.0
 
 @contextmanager
 def place(folder: Path) -> Iterator[lakehouse.Place]:
-    """Serve the bucket and its catalog; gives where the tables are.
+    """Serve the bucket and its catalog; returns where the tables are.
 
     The server is told the catalog's address and a token. Which keys open the bucket, it
     learns from the catalog, table by table.
     """
-    # The gateway now and then refuses an upload whose checksum comes behind its body.
+    # The gateway occasionally refuses an upload whose checksum follows its body.
     os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
     home = folder.resolve() / "lake"
     served = home / "s3"
@@ -60,7 +60,7 @@ def place(folder: Path) -> Iterator[lakehouse.Place]:
 
 @contextmanager
 def _gateway(folder: Path, access: str, secret: str) -> Iterator[str]:
-    """Start the S3 gateway, which ends with its standard input; gives its address."""
+    """Start the S3 gateway, which stops when its standard input closes; returns its address."""
     binary = Path(os.environ.get("PENSTOCK_S3GATEWAY", _ROOT / ".bin" / "s3gateway"))
     if not binary.exists():
         raise DemoError(f"there is no {binary}: run `make demo-s3`")

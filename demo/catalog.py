@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What loads a table: its metadata's location and text; LookupError if there is none.
+# Loads a table: the location and text of its metadata; LookupError if there is none.
 Load = Callable[[str], tuple[str, str]]
 
 _TABLE = re.compile(r"/v1/namespaces/([^/?]+)/tables/([^/?]+)")
@@ -23,7 +23,7 @@ _TABLE = re.compile(r"/v1/namespaces/([^/?]+)/tables/([^/?]+)")
 
 @contextmanager
 def serving(load: Load, token: str, keys: dict[str, str]) -> Iterator[str]:
-    """Serve tables on a free port of this machine; gives the catalog's URI.
+    """Serve tables on a free local port; returns the catalog's URI.
 
     Args:
         load: finds tables, by names such as "ml.ratings".
@@ -44,7 +44,7 @@ def serving(load: Load, token: str, keys: dict[str, str]) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that it has
-            """Says nothing: the screen is the demo's."""
+            """Logs nothing, since the demo uses the screen."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -60,7 +60,7 @@ def serving(load: Load, token: str, keys: dict[str, str]) -> Iterator[str]:
 def _answer(
     path: str, authorization: str | None, load: Load, token: str, keys: dict[str, str]
 ) -> tuple[int, dict[str, Any]]:
-    """Status and body, as the REST specification has them."""
+    """Status and body according to the REST specification."""
     if authorization != f"Bearer {token}":
         return _error(401, "NotAuthorizedException", "the token is not that of the catalog")
     if path.partition("?")[0] == "/v1/config":

@@ -1,4 +1,4 @@
-"""Says whether two tables hold the same rows, and if not, where they differ.
+"""Compares the rows of two tables, and describes the differences.
 
 Rows are told apart by key columns. Beyond the order of rows nothing is
 forgiven: column names and their order, types, nulls, list elements and every
@@ -19,17 +19,17 @@ _WIDEST = 24
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What a comparison found. Without differences the tables are identical."""
+    """The result of a comparison. Without differences, the tables are identical."""
 
     rows: int
     columns: int
-    differences: list[str]  # in plain words, the first few
-    differing_rows: int  # of rows with a key of both tables
+    differences: list[str]  # the first few, as text
+    differing_rows: int  # among rows whose key is in both tables
     keys: list[tuple[Any, ...]]  # of all differing rows
 
     @property
     def identical(self) -> bool:
-        """Whether all rows agree in all columns."""
+        """Whether all rows are equal in all columns."""
         return not self.differences
 
 
@@ -61,7 +61,7 @@ def _schemas(left: pa.Schema, right: pa.Schema) -> list[str]:
 
 
 def _same_type(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether types agree; how a list names its elements does not count."""
+    """Whether types are equal, ignoring the names of list elements."""
     if pa.types.is_list(left) and pa.types.is_list(right):
         return _same_type(left.value_type, right.value_type)
     return bool(left == right)
@@ -81,7 +81,7 @@ def _repeats(table: pa.Table, key: list[str], which: str) -> list[str]:
 
 
 def _rows(left: pa.Table, right: pa.Table, key: list[str]) -> list[str]:
-    """Rows that one of two sorted tables has and the other has not."""
+    """Rows that only one of two sorted tables has."""
     if all(left[name].equals(right[name]) for name in key):
         return []
     faults = []
@@ -101,7 +101,7 @@ def _values(left: pa.Table, right: pa.Table, key: list[str]) -> Verdict:
         ours, theirs = _column(left, name), _column(right, name)
         if ours.equals(theirs):
             continue
-        # Slow, and only for a column that is known to differ.
+        # Slow, so only for a column that is known to differ.
         for row in range(left.num_rows):
             if not ours.slice(row, 1).equals(theirs.slice(row, 1)):
                 differing[row] = None
@@ -115,7 +115,7 @@ def _values(left: pa.Table, right: pa.Table, key: list[str]) -> Verdict:
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:
-    """A column as one array, its lists with elements named alike."""
+    """A column as one array, with uniform names for list elements."""
     column = table[name].combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks)

@@ -1,4 +1,4 @@
-"""Holds the server's explain text of the demo's dataset against a golden file.
+"""Compares the server's explain text of the demo's dataset with a golden file.
 
 What differs from run to run or between releases of the Parquet writer is
 masked: plan, snapshot and split ids, and sizes of files.
@@ -24,7 +24,7 @@ _MASKS = (
 
 
 def masked(text: str) -> str:
-    """The text without what may differ."""
+    """The text without the parts that may differ."""
     lines = []
     for line in text.splitlines():
         for pattern, mask in _MASKS:
@@ -34,7 +34,7 @@ def masked(text: str) -> str:
 
 
 def check(text: str, golden: Path = GOLDEN) -> None:
-    """Compare a text with the golden file, unless there is none: then write it.
+    """Compare a text with the golden file, or write the file if it does not exist.
 
     Raises:
         DemoError: they differ; the message is the difference.

@@ -1,5 +1,5 @@
-"""What ends the demo with a plain message instead of a trace."""
+"""The exception that ends the demo with a message instead of a traceback."""
 
 
 class DemoError(Exception):
-    """The demo cannot go on, or something that it promises did not hold."""
+    """The demo cannot continue, or one of its checks failed."""

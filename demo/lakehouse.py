@@ -1,4 +1,4 @@
-"""The demo's Iceberg tables, and the server's configuration beside them.
+"""The demo's Iceberg tables, and the server's configuration.
 
 PyIceberg writes them into a SQLite catalog, bucketed by the request id with
 three different counts. All lies in one place: a folder, or a folder that an S3
@@ -50,7 +50,7 @@ USER_HISTORY = "features.user_history"
 GENRE_AFFINITY = "features.genre_affinity"
 STAGING = (USER_HISTORY, GENRE_AFFINITY)
 
-_LATEST = 0.2  # of the ratings, by time, are what the models are tested on
+_LATEST = 0.2  # the latest share of the ratings is used for the test
 _FINISHED = "finished.json"
 _LOCK = "lock"
 
@@ -74,12 +74,12 @@ class Place:
     catalog: dict[str, str]
 
     def local(self, location: str) -> str:
-        """The path of a file on this machine."""
+        """The local path of a file."""
         return str(self.files) + location.removeprefix(self.warehouse)
 
 
 def disk(folder: Path) -> Place:
-    """Tables in a folder, with the catalog in a SQLite file beside them."""
+    """Tables in a folder, with the catalog in a SQLite file next to them."""
     home = folder.resolve() / "tables"
     warehouse = f"file://{home}/warehouse"
     catalog = {"type": "sql", "uri": _database(home), "warehouse": warehouse}
@@ -107,14 +107,14 @@ class Written:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the demo tells of its tables, and checks the streams against."""
+    """Facts about the tables, for the demo to show, and to check the streams against."""
 
     source: list[str]
     users: int
     movies: int
     first_day: str
     last_day: str
-    tested_from: str  # the first day whose ratings are for the test
+    tested_from: str  # the first day of the test ratings
     train_rows: int
     test_rows: int
     tables: list[Written]
@@ -172,7 +172,7 @@ datasets:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep the folder for this process; BusyError if another one has it."""
+    """Lock the folder for this process; BusyError if another one has it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK).open("w") as lock:
         _lock(lock, folder)
@@ -180,7 +180,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def configured(place: Place) -> Path:
-    """Writes the server's configuration, and gives its path."""
+    """Writes the server's configuration, and returns its path."""
     path = place.home / "penstock.yaml"
     lines = (f"    {name}: {json.dumps(value)}" for name, value in place.catalog.items())
     path.write_text(
@@ -197,7 +197,7 @@ def configured(place: Place) -> Path:
 
 
 def ready(place: Place) -> Facts | None:
-    """The facts of the finished tables of a place; None if there are none."""
+    """The facts of finished tables; None if there are none."""
     try:
         marker = json.loads((place.home / _FINISHED).read_text())
         if marker["made_by"] != _made_by(place):
@@ -211,7 +211,7 @@ def ready(place: Place) -> Facts | None:
 
 
 def make(place: Place) -> Facts:
-    """Make the tables from the package's data, in place of what was there."""
+    """Create the tables from the package's data, replacing older ones."""
     events, movies = movielens.load()
     rows = movielens.tables(events, movies)
     for old in (place.home / _FINISHED, place.home / "catalog.db"):
@@ -242,7 +242,7 @@ def open_catalog(place: Place) -> SqlCatalog:
 
 
 def files_of(catalog: SqlCatalog, place: Place, name: str, snapshot: int) -> list[str]:
-    """The Parquet files of a table's snapshot, as paths of this machine."""
+    """The Parquet files of a table's snapshot, as local paths."""
     planned = catalog.load_table(name).scan(snapshot_id=snapshot).plan_files()
     return sorted(place.local(scan.file.file_path) for scan in planned)
 
@@ -255,7 +255,7 @@ def _lock(lock: IO[str], folder: Path) -> None:
 
 
 def _made_by(place: Place) -> dict[str, Any]:
-    """What decides the tables: place, our own code, the packages."""
+    """The inputs of the tables: place, our own code, the packages."""
     here = Path(__file__).parent
     code = b"".join((here / name).read_bytes() for name in ("movielens.py", "lakehouse.py"))
     packages = (movielens.PACKAGE, "pyiceberg", "pyarrow")

@@ -19,19 +19,19 @@ from movielens import GENRES
 TRAINING_COLUMNS = ["user_id", "movie_id", "rating", "year", "genres"]
 STAGING_COLUMNS = ["ratings_before", "mean_rating", "last_movies", "affinity"]
 
-_SLOTS = 1 << 18  # of users and movies each; larger than any id of the data
+_SLOTS = 1 << 18  # for users and for movies; larger than any id in the data
 _MIDDLE = 3.5
 _RATE = 0.1
 _DECAY = 0.02
 _CENTURY = 100.0
-_DOUBT = 5.0  # ratings that a user must have given to be believed half
+_DOUBT = 5.0  # the number of a user's ratings at which their mean has half of the weight
 
 Matrix = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
 class Model:
-    """Learns from batches as they come. Not for several threads."""
+    """Learns from batches as they arrive. Not safe for threads."""
 
     def __init__(self, *, staging: bool) -> None:
         self._staging = staging
@@ -44,7 +44,7 @@ class Model:
         return self._predict(batch, self._inputs(batch))
 
     def learn(self, batch: pa.RecordBatch) -> float:
-        """Take one step on a batch; the sum of squared errors before it."""
+        """Take one step on a batch; returns the sum of squared errors before it."""
         inputs = self._inputs(batch)
         error = self._predict(batch, inputs) - ratings(batch)
         self._movie.step(_slots(batch, "movie_id"), error)
@@ -68,7 +68,7 @@ class Model:
         return np.column_stack(columns).astype(np.float64)
 
     def _history(self, batch: pa.RecordBatch, belongs: Matrix) -> list[Any]:
-        """What the staging tables add; all zero for a row without a match."""
+        """The features from the staging tables; all zero for a row without a match."""
         count = np.nan_to_num(_numbers(batch, "ratings_before"))
         trust = count / (count + _DOUBT)
         mean = np.nan_to_num(_numbers(batch, "mean_rating") - _MIDDLE)
@@ -79,7 +79,7 @@ class Model:
         return [count > 0, trust * mean, trust * liked, trust * fit, np.log1p(count) / 10]
 
     def _movies_before(self, lists: pa.Array) -> Matrix:
-        """Mean bias of the movies last rated: were they ones that all like?"""
+        """Mean bias of the movies rated last: are they generally popular?"""
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
         rows = np.repeat(np.arange(len(lists)), lengths)
         movies = lists.flatten().to_numpy(zero_copy_only=False)
@@ -89,21 +89,21 @@ class Model:
 
 
 class _Learned:
-    """Numbers with AdaGrad: what moved much moves less."""
+    """Parameters with AdaGrad: those with large gradients so far get smaller steps."""
 
     def __init__(self, size: int) -> None:
         self.value = np.zeros(size)
         self._moved = np.ones(size)
 
     def step(self, slots: Integers, error: Matrix) -> None:
-        """Move the slots of a batch's rows; a slot may come up often."""
+        """Update the slots of a batch's rows; slots may repeat."""
         touched, where, count = np.unique(slots, return_inverse=True, return_counts=True)
         gradient = np.bincount(where, error) + _DECAY * count * self.value[touched]
         self._moved[touched] += gradient**2
         self.value[touched] -= _RATE * gradient / np.sqrt(self._moved[touched])
 
     def step_dense(self, gradient: Matrix) -> None:
-        """Move all."""
+        """Update all parameters."""
         self._moved += gradient**2
         self.value -= _RATE * gradient / np.sqrt(self._moved)
 
@@ -129,7 +129,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> Matrix:
 
 
 def _belongs(batch: pa.RecordBatch) -> Matrix:
-    """A row and a column for each genre: 1 where the movie is of it."""
+    """One row per movie and one column per genre: 1 if the movie has it."""
     lists = batch["genres"]
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     matrix = np.zeros((len(lists), len(GENRES)))
@@ -139,7 +139,7 @@ def _belongs(batch: pa.RecordBatch) -> Matrix:
 
 
 def _affinity(lists: pa.Array) -> Matrix:
-    """A row for each list, a column for each genre, 0 for what is null."""
+    """One row per list, one column per genre, 0 for nulls."""
     matrix = np.zeros((len(lists), len(GENRES)))
     there = pc.is_valid(lists).to_numpy(zero_copy_only=False)
     values = pc.fill_null(lists.flatten(), 0).to_numpy(zero_copy_only=False)

@@ -26,13 +26,13 @@ TERMS = (
     "permission. F. M. Harper and J. A. Konstan, 2015: The MovieLens Datasets: History",
     "and Context. ACM TiiS 5, 4, article 19. doi.org/10.1145/2827872",
 )
-"""What the package and the source say of the data, after the lines of `source`."""
+"""Notes of the package and the source about the data, after the lines of `source`."""
 
 SITTING_GAP = 30 * 60
-"""Seconds without a rating that end a sitting."""
+"""A sitting ends after this many seconds without a rating."""
 
 LAST_MOVIES = 20
-"""The most movies that a history lists."""
+"""The maximum number of movies in a history."""
 
 GENRES = (
     "Action",
@@ -55,10 +55,10 @@ GENRES = (
     "War",
     "Western",
 )
-"""A genre's id is its place in this list."""
+"""A genre's id is its index in this list."""
 
 _NO_GENRE = "(no genres listed)"
-# A user's sittings are numbered from 0, and the numbers of users do not meet.
+# A user's sittings are numbered from 0, in ranges that do not overlap between users.
 _SITTINGS_PER_USER = 1_000_000
 _MICROSECONDS = 1_000_000
 
@@ -68,7 +68,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True)
 class Events:
-    """Ratings by user, and each user's by time: what `in_order` gives."""
+    """Ratings sorted by user and time, as returned by `in_order`."""
 
     user: Integers
     movie: Integers
@@ -79,7 +79,7 @@ class Events:
 
 @dataclasses.dataclass(frozen=True)
 class Sittings:
-    """Where each sitting lies in the events, in their order."""
+    """The position of each sitting in the events, in their order."""
 
     request: Integers  # request_id of each sitting
     start: Integers  # its first event
@@ -88,7 +88,7 @@ class Sittings:
 
     @property
     def later(self) -> npt.NDArray[np.bool_]:
-        """Which sittings have ratings before them: all but a user's first."""
+        """Which sittings have earlier ratings: all but a user's first."""
         return self.start > self.user_start
 
 
@@ -102,7 +102,7 @@ class Tables:
 
 
 def source() -> list[str]:
-    """Where the data was taken from, and the licence that the package states."""
+    """The source of the data, and the license that the package states."""
     metadata = importlib.metadata.metadata(PACKAGE)
     stated = [
         text.rpartition(" :: ")[2]
@@ -116,8 +116,8 @@ def source() -> list[str]:
 
 
 def load() -> tuple[Events, pa.Table]:
-    """Read the data: its events, and title and year beside each of them."""
-    # The package has no type information, and the tests do without it.
+    """Read the data: its events, with title and year."""
+    # The package has no type information, and is not needed for the tests.
     frame = importlib.import_module(PACKAGE).data(*ITEM)
     if frame is None:
         raise RuntimeError(f"{PACKAGE} does not hold {'/'.join(ITEM)}")
@@ -141,12 +141,12 @@ def load() -> tuple[Events, pa.Table]:
 
 
 def in_order(user: Any, second: Any, movie: Any) -> Integers:
-    """The order by user and time; movies of one second by their id."""
+    """The order by user and time; movies with the same second by id."""
     return np.lexsort((np.asarray(movie), np.asarray(second), np.asarray(user)))
 
 
 def tables(events: Events, movies: pa.Table) -> Tables:
-    """All rows. Ratings come in the order in which a log would have them."""
+    """All rows. Ratings are in the order of a log."""
     found = sittings(events)
     ratings = pa.table(
         {
@@ -180,10 +180,10 @@ def sittings(events: Events) -> Sittings:
 
 
 def user_history(events: Events, found: Sittings) -> pa.Table:
-    """What the user had rated before each sitting: how many, how high, what last."""
+    """The user's ratings before each sitting: their number, mean, and the last movies."""
     start, first = found.start[found.later], found.user_start[found.later]
     count = start - first
-    # Ratings are halves, so that these sums are exact in any order.
+    # Ratings are multiples of 0.5, so these sums are exact in any order.
     total = _sums(events.rating[:, None])[:, 0]
     last = [
         events.movie[max(begin, end - LAST_MOVIES) : end]

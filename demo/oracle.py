@@ -48,5 +48,5 @@ def altered(files: list[str], key: str, column: str, folder: Path) -> Iterator[t
 
 def _files(paths: list[str]) -> str:
     listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-    # Folders are named by bucket; DuckDB would make a column of that.
+    # Folders are named by bucket, which DuckDB would turn into a column.
     return f"read_parquet([{listed}], hive_partitioning = false)"

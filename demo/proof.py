@@ -1,4 +1,4 @@
-"""Holds the streamed join against DuckDB's, and the comparison against a control."""
+"""Compares the streamed join with DuckDB's, and checks the comparison with a control."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from training import expect
 
 import penstock
 
-# No user rates a movie twice: together they tell the rows apart.
+# No user rates a movie twice, so both together identify a row.
 _ROW = [lakehouse.KEY, "movie_id"]
 
-# The second reading cuts the rows anew and in another order.
+# The second read uses different batches and a different order.
 _ANOTHER_WAY: penstock.Query = {"order": "shuffled", "seed": 1, "lanes": 8, "batch_rows": 1000}
 
 
@@ -33,7 +33,7 @@ class Files:
     staging: list[list[str]]
 
     def joined(self) -> pa.Table:
-        """DuckDB's join of them."""
+        """DuckDB's join of these files."""
         return oracle.join(lakehouse.KEY, self.training, self.staging)
 
 
@@ -73,7 +73,7 @@ def check(
     )
     for name, column in (("user_history", "ratings_before"), ("genre_affinity", "affinity")):
         counts = report["staging"][name]
-        # The column is required in its table: it is null only without a match.
+        # The column is required in its table, so it is only null without a match.
         expect(counts["matched"], len(streamed) - streamed[column].null_count, "matches in its report")
         screen.say(
             f"match rate of {name:<15}{counts['matched'] / counts['rows']:>7.1%}"
@@ -90,7 +90,7 @@ def _must_agree(streamed: pa.Table, wanted: pa.Table, how: str) -> None:
 
 
 def _control(screen: Screen, streamed: pa.Table, files: Files, folder: Path) -> None:
-    """Alter one row of one file: the comparison must find it and nothing else."""
+    """Alter one row of one file: the comparison must find only that."""
     history, *others = files.staging
     with oracle.altered(history, lakehouse.KEY, "last_movies", folder) as (replaced, request):
         altered = dataclasses.replace(files, staging=[replaced, *others]).joined()

@@ -1,4 +1,4 @@
-"""What the demo shows: calm lines, and a bar that grows where it can be seen."""
+"""The demo's output: plain lines, and a progress bar on terminals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REDRAW = 0.05
 
 
 class Screen:
-    """Writes to standard output; colours and moving bars only on a terminal."""
+    """Writes to standard output, with colors and moving bars only on a terminal."""
 
     def __init__(self) -> None:
         # A terminal that cannot show the bar shows question marks instead.
@@ -22,7 +22,7 @@ class Screen:
         self._colour = self._live and "NO_COLOR" not in os.environ
 
     def title(self, text: str) -> None:
-        """The first line of all."""
+        """The title line."""
         self._print(self._styled(text, "1"))
 
     def step(self, number: int, text: str) -> None:
@@ -35,11 +35,11 @@ class Screen:
         self._print(f"   {text}" if text else "")
 
     def aside(self, text: str) -> None:
-        """A line that matters less."""
+        """A less important line."""
         self._print(f"   {self._styled(text, '2')}")
 
     def good(self, text: str) -> None:
-        """A line that says that something held."""
+        """A line for a check that passed."""
         self._print(f"   {self._styled(text, '32')}")
 
     def bar(self, label: str, total: int) -> Bar:
@@ -55,21 +55,21 @@ class Screen:
 
 
 class Bar:
-    """Progress of one epoch. Without a terminal only its last state is shown."""
+    """Progress of one epoch. Without a terminal, only its final state is shown."""
 
     def __init__(self, label: str, total: int, *, live: bool) -> None:
         self._label, self._total, self._live = label, max(total, 1), live
         self._drawn = 0.0
 
     def at(self, rows: int) -> None:
-        """Show that so many rows are done, if it is time to redraw."""
+        """Show the number of rows done, if it is time to redraw."""
         now = time.monotonic()
         if self._live and now - self._drawn >= _REDRAW:
             self._drawn = now
             print(f"\r{self._line(rows)}", end="", flush=True)
 
     def done(self, rows: int, result: str) -> None:
-        """Show the last state and what came of it."""
+        """Show the final state and the result."""
         start = "\r" if self._live else ""
         print(f"{start}{self._line(rows)}  {result}", flush=True)
 

@@ -1,4 +1,4 @@
-"""Runs bin/penstock beside the demo, and ends it with it."""
+"""Runs bin/penstock alongside the demo, and stops it at the end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LAST_LINES = 5
 
 
 class ServerError(DemoError):
-    """The server did not start; the message has its last words."""
+    """The server did not start; the message has its last output."""
 
 
 @contextmanager
 def serving(binary: Path, config: Path, log: Path) -> Iterator[str]:
-    """Start the server on a free port of this machine; gives host:port.
+    """Start the server on a free local port; returns host:port.
 
     Whatever ends the context ends the server. Its log goes to a file.
     """

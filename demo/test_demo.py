@@ -73,7 +73,7 @@ def test_a_sitting_ends_after_thirty_minutes_and_with_its_user() -> None:
     assert found.later.tolist() == [False, True, False]
 
 
-def test_features_are_what_they_say() -> None:
+def test_features_match_a_hand_computed_case() -> None:
     """A case worked out by hand."""
     given = events(
         (1, 0, 10, 5, [0]),
@@ -144,7 +144,7 @@ def test_a_later_event_changes_no_earlier_feature(seed: int) -> None:
     assert reached > 0, "no event had any effect: this test would see nothing"
 
 
-def test_features_do_not_depend_on_what_came_after() -> None:
+def test_features_do_not_depend_on_later_events() -> None:
     """Cut the log at a sitting: the features up to there stay as they were."""
     given = drawn(4)
     original = features(given)
@@ -236,7 +236,7 @@ def test_one_altered_value_is_found(column: str, row: int, value: Any) -> None:
         (sample().cast(sample().schema.set(2, pa.field("rating", pa.float64()))), "type"),
     ],
 )
-def test_other_rows_and_other_columns_are_found(other: pa.Table, said: str) -> None:
+def test_extra_rows_and_columns_are_detected(other: pa.Table, said: str) -> None:
     """Missing, repeated and foreign rows, and other schemas."""
     verdict = compare.tables(sample(), other, KEY)
     assert not verdict.identical
@@ -268,7 +268,7 @@ def test_finished_tables_are_used_again(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert [table.buckets for table in facts.tables] == [16, 12, 8]
 
 
-def test_a_config_file_is_written_from_the_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_init_writes_a_config_file_from_the_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`penstock init` finds the demo's dataset, and `penstock datasets` reads what it wrote."""
     made(monkeypatch, tmp_path)
     binary = os.environ.get("PENSTOCK_BIN", str(Path(__file__).parents[1] / "bin" / "penstock"))
@@ -286,7 +286,7 @@ def test_a_config_file_is_written_from_the_catalog(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_damaged_tables_are_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_damaged_tables_are_created_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whatever is missing or cut short, the tables do not count as finished."""
     facts = made(monkeypatch, tmp_path)
     home = tmp_path / "tables"

@@ -22,10 +22,10 @@ _BATCH_ROWS = 256
 
 @dataclasses.dataclass(frozen=True)
 class Errors:
-    """Root mean squared errors on the ratings of the test."""
+    """Root mean squared errors on the test ratings."""
 
     every: float
-    matched: float  # where the staging tables know the user's past
+    matched: float  # for rows where the staging tables have the user's history
     unmatched: float
 
 
@@ -98,7 +98,7 @@ class Trainer:
         expect(rows, self._facts.train_rows, "ratings to train on")
 
     def _test(self, learner: model.Model, columns: list[str]) -> Errors:
-        # Which rows have a history is asked for both models, so that their
+        # Both models read which rows have a history, so that
         # errors can be shown side by side.
         asked = list(dict.fromkeys([*columns, "ratings_before"]))
         squares, matches = [], []
@@ -114,7 +114,7 @@ class Trainer:
 
 
 def expect(rows: int, wanted: int, what: str) -> None:
-    """Raise unless a stream gave as many rows as there are."""
+    """Raise unless a stream returned all rows."""
     if rows != wanted:
         raise DemoError(f"the stream gave {rows:,} {what}, there are {wanted:,}")
 

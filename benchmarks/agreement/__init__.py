@@ -1,1 +1,1 @@
-"""What `agree.py` compares, and how."""
+"""The cases of `agree.py`, and the comparison."""

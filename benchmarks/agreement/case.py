@@ -1,4 +1,4 @@
-"""One question, put to Penstock, DuckDB and Polars in each one's own words."""
+"""One query, in the languages of Penstock, DuckDB and Polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as multisets of rows, compared exactly whatever the order of the rows.
+"""Compares tables as multisets of rows, exactly, regardless of row order.
 
 A row is hashed with all of its columns; two tables are equal if the sorted
 hashes are. Nothing is rounded: floats count with their bits. A row that differs
@@ -21,7 +21,7 @@ _FLOATS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
 class DifferentColumnsError(Exception):
-    """Two tables have other columns, or types that do not hold each other's values."""
+    """Two tables have different columns, or types that cannot hold each other's values."""
 
 
 def rows_of(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> npt.NDArray[np.uint64]:
@@ -71,7 +71,7 @@ def _bits(values: pa.Array) -> pa.Array:
 
 
 def only_in(rows: npt.NDArray[np.uint64], others: npt.NDArray[np.uint64]) -> dict[int, int]:
-    """The hashes that `rows` holds more often than `others`, and how much more often."""
+    """The hashes that are more frequent in `rows` than in `others`, and the difference."""
     values, counts = np.unique(rows, return_counts=True)
     other_values, other_counts = np.unique(others, return_counts=True)
     places = np.searchsorted(other_values, values)

@@ -1,4 +1,4 @@
-"""The cases over TPC-H that are about layouts and time: which files match."""
+"""The cases over TPC-H about layouts and time: which files match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases over TPC-H that are about rules: what a match, or none, means."""
+"""The cases over TPC-H about rules: the results of one match, several, or none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-// Command counting measures what an exact count costs: the time until the endpoints of T
-// (benchmarks/README.md) under a filter are there with `count: exact`, beside that of an epoch of the
-// same rows. Both are the second of their kind on their server, and nothing is counted before.
+// Command counting measures the cost of an exact count: the time until the endpoints of T
+// (benchmarks/README.md) under a filter are available with `count: exact`, compared with an epoch
+// of the same rows. Both are the second of their kind on their server, and the count is not cached.
 //
 //	go run ./benchmarks/counting [-program bin/penstock] [-full .bench/full] [-rounds 5]
 //
@@ -20,10 +20,10 @@ import (
 	"github.com/penstock/penstock/benchmarks/passes"
 )
 
-// most is the share of an epoch that a count may take.
-const most = 0.35
+// maxShare is the maximum duration of a count as a share of an epoch.
+const maxShare = 0.35
 
-// filters keep about one row in two, one in ten and nearly all.
+// filters keep about one row in two, one in ten, and nearly all.
 func filters() []string { return []string{"f0 < 0.5", "f0 < 0.1 AND i0 >= 0", "i1 <> 3"} }
 
 func main() {
@@ -58,7 +58,7 @@ func run(ctx context.Context, arguments []string) error {
 	return slow
 }
 
-// turn is an epoch, and a count of its rows.
+// turn has an epoch, and a count of its rows.
 type turn struct {
 	epoch passes.Pass
 	count time.Duration
@@ -66,8 +66,8 @@ type turn struct {
 
 func (t turn) share() float64 { return t.count.Seconds() / t.epoch.Took.Seconds() }
 
-// measure asks a server of its own. Counts are remembered by plan, so that the warm-up counts
-// another epoch's, which has the rows in another order.
+// measure starts a server. Counts are cached by plan, so the warm-up counts another epoch, which has
+// the rows in a different order.
 func measure(ctx context.Context, each *passes.Turns, config, filter string) (t turn, err error) {
 	server, err := each.Start(ctx, config)
 	if err != nil {
@@ -90,7 +90,7 @@ func measure(ctx context.Context, each *passes.Turns, config, filter string) (t 
 	return t, nil
 }
 
-// report prints medians of a filter's turns, and says whether counting takes too long.
+// report prints medians of a filter's turns, and returns an error if counting takes too long.
 func report(filter string, turns []turn) error {
 	median := func(of func(turn) float64) float64 {
 		all := make([]float64, len(turns))
@@ -102,8 +102,8 @@ func report(filter string, turns []turn) error {
 	}
 	share := median(turn.share)
 	fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.2f |\n", filter, turns[0].epoch.Rows,
-		median(func(t turn) float64 { return t.epoch.Took.Seconds() }), median(func(t turn) float64 { return t.count.Seconds() }), share, most)
-	if share > most {
+		median(func(t turn) float64 { return t.epoch.Took.Seconds() }), median(func(t turn) float64 { return t.count.Seconds() }), share, maxShare)
+	if share > maxShare {
 		return fmt.Errorf("a count under %s takes %.2f of an epoch", filter, share)
 	}
 	return nil

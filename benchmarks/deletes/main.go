@@ -1,14 +1,13 @@
-// Command deletes measures what deletes cost: the tables of T (benchmarks/README.md), of
-// whose training rows one in ten is deleted by vectors, by position deletes or by
-// equality deletes, beside T without deletes. The four take turns.
+// Command deletes measures the cost of deletes: the tables of T (benchmarks/README.md), with one
+// training row in ten deleted by vectors, by position deletes or by equality deletes, compared
+// with T without deletes. The four take turns.
 //
 //	go run ./benchmarks/deletes [-program bin/penstock] [-full .bench/full] [-tables .bench/deletes] [-rounds 5]
 //
-// Each turn is one server, which reads the table twice; the second pass is timed. Two
-// ratios to T without deletes are printed: of the speed at which the stored rows are
-// gone through, and of the rows given per second, of which there are fewer. The command
-// makes the tables if they are not there, and exits with 1 if vectors reach less than 0.9
-// of the speed or position deletes less than 0.8.
+// Each turn starts one server, which reads the table twice; the second pass is timed. The command
+// prints two ratios to T without deletes: the speed in stored rows, and the speed in returned
+// rows, which are fewer. It creates the tables if they do not exist, and exits with 1 if vectors
+// reach less than 0.9 of the speed or position deletes less than 0.8.
 package main
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/penstock/penstock/benchmarks/passes"
 )
 
-// What a variant must reach of the speed of T without deletes.
-func (v variant) least() float64 {
+// The minimum speed of a variant, relative to T without deletes.
+func (v variant) minSpeed() float64 {
 	switch v {
 	case vectors:
 		return 0.9
@@ -48,7 +47,7 @@ const finished = "finished"
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("deletes", flag.ContinueOnError)
 	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
-	folder := flags.String("tables", ".bench/deletes", "where the tables are, or are made")
+	folder := flags.String("tables", ".bench/deletes", "the folder of the tables; created if missing")
 	var turns passes.Turns
 	turns.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -81,7 +80,7 @@ func run(ctx context.Context, arguments []string) error {
 	return report(medians)
 }
 
-// config writes what the server serves.
+// config writes the server's config file.
 func config(home, full string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "catalogs:\n  default: {type: sql, uri: \"sqlite:///%s/catalog.db\"}\n  full: {type: sql, name: default, uri: \"sqlite:///%s/catalog.db\"}\ndatasets:\n", home, full)
@@ -91,10 +90,10 @@ func config(home, full string) error {
 	return os.WriteFile(filepath.Join(home, "penstock.yaml"), []byte(text.String()), 0o600)
 }
 
-// given is the rows that came per second.
+// given returns the rows received per second.
 func given(p passes.Pass) float64 { return float64(p.Rows) / p.Took.Seconds() }
 
-// report prints medians, and says which are too slow.
+// report prints medians, and returns an error for each variant that is too slow.
 func report(medians []passes.Pass) error {
 	var slow error
 	fmt.Println("| deleted by | rows | seconds | server's CPU s | speed of none's | at least | rows given/s of none's |")
@@ -103,8 +102,8 @@ func report(medians []passes.Pass) error {
 	for i, v := range variants() {
 		p := medians[i]
 		ratio := first.Took.Seconds() / p.Took.Seconds()
-		fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.1f | %.2f |\n", v, p.Rows, p.Took.Seconds(), p.CPU, ratio, v.least(), given(p)/given(first))
-		if ratio < v.least() {
+		fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.1f | %.2f |\n", v, p.Rows, p.Took.Seconds(), p.CPU, ratio, v.minSpeed(), given(p)/given(first))
+		if ratio < v.minSpeed() {
 			slow = errors.Join(slow, fmt.Errorf("%s: %.2f of the speed without", v, ratio))
 		}
 	}

@@ -26,7 +26,7 @@ import (
 	_ "modernc.org/sqlite" // the catalogs' files
 )
 
-// variants are how rows of T are deleted: each is a table over T's own data files.
+// variants are ways to delete rows of T: each is a table over T's own data files.
 type variant string
 
 const (
@@ -38,7 +38,7 @@ const (
 
 func variants() []variant { return []variant{none, vectors, positions, equality} }
 
-// share of the rows that is deleted, as one in so many.
+// share: one in this many rows is deleted.
 const share = 10
 
 const warehouse = "warehouse"
@@ -52,7 +52,7 @@ func open(home string) (*icesql.Catalog, *sql.DB, error) {
 	return tables, db, err
 }
 
-// write makes the tables in a folder, over the data files of T.
+// write creates the tables in a folder, over the data files of T.
 func write(ctx context.Context, home, full string) error {
 	if err := os.MkdirAll(home, 0o750); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (w *writer) table(ctx context.Context, tables *icesql.Catalog, t *icetable.
 		return err
 	}
 	if !made.Schema().Equals(t.Schema()) {
-		return fmt.Errorf("its columns have other ids than T's: %s and %s", made.Schema(), t.Schema())
+		return fmt.Errorf("its columns have different ids than T's: %s and %s", made.Schema(), t.Schema())
 	}
 	if err := os.MkdirAll(w.dir, 0o750); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *writer) table(ctx context.Context, tables *icesql.Catalog, t *icetable.
 	return err
 }
 
-// deletes writes what deletes one row in ten of a file; nil deletes none.
+// deletes writes a delete file for one row in ten of a data file; nil if the variant has no deletes.
 func (w *writer) deletes(ctx context.Context, f iceberg.DataFile, number int) (iceberg.DataFile, error) {
 	var rows []int64
 	for row := range f.Count() {
@@ -181,7 +181,7 @@ func (w *writer) deletes(ctx context.Context, f iceberg.DataFile, number int) (i
 	return nil, nil //nolint:nilnil // the table has no deletes
 }
 
-// itemsOf returns the item ids of so many rows of a file, which stand in other rows too.
+// itemsOf returns the item ids of some rows of a file, which also occur in other rows.
 func itemsOf(ctx context.Context, f iceberg.DataFile, rows []int64) (arrow.Array, error) {
 	reader, err := os.Open(strings.TrimPrefix(f.FilePath(), "file://"))
 	if err != nil {
@@ -225,7 +225,7 @@ func columnOf(name string, id int, values arrow.Array) column {
 	return column{Field: arrow.Field{Name: name, Type: values.DataType(), Metadata: metadata}, values: values}
 }
 
-// parquet writes a delete file of a data file's partition.
+// parquet writes a delete file for a data file's partition.
 func (w *writer) parquet(f iceberg.DataFile, path string, kind iceberg.ManifestEntryContent, columns ...column) (*iceberg.DataFileBuilder, error) {
 	fields, values := make([]arrow.Field, len(columns)), make([]arrow.Array, len(columns))
 	for i, c := range columns {

@@ -1,6 +1,6 @@
-// Command ordering measures what the order of rows costs: T (benchmarks/README.md) with its
-// splits permuted, with the requests of each window permuted, and with the rows of each
-// window, on the plain wire. They take turns, each with a server of its own.
+// Command ordering measures the cost of row order: T (benchmarks/README.md) with its splits
+// permuted, with the requests of each window permuted, and with the rows of each window permuted,
+// on the plain wire. They take turns, each with its own server.
 //
 //	go run ./benchmarks/ordering [-program bin/penstock] [-full .bench/full] [-rounds 5]
 //
@@ -20,10 +20,10 @@ import (
 	"github.com/penstock/penstock/benchmarks/passes"
 )
 
-// variant is a way to shuffle, and the most time that it may take of that of splits.
+// variant is a way to shuffle, with its maximum time relative to splits.
 type variant struct {
-	shuffle string
-	most    float64
+	shuffle  string
+	maxRatio float64
 }
 
 func variants() []variant { return []variant{{"splits", 1}, {"requests", 1.15}, {"rows", 1.3}} }
@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string) error {
 	return report(medians)
 }
 
-// report prints medians, and says which take too long.
+// report prints medians, and returns an error for each variant that takes too long.
 func report(medians []passes.Pass) error {
 	var slow error
 	fmt.Println("| shuffle | rows | seconds | server's CPU s | peak MiB | time of splits' | at most |")
@@ -62,8 +62,8 @@ func report(medians []passes.Pass) error {
 	for i, v := range variants() {
 		p := medians[i]
 		ratio := p.Took.Seconds() / medians[0].Took.Seconds()
-		fmt.Printf("| %s | %d | %.2f | %.2f | %d | %.2f | %.2f |\n", v.shuffle, p.Rows, p.Took.Seconds(), p.CPU, p.Peak>>20, ratio, v.most)
-		if ratio > v.most {
+		fmt.Printf("| %s | %d | %.2f | %.2f | %d | %.2f | %.2f |\n", v.shuffle, p.Rows, p.Took.Seconds(), p.CPU, p.Peak>>20, ratio, v.maxRatio)
+		if ratio > v.maxRatio {
 			slow = errors.Join(slow, fmt.Errorf("%s: %.2f of the time of splits", v.shuffle, ratio))
 		}
 	}

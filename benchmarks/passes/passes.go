@@ -1,5 +1,5 @@
-// Package passes times whole reads of a server's datasets over Flight. What a client makes
-// of batches is no part of a pass: messages are taken, and not decoded.
+// Package passes times complete reads of a server's datasets over Flight. The client receives
+// messages but does not decode them.
 package passes
 
 import (
@@ -22,29 +22,29 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Pass is one reading.
+// Pass is one complete read.
 type Pass struct {
-	Rows  int64         // that the reports count
-	Bytes int64         // of the messages' headers and bodies
-	Took  time.Duration // from the question for endpoints to the last message
-	CPU   float64       // seconds of the server's
-	Peak  int64         // bytes of the server's resident memory, at most so far
+	Rows  int64         // from the reports
+	Bytes int64         // of message headers and bodies
+	Took  time.Duration // from the request for endpoints to the last message
+	CPU   float64       // seconds, of the server
+	Peak  int64         // maximum resident memory of the server so far, in bytes
 }
 
-// Middle is the pass of median time.
+// Middle returns the pass with the median time.
 func Middle(all []Pass) Pass {
 	slices.SortFunc(all, func(a, b Pass) int { return int(a.Took - b.Took) })
 	return all[len(all)/2]
 }
 
-// Server is a server that was started for passes.
+// Server is a server process for passes.
 type Server struct {
 	process *exec.Cmd
 	client  flight.Client
 }
 
-// Start starts a program's server with a configuration. What it logs goes to standard
-// error where logs asks for it.
+// Start starts a program's server with a configuration. If logs is set, its log goes to standard
+// error.
 func Start(ctx context.Context, program, config string, logs bool) (*Server, error) {
 	address, err := free(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func Start(ctx context.Context, program, config string, logs bool) (*Server, err
 	return s, nil
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() error { return errors.Join(s.client.Close(), s.stop()) }
 
 func (s *Server) stop() error {
@@ -102,20 +102,20 @@ func (s *Server) Read(ctx context.Context, query string) (Pass, error) {
 	}
 	p.CPU = after - before
 	if info.TotalRecords >= 0 && info.TotalRecords != p.Rows {
-		return Pass{}, fmt.Errorf("%d rows came, %d were promised", p.Rows, info.TotalRecords)
+		return Pass{}, fmt.Errorf("received %d rows, but %d were planned", p.Rows, info.TotalRecords)
 	}
 	p.Peak, err = s.peak()
 	return p, err
 }
 
-// Plan asks for the endpoints of a query, and returns how long that took.
+// Plan requests the endpoints of a query, and returns how long that took.
 func (s *Server) Plan(ctx context.Context, query string) (time.Duration, error) {
 	begun := time.Now()
 	_, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
 	return time.Since(begun), err
 }
 
-// drain takes a stream's messages; the last of them is the report.
+// drain receives a stream's messages; the last one is the report.
 func (p *Pass) drain(stream flight.FlightService_DoGetClient) error {
 	var last []byte
 	for {
@@ -139,14 +139,14 @@ func (p *Pass) drain(stream flight.FlightService_DoGetClient) error {
 	return err
 }
 
-// cpu is the CPU time that the server has taken, in seconds (proc(5): fields 14 and 15 of
-// stat, in hundredths).
+// cpu returns the CPU time of the server in seconds (proc(5): fields 14 and 15 of stat, in
+// hundredths).
 func (s *Server) cpu() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
-	const user, system = 11, 12 // behind the name
+	const user, system = 11, 12 // after the name
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	ticks := 0
 	for _, at := range []int{user, system} {
@@ -159,7 +159,7 @@ func (s *Server) cpu() (float64, error) {
 	return float64(ticks) / 100, nil
 }
 
-// peak is the most memory that was resident (proc(5): VmHWM of status, in KiB).
+// peak returns the maximum resident memory (proc(5): VmHWM of status, in KiB).
 func (s *Server) peak() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) peak() (int64, error) {
 	return 0, errors.New("the server's status has no VmHWM")
 }
 
-// free is an address that nobody listens at.
+// free returns an unused address.
 func free(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 	"fmt"
 )
 
-// Turns are how variants of a benchmark take turns: each turn is a server of its own,
-// which reads a query twice. The second pass is timed.
+// Turns configures how variants of a benchmark take turns: each turn starts a server, which reads a
+// query twice. The second pass is timed.
 type Turns struct {
 	program string
 	rounds  int
 	logs    bool
 }
 
-// Flags adds to a command's flags those that say how its variants take turns.
+// Flags adds flags for the turns.
 func (t *Turns) Flags(flags *flag.FlagSet) {
 	flags.StringVar(&t.program, "program", "bin/penstock", "the server")
 	flags.IntVar(&t.rounds, "rounds", 5, "turns of each")
 	flags.BoolVar(&t.logs, "logs", false, "show what servers log")
 }
 
-// Rounds is how many turns each variant has.
+// Rounds returns the number of turns per variant.
 func (t *Turns) Rounds() int { return t.rounds }
 
 // Start starts the server of a turn. The caller closes it.
@@ -30,7 +30,7 @@ func (t *Turns) Start(ctx context.Context, config string) (*Server, error) {
 	return Start(ctx, t.program, config, t.logs)
 }
 
-// Medians returns the pass of median time of each query to servers of a configuration.
+// Medians returns the pass with the median time for each query to servers of a configuration.
 func (t *Turns) Medians(ctx context.Context, config string, queries []string) ([]Pass, error) {
 	measured := make([][]Pass, len(queries))
 	for range t.rounds {

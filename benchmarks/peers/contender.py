@@ -1,4 +1,4 @@
-"""The one way in which every contender is run and measured.
+"""Runs and measures every contender in the same way.
 
 A process reads the joined table twice. The first pass is the warm-up: it fills
 the page cache, brings servers and engines to their working state, and its rows
@@ -22,7 +22,7 @@ import pyarrow as pa
 from checks import Summary
 from inputs import Inputs
 
-# After its last batch an engine or a server still frees memory. That work is
+# After its last batch, an engine or a server still frees memory. That work is
 # counted too, for all alike.
 _SETTLE_SECONDS = 0.2
 
@@ -31,14 +31,14 @@ Batch = TypeVar("Batch")
 
 
 class Contender(Protocol[Batch]):
-    """One way to read the joined table. Batches are whatever it gives by itself."""
+    """One way to read the joined table. Batches have the contender's own type."""
 
     def stream(self) -> Iterator[Batch]:
-        """Start the query anew and give its batches."""
+        """Start the query again and yield its batches."""
         ...
 
     def rows(self, batch: Batch) -> int:
-        """The rows of a batch, at no cost."""
+        """The number of rows of a batch, without extra cost."""
         ...
 
     def arrow(self, batch: Batch) -> Iterable[pa.RecordBatch]:
@@ -63,7 +63,7 @@ class Settings:
 
 @dataclasses.dataclass
 class Outcome:
-    """What a process reports.
+    """The report of a process.
 
     Seconds are of the timed pass. CPU seconds are user and system time of that
     pass; `elsewhere` is how many cores the machine gave to other work meanwhile. Memory

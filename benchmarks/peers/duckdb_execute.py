@@ -1,4 +1,4 @@
-"""DuckDB in the consumer's own process, asked with `execute` as a DB-API client does."""
+"""DuckDB in the consumer's own process, with `execute`, like a DB-API client."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from peers.duckdb_local import DuckDB
 
 
 class Executed(DuckDB):
-    """Gives the batches of a result that DuckDB has first materialised."""
+    """Yields the batches of a result that DuckDB materializes first."""
 
     def stream(self) -> Iterator[pa.RecordBatch]:
-        """Run the join to its end, then convert what was kept."""
+        """Run the join to its end, then convert the stored result."""
         yield from self._connection.execute(self._query).to_arrow_reader(self._batch_rows)
 
 

@@ -11,8 +11,8 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 )
 
-// The tables with deletes: so many data files in so many buckets, which a few commits
-// wrote, and then so many delete files.
+// The size of the tables with deletes: data files in buckets, written by a few commits, and then delete
+// files.
 const (
 	deletedFiles   = 50_000
 	deletedBuckets = 4_000
@@ -20,7 +20,7 @@ const (
 	rowsOfFile     = 1_000
 )
 
-// writeDeleted makes a table with deletes: vectors in version 3; else position deletes of
+// writeDeleted creates a table with deletes: vectors in version 3; otherwise position deletes of
 // one file each, position deletes of a bucket, and equality deletes, a third of each.
 func writeDeleted(ctx context.Context, tables *icesql.Catalog, version string) error {
 	fields := []iceberg.NestedField{{ID: 1, Name: "request_id", Type: iceberg.PrimitiveTypes.Int64, Required: true}}
@@ -74,7 +74,7 @@ func writeDeleted(ctx context.Context, tables *icesql.Catalog, version string) e
 	return nil
 }
 
-// deletedFile is the i-th data file.
+// deletedFile returns the i-th data file.
 func deletedFile(spec iceberg.PartitionSpec, table string, i int) (iceberg.DataFile, error) {
 	b := i % deletedBuckets
 	location := fmt.Sprintf("s3://warehouse/bench/%s/data/request_id_bucket=%d/00000-%08d-%032x.parquet", table, b, i, i)
@@ -92,7 +92,7 @@ func deletedFile(spec iceberg.PartitionSpec, table string, i int) (iceberg.DataF
 	return builder.ColumnSizes(sizes).ValueCounts(values).NullValueCounts(nulls).LowerBoundValues(lower).UpperBoundValues(upper).Build(), nil
 }
 
-// deleteFile is the i-th delete file, which is of a data file or of its bucket.
+// deleteFile returns the i-th delete file, for a data file or for its bucket.
 func deleteFile(spec iceberg.PartitionSpec, version string, i int, of iceberg.DataFile) (iceberg.DataFile, error) {
 	const path, bytes = 2147483546, 10_000
 	kind, format := iceberg.EntryContentPosDeletes, iceberg.ParquetFile

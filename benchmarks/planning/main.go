@@ -1,14 +1,12 @@
-// Command planning measures what a plan of many files costs, from the catalog
-// on: five tables of 4,096 data files each, and one table of 50,000 data files with
-// 10,000 delete files. They exist in their manifests alone, with the bounds of all 21
-// columns, as writers leave them.
+// Command planning measures the cost of planning many files, including the catalog: five tables of
+// 4,096 data files each, and one table of 50,000 data files with 10,000 delete files. The files only
+// exist in their manifests, with the bounds of all 21 columns, as writers record them.
 //
 //	go run ./benchmarks/planning [-tables .bench/planning] [-rounds 7]
 //
-// Nothing is remembered between plans. The memory of a plan is the most that
-// the heap held while it was made above what it held before, garbage that was
-// not collected yet included. The command makes the tables if they are not
-// there, and exits with 1 if a plan takes more than a second, or one of the first kind
+// Nothing is cached between plans. The memory of a plan is the maximum size of the heap during
+// planning minus its size before, including garbage not collected yet. The command creates the tables
+// if they do not exist, and exits with 1 if a plan takes more than a second, or one of the first kind
 // more than 100 MB.
 package main
 
@@ -31,10 +29,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// What a plan may take.
+// The limits of a plan.
 const (
-	longest = time.Second
-	most    = 100_000_000 // bytes
+	maxTime = time.Second
+	maxHeap = 100_000_000 // bytes
 )
 
 func main() {
@@ -68,7 +66,7 @@ func run(ctx context.Context, arguments []string) error {
 	return failed
 }
 
-// measure plans from scratch, nothing remembered, and prints medians.
+// measure plans without caches, and prints medians.
 func measure(ctx context.Context, home string, t task, rounds int) error {
 	tables, err := icebergcat.Open(ctx, icebergcat.Options{
 		Name: "default", Type: "sql", URI: "sqlite:///" + filepath.Join(home, database), BaseDir: home, Store: store.Local{},
@@ -109,13 +107,13 @@ func measure(ctx context.Context, home string, t task, rounds int) error {
 	const mega = 1e6
 	wall, bytes := time.Duration(median(took)), median(held)
 	fmt.Printf("%-26s %8d %8d %8.1f %14.1f\n", t.name, t.splits, wall.Milliseconds(), float64(bytes)/mega, float64(median(allocated))/mega)
-	if wall > longest || t.deletes == 0 && bytes > most {
-		return fmt.Errorf("%s: a plan took %s and %d bytes; it may take %s and %d", t.name, wall, bytes, longest, most)
+	if wall > maxTime || t.deletes == 0 && bytes > maxHeap {
+		return fmt.Errorf("%s: a plan took %s and %d bytes; it may take %s and %d", t.name, wall, bytes, maxTime, maxHeap)
 	}
 	return nil
 }
 
-// heap looks at the heap's objects all the time until it is stopped.
+// heap samples the size of the heap's objects until it is stopped.
 type heap struct {
 	end  chan struct{}
 	peak chan uint64
@@ -146,7 +144,7 @@ func watch() heap {
 	return h
 }
 
-// stop returns the most bytes that the heap held above those of the beginning.
+// stop returns the maximum size of the heap above its initial size.
 func (h heap) stop() uint64 {
 	close(h.end)
 	return <-h.peak

@@ -17,14 +17,14 @@ import (
 
 const (
 	database = "catalog.db"
-	finished = "finished" // beside it, once all tables are whole
+	finished = "finished" // marker file, written when all tables are complete
 
 	files   = 4096 // of each table
-	commits = 8    // that wrote them, each a manifest
-	columns = 20   // beside the key, each with bounds
+	commits = 8    // each writes one manifest
+	columns = 20   // besides the key, each with bounds
 )
 
-// task is a plan that is made.
+// task is a plan to make.
 type task struct {
 	name, question  string
 	splits, deletes int
@@ -45,11 +45,11 @@ func tasks() []task {
 	return all
 }
 
-// mix is the bucket counts of the staging tables of one join.
+// mix has the bucket counts of the staging tables of one join.
 type mix [4]int
 
-// mixes are the joins that are planned: equal counts, which make 4,096 file groups
-// of one file, and counts that have little in common.
+// mixes are the joins to plan: with equal counts, which result in 4,096 file groups of one file, and
+// with counts that have few common factors.
 func mixes() []mix { return []mix{{files, files, files, files}, {files, 1024, 3072, 4095}} }
 
 func (m mix) String() string { return strings.Trim(fmt.Sprint([4]int(m)), "[]") }
@@ -64,7 +64,7 @@ func (m mix) question() string {
 		"training": {"table": "bench.training"}, "key": ["request_id"], "staging": [%s]}}`, strings.Join(entries, ", "))
 }
 
-// write makes all tables in a folder.
+// write creates all tables in a folder.
 func write(ctx context.Context, home string) error {
 	if err := os.RemoveAll(home); err != nil {
 		return err
@@ -137,7 +137,7 @@ func writeTable(ctx context.Context, tables *icesql.Catalog, name string, bucket
 	return nil
 }
 
-// dataFile is the i-th file of a table, with what a writer says of its columns.
+// dataFile returns the i-th file of a table, with bounds as a writer records them.
 func dataFile(spec iceberg.PartitionSpec, table string, i, buckets int) (iceberg.DataFile, error) {
 	const rows = 50_000
 	location := fmt.Sprintf("s3://warehouse/bench/%s/data/request_id_bucket=%d/00000-%08d-%032x.parquet", table, i%buckets, i, i)

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	bucket = "full" // of the gateway: the folder of T
+	bucket = "full" // the gateway's bucket: the folder of T
 	memory = 2 << 30
 )
 
-// moved reads files of a local folder from a bucket.
+// moved reads the files of a local folder from a bucket.
 type moved struct {
 	under *s3.Store
 	home  string
@@ -46,7 +46,7 @@ func (m moved) Open(ctx context.Context, location string, size int64) (store.Obj
 	return m.under.Open(ctx, "s3://"+bucket+"/"+key, size)
 }
 
-// read reads T through a proxy, with caches that are empty at first.
+// read reads T through a proxy, with empty caches.
 func read(ctx context.Context, home string, proxy *gatewaytest.Proxy) (_ turn, err error) {
 	under, err := s3.New(ctx, s3.Options{Settings: s3.Settings{
 		Endpoint: proxy.URL, PathStyle: true, AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret,
@@ -93,7 +93,7 @@ func read(ctx context.Context, home string, proxy *gatewaytest.Proxy) (_ turn, e
 // question is T, joined.
 const question = `{"dataset": {"training": {"table": "bench.t"}, "key": ["request_id"], "staging": [{"table": "bench.staging"}]}}`
 
-// stream reads the whole of one stream.
+// stream reads one stream to its end.
 func stream(ctx context.Context, l *loader.Loader, proxy *gatewaytest.Proxy) (t turn, err error) {
 	query, err := dataset.ParseQuery([]byte(question))
 	if err != nil {

@@ -1,15 +1,14 @@
-// Command s3 measures what the way to an object store costs: T (benchmarks/README.md) is
-// read from an S3 gateway on this machine, through a proxy, as it is and with a delay
-// added to every request. Both take turns, in one process, and each turn is cold: no
-// footer, manifest or plan is remembered of the one before.
+// Command s3 measures the cost of a remote object store: T (benchmarks/README.md) is read from an S3
+// gateway on this machine, through a proxy, with and without a delay added to every request. Both
+// take turns, in one process, and each turn is cold: it shares no cached footer, manifest or plan with
+// the previous one.
 //
 //	go run ./benchmarks/s3 [-full .bench/full] [-rounds 5] [-delay 20ms] [-least 0.8]
 //
-// The catalog's own database is local; metadata, manifests and data come from the
-// gateway. A turn is the whole joined stream of one lane, from planning to the last row;
-// gateway and proxy take their part of the machine too. The command prints medians, and
-// exits with 1 if the stream with the delay has less than so much of the speed of the
-// one without.
+// The catalog's database is local; metadata, manifests and data come from the gateway. A turn is a
+// complete joined stream of one lane, from planning to the last row; gateway and proxy use the same
+// machine. The command prints medians, and exits with 1 if the stream with the delay is slower than
+// the given share of the speed without it.
 package main
 
 import (
@@ -36,8 +35,8 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags := flag.NewFlagSet("s3", flag.ContinueOnError)
 	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
 	rounds := flags.Int("rounds", 5, "turns of each")
-	delay := flags.Duration("delay", 20*time.Millisecond, "what is added to every request")
-	least := flags.Float64("least", 0.8, "of the speed without the delay")
+	delay := flags.Duration("delay", 20*time.Millisecond, "the delay added to every request")
+	least := flags.Float64("least", 0.8, "the minimum share of the speed without the delay")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 			if err != nil {
 				return err
 			}
-			if round > 0 { // the first one warms the system's cache of files
+			if round > 0 { // the first one warms the file cache
 				turns[i] = append(turns[i], one)
 			}
 		}
@@ -81,7 +80,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 	return report(delays, turns, *least)
 }
 
-// turn is one reading.
+// turn is one complete read.
 type turn struct {
 	rows     int64
 	bytes    int64 // of bodies
@@ -89,7 +88,7 @@ type turn struct {
 	took     time.Duration
 }
 
-// report prints medians, and says if the delay costs too much.
+// report prints medians, and returns an error if the delay costs too much.
 func report(delays []time.Duration, turns [][]turn, least float64) error {
 	medians := make([]turn, len(turns))
 	fmt.Println("| delay | rows | requests | MiB read | seconds | of the speed without |")
@@ -103,7 +102,7 @@ func report(delays []time.Duration, turns [][]turn, least float64) error {
 		fmt.Printf("| %s | %d | %d | %d | %.2f | %.2f |\n", delays[i], m.rows, m.requests, m.bytes>>20, m.took.Seconds(), speed)
 	}
 	if speed < least {
-		return fmt.Errorf("%.2f of the speed without the delay, %.2f is asked for", speed, least)
+		return fmt.Errorf("%.2f of the speed without the delay, but the minimum is %.2f", speed, least)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// remembered is what plans and footers may take, each.
+// remembered is the size limit of the plan cache and of the footer cache.
 const remembered = 128 << 20
 
 // question joins the training table with all three staging tables, all columns.
@@ -28,7 +28,7 @@ const question = `{"shard": {"index": 0, "of": 1}, "dataset": {
 	"training": {"table": "bench.t"}, "key": ["request_id"],
 	"staging": [{"table": "bench.history"}, {"table": "bench.context"}, {"table": "bench.recent"}]}}`
 
-// engine is what reads: the parts of cmd/penstock's wire.go, without a server.
+// engine has the components of cmd/penstock's wire.go, without a server.
 type engine struct {
 	loader  *loader.Loader
 	scanner *scan.Scanner
@@ -38,10 +38,10 @@ type engine struct {
 
 	query dataset.Query
 	plan  *plan.Plan
-	rows  int64 // of the training table, and so of the join
+	rows  int64 // of the training table, and therefore of the join
 }
 
-// assemble puts the parts together and plans the question.
+// assemble creates the components and plans the question.
 func assemble(ctx context.Context, folder string) (*engine, error) {
 	home, err := filepath.Abs(folder)
 	if err != nil {
@@ -81,7 +81,7 @@ func assemble(ctx context.Context, folder string) (*engine, error) {
 	return e, nil
 }
 
-// Close gives back what the engine holds.
+// Close releases the engine's resources.
 func (e *engine) Close() {
 	e.plans.Close()
 	e.footers.Close()
@@ -134,7 +134,7 @@ func (e *engine) read(ctx context.Context, source plan.Source, columns []catalog
 	return drain(reader)
 }
 
-// columnsOf returns the columns that a table gives to the stream.
+// columnsOf returns the columns of a table in the stream.
 func columnsOf(outputs []resolve.Output, table int) []catalog.Field {
 	var columns []catalog.Field
 	for _, o := range outputs {
@@ -145,7 +145,7 @@ func columnsOf(outputs []resolve.Output, table int) []catalog.Field {
 	return columns
 }
 
-// drain reads to the end, keeps nothing, and returns the rows.
+// drain reads to the end, discards the batches, and returns the number of rows.
 func drain(reader array.RecordReader) (rows int64, err error) {
 	defer reader.Release()
 	for reader.Next() {

@@ -1,15 +1,14 @@
-// Command scanjoin measures what the join costs beside the reading that it
-// cannot do without: all rows of a training table and three staging tables,
-// joined by loader.Open without the wire, against the same columns of the same
-// four tables scanned once each and thrown away. Both are made of the parts,
-// with the options, of cmd/penstock. They take turns in one process.
+// Command scanjoin measures the cost of the join on top of the necessary reads: all rows of a
+// training table and three staging tables, joined by loader.Open without the wire, against the same
+// columns of the same four tables scanned once each and discarded. Both use the components and options
+// of cmd/penstock. They take turns in one process.
 //
 //	.venv/bench/bin/python benchmarks/scanjoin_tables.py .bench/scanjoin
 //	go run ./benchmarks/scanjoin [-tables .bench/scanjoin] [-rounds 7] [-profile folder]
 //
 // The last line is the ratio: joined rows per second over training rows per
-// second of scanning. It counts the keys of the staging tables as scanned
-// columns, as a join has to read them.
+// second of scanning. The keys of the staging tables count as scanned columns, as a join has to read
+// them.
 package main
 
 import (
@@ -26,7 +25,7 @@ import (
 	"time"
 )
 
-// limit is what the staging rows and what is read ahead may take.
+// limit is the memory budget for staging rows and read-ahead.
 const limit = 4 << 30
 
 func main() {
@@ -36,14 +35,14 @@ func main() {
 	}
 }
 
-// pass is one whole read: how it is done, and what it took.
+// pass is a kind of complete read, with its costs.
 type pass struct {
 	name string
 	read func(ctx context.Context) (rows int64, err error)
 	took []cost
 }
 
-// cost is what one read took.
+// cost is the cost of one read.
 type cost struct {
 	wall, cpu time.Duration
 }
@@ -85,7 +84,7 @@ func run(ctx context.Context, arguments []string) error {
 	return nil
 }
 
-// measured reads once. Garbage of the pass before is not charged to this one.
+// measured reads once. Garbage of the previous pass is not charged to this one.
 func measured(ctx context.Context, read func(context.Context) (int64, error), want int64) (cost, error) {
 	runtime.GC()
 	begun, used := time.Now(), processorTime()
@@ -97,7 +96,7 @@ func measured(ctx context.Context, read func(context.Context) (int64, error), wa
 	return took, err
 }
 
-// processorTime is the user and system time of the process so far.
+// processorTime returns the user and system time of the process so far.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

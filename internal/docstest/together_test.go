@@ -181,7 +181,7 @@ func TestFieldsThatRequireOthersAreDocumented(t *testing.T) {
 // TestFieldsThatMayChangeWithACursor: the fields in the first column of the table may
 // change, and those in the second must agree with the cursor.
 func TestFieldsThatMayChangeWithACursor(t *testing.T) {
-	_, table, found := strings.Cut(read(t, "docs/queries.md"), "| may change | comes from the cursor, and must agree where it is said again |\n|---|---|\n")
+	_, table, found := strings.Cut(read(t, "docs/queries.md"), "| may change | taken from the cursor; must agree if repeated |\n|---|---|\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	var change, agree []string
@@ -196,7 +196,7 @@ func TestFieldsThatMayChangeWithACursor(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, all, slices.Concat(change, agree))
-	cursor := datasettest.Summed(`{"v":1,"plan":"p","algorithm":3,"dataset":"x","filter":"a = 2","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,
+	cursor := datasettest.Summed(`{"v":1,"plan":"p","algorithm":1,"dataset":"x","filter":"a = 2","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,
 		"pin":{"training":{"uuid":"u","snapshot":1,"schema":0},"staging":{}},"shard":{"index":0,"of":1},"step":1,"rows":4,
 		"at":[{"lane":0,"split":0,"row":4},{"lane":1,"split":0,"row":4}]}`)
 	with := func(text string) *fault.Error { return refusal(t, fields(t, `{"cursor": `+cursor+`}`, text)) }

@@ -34,29 +34,29 @@ class TwoTowers(nn.Module):
         self.tower = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
 
     def forward(self, batch: Batch) -> Tensor:
-        """The scores of the rows of an indexed batch."""
+        """Scores the rows of an indexed batch."""
         features = batch[self._entry]
         users = features.spread(self.users(features["history"]))
         return self.scores(users, batch["item_id"])
 
     def users(self, history: Jagged) -> Tensor:
-        """A vector for each history."""
+        """Returns one vector per history."""
         vectors: Tensor = self.tower(self.ids(history.values, history.offsets[:-1].long()))
         return vectors
 
     def scores(self, users: Tensor, items: Tensor) -> Tensor:
-        """The score of each item for the user in the same row."""
+        """Scores each item for the user in the same row."""
         return (users * self.ids(items[:, None])).sum(1)
 
 
 def converter(stream: penstock.Stream) -> Converter:
-    """What becomes of the columns: hashed ids, and no elements where there is no history."""
+    """Converts the columns: hashed ids, and empty lists for missing histories."""
     nulls = {"item_id": "error", "label": "error", "history": "empty", "history[]": "error"}
     return Converter(stream.schema, nulls=nulls, hash={"item_id": BUCKETS, "history": BUCKETS})
 
 
 def train(client: penstock.Client, dataset: str, entry: str) -> None:
-    """One epoch; prints the loss of each step, and how many histories its rows had."""
+    """Trains one epoch; prints the loss of each step, and the number of histories of its rows."""
     torch.manual_seed(0)
     model = TwoTowers(entry)
     optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)

@@ -1,4 +1,4 @@
-"""Evaluates a dataset with Polars, split by split, and goes on where it was killed.
+"""Evaluates a dataset with Polars, split by split, and continues where it was killed.
 
 For each value of a column it counts rows and sums labels. Each split has a result file in the
 folder; those that are there are not read again.
@@ -16,7 +16,7 @@ import penstock
 
 
 def main() -> None:
-    """Evaluates what is left, and prints the result of all."""
+    """Evaluates the remaining splits, and prints the result of all."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("server", help="host:port")
     arguments.add_argument("dataset")

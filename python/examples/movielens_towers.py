@@ -25,13 +25,13 @@ COLUMNS = ["movie_id", "rating", "last_movies"]
 RULES: dict[str, Any] = {
     "nulls": {"movie_id": "error", "rating": "error", "last_movies": "empty", "last_movies[]": "error"},
     "hash": {"movie_id": MOVIES, "last_movies": MOVIES},
-    # First sittings have no features: 0 stands for what nobody knows.
+    # First sittings have no features: 0 means unknown.
     "dense": {"known": {"columns": ["mean_rating", "ratings_before"], "fill": 0}},
 }
 
 
 class TwoTowers(nn.Module):
-    """The logit of a user's liking a movie: the product of two vectors."""
+    """Predicts the logit of a user liking a movie: the product of two vectors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TwoTowers(nn.Module):
         self.liked = nn.Embedding(MOVIES, 1)
 
     def forward(self, batch: Batch) -> Tensor:
-        """The logits of the rows."""
+        """Returns the logits of the rows."""
         last = batch["last_movies"]
         seen = self.seen(last.values, last.offsets[:-1].long())
         known = self.known(torch.log1p(batch["known"]))
@@ -53,12 +53,12 @@ class TwoTowers(nn.Module):
 
 
 def loss(model: TwoTowers, batch: Batch) -> Tensor:
-    """How wrong the logits of a batch are."""
+    """Returns the loss of a batch."""
     return nn.functional.binary_cross_entropy_with_logits(model(batch), (batch["rating"] >= 4).float())
 
 
 def evaluate(model: TwoTowers, data: IterableDataset) -> float:
-    """The mean loss of all rows."""
+    """Returns the mean loss of all rows."""
     rows, total = 0, 0.0
     with torch.no_grad():
         for batch in data:

@@ -1,4 +1,4 @@
-"""Reads a dataset of a Penstock server with pyarrow alone, without the penstock package.
+"""Reads a dataset of a Penstock server with only pyarrow, without the penstock package.
 
 It lists the datasets, shows one, reads it over 1, 2 and 4 shards, and resumes
 from the cursor after every batch. Each time all rows must come exactly once,
@@ -24,12 +24,12 @@ Cursor = dict[str, Any]
 
 
 def plan(client: flight.FlightClient, query: dict[str, Any]) -> flight.FlightInfo:
-    """Asks how a query is read: its schema, its row count, a ticket for every shard."""
+    """Plans a query: returns its schema, its row count, and a ticket for every shard."""
     return client.get_flight_info(flight.FlightDescriptor.for_command(json.dumps(query)))
 
 
 def read(client: flight.FlightClient, ticket: flight.Ticket) -> list[tuple[list[Row], Cursor]]:
-    """Reads a shard's stream: the rows of each batch, and the cursor after it."""
+    """Reads a shard's stream: yields the rows of each batch, and the cursor after it."""
     batches = []
     report = None
     reader = client.do_get(ticket)
@@ -43,19 +43,19 @@ def read(client: flight.FlightClient, ticket: flight.Ticket) -> list[tuple[list[
             report = said["report"]
         else:
             batches.append(([repr(row) for row in batch.to_pylist()], said))
-    # Without the report the stream is not whole, however it ended.
+    # Without the report, the stream is incomplete, however it ended.
     if report is None or report["rows"] != sum(len(rows) for rows, _ in batches):
         raise SystemExit("the stream is not whole")
     return batches
 
 
 def rows_of(client: flight.FlightClient, query: dict[str, Any]) -> list[list[tuple[list[Row], Cursor]]]:
-    """Reads a query: the batches of each shard."""
+    """Reads the batches of each shard of a query."""
     return [read(client, endpoint.ticket) for endpoint in plan(client, query).endpoints]
 
 
 def check(what: str, well: bool) -> None:
-    """Prints a finding, and ends the program on a bad one."""
+    """Prints a check, and exits if it failed."""
     print(f"{what}: {'yes' if well else 'NO'}")
     if not well:
         sys.exit(1)
@@ -64,7 +64,7 @@ def check(what: str, well: bool) -> None:
 def resumes(
     client: flight.FlightClient, query: dict[str, Any], shard: list[tuple[list[Row], Cursor]]
 ) -> bool:
-    """Whether the stream goes on with the very next row from the cursor after every batch."""
+    """Checks that the stream resumes with the very next row from the cursor after every batch."""
     for i, (_, cursor) in enumerate(shard):
         again = rows_of(client, {**query, "shard": cursor["shard"], "cursor": cursor})[0]
         rest = [row for rows, _ in shard[i + 1 :] for row in rows]

@@ -1,4 +1,4 @@
-"""Trains one model with several learning rates side by side, each in a process of its own.
+"""Trains one model with several learning rates at the same time, each in its own process.
 
     python sweep.py 127.0.0.1:8815 homefeed 0.01 0.03 0.1 0.3
 
@@ -51,7 +51,7 @@ def job(uri: str, dataset: str, rate: float) -> tuple[float, float]:
 
 
 def main(uri: str, dataset: str, *rates: str) -> None:
-    """Runs a job for each rate, all at once."""
+    """Runs a job for each rate, all at the same time."""
     with get_context("spawn").Pool(len(rates)) as pool:
         losses = pool.starmap(job, [(uri, dataset, float(rate)) for rate in rates])
     for rate, loss in losses:

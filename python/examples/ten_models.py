@@ -31,14 +31,14 @@ MODELS: dict[str, Model] = {f"model-{i}": model(i / 10) for i in range(10)}
 
 
 def features(batch: pa.RecordBatch, label: str, history: str) -> tuple[Floats, Floats]:
-    """Labels and histories' lengths of the rows that have a label: what all models share."""
+    """Returns labels and history lengths of the rows with a label: the input of all models."""
     batch = batch.filter(pc.is_valid(batch.column(label)))
     lengths = pc.fill_null(pc.list_value_length(batch.column(history)), 0)
     return batch.column(label).to_numpy().astype(np.float64), lengths.to_numpy().astype(np.float64)
 
 
 def main() -> None:
-    """Evaluates what is left, and prints each model's loss."""
+    """Evaluates the remaining splits, and prints each model's loss."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("server", help="host:port")
     arguments.add_argument("dataset")

@@ -1,4 +1,4 @@
-"""Trains on the ranks of torchrun, saves checkpoints, and goes on from them with any number of ranks.
+"""Trains on the ranks of torchrun, saves checkpoints, and resumes from them with any number of ranks.
 
     torchrun --standalone --nproc-per-node 2 train_ranks.py 127.0.0.1:8815 homefeed checkpoint.pt
 
@@ -29,7 +29,7 @@ STEP_ROWS, CHECKPOINT_STEPS, EPOCHS = 64, 5, 2
 
 
 class Scores(nn.Module):
-    """The logit of a label, by item."""
+    """Predicts the logit of a label, by item."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,20 +37,20 @@ class Scores(nn.Module):
         self.tower = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
 
     def forward(self, items: Tensor) -> Tensor:
-        """The logits of items."""
+        """Returns the logits of items."""
         logits: Tensor = self.tower(self.items(items)).squeeze(1)
         return logits
 
 
 def save(path: Path, kept: dict[str, Any]) -> None:
-    """Writes a checkpoint whole, or leaves the one before."""
+    """Writes a checkpoint atomically."""
     unfinished = path.with_suffix(".unfinished")
     torch.save(kept, unfinished)
     unfinished.replace(path)
 
 
 def train(uri: str, dataset: str, path: Path) -> None:
-    """All epochs; rank 0 prints the loss of each step."""
+    """Trains all epochs; rank 0 prints the loss of each step."""
     torch.manual_seed(0)
     rank, world = dist.get_rank(), dist.get_world_size()
     data = IterableDataset(

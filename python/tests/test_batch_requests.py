@@ -140,7 +140,7 @@ def test_steps_are_of_equal_requests(lakeside: Lakeside, order: dict[str, Any]) 
 
 
 # spec: request-6
-def test_any_number_of_shards_goes_on(lakeside: Lakeside) -> None:
+def test_any_number_of_shards_resumes(lakeside: Lakeside) -> None:
     whole = read(lakeside, lanes=4, shard={"of": 2}, batch_requests=6, **SHUFFLED)
     cursors = [shard.cursors[7] for shard in whole]
     assert all("rows" not in cursor and cursor["requests"] == 8 * 3 for cursor in cursors)
@@ -155,7 +155,7 @@ def test_any_number_of_shards_goes_on(lakeside: Lakeside) -> None:
 
 
 # spec: wire-34, wire-35, wire-36
-def test_grouped_has_a_row_for_each_request(lakeside: Lakeside) -> None:
+def test_grouped_batch_has_one_row_per_request(lakeside: Lakeside) -> None:
     (given,) = read(lakeside, batch_requests=7, wire="grouped", **SHUFFLED)
     schema = given.batches[0].schema
     assert schema.field("user").type == pa.string()
@@ -181,7 +181,7 @@ def test_grouped_has_a_row_for_each_request(lakeside: Lakeside) -> None:
 
 # spec: request-10
 @pytest.mark.parametrize("fields", [{"batch_requests": 4}, {"order": "shuffled"}])
-def test_requests_are_not_told_apart_by_floats(lakeside: Lakeside, fields: dict[str, Any]) -> None:
+def test_float_keys_cannot_identify_requests(lakeside: Lakeside, fields: dict[str, Any]) -> None:
     text = json.dumps({"dataset": "by_score", **fields})
     with (
         pyarrow.flight.connect(f"grpc://{lakeside.address}") as client,

@@ -12,7 +12,7 @@ import pytest
 from fake_server import ROWS, SCHEMA, SNAPSHOT
 
 import penstock
-from penstock.given import location as location_of
+from penstock.arguments import location as location_of
 
 
 def test_datasets_lists_the_broken_ones_too(fake: penstock.Client) -> None:
@@ -25,7 +25,7 @@ def test_datasets_lists_the_broken_ones_too(fake: penstock.Client) -> None:
     assert broken.error.table == "ml.gone"
 
 
-def test_plan_tells_what_is_known(fake: penstock.Client) -> None:
+def test_plan_has_the_known_facts(fake: penstock.Client) -> None:
     plan = fake.plan("good", shard=(0, 4))
     assert (plan.id, plan.lanes, plan.shards, plan.rows, plan.steps, plan.splits) == (
         "p",
@@ -77,13 +77,13 @@ def test_a_server_that_does_not_follow_the_protocol(fake: penstock.Client, name:
         fake.read(name)
 
 
-def test_no_server() -> None:
+def test_error_without_a_server() -> None:
     listens = r"`penstock serve` listens at grpc://127\.0\.0\.1:1$"
     with penstock.connect("127.0.0.1:1") as client, pytest.raises(penstock.Unavailable, match=listens):
         client.datasets()
 
 
-def test_an_address_of_something_else() -> None:
+def test_address_of_another_kind_of_server() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as web:
         serving = threading.Thread(target=web.serve_forever)
         serving.start()
@@ -114,7 +114,7 @@ def test_faulty_uri(uri: str) -> None:
         ("grpc+unix:///run/penstock", "grpc+unix:///run/penstock"),
     ],
 )
-def test_the_port_may_be_left_out(uri: str, location: str) -> None:
+def test_port_is_optional(uri: str, location: str) -> None:
     assert location_of(uri) == location
 
 

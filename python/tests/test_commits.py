@@ -101,7 +101,7 @@ def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 # spec: pin-1
 @pytest.mark.parametrize("lively", [NARROW], indirect=True)
-def test_streams_go_on_while_others_commit(lively: Lively) -> None:
+def test_streams_are_unaffected_by_commits(lively: Lively) -> None:
     client = lively.client
     asked: dict[str, Any] = {"lanes": 4, "batch_rows": 64}
     planned = client.plan("rows", **asked)
@@ -140,7 +140,7 @@ def test_streams_go_on_while_others_commit(lively: Lively) -> None:
 # spec: pin-2
 @pytest.mark.parametrize("lively", [WIDE], indirect=True)
 @pytest.mark.parametrize("table", TABLES)
-def test_what_expires_in_mid_stream_ends_as_expired(lively: Lively, table: str) -> None:
+def test_snapshot_that_expires_during_a_stream_is_expired(lively: Lively, table: str) -> None:
     client = lively.client
     pins = client.plan("rows").pin
     pinned = (pins["training"] if table == TABLES[0] else pins["staging"]["scores"])["snapshot"]

@@ -167,7 +167,7 @@ def test_edited_cursors_are_refused(client: penstock.Client) -> None:
 
 
 # spec: cursor-20
-def test_cursors_of_other_algorithms_are_named(client: penstock.Client) -> None:
+def test_error_names_a_cursors_other_algorithm(client: penstock.Client) -> None:
     cursor, _ = begun(client)
     for algorithm in (1, 99):
         other = {**cursor, "algorithm": algorithm}
@@ -179,7 +179,7 @@ def test_cursors_of_other_algorithms_are_named(client: penstock.Client) -> None:
 
 @pytest.mark.parametrize("query", [{}, {"filter": "row >= 0"}])
 # spec: cursor-6
-def test_a_finished_cursor_says_the_rows(client: penstock.Client, query: dict[str, Any]) -> None:
+def test_finished_cursor_has_the_number_of_rows(client: penstock.Client, query: dict[str, Any]) -> None:
     stream = client.read("scores", batch_rows=96, **query)
     rows = stream.read_all().num_rows
     assert rows % 96

@@ -49,7 +49,7 @@ def fake(fake_address: str) -> Iterator[penstock.Client]:
 
 @pytest.mark.parametrize(("kind", "code", "expected"), KINDS)
 @pytest.mark.parametrize("call", ["plan", "explain", "breaks"])
-def test_details_become_the_exception(
+def test_exception_has_the_failures_details(
     fake: penstock.Client, kind: str, code: str, expected: type[penstock.Error], call: str
 ) -> None:
     asked = f"{code} {json.dumps({'kind': kind, **DETAILS})}"
@@ -76,7 +76,7 @@ def test_details_become_the_exception(
 
 @pytest.mark.parametrize(("kind", "code", "expected"), KINDS)
 @pytest.mark.parametrize("where", ["raises", "breaks", "faulty details"])
-def test_without_details_the_status_says_the_kind(
+def test_status_determines_the_kind_without_details(
     fake: penstock.Client, kind: str, code: str, expected: type[penstock.Error], where: str
 ) -> None:
     with pytest.raises(penstock.Error) as caught:
@@ -98,7 +98,9 @@ def test_without_details_the_status_says_the_kind(
         ("UNIMPLEMENTED", penstock.Internal),
     ],
 )
-def test_other_codes(fake: penstock.Client, code: str, expected: type[penstock.Error]) -> None:
+def test_status_codes_of_other_servers(
+    fake: penstock.Client, code: str, expected: type[penstock.Error]
+) -> None:
     with pytest.raises(penstock.Error) as caught:
         fake.plan(f"raises {code}")
     assert type(caught.value) is expected
@@ -118,7 +120,7 @@ def test_exceptions_can_be_pickled() -> None:
     assert vars(again) == vars(e)
 
 
-def test_what_pyarrow_raises_without_a_status() -> None:
+def test_pyarrow_exceptions_without_a_status() -> None:
     assert (
         type(errors.from_arrow(pa.ArrowInvalid("bad message"), unclassified=penstock.Corrupt))
         is penstock.Corrupt

@@ -106,7 +106,7 @@ def test_splits_are_read_by_other_processes(world: World, client: penstock.Clien
 
 
 @pytest.mark.parametrize("fields", [{}, {"filter": FILTER}])
-def test_splits_of_a_server_that_is_gone(world: World, fields: dict[str, Any]) -> None:
+def test_splits_can_be_read_after_their_server_is_gone(world: World, fields: dict[str, Any]) -> None:
     with Server(world.config) as first, penstock.connect(first.address, reconnect=60) as client:
         splits = client.read_splits("d", columns=COLUMNS, **fields)
         want = rows_of(splits[4])
@@ -123,7 +123,7 @@ def test_splits_of_a_server_that_is_gone(world: World, fields: dict[str, Any]) -
                 assert rows_of(splits[4]) == want
 
 
-def test_what_splits_do_not_go_with(client: penstock.Client) -> None:
+def test_fields_that_cannot_be_combined_with_splits(client: penstock.Client) -> None:
     wrongs: list[dict[str, Any]] = [{"lanes": 2}, {"shard": {"of": 2}}, {"limit": 3}, {"endpoints": "shards"}]
     for wrong in wrongs:
         with pytest.raises(penstock.Invalid):
@@ -133,7 +133,7 @@ def test_what_splits_do_not_go_with(client: penstock.Client) -> None:
         client.read_splits("d").map(len, threads=0)
 
 
-def test_a_failure_ends_the_others(client: penstock.Client) -> None:
+def test_failure_closes_the_other_streams(client: penstock.Client) -> None:
     splits = client.read_splits("d", columns=COLUMNS)
     begun: list[int] = []
 
@@ -185,7 +185,7 @@ def test_each_split_has_a_file_of_its_own(world: World, client: penstock.Client,
 
 
 # spec: output-6
-def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client, tmp_path: Path) -> None:
+def test_file_of_another_split_is_refused(client: penstock.Client, tmp_path: Path) -> None:
     """Each time by name; the file stays, and goes on being the user's."""
     folder = tmp_path / "results"
     done = client.evaluate("d", folder, count, columns=["label"])
@@ -210,17 +210,17 @@ def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client,
         (whole[: len(whole) // 2], "cannot be read as Parquet"),
         (whole[:4] + whole[40:], "parts of it are missing"),
         (b"\0\0\0\0" + whole[4:], "parts of it are missing"),
-        (foreign.getvalue(), "does not say what it is the result of"),
-        (written({"report": 3}), "does not say what it is the result of"),
-        (written({"report": {}}), "does not say what it is the result of"),
-        (second.read_bytes(), "it is of another split"),
-        (other.files[0].read_bytes(), f"it is of plan {other.manifest['plan']}"),
-        (written({"report": {"rows": 10**6}}), "it is of 1000000 rows, and the split has"),
+        (foreign.getvalue(), "has no description of its split"),
+        (written({"report": 3}), "has no description of its split"),
+        (written({"report": {}}), "has no description of its split"),
+        (second.read_bytes(), "it belongs to another split"),
+        (other.files[0].read_bytes(), f"it belongs to plan {other.manifest['plan']}"),
+        (written({"report": {"rows": 10**6}}), "it has results of 1000000 rows, and the split has"),
     ]
     for content, why in wrongs:
         first.write_bytes(content)
         with pytest.raises(
-            penstock.Corrupt, match=f"{re.escape(str(first))} is not .*{why}.*move or remove it"
+            penstock.Corrupt, match=f"{re.escape(str(first))} is not .*{why}.*move or delete it"
         ) as e:
             client.evaluate("d", folder, count, columns=["label"])
         assert e.value.file == str(first)
@@ -229,7 +229,7 @@ def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client,
     first.mkdir()
     for file in done.files[1:8]:
         file.write_bytes(b"PAR1")
-    with pytest.raises(penstock.Corrupt, match=r"it is not a regular file.*and 3 more; look at it"):
+    with pytest.raises(penstock.Corrupt, match=r"it is not a regular file.*and 3 more; check it"):
         client.evaluate("d", folder, count, columns=["label"])
     first.rmdir()
     first.write_bytes(whole)
@@ -247,7 +247,7 @@ def test_a_result_that_changed_on_disk_is_named(client: penstock.Client, tmp_pat
     chunk = pq.read_metadata(file).row_group(0).column(0)
     last = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
     file.write_bytes(whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :])
-    with pytest.raises(penstock.Corrupt, match=f"{re.escape(str(file))} cannot be read.*move or remove") as e:
+    with pytest.raises(penstock.Corrupt, match=f"{re.escape(str(file))} cannot be read.*move or delete") as e:
         done.table()
     assert e.value.file == str(file)
     file.write_bytes(whole)
@@ -284,7 +284,7 @@ def test_results_of_any_library(client: penstock.Client, tmp_path: Path, made: A
     assert sorted(done.table().column("row").to_pylist()) == list(range(ROWS))
 
 
-def test_what_is_no_evaluation(client: penstock.Client, tmp_path: Path) -> None:
+def test_results_that_are_not_tables_are_refused(client: penstock.Client, tmp_path: Path) -> None:
     client.evaluate("d", tmp_path / "a", count, columns=["label"])
     others: list[tuple[str, dict[str, Any]]] = [
         (r"its columns was \['label'\], and is \['label', 'row'\]", {"columns": ["label", "row"]}),
@@ -308,13 +308,13 @@ def test_what_is_no_evaluation(client: penstock.Client, tmp_path: Path) -> None:
             file.write_text(json.dumps(wrong))
             with pytest.raises(penstock.Invalid, match=f"{re.escape(str(file))} has no {name}"):
                 client.evaluate("d", tmp_path / "b", count)
-    for text, why in (("{", "cannot be read"), ("[]", "holds no object")):
+    for text, why in (("{", "cannot be read"), ("[]", "is not an object")):
         file.write_text(text)
         with pytest.raises(penstock.Invalid, match=f"{re.escape(str(file))} {why}"):
             client.evaluate("d", tmp_path / "b", count)
     (tmp_path / "dangling").symlink_to("nowhere")
     for folder in (file, file / "deeper", tmp_path / "dangling"):
-        with pytest.raises(penstock.Invalid, match=f"{re.escape(str(folder))} .*is no folder"):
+        with pytest.raises(penstock.Invalid, match=f"{re.escape(str(folder))} .*is not a folder"):
             client.evaluate("d", folder, count)
 
 

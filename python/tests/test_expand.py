@@ -132,7 +132,7 @@ def test_every_type(name: str) -> None:
     assert same(indexed.expand(batch), plain)
 
 
-def test_levels_and_slices() -> None:
+def test_nested_columns_and_slices() -> None:
     rng = random.Random(7)
     batch, plain = made(rng, list(COLUMNS))
     assert same(penstock.expand(batch), plain)
@@ -142,7 +142,7 @@ def test_levels_and_slices() -> None:
         assert same(penstock.expand(batch.slice(start)[1:][:rows]), plain.slice(start)[1:][:rows])
 
 
-def test_as_it_comes_from_a_stream() -> None:
+def test_kjt_from_a_stream() -> None:
     """Dictionaries replaced with every batch, in buffers of any alignment."""
     rng = random.Random(8)
     pairs = [made(rng, list(COLUMNS), rows) for rows in (40, 0, 1, 200)]
@@ -156,7 +156,7 @@ def test_as_it_comes_from_a_stream() -> None:
     assert all(same(one, plain) for one, (_, plain) in zip(got, pairs, strict=True))
 
 
-def test_nothing_to_expand() -> None:
+def test_expand_returns_plain_batches_unchanged() -> None:
     batch = pa.record_batch(
         [pa.array([1, 2]), pa.array(["a", "b"]).dictionary_encode()], names=["n", "encoded"]
     )
@@ -188,14 +188,14 @@ def test_null_entries_are_null_in_every_column() -> None:
     }
 
 
-def test_metadata_stays() -> None:
+def test_schema_metadata_is_kept() -> None:
     batch, _ = made(random.Random(10), ["long", "text"])
     batch = batch.replace_schema_metadata({"kept": "yes"})
     assert penstock.expand(batch).schema.metadata == {b"kept": b"yes"}
 
 
 @pytest.mark.parametrize("at", [[0, 2], [-1], [None, 0]])
-def test_indices_that_refer_to_nothing(at: list[int | None]) -> None:
+def test_indices_out_of_range_are_corrupt(at: list[int | None]) -> None:
     entries = pa.array([{"a": [1]}, {"a": [2]}])
     level = pa.DictionaryArray.from_arrays(pa.array(at, pa.int32()), entries, safe=False)
     batch = pa.record_batch([level], names=["history"])
@@ -218,7 +218,7 @@ MANY = pa.ListArray.from_arrays(pa.array([0, 2**20], pa.int32()), pa.repeat(pa.s
         ),
     ],
 )
-def test_what_offsets_cannot_say_is_refused(entry: pa.Array) -> None:
+def test_columns_too_long_for_their_offsets_are_refused(entry: pa.Array) -> None:
     level = pa.DictionaryArray.from_arrays(
         pa.repeat(pa.scalar(0, pa.int32()), 2**11), pa.StructArray.from_arrays([entry], names=["long"])
     )

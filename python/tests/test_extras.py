@@ -10,14 +10,14 @@ def ran(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
-def test_penstock_imports_none_of_them() -> None:
+def test_import_does_not_load_extras() -> None:
     program = (
         "import sys, penstock; print(sorted({'torch', 'torchrec', 'pandas', 'polars'} & set(sys.modules)))"
     )
     assert ran(program) == "[]\n"
 
 
-def test_without_torch_the_import_says_what_to_install() -> None:
+def test_import_error_without_torch_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["torch"] = None  # as if it were not installed

@@ -171,7 +171,7 @@ def test_damaged_files_fail_the_stream_by_name(tmp_path: Path) -> None:
             assert caught.value.file.endswith(".parquet")
 
 
-def test_streams_wait_for_places(config: Path) -> None:
+def test_streams_wait_for_slots(config: Path) -> None:
     """A stream whose client reads nothing gives its place up, and goes on with its next row."""
     with (
         Server(config, "--max-streams", "1") as server,
@@ -192,7 +192,7 @@ def test_too_little_memory_is_exhausted(config: Path) -> None:
         assert caught.value.remedy
 
 
-def test_killed_server_and_its_successor(config: Path) -> None:
+def test_stream_resumes_after_a_killed_server_is_replaced(config: Path) -> None:
     with Server(config) as server, penstock.connect(server.address, reconnect=0) as client:
         stream = client.read("wide", lanes=2, batch_rows=64)
         planned_before = client.read("rows")

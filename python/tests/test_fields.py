@@ -64,7 +64,7 @@ def test_forms_have_the_fields_that_the_server_reads(known: type, function: str,
         ("endpoints", "Endpoints"),
     ],
 )
-def test_words_are_the_servers(field: str, go: str) -> None:
+def test_literals_are_the_servers_values(field: str, go: str) -> None:
     source = "".join((SERVER / name).read_text() for name in ("query.go", "reading.go"))
     assert words(field) == set(re.findall(rf'^\t\w+ +{go} += "(\w+)"', source, re.MULTILINE)) != set()
 

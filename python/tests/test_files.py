@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 import penstock
-from penstock.files import write_whole
+from penstock.files import write_atomically
 
 NULL = os.makedev(1, 3)
 
@@ -22,11 +22,11 @@ def names(folder: Path) -> list[str]:
 
 
 def write(file: Path, content: bytes = b"new", *, replace: bool = True) -> bool:
-    return write_whole(file, lambda out: out.write(content), replace=replace)
+    return write_atomically(file, lambda out: out.write(content), replace=replace)
 
 
 # spec: output-1
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+def test_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     file = tmp_path / "a"
     seen: list[str] = []
 
@@ -34,7 +34,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
         out.write(b"new")
         seen.extend(names(tmp_path))
 
-    assert write_whole(file, looks)
+    assert write_atomically(file, looks)
     assert len(seen) == 1
     assert "a" not in seen
     assert file.read_bytes() == b"new"
@@ -53,13 +53,13 @@ def test_a_failure_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> N
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        write_whole(file, half)
+        write_atomically(file, half)
     assert file.read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
 
 
 # spec: output-2
-def test_a_fifo_is_written_into(tmp_path: Path) -> None:
+def test_fifo_is_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -73,7 +73,7 @@ def test_a_fifo_is_written_into(tmp_path: Path) -> None:
 
 
 # spec: output-2
-def test_a_device_stays(tmp_path: Path) -> None:
+def test_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     """Never the machine's own: code that is wrong would replace it."""
     device, link = tmp_path / "null", tmp_path / "link"
     try:
@@ -100,7 +100,7 @@ def test_folders_and_sockets_are_refused(tmp_path: Path) -> None:
 
 
 # spec: output-4
-def test_links_stay(tmp_path: Path) -> None:
+def test_links_are_kept(tmp_path: Path) -> None:
     files, links = tmp_path / "files", tmp_path / "links"
     (files / "deep").mkdir(parents=True)
     links.mkdir()
@@ -125,7 +125,7 @@ def test_links_stay(tmp_path: Path) -> None:
 
 
 # spec: output-5
-def test_owner_and_permissions_stay(tmp_path: Path) -> None:
+def test_owner_and_permissions_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"old")
     file.chmod(0o660)
@@ -138,7 +138,7 @@ def test_owner_and_permissions_stay(tmp_path: Path) -> None:
         during.append(os.fstat(out.fileno()).st_mode)
 
     before = file.stat()
-    assert write_whole(file, looks)
+    assert write_atomically(file, looks)
     assert stat.S_IMODE(during[0]) == 0o600, "half a file is no more open than the old one was"
     after = file.stat()
     assert after.st_ino != before.st_ino, "it is replaced, not written over"

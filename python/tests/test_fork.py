@@ -42,7 +42,7 @@ def in_child(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("attempt", range(5))
-def test_child_and_parent_go_on(fake: penstock.Client, attempt: int) -> None:  # noqa: ARG001
+def test_child_and_parent_keep_working_after_a_fork(fake: penstock.Client, attempt: int) -> None:  # noqa: ARG001
     assert fake.read("good").read_all().num_rows == ROWS
     dropped = fake.read("good")
     next(dropped)

@@ -105,7 +105,7 @@ SHAPED: list[Any] = [
         ("alone", {}, []),
     ],
 )
-def test_expanded_it_is_the_plain_stream(
+def test_expanded_stream_equals_the_plain_stream(
     client: penstock.Client, dataset: str, query: dict[str, Any], expected: list[str]
 ) -> None:
     query = {"batch_rows": 240, **query}
@@ -125,7 +125,7 @@ def test_expanded_it_is_the_plain_stream(
 
 
 @pytest.mark.parametrize("dataset", ["left", "default", "text"])
-def test_either_form_goes_on_from_a_cursor_of_the_other(client: penstock.Client, dataset: str) -> None:
+def test_each_wire_form_resumes_from_a_cursor_of_the_other(client: penstock.Client, dataset: str) -> None:
     query: dict[str, Any] = {"lanes": 4, "shard": (1, 2), "batch_rows": 60, "order": "shuffled"}
     plain = given(client.read(dataset, wire="plain", **query))
     indexed = given(client.read(dataset, wire="indexed", **query))
@@ -138,7 +138,7 @@ def test_either_form_goes_on_from_a_cursor_of_the_other(client: penstock.Client,
         )
 
 
-def test_a_batch_brings_just_the_rows_that_it_needs(client: penstock.Client) -> None:
+def test_dictionary_has_only_the_rows_that_a_batch_uses(client: penstock.Client) -> None:
     stream = client.read("left", wire="indexed", batch_rows=100)
     for batch in stream:
         for name in ("history", "scores"):
@@ -157,7 +157,7 @@ def level_rows(client: penstock.Client, dataset: str, name: str) -> list[Any]:
     return [row for batch in batches for row in batch.column(name).dictionary.to_pylist()]
 
 
-def test_every_field_can_be_had_without_a_copy(client: penstock.Client) -> None:
+def test_every_field_is_available_without_a_copy(client: penstock.Client) -> None:
     query: dict[str, Any] = {"columns": ["row", "known", "score"], "filter": "score >= 0"}
     plain = next(client.read("left", wire="plain", **query))
     level = next(client.read("left", wire="indexed", **query)).column("scores")
@@ -186,7 +186,7 @@ def test_expanded_draws_from_the_stream(client: penstock.Client) -> None:
     assert shards.expanded().read_all() == client.read("left", wire="plain", shard={"of": 4}).read_all()
 
 
-def test_a_name_can_be_only_one_columns(client: penstock.Client) -> None:
+def test_duplicate_column_names_are_refused(client: penstock.Client) -> None:
     query: dict[str, Any] = {"columns": [{"column": "row", "name": "history"}, "country"]}
     client.schema("left", **query)
     with pytest.raises(penstock.Invalid, match="history") as caught:

@@ -101,7 +101,7 @@ def test_every_row_finds_its_match(grown: tuple[penstock.Client, list[Any], dict
     assert {r["known"] for r in want} == {True, False}
 
 
-def test_a_sample_and_its_complement_are_the_whole(
+def test_sample_and_its_complement_cover_all_rows(
     grown: tuple[penstock.Client, list[Any], dict[int, int]],
 ) -> None:
     client, rows, _ = grown
@@ -117,7 +117,7 @@ def test_a_sample_and_its_complement_are_the_whole(
     assert sorted(parts[0] + parts[1]) == [r["item"] for r in rows]
 
 
-def test_the_plan_says_how_it_reads(grown: tuple[penstock.Client, list[Any], dict[int, int]]) -> None:
+def test_explain_shows_how_rows_are_read(grown: tuple[penstock.Client, list[Any], dict[int, int]]) -> None:
     text = grown[0].explain("grown")
     for words in ("bucket(8)", "bucket(12)", "bucket(7)"):
         assert words in text, text

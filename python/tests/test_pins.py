@@ -46,7 +46,7 @@ def expire(table: Table) -> None:
 
 
 # spec: pin-5, pin-6, pin-8
-def test_expiry_leaves_what_a_run_reads(tmp_path: Path) -> None:
+def test_expiry_keeps_the_snapshots_of_a_run(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     written = lake.write("ml.rows", COLUMNS, ("request_id", 4), rows_of(100), files=3)
     pinned, table = written.snapshot, written.table

@@ -19,7 +19,9 @@ class Screen(io.StringIO):
         return True
 
 
-def test_a_bar_has_rows_batches_and_waiting(fake: penstock.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_bar_shows_rows_batches_and_waiting(
+    fake: penstock.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     stream = fake.read("good", progress=True)
@@ -31,7 +33,7 @@ def test_a_bar_has_rows_batches_and_waiting(fake: penstock.Client, monkeypatch: 
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_without_tqdm_it_is_a_line(
+def test_progress_without_tqdm_is_a_line(
     fake: penstock.Client, monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
     screen = Screen() if terminal else io.StringIO()
@@ -47,7 +49,7 @@ def test_without_tqdm_it_is_a_line(
     assert terminal or len(lines) == 2
 
 
-def test_of_unknown_rows_there_is_no_share() -> None:
+def test_progress_without_known_rows_has_no_percentage() -> None:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "tqdm", None)
@@ -70,7 +72,7 @@ def test_auto_shows_it_on_a_terminal(
     assert screen.getvalue().count("100%") == (1 if terminal else 0)
 
 
-def test_stats_say_how_long_the_reader_waits(fake: penstock.Client) -> None:
+def test_stats_have_the_readers_waiting_time(fake: penstock.Client) -> None:
     stream = fake.read("good")
     assert stream.stats == penstock.Stats(rows=0, batches=0, seconds=0.0, waited=0.0, resumed=0)
     assert stream.stats.stall == 0

@@ -51,7 +51,7 @@ def test_fields_become_json(fields: dict[str, Any], expected: dict[str, Any]) ->
         ({"min_match": float("nan")}, "min_match"),
     ],
 )
-def test_what_has_no_form_is_named(fields: dict[str, Any], field: str) -> None:
+def test_error_names_values_without_a_json_form(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(penstock.Invalid) as caught:
         query.encode("d", fields)
     assert [f.field for f in caught.value.faults] == [field]

@@ -126,7 +126,7 @@ def same(got: Any, want: Any) -> bool:
 
 @pytest.mark.parametrize("batch_rows", [7, 400, 8192])
 @pytest.mark.parametrize("order", ["stored", "shuffled"])
-def test_a_request_comes_once_a_batch(lakeside: Lakeside, batch_rows: int, order: str) -> None:
+def test_request_is_sent_once_per_batch(lakeside: Lakeside, batch_rows: int, order: str) -> None:
     got = read(lakeside.address, wire="indexed", batch_rows=batch_rows, order=order)
     assert got.planned.equals(got.schema)
     assert got.schema.names == [name for name in VISITS if name not in REQUEST] + ["request"]
@@ -151,7 +151,7 @@ def test_a_request_comes_once_a_batch(lakeside: Lakeside, batch_rows: int, order
     assert got.report["request"] == {"sent": sent, "ratio": pytest.approx(ROWS / sent)}
 
 
-def test_expanded_it_is_the_plain_stream(lakeside: Lakeside) -> None:
+def test_expanded_stream_equals_the_plain_stream(lakeside: Lakeside) -> None:
     plain = read(lakeside.address, batch_rows=300)
     assert "request" not in plain.report
     for wire in ("indexed", "auto"):
@@ -162,7 +162,7 @@ def test_expanded_it_is_the_plain_stream(lakeside: Lakeside) -> None:
             assert repr(expanded.to_pylist()) == repr(want.to_pylist())  # in which NaN is NaN
 
 
-def test_a_column_that_is_not_constant_is_named(lakeside: Lakeside) -> None:
+def test_error_names_a_request_level_column_that_varies(lakeside: Lakeside) -> None:
     for wire in ("indexed", "auto"):
         with pytest.raises(
             pa.ArrowInvalid, match=r"column clicks of table ml\.visits is declared request_level"
@@ -172,7 +172,7 @@ def test_a_column_that_is_not_constant_is_named(lakeside: Lakeside) -> None:
     read(lakeside.address, dataset="wrong", wire="indexed", columns=["row", "user"])
 
 
-def test_auto_says_in_the_stream_what_it_indexes(lakeside: Lakeside) -> None:
+def test_auto_shows_indexed_columns_in_schema_and_report(lakeside: Lakeside) -> None:
     plain = read(lakeside.address)
     small = read(lakeside.address, wire="auto", batch_rows=1)
     large = read(lakeside.address, wire="auto", batch_rows=1000)
@@ -227,7 +227,7 @@ def test_a_null_without_a_fill_is_named(lakeside: Lakeside) -> None:
 
 @pytest.mark.parametrize("batch_rows", [1, 500])
 @pytest.mark.parametrize("wire", [None, "auto"])
-def test_the_package_makes_auto_plain(lakeside: Lakeside, batch_rows: int, wire: Any) -> None:
+def test_package_converts_auto_to_plain(lakeside: Lakeside, batch_rows: int, wire: Any) -> None:
     """So it does where nobody asks for a wire."""
     query: dict[str, Any] = {
         "batch_rows": batch_rows,

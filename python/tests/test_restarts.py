@@ -154,7 +154,7 @@ def test_a_connection_that_is_cut_anywhere_changes_nothing(server: Server, name:
             assert stream.stats.resumed <= proxy.cuts + 1
 
 
-def test_a_cut_before_the_report(server: Server) -> None:
+def test_connection_cut_before_the_report(server: Server) -> None:
     """All rows have come, and the server has nothing left to give but its report, or not even that."""
     queries: list[dict[str, Any]] = [
         {},
@@ -192,7 +192,7 @@ def test_a_drained_server(world: World) -> None:
     assert broken["rows"] + last["rows"] == len(whole)
 
 
-def test_the_other_server_goes_on(world: World, server: Server) -> None:
+def test_stream_resumes_on_the_other_server(world: World, server: Server) -> None:
     with Server(world.config) as first, connect(first.address, server.address) as client:
         whole = rest_of(read(client))
         stream, other = read(client), read(client)
@@ -203,7 +203,7 @@ def test_the_other_server_goes_on(world: World, server: Server) -> None:
         assert rest_of(read(client)) == whole
 
 
-def test_tickets_that_no_server_knows_any_more(tmp_path: Path) -> None:
+def test_unknown_tickets_are_planned_again(tmp_path: Path) -> None:
     """Planned before the restart and begun after it, a stream reads the snapshot of its plan."""
     world = make(tmp_path / "lake")
     for query in ({}, {"lanes": 4, "shard": {"of": 2}}, {"endpoints": "splits"}):
@@ -221,7 +221,7 @@ def test_tickets_that_no_server_knows_any_more(tmp_path: Path) -> None:
                 assert read(client).read_all().num_rows == len(rows) + 50
 
 
-def test_a_dataset_that_was_changed_is_not_gone_on_with(world: World) -> None:
+def test_stream_of_a_changed_dataset_does_not_resume(world: World) -> None:
     staging = [{"table": "features.wide", "join": "inner"}]
     dataset = {"training": {"table": "ml.rows"}, "key": ["request_id"], "staging": staging}
     changed = world.made.config({"wide": dataset}, "changed.yaml")

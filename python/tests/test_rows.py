@@ -227,7 +227,7 @@ def test_finished_cursor_gives_schema_no_batch_and_the_report(served: Served) ->
     assert again.cursor == stream.cursor
 
 
-def test_shuffled_is_the_same_again_and_another_by_epoch(served: Served) -> None:
+def test_shuffled_order_depends_on_seed_and_epoch(served: Served) -> None:
     asked: dict[str, Any] = {"order": "shuffled", "seed": 11, "lanes": 4}
     first = rows_of(list(served.client.read("left", epoch=0, **asked)))
     again = rows_of(list(served.client.read("left", epoch=0, batch_rows=8192, **asked)))
@@ -290,7 +290,7 @@ def test_report_counts_matches(served: Served) -> None:
     assert counts["rows"] == ROWS
 
 
-def test_a_sample_is_told_for_weights(served: Served) -> None:
+def test_plan_and_report_contain_the_sample(served: Served) -> None:
     asked: dict[str, Any] = {"sample": {"rate": 0.25, "where": "label=0"}, "columns": ["row", "label"]}
     plan = served.client.plan("left", **asked)
     assert plan.sample == {"rate": 0.25, "where": "label = 0"}
@@ -347,7 +347,7 @@ def test_pin_of_a_plan_fixes_what_is_read(served: Served) -> None:
     assert served.client.plan("left", snapshots=plan.pin).id == plan.id
 
 
-def test_a_plain_pyarrow_script_does_without_the_package(served: Served) -> None:
+def test_plain_pyarrow_example_works_without_the_package(served: Served) -> None:
     script = Path(__file__).parents[1] / "examples" / "plain_pyarrow.py"
     for dataset in ("left", "text"):
         done = subprocess.run(

@@ -129,7 +129,7 @@ class History:
 
 
 # spec: since-1, since-2, since-3, since-5, since-6
-def test_what_was_appended_is_what_the_rows_say(lake: Lake, client: penstock.Client) -> None:
+def test_since_returns_the_appended_rows(lake: Lake, client: penstock.Client) -> None:
     merging = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
     schema = Schema(*[NestedField(i, n, t, required=False) for i, (n, t) in enumerate(COLUMNS.items(), 1)])
     outcomes: Counter[str] = Counter()

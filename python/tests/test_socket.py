@@ -42,7 +42,7 @@ def path() -> Iterator[Path]:
         yield Path(folder) / "penstock.sock"
 
 
-def test_a_socket_streams_what_a_port_does(config: Path, path: Path) -> None:
+def test_socket_and_port_stream_the_same_rows(config: Path, path: Path) -> None:
     with Server(config) as server, penstock.connect(server.address) as client:
         want = client.read("d").read_all()
     assert want.num_rows == ROWS
@@ -54,7 +54,7 @@ def test_a_socket_streams_what_a_port_does(config: Path, path: Path) -> None:
             assert sum(part.num_rows for part in parts) == ROWS
 
 
-def test_a_stream_goes_on_at_the_successor_on_the_socket(config: Path, path: Path) -> None:
+def test_stream_resumes_with_the_next_server_on_a_socket(config: Path, path: Path) -> None:
     listen = f"unix://{path}"
     with Server(config, listen=listen) as server, penstock.connect("grpc+" + listen) as client:
         stream = client.read("d", batch_rows=100)
@@ -80,7 +80,7 @@ def _until_it_answers(client: penstock.Client) -> None:
             return
 
 
-def test_nobody_listens(path: Path) -> None:
+def test_error_if_no_server_listens(path: Path) -> None:
     with (
         penstock.connect(f"grpc+unix://{path}", timeout=10) as client,
         pytest.raises(penstock.Unavailable),

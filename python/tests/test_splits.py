@@ -152,7 +152,7 @@ def test_splits_and_their_cursors(address: str) -> None:
 
 
 # spec: endpoint-2, endpoint-11, endpoint-16, cursor-13
-def test_what_does_not_go_together(address: str) -> None:
+def test_fields_that_cannot_be_combined(address: str) -> None:
     endpoint = plan(address, order="shuffled", seed=4, batch_rows=30).endpoints[0]
     cursor = read(address, endpoint)[1][0]
     wrong: dict[str, dict[str, Any]] = {
@@ -175,7 +175,7 @@ def test_what_does_not_go_together(address: str) -> None:
 
 # spec: endpoint-10, endpoint-12, endpoint-14
 @pytest.mark.parametrize("fields", [{}, {"lanes": 4}, {"lanes": 4, "filter": FILTER, "order": "shuffled"}])
-def test_limits(address: str, fields: dict[str, Any]) -> None:
+def test_limits_of_a_query(address: str, fields: dict[str, Any]) -> None:
     uncut, _ = read(address, plan(address, batch_rows=40, **fields).endpoints[0])
     whole = rows_of(uncut)
     for n in (1, 39, 40, 55, 400, len(whole), len(whole) + 7):

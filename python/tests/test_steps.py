@@ -191,7 +191,7 @@ def test_workers_take_turns_and_resume(served: Served, name: str, tail: str) -> 
 
 
 # spec: step-8
-def test_calls_that_are_given_up_leave_the_server_whole(served: Served) -> None:
+def test_abandoned_calls_do_not_harm_the_server(served: Served) -> None:
     client = served.clients[0]
     query = asked("left", tail="drop", seed=99, order="shuffled")
     descriptor = flight.FlightDescriptor.for_command(json.dumps(query))

@@ -32,7 +32,7 @@ def test_iterates_batches(fake: penstock.Client) -> None:
         next(stream)
 
 
-def test_report_is_for_the_end(fake: penstock.Client) -> None:
+def test_report_is_available_only_at_the_end(fake: penstock.Client) -> None:
     stream = fake.read("good")
     next(stream)
     with pytest.raises(penstock.Invalid, match="no report"):
@@ -98,9 +98,7 @@ def test_batches_outlive_their_stream(fake: penstock.Client) -> None:
         ("malformed", 3, None),
     ],
 )
-def test_a_stream_that_is_not_whole_raises(
-    fake: penstock.Client, name: str, batches: int, text: str | None
-) -> None:
+def test_incomplete_stream_raises(fake: penstock.Client, name: str, batches: int, text: str | None) -> None:
     stream = fake.read(name)
     for _ in range(batches):
         next(stream)

@@ -81,7 +81,7 @@ TAKERS: dict[str, Callable[[penstock.Stream], list[Row]]] = {
 
 @pytest.mark.parametrize("wire", [None, "plain", "indexed", "auto"])
 @pytest.mark.parametrize("taker", TAKERS)
-def test_libraries_take_a_stream_as_it_is(served: Served, taker: str, wire: str | None) -> None:
+def test_libraries_accept_a_stream(served: Served, taker: str, wire: str | None) -> None:
     stream = served.read(wire)
     assert in_order(TAKERS[taker](stream)) == served.rows
     assert stream.report["rows"] == ROWS
@@ -103,7 +103,7 @@ def test_pandas_takes_a_stream(served: Served, wire: Any) -> None:
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
-def test_what_is_not_installed_is_named(
+def test_error_names_the_missing_extra(
     fake: penstock.Client, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
@@ -114,7 +114,7 @@ def test_what_is_not_installed_is_named(
     assert stream.read_all().num_rows == 1000, "nothing was taken from it"
 
 
-def test_the_rest_of_a_stream_is_taken(served: Served) -> None:
+def test_remaining_rows_are_converted(served: Served) -> None:
     stream = served.read()
     given = next(stream).num_rows
     assert pa.table(stream).num_rows == ROWS - given
@@ -128,7 +128,7 @@ def test_the_rest_of_a_stream_is_taken(served: Served) -> None:
         stream.read_all()
 
 
-def test_what_other_libraries_ask_for_is_cast(served: Served) -> None:
+def test_requested_schema_is_cast(served: Served) -> None:
     wanted = pa.schema([("row", pa.float64()), ("country", pa.large_utf8())])
     stream = served.client.read("d", columns=["row", "country"])
     table = pa.RecordBatchReader.from_stream(stream, wanted).read_all()
@@ -154,7 +154,7 @@ def test_a_limited_table(served: Served, wire: Any) -> None:
     assert table["row"].to_list() == whole.column("row").to_pylist()[:100]
 
 
-def test_without_a_wire_names_may_clash(served: Served) -> None:
+def test_names_may_clash_if_no_wire_is_set(served: Served) -> None:
     """Where batches cannot be indexed they come plain, unless that was asked for."""
     for wire in ("indexed", "auto"):
         with pytest.raises(penstock.Invalid, match="wire"):
@@ -213,7 +213,7 @@ def test_batches_of_requests(served: Served) -> None:
     assert (grouped.report["rows"], grouped.report["requests"]) == (ROWS, stream.report["requests"])
 
 
-def test_where_a_stream_stands_is_shown(served: Served, fake: penstock.Client) -> None:
+def test_repr_shows_the_position(served: Served, fake: penstock.Client) -> None:
     stream = served.read()
     assert repr(stream) == "<penstock.Stream of d: 0 of 700 rows in 0 of 11 batches, not begun>"
     next(stream)

@@ -52,12 +52,12 @@ def test_a_mistake_says_what_to_write(
         {"seed": 7, "cursor": {"v": 1}},
     ],
 )
-def test_what_is_right_is_asked(fields: dict[str, Any]) -> None:
+def test_correct_fields_are_not_refused(fields: dict[str, Any]) -> None:
     mistakes.refuse(fields)
 
 
 @pytest.mark.parametrize("uri", [8815, None, b"127.0.0.1", "", "grpc://"])
-def test_what_is_no_address_says_what_one_is(uri: Any) -> None:
+def test_invalid_address_error_shows_a_valid_one(uri: Any) -> None:
     with pytest.raises(penstock.Invalid, match=r"write.*127\.0\.0\.1"):
         penstock.connect(uri)
 
@@ -106,7 +106,7 @@ def test_values_of_other_libraries(fake: penstock.Client) -> None:
         "d", {"columns": np.array(["a", "b"]), "hash": np.array([0, 0.5]), "every": (1, np.int64(4))}
     )
     assert sent == {"dataset": "d", "columns": ["a", "b"], "hash": [0.0, 0.5], "every": {"step": 1, "of": 4}}
-    with pytest.raises(penstock.Invalid, match=r"filter: 'a\\udce4' holds half a character"):
+    with pytest.raises(penstock.Invalid, match=r"filter: 'a\\udce4' contains half of a surrogate pair"):
         fake.read("good", filter="a\udce4")
 
 
@@ -123,7 +123,7 @@ def bare() -> Iterator[str]:
         process.kill()
 
 
-def test_a_flight_server_that_is_not_penstock_is_told(bare: str) -> None:
+def test_flight_server_other_than_penstock_is_reported(bare: str) -> None:
     with penstock.connect(bare, timeout=30) as client:
         for call in (client.datasets, lambda: client.plan("d"), lambda: client.explain("d")):
             with pytest.raises(penstock.Internal, match=r"^the server does not implement this call; ") as e:

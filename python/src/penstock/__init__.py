@@ -8,8 +8,7 @@
                 train(batch)
                 save(cursor=stream.cursor)
 
-`connect` makes a `Client`, its `read` a `Stream`. Every failure is an
-`Error`, of the class that says its kind.
+`connect` creates a `Client`, and its `read` a `Stream`. Every failure is an `Error`, of a class for its kind.
 """
 
 from penstock.client import Client, connect

@@ -1,43 +1,43 @@
-"""How long to wait before a broken stream is taken up again, and when to give up."""
+"""Delays between the retries of a broken stream."""
 
 from __future__ import annotations
 
 import random
 import time
 
-FIRST = 0.1
-LONGEST = 10.0
+FIRST_WAIT = 0.1
+MAX_WAIT = 10.0
 
 
 class Backoff:
-    """The waits between the tries of one stream, from its last batch on.
+    """The delays between the retries of one stream, since its last batch.
 
-    The first wait is about a tenth of a second, and each next one twice as long, up to ten seconds. A
-    random half of each is left out, so that the many readers of a server that was restarted do not
-    come back at the same moment.
+    The first delay is about a tenth of a second, and each one is twice as long as the previous one, up to
+    ten seconds. Delays are shortened at random by up to half, so that the many readers of a restarted
+    server do not all return at the same moment.
     """
 
     def __init__(self, limit: float) -> None:
-        """Tries for `limit` seconds from the first failure on; 0: never."""
+        """Retries for `limit` seconds from the first failure; 0 never retries."""
         self._limit = limit
         self._deadline: float | None = None
         self.tries = 0
 
-    def went_well(self) -> None:
-        """Something has come: what fails next is a first failure again."""
+    def reset(self) -> None:
+        """Starts over after a success: the next failure is a first one again."""
         self._deadline = None
         self.tries = 0
 
     def next(self, at_least: float | None = None) -> float | None:
-        """Seconds to wait before the next try; None if there is to be none.
+        """Returns the seconds to wait before the next retry; None to give up.
 
         Args:
-            at_least: what the server asked for, where it did.
+            at_least: the delay that the server asked for, if any.
         """
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._limit
-        wait = min(LONGEST, FIRST * 2.0 ** min(self.tries, 20)) * random.uniform(0.5, 1)
+        wait = min(MAX_WAIT, FIRST_WAIT * 2.0 ** min(self.tries, 20)) * random.uniform(0.5, 1)
         if at_least is not None:
             wait = max(wait, at_least * random.uniform(1, 1.25))
         if now + wait > self._deadline:
@@ -47,5 +47,5 @@ class Backoff:
 
     @property
     def left(self) -> float:
-        """Seconds until there is no other try."""
+        """Seconds until retries end."""
         return self._limit if self._deadline is None else max(0.0, self._deadline - time.monotonic())

@@ -32,19 +32,17 @@ T = TypeVar("T")
 
 _ADDRESS = "take the address that `penstock serve` prints on standard output"
 
-# How long a fork waits for gRPC's threads to end, in seconds, and how long
-# where they cannot be listed.
+# Seconds that a fork waits for gRPC's threads to end, and seconds it waits if they cannot be listed.
 _QUIET_LIMIT = 2.0
 _QUIET_BLIND = 0.1
 
-# The longest that gRPC itself waits before it tries a server again, where several streams share a
-# connection.
+# gRPC's own maximum delay before it reconnects, when several streams share a connection.
 _RECONNECT_BACKOFF_MS = 5000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a connection is made with. All of it can be pickled.
+    """The settings of a connection. They can be pickled.
 
     Attributes:
         locations: the servers' Flight locations, as "grpc://host:port", in the order to try them in.
@@ -52,11 +50,11 @@ class Settings:
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
-        timeout: seconds that a call other than a stream may take; None is no limit.
-        lookahead: bytes that gRPC reads ahead of the consumer of a stream; None lets it choose.
-        reconnect: seconds for which a broken stream is taken up again; 0 is never.
-        keepalive: seconds without a word from the server after which it is asked for one, and after
-            which, if none comes, the connection is lost.
+        timeout: seconds that a call other than a stream may take; None for no limit.
+        lookahead: bytes that gRPC may buffer for a stream; None lets it choose.
+        reconnect: seconds for which a broken stream is retried; 0 never retries.
+        keepalive: seconds of silence after which the server is pinged, and seconds to wait for its answer before
+            the connection counts as lost.
     """
 
     locations: tuple[str, ...]
@@ -70,12 +68,12 @@ class Settings:
     keepalive: float = 30.0
 
     def connect(self, location: str, calls: Calls) -> flight.FlightClient:
-        """Makes a client of one of the servers. It connects at its first call."""
+        """Creates a client for one of the servers. It connects at its first call."""
         generic = [
             ("grpc.keepalive_time_ms", int(self.keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", int(self.keepalive * 1000)),
             ("grpc.http2.ping_timeout_ms", int(self.keepalive * 1000)),
-            # A stream's client says nothing: without this it asks twice, and then no more.
+            # A stream's client sends no data: without this, gRPC stops after two pings.
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_BACKOFF_MS),
         ]
@@ -93,11 +91,11 @@ class Settings:
         except (pa.ArrowException, ValueError, TypeError) as e:
             raise errors.Invalid(
                 f"connect to {location}: {errors.from_arrow(e).message}",
-                remedy="name the server as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
+                remedy="write the server's address as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
             ) from e
 
     def options(self, *, unlimited: bool) -> flight.FlightCallOptions:
-        """The options of a call. Streams are unlimited: a time-out would bound the whole stream."""
+        """The options of a call. Streams have no timeout, since it would limit the whole stream."""
         return flight.FlightCallOptions(
             timeout=None if unlimited else self.timeout,
             headers=[(name.encode(), value.encode()) for name, value in self.headers],
@@ -105,26 +103,26 @@ class Settings:
 
 
 class Call(flight.ClientMiddleware):
-    """Watches one call for the details of its failure, which come in the trailers."""
+    """Collects the details of one call's failure, which are in the trailers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.details: bytes | str | None = None
 
     def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
-        """Takes note of the details. gRPC calls this for headers and for trailers."""
+        """Records the details. gRPC calls this for headers and for trailers."""
         values = headers.get(TRAILER)
         if values:
             self.details = values[-1]
 
     @contextmanager
     def translated(self, unclassified: type[errors.Error] | None = None) -> Iterator[None]:
-        """Turns pyarrow's exceptions into ours."""
+        """Converts pyarrow's exceptions to ours."""
         try:
             yield
         except (pa.ArrowException, flight.FlightError, OSError) as e:
-            # Whoever keeps the exception must not keep Flight's objects, and
-            # with them gRPC's threads, alive: a fork waits for those to end.
+            # Keeping the exception must not keep Flight's objects alive, and with them gRPC's threads:
+            # a fork waits for those to end.
             traceback.clear_frames(e.__traceback__)
             known = errors.from_trailer(self.details)
             if known is not None:
@@ -133,7 +131,7 @@ class Call(flight.ClientMiddleware):
 
 
 class Calls(flight.ClientMiddlewareFactory):
-    """Makes the watcher of each call, and hands it to the thread that calls."""
+    """Makes a `Call` for each call, and passes it to the calling thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +139,7 @@ class Calls(flight.ClientMiddlewareFactory):
 
     @contextmanager
     def watched(self) -> Iterator[Call]:
-        """The watcher of the next call that this thread makes; translates what it raises."""
+        """The `Call` of the next call of this thread; converts its exceptions."""
         call = self._thread.next = Call()
         try:
             with call.translated():
@@ -150,21 +148,20 @@ class Calls(flight.ClientMiddlewareFactory):
             self._thread.next = None
 
     def start_call(self, info: Any) -> Call:  # noqa: ARG002 - Flight's signature
-        """Called by Flight, in the thread that makes the call."""
+        """Called by Flight, in the calling thread."""
         call: Call | None = getattr(self._thread, "next", None)
         return call or Call()
 
 
 class Lease:
-    """The use of a connection by one call or stream. Whoever takes it releases it.
+    """The use of a connection by one call or stream. The holder must release it.
 
     Attributes:
         client: the Flight client; None once released.
-        reader: the stream's reader, where it is one; None once released.
-        fresh: whether the connection was made for it.
-        broken: whether the server could not be reached. Then the connection is
-            made anew for the next use: it would fail for a while, until it
-            tries again on its own. Others who use it are not disturbed.
+        reader: the stream's reader, if it is used by a stream; None once released.
+        fresh: whether the connection was opened for this lease.
+        broken: whether the server could not be reached. The next use then opens a new connection, since this
+            one would fail until it reconnects on its own. Other leases of the connection are not affected.
     """
 
     def __init__(self, channel: Channel, client: flight.FlightClient, *, fresh: bool) -> None:
@@ -177,11 +174,11 @@ class Lease:
 
     @property
     def foreign(self) -> bool:
-        """Whether the lease was taken before a fork, on the other side of it."""
+        """Whether the lease was taken by the parent process, before a fork."""
         return self._pid != os.getpid()
 
     def release(self) -> None:
-        """Ends the stream, if there is one, and the use. It may be called more than once."""
+        """Ends the use, and the stream if there is one. Safe to call more than once."""
         if self.foreign or self.client is None:
             return
         reader, client, self.reader, self.client = self.reader, self.client, None, None
@@ -192,7 +189,7 @@ class Lease:
 
 
 class Channel:
-    """A connection to one server, made at the first call in each process. Safe for threads."""
+    """A connection to one server, opened at the first call in each process. Safe for threads."""
 
     def __init__(self, settings: Settings, location: str) -> None:
         self.settings = settings
@@ -205,13 +202,13 @@ class Channel:
             _process.channels.add(self)
 
     def lease(self) -> Lease:
-        """Takes the connection, and makes it if there is none."""
+        """Leases the connection, and opens it if there is none."""
         with _process.lock:
             if self._closed:
                 raise errors.Invalid("the client is closed", remedy="connect again")
-            if _process.spoilt:
+            if _process.unusable:
                 raise errors.Invalid(
-                    "this process was forked while its parent read from a server; gRPC does not work in it",
+                    "this process was forked while its parent was reading from a server; gRPC does not work in it",
                     remedy="close streams and other Flight clients before the fork, or start processes with the spawn or forkserver method",
                 )
             fresh = self._client is None
@@ -225,7 +222,7 @@ class Channel:
     def call(
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
     ) -> T:
-        """Makes a call that is over when `act` returns, within the time-out. Failures become ours."""
+        """Makes a call that ends when `act` returns, within the timeout. Converts failures to our exceptions."""
         for again in (False, True):
             lease = self.lease()
             began = time.monotonic()
@@ -237,33 +234,33 @@ class Channel:
                 timed_out = (
                     self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
                 )
-                # A connection of before the server was restarted is seen to be gone when it is used. All
-                # calls are questions: it does no harm to ask twice.
+                # If the server was restarted, its old connection only fails when it is used. Calls do not
+                # change anything, so it is safe to repeat one.
                 if again or lease.fresh or timed_out or call.details is not None:
                     if not timed_out and call.details is None:
-                        e.remedy = self._where(e)
+                        e.remedy = self._remedy_for(e)
                     raise
             except errors.Internal as e:
-                if call.details is None:  # which a Penstock server sends with each failure
-                    if e.message == pa.ArrowNotImplementedError.__name__:  # it gives no reason
+                if call.details is None:  # a Penstock server sends details with each failure
+                    if e.message == pa.ArrowNotImplementedError.__name__:  # the error has no text
                         e.message = "the server does not implement this call"
                     e.remedy = f"{self.location} does not answer as a Penstock server does: {_ADDRESS}; a proxy must pass on gRPC trailers"
                 raise
             finally:
                 lease.release()
-        raise AssertionError("a call ends, or raises")
+        raise AssertionError("unreachable: a call returns or raises")
 
-    def _where(self, e: errors.Unavailable) -> str:
-        """What to do about a server that does not answer."""
+    def _remedy_for(self, e: errors.Unavailable) -> str:
+        """The remedy if a server does not respond."""
         if "Failed parsing HTTP/2" in str(e):
-            return f"{_ADDRESS}: what answers at this one is no Flight server, perhaps that of the metrics"
+            return f"{_ADDRESS}: this address does not belong to a Flight server, but perhaps to its metrics"
         scheme, _, address = self.location.partition("://")
         if scheme == "grpc+tls" and "handshake" in str(e):
             return f"connect to grpc://{address}: `penstock serve` does not serve TLS; grpc+tls is for a proxy in front of it"
         return f"see that `penstock serve` listens at {self.location}"
 
     def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
-        """Starts a stream. The caller releases the lease, and reads under the call's `translated`."""
+        """Starts a stream. The caller releases the lease, and reads within the call's `translated`."""
         lease = self.lease()
         try:
             with self._calls.watched() as call:
@@ -275,7 +272,7 @@ class Channel:
         return lease, call
 
     def returned(self, lease: Lease, client: flight.FlightClient) -> None:
-        """Called by a lease that ends. A broken connection is for no new use, and goes with its last."""
+        """Called when a lease ends. A broken connection is not reused, and closes with its last lease."""
         with _process.lock:
             self._leases.discard(lease)
             if lease.broken and client is self._client:
@@ -284,7 +281,7 @@ class Channel:
                 client.close()
 
     def close(self) -> None:
-        """Ends all streams and the connection. Calls after it fail."""
+        """Closes all streams and the connection. Later calls fail."""
         with _process.lock:
             self._closed = True
             leases = list(self._leases)
@@ -303,14 +300,14 @@ class Channel:
         if client is not None:
             client.close()
 
-    def quiet(self) -> bool:
-        """Closes the connection if nothing uses it. Says whether there is none any more."""
+    def disconnect_if_idle(self) -> bool:
+        """Closes the connection if nothing uses it. Reports whether it is closed."""
         if not self._leases:
             self._drop()
         return self._client is None and not self._leases
 
     def abandon(self) -> tuple[Any, ...]:
-        """Forgets, in a forked child, what is the parent's, and returns it."""
+        """In a forked child, gives up the parent's objects, and returns them."""
         theirs = (self._client, *((lease.client, lease.reader) for lease in self._leases))
         self._client = None
         self._leases = set()
@@ -318,23 +315,22 @@ class Channel:
 
 
 class _Process:
-    """What this process knows of all its connections, and does around a fork."""
+    """The state of all connections of this process, and its handling of forks."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-        self.spoilt = False  # forked with gRPC running
-        self.connected = False  # since the last fork: gRPC's threads may run for a moment longer
+        self.unusable = False  # forked with gRPC running
+        self.connected = False  # since the last fork; gRPC's threads may still be running
         self._running = False
-        # The parent's clients and readers in a child: freeing them would wait
-        # for threads that are not there.
+        # The parent's clients and readers, in a child: freeing them would wait for threads that do not exist.
         self._abandoned: list[Any] = []
 
     def before_fork(self) -> None:
         self.lock.acquire()
         channels = list(self.channels)
-        quiet = [c.quiet() for c in channels]
-        self._running = not all(quiet)
+        idle = [c.disconnect_if_idle() for c in channels]
+        self._running = not all(idle)
         if self.connected and not self._running:
             self._running = not _grpc_ended()
             self.connected = False
@@ -344,12 +340,12 @@ class _Process:
 
     def after_in_child(self) -> None:
         self._abandoned.extend(c.abandon() for c in list(self.channels))
-        self.spoilt = self.spoilt or self._running
+        self.unusable = self.unusable or self._running
         self.lock.release()
 
 
 def _grpc_ended() -> bool:
-    """Waits for gRPC's threads to end, which they do on their own after the last client was closed."""
+    """Waits for gRPC's threads, which end by themselves after the last client was closed."""
     threads = Path("/proc/self/task")
     if not threads.is_dir():
         time.sleep(_QUIET_BLIND)

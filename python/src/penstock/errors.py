@@ -1,10 +1,8 @@
 """The kinds of failure, one exception class each.
 
-Every failure of a server, and of reading from one, is an `Error`. Its class
-says whose fault it is and what may follow from it; its fields say what is
-known about it. A server sends the details beside the status of a call; where
-they did not arrive (a killed server, a proxy in between) the class follows
-from the status alone.
+Every failure of a server, and of reading from one, is an `Error`. Its class says what kind of failure it
+is, and its fields contain the details. A server sends the details next to the status of a call; if they
+do not arrive (because of a killed server, or a proxy in between), the class follows from the status.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ import pyarrow.flight as flight
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a query.
+    """One mistake in a query.
 
     Attributes:
-        field: path of the field, as "staging[0].key"; "" if it is not about one.
+        field: path of the field, such as "staging[0].key"; "" if it is not about a field.
         position: 1-based position in the field's text, as in a filter; 0 if there is none.
         message: what is wrong.
-        nearest: the known name nearest to an unknown one; "" if none is near.
+        nearest: the known name closest to an unknown one; "" if none is close.
     """
 
     field: str
@@ -37,18 +35,18 @@ class Fault:
 
 
 class Error(Exception):
-    """A failure with its kind and all that is known about it.
+    """A failure with its kind and details.
 
     Attributes:
-        kind: the kind's name, as it stands in the server's details.
-        message: what was done, to what, and what went wrong.
-        remedy: what can be done about it; "" if nothing is known.
-        faults: of `Invalid`: every fault that was found, not only the first.
-        table: the table that was read, "" if it is not about one.
-        file: the file that was read, "" if it is not about one.
+        kind: the kind's name, as in the server's details.
+        message: the operation, its subject, and what went wrong.
+        remedy: what to do about it; "" if unknown.
+        faults: for `Invalid`: every mistake found, not only the first one.
+        table: the table that was being read, "" if it is not about one.
+        file: the file that was being read, "" if it is not about one.
         row_group: the row group of `file`, None if it is not about one.
-        retry_after: seconds after which to try again, None if unknown.
-        differs: of a cursor that does not fit: what differs.
+        retry_after: seconds after which to retry, None if unknown.
+        differs: for a cursor of a different plan: the differences.
     """
 
     kind = "internal"
@@ -87,7 +85,7 @@ class Error(Exception):
 
 
 class Invalid(Error):  # noqa: N818 - named after the kind, as all of them
-    """The query names something wrong; `faults` say what."""
+    """The query contains mistakes; `faults` lists them."""
 
     kind = "invalid"
 
@@ -99,49 +97,49 @@ class NotFound(Error):  # noqa: N818
 
 
 class Unauthenticated(Error):  # noqa: N818
-    """No credentials, or none that the server can read."""
+    """There are no credentials, or the server cannot read them."""
 
     kind = "unauthenticated"
 
 
 class Forbidden(Error):  # noqa: N818
-    """The server knows the caller, who may not do this."""
+    """The caller is not allowed to do this."""
 
     kind = "forbidden"
 
 
 class Expired(Error):  # noqa: N818
-    """A ticket or snapshot that is gone: ask again."""
+    """A ticket or snapshot that no longer exists: query again."""
 
     kind = "expired"
 
 
 class Conflict(Error):  # noqa: N818
-    """A commit that lost against another one."""
+    """A commit that lost a race against another one."""
 
     kind = "conflict"
 
 
 class Exhausted(Error):  # noqa: N818
-    """A limit of the server is reached: try later, or with less."""
+    """A limit of the server was reached: try later, or with less."""
 
     kind = "exhausted"
 
 
 class Corrupt(Error):  # noqa: N818
-    """Data that contradicts itself, or a stream that is not whole."""
+    """Data that contradicts itself, or an incomplete stream."""
 
     kind = "corrupt"
 
 
 class Unavailable(Error):  # noqa: N818
-    """The server, its storage or its catalog does not answer."""
+    """The server, its storage or its catalog does not respond."""
 
     kind = "unavailable"
 
 
 class Internal(Error):  # noqa: N818
-    """A bug of Penstock."""
+    """A bug in Penstock."""
 
     kind = "internal"
 
@@ -162,8 +160,7 @@ _CLASSES: dict[str, type[Error]] = {
     )
 }
 
-# pyarrow gives several gRPC codes one exception class; the code's name is in
-# the message.
+# pyarrow maps several gRPC codes to one exception class; the code's name is in the message.
 _STATUS = re.compile(
     r"(?:gRPC|Flight) (?:returned ([a-z -]+?) error|cancelled call|RPC failed),? with message: "
 )
@@ -199,7 +196,7 @@ _CONTEXT = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail):
 
 
 def from_details(details: Mapping[str, Any]) -> Error:
-    """Makes the exception of a failure's details, as a server sends them."""
+    """Makes the exception from a failure's details, as sent by a server."""
     kind = str(details.get("kind", ""))
     retry = details.get("retry_after_ms")
     group = details.get("row_group")
@@ -222,12 +219,12 @@ def from_details(details: Mapping[str, Any]) -> Error:
         differs=tuple(str(d) for d in details.get("differs") or ()),
     )
     if kind and kind not in _CLASSES:
-        made.kind = kind  # a newer server's: still an Error, under its own name
+        made.kind = kind  # from a newer server: still an Error, under its own name
     return made
 
 
 def from_trailer(raw: bytes | str | None) -> Error | None:
-    """Reads the trailer that holds a failure's details; None if it is not there or not readable."""
+    """Decodes the trailer with a failure's details; None if it is missing or not readable."""
     if raw is None:
         return None
     try:
@@ -238,11 +235,11 @@ def from_trailer(raw: bytes | str | None) -> Error | None:
 
 
 def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = None) -> Error:
-    """Makes the exception of one of pyarrow's.
+    """Makes our exception from one of pyarrow's.
 
     Args:
-        exception: what pyarrow raised.
-        unclassified: the class if neither a gRPC status nor a Flight exception says one.
+        exception: the exception that pyarrow raised.
+        unclassified: the class to use if neither a gRPC status nor a Flight exception determines one.
     """
     text = str(exception)
     status = _STATUS.search(text)

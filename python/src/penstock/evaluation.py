@@ -1,4 +1,4 @@
-"""Evaluation: every split of a query once, with one result file for each."""
+"""Evaluation: reads every split of a query once, with one result file per split."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from penstock import errors, manifests, query, results
-from penstock.asked import Asked
-from penstock.files import write_whole
-from penstock.progress import Progress, Wanted
+from penstock.bound import BoundQuery
+from penstock.files import write_atomically
+from penstock.progress import Progress, ProgressOption
 from penstock.splits import Split, Splits, in_threads
 from penstock.stream import Stream
 
@@ -22,14 +22,14 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation has done.
+    """The result of an evaluation.
 
     Attributes:
         folder: where its files are.
-        manifest: of the run; `Client.replay` reads the rows that were evaluated.
-        files: one for each split of this job's part, in the plan's order. All of them are there and whole.
-        read: how many of them this call made.
-        rows: how many rows of the query it read for them.
+        manifest: the run's manifest; `Client.replay` reads the rows that were evaluated.
+        files: one per split of this job's part, in the plan's order. All of them exist and are complete.
+        read: how many of them this call wrote.
+        rows: how many rows of the query this call read for them.
     """
 
     folder: Path
@@ -42,30 +42,30 @@ class Evaluation:
         """All results, in the plan's order.
 
         Raises:
-            Corrupt: a file is no longer as it was written.
+            Corrupt: a file was changed after it was written.
         """
         tables = [results.read(file) for file in self.files]
         return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
 
 def run(
-    asked: Asked,
+    bound: BoundQuery,
     folder: Path,
     evaluate: Callable[[Stream], Any],
     threads: int,
     part: tuple[int, int],
-    progress: Wanted,
+    progress: ProgressOption,
 ) -> Evaluation:
-    """Does what `Client.evaluate` says."""
-    index, of = _checked(part)
+    """Implements `Client.evaluate`."""
+    index, of = _check_part(part)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as e:
-        raise query.invalid("folder", f"{folder} is, or lies in, what is no folder: {e}") from e
-    manifest, asked = _begun(asked, folder / MANIFEST)
-    splits = Splits.of(asked)
+        raise query.invalid("folder", f"{folder} is not a folder, or is inside a file: {e}") from e
+    manifest, bound = _open_run(bound, folder / MANIFEST)
+    splits = Splits.of(bound)
     if splits.plan.id != manifest["plan"]:
-        raise _another_run(folder, "plan", manifest["plan"], splits.plan.id)
+        raise _different_run(folder, "plan", manifest["plan"], splits.plan.id)
     mine = splits[index::of]
     files = {split: folder / f"split-{split.number:05d}-{split.name}.parquet" for split in mine}
     left = results.missing(manifest["plan"], files)
@@ -76,12 +76,12 @@ def run(
             return table, stream.report
         except errors.Invalid as e:
             raise errors.Invalid(
-                f"evaluate {asked.name}: the function returned before it had read its stream to its end",
-                remedy="read all batches; name what is not needed in columns and filter",
+                f"evaluate {bound.name}: the function returned before it had read its stream to its end",
+                remedy="read all batches; to read less, set columns and filter",
             ) from e
 
     rows, began = 0, time.monotonic()
-    shown = Progress.wanted(progress, asked.name, _rows(left), len(left), unit="splits")
+    shown = Progress.make(progress, bound.name, _rows(left), len(left), unit="splits")
     try:
         for done, (split, (table, report)) in enumerate(in_threads(left, one, threads), 1):
             rows += report["rows"]
@@ -94,35 +94,35 @@ def run(
     return Evaluation(folder, manifest, tuple(files.values()), len(left), rows)
 
 
-def _checked(part: Any) -> tuple[int, int]:
-    """A part of the splits, if it is one."""
+def _check_part(part: Any) -> tuple[int, int]:
+    """Checks a part of the splits, and returns it."""
     pair = isinstance(part, tuple | list) and [type(number) for number in part] == [int, int]
     if not pair or not 0 <= part[0] < part[1]:
         raise query.invalid("part", f"must be (index, of) with index from 0 to of - 1, not {part!r}")
     return part[0], part[1]
 
 
-def _begun(asked: Asked, file: Path) -> tuple[dict[str, Any], Asked]:
-    """The manifest of the folder's run, and the query at its snapshots. The first job writes it."""
+def _open_run(bound: BoundQuery, file: Path) -> tuple[dict[str, Any], BoundQuery]:
+    """Returns the manifest of the folder's run, and the query at its snapshots. The first job writes it."""
     if not file.exists():
-        text = manifests.text(manifests.ask(asked))
-        # Of several jobs that begin at once, one is first.
-        write_whole(file, lambda out: out.write(text), replace=False)
+        text = manifests.text(manifests.ask(bound))
+        # If several jobs start at once, the first one wins.
+        write_atomically(file, lambda out: out.write(text), replace=False)
     manifest = dict(manifests.load(file))
     named = query.name(manifest["query"].get("dataset"))
-    if named != asked.name:
-        raise _another_run(file.parent, "dataset", named, asked.name)
-    pinned = asked
-    if not asked.form.get("cursor"):
-        pinned = Asked(asked.servers, {**asked.form, "snapshots": manifest["pin"]})
+    if named != bound.name:
+        raise _different_run(file.parent, "dataset", named, bound.name)
+    pinned = bound
+    if not bound.form.get("cursor"):
+        pinned = BoundQuery(bound.servers, {**bound.form, "snapshots": manifest["pin"]})
     again = manifests.ask(pinned)
     if any(again[name] != manifest[name] for name in ("plan", "columns")):
-        raise _another_run(file.parent, *_difference(manifest, again))
+        raise _different_run(file.parent, *_difference(manifest, again))
     return manifest, pinned
 
 
 def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any]:
-    """Of two manifests the first thing that differs, by its name, and both its values."""
+    """Returns the first difference of two manifests: its name, and both values."""
     for name in sorted({*was["query"], *now["query"]} - {"snapshots", "wire"}):
         if was["query"].get(name) != now["query"].get(name):
             return name, was["query"].get(name), now["query"].get(name)
@@ -134,16 +134,16 @@ def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, An
     return name, was[name], now[name]
 
 
-def _another_run(folder: Path, name: str, was: Any, now: Any) -> errors.Invalid:
+def _different_run(folder: Path, name: str, was: Any, now: Any) -> errors.Invalid:
     return errors.Invalid(
-        f"{folder} holds the results of another run: its {name} was {was if was is not None else 'not given'}, and is "
+        f"{folder} contains the results of another run: its {name} was {was if was is not None else 'not given'}, and is "
         f"{now if now is not None else 'not given'}",
-        remedy="give each run a folder of its own",
+        remedy="use a separate folder for each run",
     )
 
 
 def _table(result: Any) -> pa.Table:
-    """What an evaluation returned, as a table."""
+    """Converts the result of an evaluation to a table."""
     if isinstance(result, pa.RecordBatch):
         return pa.Table.from_batches([result])
     if isinstance(result, pa.Table):

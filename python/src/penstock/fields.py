@@ -1,7 +1,7 @@
-"""The fields of a query, as editors and type checkers know them.
+"""The fields of a query, for editors and type checkers.
 
-The server decides what a field may say, and names what it refuses: here stand
-the forms that it reads, so that a misspelt field is found before a program runs.
+The server decides which values a field can have, and refuses others by name. These types declare the
+forms that it reads, so that a misspelled field is found before a program runs.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Required, SupportsIndex, TypedDict
 
 Cursor = dict[str, Any]
-"""Where a stream stands, as the server says it; to be kept, not to be taken apart."""
+"""The position of a stream, as sent by the server; treat it as opaque."""
 
 Column = TypedDict(
     "Column",
     {"column": Required[str], "name": str, "first": int, "last": int, "as": str},
     total=False,
 )
-"""A column that is not taken as it is: `name` renames it, `first` or `last` keeps so many
-elements of its lists, and `as` casts it."""
+"""A column with changes: `name` renames it, `first` or `last` keeps that many elements of its lists, and
+`as` casts it."""
 
 
 class Dense(TypedDict, total=False):
-    """Columns of numbers that become one column of rows of float32.
+    """Columns of numbers packed into one column of float32 rows.
 
     Attributes:
-        columns: what is packed, in this order.
-        fill: stands in the place of nulls; without it a null ends the stream.
+        columns: the columns to pack, in this order.
+        fill: replaces nulls; without it, a null fails the stream.
     """
 
     columns: Required[Sequence[str | Column]]
@@ -34,11 +34,11 @@ class Dense(TypedDict, total=False):
 
 
 class Shard(TypedDict, total=False):
-    """Which part of the rows one reader gets.
+    """The part of the rows that one reader gets.
 
     Attributes:
-        index: 0 to of - 1; all shards, if it is left out.
-        of: the number of shards, which divides the lanes.
+        index: 0 to of - 1; all shards if omitted.
+        of: the number of shards, which must divide the number of lanes.
     """
 
     index: SupportsIndex
@@ -46,7 +46,7 @@ class Shard(TypedDict, total=False):
 
 
 class Every(TypedDict):
-    """Which steps of a shard one of several workers takes.
+    """The steps of a shard that one of several workers takes.
 
     Attributes:
         step: 0 to of - 1.
@@ -58,12 +58,12 @@ class Every(TypedDict):
 
 
 class Sample(TypedDict, total=False):
-    """Which rows count.
+    """A subset of the rows.
 
     Attributes:
-        hash: the positions in hash space from the first number up to the second.
-        by: what is hashed, the first column of the dataset's key or all of them.
-        rate: the share of rows that is kept, of those for which `where` holds.
+        hash: a range of positions in hash space, from the first number up to but excluding the second.
+        by: what to hash: the first column of the dataset's key, or all of them.
+        rate: the share of rows to keep, among those that satisfy `where`.
         where: a filter.
     """
 
@@ -74,29 +74,29 @@ class Sample(TypedDict, total=False):
 
 
 class RunQuery(TypedDict, total=False):
-    """The fields that all ranks, workers and epochs of a run say alike. None leaves a field out.
+    """The fields that are the same for all ranks, workers and epochs of a run. None leaves a field out.
 
     Attributes:
-        columns: names of columns, or columns with another name, length or type; all, if left out.
-        dense: by name, the columns of numbers that one column packs.
-        filter: the rows that count, in the words of SQL, over all columns of the dataset.
-        sample: a part of the rows, the same in every run.
-        since: a snapshot of the training table; rows that were appended after it alone.
-        snapshots: the pin to read at, as `Plan.pin` has it, or some of its tables, or of a table its snapshot
-            alone.
+        columns: names of columns, or columns with a different name, length or type; all columns if omitted.
+        dense: by name, the columns of numbers to pack into one column.
+        filter: keeps only rows that satisfy this condition in SQL syntax, over all columns of the dataset.
+        sample: a subset of the rows, the same in every run.
+        since: a snapshot of the training table; only rows appended after it are read.
+        snapshots: the pin to read, as in `Plan.pin`; it can be limited to some tables, or to the snapshot of
+            a table.
         order: "stored", or "shuffled" by `seed` and `epoch`.
         shuffle: what a shuffled order permutes.
-        shuffle_window: within how many stored rows.
-        seed: of a shuffled order, without which it is refused.
-        lanes: the queues that rows are dealt to; a multiple of every number of shards the run may have. As
-            many as shards, if left out.
-        batch_rows: rows of a batch; if left out, 8,192, and fewer where they would have more than 64 MiB.
-        global_batch_rows: rows of the batches of all shards of one step, instead of `batch_rows`.
-        batch_requests: requests of a batch, each with all of its rows, instead of rows.
-        tail: "drop" ends all shards at the same step, "keep" gives every row.
-        count: "exact" counts rows first where nobody knows their number.
-        wire: how batches come from the server. `Client.read` asks for "auto" and makes them plain.
-        cache: what the stream may take from caches.
+        shuffle_window: the number of stored rows within which rows are permuted.
+        seed: the seed of a shuffled order; refused without one.
+        lanes: the number of queues that rows are assigned to; must be a multiple of every number of shards that
+            the run may use. The number of shards, if omitted.
+        batch_rows: rows per batch; 8,192 if omitted, or fewer if they exceed 64 MiB.
+        global_batch_rows: rows per step over all shards, instead of `batch_rows`.
+        batch_requests: whole requests per batch, instead of rows.
+        tail: "drop" ends all shards at the same step, "keep" returns every row.
+        count: "exact" counts rows first if their number is unknown.
+        wire: the form of batches on the wire. `Client.read` requests "auto" and converts it to plain batches.
+        cache: which caches the stream may use.
     """
 
     columns: Sequence[str | Column] | None
@@ -120,15 +120,15 @@ class RunQuery(TypedDict, total=False):
 
 
 class Query(RunQuery, total=False):
-    """The fields of a query beside its dataset: those of `penstock.RunQuery`, and what one stream is of it.
+    """The fields of a query except its dataset: those of `penstock.RunQuery`, and those of a single stream.
 
     Attributes:
-        epoch: of a shuffled order.
+        epoch: the epoch of a shuffled order.
         shard: the part of the rows to read, also as a pair (index, of).
-        every: the steps of the shard to read, where several workers take turns; as a pair (step, of) too.
+        every: the steps of the shard to read, if several workers take turns; also as a pair (step, of).
         limit: the number of rows after which the stream ends.
-        cursor: where to go on, or the cursors of all shards.
-        endpoints: what tickets are made for. `Client.read_splits` asks for "splits".
+        cursor: where to resume, or the cursors of all shards.
+        endpoints: what tickets are made for. `Client.read_splits` uses "splits".
     """
 
     epoch: SupportsIndex | None

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that are complete or absent."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from typing import BinaryIO
 from penstock import errors
 
 _NEW = 0o666  # the umask takes bits away
-_PRIVATE = 0o600  # until a file has the permissions of the one that it replaces
+_PRIVATE = 0o600  # until a file gets the permissions of the one it replaces
 
 
-def write_whole(file: Path, write: Callable[[BinaryIO], object], *, replace: bool = True) -> bool:
+def write_atomically(file: Path, write: Callable[[BinaryIO], object], *, replace: bool = True) -> bool:
     """Writes a file under a temporary name and renames it when it is complete and on disk.
 
-    A file that is replaced leaves its owner and permissions to the new one. A symbolic link stays: what it
-    points to is replaced or created. A device or FIFO stays too, and is written into.
+    The new file keeps the owner and permissions of the one it replaces. A symbolic link is kept: the file that
+    it points to is replaced or created. A device or FIFO is kept too, and written to.
 
     Args:
-        file: its folder exists.
-        write: writes to the open file that it is given.
-        replace: whether to take the place of a file that exists.
+        file: the path; its folder must exist.
+        write: called with the open file; writes to it.
+        replace: whether to replace an existing file.
 
     Returns:
         Whether the file was written; False if it existed and `replace` is False.
 
     Raises:
         Invalid: the path names a folder or a socket.
-        OSError: it cannot be written. It names `file`, and not the temporary one.
+        OSError: the file cannot be written. The error names `file`, not the temporary file.
     """
     try:
-        return _write_whole(file, write, replace)
+        return _write_atomically(file, write, replace)
     except OSError as e:
         if e.filename is not None:
             e.filename, e.filename2 = str(file), None
         raise
 
 
-def _write_whole(file: Path, write: Callable[[BinaryIO], object], replace: bool) -> bool:
+def _write_atomically(file: Path, write: Callable[[BinaryIO], object], replace: bool) -> bool:
     old = _status(file)
     if old is not None and not replace:
         return False
@@ -49,7 +49,7 @@ def _write_whole(file: Path, write: Callable[[BinaryIO], object], replace: bool)
     if old is not None and not _replaceable(target, old):
         _write_into(file, old, write)
         return True
-    # Without the target's name, to which nothing may be added if it is a long one.
+    # The name does not include the target's, which may already have the maximum length.
     part = target.with_name(f".penstock-{secrets.token_hex(4)}.part")
     handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, _NEW if old is None else _PRIVATE)
     try:
@@ -71,7 +71,7 @@ def _write_whole(file: Path, write: Callable[[BinaryIO], object], replace: bool)
 
 
 def _status(file: Path) -> os.stat_result | None:
-    """What a path names, behind any links; None if it names nothing yet."""
+    """The status of the file that a path names, following links; None if there is none."""
     try:
         return file.stat()
     except FileNotFoundError:
@@ -79,13 +79,13 @@ def _status(file: Path) -> os.stat_result | None:
 
 
 def _replaceable(target: Path, old: os.stat_result) -> bool:
-    """Whether it is a regular file that still has this name, which a path of /proc may name without."""
+    """Whether it is a regular file that still has this name; a path in /proc may name one that has not."""
     at = _status(target)
     return stat.S_ISREG(old.st_mode) and at is not None and os.path.samestat(at, old)
 
 
 def _write_into(file: Path, old: os.stat_result, write: Callable[[BinaryIO], object]) -> None:
-    """Writes into a device or FIFO, which stays. Opening a FIFO waits for a reader."""
+    """Writes to an existing device or FIFO. Opening a FIFO waits for a reader."""
     if stat.S_ISDIR(old.st_mode) or stat.S_ISSOCK(old.st_mode):
         kind = "folder" if stat.S_ISDIR(old.st_mode) else "socket"
         raise errors.Invalid(f"{file} is a {kind}, and cannot be written", remedy="name a file")
@@ -94,7 +94,7 @@ def _write_into(file: Path, old: os.stat_result, write: Callable[[BinaryIO], obj
 
 
 def _keep_owner(part: Path, old: os.stat_result) -> None:
-    """Gives a file the owner and group of the one that it replaces, or the group alone, as far as permitted."""
+    """Gives a file the owner and group of the one it replaces, or only the group, as far as permitted."""
     if not hasattr(os, "chown"):
         return
     for owner in (old.st_uid, -1):
@@ -106,12 +106,12 @@ def _keep_owner(part: Path, old: os.stat_result) -> None:
 
 
 def _create(part: Path, target: Path) -> bool:
-    """Gives a file a name that no file has yet; says whether it has it."""
+    """Renames a file unless the new name is taken. Reports whether it did."""
     try:
         os.link(part, target)
     except FileExistsError:
         return False
-    except OSError:  # There are no links here, and so no way to be the first for sure.
+    except OSError:  # Links are not supported, so this is not atomic.
         if os.path.lexists(target):
             return False
         part.replace(target)
@@ -119,7 +119,7 @@ def _create(part: Path, target: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Puts a new name on disk, where folders can be opened."""
+    """Syncs a folder to disk, if folders can be opened."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

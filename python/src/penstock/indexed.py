@@ -1,4 +1,4 @@
-"""From the batches of `wire="indexed"` to those of the plain wire."""
+"""Converts batches of `wire="indexed"` to those of the plain wire."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import pyarrow.compute as pc
 
 from penstock import errors, query
 
-# By the width of a list's elements in bits: how far to shift from elements to bytes.
+# By element width in bits: the shift from a number of elements to bytes.
 _SHIFTS = {8: 0, 16: 1, 32: 2, 64: 3}
 
-# The most elements that the lists of a column hold together: their offsets have 32 bits.
-_MOST = 2**31 - 1
+# The maximum number of list elements in a column: offsets have 32 bits.
+_MAX_ELEMENTS = 2**31 - 1
 
 
 def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Makes the plain batch of an indexed one: the same rows, every column at its full length.
+    """Converts an indexed batch to a plain one: the same rows, with every column at its full length.
 
-    Each column of type dictionary<int32, struct<...>> is replaced by the columns
-    of its struct, so that names, types, values and order are those of the same
-    query without `wire="indexed"`, save that the columns of a request stand behind the
-    other training columns. Other columns are shared, not copied. A batch without such a
-    column is given back as it is; a slice of a batch is welcome.
+    Each column of type dictionary<int32, struct<...>> is replaced by the columns of its struct. Names, types,
+    values and order are those of the same query without `wire="indexed"`, except that request-level columns
+    come after the other training columns. Other columns are shared, not copied. A batch without such a
+    column is returned as it is; slices of batches are supported.
 
     Raises:
-        Corrupt: a row refers to no row of its dictionary.
-        Invalid: a column is longer than Arrow's offsets can say; ask for smaller batches.
+        Corrupt: an index is outside of its dictionary.
+        Invalid: a column is too long for Arrow's offsets; use smaller batches.
     """
     if not any(map(is_indexed, batch.schema)):
         return batch
@@ -36,7 +35,7 @@ def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of what `expand` makes of batches of a schema."""
+    """The schema after `expand`."""
     fields: list[pa.Field] = []
     for field in schema:
         fields += field.type.value_type.fields if is_indexed(field) else [field]
@@ -44,7 +43,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def is_indexed(field: pa.Field) -> bool:
-    """Whether a column holds the columns of a staging table or of requests. No table has one of this type."""
+    """Whether a column contains the columns of a staging table or of requests. No table column has this type."""
     kind = field.type
     return (
         pa.types.is_dictionary(kind)
@@ -54,7 +53,7 @@ def is_indexed(field: pa.Field) -> bool:
 
 
 def _rows(name: str, column: pa.DictionaryArray) -> list[pa.Array]:
-    """The fields of an indexed column, with a row for each of its indices."""
+    """The fields of an indexed column, with one row per index."""
     indices, rows = column.indices, column.dictionary
     ends = pc.min_max(indices)
     if indices.null_count or (
@@ -70,11 +69,10 @@ def _rows(name: str, column: pa.DictionaryArray) -> list[pa.Array]:
 
 
 def _take(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """The values at indices that lie inside.
+    """Takes values at valid indices.
 
-    pyarrow's own take of lists puts down the position of every element before it
-    moves one, which takes five times as long, and adds up lengths without a look
-    at the limit of 32 bits.
+    pyarrow's own take of lists first computes the position of every element, which takes five times as long,
+    and does not check the 32-bit limit when it adds up lengths.
     """
     kind = values.type
     if len(indices) == 0:
@@ -104,10 +102,10 @@ def _take_lists(lists: pa.ListArray, indices: pa.Array) -> pa.Array:
 def _take_runs(
     lists: pa.ListArray, elements: pa.Array, shift: int, indices: pa.Array
 ) -> tuple[pa.Buffer | None, pa.Buffer, pa.Array]:
-    """Takes lists of elements of 1 << shift bytes each, none null, as the binary values that they are.
+    """Takes lists of non-null elements of 1 << shift bytes each, as binary values.
 
     Returns:
-        The validity, the offsets and the elements of the lists taken.
+        The validity, offsets and elements of the lists.
     """
     before, after = lists.buffers()[:2], elements.buffers()[1]
     start = elements.offset << shift
@@ -117,11 +115,11 @@ def _take_runs(
     binary = pa.Array.from_buffers(
         pa.large_binary(), len(lists), [before[0], stops.buffers()[1], content], offset=lists.offset
     )
-    lengths, most = pc.binary_length(binary), _MOST << shift
-    # Counted before so much is allocated, and only if one long list makes it possible.
+    lengths, most = pc.binary_length(binary), _MAX_ELEMENTS << shift
+    # Checked before the allocation, but only if the longest list makes an overflow possible.
     possible = (pc.max(lengths).as_py() or 0) * len(indices)
     if possible > most and pc.sum(pc.take(lengths, indices)).as_py() > most:
-        raise pa.ArrowInvalid(f"lists of more than {_MOST} elements")
+        raise pa.ArrowInvalid(f"lists of more than {_MAX_ELEMENTS} elements")
     taken = pc.take(binary, indices, boundscheck=False).buffers()
     stops = pa.Array.from_buffers(pa.int64(), len(indices) + 1, [None, taken[1]])
     stops = pc.shift_right(stops, pa.scalar(shift, pa.int64())).cast(pa.int32())

@@ -1,4 +1,4 @@
-"""The messages of one ticket: batches with the cursor after each, and a report at the end."""
+"""The messages of one ticket: batches with a cursor after each, and a report at the end."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from penstock.indexed import expand, plain_schema
 
 
 class Messages:
-    """The messages of one ticket, held to the rules of the wire.
+    """Reads the messages of one ticket, and checks them against the wire protocol.
 
-    Schema first, then batches with a cursor each, then one message with the
-    report, then the end. Anything else is not whole and raises `Corrupt`.
+    First comes the schema, then batches with one cursor each, then one message with the report, then the
+    end. Anything else raises `Corrupt`.
 
     Attributes:
-        channel: where the ticket is handed in.
-        begun: whether the server took the ticket.
-        cursor: of the batch last given, as it came; None before the first one.
-        rows: of the batches given so far.
-        batches: given so far.
-        report: the server's, once it came.
+        channel: the connection to the server that accepts the ticket.
+        begun: whether the server accepted the ticket.
+        cursor: the cursor of the last batch, as received; None before the first one.
+        rows: rows returned so far.
+        batches: batches returned so far.
+        report: the server's report, once received.
     """
 
-    # Python ends objects too that were interrupted while they were made.
+    # Set here, since __del__ also runs for objects whose __init__ was interrupted.
     _lease: Lease | None = None
 
     def __init__(self, channel: Channel, ticket: bytes, schema: pa.Schema, *, wire: str = "plain") -> None:
         """Prepares to read.
 
         Args:
-            channel: where the ticket is handed in.
-            ticket: as it came.
-            schema: the planned one.
-            wire: of auto, the stream itself chooses its form, and is made plain. Of grouped, a batch has
-                a row for each request, which the report counts beside the rows.
+            channel: the connection to the server that accepts the ticket.
+            ticket: the ticket, as received.
+            schema: the planned schema.
+            wire: with "auto", the stream chooses its own form, and its batches are converted to plain ones. With
+                "grouped", a batch has one row per request, and the report counts requests.
         """
         self.channel = channel
         self._ticket = ticket
         self._schema = schema
         self._auto = wire == "auto"
-        self._counted = "requests" if wire == "grouped" else "rows"
+        self._unit = "requests" if wire == "grouped" else "rows"
         self._call = Call()
         self.begun = False
         self.cursor: bytes | None = None
@@ -54,7 +54,7 @@ class Messages:
         self.report: dict[str, Any] | None = None
 
     def next(self) -> pa.RecordBatch | None:
-        """The next batch; None after the report and the stream's end."""
+        """Returns the next batch; None after the report and the end of the stream."""
         try:
             return self._next()
         except errors.Unavailable:
@@ -68,13 +68,13 @@ class Messages:
         if self._lease.foreign:
             raise errors.Invalid(
                 "the stream was opened before this process was forked",
-                remedy="open it in the process that reads it, with the cursor where it must go on",
+                remedy="open it in the process that reads it, and pass a cursor to resume",
             )
         with self._call.translated(unclassified=errors.Corrupt):
             if not self.begun:
                 if not self._is_planned(self._reader().schema):
                     raise errors.Corrupt(
-                        "the stream's schema is not the one that was planned", remedy="read again"
+                        "the stream's schema differs from the planned one", remedy="read again"
                     )
                 self.begun = True
             while True:
@@ -88,7 +88,7 @@ class Messages:
                 self._last(chunk.app_metadata)
 
     def _is_planned(self, schema: pa.Schema) -> bool:
-        """Whether a stream's schema is the planned one, or becomes it."""
+        """Whether a stream's schema is the planned one, or is converted to it."""
         if self._auto:
             schema = pa.schema(sorted(plain_schema(schema), key=lambda field: self._position(field.name)))
         return bool(schema.equals(self._schema))
@@ -97,19 +97,21 @@ class Messages:
         return int(self._schema.get_field_index(name))
 
     def _planned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch in the planned form: an indexed one of an auto stream becomes plain."""
+        """A batch in the planned form: indexed batches of an auto stream are expanded."""
         return expand(batch).select(self._schema.names) if self._auto else batch
 
     def close(self) -> None:
-        """Ends the stream on both sides."""
+        """Closes the stream on both sides."""
         if self._lease is not None:
             self._lease.release()
 
     def _reader(self) -> flight.FlightStreamReader:
-        """The open reader. Do not keep it: exceptions keep the locals of all they passed through."""
+        """The open reader. Do not store it: exceptions keep the locals of all frames they passed."""
         reader = None if self._lease is None else self._lease.reader
         if reader is None:
-            raise errors.Invalid("the client was closed while its stream was read", remedy="connect again")
+            raise errors.Invalid(
+                "the client was closed while its stream was being read", remedy="connect again"
+            )
         return reader
 
     def _batch(self, chunk: flight.FlightStreamChunk) -> pa.RecordBatch:
@@ -130,7 +132,7 @@ class Messages:
             or not isinstance(report, dict)
             or not isinstance(report.get("cursor"), dict)
         ):
-            raise errors.Corrupt("the stream holds a message that is neither a batch nor its report")
+            raise errors.Corrupt("the stream contains a message that is neither a batch nor its report")
         self.report = report
 
     def _ended(self) -> None:
@@ -139,12 +141,12 @@ class Messages:
                 f"the stream ended after {self.rows} rows without its report; rows are missing",
                 remedy="read again from the cursor of the last batch",
             )
-        told = (self.report.get(self._counted, 0), self.report.get("batches"))
-        if told != (self.rows, self.batches):
-            rows, batches = told
+        counts = (self.report.get(self._unit, 0), self.report.get("batches"))
+        if counts != (self.rows, self.batches):
+            rows, batches = counts
             self.report = None
             raise errors.Corrupt(
-                f"the server sent {rows} {self._counted} in {batches} batches, {self.rows} in {self.batches} arrived",
+                f"the server sent {rows} {self._unit} in {batches} batches, {self.rows} in {self.batches} arrived",
                 remedy="read again from the cursor of the last batch",
             )
         self.close()

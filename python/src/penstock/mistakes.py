@@ -1,7 +1,7 @@
-"""What is written wrong most often, refused with what to write in Python.
+"""Common mistakes, refused with the correct Python code.
 
-The server refuses by name whatever it does not serve. It cannot know what a caller of another
-library meant, nor say it in the words of Python.
+The server refuses unsupported fields by name, but it cannot know what a user of another library
+meant, or suggest Python code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.errors import Fault, Invalid
 
-# Fields whose values are counted, or count.
+# Fields that take whole numbers.
 _WHOLE = (
     "since",
     "shuffle_window",
@@ -27,23 +27,23 @@ _WHOLE = (
 
 
 def refuse(fields: Mapping[str, Any]) -> None:
-    """Refuses fields of a query that mean something else than they say.
+    """Refuses query fields with common mistakes.
 
     Args:
-        fields: as they were given; None leaves one out.
+        fields: the fields as passed by the caller; None leaves one out.
 
     Raises:
-        Invalid: with what to write.
+        Invalid: with the correct code as the remedy.
     """
     said = {name: value for name, value in fields.items() if value is not None}
     shuffle = said.get("shuffle")
     if isinstance(shuffle, bool):
         raise _invalid(
             "shuffle",
-            f"{shuffle} says not what is permuted",
+            f"{shuffle} does not say what to shuffle",
             'write order="shuffled", seed=1; shuffle may then be "requests", "rows" or "splits"'
             if shuffle
-            else "leave shuffle out: rows come as they are stored",
+            else "leave shuffle out: rows come in stored order by default",
         )
     columns = said.get("columns")
     if isinstance(columns, str):
@@ -51,11 +51,11 @@ def refuse(fields: Mapping[str, Any]) -> None:
     shard = said.get("shard")
     if isinstance(shard, int):
         raise _invalid(
-            "shard", f"{shard!r} says not of how many", f"write shard=({int(shard)}, 4) for one of 4"
+            "shard", f"{shard!r} lacks the number of shards", f"write shard=({int(shard)}, 4) for one of 4"
         )
     if isinstance(said.get("filter"), list | tuple):
         raise _invalid(
-            "filter", "it is text, in SQL's words", "write filter=\"label = 1 AND country = 'de'\""
+            "filter", "must be a string in SQL syntax", "write filter=\"label = 1 AND country = 'de'\""
         )
     for name in _WHOLE:
         if name in said:
@@ -63,41 +63,43 @@ def refuse(fields: Mapping[str, Any]) -> None:
     if said.get("seed") and said.get("order", "stored") == "stored" and "cursor" not in said:
         raise _invalid(
             "seed",
-            "it permutes nothing, as rows come in the order in which they are stored",
+            'has no effect without order="shuffled"',
             f'write order="shuffled", seed={said["seed"]}, or leave seed out',
         )
 
 
-def whole(name: str, value: Any, form: str = "{name}={value}", least: int | None = None) -> int:
-    """A whole number of any type.
+def whole(name: str, value: Any, form: str = "{name}={value}", minimum: int | None = None) -> int:
+    """Checks a whole number of any type, and returns it as an int.
 
     Args:
-        name: of the argument.
-        value: what was given.
-        form: how the argument is written.
-        least: what it must be; None for the server to say.
+        name: the argument's name.
+        value: the value passed.
+        form: how to write the argument, for the remedy.
+        minimum: the smallest value allowed; None leaves that to the server.
 
     Raises:
-        Invalid: with the number that may be meant.
+        Invalid: with the number that was probably meant.
     """
     try:
         found = operator.index(value)
     except TypeError:
         pass
     else:
-        if least is not None and found < least:
+        if minimum is not None and found < minimum:
             raise _invalid(
-                name, f"must be at least {least}, not {found}", f"write {form.format(name=name, value=least)}"
+                name,
+                f"must be at least {minimum}, not {found}",
+                f"write {form.format(name=name, value=minimum)}",
             )
         return found
     meant = _nearest(value)
     written = form.format(name=name, value=max(0, 1 if meant is None else meant))
     remedy = f"write {written}" if meant is not None else f"write a whole number, such as {written}"
-    raise _invalid(name, f"{value!r} is no whole number", remedy)
+    raise _invalid(name, f"{value!r} is not a whole number", remedy)
 
 
 def _nearest(value: Any) -> int | None:
-    """The whole number that may be meant, if one is. Of text it is exact, as ids are beyond floats."""
+    """Returns the whole number that was probably meant, if any. Text is parsed exactly, since ids exceed floats."""
     for form in (int, float):
         try:
             return int(form(value))

@@ -1,4 +1,4 @@
-"""What a server says of datasets and plans."""
+"""A server's descriptions of datasets and plans."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from penstock import errors
 
 @dataclass(frozen=True)
 class Plan:
-    """What a server planned for a query. Rows and steps are the whole plan's, over all shards, from its start.
+    """A server's plan for a query. Rows and steps are those of the whole plan, over all shards, from its start.
 
     Attributes:
-        id: names the plan: a hash of all it depends on.
-        schema: of the batches.
-        pin: the snapshots that are read, as a query's `snapshots` takes them.
+        id: a hash of all inputs of the plan.
+        schema: the schema of the batches.
+        pin: the snapshots to read, in the form of a query's `snapshots`.
         lanes: the number of ordered queues of rows.
         shards: the number of shards.
-        batch_rows: rows of a full batch; None if batches are of requests.
-        batch_requests: requests of a full batch; None if batches are of rows.
-        rows: None if they cannot be known before reading.
-        rows_unknown: why not; "" if they are known.
-        steps: batches of each shard; None if they cannot be known before reading.
-        splits: the number of units of reading.
-        rows_left: rows of the query's shards from its cursor on; None if unknown.
-        sample: the query's, as the server read it; None if all rows count. If it has a `rate`, a row for
-            which its `where` holds stands for 1/rate rows.
-        since: the snapshot of the training table after which the rows were appended; None if all rows count.
+        batch_rows: rows of a full batch; None if batches are counted in requests.
+        batch_requests: requests of a full batch; None if batches are counted in rows.
+        rows: the number of rows; None if unknown before reading.
+        rows_unknown: why the number of rows is unknown; "" if it is known.
+        steps: batches of each shard; None if unknown before reading.
+        splits: the number of splits.
+        rows_left: rows of the query's shards after its cursor; None if unknown.
+        sample: the query's sample, as the server read it; None for all rows. If it has a `rate`, a row that
+            satisfies its `where` stands for 1/rate rows.
+        since: the snapshot of the training table after which the rows were appended; None for all rows.
     """
 
     id: str
@@ -64,28 +64,28 @@ class Plan:
 
     @classmethod
     def of(cls, found: flight.FlightInfo) -> Self:
-        """Reads the plan's summary.
+        """Decodes the plan summary.
 
         Raises:
             Internal: the server does not follow the protocol, or speaks a newer one.
         """
-        said = _said(found)
+        summary = _summary_of(found)
         try:
             return cls(
-                id=str(said["plan"]),
+                id=str(summary["plan"]),
                 schema=found.schema,
-                pin=dict(said["pin"]),
-                lanes=int(said["lanes"]),
-                shards=int(said["shards"]),
-                batch_rows=int(said["batch_rows"]) if "batch_requests" not in said else None,
-                batch_requests=int(said["batch_requests"]) if "batch_requests" in said else None,
-                rows=_known(said["rows"]),
-                rows_unknown=str(said["rows_unknown"]),
-                steps=_known(said["steps"]),
-                splits=int(said["splits"]),
+                pin=dict(summary["pin"]),
+                lanes=int(summary["lanes"]),
+                shards=int(summary["shards"]),
+                batch_rows=int(summary["batch_rows"]) if "batch_requests" not in summary else None,
+                batch_requests=int(summary["batch_requests"]) if "batch_requests" in summary else None,
+                rows=_known(summary["rows"]),
+                rows_unknown=str(summary["rows_unknown"]),
+                steps=_known(summary["steps"]),
+                splits=int(summary["splits"]),
                 rows_left=_known(found.total_records),
-                sample=dict(said["sample"]) if "sample" in said else None,
-                since=int(said["since"]) if "since" in said else None,
+                sample=dict(summary["sample"]) if "sample" in summary else None,
+                since=int(summary["since"]) if "since" in summary else None,
             )
         except (KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e
@@ -93,13 +93,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What one ticket of a plan gives.
+    """The rows that one ticket of a plan returns.
 
     Attributes:
-        ticket: to be handed in for its batches, as bytes.
-        rows: of all its batches; None if they cannot be known before reading.
-        batches: their number; None if it cannot be known before reading.
-        splits: the ids of the splits that it reads; None if it reads a shard.
+        ticket: to be exchanged for the batches, as bytes.
+        rows: the number of rows; None if unknown before reading.
+        batches: the number of batches; None if unknown before reading.
+        splits: the ids of its splits; None if it reads a shard.
     """
 
     ticket: bytes
@@ -109,18 +109,18 @@ class Endpoint:
 
     @classmethod
     def of(cls, listed: flight.FlightEndpoint) -> Self:
-        """Reads what the server says of an endpoint. It may say nothing."""
+        """Decodes the server's description of an endpoint, which may be empty."""
         try:
-            said = json.loads(listed.app_metadata or b"{}")
-            splits = said.get("splits")
+            summary = json.loads(listed.app_metadata or b"{}")
+            splits = summary.get("splits")
             return cls(
                 ticket=bytes(listed.ticket.ticket),
-                rows=_known(said.get("rows", -1)),
-                batches=_known(said.get("batches", -1)),
+                rows=_known(summary.get("rows", -1)),
+                batches=_known(summary.get("batches", -1)),
                 splits=None if splits is None else tuple(str(split) for split in splits),
             )
         except (AttributeError, TypeError, ValueError) as e:
-            raise errors.Internal(f"what the server says of an endpoint cannot be read: {e!r}") from e
+            raise errors.Internal(f"the server's description of an endpoint cannot be read: {e!r}") from e
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ class DatasetDescription:
     """A dataset that the caller may read.
 
     Attributes:
-        name: as a query names it.
-        schema: of all its columns; None if it cannot be resolved.
-        rows: None if they cannot be known before reading, or it cannot be resolved.
-        plan: of reading all of it; None if it cannot be resolved.
+        name: the name to use in queries.
+        schema: the schema of all its columns; None if it cannot be resolved.
+        rows: the number of rows; None if unknown before reading, or if it cannot be resolved.
+        plan: the plan for reading all of it; None if it cannot be resolved.
         error: why it cannot be resolved; None if it can.
     """
 
@@ -143,9 +143,9 @@ class DatasetDescription:
 
     @classmethod
     def of(cls, found: flight.FlightInfo) -> Self:
-        """Reads one entry of the server's list."""
+        """Decodes one entry of the server's list."""
         name = b"/".join(found.descriptor.path or [b""]).decode()
-        broken = _said(found).get("error")
+        broken = _summary_of(found).get("error")
         if isinstance(broken, dict):
             return cls(name=name, schema=None, rows=None, plan=None, error=errors.from_details(broken))
         plan = Plan.of(found)
@@ -157,20 +157,20 @@ def _known(number: Any) -> int | None:
 
 
 def _count(number: int | None, what: str) -> str:
-    """A number of things: 1 lane, 2 lanes."""
+    """Formats a number of things: 1 lane, 2 lanes."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _said(found: flight.FlightInfo) -> dict[str, Any]:
+def _summary_of(found: flight.FlightInfo) -> dict[str, Any]:
     try:
-        said = json.loads(found.app_metadata)
+        summary = json.loads(found.app_metadata)
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        raise errors.Internal("the server says nothing of its plan; is it Penstock?")
-    if said.get("v") != 1:
+        summary = None
+    if not isinstance(summary, dict):
+        raise errors.Internal("the server does not describe its plan; is it Penstock?")
+    if summary.get("v") != 1:
         raise errors.Internal(
-            f"the server speaks version {said.get('v')} of plans, this package version 1",
-            remedy="install the package's version that goes with the server",
+            f"the server uses version {summary.get('v')} of plan summaries, this package version 1",
+            remedy="install the package version that matches the server",
         )
-    return said
+    return summary

@@ -1,4 +1,4 @@
-"""Where a run stands: the cursor of one rank or of several, and what is read of it."""
+"""The position of a run: the cursor of one rank or of several, and what it reads."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from penstock.fields import Cursor
 VERSION = 1
 
 _FIELDS = ("v", "dataset", "epoch", "cursor", "snapshots", "every", "ended")
-_LOAD = "load what state_dict or merge_states gave, or a batch's cursor"
+_LOAD = "load the result of state_dict or merge_states, or a batch's cursor"
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where the reading of an epoch stands. A `penstock.torch.IterableDataset` keeps it as its state.
+    """The position within an epoch, which a `penstock.torch.IterableDataset` saves as its state.
 
     Attributes:
-        dataset: the name of the dataset; "" if nobody said.
+        dataset: the name of the dataset; "" if unknown.
         epoch: the number of the epoch.
-        cursors: of one rank, or one of each; none at the epoch's start.
-        every: the worker's number, counted from the cursors, and how many workers take turns; (0, 1) is a whole rank.
+        cursors: the cursor of one rank, or of each rank; empty at the start of the epoch.
+        every: the worker's index, counted from the cursors, and the number of workers; (0, 1) is a whole rank.
         ended: whether the epoch was read to its end.
-        snapshots: what is read, where there is no cursor that says it; None if nobody knows.
+        snapshots: the snapshots to read if there is no cursor; None if unknown.
     """
 
     dataset: str
@@ -39,29 +39,29 @@ class Position:
 
     @property
     def step(self) -> int:
-        """How many steps of the epoch lie before it, for the rank that is furthest."""
+        """The number of steps before it in the epoch, for the rank that is furthest."""
         return max((int(cursor["step"]) for cursor in self.cursors), default=0)
 
     @property
     def pin(self) -> dict[str, Any] | None:
-        """The snapshots that are read; None if nobody knows."""
+        """The snapshots to read; None if unknown."""
         if self.cursors:
             return dict(self.cursors[0]["pin"])
         return None if self.snapshots is None else dict(self.snapshots)
 
     @property
     def shards(self) -> int:
-        """Of how many ranks the cursors are; 0 without a cursor."""
+        """The number of ranks of the cursors; 0 without a cursor."""
         return int(self.cursors[0]["shard"]["of"]) if self.cursors else 0
 
     def step_of(self, rank: int, world: int) -> int:
-        """How many steps of the epoch lie before it for one rank of so many."""
+        """The number of steps before it in the epoch, for one rank."""
         return max((int(cursor["step"]) for cursor in self._own(rank, world)), default=self.step)
 
     def of_rank(self, rank: int, world: int) -> Self:
-        """The same for one rank of so many.
+        """The position of one rank out of `world`.
 
-        The cursors of all ranks stay together, for the server to see whether they belong together.
+        The cursors of all ranks are kept together, so that the server can check that they belong together.
 
         Raises:
             Invalid: a rank is missing.
@@ -74,17 +74,17 @@ class Position:
         own = self._own(rank, world)
         if not own:
             raise errors.Invalid(
-                f"the state is of rank {_listed(there)} of {self.shards}, and this is rank {rank} of {world}",
+                f"the state is from rank {_listed(there)} of {self.shards}, but this is rank {rank} of {world}",
                 remedy="load merge_states of the states of all ranks",
             )
         return replace(self, cursors=own)
 
     def _own(self, rank: int, world: int) -> tuple[Cursor, ...]:
-        """The cursor of one rank of so many, where there is one."""
+        """The cursor of one rank out of `world`, if there is one."""
         return tuple(one for one in self.cursors if one["shard"] == {"index": rank, "of": world})
 
     def state(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The state as plain JSON."""
         cursors: Any = None
         if self.cursors:
             cursors = self.cursors[0] if len(self.cursors) == 1 else list(self.cursors)
@@ -104,10 +104,10 @@ class Position:
 
     @classmethod
     def of(cls, state: Mapping[str, Any] | Sequence[Any] | str | bytes) -> Self:
-        """Reads a state, a cursor or a list of cursors, also as JSON text.
+        """Decodes a state, a cursor or a list of cursors, also from JSON text.
 
         Raises:
-            Invalid: it is none of these.
+            Invalid: the value is none of these.
         """
         if isinstance(state, (str, bytes)):
             state = parsed(state)
@@ -120,13 +120,13 @@ class Position:
         unknown = sorted(str(name) for name in state.keys() - set(_FIELDS))
         if unknown or not {"v", "dataset", "epoch", "cursor"} <= state.keys():
             raise errors.Invalid(
-                f"this is no state of a penstock dataset{': it has ' + ', '.join(unknown) if unknown else ''}",
+                f"this is not a state of a penstock dataset{': it has ' + ', '.join(unknown) if unknown else ''}",
                 remedy=_LOAD,
             )
         if state["v"] != VERSION:
             raise errors.Invalid(
-                f"the state is of version {state['v']}, this package reads version {VERSION}",
-                remedy="go on with the package's version that saved it",
+                f"the state has version {state['v']}; this package reads version {VERSION}",
+                remedy="use the package version that saved it",
             )
         at = cls(
             str(state["dataset"]),
@@ -138,7 +138,8 @@ class Position:
             read = cls._of_cursors(at.dataset, query.cursor(state["cursor"]))
             if read.epoch != at.epoch:
                 raise errors.Invalid(
-                    f"the state is of epoch {at.epoch}, and its cursor of epoch {read.epoch}", remedy=_LOAD
+                    f"the state is from epoch {at.epoch}, but its cursor is from epoch {read.epoch}",
+                    remedy=_LOAD,
                 )
             at = replace(at, cursors=read.cursors)
         if "every" in state:
@@ -154,7 +155,7 @@ class Position:
             if not {"step", "epoch", "shard", "pin"} <= cursor.keys():
                 several = "cursor" in cursor and "v" in cursor
                 raise errors.Invalid(
-                    "this is no cursor of a stream",
+                    "this is not a stream's cursor",
                     remedy="load merge_states of the states of all ranks" if several else _LOAD,
                 )
             shard = _object("cursor.shard", cursor["shard"])
@@ -162,41 +163,41 @@ class Position:
             _object("cursor.pin", cursor["pin"])
             _number("cursor.step", cursor["step"])
         if not cursors:
-            raise errors.Invalid("a list without a cursor does not mean the start", remedy="load nothing")
+            raise errors.Invalid("an empty list of cursors does not mean the start", remedy="load nothing")
         check_ranks(cursors)
         epochs = {_number("cursor.epoch", cursor["epoch"]) for cursor in cursors}
-        _alike("epoch", epochs)
+        _check_equal("epoch", epochs)
         return cls(dataset, epochs.pop(), cursors)
 
 
 def check_ranks(cursors: Sequence[Cursor]) -> None:
-    """Refuses cursors that are of different numbers of ranks, or two of one rank.
+    """Refuses cursors with different numbers of ranks, or two cursors of one rank.
 
     Raises:
-        Invalid: they are.
+        Invalid: the cursors do not fit together.
     """
     shards = [(int(cursor["shard"]["index"]), int(cursor["shard"]["of"])) for cursor in cursors]
-    _alike("numbers of rank", {of for _, of in shards})
+    _check_equal("numbers of rank", {of for _, of in shards})
     twice = sorted({index for index, of in shards if shards.count((index, of)) > 1})
     if twice:
         raise errors.Invalid(
-            f"two states are of rank {_listed(twice)}", remedy="merge one state of each rank"
+            f"two states are from rank {_listed(twice)}", remedy="merge one state of each rank"
         )
 
 
-def _alike(what: str, found: set[int]) -> None:
+def _check_equal(what: str, found: set[int]) -> None:
     if len(found) > 1:
         raise errors.Invalid(
-            f"the states are of different {what}s: {_listed(sorted(found))}",
+            f"the states are from different {what}s: {_listed(sorted(found))}",
             remedy="merge states that were saved at the same step",
         )
 
 
 def _number(name: str, value: Any, below: int = 1 << 63) -> int:
-    """A whole number of a state, which somebody may have written by hand.
+    """Checks a whole number in a state, which may have been edited by hand.
 
     Raises:
-        Invalid: it is none, or too large.
+        Invalid: it is not a whole number, or too large.
     """
     if not hasattr(value, "__index__") or not 0 <= operator.index(value) < below:
         raise errors.Invalid(f"{name}: {value!r} cannot be in a state", remedy=_LOAD)
@@ -210,10 +211,10 @@ def _object(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def parsed(text: str | bytes) -> Any:
-    """What a state says that was kept as JSON text.
+    """Decodes a state from JSON text.
 
     Raises:
-        Invalid: it is no JSON.
+        Invalid: the text is not JSON.
     """
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Progress of a stream, for people: a bar, or lines where there is no terminal."""
+"""Progress of a stream: a bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import sys
 import time
 from typing import Any, Literal, TextIO
 
-Wanted = bool | Literal["auto"]
+ProgressOption = bool | Literal["auto"]
 
-# Seconds between two looks on a terminal, and between two lines elsewhere.
+# Seconds between updates on a terminal, and between lines elsewhere.
 _REDRAWN = 0.1
 _LINES = 10.0
 
 
 class Progress:
-    """Shows how far a stream is, how fast, and how much of the time its reader waits.
+    """Shows how far a stream is, its speed, and the share of the time that its reader waits.
 
-    tqdm draws the bar where it is installed; otherwise it is one line of text. Both go to standard
-    error.
+    If tqdm is installed, it draws a bar; otherwise this is one line of text. Both go to standard error.
     """
 
     def __init__(
@@ -29,7 +28,7 @@ class Progress:
         unit: str = "batches",
         out: TextIO | None = None,
     ) -> None:
-        """Prepares to show a stream of so many rows in so many parts; None where nobody knows."""
+        """Prepares to show a stream; `rows` and `parts` are None if unknown."""
         self._name = name
         self._rows = rows
         self._parts = parts
@@ -41,16 +40,16 @@ class Progress:
         self._closed = False
 
     @classmethod
-    def wanted(
-        cls, wish: Wanted, name: str, rows: int | None, parts: int | None, *, unit: str = "batches"
+    def make(
+        cls, option: ProgressOption, name: str, rows: int | None, parts: int | None, *, unit: str = "batches"
     ) -> Progress | None:
-        """Progress where it is asked for; "auto" asks for it on a terminal."""
-        if wish == "auto":
-            wish = sys.stderr.isatty()
-        return cls(name, rows, parts, unit=unit) if wish else None
+        """Creates progress if requested; "auto" requests it on a terminal."""
+        if option == "auto":
+            option = sys.stderr.isatty()
+        return cls(name, rows, parts, unit=unit) if option else None
 
     def show(self, rows: int, parts: int, seconds: float, stall: float | None = None) -> None:
-        """Shows what was given in so many seconds, and the share of them in which the reader waited."""
+        """Shows the rows and parts read in some seconds, and the share of them that the reader waited."""
         more = f"{parts}{'' if self._parts is None else f'/{self._parts}'} {self._unit}"
         waited = "" if stall is None else f", waited {stall:.0%}"
         if self._bar is not None:
@@ -67,7 +66,7 @@ class Progress:
             self._write()
 
     def close(self) -> None:
-        """Shows the last state, and leaves it there."""
+        """Shows the last state, and leaves it on the screen."""
         if self._closed:
             return
         self._closed = True

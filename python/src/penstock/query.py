@@ -1,7 +1,7 @@
-"""From keyword arguments to the JSON of a query.
+"""Converts keyword arguments to the JSON of a query.
 
-Only the forms are looked at here: which fields there are, and what they may
-say, is the server's to decide, and it names what it refuses.
+Only JSON forms are checked here. The server decides which fields and values are supported, and refuses
+others by name.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from penstock.fields import Cursor
 Dataset = str | Mapping[str, Any]
 
 
-# Fields that may be pairs, and what the first of the two is.
+# Fields that may be pairs, and the name of the first element.
 _PAIRS = {"shard": "index", "every": "step"}
 
 
 def name(dataset: Dataset) -> str:
-    """What people call a dataset: its name, or its training table's."""
+    """A dataset's name, or the name of its training table if it is inline."""
     if isinstance(dataset, str):
         return dataset
     if not isinstance(dataset, Mapping):
@@ -32,22 +32,22 @@ def name(dataset: Dataset) -> str:
 
 
 def encode(dataset: Dataset, fields: Mapping[str, Any]) -> bytes:
-    """Makes the JSON of a query, see `form`."""
+    """Returns the JSON of a query, see `form`."""
     return text(form(dataset, fields))
 
 
 def text(query: Mapping[str, Any]) -> bytes:
-    """The JSON of what `form` made."""
+    """Returns the JSON of a query in the form of `form`."""
     return json.dumps(query, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Copies a query into what JSON knows, so that it can be sent, and sent again later.
+    """Copies a query to plain JSON values, to send it now or again later.
 
     Args:
         dataset: the name of one that the server knows, or a dataset as a mapping.
-        fields: the query's other fields. None leaves one out; `shard` may be a pair
-            (index, of), and `every` one (step, of); `cursor` may be a mapping, JSON text, or a list of these.
+        fields: the query's other fields. None leaves one out; `shard` may be a pair (index, of), and `every`
+            a pair (step, of); `cursor` may be a mapping, JSON text, or a list of these.
     """
     out: dict[str, Any] = {"dataset": _plain("dataset", dataset)}
     for field, value in fields.items():
@@ -66,7 +66,7 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cursor(value: Any) -> Cursor | list[Cursor]:
-    """Brings a cursor, or several, from any form it is kept in into plain dictionaries."""
+    """Converts a cursor, or several, from any stored form to plain dictionaries."""
     if isinstance(value, (str, bytes, bytearray)):
         try:
             value = json.loads(value)
@@ -85,14 +85,14 @@ def cursor(value: Any) -> Cursor | list[Cursor]:
 
 
 def _plain(at: str, value: Any) -> Any:
-    """Copies a value into what JSON knows. Whole numbers of any type stay exact."""
+    """Copies a value to plain JSON values. Whole numbers of any type stay exact."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as e:
-            raise invalid(at, f"{value!r} holds half a character, and is no text for others") from e
+            raise invalid(at, f"{value!r} contains half of a surrogate pair, and is not valid text") from e
         return value
     if isinstance(value, Mapping):
         for key in value:
@@ -102,16 +102,16 @@ def _plain(at: str, value: Any) -> Any:
     try:
         return operator.index(value)
     except TypeError:
-        pass  # arrays have an index only where they hold one whole number
+        pass  # arrays only have an index if they contain a single whole number
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise invalid(at, f"must be finite, not {value}")
         return value
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, set, frozenset)):
         return [_plain(f"{at}[{i}]", item) for i, item in enumerate(value)]
-    raise invalid(at, f"a value of type {type(value).__name__} has no form in JSON")
+    raise invalid(at, f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
 def invalid(field: str, message: str) -> Invalid:
-    """Makes the exception of one field that is wrong."""
+    """Makes the exception for a mistake in one field."""
     return Invalid(f"{field}: {message}", faults=(Fault(field=field, message=message),))

@@ -1,4 +1,4 @@
-"""The batches of one endpoint, over as many connections as it takes."""
+"""The batches of one endpoint, read over as many connections as needed."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from typing import Any, Self
 import pyarrow as pa
 
 from penstock import errors
-from penstock.asked import Asked, Found
 from penstock.backoff import Backoff
+from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.messages import Messages
 from penstock.plan import Endpoint, Plan
-from penstock.servers import another_try_helps
+from penstock.servers import is_retryable
 
 _log = logging.getLogger("penstock")
 
 
 class Reading:
-    """Gives the batches of one endpoint, and goes on by itself where another try may help.
+    """Reads the batches of one endpoint, and resumes automatically after failures that a retry may fix.
 
-    After a lost connection the rest is asked for with the cursor of the batch last given, of the next
-    address if there are several. What then comes must be what would have come: the same plan and
-    schema, the very next step, and in the end as many rows as were planned; else it is `Corrupt`.
+    After a lost connection, it requests the rest with the cursor of the last batch, from the next
+    address if there are several. The new stream must continue the old one: same plan and schema, the
+    very next step, and in the end the planned number of rows. Otherwise it raises `Corrupt`.
 
     Attributes:
-        rows: of the batches given so far.
-        batches: given so far.
-        resumed: how many times the stream was taken up again.
+        rows: rows returned so far.
+        batches: batches returned so far.
+        resumed: how many times the stream was resumed.
     """
 
     def __init__(
-        self, asked: Asked, plan: Plan, endpoint: Endpoint, channel: Channel, shard: int | None = None
+        self, bound: BoundQuery, plan: Plan, endpoint: Endpoint, channel: Channel, shard: int | None = None
     ) -> None:
         """Prepares to read an endpoint of a plan. Nothing is opened before the first batch.
 
         Args:
-            asked: the query.
-            plan: what the server made of it.
-            endpoint: one of the plan's.
-            channel: the server to hand the ticket in at.
-            shard: which of several that the query asks for; None if it asks for one.
+            bound: the query, and the servers to send it to.
+            plan: the plan of the query.
+            endpoint: one of the plan's endpoints.
+            channel: the connection to the server that accepts the ticket.
+            shard: which of several shards to read; None if the query selects one.
         """
-        self._asked = asked
+        self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
         self._shard = shard
         self._channel = channel
-        self._ticket: bytes | None = self._endpoint.ticket  # None: it is out of date
-        self._planned_for_nothing = False
+        self._ticket: bytes | None = self._endpoint.ticket  # None once it is out of date
+        self._replanned = False
         self._messages: Messages | None = None
-        self._backoff = Backoff(asked.servers.settings.reconnect)
+        self._backoff = Backoff(bound.servers.settings.reconnect)
         self._closed = threading.Event()
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
@@ -64,22 +64,22 @@ class Reading:
         self.resumed = 0
 
     @classmethod
-    def all_of(cls, asked: Asked, found: Found) -> list[Self]:
-        """Those of all endpoints that were found."""
+    def all_of(cls, bound: BoundQuery, found: PlannedQuery) -> list[Self]:
+        """Makes one for each endpoint of a planned query."""
         several = len(found.endpoints) > 1 and found.endpoints[0].splits is None
         return [
-            cls(asked, found.plan, endpoint, found.channel, number if several else None)
+            cls(bound, found.plan, endpoint, found.channel, number if several else None)
             for number, endpoint in enumerate(found.endpoints)
         ]
 
     @property
     def endpoint(self) -> Endpoint:
-        """What the server said of it when it was planned."""
+        """The endpoint as planned."""
         return self._endpoint
 
     @property
     def cursor(self) -> Cursor | None:
-        """Where the reading stands; None before the first batch."""
+        """The cursor after the last batch; None before the first one."""
         report = self.report
         if report is not None:
             end: Cursor = report["cursor"]
@@ -88,33 +88,33 @@ class Reading:
 
     @property
     def report(self) -> dict[str, Any] | None:
-        """The server's; None before the end.
+        """The server's report; None before the end.
 
-        If it took several connections, rows and batches are those that were given here, and `parts`
-        has for each connection what it gave and why it broke, and at last the server's own report,
-        whose counts begin at the cursor before it.
+        If several connections were used, rows and batches are totals over all of them, and `parts` has
+        one entry per connection: what each broken one returned and why it ended, and finally the server's
+        report of the last one, which starts at the cursor before it.
         """
         last = None if self._messages is None else self._messages.report
         if not self._ended or not self._parts:
             return last
-        # Nobody knows how many rows the requests of a connection that broke had.
-        whole: dict[str, Any] = {self._asked.counted: self.rows, "batches": self.batches}
-        if last is None:  # It broke behind the last row.
+        # The number of rows in the requests of a broken connection is unknown.
+        whole: dict[str, Any] = {self._bound.unit: self.rows, "batches": self.batches}
+        if last is None:  # It broke after the last row.
             return {**whole, "cursor": json.loads(self._cursor or b"{}"), "parts": list(self._parts)}
         once: dict[str, Any] = {name: last[name] for name in ("cursor", "leftover", "sample") if name in last}
         return {**whole, **once, "parts": [*self._parts, last]}
 
     def next(self) -> pa.RecordBatch | None:
-        """The next batch; None after the report and the end."""
+        """Returns the next batch; None after the report and the end."""
         while True:
             try:
                 return self._next()
             except errors.Error as e:
-                if not self._goes_on_after(e):
+                if not self._prepare_retry(e):
                     raise
 
     def close(self) -> None:
-        """Ends the reading on both sides. It may be called by any thread."""
+        """Closes the stream on both sides. Safe to call from any thread."""
         self._closed.set()
         messages = self._messages
         if messages is not None:
@@ -124,63 +124,63 @@ class Reading:
         if self._ended:
             return None
         if self._messages is None and not self._open():
-            self._check_whole()
+            self._check_complete()
             return None
         messages = self._messages
         assert messages is not None
         batch = messages.next()
         if self._backoff.tries:
             self.resumed += 1
-            self._backoff.went_well()
+            self._backoff.reset()
         if batch is None:
-            self._check_whole()
+            self._check_complete()
             return None
         if self._parts and messages.batches == 1:
-            self._check_seam(messages.cursor)
+            self._check_continuation(messages.cursor)
         self._cursor = messages.cursor
         self.rows += batch.num_rows
         self.batches += 1
-        self._planned_for_nothing = False
+        self._replanned = False
         return batch
 
     def _open(self) -> bool:
-        """Asks for what is left. Says whether there is anything, the report included."""
+        """Opens a stream for what is left. Returns False if nothing is left, not even the report."""
         channel, ticket = self._channel, self._ticket
         if ticket is None:
-            if self._asked.limit is not None and self.rows >= self._asked.limit:
+            if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
-            found = self._planned_again()
-            left = self._left_of(found)
+            found = self._replan()
+            left = self._rest_of(found)
             if left is None:
                 return False
             channel, ticket = found.channel, left.ticket
-        wire = self._asked.form.get("wire", "plain")
+        wire = self._bound.form.get("wire", "plain")
         self._messages = Messages(channel, ticket, self._plan.schema, wire=wire)
         if self._closed.is_set():  # meanwhile, by another thread
             self._messages.close()
         return True
 
-    def _planned_again(self) -> Found:
+    def _replan(self) -> PlannedQuery:
         cursor = self.cursor
         if cursor is None:
-            found = self._asked.again(self._plan, self._shard).found()
+            found = self._bound.restarted(self._plan, self._shard).plan()
         else:
-            found = self._asked.after(self._plan, cursor, self.rows).found()
+            found = self._bound.rest(self._plan, cursor, self.rows).plan()
         if found.plan.id != self._plan.id:
             raise errors.Expired(
-                f"the stream of {self._asked.name} cannot go on: its plan was {self._plan.id}, and is "
+                f"the stream of {self._bound.name} cannot go on: its plan was {self._plan.id}, and is "
                 f"{found.plan.id} now; the dataset's configuration has changed",
-                remedy="read it anew",
+                remedy="read it from the start",
             )
         if not found.plan.schema.equals(self._plan.schema):
             raise errors.Corrupt(
-                f"the stream of {self._asked.name} cannot go on: its schema is another than it was",
-                remedy="read it anew",
+                f"the stream of {self._bound.name} cannot go on: its schema has changed",
+                remedy="read it from the start",
             )
         return found
 
-    def _left_of(self, found: Found) -> Endpoint | None:
-        """The endpoint that gives what is left; None if nothing is."""
+    def _rest_of(self, found: PlannedQuery) -> Endpoint | None:
+        """Returns the endpoint for the remaining rows; None if there are none."""
         ours = self._endpoint.splits
         if ours is None:
             if len(found.endpoints) != 1:
@@ -201,41 +201,41 @@ class Reading:
             raise errors.Internal("the server lists other splits behind a cursor than before it")
         return None
 
-    def _goes_on_after(self, failure: errors.Error) -> bool:
-        """Makes ready for another try, if one may help: waits, and turns to the next address."""
+    def _prepare_retry(self, failure: errors.Error) -> bool:
+        """Prepares a retry if one may help: waits, and switches to the next address."""
         messages, self._messages = self._messages, None
         channel = self._channel if messages is None else messages.channel
         if messages is not None:
             if messages.batches:
                 cursor = json.loads(messages.cursor or b"{}")
-                part = {self._asked.counted: messages.rows, "batches": messages.batches, "cursor": cursor}
+                part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": cursor}
                 self._parts.append({**part, "ended": str(failure)})
                 self._ticket = None
             messages.close()
         if isinstance(failure, errors.Unavailable) and not failure.remedy:
             failure.remedy = f"see that `penstock serve` listens at {channel.location}, and read on with the stream's cursor"
-        if self._closed.is_set() or not self._asked.servers.settings.reconnect:
+        if self._closed.is_set() or not self._bound.servers.settings.reconnect:
             return False
         refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun
-        if refused and not self._planned_for_nothing:
-            # A ticket of another server's keys, or too old. What is planned now is of the server that
-            # gives it.
-            self._ticket, self._planned_for_nothing = None, True
-            _log.info("the stream of %s is planned again: %s", self._asked.name, failure)
+        if refused and not self._replanned:
+            # The ticket has expired, or was signed by another server's keys. The server that plans again
+            # also accepts the new ticket.
+            self._ticket, self._replanned = None, True
+            _log.info("planning the stream of %s again: %s", self._bound.name, failure)
             return True
-        if not another_try_helps(failure):
+        if not is_retryable(failure):
             return False
         wait = self._backoff.next(failure.retry_after)
         if wait is None:
             failure.add_note(
-                f"Tried again {self._backoff.tries} times in {self._asked.servers.settings.reconnect:g} seconds."
+                f"Retried {self._backoff.tries} times in {self._bound.servers.settings.reconnect:g} seconds."
             )
             return False
-        self._asked.servers.leave(channel)
-        self._channel = self._asked.servers.current
+        self._bound.servers.leave(channel)
+        self._channel = self._bound.servers.current
         _log.warning(
-            "the stream of %s broke after %d rows, try %d follows in %.1f s, the last one in %.0f s: %s",
-            self._asked.name,
+            "the stream of %s broke after %d rows; retry %d in %.1f s, giving up in %.0f s: %s",
+            self._bound.name,
             self.rows,
             self._backoff.tries,
             wait,
@@ -244,20 +244,20 @@ class Reading:
         )
         return not self._closed.wait(wait)
 
-    def _check_seam(self, cursor: bytes | None) -> None:
-        """Whether the first batch of a further connection is the very next one."""
+    def _check_continuation(self, cursor: bytes | None) -> None:
+        """Checks that the first batch of a new connection is the very next one."""
         before, after = json.loads(self._cursor or b"{}"), json.loads(cursor or b"{}")
-        due = before.get("step", 0) + self._asked.steps_between
+        due = before.get("step", 0) + self._bound.step_stride
         if after.get("step") != due or after.get("plan") != before.get("plan"):
             raise errors.Corrupt(
-                f"the stream of {self._asked.name} goes on with step {after.get('step')} of plan "
+                f"the stream of {self._bound.name} goes on with step {after.get('step')} of plan "
                 f"{after.get('plan')}, and step {due} of {before.get('plan')} is due",
                 remedy="read again from the cursor of the last batch",
             )
 
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         planned = self._endpoint.rows
-        if planned is not None and planned != self.rows and self._asked.counted == "rows":
+        if planned is not None and planned != self.rows and self._bound.unit == "rows":
             raise errors.Corrupt(
                 f"the server planned {planned} rows, {self.rows} arrived",
                 remedy="read again from the cursor of the last batch",

@@ -1,4 +1,4 @@
-"""Result files of an evaluation: one Parquet file for each split, which says what it is the result of."""
+"""Result files of an evaluation: one Parquet file per split, which identifies its split in its metadata."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock import errors
-from penstock.files import write_whole
+from penstock.files import write_atomically
 from penstock.splits import Split
 
-# The key of a file's metadata under which it says what it is the result of.
+# The metadata key of the description of a result.
 _OF = b"penstock"
 
-_REMEDY = "look at it, move or remove it, and evaluate again: that split is read again"
+_REMEDY = "check it, move or delete it, and evaluate again to read that split again"
 _MAGIC = b"PAR1"
 _SHOWN = 5
 
 
 def about(plan: str, split: Split, report: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of itself: the plan, the split's ids, and the server's report of its rows."""
+    """The description of a result: the plan, the split's ids, and the server's report of its rows."""
     return {"plan": plan, "splits": list(split.ids), "report": dict(report)}
 
 
 def write(file: Path, table: pa.Table, of: Mapping[str, Any]) -> None:
-    """Writes a result, at once or not at all."""
+    """Writes a result, atomically."""
     named = table.replace_schema_metadata(
         {**(table.schema.metadata or {}), _OF: json.dumps(of, ensure_ascii=False).encode()}
     )
-    write_whole(file, lambda out: pq.write_table(named, out, write_page_checksum=True))
+    write_atomically(file, lambda out: pq.write_table(named, out, write_page_checksum=True))
 
 
 def read(file: Path) -> pa.Table:
-    """Reads the rows of a result, without what the file says of itself.
+    """Reads the rows of a result, without its description.
 
     Raises:
-        Corrupt: they are not as they were written.
+        Corrupt: the file was changed after it was written.
     """
     try:
         return pq.read_table(file, page_checksum_verification=True).replace_schema_metadata()
@@ -50,11 +50,11 @@ def read(file: Path) -> pa.Table:
 
 
 def missing(plan: str, files: Mapping[Split, Path]) -> list[Split]:
-    """The splits that have no result yet.
+    """Returns the splits that have no result yet.
 
     Raises:
-        Corrupt: what has a result's name is not the whole result of its split. It stays as it is, since
-            this package writes no such file: somebody else did, or changed it.
+        Corrupt: a file with a result's name is not the complete result of its split. It is left as it is:
+            this package does not write such files, so it comes from elsewhere, or was changed.
     """
     left: list[Split] = []
     broken: list[tuple[Path, str]] = []
@@ -76,7 +76,7 @@ def missing(plan: str, files: Mapping[Split, Path]) -> list[Split]:
 
 
 def _fault(file: Path, plan: str, split: Split) -> str:
-    """Why a file is not the whole result of a split; "" if it is. Its footer says it, without its rows."""
+    """Returns why a file is not the complete result of a split, or "". Only reads its footer."""
     if not file.is_file():
         return "it is not a regular file"
     try:
@@ -89,18 +89,18 @@ def _fault(file: Path, plan: str, split: Split) -> str:
     except (OSError, pa.ArrowException) as e:
         return f"it cannot be read as Parquet: {e}"
     except (ValueError, TypeError, KeyError):
-        return "it does not say what it is the result of"
+        return "it has no description of its split"
     if was != plan:
-        return f"it is of plan {was}, not {plan}"
+        return f"it belongs to plan {was}, not {plan}"
     if ids != list(split.ids):
-        return "it is of another split"
+        return "it belongs to another split"
     if split.rows not in (None, rows):
-        return f"it is of {rows} rows, and the split has {split.rows}"
+        return f"it has results of {rows} rows, and the split has {split.rows}"
     return ""
 
 
 def _is_whole(file: Path, metadata: pq.FileMetaData) -> bool:
-    """Whether the columns that a footer names lie in the file, before that footer."""
+    """Whether all column chunks of a footer are inside the file, before that footer."""
     with file.open("rb") as found:
         head = found.read(len(_MAGIC))
     end = file.stat().st_size - 2 * len(_MAGIC) - metadata.serialized_size

@@ -13,11 +13,11 @@ from penstock.errors import Error, Exhausted, Unavailable
 T = TypeVar("T")
 
 
-def another_try_helps(error: Error) -> bool:
-    """Whether what failed may go well if it is asked again, of the same server or of another one.
+def is_retryable(error: Error) -> bool:
+    """Reports whether a failed call may succeed if repeated, on the same server or another one.
 
-    That is so of a server, storage or connection that does not answer, and of a limit for which the
-    server names a time to try again in. What is wrong, forbidden or gone stays so.
+    This is the case if a server, storage or connection does not respond, and for limits if the server
+    sends a delay. Requests that are wrong, forbidden or about something gone are not retried.
     """
     return isinstance(error, Unavailable) or (isinstance(error, Exhausted) and error.retry_after is not None)
 
@@ -25,7 +25,7 @@ def another_try_helps(error: Error) -> bool:
 class Servers:
     """The connections to all addresses of a service. Safe for threads.
 
-    One address is in use, at first the first one. It is left for the next one when it fails.
+    One address is in use, initially the first one. When it fails, the next one is used.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -46,20 +46,20 @@ class Servers:
     def call(
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
     ) -> T:
-        """Makes a call, of each address once until one answers. See `Channel.call`."""
+        """Makes a call, trying each address once until one answers. See `Channel.call`."""
         return self.call_from(act, unlimited=unlimited)[0]
 
     def call_from(
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
     ) -> tuple[T, Channel]:
-        """Makes a call as `call` does, and says who answered it."""
+        """Like `call`, but also returns the channel that answered."""
         start = self._at
         for i in range(len(self._channels)):
             at = (start + i) % len(self._channels)
             try:
                 answer = self._channels[at].call(act, unlimited=unlimited)
             except Error as e:
-                if not another_try_helps(e):
+                if not is_retryable(e):
                     raise
                 failure = e
                 continue
@@ -68,11 +68,11 @@ class Servers:
         raise failure
 
     def leave(self, channel: Channel) -> None:
-        """Lets the next address be in use, if it is this one that is."""
+        """Switches to the next address, if this one is in use."""
         if self.current is channel:
             self._at = (self._at + 1) % len(self._channels)
 
     def close(self) -> None:
-        """Ends all streams and connections. Calls after it fail."""
+        """Closes all streams and connections. Later calls fail."""
         for channel in self._channels:
             channel.close()

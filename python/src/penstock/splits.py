@@ -1,4 +1,4 @@
-"""The splits of a plan, each of which is read on its own: in any order, by any process."""
+"""The splits of a plan, which can be read separately: in any order, by any process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, Self, TypeVar, overload
 import pyarrow as pa
 
 from penstock import errors, query
-from penstock.asked import Asked
+from penstock.bound import BoundQuery
 from penstock.channel import Settings
 from penstock.plan import Endpoint, Plan
-from penstock.progress import Wanted
+from penstock.progress import ProgressOption
 from penstock.reading import Reading
 from penstock.servers import Servers
 from penstock.stream import Stream
@@ -23,19 +23,19 @@ T = TypeVar("T")
 
 
 class Split:
-    """Some of a plan's rows, which no other split of it has.
+    """A part of a plan's rows that no other split contains.
 
-    It can be pickled and read in another process, which then has a connection of its own.
+    It can be pickled and read in another process, which opens its own connection.
 
     Attributes:
-        number: its place in the plan's order.
-        name: the same for the same rows whenever they are planned at the same snapshots.
-        ids: of the splits that it stands for, where a plan has more than 1,024 of them.
-        rows: None if nobody knows them before reading.
+        number: its position in the plan.
+        name: identifies the rows, whenever they are planned at the same snapshots.
+        ids: the ids of its splits; several if the plan has more than 1,024.
+        rows: the number of rows; None if unknown before reading.
     """
 
-    def __init__(self, asked: Asked, plan: Plan, endpoint: Endpoint, number: int) -> None:
-        self._asked = asked
+    def __init__(self, bound: BoundQuery, plan: Plan, endpoint: Endpoint, number: int) -> None:
+        self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
         self.number = number
@@ -43,56 +43,56 @@ class Split:
         self.name = hashlib.sha256(" ".join(self.ids).encode()).hexdigest()[:16]
         self.rows = endpoint.rows
 
-    def read(self, *, progress: Wanted = False) -> Stream:
+    def read(self, *, progress: ProgressOption = False) -> Stream:
         """Opens the stream of its rows. Nothing is read before the first batch.
 
-        Its ticket is the one of the plan; where that is too old, or of a server that is gone, the split is
-        planned again, at the same snapshots.
+        It uses the plan's ticket. If that has expired, or its server is gone, the split is planned again at the
+        same snapshots.
         """
-        reading = Reading(self._asked, self._plan, self._endpoint, self._asked.servers.current)
-        stream = Stream(self._asked, [reading], self._plan, ordered=True)
+        reading = Reading(self._bound, self._plan, self._endpoint, self._bound.servers.current)
+        stream = Stream(self._bound, [reading], self._plan, ordered=True)
         stream.show_progress(progress)
         return stream
 
     def __repr__(self) -> str:
         rows = "unknown" if self.rows is None else str(self.rows)
-        return f"<penstock.Split {self.number} of {self._asked.name}: {rows} rows>"
+        return f"<penstock.Split {self.number} of {self._bound.name}: {rows} rows>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings, form = self._asked.servers.settings, dict(self._asked.form)
+        settings, form = self._bound.servers.settings, dict(self._bound.form)
         return (_split, (settings, form, self._plan, self._endpoint, self.number))
 
 
 def _split(settings: Settings, form: dict[str, Any], plan: Plan, endpoint: Endpoint, number: int) -> Split:
-    """Makes a split of what was pickled."""
-    return Split(Asked(Servers(settings), form), plan, endpoint, number)
+    """Unpickles a split."""
+    return Split(BoundQuery(Servers(settings), form), plan, endpoint, number)
 
 
 class Splits(Sequence[Split]):
-    """The splits of a plan, in its order. All of them together have every row of the query once."""
+    """The splits of a plan, in order. Together they have every row of the query once."""
 
-    def __init__(self, asked: Asked, plan: Plan, splits: Sequence[Split]) -> None:
-        self._asked = asked
+    def __init__(self, bound: BoundQuery, plan: Plan, splits: Sequence[Split]) -> None:
+        self._bound = bound
         self._plan = plan
         self._splits = tuple(splits)
 
     @classmethod
-    def of(cls, asked: Asked) -> Self:
+    def of(cls, bound: BoundQuery) -> Self:
         """Plans a query as splits.
 
         Raises:
-            Invalid: the query asks for other endpoints.
+            Invalid: the query sets another kind of endpoints.
         """
-        found = asked.found()
-        # A plan without rows has one endpoint, which is of no split.
+        found = bound.plan()
+        # A plan without rows has one endpoint without splits.
         splits = [endpoint for endpoint in found.endpoints if endpoint.splits != ()]
         if any(endpoint.splits is None for endpoint in splits):
-            raise query.invalid("endpoints", "the server listed shards, and splits are to be read")
-        return cls(asked, found.plan, [Split(asked, found.plan, e, i) for i, e in enumerate(splits)])
+            raise query.invalid("endpoints", 'must be "splits" here')
+        return cls(bound, found.plan, [Split(bound, found.plan, e, i) for i, e in enumerate(splits)])
 
     @property
     def plan(self) -> Plan:
-        """What the server planned."""
+        """The server's plan."""
         return self._plan
 
     @property
@@ -101,11 +101,10 @@ class Splits(Sequence[Split]):
         return self._plan.schema
 
     def map(self, work: Callable[[Stream], T], *, threads: int = 4) -> Iterator[tuple[Split, T]]:
-        """Gives each split with what `work` makes of its stream, as they are done.
+        """Yields each split with the result of `work` on its stream, in order of completion.
 
-        The streams are closed behind `work`. At most so many splits are begun before the first result is
-        taken as there are threads. A failure is raised when it happens, and ends the streams that are open; so
-        does leaving the iterator.
+        Streams are closed after `work`. At most `threads` splits are started before the first result is taken. A
+        failure is raised when it happens, and closes the open streams; so does leaving the iterator.
         """
         return in_threads(self, work, threads)
 
@@ -115,20 +114,20 @@ class Splits(Sequence[Split]):
     def __getitem__(self, index: slice) -> Splits: ...
     def __getitem__(self, index: int | slice) -> Split | Splits:
         if isinstance(index, slice):
-            return Splits(self._asked, self._plan, self._splits[index])
+            return Splits(self._bound, self._plan, self._splits[index])
         return self._splits[index]
 
     def __len__(self) -> int:
         return len(self._splits)
 
     def __repr__(self) -> str:
-        return f"<penstock.Splits of {self._asked.name}: {len(self)} splits of plan {self._plan.id}>"
+        return f"<penstock.Splits of {self._bound.name}: {len(self)} splits of plan {self._plan.id}>"
 
 
 def in_threads(
     splits: Sequence[Split], work: Callable[[Stream], T], threads: int
 ) -> Iterator[tuple[Split, T]]:
-    """Does some work for each split, in so many threads, and gives the results as they are done."""
+    """Runs `work` for each split in several threads, and yields the results in order of completion."""
     if threads < 1:
         raise query.invalid("threads", f"must be at least 1, not {threads}")
     return _in_threads(splits, work, threads)
@@ -169,7 +168,7 @@ def _in_threads(
                         raise
                     yield split, result
         finally:
-            # Those that still run find their streams closed.
+            # Running calls find their streams closed.
             ended.set()
             for stream in list(streams):
                 stream.close()

@@ -1,4 +1,4 @@
-"""From the states of workers and ranks to one, from which any number of them goes on."""
+"""Merges the states of workers and ranks into one, which any number of them can resume from."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from penstock.position import Position, check_ranks, parsed
 
 
 def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dict[str, Any]:
-    """Makes one state of those of all ranks, from which any number of ranks and workers goes on.
+    """Merges the states of all ranks into one, from which any number of ranks and workers can resume.
 
     Args:
-        states: one of each rank, in any order: the state of a `penstock.torch.IterableDataset` or of the
-            StatefulDataLoader that reads one, with any number of workers, or a batch's cursor.
+        states: one per rank, in any order: the state of a `penstock.torch.IterableDataset`, or of a
+            StatefulDataLoader that reads one with any number of workers, or a batch's cursor.
 
     Raises:
-        Invalid: a rank is missing or there twice; or the states are of different runs, steps, epochs or datasets,
-            or have gaps.
+        Invalid: a rank is missing or duplicated; or the states are from different runs, steps, epochs or
+            datasets, or have gaps.
     """
     given = [states] if isinstance(states, (Mapping, str, bytes)) else list(states)
     positions = [_rank(state) for state in given]
     if not positions:
-        raise errors.Invalid("there is no state to merge", remedy="give the state of each rank")
+        raise errors.Invalid("there are no states to merge", remedy="pass the state of each rank")
     for name in ("dataset", "epoch"):
-        # A cursor alone does not say its dataset's name.
+        # A bare cursor does not contain the dataset's name.
         found = sorted({str(getattr(one, name)) for one in positions} - {""})
         if len(found) > 1:
             raise errors.Invalid(
-                f"the states are of different {name}s: {', '.join(found)}",
+                f"the states are from different {name}s: {', '.join(found)}",
                 remedy="merge states that were saved at the same step",
             )
     furthest = max(positions, key=lambda one: one.step)
@@ -39,12 +39,12 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dic
     if behind:
         steps = ", ".join(map(str, sorted({*behind, furthest.step})))
         raise errors.Invalid(
-            f"the states are of different steps: {steps}",
+            f"the states are from different steps: {steps}",
             remedy="save the state of every rank after the same step",
         )
     cursors = {json.dumps(c, sort_keys=True): c for one in positions for c in one.cursors}
     check_ranks(list(cursors.values()))
-    _check_whole(positions)
+    _check_no_rank_missing(positions)
     _check_one_run(list(cursors.values()))
     return replace(
         furthest,
@@ -55,13 +55,13 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dic
 
 
 def of_rank(state: Any) -> Position:
-    """Reads where a rank or one of its workers stands.
+    """Decodes the position of a rank or of one of its workers.
 
     Args:
-        state: of a dataset or of a StatefulDataLoader, or a cursor or several.
+        state: the state of a dataset or of a StatefulDataLoader, or one or more cursors.
 
     Raises:
-        Invalid: it is none of these.
+        Invalid: the value is none of these.
     """
     if isinstance(state, (str, bytes)):
         state = parsed(state)
@@ -69,30 +69,30 @@ def of_rank(state: Any) -> Position:
     return _rank(state) if of_loader else Position.of(state)
 
 
-# The fields of a cursor that say where one shard stands, and not which rows its run has.
+# The fields of a cursor that depend on the shard and its position, rather than on the run.
 _OF_SHARD = {"plan", "shard", "step", "rows", "requests", "uneven", "at", "counted", "sum"}
 
 
 def _check_one_run(cursors: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses cursors that are not all of one plan, and names the fields in which they differ."""
+    """Refuses cursors of different plans, and names the fields in which they differ."""
     fields = {name for cursor in cursors for name in cursor} - _OF_SHARD
     differs = sorted(name for name in fields if any(c.get(name) != cursors[0].get(name) for c in cursors))
     if not differs and len({cursor.get("plan") for cursor in cursors}) > 1:
         differs = ["plan"]
     if differs:
         raise errors.Invalid(
-            f"the states are of different runs: their cursors differ in {', '.join(differs)}",
-            remedy="merge the states of one run; ranks that plan for themselves must name the same snapshots, "
+            f"the states are from different runs: their cursors differ in {', '.join(differs)}",
+            remedy="merge the states of one run; ranks that plan separately must use the same snapshots, "
             "seed and filter",
             differs=tuple(differs),
         )
 
 
-def _check_whole(positions: Sequence[Position]) -> None:
-    """Refuses positions that leave a rank out, or have one twice.
+def _check_no_rank_missing(positions: Sequence[Position]) -> None:
+    """Refuses positions with a missing or duplicated rank.
 
-    Before its first batch a rank stands where the merged state stood that it loaded: then each position has
-    the cursors of all ranks, and all of them are the same.
+    Before its first batch, a rank that loaded a merged state is still at that state's position. Each position
+    then has the cursors of all ranks, and all positions are the same.
     """
     ranks = [int(cursor["shard"]["index"]) for one in positions for cursor in one.cursors]
     if not ranks or all(len(one.cursors) == one.shards for one in positions):
@@ -100,12 +100,12 @@ def _check_whole(positions: Sequence[Position]) -> None:
     of = max(one.shards for one in positions)
     missing = sorted(set(range(of)) - set(ranks))
     twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
-    faults = [f"no state is of rank {_listed(missing)}"] if missing else []
-    faults += [f"two states are of rank {_listed(twice)}"] if twice else []
+    faults = [f"no state is from rank {_listed(missing)}"] if missing else []
+    faults += [f"two states are from rank {_listed(twice)}"] if twice else []
     if faults:
         raise errors.Invalid(
             f"of {of} ranks {' and '.join(faults)}",
-            remedy="merge one state of each rank; load_state_dict takes the state of one rank for that rank alone",
+            remedy="merge one state of each rank; load_state_dict accepts the state of one rank only for that rank",
         )
 
 
@@ -114,7 +114,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _rank(state: Any) -> Position:
-    """Where a rank stands, by its own state or by those of its workers."""
+    """The position of a rank, from its own state or from those of its workers."""
     if isinstance(state, (str, bytes)):
         state = parsed(state)
     if isinstance(state, Mapping) and "_snapshot" in state:
@@ -124,14 +124,14 @@ def _rank(state: Any) -> Position:
     at = Position.of(state)
     if at.every[1] > 1:
         raise errors.Invalid(
-            f"the state is of one of {at.every[1]} DataLoader workers",
-            remedy="merge the state of the StatefulDataLoader, which has those of all workers",
+            f"the state is from one of {at.every[1]} DataLoader workers",
+            remedy="merge the state of the StatefulDataLoader, which contains those of all workers",
         )
     return at
 
 
 def _workers(state: Mapping[str, Any]) -> list[Position]:
-    """Where the workers of a StatefulDataLoader stand."""
+    """The positions of the workers of a StatefulDataLoader."""
     behind = int(state.get("_steps_since_snapshot", 0))
     if behind:
         raise errors.Invalid(
@@ -152,26 +152,26 @@ def _workers(state: Mapping[str, Any]) -> list[Position]:
 
 
 def _datasets(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The dataset's part of what torchdata keeps."""
+    """The dataset's part of torchdata's state."""
     own = state.get("dataset_state")
     if not isinstance(own, Mapping):
         raise errors.Invalid(
-            "the loader's state has none of a penstock dataset",
-            remedy="merge states of a StatefulDataLoader of a penstock.torch.IterableDataset",
+            "the loader's state does not contain the state of a penstock dataset",
+            remedy="merge states of a StatefulDataLoader that reads a penstock.torch.IterableDataset",
         )
     return own
 
 
 def _furthest(workers: list[Position]) -> Position:
-    """Where a rank stands whose workers stand so.
+    """The position of a rank, given the positions of its workers.
 
-    Their next steps follow each other without a gap, if what they gave was taken in its order.
+    Their next steps are consecutive if their batches were consumed in order.
     """
     due = sorted(one.step + one.every[0] for one in workers)
     furthest = max(workers, key=lambda one: one.step)
     if due != list(range(furthest.step, furthest.step + len(workers))):
         raise errors.Invalid(
-            f"the loader's workers stand at steps that are not one row of steps: {', '.join(map(str, due))} come next",
+            f"the loader's workers are not at consecutive steps: {', '.join(map(str, due))} come next",
             remedy="make the StatefulDataLoader with in_order=True",
         )
     return replace(furthest, every=(0, 1), ended=all(one.ended for one in workers))

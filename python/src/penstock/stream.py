@@ -1,4 +1,4 @@
-"""Streams of record batches, with the cursor after each and a report at the end."""
+"""Streams of record batches, with a cursor after each batch and a report at the end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from penstock import errors, manifests
-from penstock.asked import Asked
+from penstock.bound import BoundQuery
 from penstock.fields import Cursor
 from penstock.indexed import expand, plain_schema
 from penstock.plan import Plan
-from penstock.progress import Progress, Wanted
+from penstock.progress import Progress, ProgressOption
 from penstock.reading import Reading
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stats:
-    """How a stream went so far.
+    """Statistics of a stream so far.
 
     Attributes:
-        rows: given.
-        batches: given.
-        seconds: from the moment that the first batch was asked for to the last one's coming.
-        waited: of these, the seconds in which the reader waited for a batch.
-        resumed: how many times the stream was taken up again after a failure.
+        rows: rows returned.
+        batches: batches returned.
+        seconds: from the request for the first batch to the arrival of the last one.
+        waited: how many of these seconds the reader waited for a batch.
+        resumed: how many times the stream was resumed after a failure.
     """
 
     rows: int
@@ -46,49 +46,46 @@ class Stats:
 
     @property
     def stall(self) -> float:
-        """The share of the time in which the reader waited; 0 before the first batch."""
+        """The share of the time that the reader waited; 0 before the first batch."""
         return self.waited / self.seconds if self.seconds else 0.0
 
 
 class Stream:
-    """An iterator of `pyarrow.RecordBatch`, which knows where it stands.
+    """An iterator of `pyarrow.RecordBatch` that tracks its position.
 
-    Batches are Arrow memory of their own: keep them as long as you like. The
-    server does nothing for the stream before the first batch is asked for.
-    Whoever opens a stream closes it; leaving a `with` block, the stream's end
-    and dropping it do so too. A stream is for one thread at a time.
+    Batches own their memory: keep them as long as you like. The server does not read anything before the
+    first batch is requested. Close a stream when done; leaving its `with` block, reaching its end and
+    dropping it close it too. Only one thread may read a stream at a time.
+    If its connection is lost, a stream resumes automatically, see `connect`. A failed read raises one of
+    `penstock.errors`, and so does every further read: a broken stream never looks like one that ended.
 
-    A stream whose connection is lost goes on by itself, see `connect`. Reading raises
-    one of `penstock.errors`, and raises it again if asked again: a broken stream never
-    looks like one that ended.
-
-    Libraries that take Arrow streams take this one: `polars.DataFrame(stream)`,
-    `pyarrow.table(stream)`, DuckDB's `from stream`. They get the rest of its rows, as plain columns.
+    Libraries that accept Arrow streams accept this class: `polars.DataFrame(stream)`,
+    `pyarrow.table(stream)`, DuckDB's `from stream`. They get its remaining rows in plain columns.
 
     `len(stream)` is the number of batches of the whole stream, from where it was opened to its end,
-    whatever was read of it; TypeError if nobody knows it before reading.
+    regardless of what was read; TypeError if the number is unknown before reading.
     """
 
     def __init__(
         self,
-        asked: Asked,
+        bound: BoundQuery,
         readings: Sequence[Reading],
         plan: Plan,
         start: Cursor | list[Cursor] | None = None,
         *,
         ordered: bool = False,
     ) -> None:
-        """Prepares to read one reading after the other.
+        """Prepares to read the endpoints one after the other.
 
         Args:
-            asked: the query.
-            readings: of the endpoints, in their order.
-            plan: what the server made of the query.
+            bound: the query, and the servers to send it to.
+            readings: one per endpoint, in order.
+            plan: the plan of the query.
             start: the query's own cursor.
-            ordered: whether the readings are parts of one stream.
+            ordered: whether the readings are consecutive parts of one stream.
         """
-        self._asked = asked
-        self._name = asked.name
+        self._bound = bound
+        self._name = bound.name
         self._readings = list(readings)
         self._ordered = ordered
         self._at = 0
@@ -101,7 +98,7 @@ class Stream:
         self._began: float | None = None
         self._seconds = 0.0
         self._waited = 0.0
-        self._one = threading.Lock()  # gRPC ends the process where two threads read
+        self._lock = threading.Lock()  # gRPC aborts the process if two threads read
 
     @property
     def schema(self) -> pa.Schema:
@@ -110,22 +107,20 @@ class Stream:
 
     @property
     def plan(self) -> Plan:
-        """What the server planned for the query."""
+        """The server's plan for the query."""
         return self._plan
 
     @property
     def cursor(self) -> Cursor | list[Cursor] | None:
-        """Where the stream stands: after the batch last given.
+        """The position of the stream, after the last batch returned.
 
-        A plain dictionary that can be kept as JSON; its numbers are exact. A
-        query with it as `cursor` continues with the very next row. Before the
-        first batch: the query's own cursor, None if it had none.
+        A plain dictionary that can be stored as JSON; its numbers are exact. A query with it as `cursor`
+        resumes with the very next row. Before the first batch, it is the query's own cursor, or None.
 
-        If the query named no shard of several, shards are read one after the
-        other, and this is a list with the cursor of each shard that was begun
-        here. A query can resume from such a list once it is whole, at the
-        stream's end; before that, resume each shard by its own cursor. Name a
-        shard, or read as one, where streams are to be resumed.
+        If the query has several shards and names none, the shards are read one after the other, and this is
+        a list with the cursor of each shard that was started. A query can only resume from the complete list,
+        at the end of the stream; before that, resume each shard from its own cursor. To be able to resume,
+        name a shard or use a single one.
         """
         cursors = [c for c in (r.cursor for r in self._readings) if c is not None]
         if not cursors:
@@ -136,14 +131,13 @@ class Stream:
 
     @property
     def report(self) -> dict[str, Any]:
-        """What the server says of the whole stream, after its end: rows, batches, matches by staging table.
+        """The server's report on the whole stream, after its end: rows, batches, matches by staging table.
 
-        If several shards were read: rows and batches of all, and `shards`, the
-        report of each. If the stream was taken up again: rows and batches that were given
-        here, the cursor, and `parts`. These have for each connection that broke its rows, batches, last
-        cursor and why it `ended`, and then the server's report of the last one, whose
-        counts begin behind them. Nobody knows the matches of the connections that broke. Batches of
-        `wire="grouped"` have rows for requests: there `requests` stands in the place of rows.
+        If several shards were read, it has the total rows and batches, and `shards` with the report of each. If
+        the stream was resumed, it has the rows and batches that this stream returned, the cursor, and `parts`:
+        for each broken connection its rows, batches, last cursor and why it `ended`, and finally the server's
+        report of the last one, whose counts start after those. Matches of broken connections are unknown. With
+        `wire="grouped"`, a batch has one row per request, and `requests` replaces rows.
 
         Raises:
             Invalid: the stream has not ended.
@@ -159,16 +153,16 @@ class Stream:
         return {**{name: sum(r[name] for r in reports) for name in sums}, "shards": reports}
 
     def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """All that the stream is made of, to be kept with a model; `Client.replay` reads the same rows again.
+        """Returns the inputs of the stream, to save with a model; `Client.replay` reads the same rows again.
 
         Args:
-            file: also written there, as JSON, at once or not at all.
+            file: also write the manifest to this file, as JSON, atomically.
         """
-        kept = manifests.ask(self._asked.pinned(self._plan))
+        kept = manifests.ask(self._bound.pinned(self._plan))
         if kept["plan"] != self._plan.id:
             raise errors.Expired(
                 f"the stream's plan is {self._plan.id}, and the server makes {kept['plan']} of its query now",
-                remedy="read it anew",
+                remedy="read it from the start",
             )
         if file is not None:
             manifests.save(kept, file)
@@ -176,7 +170,7 @@ class Stream:
 
     @property
     def stats(self) -> Stats:
-        """How the stream went so far."""
+        """Statistics of the stream so far."""
         return Stats(
             rows=sum(r.rows for r in self._readings),
             batches=sum(r.batches for r in self._readings),
@@ -196,16 +190,16 @@ class Stream:
     def __bool__(self) -> bool:
         return True
 
-    def show_progress(self, wish: Wanted = True) -> None:
-        """Shows from now on how far the stream is; "auto" shows it on a terminal."""
+    def show_progress(self, option: ProgressOption = True) -> None:
+        """Shows progress from now on; "auto" only does so on a terminal."""
         if self._progress is None:
-            self._progress = Progress.wanted(wish, self._name, self._rows(), self._batches())
+            self._progress = Progress.make(option, self._name, self._rows(), self._batches())
 
     def _batches(self) -> int | None:
         return _sum(r.endpoint.batches for r in self._readings)
 
     def _rows(self) -> int | None:
-        """How many rows the stream gives in all, where that is known."""
+        """The total number of rows of the stream, if known."""
         rows = _sum(r.endpoint.rows for r in self._readings)
         if rows is None and all(r.endpoint.splits is None for r in self._readings):
             return self._plan.rows_left
@@ -215,17 +209,17 @@ class Stream:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        if not self._one.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             raise errors.Invalid(
                 "another thread is reading this stream",
                 remedy="guard it with a lock, or open a stream for each thread, as shard=(i, n)",
             )
         try:
-            return self._given()
+            return self._read_next()
         finally:
-            self._one.release()
+            self._lock.release()
 
-    def _given(self) -> pa.RecordBatch:
+    def _read_next(self) -> pa.RecordBatch:
         if self._done:
             raise StopIteration
         if self._failure is not None:
@@ -234,9 +228,9 @@ class Stream:
             raise errors.Invalid(
                 "the stream is closed, and was not read to its end", remedy="read again from its cursor"
             )
-        asked = time.monotonic()
+        began = time.monotonic()
         if self._began is None:
-            self._began = asked
+            self._began = began
         try:
             batch = self._next()
         except errors.Error as e:
@@ -247,7 +241,7 @@ class Stream:
             self.close()  # interrupted in the middle of a message
             raise
         came = time.monotonic()
-        self._waited += came - asked
+        self._waited += came - began
         self._seconds = came - self._began
         if batch is None:
             self._done = True
@@ -272,27 +266,26 @@ class Stream:
                 self._progress.close()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rest of the stream as a reader, for libraries that take one.
+        """The rest of the stream as a reader, for libraries that need one.
 
-        The reader draws from this stream: cursor and report go on with it, and
-        closing the stream ends the reader with an exception.
+        The reader reads from this stream: its cursor and report advance, and closing the stream makes the
+        reader raise an exception.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self)
 
     def expanded(self) -> pa.RecordBatchReader:
         """The rest of an indexed stream as a reader of plain batches, see `expand`.
 
-        The reader draws from this stream as that of `to_reader` does. Of a plain
-        stream it is the same.
+        The reader reads from this stream, like that of `to_reader`. For a plain stream it is the same.
         """
         return pa.RecordBatchReader.from_batches(plain_schema(self.schema), map(expand, self))
 
     def __arrow_c_schema__(self) -> object:
-        """The schema of what `__arrow_c_stream__` gives."""
+        """The schema of `__arrow_c_stream__`."""
         return plain_schema(self.schema).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rest of the stream in plain columns, for any library that takes Arrow streams."""
+        """The rest of the stream in plain columns, for any library that accepts Arrow streams."""
         self._refuse_ended()
         return self.expanded().__arrow_c_stream__(requested_schema)
 
@@ -305,7 +298,7 @@ class Stream:
         """The rest of the stream in plain columns as a pandas.DataFrame.
 
         Args:
-            options: those of `pyarrow.Table.to_pandas`, such as `types_mapper`.
+            options: options of `pyarrow.Table.to_pandas`, such as `types_mapper`.
         """
         if importlib.util.find_spec("pandas") is None:
             raise ImportError(
@@ -325,7 +318,7 @@ class Stream:
         return pl.DataFrame(self)
 
     def close(self) -> None:
-        """Ends the stream, on the server too, within a moment. Cursor and report stay."""
+        """Closes the stream, also on the server. Cursor and report remain available."""
         self._closed = True
         for reading in self._readings:
             reading.close()
@@ -341,7 +334,7 @@ class Stream:
         self.close()
 
     def _refuse_ended(self) -> None:
-        """Refuses to make a table of a stream that has nothing left: it would look like no rows."""
+        """Refuses to make a table of a stream that has ended: the table would look like an empty result."""
         if self._done:
             raise errors.Invalid(
                 "the stream was read to its end: there is nothing left to give", remedy="read again"
@@ -366,7 +359,7 @@ class Stream:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """The sum, if all of the numbers are known."""
+    """The sum, if all numbers are known."""
     known = list(numbers)
-    counted = [n for n in known if n is not None]
-    return sum(counted) if len(counted) == len(known) else None
+    unit = [n for n in known if n is not None]
+    return sum(unit) if len(unit) == len(known) else None

@@ -64,7 +64,7 @@ def assert_is(batch: Any, step: int = 3) -> None:
     assert plain(batch) == {**WANT, "label": [step, *WANT["label"][1:]]}
 
 
-def test_what_it_holds() -> None:
+def test_contents_of_a_kjt() -> None:
     batch = made()
     assert_is(batch)
     assert len(list(batch.tensors())) == 4 + 1 + 6
@@ -98,7 +98,7 @@ def test_to_moves_every_tensor() -> None:
     assert repr(moved).startswith("<penstock.torch.Batch of 4 rows, step 3: label: int32[4] on meta,")
 
 
-def test_other_values_stay_where_they_are() -> None:
+def test_non_tensor_values_are_not_moved() -> None:
     batch = made()
     batch["name"] = "a"
     assert batch.to("meta")["name"] == "a"
@@ -180,7 +180,7 @@ def test_several_batches_are_not_collated_into_something_else() -> None:
         default_collate([made(), made()])
 
 
-def test_spreading_wants_one_value_for_each_distinct_row() -> None:
+def test_spread_needs_one_value_per_distinct_row() -> None:
     user = made()["user"]
     assert user.spread(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).tolist() == [
         [1.0, 2.0],
@@ -192,7 +192,7 @@ def test_spreading_wants_one_value_for_each_distinct_row() -> None:
         user.spread(torch.zeros(4))
 
 
-def test_expanded_it_is_a_plain_batch() -> None:
+def test_expanded_batch_equals_the_plain_batch() -> None:
     found = made().expand()
     assert (found.rows, found.step, found.cursor) == (4, 3, CURSOR)
     assert plain(found) == {

@@ -95,7 +95,7 @@ def test_narrow_integers_hash_as_wide_ones() -> None:
         assert bucket(pa.array(values, kind), 1000).tolist() == wide
 
 
-def test_a_vocabulary_says_how_many_codes_there_are() -> None:
+def test_vocabulary_size_is_the_number_of_codes() -> None:
     assert Vocabulary(["a", "b"]).size == 2
     assert Vocabulary(["a", "b"], unknown=7).size == 8
     assert Vocabulary({"a": 41}).size == 42
@@ -105,7 +105,7 @@ def test_a_vocabulary_says_how_many_codes_there_are() -> None:
 
 @pytest.mark.parametrize("code", [-1, True, 1.5, 2**63, "1"])
 def test_codes_are_whole_numbers_from_zero_on(code: Any) -> None:
-    with pytest.raises(ValueError, match="not a whole number from 0 on"):
+    with pytest.raises(ValueError, match="not a whole number of at least 0"):
         Vocabulary({"a": code})
-    with pytest.raises(ValueError, match="not a whole number from 0 on"):
+    with pytest.raises(ValueError, match="not a whole number of at least 0"):
         Vocabulary(["a"], unknown=code)

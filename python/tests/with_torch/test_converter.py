@@ -197,12 +197,12 @@ def test_lists_of_grouped_batches_need_no_rule_but_for_their_elements() -> None:
     )
     found = Converter(batch.schema, nulls={"label[]": -1})(batch)
     assert (listed(found["item"]), listed(found["label"])) == ([[1, 2], [3]], [[0, -1], [1]])
-    with pytest.raises(penstock.Invalid, match=r"'label\[\]' holds a null; say what it becomes"):
+    with pytest.raises(penstock.Invalid, match=r"'label\[\]' contains a null; say what it becomes"):
         Converter(batch.schema)(batch)
 
 
 # spec: tensor-5
-def test_what_lies_under_a_null_list_is_no_value() -> None:
+def test_values_under_a_null_list_are_ignored() -> None:
     values, offsets = pa.array([1, None, 3, 4]), pa.array([0, 1, 3, 4], pa.int32())
     column = pa.ListArray.from_arrays(offsets, values, mask=pa.array([False, True, False]))
     found = converted(column, nulls={"c": "empty"})
@@ -229,7 +229,7 @@ def test_fixed_size_lists_have_two_dimensions(width: int) -> None:
 
 
 # spec: tensor-5
-def test_what_lies_under_a_null_row_is_neither_looked_up_nor_refused() -> None:
+def test_values_under_a_null_row_are_ignored() -> None:
     elements = pa.array(["a", "b", "?", None, "b", "b"])
     column = pa.FixedSizeListArray.from_arrays(elements, 2, mask=pa.array([False, True, False]))
     found = converted(column, vocab={"c": ["a", "b"]}, nulls={"c": {"fill": "b"}, "c[]": "error"})
@@ -281,11 +281,11 @@ def test_a_large_vocabulary_gives_the_same_codes() -> None:
 
 # spec: tensor-11
 @pytest.mark.parametrize("rows", [3, 3000])
-def test_values_that_a_vocabulary_does_not_hold(rows: int) -> None:
+def test_values_outside_of_a_vocabulary(rows: int) -> None:
     convert = Converter(
         pa.schema({"c": pa.string()}), vocab={"c": [f"v{i}" for i in range(100)]}, nulls="error"
     )
-    with pytest.raises(penstock.Invalid, match=r"'c' holds values .*: 'x', 'y'; .*unknown=code"):
+    with pytest.raises(penstock.Invalid, match=r"'c' contains values .*: 'x', 'y'; .*unknown=code"):
         convert(batch_of(c=["v1", "x", "y"] * (rows // 3)))
 
 
@@ -296,7 +296,7 @@ def test_lists_of_strings_are_lists_of_codes() -> None:
     assert listed(found["c"]) == [[1, 0], [], [], [0, 1]]
     convert = Converter(pa.schema({"c": pa.list_(pa.string())}), vocab={"c": ["b", "a"]}, nulls="mask")
     assert convert.columns["c"] == penstock.torch.Column("c", torch.int64, jagged=True, codes=2)
-    with pytest.raises(penstock.Invalid, match=r"'c\[\]' holds a null"):
+    with pytest.raises(penstock.Invalid, match=r"'c\[\]' contains a null"):
         convert(batch_of(c=rows))
 
 
@@ -325,38 +325,38 @@ FIELDS = pa.schema(
 @pytest.mark.parametrize(
     ("columns", "rules", "expected"),
     [
-        (["n", "m"], {}, r"^'n', 'm': may be null, and no rule .*; say so, as nulls="),
+        (["n", "m"], {}, r"^'n', 'm': may be null, and there is no rule .*; add one, such as nulls="),
         (["n"], {"nulls": {"n": 0.5}}, r"'n': nulls of int64 cannot become 0\.5"),
         (["n"], {"nulls": {"n": True}}, "cannot become True"),
         (["m"], {"nulls": {"m": 2**40}}, "cannot become 1099511627776"),
         (["n"], {"nulls": {"n": "nan"}}, "cannot become 'nan'"),
-        (["n"], {"nulls": {"n": "maks"}}, "'maks' is no rule for nulls; say 'nan', 'mask'"),
+        (["n"], {"nulls": {"n": "maks"}}, "'maks' is not a rule for nulls; use 'nan', 'mask'"),
         (["x"], {"nulls": {"x": 1e300}}, r"cannot become 1e\+300"),
         (["x"], {"nulls": {"x": "empty"}}, "cannot become 'empty'"),
-        (["n"], {"nulls": "nan"}, "'nan' cannot be the rule of every column"),
+        (["n"], {"nulls": "nan"}, "'nan' cannot be the rule for all columns"),
         (["n"], {"nulls": {"n": 0, "m": 0}}, r"'m': the stream has no such column; the stream has 'n'$"),
-        (["text"], {"nulls": "mask"}, "'text': string has no tensor without codes; say vocab="),
-        (["raw"], {"nulls": "mask"}, "'raw': binary has no tensor without codes"),
-        (["text"], {"nulls": {"text": {"fill": "b"}}, "vocab": {"text": ["a"]}}, "'b', which nulls become"),
-        (["text"], {"nulls": "mask", "vocab": {"text": [1]}}, "holds what is no string"),
-        (["text"], {"nulls": "mask", "vocab": {"text": ["a", "a"]}}, "names a value twice"),
-        (["text"], {"nulls": "mask", "vocab": {"text": "ab"}}, "a vocabulary is a list of values"),
+        (["text"], {"nulls": "mask"}, "'text': string cannot be a tensor without codes; add vocab="),
+        (["raw"], {"nulls": "mask"}, "'raw': binary cannot be a tensor without codes"),
+        (["text"], {"nulls": {"text": {"fill": "b"}}, "vocab": {"text": ["a"]}}, "'b', which replaces nulls"),
+        (["text"], {"nulls": "mask", "vocab": {"text": [1]}}, "contains a value that is not string"),
+        (["text"], {"nulls": "mask", "vocab": {"text": ["a", "a"]}}, "contains a value twice"),
+        (["text"], {"nulls": "mask", "vocab": {"text": "ab"}}, "a vocabulary must be a list of values"),
         (["text"], {"nulls": "mask", "vocab": {"text": {"a": -1}}}, "the code -1"),
-        (["text"], {"nulls": "mask", "hash": {"text": 0}}, "0 is no number of buckets"),
-        (["text"], {"nulls": "mask", "hash": {"text": 5}, "vocab": {"text": ["a"]}}, "has a vocabulary too"),
-        (["x"], {"hash": {"x": 5}}, "'x': float has no codes"),
-        (["tags"], {"nulls": {"tags": 0}, "hash": {"tags": 9}}, "lists that are null cannot become 0"),
-        (["tags"], {"nulls": {"tags": "empty", "tags[]": "mask"}, "hash": {"tags": 9}}, "have no mask"),
-        (["price"], {"nulls": "mask"}, "'price': decimal has no tensor without a rule"),
+        (["text"], {"nulls": "mask", "hash": {"text": 0}}, "0 is not a number of buckets"),
+        (["text"], {"nulls": "mask", "hash": {"text": 5}, "vocab": {"text": ["a"]}}, "also has a vocabulary"),
+        (["x"], {"hash": {"x": 5}}, "'x': float cannot be encoded"),
+        (["tags"], {"nulls": {"tags": 0}, "hash": {"tags": 9}}, "null lists cannot become 0"),
+        (["tags"], {"nulls": {"tags": "empty", "tags[]": "mask"}, "hash": {"tags": 9}}, "cannot have a mask"),
+        (["price"], {"nulls": "mask"}, "'price': decimal needs a rule to become a tensor"),
         (["price"], {"nulls": "mask", "decimals": {"price": "unscaled"}}, "may not fit into an int64"),
-        (["price"], {"decimals": {"price": "double"}}, "'double' is no form of decimals"),
-        (["n"], {"nulls": "mask", "decimals": {"n": "float64"}}, "'n': int64 takes no such rule"),
-        (["s"], {"nulls": "mask"}, "'s': struct<x: int64> has no tensor; leave it out"),
-        (["pairs"], {}, "'pairs': map<string, int64> has no tensor"),
-        (["deep"], {"nulls": {"deep": "empty"}}, r"'deep': list<.*> has no tensor"),
+        (["price"], {"decimals": {"price": "double"}}, "'double' is not a form of decimals"),
+        (["n"], {"nulls": "mask", "decimals": {"n": "float64"}}, "'n': int64 does not support this rule"),
+        (["s"], {"nulls": "mask"}, "'s': struct<x: int64> cannot be a tensor; leave it out"),
+        (["pairs"], {}, "'pairs': map<string, int64> cannot be a tensor"),
+        (["deep"], {"nulls": {"deep": "empty"}}, r"'deep': list<.*> cannot be a tensor"),
     ],
 )
-def test_what_has_no_tensor_is_refused_by_name(
+def test_unsupported_columns_are_refused_by_name(
     columns: list[str], rules: dict[str, Any], expected: str
 ) -> None:
     schema = pa.schema([FIELDS.field(name) for name in columns])
@@ -367,7 +367,7 @@ def test_what_has_no_tensor_is_refused_by_name(
 
 
 # spec: tensor-4
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_together() -> None:
     with pytest.raises(penstock.Invalid) as refused:
         Converter(FIELDS)
     named = {fault.field for fault in refused.value.faults}
@@ -382,7 +382,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         "columns['deep']",
         "vocab['raw']",
     }
-    assert "; 'deep': list<item: int64> has no tensor (leave it out of `columns`, " in str(refused.value)
+    assert "; 'deep': list<item: int64> cannot be a tensor (leave it out of `columns`, " in str(refused.value)
 
 
 def test_rules_that_do_not_exist_are_refused() -> None:
@@ -391,24 +391,28 @@ def test_rules_that_do_not_exist_are_refused() -> None:
 
 
 def test_two_entries_of_one_name_are_refused() -> None:
-    with pytest.raises(penstock.Invalid, match="'c_mask': two columns, or a mask, are called so"):
+    with pytest.raises(
+        penstock.Invalid, match="'c_mask': two columns, or a column and a mask, have this name"
+    ):
         Converter(pa.schema({"c": pa.int64(), "c_mask": pa.float32()}), nulls={"c": "mask"})
 
 
 # spec: tensor-8
-def test_a_null_where_there_must_be_none() -> None:
+def test_null_in_a_non_nullable_column_is_corrupt() -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
     convert = Converter(schema, nulls={"b": "error"})
     good, bad = pa.array([1, 2]), pa.array([1, None])
-    with pytest.raises(penstock.Corrupt, match="'a' holds a null, which its schema excludes"):
+    with pytest.raises(penstock.Corrupt, match="'a' contains a null, which its schema excludes"):
         convert(pa.RecordBatch.from_arrays([bad, good], schema=schema))
-    with pytest.raises(penstock.Invalid, match=r"'b' holds a null; say what it becomes: nulls={'b': value}"):
+    with pytest.raises(
+        penstock.Invalid, match=r"'b' contains a null; say what it becomes: nulls={'b': value}"
+    ):
         convert(pa.RecordBatch.from_arrays([good, bad], schema=schema))
 
 
 # spec: tensor-8
 @pytest.mark.parametrize("indices", [[0, 2], [-1, 0], [2**31 - 1, 0], [0, None]])
-def test_rows_that_refer_to_nothing_are_refused(indices: list[int | None]) -> None:
+def test_references_out_of_range_are_refused(indices: list[int | None]) -> None:
     rows = pa.array([{"x": 1.0}, {"x": 2.0}])
     column = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), rows, safe=False)
     convert = Converter(pa.schema({"s": column.type}))
@@ -439,11 +443,11 @@ def test_types_do_not_depend_on_the_values() -> None:
         assert list(one) == list(convert.columns)
 
 
-def test_a_batch_of_another_schema_is_refused() -> None:
+def test_batch_with_a_different_schema_is_refused() -> None:
     convert = Converter(pa.schema({"c": pa.int64()}), nulls="error")
-    with pytest.raises(penstock.Invalid, match="another schema"):
+    with pytest.raises(penstock.Invalid, match="a different schema"):
         convert(batch_of(c=pa.array([1], pa.int32())))
-    with pytest.raises(penstock.Invalid, match="another schema"):
+    with pytest.raises(penstock.Invalid, match="a different schema"):
         convert(batch_of(d=pa.array([1])))
 
 
@@ -483,7 +487,7 @@ def test_memory_that_cannot_be_written_gives_no_warning() -> None:
     assert found["b"].tolist() == [True, False, False]
 
 
-def test_a_converter_travels_to_other_processes() -> None:
+def test_converter_can_be_pickled() -> None:
     schema = pa.schema(
         {"s": pa.string(), "t": pa.string(), "l": pa.list_(pa.int64()), "p": pa.decimal128(9, 2)}
     )
@@ -496,7 +500,7 @@ def test_a_converter_travels_to_other_processes() -> None:
     assert again.columns == convert.columns
 
 
-def test_cursor_and_step_come_along() -> None:
+def test_batch_has_cursor_and_step() -> None:
     found = Converter(pa.schema({"x": pa.float32()}))(
         batch_of(x=pa.array([1.0], pa.float32())), cursor={"v": 1}, step=4
     )
@@ -513,7 +517,7 @@ def test_cursor_and_step_come_along() -> None:
         ("decimals", "zzz", ""),
     ],
 )
-def test_a_misspelt_column_of_a_rule_has_a_nearest_name(rule: str, name: str, near: str) -> None:
+def test_misspelled_column_of_a_rule_suggests_the_nearest_name(rule: str, name: str, near: str) -> None:
     required = [pa.field("Item_ID", pa.int64(), nullable=False), pa.field("tags", pa.list_(pa.int64()))]
     with pytest.raises(
         penstock.Invalid, match=f"{re.escape(repr(name))}: the stream has no such column"

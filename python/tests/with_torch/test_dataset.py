@@ -27,7 +27,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # spec: trainer-1, trainer-5
 @pytest.mark.parametrize("prefetch", [0, 2])
 @pytest.mark.parametrize("world", [1, 2, 4])
-def test_ranks_give_what_shards_give(here: Served, world: int, prefetch: int) -> None:
+def test_ranks_return_the_rows_of_their_shards(here: Served, world: int, prefetch: int) -> None:
     every_row: list[int] = []
     for rank in range(world):
         ds = here.dataset(rank=rank, world=world, prefetch=prefetch)
@@ -47,7 +47,7 @@ def test_batches_say_their_step_and_cursor(here: Served) -> None:
         assert [batch.cursor for batch in batches] == [stream.cursor for _ in stream]
 
 
-def test_an_epoch_is_another_order_of_the_same_rows(here: Served) -> None:
+def test_epochs_reorder_the_same_rows(here: Served) -> None:
     ds = here.dataset()
     orders = []
     for epoch in (0, 1, 7):
@@ -62,7 +62,7 @@ def test_an_epoch_is_another_order_of_the_same_rows(here: Served) -> None:
 
 
 # spec: trainer-4
-def test_ranks_end_at_the_same_step_unless_tail_is_said(here: Served) -> None:
+def test_ranks_end_at_the_same_step_unless_tail_is_set(here: Served) -> None:
     uneven: Any = {"filter": "row < 1111", "global_batch_rows": 400}
     lengths: dict[str | None, list[int]] = {None: [], "keep": []}
     for tail, found in lengths.items():
@@ -77,7 +77,7 @@ def test_ranks_end_at_the_same_step_unless_tail_is_said(here: Served) -> None:
 
 
 # spec: trainer-5
-def test_a_length_that_nobody_knows_is_a_type_error(here: Served) -> None:
+def test_unknown_length_is_a_type_error(here: Served) -> None:
     ds = here.dataset(filter="row < 1111")
     with pytest.raises(TypeError, match=r"tail='drop' or count='exact'"):
         len(ds)
@@ -101,9 +101,9 @@ def test_transformed_and_raw_batches_come_with_their_cursor(here: Served) -> Non
 
 
 # spec: trainer-8
-def test_arguments_that_do_not_go_are_named(here: Served) -> None:
+def test_errors_name_arguments_that_cannot_be_combined(here: Served) -> None:
     for name, value in (("shard", (0, 1)), ("every", {"step": 0, "of": 1}), ("cursor", {}), ("epoch", 1)):
-        with pytest.raises(penstock.Invalid, match=f"^{name}: the dataset says it itself; ") as refused:
+        with pytest.raises(penstock.Invalid, match=f"^{name}: set by the dataset itself; ") as refused:
             here.dataset(**{name: value})
         assert [fault.field for fault in refused.value.faults] == [name]
     with pytest.raises(TypeError, match=r"no argument 'colums'; did you mean 'columns'\?"):
@@ -117,7 +117,7 @@ def test_arguments_that_do_not_go_are_named(here: Served) -> None:
             here.dataset(**ranks)
 
 
-def test_what_the_server_refuses_is_raised_by_the_first_batch(here: Served) -> None:
+def test_server_errors_are_raised_by_the_first_batch(here: Served) -> None:
     iterator = iter(here.dataset(columns=["nope"], nulls=None))
     for _ in range(2):
         with pytest.raises(penstock.Invalid, match="nope"):
@@ -158,7 +158,7 @@ def test_all_epochs_read_the_snapshots_of_the_first_plan(tmp_path: Path) -> None
 
 
 # spec: trainer-7
-def test_workers_that_plan_at_the_same_moment_read_the_same_snapshots(
+def test_workers_that_plan_concurrently_read_the_same_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served(tmp_path / "lake") as own:
@@ -172,7 +172,7 @@ def test_workers_that_plan_at_the_same_moment_read_the_same_snapshots(
 
         def overtaken(client: penstock.Client, *args: Any, **fields: Any) -> penstock.Stream:
             stream = read(client, *args, **fields)
-            ds._shared.agree(earlier)  # what another worker planned before that commit
+            ds._shared.agree_on_pin(earlier)  # what another worker planned before that commit
             planned.append(stream.plan.id)
             return stream
 
@@ -182,7 +182,7 @@ def test_workers_that_plan_at_the_same_moment_read_the_same_snapshots(
         assert planned[0] != planned[1]
 
 
-def test_stats_count_what_the_loop_took(here: Served) -> None:
+def test_stats_count_what_the_loop_received(here: Served) -> None:
     ds = here.dataset()
     for step, _ in enumerate(ds, 1):
         found = ds.stats()
@@ -196,7 +196,7 @@ def test_stats_count_what_the_loop_took(here: Served) -> None:
 def test_the_rank_is_that_of_torch_distributed(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     ds = here.dataset()
-    with pytest.raises(penstock.Invalid, match=r"WORLD_SIZE is 2, and torch.distributed is not initialized"):
+    with pytest.raises(penstock.Invalid, match=r"WORLD_SIZE is 2, but torch.distributed is not initialized"):
         iter(ds)
     with pytest.raises(penstock.Invalid, match="init_process_group"):
         pickle.dumps(ds)
@@ -210,7 +210,7 @@ def test_the_rank_is_that_of_torch_distributed(here: Served, monkeypatch: pytest
     assert rows(here.dataset(rank=0, world=2)) == here.steps(0, 2)
 
 
-def test_indexed_batches_come_as_they_are_asked_for(here: Served) -> None:
+def test_indexed_batches_are_returned_if_requested(here: Served) -> None:
     found = next(iter(here.dataset(wire="indexed", columns=["row", "score"], nulls={"row": "error"})))
     assert list(found) == ["row", "scores"]
     assert found.expand()["score"].dtype is torch.float64

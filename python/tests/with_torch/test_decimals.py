@@ -95,7 +95,7 @@ def test_a_decimal_becomes_the_nearest_float(kind: pa.DataType, form: str) -> No
 
 # spec: tensor-15
 @pytest.mark.parametrize("form", FORMS)
-def test_decimals_beside_the_middle_of_two_floats(form: str) -> None:
+def test_decimals_near_the_midpoint_of_two_floats(form: str) -> None:
     """In the middle itself the even one is meant; a digit further, the one on that side."""
     rng = random.Random(7)
     bits = 24 if form == "float32" else 53

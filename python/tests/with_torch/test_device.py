@@ -84,7 +84,7 @@ def tensors(found: Any) -> list[torch.Tensor]:
 
 
 # spec: trainer-17
-def test_a_value_is_copied_at_once_and_is_what_it_was() -> None:
+def test_all_tensors_of_a_value_are_copied_in_one_piece() -> None:
     copies = FakeCopies()
     buffered = Buffered(copies)
     for seed in range(5):
@@ -119,12 +119,12 @@ def test_two_buffers_take_turns_once_they_were_copied() -> None:
     assert len(copies.buffers) == 3
 
 
-def test_a_value_without_tensors_arrives() -> None:
+def test_value_without_tensors_is_passed_on() -> None:
     buffered = Buffered(FakeCopies())
     assert buffered.receive(buffered.send(("text", {"step": 1}))) == ("text", {"step": 1})
 
 
-def test_movers_of_devices() -> None:
+def test_mover_for_each_kind_of_device() -> None:
     assert type(mover(None)) is Stay
     assert type(mover(torch.device("cpu"))) is Stay
     move = mover(torch.device("meta"))
@@ -132,7 +132,7 @@ def test_movers_of_devices() -> None:
     assert {tensor.device.type for tensor in tensors(move.receive(move.send(value(1, 10))))} == {"meta"}
 
 
-def test_a_dataset_brings_its_batches_to_a_device(here: Served) -> None:
+def test_dataset_copies_batches_to_a_device(here: Served) -> None:
     found = list(here.dataset(device="meta"))
     assert len(found) == 10
     assert {tensor.device.type for batch in found for tensor in batch.tensors()} == {"meta"}
@@ -158,7 +158,7 @@ def test_a_dataset_reads_through_pinned_buffers(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_without_a_gpu_the_first_batch_says_so(here: Served) -> None:
+def test_first_batch_raises_without_a_gpu(here: Served) -> None:
     with pytest.raises((RuntimeError, AssertionError), match=r"NVIDIA|CUDA|cuda"):
         next(iter(here.dataset(device="cuda")))
 

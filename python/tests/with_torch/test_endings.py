@@ -81,7 +81,7 @@ def check_nothing_is_left(here: Watched) -> None:
 
 # spec: trainer-9
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_loop_that_is_left(here: Watched, prefetch: int) -> None:
+def test_leaving_the_loop_closes_everything(here: Watched, prefetch: int) -> None:
     ds = here.dataset(**{**SMALL, "prefetch": prefetch})
     for _ in ds:
         assert len(threads()) == bool(prefetch)
@@ -122,7 +122,7 @@ def test_a_failure_while_a_batch_is_made(here: Watched, prefetch: int) -> None:
     check_nothing_is_left(here)
 
 
-def test_a_loop_that_stands_still_is_left_from_another_thread(here: Watched) -> None:
+def test_close_from_another_thread_ends_a_blocked_loop(here: Watched) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     def stuck(batch: Any) -> Any:
@@ -153,7 +153,7 @@ def test_a_loop_that_stands_still_is_left_from_another_thread(here: Watched) -> 
 
 # spec: trainer-9
 @pytest.mark.parametrize("persistent", [False, True])
-def test_workers_that_are_left(here: Watched, persistent: bool) -> None:
+def test_abandoned_workers_close_their_streams(here: Watched, persistent: bool) -> None:
     made = DataLoader(here.dataset(**SMALL), batch_size=None, num_workers=2, persistent_workers=persistent)
     iterator = iter(made)
     next(iterator)
@@ -172,7 +172,7 @@ ENDINGS = {
 
 # spec: trainer-9
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_interpreters_end(here: Watched, ending: str) -> None:
+def test_interpreter_exit_closes_everything(here: Watched, ending: str) -> None:
     program = f"""
         import os
         from penstock.torch import IterableDataset
@@ -190,7 +190,7 @@ def test_interpreters_end(here: Watched, ending: str) -> None:
     becomes(here.open, 0.0)
 
 
-def test_an_iterator_of_before_a_fork_says_so(here: Watched) -> None:
+def test_iterator_from_before_a_fork_raises(here: Watched) -> None:
     iterator = iter(here.dataset(**SMALL))
     next(iterator)
     pid = os.fork()
@@ -205,7 +205,7 @@ def test_an_iterator_of_before_a_fork_says_so(here: Watched) -> None:
     check_nothing_is_left(here)
 
 
-def test_a_stream_that_was_half_made_ends_in_silence() -> None:
+def test_partially_constructed_stream_is_freed_without_errors() -> None:
     half = Messages.__new__(Messages)
     del half
     gc.collect()
@@ -227,7 +227,7 @@ class Heard:
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_the_server_is_told_how_the_loop_goes(
+def test_waiting_time_is_reported_to_the_server(
     here: Watched, prefetch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = Heard()
@@ -261,7 +261,7 @@ def test_the_metrics_of_the_server_say_how_the_loop_went(here: Watched) -> None:
 
 # spec: trainer-18
 @pytest.mark.parametrize("passing", [penstock.Unavailable("no time"), penstock.Exhausted("no room")])
-def test_a_server_without_time_is_told_later(
+def test_busy_server_gets_reports_later(
     here: Watched, monkeypatch: pytest.MonkeyPatch, passing: penstock.Error
 ) -> None:
     heard = Heard(passing)
@@ -273,7 +273,7 @@ def test_a_server_without_time_is_told_later(
 
 
 # spec: trainer-18
-def test_telling_fails_once_and_nobody_sees_it(here: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_failures_are_silent(here: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard(penstock.Invalid("unknown action"))
     monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
     monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
@@ -281,14 +281,17 @@ def test_telling_fails_once_and_nobody_sees_it(here: Watched, monkeypatch: pytes
     assert len(heard.told) == 1
 
 
-def test_an_epoch_is_told_at_its_end_whatever_the_server_knows(here: Watched, caplog: Any) -> None:
+def test_epoch_is_reported_at_its_end_to_any_server(here: Watched, caplog: Any) -> None:
     caplog.set_level("DEBUG", "penstock")
     assert len(rows(here.dataset())) == 10
-    assert [record.levelname for record in caplog.records if "how long" in record.message] in ([], ["DEBUG"])
+    assert [record.levelname for record in caplog.records if "waiting time" in record.message] in (
+        [],
+        ["DEBUG"],
+    )
     check_nothing_is_left(here)
 
 
-def test_told_to_a_server_that_is_gone(here: Watched) -> None:
+def test_reporting_to_a_stopped_server_is_silent(here: Watched) -> None:
     del here
     with penstock.connect("127.0.0.1:1", reconnect=0.0) as client, pytest.raises(penstock.Unavailable):
         client.tell("stall", {"rows": 1}, timeout=0.5)

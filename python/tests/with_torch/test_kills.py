@@ -174,7 +174,7 @@ def disturb(run: Run, server: Server, rng: random.Random, folder: Path, number: 
 
 # spec: trainer-19
 @pytest.mark.timeout(60 + 30 * KILLS)
-def test_kills_lose_no_row_and_give_none_twice(config: Path, tmp_path: Path) -> None:
+def test_kills_neither_lose_nor_duplicate_rows(config: Path, tmp_path: Path) -> None:
     with Server(config) as server:
         address = server.address
     rng, run = random.Random(KILLS), Run()

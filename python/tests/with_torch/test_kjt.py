@@ -89,7 +89,7 @@ KEYS = [["pins"], ["item"], ["tags", "item"], ["pins", "query"], ["item", "pins"
 # spec: tensor-13
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("seed", range(3))
-def test_embedded_by_torchrec_it_is_the_sum_of_each_rows_own(keys: list[str], seed: int) -> None:
+def test_torchrec_embedding_equals_the_sum_per_row(keys: list[str], seed: int) -> None:
     rng = random.Random(seed)
     training, levels = rows_of(rng, 50)
     batch = indexed(training, levels)
@@ -110,7 +110,7 @@ def test_embedded_by_torchrec_it_is_the_sum_of_each_rows_own(keys: list[str], se
 
 
 @pytest.mark.parametrize("keys", KEYS)
-def test_its_values_are_those_of_the_distinct_rows(keys: list[str]) -> None:
+def test_kjt_values_are_those_of_the_distinct_rows(keys: list[str]) -> None:
     training, levels = rows_of(random.Random(7), 60)
     found = indexed(training, levels).to_kjt(keys)
     assert found.keys() == keys
@@ -145,23 +145,25 @@ def test_a_plain_batch_has_no_inverse() -> None:
         assert found[key].values().tolist() == [one for some in own for one in some]
 
 
-def test_types_and_names_that_do_not_go() -> None:
+def test_unsupported_types_and_names_are_refused() -> None:
     batch = indexed(*rows_of(random.Random(1), 20))
     assert batch.to_kjt(["item", "tags"], dtype=torch.int32).values().dtype == torch.int32
-    with pytest.raises(TypeError, match=r"'age' holds torch.float64, which does not go into torch.int64"):
+    with pytest.raises(
+        TypeError, match=r"'age' has type torch.float64, which cannot be converted to torch.int64"
+    ):
         batch.to_kjt(["item", "age"])
     assert batch.to_kjt(["age", "item"], dtype=torch.float32).values().dtype == torch.float32
     with pytest.raises(KeyError, match="nobody"):
         batch.to_kjt(["nobody"])
     with pytest.raises(KeyError, match="history"):
         batch.to_kjt(["history"])
-    with pytest.raises(ValueError, match="one column at least"):
+    with pytest.raises(ValueError, match="at least one column"):
         batch.to_kjt([])
     batch["item"] = batch["item"] + 2**31
-    with pytest.raises(TypeError, match=r"'item' holds \d+, beyond torch.int32"):
+    with pytest.raises(TypeError, match=r"'item' contains \d+, which exceeds torch.int32"):
         batch.to_kjt(["item"], dtype=torch.int32)
     batch["item"] = -batch["item"]
-    with pytest.raises(TypeError, match=r"'item' holds -\d+, beyond torch.int32"):
+    with pytest.raises(TypeError, match=r"'item' contains -\d+, which exceeds torch.int32"):
         batch.to_kjt(["item"], dtype=torch.int32)
 
 
@@ -172,7 +174,7 @@ def test_batches_without_rows() -> None:
     assert found.inverse_indices()[1].shape == (5, 0)
 
 
-def test_without_torchrec_it_says_what_to_install() -> None:
+def test_error_without_torchrec_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["torchrec"] = None  # as if it were not installed

@@ -66,7 +66,7 @@ def test_a_transform_cannot_end_the_epoch(here: Served, prefetch: int, workers: 
 
 # spec: trainer-11
 @pytest.mark.parametrize("then", [2, 3])
-def test_a_state_serves_one_pass_whatever_seeds_the_workers(here: Served, then: int) -> None:
+def test_state_is_used_once_whatever_the_worker_seed(here: Served, then: int) -> None:
     expected = here.steps()
     ds = here.dataset()
     ds.load_state_dict(after(here.dataset(), 3))
@@ -79,7 +79,7 @@ def test_a_state_serves_one_pass_whatever_seeds_the_workers(here: Served, then: 
 
 
 # spec: trainer-11
-def test_workers_that_stay_do_not_pass_by_a_state(here: Served) -> None:
+def test_persistent_workers_do_not_ignore_a_loaded_state(here: Served) -> None:
     expected = here.steps()
     ds = here.dataset()
     made = DataLoader(ds, batch_size=None, num_workers=2, persistent_workers=True)
@@ -87,7 +87,7 @@ def test_workers_that_stay_do_not_pass_by_a_state(here: Served) -> None:
     ds.load_state_dict(after(here.dataset(), 4))
     for _ in range(2):
         with pytest.raises(
-            penstock.Invalid, match=r"a state was loaded after the workers.*another DataLoader"
+            penstock.Invalid, match=r"a state was loaded after the workers.*create the DataLoader after"
         ):
             next(iter(made))
     assert rows(DataLoader(ds, batch_size=None, num_workers=2)) == expected[4:]
@@ -98,7 +98,7 @@ def test_workers_that_stay_do_not_pass_by_a_state(here: Served) -> None:
 
 
 # spec: trainer-11
-def test_workers_that_are_slow_to_begin_do_not_take_a_later_state(here: Served) -> None:
+def test_slow_workers_do_not_use_a_later_state(here: Served) -> None:
     ds = here.dataset()
     ds.load_state_dict(after(here.dataset(), 2))
     gate = multiprocessing.get_context("fork").Event()
@@ -134,7 +134,7 @@ def test_cursors_of_all_ranks_that_do_not_belong_together(here: Served) -> None:
             next(iter(ds))
         with pytest.raises(penstock.Invalid, match="different epochs: 0, 1"):
             ds.load_state_dict([first, after(later, 3)["cursor"]])
-        with pytest.raises(penstock.Invalid, match="two states are of rank 0"):
+        with pytest.raises(penstock.Invalid, match="two states are from rank 0"):
             ds.load_state_dict([first, first, second])
         with pytest.raises(penstock.Invalid, match="merge_states"):
             ds.load_state_dict([after(here.dataset(rank=0, world=2), 3)])
@@ -177,7 +177,7 @@ def test_states_that_were_written_by_hand_are_invalid(here: Served) -> None:
 
 
 # spec: trainer-13
-def test_states_are_read_as_text_too(here: Served) -> None:
+def test_states_can_be_json_text(here: Served) -> None:
     state = after(here.dataset(), 3)
     for kept in (json.dumps(state), json.dumps(state).encode(), json.dumps(state["cursor"])):
         ds = here.dataset()
@@ -198,7 +198,7 @@ def test_states_are_read_as_text_too(here: Served) -> None:
         ({"shuffle_window": 64}, {"shuffle_window": None}),
     ],
 )
-def test_a_state_of_another_order_is_refused_after_its_epoch_too(here: Served, said: Any, other: Any) -> None:
+def test_state_with_a_different_order_is_refused_after_its_epoch(here: Served, said: Any, other: Any) -> None:
     (name,) = said
     for steps in (3, 10):
         ds = here.dataset(**said)
@@ -207,14 +207,14 @@ def test_a_state_of_another_order_is_refused_after_its_epoch_too(here: Served, s
             rows(ds)
             state = ds.state_dict()
         with pytest.raises(
-            penstock.Invalid, match=f"^{name}: the state is of {said[name]!r}, and the dataset"
+            penstock.Invalid, match=f"^{name}: the state has {said[name]!r}, but the dataset has"
         ):
             here.dataset(**other).load_state_dict(state)
         here.dataset(**said).load_state_dict(state)
 
 
 # spec: trainer-5, trainer-7
-def test_snapshots_of_states_and_of_the_query(tmp_path: Path) -> None:
+def test_snapshots_of_states_agree_with_the_query(tmp_path: Path) -> None:
     with served(tmp_path / "lake") as own:
         ds = own.dataset()
         pin = ds.plan().pin
@@ -288,7 +288,7 @@ def test_a_loader_that_would_stack_batches_is_refused(here: Served) -> None:
     assert first["row"].tolist() == here.steps()[0]
 
 
-def test_arguments_of_another_form_are_named(here: Served) -> None:
+def test_errors_name_arguments_of_the_wrong_type(here: Served) -> None:
     with pytest.raises(
         penstock.Invalid, match=r"^nulls: 7 cannot be the rule of every column; .*nulls=\{'label': 7\}"
     ):
@@ -308,7 +308,7 @@ def test_arguments_of_another_form_are_named(here: Served) -> None:
 
 # spec: trainer-1
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_default_device_is_for_models_alone(here: Served, prefetch: int) -> None:
+def test_default_device_does_not_affect_batches(here: Served, prefetch: int) -> None:
     with torch.device("meta"):
         ds = here.dataset(prefetch=prefetch)
         ds.set_epoch(1)
@@ -327,7 +327,7 @@ def test_a_default_device_is_for_models_alone(here: Served, prefetch: int) -> No
 
 # spec: trainer-1, trainer-6
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_dataset_that_is_made_in_inference_mode(here: Served, prefetch: int) -> None:
+def test_dataset_created_in_inference_mode(here: Served, prefetch: int) -> None:
     with torch.inference_mode():
         ds = here.dataset(prefetch=prefetch)
         assert rows(ds) == here.steps()

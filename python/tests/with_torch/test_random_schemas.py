@@ -154,7 +154,7 @@ def merged(columns: list[Drawn]) -> dict[str, Any]:
 
 # spec: tensor-6, tensor-7, tensor-9
 @pytest.mark.parametrize("seed", range(60))
-def test_tensors_hold_what_the_rows_say(seed: int) -> None:
+def test_tensors_have_the_values_of_the_rows(seed: int) -> None:
     rng = random.Random(seed)
     rows = rng.choice([0, 1, 2, 9, 70])
     columns = [drawn(rng, f"c{i}", rows) for i in range(rng.randrange(1, 6))]
@@ -172,7 +172,7 @@ def test_tensors_hold_what_the_rows_say(seed: int) -> None:
 
 # spec: tensor-12
 @pytest.mark.parametrize("seed", range(40))
-def test_distinct_rows_hold_what_their_rows_say(seed: int) -> None:
+def test_distinct_rows_have_the_right_values(seed: int) -> None:
     rng = random.Random(seed)
     distinct, rows = rng.choice([1, 3, 20]), rng.choice([0, 1, 50])
     columns = [drawn(rng, f"c{i}", distinct) for i in range(rng.randrange(1, 5))]

@@ -12,6 +12,7 @@ from trained import Served, Steps, rows, served
 
 import penstock
 from penstock.torch import IterableDataset, merge_states
+from penstock.torch.readstate import DEFAULTS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
@@ -45,7 +46,7 @@ def going_on(ds: IterableDataset, state: Any) -> IterableDataset:
 
 # spec: trainer-5, trainer-11
 @pytest.mark.parametrize("prefetch", [0, 3])
-def test_a_dataset_goes_on_after_every_step(here: Served, prefetch: int) -> None:
+def test_dataset_resumes_after_every_step(here: Served, prefetch: int) -> None:
     expected = here.steps(epoch=2)
     for step in range(len(expected) + 1):
         ds = here.dataset(prefetch=prefetch)
@@ -62,7 +63,7 @@ def test_a_dataset_goes_on_after_every_step(here: Served, prefetch: int) -> None
 
 # spec: trainer-12
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
-def test_a_stateful_loader_goes_on_after_every_step(here: Served, workers: int) -> None:
+def test_stateful_loader_resumes_after_every_step(here: Served, workers: int) -> None:
     expected = here.steps()
     made = stateful(here.dataset(), workers)
     iterator = iter(made)
@@ -138,12 +139,12 @@ def test_one_ranks_own_state_is_enough_for_that_rank(here: Served) -> None:
     assert rows(going_on(here.dataset(rank=1, world=2), state)) == here.steps(1, 2)[3:]
     for rank, world in ((0, 2), (0, 1), (3, 4)):
         ds = going_on(here.dataset(rank=rank, world=world), state)
-        with pytest.raises(penstock.Invalid, match=r"the state is of rank 1 of 2.*merge_states"):
+        with pytest.raises(penstock.Invalid, match=r"the state is from rank 1 of 2.*merge_states"):
             next(iter(ds))
 
 
 # spec: trainer-11
-def test_read_ahead_is_not_seen(here: Served) -> None:
+def test_state_ignores_read_ahead(here: Served) -> None:
     ds = here.dataset(prefetch=5)
     iterator = iter(ds)
     cursors = [next(iterator).cursor for _ in range(3)]
@@ -154,16 +155,31 @@ def test_read_ahead_is_not_seen(here: Served) -> None:
     assert merge_states([state])["cursor"] == cursors[-1]
 
 
+@pytest.mark.parametrize("order", [None, "shuffled"])
+def test_the_defaults_of_a_query_are_the_servers(here: Served, order: Any) -> None:
+    with penstock.connect(here.address) as client, client.read("d", order=order) as stream:
+        next(stream)
+        cursor = stream.cursor
+    assert isinstance(cursor, dict)
+    expected = {name for name, value in DEFAULTS.items() if value is not None}
+    if order is None:
+        expected -= {"shuffle_window"}
+    assert cursor.keys() & DEFAULTS.keys() == expected
+    sent = {name: cursor[name] for name in expected - {"order"}}
+    assert sent == {name: DEFAULTS[name] for name in sent}
+    assert cursor["order"] == (order or DEFAULTS["order"])
+
+
 # spec: trainer-16
 def test_a_state_of_another_query_is_refused_by_name(here: Served) -> None:
     state = after(here.dataset(filter="row < 1000"), 2)
-    with pytest.raises(penstock.Invalid, match=r"^filter: the state is of 'row < 1000'"):
+    with pytest.raises(penstock.Invalid, match=r"^filter: the state has 'row < 1000'"):
         here.dataset().load_state_dict(state)
     for name, other in (("filter", "row < 900"), ("seed", 4), ("order", "stored"), ("lanes", 8)):
         query: Any = {"filter": "row < 1000", name: other}
         with pytest.raises(penstock.Invalid, match=name):
             next(iter(going_on(here.dataset(**query), state)))
-    with pytest.raises(penstock.Invalid, match="the state is of dataset 'd', and this is 'e'"):
+    with pytest.raises(penstock.Invalid, match="the state is from dataset 'd', but this is 'e'"):
         IterableDataset(here.address, "e").load_state_dict(state)
     wrongs: list[Any] = [{}, {"v": 1}, {**state, "more": 1}, [], "x"]
     for wrong in wrongs:
@@ -181,7 +197,7 @@ def test_a_state_of_another_epoch_is_refused_unless_it_ended(here: Served) -> No
     ds = going_on(here.dataset(), state)
     ds.set_epoch(2)
     with pytest.raises(
-        penstock.Invalid, match=r"is of epoch 3, and the epoch was set to 2; call set_epoch\(3\)"
+        penstock.Invalid, match=r"is from epoch 3, but the epoch was set to 2; call set_epoch\(3\)"
     ):
         next(iter(ds))
     ds = here.dataset()
@@ -195,13 +211,13 @@ def test_a_state_of_another_epoch_is_refused_unless_it_ended(here: Served) -> No
 
 
 # spec: trainer-14
-def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None:
+def test_states_of_different_runs_are_not_merged(here: Served) -> None:
     first, second = (here.dataset(rank=rank, world=2) for rank in range(2))
     with pytest.raises(penstock.Invalid, match="different steps: 2, 3"):
         merge_states([after(first, 2), after(second, 3)])
     with pytest.raises(penstock.Invalid, match="different steps: 0, 3"):
         merge_states([after(first, 0), after(second, 3)])
-    with pytest.raises(penstock.Invalid, match="two states are of rank 0"):
+    with pytest.raises(penstock.Invalid, match="two states are from rank 0"):
         merge_states(
             [
                 after(first, 2),
@@ -219,7 +235,7 @@ def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None
     other.set_epoch(1)
     with pytest.raises(penstock.Invalid, match="different epochs: 0, 1"):
         merge_states([after(first, 2), after(other, 2)])
-    with pytest.raises(penstock.Invalid, match="no state to merge"):
+    with pytest.raises(penstock.Invalid, match="no states to merge"):
         merge_states([])
     with pytest.raises(penstock.Invalid, match="snapshot_every_n_steps=1"):
         merge_states([after(stateful(here.dataset(), 2, snapshot_every_n_steps=2), 3)])
@@ -227,20 +243,20 @@ def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None
 
 
 # spec: trainer-14
-def test_states_that_lack_a_rank_or_have_one_twice_are_not_merged(here: Served) -> None:
+def test_states_with_a_missing_or_duplicate_rank_are_not_merged(here: Served) -> None:
     def state(rank: int, world: int = 4) -> Any:
         return after(here.dataset(rank=rank, world=world), 2)
 
     zero, one, two, three = (state(rank) for rank in range(4))
     kept = json.loads(json.dumps(zero))
     for states, why in (
-        ([zero], "of 4 ranks no state is of rank 1, 2, 3"),
-        ([zero, kept], "of 4 ranks no state is of rank 1, 2, 3 and two states are of rank 0"),
-        ([zero, one, two, kept], "of 4 ranks no state is of rank 3 and two states are of rank 0"),
-        ([three, zero, one, two, kept], "of 4 ranks two states are of rank 0"),
-        ([zero["cursor"], one["cursor"]], "of 4 ranks no state is of rank 2, 3"),
-        (zero, "of 4 ranks no state is of rank 1, 2, 3"),
-        ([merge_states([zero, one, two, three]), kept], "of 4 ranks two states are of rank 0"),
+        ([zero], "of 4 ranks no state is from rank 1, 2, 3"),
+        ([zero, kept], "of 4 ranks no state is from rank 1, 2, 3 and two states are from rank 0"),
+        ([zero, one, two, kept], "of 4 ranks no state is from rank 3 and two states are from rank 0"),
+        ([three, zero, one, two, kept], "of 4 ranks two states are from rank 0"),
+        ([zero["cursor"], one["cursor"]], "of 4 ranks no state is from rank 2, 3"),
+        (zero, "of 4 ranks no state is from rank 1, 2, 3"),
+        ([merge_states([zero, one, two, three]), kept], "of 4 ranks two states are from rank 0"),
     ):
         with pytest.raises(penstock.Invalid, match=f"^{why}; merge one state of each rank"):
             merge_states(states)
@@ -253,7 +269,7 @@ def test_states_that_lack_a_rank_or_have_one_twice_are_not_merged(here: Served) 
 
 
 # spec: trainer-14
-def test_states_of_loaders_that_lack_a_worker_are_not_merged(here: Served) -> None:
+def test_loader_states_with_a_missing_worker_are_not_merged(here: Served) -> None:
     def broken() -> Any:
         return after(stateful(here.dataset(), 3), 4)
 
@@ -268,7 +284,7 @@ def test_states_of_loaders_that_lack_a_worker_are_not_merged(here: Served) -> No
             workers["worker_3"] = workers.pop("worker_2")
     for state, why in (
         (lacking, "has 2 of 3 workers, and none of worker 1"),
-        (doubled, "at steps that are not one row"),
+        (doubled, "not at consecutive steps"),
         (extra, "has 3 of 3 workers, and none of worker 2"),
     ):
         with pytest.raises(penstock.Invalid, match=why):
@@ -277,13 +293,13 @@ def test_states_of_loaders_that_lack_a_worker_are_not_merged(here: Served) -> No
 
 # spec: trainer-13
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_rank_goes_on_from_the_state_of_its_own_loader(here: Served, workers: int) -> None:
+def test_rank_resumes_from_the_state_of_its_own_loader(here: Served, workers: int) -> None:
     state = after(stateful(here.dataset(rank=1, world=2), workers), 3)
     assert rows(going_on(here.dataset(rank=1, world=2), state)) == here.steps(1, 2)[3:]
     assert rows(going_on(here.dataset(rank=1, world=2), json.dumps(state))) == here.steps(1, 2)[3:]
-    with pytest.raises(penstock.Invalid, match="no state is of rank 0"):
+    with pytest.raises(penstock.Invalid, match="no state is from rank 0"):
         merge_states([state])
-    with pytest.raises(penstock.Invalid, match="the state is of rank 1 of 2"):
+    with pytest.raises(penstock.Invalid, match="the state is from rank 1 of 2"):
         next(iter(going_on(here.dataset(rank=0, world=2), state)))
 
 
@@ -294,14 +310,14 @@ def test_workers_out_of_order_are_refused(here: Served) -> None:
     workers["worker_0"]["dataset_state"] = after(stateful(here.dataset(), 2), 5)["_snapshot"][
         "_worker_snapshots"
     ]["worker_0"]["dataset_state"]
-    with pytest.raises(penstock.Invalid, match=r"not one row of steps: 3, 6 come next.*in_order=True"):
+    with pytest.raises(penstock.Invalid, match=r"not at consecutive steps: 3, 6 come next.*in_order=True"):
         merge_states([state])
-    with pytest.raises(penstock.Invalid, match="of one of 2 DataLoader workers"):
+    with pytest.raises(penstock.Invalid, match="from one of 2 DataLoader workers"):
         here.dataset().load_state_dict(workers["worker_0"]["dataset_state"])
 
 
 # spec: trainer-7
-def test_workers_that_gave_nothing_go_on_at_the_snapshots_of_the_others(tmp_path: Any) -> None:
+def test_workers_without_batches_resume_at_the_others_snapshots(tmp_path: Any) -> None:
     with served(tmp_path / "lake") as own:
         expected = own.steps()
         state = after(stateful(own.dataset(), 3), 1)

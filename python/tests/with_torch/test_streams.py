@@ -126,7 +126,7 @@ def test_tensors_of_a_stream_are_the_rows_of_the_join(lakeside: Lakeside, wire: 
     assert sorted(found, key=lambda row: row["row"]) == expected
 
 
-def test_a_converter_of_plain_batches_takes_indexed_ones(lakeside: Lakeside) -> None:
+def test_plain_converter_accepts_indexed_batches(lakeside: Lakeside) -> None:
     query: Any = {"batch_rows": 160, "lanes": 2}
     convert = Converter(lakeside.client.schema("d", **query), **RULES)
     found: list[dict[str, Any]] = []

@@ -71,7 +71,7 @@ def killed(command: list[str], after: int) -> Losses:
 
 
 @pytest.mark.timeout(300)
-def test_ranks_are_killed_and_another_number_goes_on(address: str, tmp_path: Path) -> None:
+def test_killed_ranks_resume_with_a_different_number(address: str, tmp_path: Path) -> None:
     want = losses(finished(ranks(1, address, "homefeed", str(tmp_path / "whole.pt"))))
     steps = len(want) // 2
     assert steps > ROWS // 64 - 4

@@ -33,7 +33,7 @@ def loader(ds: IterableDataset, workers: int, **options: Any) -> DataLoader[Any]
 
 # spec: trainer-2
 @pytest.mark.parametrize(("workers", "world"), [(0, 1), (1, 1), (2, 1), (3, 1), (2, 2), (3, 4)])
-def test_workers_give_the_steps_in_their_order(here: Served, workers: int, world: int) -> None:
+def test_workers_return_steps_in_order(here: Served, workers: int, world: int) -> None:
     expected = here.steps(world - 1, world)
     ds = here.dataset(rank=world - 1, world=world)
     made = loader(ds, workers)
@@ -47,7 +47,7 @@ def test_workers_give_the_steps_in_their_order(here: Served, workers: int, world
 
 # spec: trainer-2, trainer-3
 @pytest.mark.parametrize(("method", "workers"), [("spawn", 2), ("forkserver", 1)])
-def test_workers_that_are_not_forked(here: Served, method: str, workers: int) -> None:
+def test_workers_with_other_start_methods(here: Served, method: str, workers: int) -> None:
     ds = here.dataset(rank=1, world=2)
     ds.set_epoch(2)
     assert rows(loader(ds, workers, multiprocessing_context=method)) == here.steps(1, 2, epoch=2)
@@ -57,12 +57,12 @@ def test_workers_that_are_not_forked(here: Served, method: str, workers: int) ->
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader])
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
-def test_workers_of_a_loader_that_keeps_no_order(here: Served, method: str, kind: Any) -> None:
+def test_workers_with_in_order_false_are_refused(here: Served, method: str, kind: Any) -> None:
     ds = here.dataset()
     options: dict[str, Any] = {"batch_size": None, "multiprocessing_context": method}
     made = kind(ds, num_workers=2, in_order=False, **options)
     with pytest.raises(
-        penstock.Invalid, match=r"in_order=False.*leave in_order out when you make the DataLoader"
+        penstock.Invalid, match=r"in_order=False.*leave in_order out when you create the DataLoader"
     ):
         next(iter(made))
     assert rows(kind(ds, num_workers=1, **options)) == here.steps(), "the dataset is as it was"
@@ -70,7 +70,7 @@ def test_workers_of_a_loader_that_keeps_no_order(here: Served, method: str, kind
 
 
 # spec: trainer-6
-def test_workers_that_stay_read_each_epoch_that_is_set(here: Served) -> None:
+def test_persistent_workers_read_each_epoch_that_is_set(here: Served) -> None:
     ds = here.dataset()
     made = loader(ds, 2, persistent_workers=True)
     for epoch in (0, 3, 1):
@@ -84,7 +84,7 @@ def test_workers_that_stay_read_each_epoch_that_is_set(here: Served) -> None:
 
 # spec: trainer-15
 @pytest.mark.parametrize("workers", [0, 2, 3])
-def test_a_loader_goes_on_from_the_cursor_of_any_batch(here: Served, workers: int) -> None:
+def test_loader_resumes_from_the_cursor_of_any_batch(here: Served, workers: int) -> None:
     expected = here.steps(epoch=1)
     ds = here.dataset()
     ds.set_epoch(1)
@@ -99,7 +99,7 @@ def test_a_loader_goes_on_from_the_cursor_of_any_batch(here: Served, workers: in
         assert rows(loader(ds, workers)) == expected
 
 
-def test_a_worker_gives_what_transform_makes_and_its_cursor(here: Served) -> None:
+def test_worker_returns_transformed_value_and_cursor(here: Served) -> None:
     expected = [batch.cursor for batch in here.dataset()]
     found = list(loader(here.dataset(transform=len), 2))
     assert [cursor for _, cursor in found] == expected
@@ -111,8 +111,8 @@ def test_a_worker_gives_what_transform_makes_and_its_cursor(here: Served) -> Non
 
 
 # spec: trainer-8
-def test_a_worker_cannot_bring_batches_to_a_device(here: Served) -> None:
-    with pytest.raises(penstock.Invalid, match="device: DataLoader workers cannot bring batches to meta"):
+def test_device_is_refused_in_workers(here: Served) -> None:
+    with pytest.raises(penstock.Invalid, match="device: DataLoader workers cannot copy batches to meta"):
         next(iter(loader(here.dataset(device="meta"), 1)))
 
 
@@ -123,17 +123,19 @@ def test_failures_of_a_worker_are_the_loaders(here: Served) -> None:
 
 # spec: trainer-10
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_workers_forked_while_the_dataset_is_read_say_what_to_do(here: Served) -> None:
+def test_error_of_workers_forked_during_a_read_has_a_remedy(here: Served) -> None:
     ds = here.dataset()
     for reading in (iter(ds), iter(here.dataset(prefetch=0))):
         next(reading)
-        with pytest.raises(penstock.Invalid, match=r"forked while its parent read.*spawn or forkserver"):
+        with pytest.raises(
+            penstock.Invalid, match=r"forked while its parent was reading.*spawn or forkserver"
+        ):
             next(iter(loader(ds, 1, multiprocessing_context="fork")))
         reading.close()
     assert rows(loader(ds, 1, multiprocessing_context="fork")) == here.steps()
 
 
-def test_the_process_that_started_workers_does_not_know_where_they_are(here: Served) -> None:
+def test_state_dict_is_refused_while_workers_read(here: Served) -> None:
     ds = here.dataset()
     next(iter(loader(ds, 1)))
     with pytest.raises(penstock.Invalid, match=r"DataLoader workers read this dataset.*save the cursor"):

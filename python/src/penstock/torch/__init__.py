@@ -6,8 +6,8 @@
     for batch in ds:  # a Batch: a dict of tensors
         loss = train(batch)
 
-An `IterableDataset` gives the steps of one rank, to a loop or a DataLoader, and saves where it
-stands. What makes tensors of its record batches is a `Converter`, which goes by itself too:
+An `IterableDataset` yields the steps of one rank, to a loop or a DataLoader, and saves its position. A
+`Converter` makes tensors from its record batches, and can be used separately:
 
     with client.read("homefeed", wire="indexed") as stream:
         convert = Converter(stream.schema, nulls={"label": 0}, hash={"country": 1000})
@@ -15,16 +15,15 @@ stands. What makes tensors of its record batches is a `Converter`, which goes by
             tensors = convert(batch)  # a Batch: a dict of tensors
             loss = train(tensors.to("cuda", non_blocking=True))
 
-A `Converter` is made once, from the schema of a stream and rules for what a schema
-leaves open: nulls, strings, decimals. It refuses then what it cannot convert, so that
-names and types of tensors never change between batches.
+A `Converter` is created once, from a stream's schema and rules for nulls, strings and decimals. It then
+rejects whatever it cannot convert, so that names and types of tensors never change between batches.
 
 This package needs PyTorch, `pip install "./python[torch]"` in a checkout; the rest of `penstock` does not
 import it.
 """
 
 try:
-    import torch as _torch  # noqa: F401 - asked for by name, so that what is missing can be said
+    import torch as _torch  # noqa: F401 - imported here for a better error if it is missing
 except ModuleNotFoundError as missing:
     if missing.name != "torch":
         raise

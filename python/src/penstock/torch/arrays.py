@@ -1,4 +1,4 @@
-"""Arrow arrays without nulls as tensors. What can be a view of Arrow's memory is one."""
+"""Converts Arrow arrays without nulls to tensors, as views of Arrow's memory where possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 from torch.utils.dlpack import from_dlpack
 
-# The types whose memory a tensor can view. torch has few operations on the unsigned ones but uint8.
+# The types whose memory a tensor can view. For unsigned types other than uint8, torch has few operations.
 DTYPES: dict[pa.DataType, torch.dtype] = {
     pa.int8(): torch.int8,
     pa.int16(): torch.int16,
@@ -31,8 +31,7 @@ DTYPES: dict[pa.DataType, torch.dtype] = {
 def view(array: pa.Array) -> torch.Tensor:
     """The values of an array without nulls, of one of the types in `DTYPES`.
 
-    Numbers are a view, which keeps Arrow's memory alive; booleans, of which Arrow
-    packs eight into a byte, are unpacked.
+    Numbers are a view, which keeps Arrow's memory alive. Booleans are unpacked, since Arrow stores eight per byte.
     """
     if len(array) == 0:  # may have no memory at all
         return torch.empty(0, dtype=DTYPES[array.type], device="cpu")
@@ -42,10 +41,10 @@ def view(array: pa.Array) -> torch.Tensor:
 
 
 def ends(array: pa.ListArray | pa.LargeListArray) -> tuple[int, int]:
-    """Where the elements of the first list begin, and those of the last list end."""
+    """The offsets of the first list's first element and of the last list's end."""
     form, width = ("<q", 8) if pa.types.is_large_list(array.type) else ("<i", 4)
     offsets, start = array.buffers()[1], array.offset
-    if offsets is None:  # of no lists
+    if offsets is None:  # there are no lists
         return 0, 0
     [first] = struct.unpack_from(form, offsets, start * width)
     [last] = struct.unpack_from(form, offsets, (start + len(array)) * width)
@@ -53,12 +52,12 @@ def ends(array: pa.ListArray | pa.LargeListArray) -> tuple[int, int]:
 
 
 def validity(array: pa.Array) -> torch.Tensor:
-    """For each value whether it is there: False where it is null."""
+    """For each value, whether it is not null, as a tensor."""
     return torch.from_numpy(is_valid(array))
 
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """For each value whether it is there, as a new array of numpy."""
+    """For each value, whether it is not null, as a new numpy array."""
     bitmap = array.buffers()[0] if array.null_count else None
     if bitmap is None:
         return np.ones(len(array), np.bool_)
@@ -66,7 +65,7 @@ def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _unpacked(bitmap: pa.Buffer, start: int, length: int) -> npt.NDArray[np.bool_]:
-    """The bits from start on, one byte each, in memory of their own."""
+    """Unpacks bits, starting at `start`, to one byte each, in new memory."""
     first = start // 8
     packed = np.frombuffer(bitmap, np.uint8)[first : (start + length + 7) // 8]
     bits: npt.NDArray[Any] = np.unpackbits(packed, bitorder="little")

@@ -1,4 +1,4 @@
-"""What a training step gets: tensors by column name, and where the stream stood."""
+"""The input of a training step: tensors by column name, and the stream's position."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ if TYPE_CHECKING:
 
 
 class Batch(dict[str, Any]):
-    """A dict of tensors, one entry for each column.
+    """A dict of tensors, one entry per column.
 
-    A value is a `torch.Tensor` with one row for each row of the batch, a `Jagged` of
-    lists, or, of an indexed batch, a `Deduplicated` with the columns of a staging table.
+    A value is a `torch.Tensor` with one row per row of the batch, a `Jagged` of lists, or, in an indexed
+    batch, a `Deduplicated` with the columns of a staging table.
 
-    Tensors are views of the memory that the batch came in, which they keep alive.
-    Writing into one changes nothing but this batch.
+    Tensors are views of the received memory, which they keep alive. Writing to one only changes this batch.
 
-    A DataLoader, its workers and its pinning thread keep batches what they are,
-    attributes included; so do `copy.copy` and pickle.
+    Batches keep their type and attributes through a DataLoader, its workers and its pinning thread, and
+    through `copy.copy` and pickle.
 
     Attributes:
         rows: the number of rows.
-        cursor: where the stream stood after this batch; None if nobody said.
-        step: the number of this batch's step; None if nobody said.
+        cursor: the stream's position after this batch; None if unknown.
+        step: the number of this batch's step; None if unknown.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Batch(dict[str, Any]):
         return self.replaced(lambda found: found.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """The same batch in memory that a GPU copies from by itself, as DataLoader's `pin_memory` asks.
+        """The same batch in pinned memory, as DataLoader's `pin_memory` requests.
 
         Raises:
             RuntimeError: torch finds no GPU.
@@ -63,35 +62,35 @@ class Batch(dict[str, Any]):
         return self.replaced(lambda found: found.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
-        """Says of all tensors on a GPU that a stream uses them, so that their memory is not reused before."""
+        """Records that a stream uses all GPU tensors, so that their memory is not reused too early."""
         for tensor in self.tensors():
             if tensor.is_cuda:
                 tensor.record_stream(stream)
 
     def expand(self) -> Self:
-        """The plain batch of an indexed one: each `Deduplicated` replaced by its columns, in every row."""
+        """The plain form of an indexed batch: each `Deduplicated` is replaced by its columns, for every row."""
         columns: dict[str, Any] = {}
         for name, found in self.items():
             columns.update(found.expand() if isinstance(found, Deduplicated) else {name: found})
         return self._with(columns)
 
     def to_kjt(self, keys: Sequence[str], dtype: torch.dtype = torch.int64) -> KeyedJaggedTensor:
-        """Columns as one `torchrec.KeyedJaggedTensor`, copied once, into values of one type.
+        """Columns as one `torchrec.KeyedJaggedTensor`, copied once, with values of one type.
 
-        A key is the name of a column of numbers, of lists or of fixed-size lists, also of
-        one in a `Deduplicated`. Where one of them is, the tensor has its distinct rows alone,
-        `stride_per_key_per_rank` and inverse indices, with which TorchRec's modules
-        embed each distinct row once and give as many rows as the batch has.
+        A key is the name of a column of numbers, lists or fixed-size lists, or of a column in a `Deduplicated`. If
+        one of them is in a `Deduplicated`, the tensor only contains the distinct rows, with
+        `stride_per_key_per_rank` and inverse indices; TorchRec's modules then embed each distinct row once and
+        return one row per row of the batch.
 
         Raises:
             ImportError: torchrec is not installed.
             KeyError: the batch has no such column.
-            TypeError: a column's values have no place in the type.
+            TypeError: the type cannot hold a column's values.
         """
         return keyed.jagged(self, keys, dtype)
 
     def tensors(self) -> Iterator[torch.Tensor]:
-        """All tensors, those inside of other values included."""
+        """All tensors, including those inside other values."""
         for found in self.values():
             if isinstance(found, (Jagged, Deduplicated)):
                 yield from found.tensors()
@@ -99,11 +98,11 @@ class Batch(dict[str, Any]):
                 yield found
 
     def copy(self) -> Self:
-        """The same entries and attributes in a batch of its own."""
+        """A shallow copy, including attributes."""
         return copy.copy(self)
 
     def replaced(self, move: Callable[[Any], Any]) -> Self:
-        """A batch of the same form, with each tensor, `Jagged` and `Deduplicated` replaced by what `move` gives."""
+        """A batch of the same form, with each tensor, `Jagged` and `Deduplicated` replaced by the result of `move`."""
         return self._with(
             {
                 name: move(found) if isinstance(found, (torch.Tensor, Jagged, Deduplicated)) else found
@@ -132,15 +131,15 @@ def _described(found: Any) -> str:
 
 
 def _refuse(batches: Sequence[Batch], **_: object) -> None:
-    """Says so where a DataLoader would stack batches, which then have a dimension that nobody meant.
+    """Refuses to let a DataLoader stack batches, which would add a dimension.
 
     Raises:
         Invalid: always.
     """
     raise errors.Invalid(
-        f"the DataLoader would stack {len(batches)} batches, and each is a whole one",
+        f"the DataLoader would stack {len(batches)} batches, but each is already a whole batch",
         remedy="make it with batch_size=None",
     )
 
 
-default_collate_fn_map[Batch] = _refuse  # as torch's documentation of `default_collate` has it
+default_collate_fn_map[Batch] = _refuse  # the documented way to extend `default_collate`

@@ -1,4 +1,4 @@
-"""Strings as whole numbers that mean the same in every batch, run and process."""
+"""Encodes strings as whole numbers that mean the same in every batch, run and process."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ import pyarrow.compute as pc
 
 from penstock.torch.arrays import is_valid
 
-# More buckets than a hash of 31 bits has values could not be filled.
-MOST_BUCKETS = 2**31 - 1
+# A 31-bit hash cannot fill more buckets.
+MAX_BUCKETS = 2**31 - 1
 
-# Arrow looks through a vocabulary in the time that it takes to hash it, for every
-# batch. Above so many values for each one looked for, the distinct ones among these
-# are found in a dict instead.
+# For every batch, Arrow's lookup takes the time to hash the whole vocabulary. If the vocabulary has more than
+# this many values per value to look up, the batch's distinct values are looked up in a dict instead.
 _LARGE = 2
 
 
 class Vocabulary:
-    """The values that a column may have, and their codes.
+    """The values that a column can have, and their codes.
 
     Args:
-        values: the values, whose codes are their places; or a mapping from value to code.
-        unknown: the code of every other value. Without one, another value is an error.
+        values: the values, encoded as their index; or a mapping from value to code.
+        unknown: the code of all other values. Without it, other values are an error.
 
     Attributes:
-        codes: code by value.
-        unknown: the code of every other value, None if there is none.
-        size: one more than the greatest code: the rows of an embedding table.
+        codes: the codes by value.
+        unknown: the code of all other values, None if there is none.
+        size: one more than the largest code: the number of rows for an embedding table.
 
     Raises:
-        ValueError: a value stands twice, or a code is negative.
+        ValueError: a value is duplicated, or a code is negative.
     """
 
     def __init__(self, values: Iterable[Any] | Mapping[Any, int], *, unknown: int | None = None) -> None:
@@ -44,12 +43,12 @@ class Vocabulary:
             listed = list(values)
             self.codes = {value: code for code, value in enumerate(listed)}
             if len(self.codes) != len(listed):
-                raise ValueError("a vocabulary names a value twice")
+                raise ValueError("a vocabulary contains a value twice")
         given = [*self.codes.values(), *([] if unknown is None else [unknown])]
         for code in given:
             if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code < 2**63:
                 raise ValueError(
-                    f"a vocabulary gives the code {code!r}, which is not a whole number from 0 on"
+                    f"a vocabulary contains the code {code!r}, which is not a whole number of at least 0"
                 )
         self.unknown = unknown
         self.size = max(given, default=-1) + 1
@@ -68,17 +67,17 @@ class Lookup:
 
     def __init__(self, vocabulary: Vocabulary, kind: pa.DataType) -> None:
         self._vocabulary = vocabulary
-        # Arrow looks through no views.
+        # Arrow's lookup does not support views.
         self._kind = pa.large_string() if pa.types.is_string_view(kind) else kind
         self._values = pa.array(list(vocabulary.codes), self._kind)
         self._codes = pa.array(list(vocabulary.codes.values()), pa.int64())
         self._unknown = vocabulary.unknown
 
     def __call__(self, array: pa.Array) -> pa.Array:
-        """The codes as int64; a null has none.
+        """Returns the codes as int64; nulls stay null.
 
         Raises:
-            LookupError: a value is not in the vocabulary, which has no code for such.
+            LookupError: a value is not in the vocabulary, and there is no code for unknown values.
         """
         array = array.cast(self._kind)
         if len(self._values) > _LARGE * len(array):
@@ -88,11 +87,11 @@ class Lookup:
         return self._known(array, self._codes.take(places))
 
     def _of_few(self, values: pa.Array) -> pa.Array:
-        """The codes of distinct values, of which there are few beside the vocabulary."""
+        """The codes of distinct values that are few compared to the vocabulary."""
         return pa.array(map(self._vocabulary.codes.get, values.to_pylist()), pa.int64())
 
     def _known(self, array: pa.Array, codes: pa.Array) -> pa.Array:
-        """Gives the values that have no code that of the unknown ones."""
+        """Fills in the code for unknown values."""
         if codes.null_count == array.null_count:
             return codes
         strange = pc.and_(array.is_valid(), codes.is_null())
@@ -109,19 +108,18 @@ class Buckets:
         self._count = count
 
     def __call__(self, array: pa.Array) -> pa.Array:
-        """The codes as int64; a null has none."""
-        # What lies in the place of a null is hashed too, and not looked at.
+        """Returns the codes as int64; nulls stay null."""
+        # The value under a null is hashed too, but masked.
         return pa.array(bucket(array, self._count), mask=~is_valid(array) if array.null_count else None)
 
 
 def bucket(values: pa.Array, count: int) -> npt.NDArray[np.int64]:
-    """Hashes integers, strings or bytes, none of them null, into so many buckets.
+    """Hashes integers, strings or bytes, without nulls, into `count` buckets.
 
-    A value's bucket is what Iceberg's transform `bucket[count]` gives it: the 32-bit
-    Murmur3 hash of the bytes of a string, or of the eight bytes of an integer,
-    without its sign bit, modulo the count. So Spark's and PyIceberg's buckets are the same.
+    The result is that of Iceberg's transform `bucket[count]`, and so of Spark and PyIceberg: the 32-bit Murmur3
+    hash of the bytes of a string, or of the eight bytes of an integer, without its sign bit, modulo the count.
 
-    The time grows with the longest value, four bytes by four bytes.
+    The time is proportional to the length of the longest value.
     """
     kind = values.type
     if pa.types.is_integer(kind):
@@ -137,7 +135,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def _hash_integers(values: pa.Array) -> Words:
-    """Murmur3 of the eight bytes of each int64, the least first."""
+    """Murmur3 of the eight bytes of each int64, in little-endian order."""
     if len(values) == 0:
         return np.empty(0, np.uint32)
     words = np.frombuffer(values.buffers()[1], "<u4")[2 * values.offset :][: 2 * len(values)]
@@ -155,7 +153,7 @@ def _hash_bytes(values: pa.Array) -> Words:
     large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     wide: npt.NDArray[Any] = np.frombuffer(offsets, np.int64 if large else np.int32)
     ends = wide[values.offset :][: len(values) + 1]
-    # Four bytes more than there are, so that a word can be taken from any byte on.
+    # Padded by four bytes, so that a word can be read at any byte.
     first, last = int(ends[0]), int(ends[-1])
     padded = np.zeros(last - first + 4, np.uint8)
     if content is not None:
@@ -169,16 +167,16 @@ def _hash_bytes(values: pa.Array) -> Words:
         hashed = _mix(hashed, _at(words, starts + 4 * block))
     going = np.arange(len(values)) if least < most else starts[:0]
     for block in range(least, most):
-        going = going[blocks[going] > block]  # those that are longer than this
+        going = going[blocks[going] > block]  # only the longer values
         hashed[going] = _mix(hashed[going], _at(words, starts[going] + 4 * block))
     rest = (lengths & 3).astype(np.uint32) << np.uint32(3)
     tail = _at(words, starts + (blocks << 2)) & ((np.uint32(1) << rest) - np.uint32(1))
-    hashed = hashed ^ _scramble(tail)  # of no bytes: 0, which changes nothing
+    hashed = hashed ^ _scramble(tail)  # 0 without a tail, which changes nothing
     return _finish(hashed, lengths.astype(np.uint32))
 
 
 def _at(words: Words, places: npt.NDArray[Any]) -> Words:
-    """The words at these places. numpy copies all of an unaligned array before it takes: good for a short one."""
+    """The words at these positions. numpy's take copies the whole unaligned array first: good if it is short."""
     found: Words = words.take(places) if len(words) <= 8 * len(places) else words[places]
     return found
 

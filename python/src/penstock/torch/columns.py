@@ -1,4 +1,4 @@
-"""What becomes of one column of a schema, and of its nulls."""
+"""Plans the conversion of one column, and of its nulls."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 
 from penstock.torch.conversions import Conversion, FixedLists, Flat, Lists, Values
 from penstock.torch.numbers import Column, Numbers
-from penstock.torch.rules import NullRule, Stated
+from penstock.torch.rules import NullRule, RuleSet
 
 MASK = "_mask"
 
 
 @dataclass(frozen=True)
-class Planned:
-    """What a column becomes, and how.
+class ColumnPlan:
+    """The conversion of one column.
 
     Attributes:
-        column: the tensor.
-        conversion: makes it of an array.
-        mask: the tensor that says where there are values; None if there is none.
+        column: the resulting tensor.
+        conversion: makes the tensor from an array.
+        mask: the tensor that is True where there are values; None if there is none.
     """
 
     column: Column
@@ -30,57 +30,57 @@ class Planned:
     mask: Column | None
 
     @classmethod
-    def of(cls, field: pa.Field, stated: Stated) -> Planned | None:
-        """Decides by a column's type and rules; None if it was refused."""
+    def of(cls, field: pa.Field, rule_set: RuleSet) -> ColumnPlan | None:
+        """Plans by a column's type and rules; None if it was refused."""
         kind = field.type
         if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-            return cls._lists(field, stated)
-        numbers = Numbers.of(field.name, kind, stated)
+            return cls._lists(field, rule_set)
+        numbers = Numbers.of(field.name, kind, rule_set)
         if numbers is None:
             return None
-        rule, blank = _null(field.name, field.nullable, numbers, stated)
+        rule, blank = _null(field.name, field.nullable, numbers, rule_set)
         flat = Flat(field.name, numbers.numeric, rule, blank)
         return cls._made(numbers.column, Values(flat), rule)
 
     @classmethod
-    def _lists(cls, field: pa.Field, stated: Stated) -> Planned | None:
+    def _lists(cls, field: pa.Field, rule_set: RuleSet) -> ColumnPlan | None:
         name, element = field.name, field.type.value_field
         elements = f"{name}[]"
-        numbers = Numbers.of(name, element.type, stated)
+        numbers = Numbers.of(name, element.type, rule_set)
         if numbers is None:
             return None
-        rule, blank = _null(elements, element.nullable, numbers, stated, NullRule("error"))
+        rule, blank = _null(elements, element.nullable, numbers, rule_set, NullRule("error"))
         if rule is not None and rule.word == "mask":
-            stated.refuse(
-                "nulls", elements, "elements of lists have no mask", "say 'nan', a number or 'error'"
+            rule_set.refuse(
+                "nulls", elements, "list elements cannot have a mask", "use 'nan', a number or 'error'"
             )
         flat = Flat(elements, numbers.numeric, rule, blank)
         if pa.types.is_fixed_size_list(field.type):
             width = field.type.list_size
-            rule, blank = _null(name, field.nullable, numbers, stated)
+            rule, blank = _null(name, field.nullable, numbers, rule_set)
             return cls._made(replace(numbers.column, width=width), FixedLists(flat, width, rule, blank), rule)
-        rule = _null_lists(field, stated)
+        rule = _null_lists(field, rule_set)
         return cls._made(replace(numbers.column, jagged=True), Lists(flat, rule), rule)
 
     @classmethod
-    def _made(cls, column: Column, conversion: Conversion, rule: NullRule | None) -> Planned:
+    def _made(cls, column: Column, conversion: Conversion, rule: NullRule | None) -> ColumnPlan:
         masked = rule is not None and rule.word == "mask"
         return cls(column, conversion, Column(column.name + MASK, torch.bool) if masked else None)
 
 
 def _null(
-    name: str, nullable: bool, numbers: Numbers, stated: Stated, otherwise: NullRule | None = None
+    name: str, nullable: bool, numbers: Numbers, rule_set: RuleSet, otherwise: NullRule | None = None
 ) -> tuple[NullRule | None, pa.Scalar]:
-    """The rule of nulls among values, None if there are none, and the number in their place.
+    """Returns the rule for nulls in a column, None if there are no nulls, and the number that replaces them.
 
-    A rule that was not stated is "nan" of floats, and `otherwise` of others, None if they need one.
+    Without an explicit rule, it is "nan" for floats and `otherwise` for other types, None if they need one.
     """
-    rule = stated.null(name)
+    rule = rule_set.null(name)
     floats = numbers.column.dtype.is_floating_point
     if rule is None and nullable:
-        rule = NullRule("nan") if floats else (otherwise or stated.everywhere)
+        rule = NullRule("nan") if floats else (otherwise or rule_set.everywhere)
         if rule is None:
-            _refuse_unstated(name, stated)
+            _refuse_unstated(name, rule_set)
     if rule is None or rule.word in ("mask", "error"):
         return rule, numbers.zero
     if rule.word == "nan" and floats:
@@ -90,39 +90,39 @@ def _null(
             return rule, numbers.fill(rule.fill)
         except LookupError:
             remedy = (
-                "add it: vocab={name: values}, or Vocabulary(values, unknown=code); or say 'mask' or 'error'"
+                "add it: vocab={name: values}, or Vocabulary(values, unknown=code); or use 'mask' or 'error'"
             )
-            stated.refuse(
-                "nulls", name, f"{rule.fill!r}, which nulls become, is not in its vocabulary", remedy
+            rule_set.refuse(
+                "nulls", name, f"{rule.fill!r}, which replaces nulls, is not in its vocabulary", remedy
             )
             return rule, numbers.zero
         except (ValueError, TypeError, pa.ArrowException):
             pass
     wish = repr(rule.fill) if rule.word == "fill" else repr(rule.word)
-    remedy = "say a value that the column can hold, 'mask' or 'error'"
-    stated.refuse("nulls", name, f"nulls of {numbers.kind} cannot become {wish}", remedy)
+    remedy = "use a value that the column can hold, 'mask' or 'error'"
+    rule_set.refuse("nulls", name, f"nulls of {numbers.kind} cannot become {wish}", remedy)
     return rule, numbers.zero
 
 
-def _null_lists(field: pa.Field, stated: Stated) -> NullRule | None:
-    """The rule of lists that are null; None if there are none."""
-    rule = stated.null(field.name)
+def _null_lists(field: pa.Field, rule_set: RuleSet) -> NullRule | None:
+    """Returns the rule for null lists; None if there are none."""
+    rule = rule_set.null(field.name)
     if rule is None and field.nullable:
-        rule = stated.everywhere
+        rule = rule_set.everywhere
         if rule is None:
-            _refuse_unstated(field.name, stated)
+            _refuse_unstated(field.name, rule_set)
     if rule is not None and rule.word not in ("empty", "mask", "error"):
         wish = repr(rule.fill) if rule.word == "fill" else repr(rule.word)
-        remedy = "say 'empty', 'mask' or 'error'; for the elements of a list `tags`, name 'tags[]'"
-        stated.refuse("nulls", field.name, f"lists that are null cannot become {wish}", remedy)
+        remedy = "use 'empty', 'mask' or 'error'; for the elements of a list `tags`, name 'tags[]'"
+        rule_set.refuse("nulls", field.name, f"null lists cannot become {wish}", remedy)
     return rule
 
 
-def _refuse_unstated(name: str, stated: Stated) -> None:
-    stated.refuse(
+def _refuse_unstated(name: str, rule_set: RuleSet) -> None:
+    rule_set.refuse(
         "nulls",
         name,
-        "may be null, and no rule says what a null becomes",
-        "say so, as nulls={name: 0}, {name: 'mask'} or {name: 'error'}, of lists also {name: 'empty'}; or of all "
-        "columns at once: nulls='mask' or nulls='error'",
+        "may be null, and there is no rule for nulls",
+        "add one, such as nulls={name: 0}, {name: 'mask'} or {name: 'error'}, or {name: 'empty'} for lists; or one for "
+        "all columns: nulls='mask' or nulls='error'",
     )

@@ -1,4 +1,4 @@
-"""From a schema and rules to a function of batches."""
+"""Converts record batches to tensors, by a schema and rules."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from penstock.fields import Cursor
 from penstock.indexed import expand, is_indexed, plain_schema
 from penstock.torch import arrays
 from penstock.torch.batch import Batch
-from penstock.torch.columns import Planned
+from penstock.torch.columns import ColumnPlan
 from penstock.torch.conversions import Conversion, Values
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.numbers import Column
-from penstock.torch.rules import Rules, Stated
+from penstock.torch.rules import Rules, RuleSet
 
 
 class Converter:
-    """Makes batches of tensors of record batches of one schema.
+    """Converts record batches of one schema to batches of tensors.
 
-    What every column becomes is decided here, from the schema and the rules, so
-    that names, types and dimensions are the same in every batch:
+    The conversion of each column is decided once, from the schema and the rules, so that names, types and
+    dimensions are the same in every batch:
 
     - numbers are views of Arrow's memory, booleans are unpacked;
     - dates, times and timestamps are int64;
-    - strings and bytes are codes, by `vocab` or `hash`;
-    - lists are a `Jagged`, lists of one length a tensor of two dimensions;
-    - the column of an indexed batch is a `Deduplicated`, each distinct row once.
+    - strings and bytes are codes, from `vocab` or `hash`;
+    - lists are a `Jagged`, fixed-size lists a two-dimensional tensor;
+    - an indexed column is a `Deduplicated`, with each distinct row once.
 
-    A converter may be pickled, and be used by several threads.
+    A converter can be pickled, and is safe for threads.
 
     Args:
-        schema: of the batches; of a stream, `stream.schema`. If it is that of plain
-            batches, indexed ones are taken too, and expanded.
+        schema: the schema of the batches; for a stream, `stream.schema`. With the schema of plain batches, indexed
+            batches are accepted too, and expanded.
         rules: see `Rules`.
 
     Raises:
-        Invalid: a column has no tensor, or a rule is missing or wrong. All of them are named.
+        Invalid: a column cannot be converted, or a rule is missing or wrong. The error names all of them.
     """
 
     def __init__(self, schema: pa.Schema, **rules: Unpack[Rules]) -> None:
-        stated = Stated(rules)
+        rule_set = RuleSet(rules)
         self._schema = schema
         self._columns: dict[str, Column] = {}
-        self._entries: list[_Own | _Indexed] = []
+        self._entries: list[_PlainEntry | _IndexedEntry] = []
         for field in schema:
             if is_indexed(field):
-                parts = self._planned(field.type.value_type.fields, stated, field.name)
-                self._entries.append(_Indexed(field.name, parts))
+                parts = self._plan_columns(field.type.value_type.fields, rule_set, field.name)
+                self._entries.append(_IndexedEntry(field.name, parts))
             else:
-                self._entries += self._planned([field], stated, "")
-        stated.end(plain_schema(schema))
+                self._entries += self._plan_columns([field], rule_set, "")
+        rule_set.end(plain_schema(schema))
 
     @property
     def schema(self) -> pa.Schema:
@@ -65,23 +65,23 @@ class Converter:
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """What each column becomes, by its name; masks and the columns of indexed ones too."""
+        """The tensor of each column, by name, including masks and the columns of indexed entries."""
         return MappingProxyType(self._columns)
 
     def __call__(
         self, batch: pa.RecordBatch, *, cursor: Cursor | list[Cursor] | None = None, step: int | None = None
     ) -> Batch:
-        """Converts a batch. Its memory lives as long as a tensor of it does.
+        """Converts a batch. Its memory stays alive as long as one of its tensors.
 
         Args:
-            batch: of the converter's schema; slices are welcome.
-            cursor: where the stream stands after it, kept as the batch's attribute.
-            step: the number of its step, kept likewise.
+            batch: a batch of the converter's schema; slices are supported.
+            cursor: the stream's position after it, to be set as the batch's attribute.
+            step: the number of its step, likewise.
 
         Raises:
-            Invalid: a null where the rule is "error", or a value that is not in a vocabulary, or
-                a batch of another schema.
-            Corrupt: a null where the schema has none, or a row that refers to nothing.
+            Invalid: a null with the rule "error", a value that is not in a vocabulary, or a batch of a different
+                schema.
+            Corrupt: a null in a column whose schema excludes nulls, or an index outside of its dictionary.
         """
         if not batch.schema.equals(self._schema):
             batch = self._expanded(batch)
@@ -91,32 +91,34 @@ class Converter:
         return Batch(found, rows=batch.num_rows, cursor=cursor, step=step)
 
     def _expanded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The plain batch of an indexed one, if that is what the converter is for."""
+        """Expands an indexed batch, if the converter is for plain batches."""
         if not any(map(is_indexed, self._schema)):
             plain = expand(batch)  # the batch itself, if there is nothing to expand
             if plain is not batch and set(self._schema.names) == set(plain.schema.names):
                 batch = plain.select(self._schema.names)
         if not batch.schema.equals(self._schema):
             raise errors.Invalid(
-                "the batch is of another schema than its converter",
-                remedy="make a converter of the schema of each stream",
+                "the batch has a different schema than its converter",
+                remedy="create a converter for the schema of each stream",
             )
         return batch
 
-    def _planned(self, fields: Iterable[pa.Field], stated: Stated, indexed: str) -> list[_Own]:
-        """Decides what columns become, and notes it."""
+    def _plan_columns(self, fields: Iterable[pa.Field], rule_set: RuleSet, indexed: str) -> list[_PlainEntry]:
+        """Plans the conversion of columns, and records it."""
         made = []
         for field in fields:
-            plan = Planned.of(field, stated)
+            plan = ColumnPlan.of(field, rule_set)
             if plan is None:
                 continue
             for column in (plan.column, *([plan.mask] if plan.mask else [])):
                 if column.name in self._columns:
                     remedy = "rename one: columns=[{'column': name, 'name': other}]"
-                    stated.refuse("columns", column.name, "two columns, or a mask, are called so", remedy)
+                    rule_set.refuse(
+                        "columns", column.name, "two columns, or a column and a mask, have this name", remedy
+                    )
                 self._columns[column.name] = replace(column, indexed=indexed)
             views = isinstance(plan.conversion, Values) and plan.conversion.views
-            made.append(_Own(field.name, plan.conversion, plan.mask.name if plan.mask else "", views))
+            made.append(_PlainEntry(field.name, plan.conversion, plan.mask.name if plan.mask else "", views))
         return made
 
     def __repr__(self) -> str:
@@ -124,8 +126,8 @@ class Converter:
 
 
 @dataclass(frozen=True)
-class _Own:
-    """An entry of the batch that is a column, and perhaps its mask."""
+class _PlainEntry:
+    """An entry of the batch that is a column, possibly with a mask."""
 
     name: str
     conversion: Conversion
@@ -133,9 +135,9 @@ class _Own:
     views: bool
 
     def add(self, array: pa.Array, found: dict[str, Any]) -> None:
-        """Adds the tensors of an array to what was found."""
+        """Adds the tensors of an array to `found`."""
         if self.views and len(array) and not array.null_count:
-            found[self.name] = from_dlpack(array)  # what most columns are: the conversion, in one step
+            found[self.name] = from_dlpack(array)  # the most common case, in one step
         else:
             found[self.name] = self.conversion(array)
         if self.mask:
@@ -143,14 +145,14 @@ class _Own:
 
 
 @dataclass(frozen=True)
-class _Indexed:
-    """An entry of the batch that holds the columns of a staging table, or of requests."""
+class _IndexedEntry:
+    """An entry of the batch that contains the columns of a staging table, or of requests."""
 
     name: str
-    parts: list[_Own]
+    parts: list[_PlainEntry]
 
     def add(self, array: pa.DictionaryArray, found: dict[str, Any]) -> None:
-        """Adds the distinct rows of an array to what was found."""
+        """Adds the distinct rows of an array to `found`."""
         rows, indices = array.dictionary, array.indices
         if indices.null_count or not _inside(indices, len(rows)):
             raise errors.Corrupt(
@@ -163,6 +165,6 @@ class _Indexed:
 
 
 def _inside(indices: pa.Int32Array, length: int) -> bool:
-    """Whether all indices are from 0 up to a length."""
+    """Whether all indices are at least 0 and less than a length."""
     at = indices.to_numpy()
     return not len(at) or bool(at.min() >= 0 and at.max() < length)

@@ -17,10 +17,10 @@ from penstock.stream import Stats
 from penstock.torch import ranks
 from penstock.torch.device import Mover, mover
 from penstock.torch.iteration import Iteration
-from penstock.torch.options import Asked, Options
-from penstock.torch.shared import Shared
-from penstock.torch.source import Source, Wanted, planned, steps
-from penstock.torch.standing import Standing
+from penstock.torch.options import DatasetOptions, Options
+from penstock.torch.readstate import ReadState
+from penstock.torch.shared import SharedState
+from penstock.torch.source import Source, SourceSpec, plan_steps, steps
 
 _OWN = ("columns", "rank", "world", "device", "transform", "convert", "prefetch")
 
@@ -35,18 +35,18 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             for batch in ds:  # penstock.torch.Batch
                 train(batch)
 
-    Iterating it reads ahead in a thread, which is the fastest way unless `transform` is Python that
-    takes long: then `DataLoader(ds, batch_size=None, num_workers=n)` divides the steps among workers, and
-    gives the same batches in the same order.
+    Iteration reads ahead in a thread, which is the fastest way unless `transform` is slow Python code: then
+    `DataLoader(ds, batch_size=None, num_workers=n)` distributes the steps over workers, and returns the same
+    batches in the same order.
 
-    An iteration gives a `Batch` for each step, with `cursor` and `step`; where `transform` or
-    `convert=False` make something else of it, that and the cursor: `for value, cursor in ds`.
+    An iteration yields a `Batch` for each step, with `cursor` and `step`. With `transform` or `convert=False`,
+    it yields the other value and the cursor: `for value, cursor in ds`.
 
-    Every rank reads another shard of the rows; which one follows from torch.distributed. Ranks give
-    equally many steps each, unless `tail="keep"` is said. All epochs, and all workers, read the snapshots of
-    the first plan, or those of a state that is loaded.
+    Every rank reads a different shard of the rows, by its rank in torch.distributed. All ranks have the same
+    number of steps, unless `tail="keep"` is set. All epochs, and all workers, read the snapshots of the first
+    plan, or those of a state that is loaded.
 
-    It can be pickled, and connects where it is read. Any failure is one of `penstock.errors`.
+    It can be pickled, and connects where it is read. Every failure is one of `penstock.errors`.
     """
 
     def __init__(
@@ -62,37 +62,36 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         prefetch: int = 2,
         **options: Unpack[Options],
     ) -> None:
-        """Describes what is read. Nothing is opened before the first batch.
+        """Describes what to read. Nothing is opened before the first batch.
 
         Args:
-            uri: of the server, or of several, as `penstock.connect` takes it.
-            dataset: the name of one that the server knows, or a dataset as a mapping.
-            rank: which rank this is; torch.distributed says it, if it is left out.
-            world: how many ranks there are. Given together with `rank`.
-            device: where tensors are brought to, ahead of the loop; None leaves them. Not for DataLoader workers.
-            transform: called with each batch, in the thread or worker that reads it, before it is
-                brought to the device.
-            convert: False gives `pyarrow.RecordBatch` in the place of `Batch`.
-            prefetch: how many batches are ready ahead of the loop; 0 reads when asked. DataLoader's workers
-                have `prefetch_factor` in its place.
-            options: fields of the query, see `penstock.RunQuery`; rules of the conversion, see `Rules`; and what
-                `penstock.connect` takes.
+            uri: the address of a server, or of several, as in `penstock.connect`.
+            dataset: the name of a dataset on the server, or a dataset as a mapping.
+            rank: this process's rank; taken from torch.distributed if omitted.
+            world: the number of ranks. Required together with `rank`.
+            device: the device to copy tensors to, ahead of the loop; None does not copy. Not for DataLoader workers.
+            transform: called with each batch, in the thread or worker that reads it, before the copy to the device.
+            convert: False yields `pyarrow.RecordBatch` instead of `Batch`.
+            prefetch: how many batches to read ahead of the loop; 0 disables read-ahead. DataLoader workers use
+                `prefetch_factor` instead.
+            options: fields of the query, see `penstock.RunQuery`; conversion rules, see `Rules`; and arguments of
+                `penstock.connect`.
         """
         super().__init__()
-        self._asked = Asked.of(options, _OWN)
+        self._options = DatasetOptions.of(options, _OWN)
         self._uri = uri if isinstance(uri, str) else tuple(uri)
         self._dataset = dataset
         self._name = query.name(dataset)
-        self._given = ranks.given(rank, world)
+        self._explicit_rank = ranks.explicit(rank, world)
         self._device = None if device is None else torch.device(device)
         self._transform = transform
         self._convert = convert
         self._prefetch = mistakes.whole("prefetch", prefetch)
         self._check()
-        self._shared = Shared()
-        self._standing = Standing(self._name, self._asked.query, self._shared)
+        self._shared = SharedState()
+        self._state = ReadState(self._name, self._options.query, self._shared)
         self._length: tuple[Any, int] | None = None
-        self._out_of_order = False  # the DataLoader that this process reads for says in_order=False
+        self._out_of_order = False  # whether the DataLoader of this worker has in_order=False
 
     @property
     def epoch(self) -> int:
@@ -100,80 +99,80 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return self._shared.epoch or 0
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
-        """Sets which epoch the next iteration reads, also in workers that are there already.
+        """Sets the epoch of the next iteration, also in running workers.
 
-        A shuffled order is another one in each epoch. Where nobody sets it, each iteration reads the same one.
+        A shuffled order is different in each epoch. If it is never set, all iterations read the same order.
         """
         number = mistakes.whole("epoch", epoch, "set_epoch({value})")
         if not 0 <= number < 1 << 63:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
-        self._shared.say_epoch(number)
+        self._shared.set_epoch(number)
 
     def plan(self) -> Plan:
-        """What the server plans for the next iteration. Its snapshots are those that all epochs read."""
-        return planned(self._wanted(self._standing.upcoming()))[0]
+        """Returns the server's plan for the next iteration. All epochs read its snapshots."""
+        return plan_steps(self._spec(self._state.next_start()))[0]
 
     def stats(self) -> Stats:
-        """How the latest iteration in this process went so far: what the loop took, and how long it waited.
+        """Statistics of the latest iteration in this process so far: the rows read, and the time spent waiting.
 
-        DataLoader's workers count in their own processes, and what they wait for there.
+        DataLoader workers count in their own processes, including the time that they wait.
         """
-        place = self._standing.place
-        return Stats(0, 0, 0.0, 0.0, 0) if place is None else place.stats
+        iteration = self._state.iteration
+        return Stats(0, 0, 0.0, 0.0, 0) if iteration is None else iteration.stats
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the latest iteration stands, behind the batch that the loop took last, as plain JSON.
+        """Returns the position of the latest iteration, just past the last batch the loop received, as plain JSON.
 
-        `StatefulDataLoader` calls it in its workers. In the process that started DataLoader's workers nobody
-        knows how far they are: save the cursor of the last batch there.
+        `StatefulDataLoader` calls it in its workers. The process that started DataLoader workers does not know
+        how far they are: save the cursor of the last batch there.
 
         Raises:
-            Invalid: DataLoader workers read.
+            Invalid: DataLoader workers read this dataset.
         """
-        return self._standing.saved().state()
+        return self._state.current().state()
 
     def load_state_dict(self, state: Mapping[str, Any] | Sequence[Any]) -> None:
-        """Has the next iteration go on where a state was saved. The one after it begins its epoch anew.
+        """Makes the next iteration resume from a state. The one after it starts its epoch from the beginning.
 
         Args:
-            state: what `state_dict` or `merge_states` gave, a batch's cursor, or those of all ranks, or the state
-                of a StatefulDataLoader of this rank. The state of one rank goes on with as many ranks, merged
-                states with any number that the lanes permit.
+            state: the result of `state_dict` or `merge_states`, a batch's cursor, the cursors of all ranks, or the
+                state of a StatefulDataLoader of this rank. The state of one rank needs the same number of ranks;
+                merged states work with any number that divides the lanes.
 
         Raises:
-            Invalid: it is a state of another dataset or query.
+            Invalid: the state belongs to a different dataset or query.
         """
-        self._standing.load(of_rank(state))
-        self._length = None  # it may be of other snapshots
+        self._state.load(of_rank(state))
+        self._length = None  # the state may have different snapshots
 
     def __len__(self) -> int:
-        """How many steps the epoch has for this rank, those before a loaded state too.
+        """The number of steps in the epoch for this rank, including those before a loaded state.
 
         Raises:
-            TypeError: nobody knows before it is read.
+            TypeError: the number is unknown before reading.
         """
-        wanted = self._wanted(replace(self._standing.upcoming(), every=(0, 1)))
-        key = (wanted.rank, wanted.start)
+        spec = self._spec(replace(self._state.next_start(), every=(0, 1)))
+        key = (spec.rank, spec.start)
         if self._length is None or self._length[0] != key:
-            self._length = (key, steps(wanted))
+            self._length = (key, steps(spec))
         return self._length[1]
 
     def __bool__(self) -> bool:
         return True
 
     def __iter__(self) -> Iteration:
-        place, refused = self._standing.take()
-        wanted = self._wanted(place.start)
+        iteration, refused = self._state.begin()
+        spec = self._spec(iteration.start)
         in_worker = ranks.worker() is not None
-        if in_worker and (self._out_of_order or ranks.loads_out_of_order()):
+        if in_worker and (self._out_of_order or ranks.loader_is_out_of_order()):
             refused = errors.Invalid(
-                "in_order: with in_order=False a DataLoader gives steps out of their order, and a batch's cursor no "
-                "longer means that all steps before it were given",
-                remedy="leave in_order out when you make the DataLoader",
+                "in_order: with in_order=False a DataLoader returns steps out of order, so a batch's cursor no "
+                "longer means that all earlier steps were returned",
+                remedy="leave in_order out when you create the DataLoader",
             )
         if in_worker and self._device is not None and self._device.type != "cpu":
             refused = errors.Invalid(
-                f"device: DataLoader workers cannot bring batches to {self._device}",
+                f"device: DataLoader workers cannot copy batches to {self._device}",
                 remedy="leave device out and move the batches in the loop, or iterate the dataset without workers",
                 faults=(errors.Fault(field="device", message="not in DataLoader workers"),),
             )
@@ -182,35 +181,42 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             if refused is not None:
                 raise refused
             bring = mover(self._device)
-            return Source(wanted, self._convert, self._transform, bring), bring
+            return Source(spec, self._convert, self._transform, bring), bring
 
-        return Iteration(wanted, place, begin, 0 if in_worker else self._prefetch)
+        return Iteration(spec, iteration, begin, 0 if in_worker else self._prefetch)
 
-    def _wanted(self, start: Position) -> Wanted:
-        return Wanted(
-            self._uri, self._dataset, self._asked, self._given or ranks.current(), start, self._shared
+    def _spec(self, start: Position) -> SourceSpec:
+        return SourceSpec(
+            self._uri,
+            self._dataset,
+            self._options,
+            self._explicit_rank or ranks.current(),
+            start,
+            self._shared,
         )
 
     def _check(self) -> None:
-        """Refuses arguments that do not go together."""
+        """Refuses arguments that cannot be combined."""
         if self._prefetch < 0:
-            raise errors.Invalid(f"prefetch: {self._prefetch} batches", remedy="0 or more")
+            raise errors.Invalid(
+                f"prefetch: must be at least 0, not {self._prefetch}", remedy="write prefetch=0"
+            )
         if self._convert:
             return
-        stated = [name for name, rule in self._asked.rules.items() if rule is not None]
+        stated = [name for name, rule in self._options.rules.items() if rule is not None]
         if self._device is not None:
             stated.append("device")
         if stated:
             raise errors.Invalid(
                 f"{', '.join(stated)}: with convert=False there are no tensors",
-                remedy="leave convert out, or these",
+                remedy="leave out either convert or these arguments",
                 faults=tuple(errors.Fault(field=name, message="needs tensors") for name in stated),
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process may not know its rank: a spawned DataLoader worker is no rank of torch.distributed.
-        given = self._given or ranks.current()
-        return {**self.__dict__, "_given": given, "_out_of_order": ranks.loads_out_of_order()}
+        # Another process may not know its rank: a spawned DataLoader worker is not a rank of torch.distributed.
+        given = self._explicit_rank or ranks.current()
+        return {**self.__dict__, "_explicit_rank": given, "_out_of_order": ranks.loader_is_out_of_order()}
 
     def __repr__(self) -> str:
         return f"<penstock.torch.IterableDataset of {self._name}, epoch {self.epoch}>"

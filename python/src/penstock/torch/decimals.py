@@ -1,6 +1,6 @@
-"""Decimals as binary floats: the nearest one to each, ties to even.
+"""Converts decimals to the nearest binary floats, ties to even.
 
-Arrow's own cast multiplies by powers of ten that are rounded already, and misses the nearest float often.
+Arrow's own cast multiplies by powers of ten that are already rounded, and often misses the nearest float.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from penstock.torch import arrays
 
-# Up to these, whole numbers and powers of ten are exact as float64, so that one division or product rounds once.
+# Up to these limits, whole numbers and powers of ten are exact in float64, so one division or product rounds once.
 _EXACT = 1 << 53
 _EXACT_POWER = 22
 
-# In the middle between the largest float32 and the one that would be next, which becomes infinity.
+# The midpoint between the largest float32 and the next power of two; it rounds to infinity.
 _INFINITE = float(2**128 - 2**103)
 
 Floats = npt.NDArray[np.floating]
@@ -33,13 +33,13 @@ def nearest(to: pa.DataType, array: pa.Array) -> pa.Array:
     large = np.flatnonzero(valid & (~small | (abs(scale) > _EXACT_POWER)))
     out[large] = _floats(_digits(array, large), scale)
     if pa.types.is_float32(to):
-        with np.errstate(over="ignore"):  # what is too large is infinite
+        with np.errstate(over="ignore"):  # overflows become infinite
             out = _narrowed(out, array, valid)
     return pa.array(out, mask=~valid)
 
 
 def _words(array: pa.Array) -> npt.NDArray[np.int64]:
-    """The unscaled values, each as words of 64 bits, the lowest first."""
+    """The unscaled values as 64-bit words, the lowest first."""
     kind = np.dtype("<i4" if array.type.bit_width == 32 else "<i8")
     per = array.type.bit_width // (8 * kind.itemsize)
     words = np.frombuffer(array.buffers()[1], kind, count=per * (array.offset + len(array)))
@@ -47,7 +47,7 @@ def _words(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _whole(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The unscaled values that are exact as float64, 0 in the place of others; and which ones are."""
+    """The unscaled values that are exact in float64, with 0 for others; and which ones those are."""
     words = _words(array)
     low = words[:, 0].copy()
     sign = low >> 63
@@ -57,14 +57,14 @@ def _whole(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_
 
 
 def _divided(numbers: npt.NDArray[np.int64], scale: int) -> Floats:
-    """Numbers over a power of ten, rounded once if both are exact."""
+    """Divides numbers by a power of ten; rounds once if both are exact."""
     power = float(10 ** min(abs(scale), _EXACT_POWER))
     floats = numbers.astype(np.float64)
     return floats / power if scale >= 0 else floats * power
 
 
 def _digits(array: pa.Array, indices: npt.NDArray[np.intp]) -> list[int]:
-    """Some unscaled values, of any size."""
+    """The unscaled values at some indices, of any size."""
     width = array.type.bit_width // 8
     data, start = array.buffers()[1].to_pybytes(), array.offset * width
     places = (start + i * width for i in indices.tolist())
@@ -72,7 +72,7 @@ def _digits(array: pa.Array, indices: npt.NDArray[np.intp]) -> list[int]:
 
 
 def _floats(digits: list[int], scale: int) -> list[float]:
-    """The nearest float64 to each: Python rounds the quotient of whole numbers of any size once."""
+    """The nearest float64 to each: Python rounds the quotient of integers of any size once."""
     times, by = 10 ** max(-scale, 0), 10 ** max(scale, 0)
     try:
         return [d * times / by for d in digits]
@@ -88,10 +88,10 @@ def _float(top: int, bottom: int) -> float:
 
 
 def _narrowed(wide: Floats, array: pa.Array, valid: npt.NDArray[np.bool_]) -> Floats:
-    """The nearest float32 to each decimal, of the nearest float64.
+    """The nearest float32 to each decimal, given the nearest float64.
 
-    Rounding twice goes wrong only where the float64 lies in the middle between two of float32: there the
-    decimal itself says which side it is on.
+    Rounding twice is only wrong if the float64 is exactly between two float32: the decimal itself then
+    decides.
     """
     narrow = wide.astype(np.float32)
     other = np.nextafter(narrow, np.where(wide > narrow, np.inf, -np.inf).astype(np.float32))

@@ -1,4 +1,4 @@
-"""Columns that come once for each distinct row, and where the rows of the batch find them."""
+"""Columns stored once per distinct row, with the indices of the batch's rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from penstock.torch.jagged import Jagged
 class Deduplicated:
     """The columns of a staging table, or of requests, in an indexed batch: each distinct row once.
 
-    What depends on these columns alone is computed once for each distinct row,
-    and put into the rows of the batch as late as possible:
+    Compute what only depends on these columns once per distinct row, and expand it to the batch's rows as late
+    as possible:
 
         history = batch["history"]
-        user = history.spread(embed(history["last_pins"]))  # one for each row of the batch
+        user = history.spread(embed(history["last_pins"]))  # one per row of the batch
 
     Attributes:
-        columns: by name a tensor or a `Jagged`, with one row for each distinct row.
-        inverse: for each row of the batch, which distinct row is its; int32.
+        columns: by name, a tensor or a `Jagged` with one row per distinct row.
+        inverse: for each row of the batch, the index of its distinct row; int32.
         rows: the number of distinct rows.
     """
 
@@ -32,13 +32,13 @@ class Deduplicated:
     rows: int
 
     def spread(self, values: torch.Tensor) -> torch.Tensor:
-        """Puts what was computed for each distinct row into the rows of the batch."""
+        """Expands values computed per distinct row to the rows of the batch."""
         if len(values) != self.rows:
             raise ValueError(f"{len(values)} values for {self.rows} distinct rows")
         return values.index_select(0, self.inverse)
 
     def expand(self) -> dict[str, Any]:
-        """All columns in the rows of the batch."""
+        """All columns, expanded to the rows of the batch."""
         return {
             name: column.take(self.inverse) if isinstance(column, Jagged) else self.spread(column)
             for name, column in self.columns.items()
@@ -49,11 +49,11 @@ class Deduplicated:
         return self.replaced(lambda found: found.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """The same columns in memory that a GPU copies from by itself."""
+        """The same columns in pinned memory."""
         return self.replaced(lambda found: found.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
-        """Says of all tensors on a GPU that a stream uses them, so that their memory is not reused before."""
+        """Records that a stream uses all GPU tensors, so that their memory is not reused too early."""
         for tensor in self.tensors():
             if tensor.is_cuda:
                 tensor.record_stream(stream)
@@ -68,7 +68,7 @@ class Deduplicated:
         yield self.inverse
 
     def replaced(self, move: Callable[[Any], Any]) -> Self:
-        """Columns and inverse replaced by what `move` gives."""
+        """A copy with columns and inverse replaced by the result of `move`."""
         columns = {name: move(column) for name, column in self.columns.items()}
         return type(self)(columns, move(self.inverse), self.rows)
 
@@ -80,7 +80,7 @@ class Deduplicated:
         return name in self.columns
 
     def __getitem__(self, name: str) -> Any:
-        """A column, with one row for each distinct row."""
+        """A column, with one row per distinct row."""
         return self.columns[name]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""From the memory that batches come in to the device that trains."""
+"""Copies batches to the device that trains."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from penstock.torch.batch import Batch
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.jagged import Jagged
 
-# Each tensor of a buffer begins at a multiple of this, which suits every type and every copy.
+# Tensors in a buffer are aligned to this, which suits every type and every copy.
 _ALIGNMENT = 256
-# While one buffer is copied to the device the next one is filled.
+# While one buffer is copied to the device, the next one is filled.
 _BUFFERS = 2
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A value on its way to a device.
+    """A value that is being copied to a device.
 
     Attributes:
-        value: with tensors that may not be used before they have arrived.
-        memory: on the device, which all of its tensors are views of; None if nothing is on its way.
-        event: happens when they have arrived.
+        value: the value; its tensors must not be used before the copy is complete.
+        memory: the device memory that all of its tensors are views of; None if nothing is copied.
+        event: completes when the copy is complete.
     """
 
     value: Any
@@ -34,17 +34,17 @@ class Sent:
 
 
 class Mover(Protocol):
-    """Brings values to a device: one thread sends, another one receives."""
+    """Copies values to a device: one thread sends, another one receives."""
 
     def send(self, value: Any) -> Sent:
-        """Begins to."""
+        """Starts to copy a value."""
 
     def receive(self, sent: Sent) -> Any:
-        """The value, to be used by what the calling thread does next on the device."""
+        """Returns the value, for operations that the calling thread then starts on the device."""
 
 
 class Stay:
-    """The mover of values that stay where they are."""
+    """The mover for values that are not copied."""
 
     def send(self, value: Any) -> Sent:
         """The value itself."""
@@ -56,7 +56,7 @@ class Stay:
 
 
 class Move(Stay):
-    """The mover to a device that has no streams which we know."""
+    """The mover to devices other than CUDA, without asynchronous copies."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -67,34 +67,34 @@ class Move(Stay):
 
 
 class Copies(Protocol):
-    """What `Buffered` asks of a device."""
+    """The device operations that `Buffered` uses."""
 
     def pinned(self, size: int) -> torch.Tensor:
-        """So many bytes of memory that the device copies from by itself."""
+        """Allocates pinned memory."""
 
     def copy(self, memory: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """Begins to copy pinned memory; gives the device's, and an event that happens when it is there."""
+        """Starts to copy pinned memory; returns the device memory, and an event for the end of the copy."""
 
     def wait(self, event: Any) -> None:
-        """Waits, in this thread, until an event has happened."""
+        """Blocks this thread until an event has completed."""
 
     def use(self, memory: torch.Tensor, event: Any) -> None:
-        """Has what this thread does next on the device wait for an event, and the memory for what it does."""
+        """Makes this thread's next operations on the device wait for an event, and keeps the memory for them."""
 
 
 class Cuda:
-    """The copies of a GPU, in a stream of their own."""
+    """Copies to a GPU, in a separate CUDA stream."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device)
 
     def pinned(self, size: int) -> torch.Tensor:
-        """So many bytes of pinned memory."""
+        """Allocates pinned memory."""
         return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
 
     def copy(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-        """Begins to copy, beside what other streams compute."""
+        """Starts to copy, concurrently with other streams."""
         with torch.cuda.stream(self._stream):
             found = memory.to(self._device, non_blocking=True)
             event = torch.cuda.Event()
@@ -113,7 +113,7 @@ class Cuda:
 
 
 class Buffered:
-    """The mover through pinned buffers: all tensors of a value in one copy, and buffers are used again."""
+    """The mover through reused pinned buffers: copies all tensors of a value at once."""
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
@@ -121,7 +121,7 @@ class Buffered:
         self._at = 0
 
     def send(self, value: Any) -> Sent:
-        """Fills a buffer, and begins to copy it."""
+        """Fills a buffer, and starts to copy it."""
         tensors = _strided(value)
         starts, size = [], 0
         for tensor in tensors:
@@ -143,35 +143,35 @@ class Buffered:
         )
 
     def receive(self, sent: Sent) -> Any:
-        """Lets what the calling thread does next wait for the copy, not the thread."""
+        """Makes the thread's next device operations wait for the copy, without blocking the thread."""
         assert sent.memory is not None
         self._copies.use(sent.memory, sent.event)
         return sent.value
 
     def _free(self, size: int) -> torch.Tensor:
-        """The buffer that was used longest ago, which is free once it was copied."""
+        """Returns the least recently used buffer, after its copy is complete."""
         buffer, event = self._buffers[self._at]
         if event is not None:
             self._copies.wait(event)
         if buffer is None or len(buffer) < size:
-            # Batches differ a little in bytes: the next one is to fit.
+            # Batch sizes vary a little: leave room for the next one.
             buffer = self._copies.pinned(size + size // 4)
         return buffer
 
 
 def mover(device: torch.device | None) -> Mover:
-    """The mover to a device. To be made in the thread that will use the values."""
+    """Creates the mover to a device. Call it in the thread that will use the values."""
     if device is None or device.type == "cpu":
         return Stay()
     if device.type != "cuda":
         return Move(device)
-    if device.index is None:  # what it means depends on the thread
+    if device.index is None:  # the current device depends on the thread
         device = torch.device("cuda", torch.cuda.current_device())
     return Buffered(Cuda(device))
 
 
 def replaced(value: Any, replace: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """A value with each of its tensors replaced, in dicts, lists, tuples and the forms of batches."""
+    """Replaces all tensors of a value, in dicts, lists, tuples and batches."""
     if isinstance(value, torch.Tensor):
         return replace(value)
     if isinstance(value, (Batch, Jagged, Deduplicated)):
@@ -186,7 +186,7 @@ def replaced(value: Any, replace: Callable[[torch.Tensor], torch.Tensor]) -> Any
 
 
 def _strided(value: Any) -> list[torch.Tensor]:
-    """The tensors of a value that lie in plain memory of this machine."""
+    """The tensors of a value that are in plain CPU memory."""
     found: list[torch.Tensor] = []
 
     def see(tensor: torch.Tensor) -> torch.Tensor:
@@ -203,5 +203,5 @@ def _is_strided(tensor: torch.Tensor) -> bool:
 
 
 def _part(memory: torch.Tensor, start: int, like: torch.Tensor) -> torch.Tensor:
-    """A tensor like another one, in memory from a place on."""
+    """A view of memory, starting at an offset, with the type and shape of another tensor."""
     return memory[start : start + like.nbytes].view(like.dtype).view(like.shape)

@@ -1,4 +1,4 @@
-"""How batches come from their source to the loop: when it asks, or ahead of it."""
+"""Feeds: pass batches from their source to the loop, on demand or with read-ahead."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from collections import deque
 from typing import Protocol
 
 from penstock import errors
-from penstock.torch.meter import Teller
+from penstock.torch.meter import StallReporter
 from penstock.torch.source import Item, Source
 
-# Seconds that closing waits for a thread that is in the middle of a call or a transformation.
+# Seconds that `close` waits for a thread that is inside a call or a transformation.
 _PATIENCE = 5.0
 
 
 class Feed(Protocol):
-    """Gives the items of a source, and tells the server how that goes."""
+    """Returns the items of a source, and reports the loop's waiting time to the server."""
 
     def next(self) -> Item | None:
         """The next item; None at the end."""
 
     def finish(self) -> None:
-        """Tells the rest, behind the end, and closes."""
+        """Reports the rest after the end, and closes."""
 
     def close(self) -> None:
-        """Ends everything. It may be called more than once."""
+        """Closes everything. Safe to call more than once."""
 
 
 class Direct:
-    """Reads when it is asked."""
+    """Reads on demand."""
 
-    def __init__(self, source: Source, teller: Teller) -> None:
+    def __init__(self, source: Source, reporter: StallReporter) -> None:
         self._source = source
-        self._teller = teller
+        self._reporter = reporter
         self._closed = False
         _open.add(self)
 
     def next(self) -> Item | None:
         """The next item; None at the end."""
         item = self._source.next()
-        if item is not None and not self._teller.due:
-            _tell(self._teller, self._source)
+        if item is not None and not self._reporter.due:
+            _report(self._reporter, self._source)
         return item
 
     def finish(self) -> None:
-        """Tells the rest, and closes."""
-        _tell(self._teller, self._source)
+        """Reports the rest, and closes."""
+        _report(self._reporter, self._source)
         self.close()
 
     def close(self) -> None:
-        """Ends the source."""
+        """Closes the source."""
         if self._closed:
             return
         self._closed = True
@@ -60,19 +60,19 @@ class Direct:
         self._source.close()
 
 
-class Ahead:
+class Prefetched:
     """Reads ahead, in a thread."""
 
-    def __init__(self, source: Source, teller: Teller, depth: int) -> None:
-        """Prepares to. The thread is started by the first `next`.
+    def __init__(self, source: Source, reporter: StallReporter, depth: int) -> None:
+        """Prepares to read ahead. The thread is started by the first `next`.
 
         Args:
-            source: what is read.
-            teller: tells the server.
-            depth: how many items may wait for the loop.
+            source: the source to read.
+            reporter: reports to the server.
+            depth: the maximum number of items that wait for the loop.
         """
         self._source = source
-        self._teller = teller
+        self._reporter = reporter
         self._depth = depth
         self._ready: deque[Item] = deque()
         self._failure: BaseException | None = None
@@ -96,18 +96,18 @@ class Ahead:
                 return item
         if self._failure is not None:
             raise self._failure
-        if self._closed:  # by another thread: it is no end
+        if self._closed:  # by another thread: this is not the end
             raise closed()
         return None
 
     def finish(self) -> None:
-        """Tells the rest, and closes."""
+        """Reports the rest, and closes."""
         self._join()
-        _tell(self._teller, self._source)
+        _report(self._reporter, self._source)
         self.close()
 
     def close(self) -> None:
-        """Ends thread and source."""
+        """Ends the thread and closes the source."""
         if self._closed:
             return
         _open.discard(self)
@@ -136,7 +136,7 @@ class Ahead:
                 self._changed.notify_all()
 
     def _hand_over(self, item: Item | None) -> bool:
-        """Hands an item over, once there is a place. Says whether to go on."""
+        """Queues an item once there is room. Reports whether to continue."""
         if item is None:
             return False
         while True:
@@ -147,26 +147,26 @@ class Ahead:
                     self._ready.append(item)
                     self._changed.notify_all()
                     break
-                self._changed.wait(max(self._teller.due, 0.001))
-            if not self._teller.due:
-                _tell(self._teller, self._source)
-        if not self._teller.due:
-            _tell(self._teller, self._source)
+                self._changed.wait(max(self._reporter.due, 0.001))
+            if not self._reporter.due:
+                _report(self._reporter, self._source)
+        if not self._reporter.due:
+            _report(self._reporter, self._source)
         return True
 
 
 def closed() -> errors.Error:
-    """What the next of something that was closed raises."""
-    return errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
+    """Makes the exception that a closed iterator raises."""
+    return errors.Invalid("the iterator was closed", remedy="create another one: iter(dataset)")
 
 
-def _tell(teller: Teller, source: Source) -> None:
+def _report(reporter: StallReporter, source: Source) -> None:
     plan = source.plan
-    teller.tell(source.client, "" if plan is None else plan.id)
+    reporter.report(source.client, "" if plan is None else plan.id)
 
 
-# What is open when the interpreter ends: nothing of Arrow may run after that.
-_open: weakref.WeakSet[Direct | Ahead] = weakref.WeakSet()
+# Open feeds, to be closed before the interpreter exits: Arrow must not run after that.
+_open: weakref.WeakSet[Direct | Prefetched] = weakref.WeakSet()
 
 
 if hasattr(os, "register_at_fork"):

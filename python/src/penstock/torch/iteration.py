@@ -1,4 +1,4 @@
-"""One pass of a dataset, in one process."""
+"""One iteration of a dataset, in one process."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from penstock import errors
 from penstock.position import Position
 from penstock.stream import Stats
 from penstock.torch.device import Mover, Stay
-from penstock.torch.feeds import Ahead, Direct, Feed, closed
-from penstock.torch.meter import Meter, Teller
-from penstock.torch.source import Source, Wanted
+from penstock.torch.feeds import Direct, Feed, Prefetched, closed
+from penstock.torch.meter import Meter, StallReporter
+from penstock.torch.source import Source, SourceSpec
 
 
-class Place:
-    """Where a pass stands, which outlives it.
+class IterationState:
+    """The state of an iteration, which outlives it.
 
     Attributes:
-        start: where it began.
-        position: after the batch that the loop took last.
-        stats: how it went so far.
+        start: the position at which it began.
+        position: the position after the last batch that the loop received.
+        stats: its statistics so far.
     """
 
     def __init__(self, start: Position) -> None:
@@ -33,31 +33,31 @@ class Place:
 
 
 class Iteration(Iterator[Any]):
-    """Gives the batches of an epoch, from a position on. Threads that share it get each batch once.
+    """Yields the batches of an epoch, from a position on. Threads that share it get each batch once.
 
-    Nothing is opened before the first `next`. The end, an exception, `close` and dropping it end what was
-    opened: thread, stream and connection.
+    Nothing is opened before the first `next`. The end, an exception, `close`, and dropping it close its thread,
+    stream and connection.
     """
 
     _feed: Feed | None = None
 
     def __init__(
         self,
-        wanted: Wanted,
-        place: Place,
+        spec: SourceSpec,
+        state: IterationState,
         begin: Callable[[], tuple[Source, Mover]],
         prefetch: int,
     ) -> None:
         """Prepares to read.
 
         Args:
-            wanted: what is read.
-            place: kept up to date.
-            begin: makes the source, at the first batch; or says why there is none.
-            prefetch: how many batches are read ahead, by a thread; 0 reads when asked.
+            spec: what to read.
+            state: updated with each batch.
+            begin: creates the source, at the first batch, or raises.
+            prefetch: how many batches a thread reads ahead; 0 reads on demand.
         """
-        self._wanted = wanted
-        self._place = place
+        self._spec = spec
+        self._state = state
         self._begin = begin
         self._prefetch = prefetch
         self._meter = Meter()
@@ -66,7 +66,7 @@ class Iteration(Iterator[Any]):
         self._failure: BaseException | None = None
         self._ended = False
         self._pid = os.getpid()
-        self._one = threading.RLock()
+        self._lock = threading.RLock()
 
     def __iter__(self) -> Self:
         return self
@@ -75,9 +75,9 @@ class Iteration(Iterator[Any]):
         if self._pid != os.getpid():
             raise errors.Invalid(
                 "the iterator was made before this process was forked",
-                remedy="make one in this process: iter(dataset)",
+                remedy="create one in this process: iter(dataset)",
             )
-        with self._one:
+        with self._lock:
             return self._next()
 
     def _next(self) -> Any:
@@ -85,23 +85,23 @@ class Iteration(Iterator[Any]):
             raise self._failure
         if self._ended:
             raise StopIteration
-        asked = self._meter.asked()
+        began = self._meter.start_wait()
         try:
             item = self._opened().next()
         except BaseException as e:
             self._failure = e if isinstance(e, Exception) else closed()
             self.close()
             raise
-        self._meter.came(asked, None if item is None else item.rows)
+        self._meter.end_wait(began, None if item is None else item.rows)
         assert self._source is not None
-        self._place.stats = self._meter.stats(self._source.resumed)
+        self._state.stats = self._meter.stats(self._source.resumed)
         if item is None:
             self._end()
             raise StopIteration
-        of = self._wanted.start.every[1]
-        # A worker stands right behind a step of its own: those of the others come first.
-        self._place.position = replace(
-            self._place.position, cursors=(item.cursor,), every=(of - 1, of), ended=False
+        of = self._spec.start.every[1]
+        # A worker is right after one of its own steps: those of the other workers come next.
+        self._state.position = replace(
+            self._state.position, cursors=(item.cursor,), every=(of - 1, of), ended=False
         )
         return self._mover.receive(item.sent)
 
@@ -109,14 +109,14 @@ class Iteration(Iterator[Any]):
         assert self._feed is not None
         assert self._source is not None
         self._ended = True
-        at = replace(self._place.position, ended=True)
-        if at.every[1] == 1:  # a worker stays behind a step of its own
+        at = replace(self._state.position, ended=True)
+        if at.every[1] == 1:  # a worker stays at the position after its own step
             at = replace(at, cursors=(self._source.cursor,))
-        self._place.position = at
+        self._state.position = at
         self._feed.finish()
 
     def close(self) -> None:
-        """Ends the pass where it is."""
+        """Ends the iteration at its current position."""
         if self._feed is not None and self._pid == os.getpid():
             self._feed.close()
             if self._failure is None and not self._ended:
@@ -125,18 +125,20 @@ class Iteration(Iterator[Any]):
     def _opened(self) -> Feed:
         if self._feed is None:
             self._source, self._mover = self._begin()
-            dataset = self._wanted.dataset
-            teller = Teller(dataset if isinstance(dataset, str) else "", _counted(self._meter, self._source))
+            dataset = self._spec.dataset
+            reporter = StallReporter(
+                dataset if isinstance(dataset, str) else "", _stats_of(self._meter, self._source)
+            )
             if self._prefetch:
-                self._feed = Ahead(self._source, teller, self._prefetch)
+                self._feed = Prefetched(self._source, reporter, self._prefetch)
             else:
-                self._feed = Direct(self._source, teller)
+                self._feed = Direct(self._source, reporter)
         return self._feed
 
     def __del__(self) -> None:
         self.close()
 
 
-def _counted(meter: Meter, source: Source) -> Callable[[], Stats]:
-    """What there is to tell. The thread that tells must not keep the iteration alive."""
+def _stats_of(meter: Meter, source: Source) -> Callable[[], Stats]:
+    """Returns a function for the statistics to report that does not keep the iteration alive."""
     return lambda: meter.stats(source.resumed)

@@ -1,4 +1,4 @@
-"""Lists: the values of all rows in one tensor, and where each row's begin."""
+"""Lists: the values of all rows in one tensor, with the offset of each row."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Jagged:
-    """A list for each row: values[offsets[i] : offsets[i + 1]] is row i's.
+    """One list per row: row i is values[offsets[i] : offsets[i + 1]].
 
     Attributes:
-        values: of all lists, one after the other; one dimension.
-        offsets: one more than there are rows; the first is 0, the last is len(values). int32, or
-            int64 where Arrow's lists are large.
+        values: the values of all lists, concatenated; one-dimensional.
+        offsets: one more than the number of rows; the first is 0, the last is len(values). int32, or int64 for
+            Arrow's large lists.
     """
 
     values: torch.Tensor
@@ -24,16 +24,16 @@ class Jagged:
 
     @property
     def lengths(self) -> torch.Tensor:
-        """How many values each row has, in the type of the offsets."""
+        """The number of values in each row, in the type of the offsets."""
         return self.offsets[1:] - self.offsets[:-1]
 
     def take(self, rows: torch.Tensor) -> Jagged:
-        """The lists of these rows, in this order; any row any number of times.
+        """The lists of these rows, in this order; rows can repeat.
 
-        Offsets stay in their type.
+        Offsets keep their type.
 
         Raises:
-            ValueError: the lists have more values than such offsets can say.
+            ValueError: the lists have too many values for the type of the offsets.
         """
         lengths = self.lengths.index_select(0, rows)
         ends = lengths.cumsum(0, dtype=torch.int64)
@@ -41,7 +41,7 @@ class Jagged:
             raise ValueError(f"lists of {int(ends[-1])} values in all; take fewer rows at once")
         offsets = torch.zeros(len(rows) + 1, dtype=self.offsets.dtype, device=self.offsets.device)
         offsets[1:] = ends
-        # Each value lies as far from its place in `values` as its list's start from that list's.
+        # A value's distance from its position in `values` is that of its list's start from the list's old start.
         moved = self.offsets[:-1].index_select(0, rows) - offsets[:-1]
         places = torch.repeat_interleave(moved, lengths)
         places += torch.arange(len(places), dtype=places.dtype, device=places.device)
@@ -52,10 +52,9 @@ class Jagged:
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets.to(torch.int64))
 
     def padded(self, length: int, fill: float = 0) -> torch.Tensor:
-        """The first values of each list as a row of a rectangle, shape [rows, length].
+        """The first values of each list as a row of a matrix, shape [rows, length].
 
-        Shorter lists are filled up behind their values. For the last values of
-        longer lists, ask the server for those.
+        Shorter lists are padded at the end. For the last values of longer lists, let the server cut them.
         """
         places = torch.arange(length, device=self.offsets.device)
         inside = places < self.lengths[:, None]
@@ -69,11 +68,11 @@ class Jagged:
         return self.replaced(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """The same lists in memory that a GPU copies from by itself."""
+        """The same lists in pinned memory."""
         return self.replaced(lambda tensor: tensor.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
-        """Says of all tensors on a GPU that a stream uses them, so that their memory is not reused before."""
+        """Records that a stream uses all GPU tensors, so that their memory is not reused too early."""
         for tensor in self.tensors():
             if tensor.is_cuda:
                 tensor.record_stream(stream)
@@ -84,7 +83,7 @@ class Jagged:
         yield self.offsets
 
     def replaced(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Self:
-        """Lists with both tensors replaced by what `move` gives."""
+        """A copy with both tensors replaced by the result of `move`."""
         return type(self)(move(self.values), move(self.offsets))
 
     def __len__(self) -> int:
@@ -92,7 +91,7 @@ class Jagged:
         return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[torch.Tensor]:
-        """The values of each row; for looking, not for training."""
+        """The values of each row; for inspection, not for training."""
         return (self[row] for row in range(len(self)))
 
     def __getitem__(self, row: int) -> torch.Tensor:

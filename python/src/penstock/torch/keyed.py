@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def jagged(columns: Mapping[str, Any], keys: Sequence[str], dtype: torch.dtype) -> KeyedJaggedTensor:
-    """Makes the tensor that `Batch.to_kjt` promises."""
+    """Implements `Batch.to_kjt`."""
     try:
         from torchrec import KeyedJaggedTensor
     except ModuleNotFoundError as missing:
@@ -26,13 +26,13 @@ def jagged(columns: Mapping[str, Any], keys: Sequence[str], dtype: torch.dtype) 
             name="torchrec",
         ) from missing
     if not keys:
-        raise ValueError("to_kjt needs the name of one column at least")
+        raise ValueError("to_kjt needs at least one column name")
     found = [_find(columns, key) for key in keys]
     values, lengths = [], []
     for key, (column, _) in zip(keys, found, strict=True):
         value, length = _lists(column)
         if not torch.can_cast(value.dtype, dtype):
-            raise TypeError(f"column {key!r} holds {value.dtype}, which does not go into {dtype}")
+            raise TypeError(f"column {key!r} has type {value.dtype}, which cannot be converted to {dtype}")
         _refuse_wider(key, value, dtype)
         values.append(value)
         lengths.append(length)
@@ -52,7 +52,7 @@ def jagged(columns: Mapping[str, Any], keys: Sequence[str], dtype: torch.dtype) 
 
 
 def _find(columns: Mapping[str, Any], key: str) -> tuple[Any, torch.Tensor | None]:
-    """A column by its name, and the inverse indices of the `Deduplicated` that it is in."""
+    """Returns a column by name, with the inverse indices of the `Deduplicated` that contains it."""
     if key in columns and not isinstance(columns[key], Deduplicated):
         return columns[key], None
     for found in columns.values():
@@ -62,7 +62,7 @@ def _find(columns: Mapping[str, Any], key: str) -> tuple[Any, torch.Tensor | Non
 
 
 def _lists(column: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values and int32 lengths of a column; a number is a list of one."""
+    """Values and int32 lengths of a column; a number counts as a list of one."""
     if isinstance(column, Jagged):
         return column.values, column.lengths.to(torch.int32)
     width = column.shape[1] if column.dim() == 2 else 1
@@ -78,11 +78,11 @@ def _refuse_wider(key: str, values: torch.Tensor, dtype: torch.dtype) -> None:
     if torch.iinfo(values.dtype).max > most or torch.iinfo(values.dtype).min < least:
         low, high = (int(end) for end in torch.aminmax(values))
         if low < least or high > most:
-            raise TypeError(f"column {key!r} holds {high if high > most else low}, beyond {dtype}")
+            raise TypeError(f"column {key!r} contains {high if high > most else low}, which exceeds {dtype}")
 
 
 def _inverses(found: Sequence[torch.Tensor | None]) -> torch.Tensor:
-    """The inverse indices of all keys, shape [keys, rows]; a column that has none has its rows in order."""
+    """The inverse indices of all keys, shape [keys, rows]; plain columns use the identity."""
     known = next(inverse for inverse in found if inverse is not None)
     out = torch.empty((len(found), len(known)), dtype=torch.int64, device=known.device)
     for row, inverse in zip(out, found, strict=True):

@@ -1,4 +1,4 @@
-"""How the reading of an epoch goes, and telling the server of it."""
+"""Measures how long the training loop waits, and reports it to the server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from penstock.stream import Stats
 
 _log = logging.getLogger("penstock")
 
-# Seconds between two tellings, and seconds that one may take.
+# Seconds between reports, and the timeout of one.
 _EVERY = 10.0
 _LIMIT = 1.0
 
 
 class Meter:
-    """Counts what the training loop took, and how long it waited for it."""
+    """Counts what the training loop received, and how long it waited."""
 
     def __init__(self) -> None:
         self._began: float | None = None
@@ -27,72 +27,72 @@ class Meter:
         self._rows = 0
         self._batches = 0
 
-    def asked(self) -> float:
-        """Called when the loop asks for a batch; gives the moment."""
+    def start_wait(self) -> float:
+        """Called when the loop requests a batch; returns the current time."""
         now = time.monotonic()
         if self._began is None:
             self._began = now
         return now
 
-    def came(self, asked: float, rows: int | None) -> None:
-        """Called when the loop gets what it asked for then; None at the end."""
+    def end_wait(self, began: float, rows: int | None) -> None:
+        """Called when the loop gets the batch it requested at `began`; rows is None at the end."""
         now = time.monotonic()
-        self._waited += now - asked
-        self._seconds = now - (self._began or asked)
+        self._waited += now - began
+        self._seconds = now - (self._began or began)
         if rows is not None:
             self._rows += rows
             self._batches += 1
 
     def stats(self, resumed: int) -> Stats:
-        """The counts, of a stream that was taken up again so many times."""
+        """The statistics, for a stream that was resumed `resumed` times."""
         return Stats(self._rows, self._batches, self._seconds, self._waited, resumed)
 
 
-class Teller:
-    """Tells the server how long a loop waits for it, now and then. It never fails.
+class StallReporter:
+    """Reports to the server from time to time how long the loop waits. It never fails.
 
-    A server that has other things to do is told later, after twice as long each
-    time, so that a loop seldom waits for it; one that does not take it, never again.
+    If the server is busy, reports become half as frequent each time, so that the loop seldom waits for them.
+    If the server does not accept them, they stop.
     """
 
     def __init__(self, dataset: str, count: Callable[[], Stats]) -> None:
-        """Prepares to tell.
+        """Prepares to report.
 
         Args:
-            dataset: its name; "" if it has none.
-            count: what is to be told, from the beginning on.
+            dataset: the dataset's name; "" if it has none.
+            count: returns the statistics since the beginning.
         """
         self._dataset = dataset
         self._count = count
-        self._told = Stats(0, 0, 0.0, 0.0, 0)
+        self._reported = Stats(0, 0, 0.0, 0.0, 0)
         self._last = time.monotonic()
         self._every = 1.0  # times _EVERY
         self._given_up = False
 
     @property
     def due(self) -> float:
-        """Seconds until it is time to tell."""
+        """Seconds until the next report is due."""
         return max(0.0, self._last + self._every * _EVERY - time.monotonic())
 
-    def tell(self, client: Client | None, plan: str) -> None:
-        """Tells what was counted since the last time."""
+    def report(self, client: Client | None, plan: str) -> None:
+        """Reports the statistics since the last report."""
         self._last = time.monotonic()
-        now, told = self._count(), self._told
-        if client is None or self._given_up or now.batches == told.batches:
+        now, reported = self._count(), self._reported
+        if client is None or self._given_up or now.batches == reported.batches:
             return
         message = {
             "dataset": self._dataset,
             "plan": plan,
-            "rows": now.rows - told.rows,
-            "batches": now.batches - told.batches,
-            "seconds": now.seconds - told.seconds,
-            "waited": now.waited - told.waited,
+            "rows": now.rows - reported.rows,
+            "batches": now.batches - reported.batches,
+            "seconds": now.seconds - reported.seconds,
+            "waited": now.waited - reported.waited,
         }
         try:
             client.tell("stall", message, timeout=_LIMIT)
-            self._told, self._every = now, 1.0
+            self._reported, self._every = now, 1.0
         except errors.Error as e:
-            # A server of before this action, or one that has other things to do.
+            # The server is older than this action, or busy.
             self._given_up = not isinstance(e, errors.Unavailable | errors.Exhausted)
             self._every *= 2
-            _log.debug("the server was not told how long the trainer waits: %s", e)
+            _log.debug("could not report the trainer's waiting time to the server: %s", e)

@@ -1,4 +1,4 @@
-"""Which numbers the values of an Arrow type become: those of a tensor's type."""
+"""Conversions of Arrow values to numbers of a tensor's type."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ import torch
 from penstock.torch import arrays, conversions, decimals
 from penstock.torch.codes import Buckets, Lookup
 from penstock.torch.conversions import Numeric
-from penstock.torch.rules import Stated
+from penstock.torch.rules import RuleSet
 
-_LEAVE_OUT = "leave it out of `columns`, or take it from the Arrow batch yourself"
+_LEAVE_OUT = "leave it out of `columns`, or read it from the Arrow batch"
 _DIGITS_OF_INT64 = 18
 
 
 @dataclass(frozen=True)
 class Column:
-    """What a column is as a tensor; the same in every batch.
+    """The tensor of a column; the same in every batch.
 
     Attributes:
-        name: of the column, and of the batch's entry.
-        dtype: of the tensor, or of the values of a `Jagged`.
-        width: the length of the second dimension, of a fixed-size list; None if there is none.
+        name: the name of the column, and of the batch's entry.
+        dtype: the type of the tensor, or of the values of a `Jagged`.
+        width: the length of the second dimension, for fixed-size lists; None for others.
         jagged: whether it is a `Jagged`.
-        unit: what a time, date or duration counts: "s", "ms", "us", "ns", or "D" for days;
-            "" of other columns. Dates and timestamps count from 1970, in UTC where there is a time zone.
-        codes: how many codes there are, the rows of an embedding table; None where values are not coded.
-        scale: of an unscaled decimal: how many of its digits stand behind the point; 0 of other columns.
-        indexed: the name of the entry of an indexed batch that the column is in; "" of other columns.
+        unit: the unit of a time, date or duration: "s", "ms", "us", "ns", or "D" for days;
+            "" for other columns. Dates and timestamps count from 1970, in UTC if there is a time zone.
+        codes: the number of codes, for the size of an embedding table; None if values are not encoded.
+        scale: for an unscaled decimal: the number of digits after the decimal point; 0 for other columns.
+        indexed: the entry of an indexed batch that contains the column; "" for other columns.
     """
 
     name: str
@@ -48,13 +48,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Numbers:
-    """How values of a type become numbers.
+    """Converts values of a type to numbers.
 
     Attributes:
-        column: what a column of one such value in each row becomes.
-        kind: the type of the values; of a dictionary, the type of what it holds.
-        numeric: makes an array of numbers or booleans of an array of the type, nulls staying null.
-        zero: 0 or False, in the type of these.
+        column: the tensor of a column with one such value per row.
+        kind: the type of the values; for a dictionary, the type of its values.
+        numeric: converts an array of the type to numbers or booleans; nulls stay null.
+        zero: 0 or False, in the resulting type.
     """
 
     column: Column
@@ -63,35 +63,35 @@ class Numbers:
     zero: pa.Scalar
 
     @classmethod
-    def of(cls, name: str, kind: pa.DataType, stated: Stated) -> Numbers | None:
-        """Decides for a column of a type, or of lists of it; None if it was refused."""
+    def of(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
+        """Plans for a column of a type, or of lists of it; None if it was refused."""
         if pa.types.is_dictionary(kind):
-            inner = cls.of(name, kind.value_type, stated)
+            inner = cls.of(name, kind.value_type, rule_set)
             return inner and replace(inner, numeric=partial(conversions.decoded, inner.numeric))
-        if stated.is_coded(name):
-            return cls._coded(name, kind, stated)
+        if rule_set.is_coded(name):
+            return cls._coded(name, kind, rule_set)
         if pa.types.is_decimal(kind):
-            return cls._decimal(name, kind, stated)
+            return cls._decimal(name, kind, rule_set)
         unit = _unit(kind)
         if unit:
             return cls._made(Column(name, torch.int64, unit=unit), kind, conversions.ticks, pa.int64())
         if kind in arrays.DTYPES:
             return cls._made(Column(name, arrays.DTYPES[kind]), kind, conversions.same, kind)
         if _is_text(kind):
-            remedy = "say vocab={name: values} or hash={name: buckets}, or leave it out of `columns`"
-            stated.refuse("vocab", name, f"{kind} has no tensor without codes", remedy)
+            remedy = "add vocab={name: values} or hash={name: buckets}, or leave it out of `columns`"
+            rule_set.refuse("vocab", name, f"{kind} cannot be a tensor without codes", remedy)
         else:
-            stated.refuse("columns", name, f"{kind} has no tensor", _LEAVE_OUT)
+            rule_set.refuse("columns", name, f"{kind} cannot be a tensor", _LEAVE_OUT)
         return None
 
     @classmethod
-    def _coded(cls, name: str, kind: pa.DataType, stated: Stated) -> Numbers | None:
-        vocabulary, buckets = stated.vocabulary(name), stated.buckets(name)
+    def _coded(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
+        vocabulary, buckets = rule_set.vocabulary(name), rule_set.buckets(name)
         rule = "hash" if vocabulary is None else "vocab"
         if vocabulary is not None and buckets is not None:
-            stated.refuse("hash", name, "it has a vocabulary too", "give one of the two")
+            rule_set.refuse("hash", name, "it also has a vocabulary", "use one of the two")
         if not (_is_text(kind) or (pa.types.is_integer(kind) and kind != pa.uint64())):
-            stated.refuse(rule, name, f"{kind} has no codes", "code strings, bytes and integers")
+            rule_set.refuse(rule, name, f"{kind} cannot be encoded", "only strings, bytes and integers can")
             return None
         if vocabulary is None:
             codes = buckets or 1
@@ -99,22 +99,22 @@ class Numbers:
         try:
             lookup = Lookup(vocabulary, kind)
         except (pa.ArrowException, TypeError, OverflowError):
-            stated.refuse(rule, name, f"its vocabulary holds what is no {kind}", "")
+            rule_set.refuse(rule, name, f"its vocabulary contains a value that is not {kind}", "")
             return None
         return cls._made(Column(name, torch.int64, codes=vocabulary.size), kind, lookup, pa.int64())
 
     @classmethod
-    def _decimal(cls, name: str, kind: pa.DataType, stated: Stated) -> Numbers | None:
-        form = stated.decimal(name)
+    def _decimal(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
+        form = rule_set.decimal(name)
         if form is None:
-            remedy = "say decimals={name: 'float64'}, 'float32' or 'unscaled', or leave it out of `columns`"
-            stated.refuse("decimals", name, "decimal has no tensor without a rule", remedy)
+            remedy = "add decimals={name: 'float64'}, 'float32' or 'unscaled', or leave it out of `columns`"
+            rule_set.refuse("decimals", name, "decimal needs a rule to become a tensor", remedy)
             return None
         if form != "unscaled":
             to = pa.float64() if form == "float64" else pa.float32()
             return cls._made(Column(name, arrays.DTYPES[to]), kind, partial(decimals.nearest, to), to)
         if kind.precision > _DIGITS_OF_INT64:
-            stated.refuse("decimals", name, f"{kind} may not fit into an int64", "say 'float64'")
+            rule_set.refuse("decimals", name, f"{kind} may not fit into an int64", "use 'float64'")
             return None
         column = Column(name, torch.int64, scale=kind.scale)
         return cls._made(column, kind, conversions.unscaled, pa.int64())
@@ -124,7 +124,7 @@ class Numbers:
         return cls(column, kind, numeric, pa.scalar(False if pa.types.is_boolean(to) else 0, to))
 
     def fill(self, value: Any) -> pa.Scalar:
-        """The number of a value that stands for nulls. Times and dates are given as what they count.
+        """Converts a fill value for nulls. Times and dates are given as numbers in their unit.
 
         Raises:
             ValueError, TypeError, LookupError, pa.ArrowException: the column cannot hold it.
@@ -132,7 +132,7 @@ class Numbers:
         if self.column.codes is not None:
             return self.numeric(pa.array([value], self.kind))[0]
         if isinstance(value, bool) != pa.types.is_boolean(self.kind):
-            raise TypeError(f"{value!r} is no {self.kind}")
+            raise TypeError(f"{value!r} is not {self.kind}")
         if pa.types.is_decimal(self.kind):
             return self.numeric(pa.array([decimal.Decimal(str(value))], self.kind))[0]
         found = pa.scalar(value, self.zero.type)
@@ -141,7 +141,7 @@ class Numbers:
         else:
             changed = math.isinf(found.as_py()) and not math.isinf(value)
         if changed:
-            raise ValueError(f"{value!r} is no {self.zero.type}")
+            raise ValueError(f"{value!r} is not {self.zero.type}")
         return found
 
 
@@ -153,7 +153,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _unit(kind: pa.DataType) -> str:
-    """What values of a type of time count; "" of other types."""
+    """The unit of a time type; "" for other types."""
     if pa.types.is_date32(kind):
         return "D"
     if pa.types.is_date64(kind):

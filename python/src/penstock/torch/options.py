@@ -1,4 +1,4 @@
-"""The arguments of a dataset, taken apart: what is asked, how it is converted, how to connect."""
+"""The arguments of a dataset, split into query, conversion rules and connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.torch.rules import Rules
 
 
 class Connection(TypedDict, total=False):
-    """How to reach the server: what `penstock.connect` takes."""
+    """How to reach the server: the arguments of `penstock.connect`."""
 
     token: str | None
     headers: Mapping[str, str] | None
@@ -26,27 +26,27 @@ class Connection(TypedDict, total=False):
 
 
 class Options(RunQuery, Rules, Connection, total=False):
-    """The keyword arguments of a dataset beside its own: a query's, a converter's and a connection's."""
+    """The keyword arguments of a dataset, for its query, converter and connection, except its own."""
 
 
-# What a dataset says by itself, and what says it in its place.
+# Query fields that a dataset sets itself, and how to set them.
 _ITS_OWN = {
-    "shard": "say rank= and world=, or let torch.distributed say them",
-    "every": "DataLoader(num_workers=) divides the steps",
+    "shard": "pass rank= and world=, or initialize torch.distributed",
+    "every": "DataLoader(num_workers=) distributes the steps",
     "cursor": "call load_state_dict(cursor)",
     "epoch": "call set_epoch(epoch)",
-    "limit": "leave the loop at the step that is the last one",
-    "endpoints": "a dataset reads shards",
+    "limit": "break out of the loop after the last step you need",
+    "endpoints": "leave it out: a dataset reads shards",
 }
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a dataset was made with.
+class DatasetOptions:
+    """The keyword arguments of a dataset.
 
     Attributes:
         query: the fields of the query.
-        rules: those of the converter.
+        rules: the rules of the converter.
         connection: the arguments of `penstock.connect`.
     """
 
@@ -56,15 +56,15 @@ class Asked:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], own: tuple[str, ...]) -> Self:
-        """Takes the arguments apart.
+        """Splits the arguments.
 
         Args:
-            options: as they were given.
-            own: the names of the dataset's other arguments, one of which may have been meant.
+            options: the arguments as passed.
+            own: the names of the dataset's other arguments, to suggest for misspelled names.
 
         Raises:
-            Invalid: a field that the dataset says itself.
-            TypeError: a name that nobody knows.
+            Invalid: a field that the dataset sets itself.
+            TypeError: an unknown name.
         """
         parts: list[dict[str, Any]] = [{}, {}, {}]
         kinds = (RunQuery.__annotations__, Rules.__annotations__, Connection.__annotations__)
@@ -80,8 +80,8 @@ class Asked:
 
 def _refused(name: str, known: tuple[str, ...]) -> Exception:
     if name in Query.__annotations__:
-        message = f"{name}: the dataset says it itself"
-        faults = (errors.Fault(field=name, message="the dataset says it itself"),)
+        message = f"{name}: set by the dataset itself"
+        faults = (errors.Fault(field=name, message="set by the dataset itself"),)
         return errors.Invalid(message, remedy=_ITS_OWN[name], faults=faults)
     near = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

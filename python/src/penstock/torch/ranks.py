@@ -1,4 +1,4 @@
-"""Which rank this is, and which of its DataLoader workers."""
+"""The rank of this process, and its DataLoader worker."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from penstock import errors, mistakes
 
 
 def current() -> tuple[int, int]:
-    """The rank and how many there are, as torch.distributed says; (0, 1) where nothing speaks of several.
+    """The rank and the number of ranks from torch.distributed; (0, 1) without any sign of several.
 
     Raises:
-        Invalid: the launcher started several ranks, and torch.distributed does not know them yet.
+        Invalid: the launcher started several ranks, but torch.distributed is not initialized yet.
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     world = os.environ.get("WORLD_SIZE", "1")
     if world not in ("", "1"):
         raise errors.Invalid(
-            f"WORLD_SIZE is {world}, and torch.distributed is not initialized: each rank would read all rows",
-            remedy="call torch.distributed.init_process_group before the dataset is read, or give rank= and world=",
+            f"WORLD_SIZE is {world}, but torch.distributed is not initialized: each rank would read all rows",
+            remedy="call torch.distributed.init_process_group before reading the dataset, or pass rank= and world=",
         )
     return 0, 1
 
 
-def given(rank: int | None, world: int | None) -> tuple[int, int] | None:
-    """The rank and how many there are, as a user says; None if nothing was said.
+def explicit(rank: int | None, world: int | None) -> tuple[int, int] | None:
+    """The rank and the number of ranks from the user's arguments; None if there are none.
 
     Raises:
-        Invalid: one is missing, or there is no such rank.
+        Invalid: one of the two is missing, or the rank is out of range.
     """
     if rank is None and world is None:
         return None
     if rank is None or world is None:
-        raise errors.Invalid("rank and world are given together, or not at all", remedy="give both")
+        raise errors.Invalid("rank and world must be set together", remedy="pass both")
     rank, world = mistakes.whole("rank", rank), mistakes.whole("world", world)
     if not 0 <= rank < world:
-        raise errors.Invalid(f"rank: there is no rank {rank} of {world}", remedy=f"0 to {world - 1}")
+        raise errors.Invalid(f"rank: there is no rank {rank} of {world}", remedy=f"use 0 to {world - 1}")
     return rank, world
 
 
@@ -52,8 +52,8 @@ class Worker:
 
     Attributes:
         index: 0 to of - 1.
-        of: how many take turns.
-        seed: of the loader's iterator that started them, which others have only where the user seeds them alike.
+        of: the number of workers.
+        seed: the seed of the loader's iterator that started them; iterators only share one if the user seeds them alike.
     """
 
     index: int
@@ -62,16 +62,16 @@ class Worker:
 
 
 def worker() -> Worker | None:
-    """The DataLoader worker that this process is; None if it is none."""
+    """The DataLoader worker of this process; None if it is not a worker."""
     info = get_worker_info()
     return None if info is None else Worker(info.id, info.num_workers, info.seed - info.id)
 
 
-def loads_out_of_order() -> bool:
+def loader_is_out_of_order() -> bool:
     """Whether a DataLoader with `in_order=False` is starting workers in this thread.
 
-    A loader does not tell its workers. But it starts them in a function that has it as `loader`: in the
-    process that pickles the dataset for a worker, and in a forked worker, that call is on the stack.
+    Workers cannot ask their loader. But the function that starts them has the loader as its local `loader`: that
+    call is on the stack of the process that pickles the dataset for a worker, and of a forked worker.
     """
     frame: FrameType | None = sys._getframe()
     while frame is not None:

@@ -1,4 +1,4 @@
-"""What a schema leaves open, as a user states it: nulls, codes of strings, decimals."""
+"""Conversion rules from the user for what a schema does not determine: nulls, codes of strings, decimals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from penstock import errors
-from penstock.torch.codes import MOST_BUCKETS, Vocabulary
+from penstock.torch.codes import MAX_BUCKETS, Vocabulary
 
 Null = str | float | Mapping[str, Any]
 
@@ -24,16 +24,15 @@ class Rules(TypedDict, total=False):
     """The rules of a `Converter`, by column name; "tags[]" names the elements of a list "tags".
 
     Attributes:
-        nulls: what a null becomes. "nan", the default of floats; a number, or `{"fill": value}` with a
-            value of the column's type; "mask": zero, False or no elements, and a second tensor, named with
-            "_mask" behind, that is True where there is a value; "empty" for a list without elements;
-            "error" ends the stream. One word alone, "mask" or "error", is the rule of every
-            column that may hold nulls and has no default.
+        nulls: what a null becomes. "nan": NaN, the default for floats. A number, or `{"fill": value}` with a value
+            of the column's type. "mask": zero, False or an empty list, plus a second tensor, named with the suffix
+            "_mask", that is True where there is a value. "empty": an empty list. "error": fails the stream. The
+            single word "mask" or "error" is the rule for all nullable columns without a default.
         vocab: the codes of strings, bytes or integers: the values in order, a mapping from value to code, or
             a `Vocabulary`.
-        hash: codes by hashing, into so many buckets: see `bucket`.
-        decimals: what a decimal becomes: "float64" or "float32", the nearest one, or "unscaled", an int64
-            that counts the last digits: 12.50 is 1250.
+        hash: the number of buckets to hash values into, see `bucket`.
+        decimals: what a decimal becomes: "float64" or "float32": the nearest float; "unscaled": an int64 in units of
+            the last digit, so that 12.50 is 1250.
     """
 
     nulls: Mapping[str, Null] | str | None
@@ -44,7 +43,7 @@ class Rules(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class NullRule:
-    """What a null becomes.
+    """The rule for nulls.
 
     Attributes:
         word: "nan", "mask", "empty", "error" or "fill".
@@ -55,8 +54,8 @@ class NullRule:
     fill: Any = None
 
 
-class Stated:
-    """The rules that were given, asked column by column, and what is wrong with them, told at once."""
+class RuleSet:
+    """The user's rules, looked up by column. Collects all mistakes, to report them together."""
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
         self._refused: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -67,8 +66,8 @@ class Stated:
                 if given not in ("mask", "error"):
                     fill = 0 if isinstance(given, str) else given
                     raise errors.Invalid(
-                        f"nulls: {given!r} cannot be the rule of every column",
-                        remedy=f"say 'mask' or 'error', or name columns: nulls={{'label': {fill!r}}}",
+                        f"nulls: {given!r} cannot be the rule for all columns",
+                        remedy=f"use 'mask' or 'error', or name columns: nulls={{'label': {fill!r}}}",
                     )
             elif not (given is None or isinstance(given, Mapping)):
                 raise errors.Invalid(
@@ -78,13 +77,13 @@ class Stated:
         nulls = rules.get("nulls")
         self._everywhere = NullRule(nulls) if isinstance(nulls, str) else None
         self._nulls = {} if nulls is None or isinstance(nulls, str) else dict(nulls)
-        self._given = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
-        self._asked: set[tuple[str, str]] = set()
+        self._explicit_rank = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
+        self._used: set[tuple[str, str]] = set()
         self._nearest: dict[tuple[str, str], str] = {}
 
     def null(self, name: str) -> NullRule | None:
-        """The rule of a column that was named, None if it was not, or if its rule is none."""
-        self._asked.add(("nulls", name))
+        """The rule of a column; None if it has none, or the rule is None."""
+        self._used.add(("nulls", name))
         if name not in self._nulls:
             return None
         given = self._nulls[name]
@@ -94,72 +93,72 @@ class Stated:
             return NullRule(given)
         if not isinstance(given, str) and hasattr(given, "__float__"):
             return NullRule("fill", given)
-        remedy = f"say {', '.join(map(repr, _WORDS))}, a number, or {{'fill': value}}"
-        self.refuse("nulls", name, f"{given!r} is no rule for nulls", remedy)
+        remedy = f"use {', '.join(map(repr, _WORDS))}, a number, or {{'fill': value}}"
+        self.refuse("nulls", name, f"{given!r} is not a rule for nulls", remedy)
         return NullRule("error")
 
     @property
     def everywhere(self) -> NullRule | None:
-        """The rule of the columns that were not named."""
+        """The rule for columns without their own."""
         return self._everywhere
 
     def is_coded(self, name: str) -> bool:
-        """Whether a column has a rule for codes."""
-        return name in self._given["vocab"] or name in self._given["hash"]
+        """Whether a column is encoded."""
+        return name in self._explicit_rank["vocab"] or name in self._explicit_rank["hash"]
 
     def vocabulary(self, name: str) -> Vocabulary | None:
         """The vocabulary of a column."""
-        given = self._asked_for("vocab", name)
+        given = self._use("vocab", name)
         if given is None or isinstance(given, Vocabulary):
             return given
         try:
             if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-                raise ValueError("a vocabulary is a list of values, or a mapping from value to code")
+                raise ValueError("a vocabulary must be a list of values, or a mapping from value to code")
             return Vocabulary(given)
         except ValueError as e:
             self.refuse("vocab", name, str(e), "")
             return Vocabulary(())
 
     def buckets(self, name: str) -> int | None:
-        """Into how many buckets a column is hashed."""
-        given = self._asked_for("hash", name)
+        """The number of buckets that a column is hashed into."""
+        given = self._use("hash", name)
         if given is None:
             return None
-        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_BUCKETS:
-            self.refuse("hash", name, f"{given!r} is no number of buckets", f"1 to {MOST_BUCKETS}")
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_BUCKETS:
+            self.refuse("hash", name, f"{given!r} is not a number of buckets", f"use 1 to {MAX_BUCKETS}")
             return 1
         return given
 
     def decimal(self, name: str) -> str | None:
         """What the decimals of a column become."""
-        given = self._asked_for("decimals", name)
+        given = self._use("decimals", name)
         if given is None or given in DECIMALS:
             return None if given is None else str(given)
         self.refuse(
-            "decimals", name, f"{given!r} is no form of decimals", f"say {', '.join(map(repr, DECIMALS))}"
+            "decimals", name, f"{given!r} is not a form of decimals", f"use {', '.join(map(repr, DECIMALS))}"
         )
         return "float64"
 
     def refuse(self, rule: str, column: str, message: str, remedy: str) -> None:
-        """Notes what is wrong with a column's rule, or with a column; like messages are told together."""
+        """Records a mistake in a column's rule, or in a column; equal messages are reported together."""
         self._refused.setdefault((message, remedy), []).append((rule, column))
 
     def end(self, schema: pa.Schema) -> None:
-        """Refuses rules that no column of a schema asked for, and tells all that was refused.
+        """Refuses rules that no column of a schema used, and raises all mistakes.
 
         Raises:
-            Invalid: with a fault for each column that is named.
+            Invalid: with a fault for each column.
         """
         known = schema.names
         refused = {column for columns in self._refused.values() for _, column in columns}
-        for rule, name in self._unasked():
+        for rule, name in self._unused():
             if name not in known:
                 near = _nearest(str(name), schema)
                 self._nearest[rule, name] = near
                 remedy = f"did you mean {near!r}?" if near else f"the stream has {_some(known)}"
                 self.refuse(rule, name, "the stream has no such column", remedy)
             elif name not in refused:
-                self.refuse(rule, name, f"{schema.field(name).type} takes no such rule", "")
+                self.refuse(rule, name, f"{schema.field(name).type} does not support this rule", "")
         if not self._refused:
             return
         faults, lines = [], []
@@ -174,22 +173,22 @@ class Stated:
             lines.append((f"{named}: {message}", remedy))
         if len(lines) == 1:
             raise errors.Invalid(lines[0][0], remedy=lines[0][1], faults=tuple(faults))
-        told = (f"{line} ({remedy})" if remedy else line for line, remedy in lines)
-        raise errors.Invalid("; ".join(told), faults=tuple(faults))
+        texts = (f"{line} ({remedy})" if remedy else line for line, remedy in lines)
+        raise errors.Invalid("; ".join(texts), faults=tuple(faults))
 
-    def _unasked(self) -> list[tuple[str, str]]:
-        """Rule and name of what was stated and asked of no column."""
+    def _unused(self) -> list[tuple[str, str]]:
+        """Rule and name of rules that no column used."""
         given = [("nulls", name) for name in self._nulls]
-        given += [(rule, name) for rule, names in self._given.items() for name in names]
-        return [stated for stated in given if stated not in self._asked]
+        given += [(rule, name) for rule, names in self._explicit_rank.items() for name in names]
+        return [rule_set for rule_set in given if rule_set not in self._used]
 
-    def _asked_for(self, rule: str, name: str) -> Any:
-        self._asked.add((rule, name))
-        return self._given[rule].get(name)
+    def _use(self, rule: str, name: str) -> Any:
+        self._used.add((rule, name))
+        return self._explicit_rank[rule].get(name)
 
 
 def _nearest(name: str, schema: pa.Schema) -> str:
-    """The column, or elements of a list, that a misspelt name means; "" if none is near."""
+    """The column, or list elements, that a misspelled name probably means; "" if none is close."""
     known = [*schema.names, *(f"{field.name}[]" for field in schema if hasattr(field.type, "value_field"))]
     folded = {one.casefold(): one for one in reversed(known)}
     near = difflib.get_close_matches(name.casefold(), list(folded), 1)

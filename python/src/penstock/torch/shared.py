@@ -1,7 +1,7 @@
-"""What the processes of a run's rank know together: the epoch, the snapshots, and who took the loaded state.
+"""State shared by the processes of a rank: the epoch, the snapshots, and which worker consumed the loaded state.
 
-It is memory that DataLoader's workers share with the process that started them, however they were
-started. A copy by pickle alone has its own.
+It is in memory that DataLoader workers share with the process that started them, whatever the start method. A
+plain pickle copy has its own memory.
 """
 
 from __future__ import annotations
@@ -19,54 +19,54 @@ import torch
 from penstock import errors
 from penstock.torch.ranks import Worker
 
-# A pin is in every ticket, and a ticket has no more bytes.
+# The maximum size of a pin: it is part of every ticket, whose size is limited to this.
 _PIN_BYTES = 1 << 16
 _LOCK_LIMIT = 30.0
-_MOST_WORKERS = 4096
+_MAX_WORKERS = 4096
 
-# The places of the numbers. -1 stands in each that nobody set.
-_EPOCH, _SAID, _PIN, _TAKEN, _TAKERS, _READ, _LOADS = range(7)
+# Indices of the numbers. -1 means not set.
+_LOADED_EPOCH, _SET_EPOCH, _PIN, _CLAIMED, _CLAIMERS, _BY_WORKERS, _LOADS = range(7)
 
 
-class Shared:
+class SharedState:
     """Numbers and a pin in shared memory."""
 
     def __init__(self) -> None:
-        # Whatever device and mode the user is in: it is memory, which is written to in others.
+        # Independent of the user's default device and inference mode, since other modes write to this memory.
         with torch.device("cpu"), torch.inference_mode(mode=False):
             self._numbers = torch.full((7,), -1, dtype=torch.int64).share_memory_()
             self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
-            self._served = torch.zeros(_MOST_WORKERS, dtype=torch.bool).share_memory_()
+            self._claimed_by = torch.zeros(_MAX_WORKERS, dtype=torch.bool).share_memory_()
 
     def __setstate__(self, state: dict[str, torch.Tensor]) -> None:
         with torch.inference_mode(mode=False):
             for name, tensor in state.items():
-                # What pickle alone copied is no shared memory, and this process may start workers too.
+                # A plain pickle copy is not in shared memory, and this process may start workers too.
                 own = tensor.clone() if tensor.is_inference() else tensor
                 setattr(self, name, own.share_memory_())
 
     @property
     def epoch(self) -> int | None:
-        """The epoch that was said, or else that of the state that was loaded."""
-        said = self._get(_SAID)
-        return self._get(_EPOCH) if said is None else said
+        """The epoch set by the user, or else that of the loaded state."""
+        said = self._get(_SET_EPOCH)
+        return self._get(_LOADED_EPOCH) if said is None else said
 
-    def say_epoch(self, epoch: int) -> None:
-        """Sets it for every process."""
-        self._numbers[_SAID] = epoch
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch for all processes."""
+        self._numbers[_SET_EPOCH] = epoch
 
-    def load_epoch(self, epoch: int) -> None:
-        """Sets it where nobody says it."""
-        self._numbers[_EPOCH] = epoch
+    def set_loaded_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the loaded state, used unless the user sets one."""
+        self._numbers[_LOADED_EPOCH] = epoch
 
     @property
     def pin(self) -> dict[str, Any] | None:
-        """The snapshots that were agreed on."""
+        """The snapshots that all processes read; None if not chosen yet."""
         length = self._get(_PIN)
         return None if length is None else json.loads(bytes(self._bytes[:length].tolist()))
 
-    def agree(self, pin: Mapping[str, Any]) -> dict[str, Any]:
-        """The snapshots that all read: those of the process that says it first."""
+    def agree_on_pin(self, pin: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the snapshots that all processes read. The first caller's pin wins."""
         with _locked():
             known = self.pin
             if known is not None:
@@ -74,78 +74,78 @@ class Shared:
             self._write(pin)
         return dict(pin)
 
-    def adopt(self, pin: Mapping[str, Any]) -> None:
-        """Lets all read the snapshots of a state, whatever they agreed on before."""
+    def set_pin(self, pin: Mapping[str, Any]) -> None:
+        """Makes all processes read the snapshots of a state, whatever they read before."""
         with _locked():
             self._write(pin)
 
-    def forget(self) -> None:
-        """Makes ready for another state: its snapshots count, and it is taken anew."""
-        for place in (_PIN, _TAKEN, _TAKERS, _READ):
-            self._numbers[place] = -1
-        self._served.zero_()
+    def reset(self) -> None:
+        """Prepares for a new loaded state, which has its own snapshots and is not consumed yet."""
+        for index in (_PIN, _CLAIMED, _CLAIMERS, _BY_WORKERS):
+            self._numbers[index] = -1
+        self._claimed_by.zero_()
         self._numbers[_LOADS] += 1
 
     @property
     def loads(self) -> int:
-        """How many states were loaded so far, less one."""
+        """The number of states loaded so far, minus one."""
         return int(self._numbers[_LOADS])
 
     @property
-    def taken(self) -> bool:
-        """Whether the loaded state was gone on from."""
-        return self._get(_TAKEN) is not None
+    def claimed(self) -> bool:
+        """Whether the loaded state was consumed."""
+        return self._get(_CLAIMED) is not None
 
-    def take_whole(self) -> None:
-        """The process itself goes on from the loaded state."""
-        self._numbers[_TAKEN] = self._numbers[_TAKERS] = 0
+    def claim_all(self) -> None:
+        """Consumes the loaded state in the main process."""
+        self._numbers[_CLAIMED] = self._numbers[_CLAIMERS] = 0
 
-    def take(self, worker: Worker, load: int) -> bool:
-        """Whether a worker goes on from the state that it knows of, the one of this load.
+    def claim(self, worker: Worker, load: int) -> bool:
+        """Reports whether a worker may consume the state of a load.
 
-        No worker does where another state was loaded meanwhile. The workers of one of the loader's iterators do, each once. Those of later ones begin anew, also
-        where the user's generator gives them the same seed: the process that started them cannot
-        know that the state was taken.
+        It may not if another state was loaded since. Otherwise, each worker of one loader iterator may, once. Workers
+        of later iterators start from the beginning, even if the user's generator gives them the same seed, since
+        the process that started them cannot know that the state was consumed.
         """
         with _locked():
             if load != self.loads:
                 return False
-            if not self.taken:
-                self._numbers[_TAKEN], self._numbers[_TAKERS] = worker.seed, worker.of
-            place = worker.index % _MOST_WORKERS
-            due = not self._served[place] and [self._get(_TAKEN), self._get(_TAKERS)] == [
+            if not self.claimed:
+                self._numbers[_CLAIMED], self._numbers[_CLAIMERS] = worker.seed, worker.of
+            index = worker.index % _MAX_WORKERS
+            due = not self._claimed_by[index] and [self._get(_CLAIMED), self._get(_CLAIMERS)] == [
                 worker.seed,
                 worker.of,
             ]
             if due:
-                self._served[place] = True
+                self._claimed_by[index] = True
             return bool(due)
 
     @property
     def read_by_workers(self) -> bool:
-        """Whether DataLoader workers read last."""
-        return self._get(_READ) is not None
+        """Whether DataLoader workers ran the latest iteration."""
+        return self._get(_BY_WORKERS) is not None
 
-    def note_workers(self, read: bool) -> None:
-        """Says whether it is DataLoader workers that read last."""
-        self._numbers[_READ] = 1 if read else -1
+    def set_read_by_workers(self, read: bool) -> None:
+        """Records whether DataLoader workers run the latest iteration."""
+        self._numbers[_BY_WORKERS] = 1 if read else -1
 
     def _write(self, pin: Mapping[str, Any]) -> None:
         text = json.dumps(pin, separators=(",", ":")).encode()
         self._bytes[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         self._numbers[_PIN] = len(text)
 
-    def _get(self, place: int) -> int | None:
-        number = int(self._numbers[place])
+    def _get(self, index: int) -> int | None:
+        number = int(self._numbers[index])
         return None if number < 0 else number
 
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """One process at a time, for a moment. The lock of a process that is killed is free."""
+    """Holds a lock between processes. The lock of a killed process is released by the system."""
     try:
         import fcntl
-    except ImportError:  # no Unix: nothing to lock with, and hardly two workers at the same moment
+    except ImportError:  # not Unix: there is no lock, and concurrent workers are unlikely
         yield
         return
     folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
@@ -158,12 +158,12 @@ def _locked() -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise errors.Unavailable(
-                        f"the lock of {tempfile.gettempdir()} was not free within {_LOCK_LIMIT:g} seconds",
-                        remedy="end what locks that folder",
+                        f"the lock of {tempfile.gettempdir()} was not released within {_LOCK_LIMIT:g} seconds",
+                        remedy="end the process that locks that folder",
                     ) from None
                 time.sleep(0.005)
         yield
     finally:
-        # Closing alone would leave it locked while a process lives that was forked meanwhile.
+        # Closing alone would not release the lock if a process was forked in the meantime.
         fcntl.flock(folder, fcntl.LOCK_UN)
         os.close(folder)

@@ -1,4 +1,4 @@
-"""The batches of one epoch, rank and worker, as the training loop takes them."""
+"""Reads the batches of one epoch, rank and worker."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from penstock.client import Client, connect
 from penstock.fields import Cursor
 from penstock.plan import Plan
 from penstock.position import Position
-from penstock.servers import another_try_helps
+from penstock.servers import is_retryable
 from penstock.stream import Stream
 from penstock.torch.converter import Converter
 from penstock.torch.device import Mover, Sent
-from penstock.torch.options import Asked
-from penstock.torch.shared import Shared
+from penstock.torch.options import DatasetOptions
+from penstock.torch.shared import SharedState
 
 _log = logging.getLogger("penstock")
 
 _UNKNOWN_LENGTH = (
-    "nobody knows how many steps the epoch has before it is read; tail='drop' or count='exact' makes it known"
+    "the number of steps in the epoch is unknown before reading; tail='drop' or count='exact' makes it known"
 )
 
 
@@ -35,9 +35,9 @@ class Item:
     """One step's batch.
 
     Attributes:
-        sent: what the loop gets, perhaps on its way to a device.
-        cursor: where the stream stands after it.
-        rows: of the batch.
+        sent: the value for the loop, possibly being copied to a device.
+        cursor: the stream's position after it.
+        rows: the number of rows in the batch.
     """
 
     sent: Sent
@@ -46,49 +46,49 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is read, and where it begins.
+class SourceSpec:
+    """What to read, and where to begin.
 
     Attributes:
-        uri: the server, or several.
-        dataset: the name of one that the server knows, or a dataset as a mapping.
-        asked: query, rules and connection.
-        rank: which rank this is, and how many there are.
-        start: where to begin; its `every` says which worker this is.
-        shared: what the processes of the rank know together.
+        uri: the address of a server, or of several.
+        dataset: the name of a dataset on the server, or a dataset as a mapping.
+        options: query, conversion rules and connection.
+        rank: the rank, and the number of ranks.
+        start: the position to begin at; its `every` selects the worker.
+        shared: the state that the rank's processes share.
     """
 
     uri: Any
     dataset: Any
-    asked: Asked
+    options: DatasetOptions
     rank: tuple[int, int]
     start: Position
-    shared: Shared
+    shared: SharedState
 
     def connect(self) -> Client:
-        """Makes a client."""
-        return connect(self.uri, **self.asked.connection)
+        """Creates a client."""
+        return connect(self.uri, **self.options.connection)
 
     def open(self, client: Client) -> Stream:
         """Opens the stream, at the snapshots that all processes of the rank read."""
         start = self.start.of_rank(*self.rank)
         if start.cursors:
             stream = client.read(self.dataset, **self._fields(start, None))
-            self.shared.adopt(stream.plan.pin)
+            self.shared.set_pin(stream.plan.pin)
             return stream
         pin = self.shared.pin
         stream = client.read(self.dataset, **self._fields(start, pin))
-        agreed = self.shared.agree(stream.plan.pin)
+        agreed = self.shared.agree_on_pin(stream.plan.pin)
         if agreed == stream.plan.pin:
             return stream
-        # Another worker planned at the same moment, and somebody committed in between.
+        # Another worker planned at the same time, and the tables changed in between.
         stream.close()
         return client.read(self.dataset, **self._fields(start, agreed))
 
     def _fields(self, start: Position, pin: dict[str, Any] | None) -> Any:
-        fields: dict[str, Any] = {**self.asked.query, "shard": self.rank}
+        fields: dict[str, Any] = {**self.options.query, "shard": self.rank}
         if self.rank[1] > 1:
-            # Ranks that end at different steps wait for each other forever.
+            # Ranks that end at different steps would wait for each other forever.
             fields.setdefault("tail", "drop")
         if start.cursors:
             fields["cursor"] = list(start.cursors) if len(start.cursors) > 1 else start.cursors[0]
@@ -101,60 +101,60 @@ class Wanted:
         return fields
 
 
-def planned(wanted: Wanted) -> tuple[Plan, int | None]:
-    """What the server plans, and how many steps the rank's epoch has, those before its start too."""
-    with wanted.connect() as client, _reached(wanted, client, threading.Event()) as stream:
+def plan_steps(spec: SourceSpec) -> tuple[Plan, int | None]:
+    """Returns the server's plan, and the number of steps in the rank's epoch, including those before its start."""
+    with spec.connect() as client, _open_with_retries(spec, client, threading.Event()) as stream:
         try:
-            return stream.plan, wanted.start.step_of(*wanted.rank) + len(stream)
+            return stream.plan, spec.start.step_of(*spec.rank) + len(stream)
         except TypeError:
             return stream.plan, None
 
 
-def steps(wanted: Wanted) -> int:
-    """How many steps the rank's epoch has.
+def steps(spec: SourceSpec) -> int:
+    """Returns the number of steps in the rank's epoch.
 
     Raises:
-        TypeError: nobody knows.
+        TypeError: the number is unknown.
     """
-    known = planned(wanted)[1]
+    known = plan_steps(spec)[1]
     if known is None:
         raise TypeError(_UNKNOWN_LENGTH)
     return known
 
 
-def _reached(wanted: Wanted, client: Client, closed: threading.Event) -> Stream:
-    """Opens the stream. Once a server has answered, later epochs and other workers wait for it.
+def _open_with_retries(spec: SourceSpec, client: Client, closed: threading.Event) -> Stream:
+    """Opens the stream. Once a server has answered, later epochs and other workers retry.
 
-    They wait as a stream does whose server is restarted: an epoch begins, and a loop asks for its
-    length, at any moment. What was never reached is rather a wrong address.
+    They retry like a stream whose server restarts, since an epoch can begin, and a loop can ask for its length, at
+    any time. If the server was never reached, its address is probably wrong.
     """
     backoff = Backoff(client.reconnect)
     while True:
         try:
-            return wanted.open(client)
+            return spec.open(client)
         except errors.Error as failure:
-            if wanted.shared.pin is None or not another_try_helps(failure):
+            if spec.shared.pin is None or not is_retryable(failure):
                 raise
             wait = backoff.next(failure.retry_after)
             if wait is None or closed.wait(wait):
                 raise
             _log.warning(
-                "the epoch of %s cannot begin, it is tried for %.0f s more: %s",
-                query.name(wanted.dataset),
+                "cannot begin the epoch of %s, retrying for %.0f s more: %s",
+                query.name(spec.dataset),
                 backoff.left,
                 failure,
             )
 
 
 class Source:
-    """Reads batches, converts and transforms them. For one thread at a time, save `close`.
+    """Reads batches, converts and transforms them. Not safe for threads, except `close`.
 
     Nothing is opened before the first `next`.
     """
 
     def __init__(
         self,
-        wanted: Wanted,
+        spec: SourceSpec,
         convert: bool,
         transform: Callable[[Any], Any] | None,
         mover: Mover,
@@ -162,12 +162,12 @@ class Source:
         """Prepares to read.
 
         Args:
-            wanted: what is read.
-            convert: whether into a `Batch`; else record batches come as they are.
+            spec: what to read.
+            convert: whether to convert to a `Batch`; otherwise record batches stay as they are.
             transform: called with each batch.
-            mover: brings values to a device.
+            mover: copies values to a device.
         """
-        self._wanted = wanted
+        self._spec = spec
         self._convert = convert
         self._transform = transform
         self._mover = mover
@@ -183,21 +183,21 @@ class Source:
 
     @property
     def plan(self) -> Plan | None:
-        """What is read; None before the first batch."""
+        """The plan; None before the first batch."""
         return None if self._stream is None else self._stream.plan
 
     @property
     def cursor(self) -> Any:
-        """Where the stream stands, behind what was read ahead; at its end, the end."""
+        """The stream's position, including read-ahead."""
         return None if self._stream is None else self._stream.cursor
 
     @property
     def resumed(self) -> int:
-        """How many times the stream was taken up again after a failure."""
+        """How many times the stream was resumed after a failure."""
         return 0 if self._stream is None else self._stream.stats.resumed
 
     def next(self) -> Item | None:
-        """The next batch; None at the end."""
+        """Returns the next batch; None at the end."""
         stream = self._stream or self._open()
         records = next(stream, None)
         if records is None:
@@ -207,7 +207,7 @@ class Source:
         return Item(self._mover.send(self._made(records, cursor)), cursor, records.num_rows)
 
     def close(self) -> None:
-        """Ends the stream and the connection, on both sides. It may be called by any thread."""
+        """Closes the stream and the connection, on both sides. Safe to call from any thread."""
         self._closed.set()
         stream, client = self._stream, self._client
         if stream is not None:
@@ -216,10 +216,10 @@ class Source:
             client.close()
 
     def _open(self) -> Stream:
-        self._client = self._wanted.connect()
-        stream = _reached(self._wanted, self._client, self._closed)
+        self._client = self._spec.connect()
+        stream = _open_with_retries(self._spec, self._client, self._closed)
         if self._convert:
-            self._converter = Converter(stream.schema, **self._wanted.asked.rules)
+            self._converter = Converter(stream.schema, **self._spec.options.rules)
         self._stream = stream
         if self._closed.is_set():  # meanwhile, by another thread
             self.close()
@@ -227,7 +227,7 @@ class Source:
         return stream
 
     def _made(self, records: pa.RecordBatch, cursor: Cursor) -> Any:
-        """What the loop gets of a batch."""
+        """Makes the loop's value from a batch."""
         if self._converter is not None:
             value: Any = self._converter(records, cursor=cursor, step=int(cursor["step"]) - 1)
             return value if self._transform is None else (self._transformed(value), cursor)
@@ -237,5 +237,5 @@ class Source:
         assert self._transform is not None
         try:
             return self._transform(value)
-        except StopIteration as e:  # a loop would take it for the end of the epoch
+        except StopIteration as e:  # it would end the loop
             raise RuntimeError("transform raised StopIteration") from e

@@ -1,4 +1,4 @@
-"""What a caller gives, checked before gRPC sees it: gRPC's own words name no argument."""
+"""Checks of `connect`'s arguments: gRPC's own errors do not name the argument."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pyarrow.flight as flight
 
 from penstock import errors, query
 
-# Where a server listens that was told nothing else.
+# The default port of a server.
 _PORT = 8815
 
 
 def locations(uri: Any) -> tuple[str, ...]:
-    """The Flight locations of the servers that a URI, a text of several or a list names.
+    """Returns the Flight locations of a server's URI, of comma-separated URIs, or of a list.
 
     Raises:
-        Invalid: it names none, or is something else.
+        Invalid: there is none, or the value has another type.
     """
     if isinstance(uri, str):
         uris: list[Any] = uri.split(",")
@@ -31,12 +31,12 @@ def locations(uri: Any) -> tuple[str, ...]:
         if not isinstance(one, str):
             raise query.invalid("uri", f"{one!r} is no text; write connect('127.0.0.1:{_PORT}')")
     if not uris:
-        raise query.invalid("uri", "it names no server")
+        raise query.invalid("uri", "names no server")
     return tuple(location(one.strip()) for one in uris)
 
 
 def location(uri: str) -> str:
-    """The Flight location of a server's address."""
+    """Returns the Flight location of a server's address."""
     found = uri if "://" in uri else f"grpc://{uri}"
     scheme, _, rest = found.partition("://")
     if rest in ("", "/"):
@@ -44,8 +44,8 @@ def location(uri: str) -> str:
     if scheme != "grpc+unix" and (rest.endswith("]") or not set(":/@") & set(rest)):
         found += f":{_PORT}"
     if scheme != "grpc+unix" and "@" in rest:
-        # Not repeated: what stands before the @ may be a password.
-        raise query.invalid("uri", "it names a user, which is not sent; give a token or headers")
+        # The value is not repeated, since it may contain a password.
+        raise query.invalid("uri", "contains a user name, which is never sent; pass a token or headers")
     try:
         flight.Location(found)
     except pa.ArrowInvalid as e:
@@ -56,10 +56,10 @@ def location(uri: str) -> str:
 
 
 def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
-    """The headers of every call, names in lower case.
+    """Returns the headers of every call, with names in lower case.
 
     Raises:
-        Invalid: a header cannot be sent. Its value is not repeated: it may be a secret.
+        Invalid: a header cannot be sent. The error does not repeat its value, which may be a secret.
     """
     if given is not None and not isinstance(given, Mapping):
         raise query.invalid(
@@ -75,7 +75,7 @@ def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _header(at: str, value: Any) -> str:
-    """A text that a header may hold."""
+    """Checks that a header can contain a value, and returns it."""
     if not isinstance(value, str):
         raise query.invalid(at, f"must be text, not {type(value).__name__}")
     if not (value.isascii() and value.isprintable()):
@@ -84,10 +84,10 @@ def _header(at: str, value: Any) -> str:
 
 
 def pem(name: str, value: Any) -> bytes | None:
-    """Certificates or a key, as PEM.
+    """Checks certificates or a key in PEM form, and returns them.
 
     Raises:
-        Invalid: it is something else, such as the path of a file.
+        Invalid: the value is not bytes; a file path, for example.
     """
     if value is None or isinstance(value, bytes | bytearray):
         return None if value is None else bytes(value)
@@ -97,10 +97,10 @@ def pem(name: str, value: Any) -> bytes | None:
 
 
 def seconds(name: str, value: Any, *, zero: bool = False) -> float:
-    """A time in seconds, of more than 0, or of 0 where `zero` says so.
+    """Checks a time in seconds, and returns it. It must be more than 0, or at least 0 if `zero` is set.
 
     Raises:
-        Invalid: it is no number, or less.
+        Invalid: it is not a number, or too small.
     """
     try:
         found = math.nan if isinstance(value, str | bytes) else float(value)

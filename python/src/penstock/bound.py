@@ -1,0 +1,133 @@
+"""A query and the servers to send it to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.flight as flight
+
+from penstock import errors, query
+from penstock.channel import Channel
+from penstock.fields import Cursor
+from penstock.plan import Endpoint, Plan
+from penstock.servers import Servers
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query with the plan that a server made of it.
+
+    Attributes:
+        plan: the server's plan.
+        endpoints: what to read; in row order if `ordered` is set.
+        ordered: whether the endpoints are consecutive parts of one stream.
+        channel: the connection to the server that made the plan.
+    """
+
+    plan: Plan
+    endpoints: tuple[Endpoint, ...]
+    ordered: bool
+    channel: Channel
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query in its wire form, and the servers to send it to.
+
+    Attributes:
+        servers: servers of the same datasets; any of them can answer.
+        form: the query, as returned by `query.form`.
+    """
+
+    servers: Servers
+    form: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The dataset's name, for messages."""
+        return query.name(self.form["dataset"])
+
+    @property
+    def step_stride(self) -> int:
+        """The number of steps between two batches of the stream: the number of workers that share its shard."""
+        every = self.form.get("every") or {}
+        return int(every.get("of", 1))
+
+    @property
+    def unit(self) -> str:
+        """What the rows of a batch stand for: "rows", or "requests"."""
+        return "requests" if self.form.get("wire") == "grouped" else "rows"
+
+    @property
+    def limit(self) -> int | None:
+        """The number of rows after which the stream ends."""
+        return self.form.get("limit")
+
+    def plan(self) -> PlannedQuery:
+        """Plans the query.
+
+        Raises:
+            Internal: the server does not follow the protocol.
+        """
+        descriptor = flight.FlightDescriptor.for_command(query.text(self.form))
+        counts = self.form.get("tail") == "drop" or self.form.get("count") == "exact"
+        found, channel = self.servers.call_from(
+            lambda client, options: client.get_flight_info(descriptor, options), unlimited=counts
+        )
+        endpoints = tuple(Endpoint.of(listed) for listed in found.endpoints)
+        if not endpoints:
+            raise errors.Internal("the server planned the query without an endpoint to read from")
+        return PlannedQuery(Plan.of(found), endpoints, found.ordered, channel)
+
+    def action(self, name: str) -> bytes:
+        """Calls a server action with the query, and returns its only result."""
+        action = flight.Action(name, query.text(self.form))
+        results = self.servers.call(lambda client, options: list(client.do_action(action, options)))
+        if len(results) != 1:
+            raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
+        return bytes(results[0].body.to_pybytes())
+
+    def pinned(self, plan: Plan) -> BoundQuery:
+        """The same query, pinned to the snapshots of its plan."""
+        # A cursor already contains the snapshots.
+        return (
+            self
+            if self.form.get("cursor")
+            else BoundQuery(self.servers, {**self.form, "snapshots": plan.pin})
+        )
+
+    def restarted(self, plan: Plan, shard: int | None) -> BoundQuery:
+        """The same query, for a stream that has not returned any batch.
+
+        Args:
+            plan: the stream's plan. The query reads its snapshots, whatever was committed since.
+            shard: which shard the stream reads; None if the query specifies it.
+        """
+        return BoundQuery(self.servers, self._with_sizes(dict(self.pinned(plan).form), plan, shard))
+
+    def rest(self, plan: Plan, cursor: Cursor, given: int) -> BoundQuery:
+        """The rest of the query, after a cursor.
+
+        Args:
+            plan: of the stream.
+            cursor: the stream's position.
+            given: the number of rows already returned.
+        """
+        form = {**self.form, "cursor": cursor, "shard": cursor["shard"]}
+        if self.limit is not None:
+            form["limit"] = self.limit - given
+        if self.step_stride > 1:
+            # A worker's cursor is right after one of its own steps; the other workers' steps come next.
+            form["every"] = {"step": self.step_stride - 1, "of": self.step_stride}
+        return BoundQuery(self.servers, self._with_sizes(form, plan, None))
+
+    def _with_sizes(self, form: dict[str, Any], plan: Plan, shard: int | None) -> dict[str, Any]:
+        """Adds what the server chose in its first plan, so that a new plan cannot choose differently."""
+        if not any(name in form for name in ("batch_rows", "global_batch_rows", "batch_requests")):
+            # The query set no batch size, so batches are counted in rows.
+            form["batch_rows"] = plan.batch_rows
+        if shard is not None:
+            form["shard"] = {"index": shard, "of": plan.shards}
+        return form
