@@ -20,6 +20,9 @@ GOTEST := CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) -tags invariants -vet
 # shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+# What reads sources and pages alone: imports, words, examples. The race detector would
+# only make it slow.
+SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/prosetest ./internal/spectest
 # All random cases of packages that try a share of them with the race detector.
 RANDOM_CASES := $(GO) test -tags invariants -vet=off ./loader ./joiner/spill
 # Random worlds on real tables, ours and other writers': without the race
@@ -124,6 +127,7 @@ check: check-go check-python ## lint alone
 
 .PHONY: check-go
 check-go: $(GOLANGCI)
+	$(GO) test -vet=off $(SOURCE_TESTS)
 	$(GOLANGCI) config verify
 	failed=0; $(GOLANGCI) fmt --diff || failed=1; $(GOLANGCI) run ./... || failed=1; exit $$failed
 
@@ -135,7 +139,7 @@ check-python: .venv/test/.stamp
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
-	$(GOTEST) -timeout 15m ./...
+	$(GOTEST) -timeout 15m $$($(GO) list ./... | grep -vE '/internal/(dep|docs|prose|spec)test$$')
 
 # The cases of which test-go tries a share, without the race detector.
 .PHONY: test-random
