@@ -7,7 +7,9 @@
 // the table before it compiles green. The package promises more about the tree:
 // every row of the table has its folder, every package says what it is for, no
 // package has a name that says nothing, words that have a list are asked and not
-// compared (CheckWords), and the decision records in docs/adr are numbered without
+// compared (CheckWords), no type of a package has the name of another package's
+// (SharedTypeNames, with the exceptions of type_names.txt), and the decision records
+// in docs/adr are numbered without
 // gaps or twins.
 //
 // The sources are opened and parsed here, in the test's own process. A child
