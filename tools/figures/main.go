@@ -47,13 +47,13 @@ func run(out io.Writer, root string, long int) error {
 		return fmt.Errorf("read the commits of %s: %w", root, err)
 	}
 	over, all := longSubjects(string(subjects))
-	text := f.table() + fmt.Sprintf("| commit subjects over %d characters | %d of %d |\n\n", maxSubject, over, all)
+	lines := []string{f.table() + fmt.Sprintf("| commit subjects over %d characters | %d of %d |\n", maxSubject, over, all)}
 	for _, s := range f.structs {
 		if s.mutable > long {
-			text += fmt.Sprintf("%s: %d mutable fields of %d\n", s.name, s.mutable, s.fields)
+			lines = append(lines, fmt.Sprintf("%s: %d mutable fields of %d", s.name, s.mutable, s.fields))
 		}
 	}
-	_, err = io.WriteString(out, text)
+	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
 }
 
