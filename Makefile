@@ -14,18 +14,22 @@ PYTHON ?= python3
 # Race detection and assertions are on in every test run. RACE= turns the
 # first off where there is no C compiler.
 RACE ?= -race
-GOTEST := CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) -tags invariants
+# golangci-lint runs all that go vet would, and more: see .golangci.yml.
+GOTEST := CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) -tags invariants -vet=off
 # The race detector alone needs cgo. All else is compiled in one form, that which is
 # shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+# What reads sources and pages alone: imports, words, examples. The race detector would
+# only make it slow.
+SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/prosetest ./internal/spectest
 # All random cases of packages that try a share of them with the race detector.
-RANDOM_CASES := $(GO) test -tags invariants ./loader ./joiner/spill
+RANDOM_CASES := $(GO) test -tags invariants -vet=off ./loader ./joiner/spill
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
-WORLDS := $(GO) test -tags invariants -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
+WORLDS := $(GO) test -tags invariants -vet=off -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
 # All states of all fixtures, which are too many for the race detector.
-FIXTURES := $(GO) test -tags invariants ./internal/scenario/fixtures
+FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -50,10 +54,12 @@ help: ## list the targets
 
 .PHONY: build
 build: ## bin/penstock
+	@echo "bin/penstock: building it with $$($(GO) env GOVERSION); the first build downloads modules and compiles Arrow, Iceberg, SQLite and the AWS SDK, which takes one to two minutes"
 	$(GO) build -o bin/penstock ./cmd/penstock
 
 .PHONY: demo
 demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
+	@echo "demo: running demo/run.py, which writes its tables into .demo and starts bin/penstock"
 	.venv/demo/bin/python demo/run.py
 
 .PHONY: demo-s3
@@ -110,13 +116,18 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 # ---- tests ------------------------------------------------------------------
 
 .PHONY: test
-test: check test-go test-python test-torch test-docs test-attack ## lint, Go, Python, README and attacks (what CI runs)
+test: check test-go test-python ## lint, Go with the race detector, Python: ten minutes on two cores
+
+# What test leaves out for the sake of its time. CI runs it after test.
+.PHONY: test-more
+test-more: test-random test-torch test-docs test-attack ## all random cases, worlds and fixtures; torch; README, quickstart and attacks
 
 .PHONY: check
 check: check-go check-python ## lint alone
 
 .PHONY: check-go
 check-go: $(GOLANGCI)
+	$(GO) test -vet=off $(SOURCE_TESTS)
 	$(GOLANGCI) config verify
 	failed=0; $(GOLANGCI) fmt --diff || failed=1; $(GOLANGCI) run ./... || failed=1; exit $$failed
 
@@ -128,7 +139,11 @@ check-python: .venv/test/.stamp
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
-	$(GOTEST) -timeout 15m ./...
+	$(GOTEST) -timeout 15m $$($(GO) list ./... | grep -vE '/internal/(dep|docs|prose|spec)test$$')
+
+# The cases of which test-go tries a share, without the race detector.
+.PHONY: test-random
+test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds and fixtures, without the race detector
 	$(RANDOM_CASES) -timeout 15m
 	$(WORLDS) -timeout 15m
 	$(FIXTURES) -timeout 15m
@@ -179,14 +194,14 @@ test-attack: build
 
 # Everything above, and what takes long; make -j2 fuzzes beside the rest.
 .PHONY: test-long
-test-long: test long fuzz ## test, long cases, release build, fuzzing
+test-long: test test-more long fuzz ## test, test-more, long cases, release build, fuzzing
 
 # The tests again in the form that is shipped (no assertions, no race detector),
 # thrice more in other orders with both, the long cases, other engines' answers,
 # and peak memory. The long cases run without the race detector: on ten thousand
 # small ones it is busy with itself, and takes 5 GB.
 .PHONY: long
-long: test test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
+long: test test-more test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
 	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
@@ -236,12 +251,14 @@ spark-needs-java:
 # ---- tools, pinned ----------------------------------------------------------
 
 $(GOLANGCI):
+	@echo "$@: compiling golangci-lint from source, which takes minutes"
 	mkdir -p .bin
 	GOBIN=$(CURDIR)/.bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .bin/golangci-lint $@
 
 # An S3 gateway, of a module of its own.
 $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
+	@echo "$@: building the S3 gateway of the tests"
 	$(GO) build -C tools/s3gateway -o $@ .
 
 # A stamp is newer than all that its environment was made from; when a pin

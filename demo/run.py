@@ -93,7 +93,9 @@ def prepare(screen: Screen, place: lakehouse.Place) -> lakehouse.Facts:
     began = time.monotonic()
     facts = lakehouse.ready(place)
     how = "Found" if facts else "Written"
-    facts = facts or lakehouse.make(place)
+    if not facts:
+        screen.aside("Writing MovieLens as three Iceberg tables, with PyIceberg...")
+        facts = lakehouse.make(place)
     screen.say(
         f"MovieLens: {facts.tables[0].rows:,} ratings of {facts.movies:,} movies by {facts.users} users,"
     )

@@ -79,11 +79,11 @@ func TestStallTimeout(t *testing.T) {
 		return now
 	}})
 	stream := s.stall(t)
-	for len(s.ended) == 0 {
+	for until := time.Now().Add(time.Minute); len(s.ended) == 0; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(until), "the stream does not end")
 		mu.Lock()
 		now = now.Add(time.Minute)
 		mu.Unlock()
-		time.Sleep(time.Millisecond)
 	}
 	require.Equal(t, "unavailable", (<-s.ended).End)
 	var err error
@@ -100,7 +100,8 @@ func TestStepsMayTakeLonger(t *testing.T) {
 	t.Parallel()
 	b := budget.New(3 << 19) // a batch and a half: both wait for the first one's
 	under := heavy(t, b, 3)
-	s := serve(t, Options{Ticks: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+	var clock atomic.Int64
+	s := serve(t, Options{Ticks: func() time.Time { return time.Unix(0, clock.Load()) }, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
 		ctx, stream := b.Enter(ctx, "x")
 		c := under(ctx)
 		released := c.released
@@ -108,7 +109,12 @@ func TestStepsMayTakeLonger(t *testing.T) {
 		return c
 	})})
 	one, two := s.stall(t), s.stall(t)
-	time.Sleep(2 * time.Second) // a step
+	waits := func() bool { return s.server.transit.total() > 0 && b.Pressed() }
+	require.Eventually(t, waits, time.Minute, time.Millisecond, "no stream waits for the memory of the other's batch")
+	for range 2 * time.Second / lookEvery { // a training step
+		clock.Add(int64(lookEvery))
+		s.server.lookAtSeats(b.Pressed())
+	}
 	var all sync.WaitGroup
 	for i, stream := range []arrowflight.FlightService_DoGetClient{one, two} {
 		all.Go(func() {

@@ -284,13 +284,14 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, codes.NotFound, status.Code(err))
 	watch, err := client.Watch(context.Background(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
-	_, err = watch.Recv()
+	answer, err = watch.Recv()
 	require.NoError(t, err)
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
 	require.NoError(t, s.server.Shutdown(context.Background()))
-	for err == nil {
-		_, err = watch.Recv()
+	for answer, err = watch.Recv(); err == nil; answer, err = watch.Recv() {
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, answer.GetStatus())
 	}
-	require.NotEqual(t, codes.Unknown, status.Code(err))
+	require.Equal(t, codes.Canceled, status.Code(err), "Shutdown ends the stream")
 }
 
 // TestServeTellsWhyItStopped: a listener that breaks is no shutdown.

@@ -302,6 +302,7 @@ func TestFailedCountsPassTheTurnOn(t *testing.T) {
 // TestCountsAreRememberedWithinBounds: the oldest go first.
 func TestCountsAreRememberedWithinBounds(t *testing.T) {
 	t.Parallel()
+	withoutRace(t)
 	w, d := counting(t)
 	d.Staging = nil
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})

@@ -154,7 +154,7 @@ func TestWhatRequestsHaveOnce(t *testing.T) {
 func TestRowsOfARequestThatDiffer(t *testing.T) {
 	t.Parallel()
 	outcomes := map[bool]int{}
-	for _, c := range generated(t, thorough(40, 400), func(c *scenario.Case) {
+	for _, c := range generated(t, thorough(80, 400), func(c *scenario.Case) {
 		whole(c)
 		c.Query.Dense, c.Query.Columns, c.Dataset.Training.RequestLevel = nil, nil, nil
 		c.Query.Order, c.Query.Shuffle, c.Query.ShuffleWindow = "", "", 0

@@ -30,7 +30,7 @@ func TestLimit(t *testing.T) {
 			whole, err := scenario.Read(context.Background(), c.Loader(), q)
 			require.NoError(t, err)
 			all := scenario.Texts(whole[0].Rows())
-			for n := 1; n <= len(all)+3; n++ {
+			for n := 1; n <= len(all)+3; n += share {
 				q.Limit = int64(n)
 				got, err := scenario.Read(context.Background(), c.Loader(), q)
 				require.NoError(t, err)

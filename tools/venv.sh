@@ -2,7 +2,7 @@
 # Makes a Python environment from scratch: venv.sh FOLDER REQUIREMENTS...
 # It holds what the requirement files pin, and our own package, editable. What
 # the packages of a file named *.no-deps.txt require is not installed with them.
-# The index comes from pip's own configuration.
+# The index comes from pip's own configuration. Prints what it installs, step by step.
 set -euo pipefail
 
 folder=$1
@@ -19,6 +19,9 @@ command -v "$python" >/dev/null ||
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
   refuse "$("$python" --version) is too old; install Python 3.11 or later, or name one: make PYTHON=/path/to/python3"
 
+say() { printf '%s: %s\n' "$folder" "$1"; }
+
+say "creating a virtual environment with $("$python" --version)"
 rm -rf "$folder"
 if "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   "$python" -m venv "$folder"
@@ -40,6 +43,12 @@ for file in "$@"; do
   *) whole+=(--requirement "$file") ;;
   esac
 done
-install() { "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+# Of pip's many lines, those that name large downloads and what is installed.
+install() {
+  "$folder/bin/python" -m pip install --progress-bar off --disable-pip-version-check "$@" |
+    sed -unE "s@^ *((Downloading|Using cached) [^ ]+ \([0-9.]+ [MG]B\))@$folder: \1@p; s@^(Installing collected packages: .*)@$folder: \1@p"
+}
+say "installing $(sed -nE 's/^([A-Za-z0-9][^ ;#]*).*/\1/p' "$@" | paste -sd ' ')"
 install "${whole[@]}" --editable python
 [ ${#alone[@]} -eq 0 ] || install --no-deps "${alone[@]}"
+say "ready"

@@ -3,5 +3,5 @@
 package spill_test
 
 // share divides the number of random cases with the race detector, which makes each six times
-// as slow and looks for something else: make test also tries all of them without it.
-const share = 8
+// as slow and looks for something else: make test-random tries all of them without it.
+const share = 24

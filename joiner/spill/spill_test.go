@@ -170,7 +170,7 @@ func joinFromDisk(t *testing.T, w joinertest.World, opts spill.Options) ([]strin
 // spec: join-50, join-52
 func TestSpilledAgrees(t *testing.T) {
 	all, times := joinertest.Families(t), joinertest.TimeTypes(t)
-	seeds := uint64(80)
+	seeds := uint64(80 / share)
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		seeds = 2000
 	}

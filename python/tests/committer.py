@@ -1,4 +1,6 @@
-"""Another process that commits to tables, as their owners do: python committer.py CATALOG WAREHOUSE COMMITS.
+"""Another process that commits to tables, as their owners do: python committer.py CATALOG WAREHOUSE.
+
+It reads commits from its input, a line of JSON each time, and answers when they are made.
 
 What it does is PyIceberg's, save that files which no snapshot has any more are removed here.
 """
@@ -10,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +23,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import StringType
 
 SECOND = 1_000_000
+DONE = "done\n"
 
 
 def append(table: Table) -> None:
@@ -81,13 +86,40 @@ COMMITS: dict[str, Callable[..., None]] = {
 }
 
 
-def commit(catalog: str, warehouse: str, *commits: tuple[str, str] | tuple[str, str, list[int]]) -> None:
-    """Lets another process do it: each commit is a table, what is done, and snapshots that expire."""
-    subprocess.run([sys.executable, __file__, catalog, warehouse, json.dumps(commits)], check=True)
+class Committer:
+    """The other process; leaving the block ends it. It stays, as importing PyIceberg takes seconds."""
+
+    def __init__(self, catalog: str, warehouse: str) -> None:
+        self._command = [sys.executable, __file__, catalog, warehouse]
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def commit(self, *commits: tuple[str, str] | tuple[str, str, list[int]]) -> None:
+        """Makes commits: each is a table, what is done, and snapshots that expire."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(commits) + "\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == DONE, "the commits failed"
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.communicate()
 
 
 if __name__ == "__main__":
-    uri, warehouse, text = sys.argv[1:]
+    uri, warehouse = sys.argv[1:]
     catalog = SqlCatalog("default", uri=uri, warehouse=warehouse)
-    for name, what, *ids in json.loads(text):
-        COMMITS[what](catalog.load_table(name), *(ids[0] if ids else []))
+    for line in sys.stdin:
+        for name, what, *ids in json.loads(line):
+            COMMITS[what](catalog.load_table(name), *(ids[0] if ids else []))
+        sys.stdout.write(DONE)
+        sys.stdout.flush()

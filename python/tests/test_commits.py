@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import committer
 import pyarrow as pa
 import pytest
+from committer import Committer
 from lake import Lake
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -33,10 +33,10 @@ class Lively:
 
     lake: Lake
     client: penstock.Client
+    committer: Committer
 
     def commit(self, *commits: tuple[str, str] | tuple[str, str, list[int]]) -> None:
-        folder = self.lake.folder
-        committer.commit(f"sqlite:///{folder}/catalog.db", f"file://{folder}/warehouse", *commits)
+        self.committer.commit(*commits)
 
     def snapshots(self, table: str) -> list[int]:
         return [s.snapshot_id for s in self.lake.catalog.load_table(table).snapshots()]
@@ -87,11 +87,13 @@ def lively(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lively]:
     make(made, "features.scores", StringType(), staging)
     entry = {"table": "features.scores", "prefix": "s_"}
     dataset = {"training": {"table": "ml.rows"}, "key": ["request_id"], "staging": [entry]}
+    folder = made.folder
     with (
+        Committer(f"sqlite:///{folder}/catalog.db", f"file://{folder}/warehouse") as other,
         Server(made.config({"rows": dataset})) as server,
         penstock.connect(server.address, lookahead=1 << 16) as client,
     ):
-        yield Lively(made, client)
+        yield Lively(made, client, other)
     made.catalog.engine.dispose()
 
 
