@@ -111,9 +111,9 @@ func TestStepsMayTakeLonger(t *testing.T) {
 	one, two := s.stall(t), s.stall(t)
 	waits := func() bool { return s.server.transit.total() > 0 && b.Pressed() }
 	require.Eventually(t, waits, time.Minute, time.Millisecond, "no stream waits for the memory of the other's batch")
-	for range 2 * time.Second / lookEvery { // a training step
-		clock.Add(int64(lookEvery))
-		s.server.lookAtSeats(b.Pressed())
+	for range 2 * time.Second / checkEvery { // a training step
+		clock.Add(int64(checkEvery))
+		s.server.checkStalled(b.Pressed())
 	}
 	var all sync.WaitGroup
 	for i, stream := range []arrowflight.FlightService_DoGetClient{one, two} {

@@ -28,7 +28,7 @@ func (w *watch) disk(create func(what string) (spill.Store, error)) func(what st
 		w.mu.Lock()
 		for function, way := range map[string]string{
 			"Divide": "divided by bucket", "Slice": "sliced",
-			"(*matchPass).winnersRound": "a slice that does not fit", "(*matchPass).allRound": "a slice that does not fit, of all rows",
+			"(*matchPass).writeWinners": "a slice that does not fit", "(*matchPass).writeAll": "a slice that does not fit, of all rows",
 		} {
 			if by[function] {
 				w.seen[way]++
