@@ -89,13 +89,13 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	ctx, leave := s.enter(ctx)
 	defer leave()
 	at := s.admission.of(caller{host: hostOf(ctx)})
-	defer at.leave()
+	defer at.Release()
 	if err := at.enter(ctx); err != nil {
-		return nil, because(ctx, err)
+		return nil, contextCause(ctx, err)
 	}
 	found, err := s.options.Verifier.Verify(ctx, query)
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, contextCause(ctx, err)
 	}
 	return marshal(found), nil
 }

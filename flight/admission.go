@@ -41,7 +41,7 @@ type admission struct {
 	kept    int            // of all gangs
 	hosts   map[string]int // slots taken
 	gangs   map[gangKey][]*gang
-	waiting []*place // in order of arrival
+	waiting []*slot // in order of arrival
 }
 
 // caller identifies a stream for admission.
@@ -66,9 +66,9 @@ type gang struct {
 	timer    *time.Timer      // ends the gathering
 }
 
-// place is the slot of one stream, or its claim to one. The stream enters. It leaves when it
+// slot is the slot of one stream, or its claim to one. The stream enters. It leaves when it
 // ends; parking leaves on its behalf.
-type place struct {
+type slot struct {
 	admission *admission
 	host      string
 	key       gangKey
@@ -89,12 +89,12 @@ func newAdmission(limit, percent int) *admission {
 }
 
 // of returns the claim of a stream, which has a slot after enter.
-func (a *admission) of(c caller) *place {
-	return &place{admission: a, host: c.host, key: gangKey{c.plan, c.shard.Of}, shard: c.shard.Index}
+func (a *admission) of(c caller) *slot {
+	return &slot{admission: a, host: c.host, key: gangKey{c.plan, c.shard.Of}, shard: c.shard.Index}
 }
 
 // enter waits until the stream has a slot, if it has none.
-func (p *place) enter(ctx context.Context) error {
+func (p *slot) enter(ctx context.Context) error {
 	got, closing, err := p.arrive()
 	if got == nil {
 		return err
@@ -115,13 +115,13 @@ func (p *place) enter(ctx context.Context) error {
 	case <-timeout.C:
 		err = p.timedOut()
 	}
-	p.leave() // it may have got a slot at the same moment
+	p.Release() // it may have got a slot at the same moment
 	return err
 }
 
 // arrive takes a slot or enters the queue. In the queue, got is closed when the stream has
 // its slot, and closing, which may be nil, when it should stop waiting.
-func (p *place) arrive() (got, closing <-chan struct{}, err error) {
+func (p *slot) arrive() (got, closing <-chan struct{}, err error) {
 	a := p.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *place) arrive() (got, closing <-chan struct{}, err error) {
 
 // queueFull reports whether the queue has no room for p, which is in it. One host alone
 // cannot fill the queue, and the first stream of a host may always wait. mu is held.
-func (a *admission) queueFull(p *place) bool {
+func (a *admission) queueFull(p *slot) bool {
 	own := 0
 	for _, o := range a.waiting {
 		if o.host == p.host {
@@ -167,7 +167,7 @@ func are(streams int) string {
 }
 
 // timedOut returns the error of a stream that has waited for too long.
-func (p *place) timedOut() error {
+func (p *slot) timedOut() error {
 	a := p.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -192,8 +192,8 @@ func (a *admission) grantAll() {
 }
 
 // next returns the stream that gets the next slot; nil if none can have one. mu is held.
-func (a *admission) next() *place {
-	var first *place
+func (a *admission) next() *slot {
+	var first *slot
 	fewest := 0 // slots of its host; -1 for streams with priority
 	for _, p := range a.waiting {
 		has, g := a.hosts[p.host], a.gangWithout(p)
@@ -216,13 +216,13 @@ func (a *admission) next() *place {
 	return first
 }
 
-func (a *admission) unqueue(p *place) {
-	a.waiting = slices.DeleteFunc(a.waiting, func(o *place) bool { return o == p })
+func (a *admission) unqueue(p *slot) {
+	a.waiting = slices.DeleteFunc(a.waiting, func(o *slot) bool { return o == p })
 }
 
 // gangWithout returns a gang that lacks the shard of p, preferably one that keeps a slot for
 // it; nil if there is none. mu is held.
-func (a *admission) gangWithout(p *place) *gang {
+func (a *admission) gangWithout(p *slot) *gang {
 	var found *gang
 	for _, g := range a.gangs[p.key] {
 		if _, there := g.shards[p.shard]; !there && (found == nil || found.kept == 0 && g.kept > 0) {
@@ -233,7 +233,7 @@ func (a *admission) gangWithout(p *place) *gang {
 }
 
 // grant gives a stream a slot, one that is kept for it or else a free one. mu is held.
-func (a *admission) grant(p *place) {
+func (a *admission) grant(p *slot) {
 	again := p.resumes
 	p.has, p.resumes = true, true
 	a.taken++
@@ -277,8 +277,8 @@ func (a *admission) endGathering(g *gang) {
 	g.kept, g.gathered = 0, true
 }
 
-// leave returns the slot, or stops waiting for it. It may be called more than once.
-func (p *place) leave() {
+// Release returns the slot, or stops waiting for it. It may be called more than once.
+func (p *slot) Release() {
 	a := p.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -312,10 +312,10 @@ func (a *admission) disband(key gangKey, g *gang) {
 }
 
 // wanted reports whether a stream has a slot that one of the waiting streams could have.
-func (a *admission) wanted(of *place) bool {
+func (a *admission) wanted(of *slot) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return of.has && slices.ContainsFunc(a.waiting, func(p *place) bool { return p.host == of.host || a.hosts[p.host] < a.share })
+	return of.has && slices.ContainsFunc(a.waiting, func(p *slot) bool { return p.host == of.host || a.hosts[p.host] < a.share })
 }
 
 // waits returns how many streams wait.

@@ -25,7 +25,7 @@ func shard(host, plan string, index, of int) caller {
 
 // asking is a stream that waits for a slot on a goroutine of its own.
 type asking struct {
-	*place
+	*slot
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // once done is closed
@@ -33,9 +33,9 @@ type asking struct {
 
 func ask(t *testing.T, a *admission, c caller) *asking { return askAgain(t, a.of(c)) }
 
-func askAgain(t *testing.T, at *place) *asking {
+func askAgain(t *testing.T, at *slot) *asking {
 	ctx, cancel := context.WithCancel(t.Context())
-	one := &asking{place: at, cancel: cancel, done: make(chan struct{})}
+	one := &asking{slot: at, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(one.done)
 		one.err = at.enter(ctx)
@@ -82,25 +82,25 @@ func TestSlotsAreAssigned(t *testing.T) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			require.True(t, first.in() && !second.in() && !third.in())
 			require.Equal(t, 2, a.waits())
-			first.leave()
+			first.Release()
 			require.True(t, second.in() && !third.in())
-			second.leave()
+			second.Release()
 			require.True(t, third.in())
-			third.leave()
-			third.leave()
+			third.Release()
+			third.Release()
 		}},
 		"the host with fewer goes first": {3, 100, func(t *testing.T, a *admission) {
 			x1, x2, y1 := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("y"))
 			x3, y2, z := ask(t, a, alone("x")), ask(t, a, alone("y")), ask(t, a, alone("z"))
-			x1.leave()
+			x1.Release()
 			require.True(t, z.in() && !x3.in() && !y2.in())
-			z.leave()
+			z.Release()
 			require.True(t, x3.in() && !y2.in(), "in order of arrival if both hosts have one")
 			for _, one := range []*asking{x2, x3, y1} {
-				one.leave()
+				one.Release()
 			}
 			require.True(t, y2.in())
-			y2.leave()
+			y2.Release()
 		}},
 		"no host has more than its share": {4, 75, func(t *testing.T, a *admission) {
 			var of []*asking
@@ -110,14 +110,14 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.True(t, of[2].in() && !of[3].in())
 			other := ask(t, a, alone("y"))
 			require.True(t, other.in())
-			require.False(t, a.wanted(other.place), "the slot of another host would not help")
-			require.True(t, a.wanted(of[0].place))
-			require.False(t, a.wanted(of[3].place), "it has none")
+			require.False(t, a.wanted(other.slot), "the slot of another host would not help")
+			require.True(t, a.wanted(of[0].slot))
+			require.False(t, a.wanted(of[3].slot), "it has none")
 			time.Sleep(maxWait)
 			synctest.Wait()
 			require.ErrorContains(t, of[3].err, "this host has 3 streams open, its share of the 4")
 			for _, one := range append(of, other) {
-				one.leave()
+				one.Release()
 			}
 		}},
 		"a waiter fails in the end, with a hint": {1, 100, func(t *testing.T, a *admission) {
@@ -130,16 +130,16 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.Equal(t, fault.Exhausted, fault.KindOf(second.err))
 			require.Equal(t, time.Second, fault.As(second.err).RetryAfter)
 			require.Zero(t, a.waits())
-			first.leave()
+			first.Release()
 		}},
 		"a cancelled stream stops waiting": {1, 100, func(t *testing.T, a *admission) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			second.cancel()
 			synctest.Wait()
 			require.ErrorIs(t, second.err, context.Canceled)
-			first.leave()
+			first.Release()
 			require.True(t, third.in())
-			third.leave()
+			third.Release()
 		}},
 		"the queue is bounded": {1, 100, func(t *testing.T, a *admission) {
 			first := ask(t, a, alone("x"))
@@ -160,12 +160,12 @@ func TestSlotsAreAssigned(t *testing.T) {
 			parked := a.of(alone("z"))
 			parked.resumes = true
 			back := askAgain(t, parked)
-			first.leave()
+			first.Release()
 			require.True(t, back.in(), "a parked stream may always wait, and goes first")
 			for _, one := range append(waiting, back) {
 				one.cancel()
 				synctest.Wait()
-				one.leave()
+				one.Release()
 			}
 		}},
 		"shards come in together": {7, 100, func(t *testing.T, a *admission) {
@@ -177,11 +177,11 @@ func TestSlotsAreAssigned(t *testing.T) {
 			again := ask(t, a, shard("x", "a", 3, 4))
 			require.False(t, again.over(), "shard 3 has a slot, and none is kept for a second one")
 			for _, one := range append(others[:3], a0, a1, a2, a3) {
-				one.leave()
+				one.Release()
 			}
 			require.True(t, others[3].in() && again.in())
-			others[3].leave()
-			again.leave()
+			others[3].Release()
+			again.Release()
 		}},
 		"siblings that wait already are admitted together": {4, 100, func(t *testing.T, a *admission) {
 			var first, siblings []*asking
@@ -201,26 +201,26 @@ func TestSlotsAreAssigned(t *testing.T) {
 			a.mu.Unlock()
 			for _, one := range siblings {
 				require.True(t, one.in())
-				one.leave()
+				one.Release()
 			}
 		}},
 		"a host that reads split by split does not block others": {8, 100, func(t *testing.T, a *admission) {
 			x, y := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, shard("y", "b", 0, 100))
 			require.True(t, x.in() && y.in())
-			x.leave()
+			x.Release()
 			x = ask(t, a, shard("x", "a", 1, 100))
 			require.True(t, x.in())
-			x.leave()
-			y.leave()
+			x.Release()
+			y.Release()
 		}},
 		"a kept slot is found": {9, 100, func(t *testing.T, a *admission) {
 			a0, b0 := ask(t, a, shard("x", "a", 0, 2)), ask(t, a, shard("y", "a", 0, 2))
 			a1, b1 := ask(t, a, shard("x", "a", 1, 2)), ask(t, a, shard("y", "a", 1, 2))
-			a1.leave() // the first gang keeps no slot any more
+			a1.Release() // the first gang keeps no slot any more
 			require.Zero(t, a.kept)
 			require.True(t, b1.in())
 			for _, one := range []*asking{a0, b0, b1} {
-				one.leave()
+				one.Release()
 			}
 		}},
 		"a parked stream keeps no slots when it resumes": {4, 100, func(t *testing.T, a *admission) {
@@ -229,30 +229,30 @@ func TestSlotsAreAssigned(t *testing.T) {
 			back := askAgain(t, parked)
 			require.True(t, back.in())
 			require.Zero(t, a.kept)
-			back.leave()
+			back.Release()
 		}},
 		"a sibling goes before others": {2, 100, func(t *testing.T, a *admission) {
 			first, a0 := ask(t, a, alone("x")), ask(t, a, shard("x", "a", 0, 4))
 			new1, a2 := ask(t, a, alone("new")), ask(t, a, shard("x", "a", 2, 4))
-			first.leave()
+			first.Release()
 			require.True(t, a0.in() && a2.in() && !new1.in())
 			time.Sleep(gathering)
 			a3 := ask(t, a, shard("x", "a", 3, 4))
-			a0.leave()
+			a0.Release()
 			require.True(t, new1.in() && !a3.in(), "but only for a while")
-			a2.leave()
+			a2.Release()
 			require.True(t, a3.in())
-			a3.leave()
-			new1.leave()
+			a3.Release()
+			new1.Release()
 		}},
 		"slots that no shard takes are freed": {4, 100, func(t *testing.T, a *admission) {
 			a0, one, other := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, alone("y")), ask(t, a, alone("y"))
 			require.True(t, a0.in() && one.in() && !other.in())
 			time.Sleep(gathering)
 			require.True(t, other.in())
-			a0.leave()
-			one.leave()
-			other.leave()
+			a0.Release()
+			one.Release()
+			other.Release()
 		}},
 		"the same shard twice makes two gangs": {4, 100, func(t *testing.T, a *admission) {
 			var of []*asking
@@ -262,14 +262,14 @@ func TestSlotsAreAssigned(t *testing.T) {
 			}
 			require.Len(t, a.gangs[gangKey{"a", 2}], 2)
 			for _, one := range of {
-				one.leave()
+				one.Release()
 			}
 		}},
 		"no limit": {0, 100, func(t *testing.T, a *admission) {
 			for i := range 100 {
 				one := ask(t, a, shard("x", "a", i%3, 3))
 				require.True(t, one.in())
-				one.leave()
+				one.Release()
 			}
 		}},
 		"closing stops only new streams from waiting": {1, 100, func(t *testing.T, a *admission) {
@@ -283,9 +283,9 @@ func TestSlotsAreAssigned(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, fault.Unavailable, fault.KindOf(second.err))
 			require.False(t, third.over())
-			first.leave()
+			first.Release()
 			require.True(t, third.in())
-			third.leave()
+			third.Release()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 		other := ask(t, a, alone("innocent"))
 		require.True(t, other.over())
 		require.NoError(t, other.err, "one of 4 slots is free")
-		other.leave()
+		other.Release()
 	})
 }
 
@@ -335,7 +335,7 @@ func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 			time.Sleep(time.Second)
 			for i, one := range open {
 				if one.in() { // a split took a second
-					one.leave()
+					one.Release()
 					open[i] = next(one.host)
 				} else if one.over() {
 					open[i] = next(one.host)
@@ -349,9 +349,9 @@ func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 		for _, one := range open {
 			one.cancel()
 			synctest.Wait()
-			one.leave()
+			one.Release()
 		}
-		z.leave()
+		z.Release()
 	})
 }
 
@@ -370,7 +370,7 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 					open = append(open[:i], open[i+1:]...)
 					one.cancel()
 					synctest.Wait()
-					one.leave()
+					one.Release()
 				} else {
 					of := 1 + r.IntN(3)
 					open = append(open, ask(t, a, shard(strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(2)), r.IntN(of), of)))
@@ -385,7 +385,7 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 				one.cancel()
 				synctest.Wait()
 				require.True(t, one.err == nil || errors.Is(one.err, context.Canceled) || fault.KindOf(one.err) == fault.Exhausted)
-				one.leave()
+				one.Release()
 			}
 			empty(t, a)
 		})

@@ -34,11 +34,11 @@ type frame struct {
 // the lease, or until gRPC no longer uses the connection. It implements the pool to which
 // gRPC returns buffers.
 type batchLease struct {
-	batch   arrow.RecordBatch
-	passage *passage     // of the stream; nil: the batch is not counted
-	bytes   int64        // of memory that the batch keeps alive
-	parts   atomic.Int64 // that gRPC has, plus one for the sender
-	over    atomic.Bool
+	batch    arrow.RecordBatch
+	inflight *streamInflight // of the stream; nil: the batch is not counted
+	bytes    int64           // of memory that the batch keeps alive
+	parts    atomic.Int64    // that gRPC has, plus one for the sender
+	over     atomic.Bool
 }
 
 // charged is a batch that knows how much memory it keeps alive. It is marked when the network
@@ -49,9 +49,9 @@ type charged interface {
 	Stuck()
 }
 
-func newLease(b arrow.RecordBatch, p *passage) *batchLease {
+func newBatchLease(b arrow.RecordBatch, p *streamInflight) *batchLease {
 	b.Retain()
-	l := &batchLease{batch: b, passage: p}
+	l := &batchLease{batch: b, inflight: p}
 	if c, ok := b.(charged); ok {
 		l.bytes = c.Bytes()
 	}
@@ -79,10 +79,10 @@ func (l *batchLease) lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
 	return to
 }
 
-// drop drops one of the references that parts counts.
-func (l *batchLease) drop() {
-	if l.passage != nil {
-		l.passage.move()
+// Release drops one of the references that parts counts.
+func (l *batchLease) Release() {
+	if l.inflight != nil {
+		l.inflight.move()
 	}
 	if l.parts.Add(-1) == 0 {
 		l.end()
@@ -93,14 +93,14 @@ func (l *batchLease) drop() {
 func (l *batchLease) end() {
 	if l.over.CompareAndSwap(false, true) {
 		l.batch.Release()
-		if l.passage != nil {
-			l.passage.remove(l)
+		if l.inflight != nil {
+			l.inflight.remove(l)
 		}
 	}
 }
 
 // Put implements mem.BufferPool.
-func (l *batchLease) Put(*[]byte) { l.drop() }
+func (l *batchLease) Put(*[]byte) { l.Release() }
 
 // Get implements mem.BufferPool. gRPC never calls it on a lease.
 func (l *batchLease) Get(n int) *[]byte {
@@ -122,8 +122,8 @@ func (l *batchLease) markStalled() {
 	}
 }
 
-// drop frees the body, unless gRPC does. It may be called more than once.
-func (f *frame) drop() {
+// Release frees the body, unless gRPC does. It may be called more than once.
+func (f *frame) Release() {
 	if !f.handed {
 		f.handed = true
 		f.body.Free()

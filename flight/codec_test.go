@@ -152,14 +152,14 @@ func TestDictionariesAreReleasedWithTheirBatch(t *testing.T) {
 	column.Release()
 	f := newFrames(b.Schema())
 	for range 2 {
-		l := newLease(b, nil)
+		l := newBatchLease(b, nil)
 		made, err := f.batch(b, nil, l)
 		require.NoError(t, err)
 		require.Len(t, made, 2)
 		for _, one := range made {
-			one.drop()
+			one.Release()
 		}
-		l.drop()
+		l.Release()
 	}
 	b.Release()
 	require.Zero(t, mem.CurrentAlloc())
@@ -198,7 +198,7 @@ func TestLeaseRetainsTheBatch(t *testing.T) {
 		memory := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		b := everyType(t, memory)
 		f := newFrames(b.Schema())
-		l := newLease(b, nil)
+		l := newBatchLease(b, nil)
 		made, err := f.batch(b, []byte("cursor"), l)
 		require.NoError(t, err)
 		plain, err := newFrames(b.Schema()).batch(b, []byte("cursor"), nil)
@@ -210,13 +210,13 @@ func TestLeaseRetainsTheBatch(t *testing.T) {
 		held := memory.CurrentAlloc()
 		require.Positive(t, held)
 		if senderFirst {
-			l.drop()
+			l.Release()
 			require.Equal(t, held, memory.CurrentAlloc())
 		}
 		buffers.Free()
 		if !senderFirst {
 			require.Equal(t, held, memory.CurrentAlloc())
-			l.drop()
+			l.Release()
 		}
 		memory.AssertSize(t, 0)
 	}

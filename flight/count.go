@@ -21,12 +21,12 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 		in, leave := s.enter(ctx)
 		at := s.admission.of(caller{host: reading.Peer})
 		if err := at.enter(in); err != nil {
-			at.leave()
+			at.Release()
 			leave()
-			return nil, nil, because(in, err)
+			return nil, nil, contextCause(in, err)
 		}
 		return in, func() {
-			at.leave()
+			at.Release()
 			leave()
 			s.options.Logger.InfoContext(ctx, "rows counted", "dataset", p.query.Dataset, "plan", p.ID, "took", s.options.Clock().Sub(began))
 		}, nil

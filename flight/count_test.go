@@ -269,7 +269,7 @@ func TestCountsHavePlaces(t *testing.T) {
 	defer cancel()
 	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
 	waits(s)
-	taken.leave()
+	taken.Release()
 	require.NoError(t, <-in)
 	cancel()
 	require.ErrorIs(t, <-out, context.Canceled)
@@ -282,7 +282,7 @@ func TestCountsHavePlaces(t *testing.T) {
 	require.ErrorIs(t, <-in, context.Canceled)
 	require.Zero(t, s.server.Waiting())
 	require.Zero(t, s.server.Streams())
-	taken.leave()
+	taken.Release()
 	require.Zero(t, s.server.admission.taken)
 }
 

@@ -25,22 +25,22 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard})
-	defer at.leave()
+	defer at.Release()
 	if err := at.enter(ctx); err != nil {
-		return because(ctx, err)
+		return contextCause(ctx, err)
 	}
 	p, err := s.redeem(ctx, asked, query)
 	if err != nil {
-		return because(ctx, err)
+		return contextCause(ctx, err)
 	}
 	out := s.begin(ctx, p)
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
-	out.place, out.passage = at, s.transit.enter(connectionOf(ctx), end)
-	defer out.passage.leave()
+	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
+	defer out.inflight.Release()
 	// A panic must not lose the end: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {
-		at.leave() // what hears of the end finds the stream gone
+		at.Release() // what hears of the end finds the stream gone
 		leave()
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
@@ -51,37 +51,37 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err == nil {
 		err = out.serve(ctx, source)
 	}
-	failure = because(ctx, err)
+	failure = contextCause(ctx, err)
 	return failure
 }
 
 // serve sends a source, which it releases.
 func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
-	o.seat = newSeat(source, o.passage, o.place)
+	o.stream = newParkableStream(source, o.inflight, o.slot)
 	defer source.Release()
-	o.take(o.seat)
-	defer o.giveUp(o.seat)
+	o.take(o.stream)
+	defer o.giveUp(o.stream)
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
 	return err
 }
 
 // take lets a stream be looked at, until giveUp.
-func (s *Server) take(one *seat) {
+func (s *Server) take(one *parkableStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seats[one] = struct{}{}
+	s.parkable[one] = struct{}{}
 }
 
-func (s *Server) giveUp(one *seat) {
+func (s *Server) giveUp(one *parkableStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.seats, one)
+	delete(s.parkable, one)
 }
 
-// because returns why a context that the server itself ended was ended, for
+// contextCause returns why a context that the server itself ended was ended, for
 // errors that came of it.
-func because(ctx context.Context, err error) error {
+func contextCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
@@ -128,19 +128,19 @@ func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (pl
 // outgoing is one stream of batches on its way to a client.
 type outgoing struct {
 	*Server
-	ctx     context.Context //nolint:containedctx // for its log lines
-	began   time.Time
-	log     *slog.Logger
-	send    func(*frame) error
-	place   *place
-	passage *passage
-	seat    *seat
-	dataset string
-	rows    int64
-	batches int64
-	bytes   int64
-	cursor  dataset.Cursor
-	staging map[string]loader.StagingReport // once the stream has ended
+	ctx      context.Context //nolint:containedctx // for its log lines
+	began    time.Time
+	log      *slog.Logger
+	send     func(*frame) error
+	slot     *slot
+	inflight *streamInflight
+	stream   *parkableStream
+	dataset  string
+	rows     int64
+	batches  int64
+	bytes    int64
+	cursor   dataset.Cursor
+	staging  map[string]loader.StagingReport // once the stream has ended
 }
 
 // begin tells log and observer of a stream.
@@ -179,7 +179,7 @@ func (o *outgoing) ended(label string, err error) {
 // so the next batch is made meanwhile; a goroutine between the two gained
 // nothing measurable.
 func (o *outgoing) all(ctx context.Context) error {
-	source := o.seat
+	source := o.stream
 	if err := source.Begin(); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (o *outgoing) all(ctx context.Context) error {
 		return err
 	}
 	for {
-		if err := o.place.enter(ctx); err != nil {
+		if err := o.slot.enter(ctx); err != nil {
 			return err
 		}
 		if !source.Next() {
@@ -216,18 +216,18 @@ func (o *outgoing) all(ctx context.Context) error {
 
 // batch sends a batch of so many rows.
 func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch, rows int64) error {
-	lease := newLease(b, o.passage)
-	defer lease.drop()
+	lease := newBatchLease(b, o.inflight)
+	defer lease.Release()
 	made, err := frames.batch(b, o.cursor.JSON(), lease)
 	defer func() {
 		for _, f := range made {
-			f.drop()
+			f.Release()
 		}
 	}()
 	if err != nil {
 		return err
 	}
-	if err := o.seat.waiting(func() error { return o.passage.admit(ctx, lease) }); err != nil {
+	if err := o.stream.waiting(func() error { return o.inflight.admit(ctx, lease) }); err != nil {
 		return err
 	}
 	before := o.bytes
@@ -262,10 +262,10 @@ func (o *outgoing) write(f *frame) error {
 			WithRemedy("ask for fewer rows a batch with batch_rows, or for fewer columns")
 	}
 	f.handed = true
-	if err := o.seat.waiting(func() error { return o.send(f) }); err != nil {
+	if err := o.stream.waiting(func() error { return o.send(f) }); err != nil {
 		return err
 	}
-	o.passage.move()
+	o.inflight.move()
 	o.bytes += int64(n)
 	return nil
 }

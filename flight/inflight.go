@@ -31,19 +31,19 @@ type inflightBatches struct {
 	limit int64 // bytes; 0: unlimited
 	clock func() time.Time
 
-	mu       sync.Mutex
-	bytes    int64
-	leaving  int64 // of bytes: those whose connections were closed
-	passages map[*passage]struct{}
-	freed    chan struct{} // closed and replaced when bytes are freed
+	mu      sync.Mutex
+	bytes   int64
+	leaving int64 // of bytes: those whose connections were closed
+	streams map[*streamInflight]struct{}
+	freed   chan struct{} // closed and replaced when bytes are freed
 }
 
 func newInflightBatches(limit int64, clock func() time.Time) *inflightBatches {
-	return &inflightBatches{limit: limit, clock: clock, passages: map[*passage]struct{}{}, freed: make(chan struct{})}
+	return &inflightBatches{limit: limit, clock: clock, streams: map[*streamInflight]struct{}{}, freed: make(chan struct{})}
 }
 
-// passage is the batches of one stream that are in flight.
-type passage struct {
+// streamInflight is the batches of one stream that are in flight.
+type streamInflight struct {
 	all        *inflightBatches
 	connection *connection
 	end        func(error)  // ends the stream with a cause
@@ -57,18 +57,18 @@ type passage struct {
 }
 
 // enter adds a stream, which leaves when it has ended.
-func (t *inflightBatches) enter(c *connection, end func(error)) *passage {
-	p := &passage{all: t, connection: c, end: end, leases: map[*batchLease]struct{}{}}
+func (t *inflightBatches) enter(c *connection, end func(error)) *streamInflight {
+	p := &streamInflight{all: t, connection: c, end: end, leases: map[*batchLease]struct{}{}}
 	p.move()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.passages[p] = struct{}{}
+	t.streams[p] = struct{}{}
 	return p
 }
 
-// leave removes the stream once its last batch is written or lost. It may be called more than
+// Release removes the stream once its last batch is written or lost. It may be called more than
 // once.
-func (p *passage) leave() {
+func (p *streamInflight) Release() {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	p.ended = true
@@ -76,23 +76,23 @@ func (p *passage) leave() {
 }
 
 // forget removes a stream that has ended and has no batch in flight. mu is held.
-func (t *inflightBatches) forget(p *passage) {
+func (t *inflightBatches) forget(p *streamInflight) {
 	if p.ended && len(p.leases) == 0 {
-		delete(t.passages, p)
+		delete(t.streams, p)
 	}
 }
 
 // move notes that the connection took something.
-func (p *passage) move() { p.moved.Store(p.all.clock().UnixNano()) }
+func (p *streamInflight) move() { p.moved.Store(p.all.clock().UnixNano()) }
 
 // still returns for how long the connection has taken nothing.
-func (p *passage) still() time.Duration {
+func (p *streamInflight) still() time.Duration {
 	return p.all.clock().Sub(time.Unix(0, p.moved.Load()))
 }
 
 // admit waits until a batch may be handed to gRPC. The stream with the slowest client waits
 // for that client as long as it takes. Any other stream fails after maxInflightWait.
-func (p *passage) admit(ctx context.Context, l *batchLease) error {
+func (p *streamInflight) admit(ctx context.Context, l *batchLease) error {
 	timeout := time.NewTimer(maxInflightWait)
 	defer timeout.Stop()
 	for {
@@ -126,7 +126,7 @@ func (p *passage) admit(ctx context.Context, l *batchLease) error {
 
 // tryAdmit admits a batch, if there is room: then freed is nil. Otherwise it returns how long
 // to wait at most before the next attempt, and the streams to disconnect first.
-func (p *passage) tryAdmit(l *batchLease) (wait time.Duration, freed <-chan struct{}, cut []*passage) {
+func (p *streamInflight) tryAdmit(l *batchLease) (wait time.Duration, freed <-chan struct{}, cut []*streamInflight) {
 	t := p.all
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *passage) tryAdmit(l *batchLease) (wait time.Duration, freed <-chan stru
 	if still := victim.still(); still < stalledAfter {
 		return stalledAfter - still, t.freed, nil
 	}
-	for other := range t.passages {
+	for other := range t.streams {
 		if other.connection == victim.connection && !other.cut {
 			other.cut = true
 			t.leaving += other.bytes
@@ -162,9 +162,9 @@ func (p *passage) tryAdmit(l *batchLease) (wait time.Duration, freed <-chan stru
 
 // slowest returns the stream whose client has taken nothing for longest, of those that have
 // batches in flight and can be disconnected. mu is held.
-func (t *inflightBatches) slowest() *passage {
-	var slowest *passage
-	for p := range t.passages {
+func (t *inflightBatches) slowest() *streamInflight {
+	var slowest *streamInflight
+	for p := range t.streams {
 		if p.bytes == 0 || p.cut || p.connection == nil || p.connection.conn == nil {
 			continue
 		}
@@ -176,20 +176,20 @@ func (t *inflightBatches) slowest() *passage {
 }
 
 // isSlowest reports whether no other stream has a slower client.
-func (p *passage) isSlowest() bool {
+func (p *streamInflight) isSlowest() bool {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	return p.all.slowest() == p
 }
 
 // disconnect ends the stream with a cause, and closes its connection.
-func (p *passage) disconnect(cause error) {
+func (p *streamInflight) disconnect(cause error) {
 	p.end(endedByServer{cause})
 	p.connection.cut()
 }
 
 // remove subtracts a lease that has ended.
-func (p *passage) remove(l *batchLease) {
+func (p *streamInflight) remove(l *batchLease) {
 	t := p.all
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +208,7 @@ func (p *passage) remove(l *batchLease) {
 }
 
 // markStalled marks all batches of the stream: its client does not take them.
-func (p *passage) markStalled() {
+func (p *streamInflight) markStalled() {
 	p.all.mu.Lock()
 	leases := slices.Collect(maps.Keys(p.leases))
 	p.all.mu.Unlock()
@@ -224,7 +224,7 @@ func (t *inflightBatches) connectionEnded(c *connection) {
 	}
 	var lost []*batchLease
 	t.mu.Lock()
-	for p := range t.passages {
+	for p := range t.streams {
 		if p.connection == c {
 			for l := range p.leases {
 				lost = append(lost, l)

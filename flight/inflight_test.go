@@ -32,7 +32,7 @@ func (c *closing) Close() error {
 
 // traveller is a stream of a test.
 type traveller struct {
-	*passage
+	*streamInflight
 	conn *closing
 	why  error // the cause with which it was ended
 }
@@ -40,24 +40,24 @@ type traveller struct {
 func travel(tr *inflightBatches) *traveller {
 	conn := &closing{closed: make(chan struct{})}
 	t := &traveller{conn: conn}
-	t.passage = tr.enter(&connection{conn: conn}, func(why error) { t.why = why })
+	t.streamInflight = tr.enter(&connection{conn: conn}, func(why error) { t.why = why })
 	return t
 }
 
 // leaseOf returns a lease on a batch that takes a number of bytes of a budget.
-func leaseOf(t *testing.T, p *passage, bytes int64) *batchLease {
+func leaseOf(t *testing.T, p *streamInflight, bytes int64) *batchLease {
 	t.Helper()
 	held, err := (*budget.Budget)(nil).Reserve("a batch", bytes)
 	require.NoError(t, err)
 	b := batch.NewCharged(numbers(1), held)
 	defer b.Release()
-	return newLease(b, p)
+	return newBatchLease(b, p)
 }
 
 // hand hands a batch to gRPC.
 func (p *traveller) hand(t *testing.T, bytes int64) *batchLease {
 	t.Helper()
-	l := leaseOf(t, p.passage, bytes)
+	l := leaseOf(t, p.streamInflight, bytes)
 	require.NoError(t, p.admit(t.Context(), l))
 	return l
 }
@@ -70,16 +70,16 @@ func TestInflightBatches(t *testing.T) {
 			one := travel(tr)
 			l := one.hand(t, 1000)
 			require.Equal(t, int64(1000), tr.total())
-			l.drop()
+			l.Release()
 			l.end() // gRPC may be late
 			require.Zero(t, tr.total())
-			one.leave()
+			one.Release()
 		},
 		"a batch waits for streams that move": func(t *testing.T, tr *inflightBatches) {
 			one, other := travel(tr), travel(tr)
 			first := one.hand(t, 60)
 			done := make(chan error, 1)
-			l := leaseOf(t, other.passage, 60)
+			l := leaseOf(t, other.streamInflight, 60)
 			go func() { done <- other.admit(t.Context(), l) }()
 			for range 5 {
 				time.Sleep(900 * time.Millisecond)
@@ -87,12 +87,12 @@ func TestInflightBatches(t *testing.T) {
 				one.move()
 				require.Empty(t, done)
 			}
-			first.drop()
+			first.Release()
 			require.NoError(t, <-done)
 			require.NoError(t, one.why)
-			l.drop()
-			one.leave()
-			other.leave()
+			l.Release()
+			one.Release()
+			other.Release()
 		},
 		"the slowest loses its connection": func(t *testing.T, tr *inflightBatches) {
 			slow, slower, reader := travel(tr), travel(tr), travel(tr)
@@ -100,7 +100,7 @@ func TestInflightBatches(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			kept := slow.hand(t, 40)
 			done := make(chan error, 1)
-			l := leaseOf(t, reader.passage, 30)
+			l := leaseOf(t, reader.streamInflight, 30)
 			go func() { done <- reader.admit(t.Context(), l) }()
 			<-slower.conn.closed
 			require.Equal(t, fault.Unavailable, fault.KindOf(slower.why))
@@ -110,16 +110,16 @@ func TestInflightBatches(t *testing.T) {
 			synctest.Wait()
 			require.Empty(t, done, "gRPC still has the batch")
 			require.NoError(t, slow.why, "the bytes that leave are enough")
-			slower.leave()
+			slower.Release()
 			tr.connectionEnded(slower.connection)
 			require.NoError(t, <-done)
 			require.Equal(t, int64(70), tr.total())
-			lost.drop() // the reference of the sender
-			kept.drop()
-			l.drop()
+			lost.Release() // the reference of the sender
+			kept.Release()
+			l.Release()
 			require.Zero(t, tr.total())
-			slow.leave()
-			reader.leave()
+			slow.Release()
+			reader.Release()
 		},
 		"the slowest stream waits without a limit": func(t *testing.T, tr *inflightBatches) {
 			slow, other := travel(tr), travel(tr)
@@ -127,24 +127,24 @@ func TestInflightBatches(t *testing.T) {
 			time.Sleep(time.Second)
 			second := other.hand(t, 40)
 			done := make(chan error, 1)
-			l := leaseOf(t, slow.passage, 60)
+			l := leaseOf(t, slow.streamInflight, 60)
 			go func() { done <- slow.admit(t.Context(), l) }()
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.Empty(t, done)
 			require.NoError(t, other.why)
-			first.drop()
+			first.Release()
 			require.NoError(t, <-done)
-			l.drop()
-			second.drop()
-			slow.leave()
-			other.leave()
+			l.Release()
+			second.Release()
+			slow.Release()
+			other.Release()
 		},
 		"any other stream fails in the end": func(t *testing.T, tr *inflightBatches) {
 			one, other := travel(tr), travel(tr)
 			first := one.hand(t, 60)
 			done := make(chan error, 1)
-			l := leaseOf(t, other.passage, 60)
+			l := leaseOf(t, other.streamInflight, 60)
 			go func() { done <- other.admit(t.Context(), l) }()
 			for len(done) == 0 {
 				one.move()
@@ -154,10 +154,10 @@ func TestInflightBatches(t *testing.T) {
 			err := <-done
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			require.Equal(t, maxInflightWait, fault.As(err).RetryAfter)
-			l.drop()
-			first.drop()
-			one.leave()
-			other.leave()
+			l.Release()
+			first.Release()
+			one.Release()
+			other.Release()
 		},
 		"a stream that ends stops waiting": func(t *testing.T, tr *inflightBatches) {
 			one, other := travel(tr), travel(tr)
@@ -165,12 +165,12 @@ func TestInflightBatches(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			gone := errors.New("gone")
 			cancel(gone)
-			l := leaseOf(t, other.passage, 60)
+			l := leaseOf(t, other.streamInflight, 60)
 			require.ErrorIs(t, other.admit(ctx, l), gone)
-			l.drop()
-			first.drop()
-			one.leave()
-			other.leave()
+			l.Release()
+			first.Release()
+			one.Release()
+			other.Release()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestInflightBatches(t *testing.T) {
 				run(t, tr)
 				require.Zero(t, tr.total())
 				require.Zero(t, tr.leaving)
-				require.Empty(t, tr.passages)
+				require.Empty(t, tr.streams)
 			})
 		})
 	}
@@ -246,8 +246,8 @@ func bodies(t *testing.T, stream arrowflight.FlightService_DoGetClient) int {
 // requireNothingHeld waits until the memory of all batches is released.
 func (s *served) requireNothingHeld(t *testing.T, b *budget.Budget) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); b.Used() != 0 || s.server.transit.total() != 0; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(until), "%d bytes are held, %d of them in flight", b.Used(), s.server.transit.total())
+	for until := time.Now().Add(time.Minute); b.Used() != 0 || s.server.inflight.total() != 0; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(until), "%d bytes are held, %d of them in flight", b.Used(), s.server.inflight.total())
 	}
 }
 
@@ -315,15 +315,15 @@ func TestUnsentFramesAreReleased(t *testing.T) {
 	held, err := b.Reserve("a batch", 1000)
 	require.NoError(t, err)
 	batch := batch.NewCharged(numbers(5000), held)
-	l := newLease(batch, nil)
+	l := newBatchLease(batch, nil)
 	made, err := newFrames(batch.Schema()).batch(batch, nil, l)
 	require.NoError(t, err)
 	batch.Release()
-	l.drop()
+	l.Release()
 	require.Equal(t, int64(1000), b.Used())
 	for _, f := range made {
-		f.drop()
-		f.drop()
+		f.Release()
+		f.Release()
 	}
 	require.Zero(t, b.Used())
 }
@@ -340,7 +340,7 @@ func TestWaitingBatchesAreNotInFlight(t *testing.T) {
 		}
 		p := travel(tr)
 		one, two := charged(40), charged(40)
-		l1, l2 := newLease(one, p.passage), newLease(two, p.passage)
+		l1, l2 := newBatchLease(one, p.streamInflight), newBatchLease(two, p.streamInflight)
 		one.Release()
 		two.Release()
 		require.NoError(t, p.admit(t.Context(), l1))
@@ -362,7 +362,7 @@ func TestWaitingBatchesAreNotInFlight(t *testing.T) {
 		l1.end()
 		require.NoError(t, <-done)
 		l2.end()
-		p.leave()
+		p.Release()
 		require.Less(t, took, 2*time.Second)
 	})
 }
@@ -375,8 +375,8 @@ func TestSharedConnectionsAreCutOnce(t *testing.T) {
 		tr := newInflightBatches(100, time.Now)
 		conn := &connection{conn: &closing{closed: make(chan struct{})}}
 		end := func(error) {}
-		s1 := &traveller{passage: tr.enter(conn, end)}
-		s2 := &traveller{passage: tr.enter(conn, end)}
+		s1 := &traveller{streamInflight: tr.enter(conn, end)}
+		s2 := &traveller{streamInflight: tr.enter(conn, end)}
 		other := travel(tr)
 		s1.hand(t, 40)
 		time.Sleep(10 * time.Millisecond)
@@ -385,10 +385,10 @@ func TestSharedConnectionsAreCutOnce(t *testing.T) {
 		s2.hand(t, 40)
 		time.Sleep(2 * time.Second)
 		reader := travel(tr)
-		_, _, victim := reader.tryAdmit(leaseOf(t, reader.passage, 60))
-		require.ElementsMatch(t, []*passage{s1.passage, s2.passage}, victim)
+		_, _, victim := reader.tryAdmit(leaseOf(t, reader.streamInflight, 60))
+		require.ElementsMatch(t, []*streamInflight{s1.streamInflight, s2.streamInflight}, victim)
 		// conn is closed, and 80 bytes are leaving. Before they have left:
-		_, _, victim = reader.tryAdmit(leaseOf(t, reader.passage, 60))
+		_, _, victim = reader.tryAdmit(leaseOf(t, reader.streamInflight, 60))
 		require.Empty(t, victim, "the 80 bytes of the closed connection are enough")
 	})
 }

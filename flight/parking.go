@@ -25,7 +25,7 @@ const (
 // DefaultStallTimeout is the default of Options.StallTimeout.
 const DefaultStallTimeout = 2 * time.Hour
 
-// seat is a stream of batches that can be parked while it waits for its client. A parked
+// parkableStream is a stream of batches that can be parked while it waits for its client. A parked
 // stream has released what it held and its slot; its next batch resumes it where it stood.
 //
 //	         wait                 park
@@ -36,24 +36,24 @@ const DefaultStallTimeout = 2 * time.Hour
 //
 // The goroutine of the call owns the stream, and holds mu, except while it waits. Parking
 // runs on a goroutine of its own, and only if it gets mu.
-type seat struct {
+type parkableStream struct {
 	loader.Stream
-	passage *passage
-	place   *place
-	parking atomic.Bool // a goroutine parks it
-	mu      sync.Mutex
+	inflight *streamInflight
+	slot     *slot
+	parking  atomic.Bool // a goroutine parks it
+	mu       sync.Mutex
 }
 
-// newSeat returns a stream that the caller owns. The caller releases the source.
-func newSeat(source loader.Stream, p *passage, at *place) *seat {
-	s := &seat{Stream: source, passage: p, place: at}
+// newParkableStream returns a stream that the caller owns. The caller releases the source.
+func newParkableStream(source loader.Stream, p *streamInflight, at *slot) *parkableStream {
+	s := &parkableStream{Stream: source, inflight: p, slot: at}
 	s.mu.Lock()
 	return s
 }
 
 // waiting calls wait, which waits for the client. The stream may be parked meanwhile: wait
 // may use nothing of it except batches on which there is a lease.
-func (s *seat) waiting(wait func() error) error {
+func (s *parkableStream) waiting(wait func() error) error {
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	return wait()
@@ -62,7 +62,7 @@ func (s *seat) waiting(wait func() error) error {
 // park parks a stream if it waits for its client. If pressed, it is parked for the sake of
 // other streams, and the source may refuse because it has only just resumed. Parking may
 // wait for what the source prefetches.
-func (s *Server) park(one *seat, pressed bool) {
+func (s *Server) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
 		return
 	}
@@ -76,12 +76,12 @@ func (s *Server) park(one *seat, pressed bool) {
 		defer one.mu.Unlock()
 		err := guarded("park", func() error {
 			if one.Park(pressed) {
-				one.place.leave()
+				one.slot.Release()
 			}
 			return nil
 		})
 		if err != nil {
-			one.passage.disconnect(err)
+			one.inflight.disconnect(err)
 		}
 	})
 }
@@ -109,19 +109,19 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 // that are idle or whose memory others need.
 func (s *Server) checkStalled(pressed bool) {
 	for _, one := range s.byProgress() {
-		still := one.passage.still()
+		still := one.inflight.still()
 		if still < stalledAfter {
 			return
 		}
 		if still >= stuckAfter {
-			one.passage.markStalled()
+			one.inflight.markStalled()
 		}
 		switch {
 		case still >= s.options.StallTimeout:
 			one.endStalled(still)
 		case still >= idleAfter:
 			s.park(one, false)
-		case pressed || s.options.Wanted(one.place.host):
+		case pressed || s.options.Wanted(one.slot.host):
 			s.park(one, true)
 		}
 	}
@@ -134,34 +134,34 @@ func (s *Server) makeRoom() {
 		return
 	}
 	for _, one := range s.byProgress() {
-		if one.passage.still() < stalledAfter || s.parks.Load() >= waiting {
+		if one.inflight.still() < stalledAfter || s.parks.Load() >= waiting {
 			return
 		}
-		if s.admission.wanted(one.place) {
+		if s.admission.wanted(one.slot) {
 			s.park(one, true)
 		}
 	}
 }
 
 // byProgress returns the streams, those that have taken nothing for longest first.
-func (s *Server) byProgress() []*seat {
+func (s *Server) byProgress() []*parkableStream {
 	s.mu.Lock()
-	seats := make([]*seat, 0, len(s.seats))
-	for one := range s.seats {
+	seats := make([]*parkableStream, 0, len(s.parkable))
+	for one := range s.parkable {
 		seats = append(seats, one)
 	}
 	s.mu.Unlock()
-	slices.SortFunc(seats, func(a, b *seat) int { return cmp.Compare(a.passage.moved.Load(), b.passage.moved.Load()) })
+	slices.SortFunc(seats, func(a, b *parkableStream) int { return cmp.Compare(a.inflight.moved.Load(), b.inflight.moved.Load()) })
 	return seats
 }
 
 // endStalled ends a stream whose client has taken nothing for too long, unless the client
 // waits for the server.
-func (s *seat) endStalled(still time.Duration) {
+func (s *parkableStream) endStalled(still time.Duration) {
 	if !s.mu.TryLock() {
 		return
 	}
 	defer s.mu.Unlock()
-	s.passage.disconnect(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
+	s.inflight.disconnect(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
 		WithRemedy("resume from the cursor of the last batch; the server's stall_timeout limits how long a client may take nothing"))
 }

@@ -101,12 +101,12 @@ type Server struct {
 	callGrace time.Duration // the constant, except in tests
 
 	admission   *admission
-	transit     *inflightBatches
+	inflight    *inflightBatches
 	connections *connections
 
-	mu      sync.Mutex
-	streams int
-	seats   map[*seat]struct{}
+	mu       sync.Mutex
+	streams  int
+	parkable map[*parkableStream]struct{}
 
 	crowded chan struct{}  // receives when a stream waits for a slot
 	parked  sync.WaitGroup // goroutines that park
@@ -146,9 +146,9 @@ func New(options Options) *Server {
 		options.PeerShare = 100
 	}
 	options.Observer = options.Observer.withDefaults()
-	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}, crowded: make(chan struct{}, 1)}
-	s.transit = newInflightBatches(options.MaxTransit, options.Ticks)
-	s.connections = &connections{ended: s.transit.connectionEnded, open: map[net.Addr]net.Conn{}}
+	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, crowded: make(chan struct{}, 1)}
+	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
+	s.connections = &connections{ended: s.inflight.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -42,6 +44,7 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	one, other := dataset.TablePin{UUID: "9c12", Snapshot: 1}, dataset.TablePin{UUID: "9c12", Snapshot: 2}
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}}
 	seeded := dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}}
+	narrow := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "a"}}}}
 	keys := []string{
 		planKey(relation(dataset.Dataset{Name: "d"}, one), q),
 		planKey(relation(dataset.Dataset{Name: "e"}, one), q),
@@ -50,9 +53,17 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 		planKey(relation(dataset.Dataset{Name: "d"}, one, one), q),
 		planKey(relation(dataset.Dataset{Name: "d"}, one, other), q),
 		planKey(relation(dataset.Dataset{Name: "d"}, one), seeded),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), narrow),
 	}
 	slices.Sort(keys)
-	require.Len(t, slices.Compact(keys), 7)
+	require.Len(t, slices.Compact(keys), 8)
+	full := dataset.Query{Rows: datasettest.Cursor(t).Rows}
+	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
+		other := full
+		reflect.ValueOf(&other.Rows).Elem().FieldByIndex(field.Index).SetZero()
+		ofRelation := field.Name == "Dataset" || field.Name == "Inline" || field.Name == "Pin"
+		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full) == planKey(relation(dataset.Dataset{}, one), other), field.Name)
+	}
 	inline := dataset.Query{Rows: dataset.Rows{Inline: &dataset.Dataset{}}, Reading: dataset.Reading{BatchRows: 7}}
 	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}), planKey(relation(dataset.Dataset{}, one), inline), "the relation has the dataset")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -68,6 +69,33 @@ func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
 	after.setIDs()
 	require.Equal(t, before.ID, after.ID)
 	require.NotEqual(t, before.FilesID, after.FilesID)
+}
+
+// TestPlanIDFollowsRows: no field of a plan's rows is left out of its id. Plans that read
+// the same files for another reason are not the same.
+//
+// spec: order-11, since-8
+func TestPlanIDFollowsRows(t *testing.T) {
+	t.Parallel()
+	full := fullPlan()
+	full.Rows = datasettest.Cursor(t).Rows
+	full.setIDs()
+	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
+		other := fullPlan()
+		other.Rows = datasettest.Cursor(t).Rows
+		value := reflect.ValueOf(&other.Rows).Elem().FieldByIndex(field.Index)
+		switch field.Name {
+		case "Inline":
+			continue // a plan has the digest of its dataset
+		case "Pin":
+			other.Rows.Pin.Training.Snapshot++
+		default:
+			value.SetZero()
+		}
+		other.setIDs()
+		require.NotEqual(t, full.ID, other.ID, field.Name)
+		require.NotEqual(t, full.FilesID, other.FilesID, field.Name)
+	}
 }
 
 // fullPlan returns a plan of a left and an inner entry, in which everything is set that its

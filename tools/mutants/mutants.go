@@ -16,7 +16,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), pinTagMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), outputMutants(), admitMutants(),
-		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), splitMutants(), cursorMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), splitMutants(), cursorMutants(), rowsMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(),
 	)
 }
 
@@ -38,11 +38,11 @@ func planMutants() []mutant {
 		},
 		{
 			"epoch-is-ignored", "loader/plan/order.go",
-			`"%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words`, `"%d %d %d %q", shuffleRules, p.Seed, 0, words`, plan,
+			"\"%d %d %d %q\", shuffleRules, p.Rows.Seed, p.Rows.Epoch, words", "\"%d %d %d %q\", shuffleRules, p.Rows.Seed, 0, words", plan,
 		},
 		{
 			"order-depends-on-staging", "loader/plan/order.go",
-			`"%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words`, `"%d %d %d %q", shuffleRules, p.Seed+int64(len(p.Relation.Staging)), p.Epoch, words`, plan,
+			"\"%d %d %d %q\", shuffleRules, p.Rows.Seed, p.Rows.Epoch, words", "\"%d %d %d %q\", shuffleRules, p.Rows.Seed+int64(len(p.Relation.Staging)), p.Rows.Epoch, words", plan,
 		},
 	}
 }
@@ -116,7 +116,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"cursors-of-other-steps-pass", "loader/cursor.go",
-			"		if c.Rows == furthest.Rows {", "		if c.Rows <= furthest.Rows {", loader,
+			"		if c.Given == furthest.Given {", "		if c.Given <= furthest.Given {", loader,
 		},
 		{
 			"foreign-cursor-passes", "loader/cursor.go",

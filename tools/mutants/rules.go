@@ -4,7 +4,7 @@ package main
 func ruleMutants() []mutant {
 	dataset, verified, flight := []string{"./loader/dataset"}, []string{"./loader/verify"}, []string{"./flight"}
 	return []mutant{
-		{"cursor-forgets-its-sample", "loader/dataset/differences.go", "	l.add(\"sample\", a.Sample, b.Sample)\n", "", dataset},
+		{"cursor-forgets-its-sample", "loader/dataset/rows.go", "		{\"sample\", r.Sample.Canonical()},\n", "", dataset},
 		{"month-is-thirty-days", "loader/dataset/duration.go", "{word: \"mo\", months: 1}", "{word: \"mo\", length: 30 * day}", dataset},
 		{"align-with-a-lag-is-same", "loader/dataset/rules.go", "		a.Rule = AlignLag\n", "		a.Rule = AlignSame\n", dataset},
 		{"point-in-time-is-not-exact", "loader/dataset/decode_rules.go", "PointInTime{Exact: true}", "PointInTime{}", dataset},
@@ -12,8 +12,8 @@ func ruleMutants() []mutant {
 		{"default-one-becomes-a-whole-number", "loader/dataset/form.go", "value = append(value, \".0\"...)", "_ = fraction", dataset},
 		{"semi-takes-columns", "loader/dataset/check_rules.go", "	if !kind.Adds() {\n", "	if kind.Fills() && !kind.Adds() {\n", dataset},
 		{"plan-takes-unknown-strategies", "loader/loader.go", "i)); err != nil {\n			return nil, fault.Op(err, \"plan", "i)); err != nil && i < 0 {\n			return nil, fault.Op(err, \"plan", []string{"./loader"}},
-		{"report-forgets-the-sample", "loader/report.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
-		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.SampleText)", "json.RawMessage(\"\")", flight},
+		{"report-forgets-the-sample", "loader/report.go", "		Sample: json.RawMessage(s.plan.Rows.Sample.Canonical()), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
+		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.Rows.Sample.Canonical())", "json.RawMessage(\"\")", flight},
 		{"observer-misses-the-staging-counts", "flight/get.go", "	o.staging = source.Report().Staging\n", "", flight},
 		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = plain.Where.canonical()\n", "", dataset},
 		{"verify-null-keys-match", "loader/verify/pass.go", "	if p.keys.null(row) {\n", "	if p.keys.null(row) && p.number > 0 {\n", verified},

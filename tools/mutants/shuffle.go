@@ -14,7 +14,7 @@ func shuffleMutants() []mutant {
 		{"priorities-are-by-place-in-a-batch", "loader/shuffle/shuffle.go", "return draw(s.options.Seed, ordinals[row]) }", "return draw(s.options.Seed, int64(row)) }", rows},
 		{"null-keys-are-one-request", "joiner/keyreader.go", "			dst[i] = alone(i)\n", "			dst[i] = seed\n", rows},
 		{"rows-of-a-request-turn-around", "loader/shuffle/sort.go", "cmp.Compare(a.first, b.first)", "cmp.Compare(b.first, a.first)", rows},
-		{"requests-are-rows", "loader/plan/bound.go", "b.Window == 0 || !b.Shuffle.ByRequest() {", "b.Window >= 0 || !b.Shuffle.ByRequest() {", rows},
+		{"requests-are-rows", "loader/plan/bound.go", "window == 0 || !shuffle.ByRequest() {", "window >= 0 || !shuffle.ByRequest() {", rows},
 		{"windows-come-as-stored", "loader/shuffle/sort.go", "	for _, r := range sortRuns(runs) {", "	for _, r := range runs {", rows},
 		{"rows-given-before-come-again", "loader/shuffle/windows.go", "	w.batches, w.numbers = w.batches[skip:], w.numbers[skip:]\n", "", rows},
 		{"references-come-as-stored", "loader/shuffle/collected.go", "			references[i] = of[c.batches[i]][row]\n", "			references[i] = of[c.batches[i]][min(i+0*int(row), len(of[c.batches[i]])-1)]\n", rows},
@@ -30,9 +30,7 @@ func shuffleMutants() []mutant {
 		{"windows-divide-nothing", "loader/shuffle/shuffle.go", "t.last.ordinal == before && ", "t.last.ordinal == before+2 && ", rows},
 		{"parked-windows-are-counted-twice", "loader/shuffled.go", "		if s.window >= window {", "		if s.window > window {", rows},
 		{"dropped-rows-before-a-window-are-forgotten", "loader/shuffled.go", "counts: o.joined.Counts(), divided: permuted.Divided()})", "counts: o.counted, divided: permuted.Divided()})", rows},
-		{"the-newest-algorithm-alone", "loader/plan/plan.go", "algorithm == Algorithm || algorithm == previousAlgorithm", "algorithm == Algorithm", rows},
-		{"the-algorithm-before-permutes-rows", "loader/plan/bound.go", "	if b.Algorithm == previousAlgorithm {", "	if b.Algorithm == 0 {", rows},
-		{"plans-do-not-know-their-window", "loader/plan/identity.go", "Since: p.Since, Window: p.Window}", "Since: p.Since, Window: 1}", plan},
+		{"plans-do-not-know-their-window", "loader/plan/identity.go", "	rows := p.Rows\n	rows.Pin.Staging", "	rows := p.Rows\n	rows.ShuffleWindow = 0\n	rows.Pin.Staging", plan},
 		{"any-order-may-have-a-window", "loader/dataset/decode_query.go", "q.ShuffleWindow != 0 && !q.Order.IsShuffled():", "q.ShuffleWindow < 0 && !q.Order.IsShuffled():", data},
 	}
 }

@@ -18,11 +18,11 @@ func sinceMutants() []mutant {
 		{"the-oldest-offender-is-named", since, "	for _, c := range slices.Backward(l.commits.all) {\n", "	for _, c := range l.commits.all {\n", catalog},
 		{"merged-manifests-are-passed-by", since, "c.byID[m.SnapshotID()] == nil\n", "c.byID[m.SnapshotID()] == nil || c != nil && m.ExistingDataFiles() > 0\n", catalog},
 		{"an-expired-chain-is-corrupt", "loader/catalog/icebergcat/files.go", "		if _, again = l.commits.after(meta); again != nil {\n", "		if _, again = l.commits.after(l.meta); again != nil {\n", catalog},
-		{"since-is-not-of-the-plan", "loader/plan/identity.go", "	case p.Since != 0:\n", "	case p.Since < 0:\n", []string{"./loader/plan"}},
-		{"plans-of-any-since-are-one", "loader/plans.go", "since: q.Since,\n", "\n", loader},
-		{"since-is-forgotten", "loader/plan/bound.go", "Algorithm: AlgorithmOf(q), Since: q.Since}", "Algorithm: AlgorithmOf(q)}", loader},
-		{"cursors-forget-since", "loader/plan/reading.go", "Since: p.Since, ", "", loader},
-		{"a-cursors-since-is-not-taken", "loader/dataset/query.go", "	q.Since = cmp.Or(q.Since, c.Since)\n", "", []string{"./loader/dataset"}},
+		{"since-is-not-of-the-plan", "loader/plan/identity.go", "	rows := p.Rows\n	rows.Pin.Staging", "	rows := p.Rows\n	rows.Since = 0\n	rows.Pin.Staging", []string{"./loader/plan"}},
+		{"plans-of-any-since-are-one", "loader/plans.go", "	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()\n", "	rows.Dataset, rows.Inline, rows.Pin, rows.Since = r.Dataset.Digest(), nil, r.Pin(), 0\n", loader},
+		{"since-is-forgotten", "loader/plan/bound.go", "	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()\n", "	b.Rows.Inline, b.Rows.Pin, b.Rows.Since = nil, r.Pin(), 0\n", loader},
+		{"cursors-forget-since", "loader/dataset/rows.go", "Since: other(r.Since, 0), ", "", loader},
+		{"a-cursors-since-is-not-taken", "loader/dataset/rows.go", "	r.Since = cmp.Or(r.Since, c.Since)\n", "", []string{"./loader/dataset"}},
 		{"verify-asks-about-older-files", "loader/verify/verify.go", "	if v.plan.Rows.Since == 0 {\n", "	if v.plan.Rows.Since >= 0 {\n", []string{"./loader/verify"}},
 	}
 }

@@ -36,7 +36,7 @@ func wireMutants() []mutant {
 		},
 		{
 			"ticket-forgets-the-form", "loader/dataset/canonical.go",
-			"		Wire: unless(q.Wire, defaults.Wire), BatchRows", "		BatchRows",
+			"Count: unless(r.Count, preset.Count), Wire: unless(r.Wire, preset.Wire),", "Count: unless(r.Count, preset.Count),",
 			[]string{"./loader/dataset", "./flight"},
 		},
 	}

@@ -6,8 +6,8 @@ func fileMutants() []mutant {
 	digest := []string{"./internal/digest"}
 	loader, scan, catalog := []string{"./loader"}, []string{"./loader/scan"}, []string{"./loader/catalog/..."}
 	return []mutant{
-		{"epochs-share-a-plan", "loader/plans.go", "epoch: q.Epoch, ", "", loader},
-		{"columns-share-a-plan", "loader/plans.go", "columns: q.Columns, ", "", loader},
+		{"epochs-share-a-plan", "loader/plans.go", "	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()\n", "	rows.Dataset, rows.Inline, rows.Pin, rows.Epoch = r.Dataset.Digest(), nil, r.Pin(), 0\n", loader},
+		{"columns-share-a-plan", "loader/plans.go", "columns: q.Selection()", "columns: dataset.Selection{Dense: q.Dense}", loader},
 		{
 			"lists-have-no-length", "internal/digest/digest.go",
 			"		e.uint(uint64(v.Len()))\n", "", digest,
