@@ -42,9 +42,9 @@ func (p *Plans) get(ctx context.Context, key string, build func(context.Context)
 	})
 }
 
-// planned is all that a plan is made of. The columns belong to it since a file may be
+// planInputs is all that a plan is made of. The columns belong to it since a file may be
 // unreadable for some columns and not for others.
-type planned struct {
+type planInputs struct {
 	name    string // of the dataset: explain shows it
 	rows    string // digest of the query's rows, with the digest of the dataset and the pins of all tables
 	columns dataset.Selection
@@ -54,7 +54,7 @@ type planned struct {
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
-	return digest.Of(planned{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection()})
+	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection()})
 }
 
 // What parts of a plan hold, in bytes, with what belongs to them.

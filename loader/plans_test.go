@@ -21,7 +21,7 @@ import (
 
 func TestPlanKeyCountsEveryField(t *testing.T) {
 	t.Parallel()
-	digesttest.EveryFieldCounts(t, planned{
+	digesttest.EveryFieldCounts(t, planInputs{
 		name: "d", rows: "77",
 		columns: dataset.Selection{
 			Columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},

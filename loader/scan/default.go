@@ -17,7 +17,7 @@ import (
 // the defaults of its fields are.
 func (o *opened) byDefault(t *catalog.Table, c catalog.Field) bool {
 	path := pathTo(t, c.ID)
-	lacks := slices.IndexFunc(path, func(p field) bool { return !o.HasStruct(p.id) })
+	lacks := slices.IndexFunc(path, func(p nestedField) bool { return !o.HasStruct(p.id) })
 	if lacks < 0 {
 		return false
 	}
@@ -33,7 +33,7 @@ func (o *opened) byDefault(t *catalog.Table, c catalog.Field) bool {
 }
 
 // field is a field of the table. Its type has the ids of nested fields.
-type field struct {
+type nestedField struct {
 	id int
 	in arrow.DataType
 	at int // index in the struct around it
@@ -41,31 +41,31 @@ type field struct {
 
 // pathTo returns the structs around a column, the outermost first, and the column; nil if
 // the table does not have it.
-func pathTo(t *catalog.Table, id int) []field {
+func pathTo(t *catalog.Table, id int) []nestedField {
 	for _, f := range t.Fields {
-		own := field{id: f.ID, in: f.Stored}
+		own := nestedField{id: f.ID, in: f.Stored}
 		if f.ID == id {
-			return []field{own}
+			return []nestedField{own}
 		}
 		if path := own.pathTo(id); path != nil {
-			return append([]field{own}, path...)
+			return append([]nestedField{own}, path...)
 		}
 	}
 	return nil
 }
 
-func (p field) pathTo(id int) []field {
+func (p nestedField) pathTo(id int) []nestedField {
 	s, ok := p.in.(*arrow.StructType)
 	if !ok {
 		return nil
 	}
 	for i, f := range s.Fields() {
-		own := field{id: idOf(f), in: f.Type, at: i}
+		own := nestedField{id: idOf(f), in: f.Type, at: i}
 		if own.id == id {
-			return []field{own}
+			return []nestedField{own}
 		}
 		if path := own.pathTo(id); path != nil {
-			return append([]field{own}, path...)
+			return append([]nestedField{own}, path...)
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func idOf(f arrow.Field) int {
 
 // valueAt returns the value that the default of a path's first field has for its last field;
 // nil is null.
-func valueAt(t *catalog.Table, path []field) arrow.Array {
+func valueAt(t *catalog.Table, path []nestedField) arrow.Array {
 	value, ok := t.Defaults[path[0].id]
 	if !ok {
 		return nil

@@ -10,11 +10,11 @@ import (
 type files struct {
 	of     []plan.FileRange
 	rows   int64 // returned so far
-	starts []start
+	starts []scanStart
 }
 
 // start is the first returned row of a file.
-type start struct {
+type scanStart struct {
 	row  int64
 	file int
 }
@@ -22,7 +22,7 @@ type start struct {
 // add counts returned rows of a file.
 func (f *files) add(file int, rows int64) {
 	if last := len(f.starts) - 1; last < 0 || f.starts[last].file != file {
-		f.starts = append(f.starts, start{row: f.rows, file: file})
+		f.starts = append(f.starts, scanStart{row: f.rows, file: file})
 	}
 	f.rows += rows
 }
@@ -32,7 +32,7 @@ func (f *files) at(row int64) string {
 	if row < 0 || row >= f.rows {
 		return ""
 	}
-	at, found := slices.BinarySearchFunc(f.starts, row, func(b start, row int64) int {
+	at, found := slices.BinarySearchFunc(f.starts, row, func(b scanStart, row int64) int {
 		return int(min(max(b.row-row, -1), 1))
 	})
 	if !found {

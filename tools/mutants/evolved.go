@@ -18,7 +18,7 @@ func evolvedMutants() []mutant {
 		{"defaults-of-lists-are-not-told", "loader/catalog/icebergcat/column/defaults.go", "{in.Element, in.Key, in.Value}", "{in.Key, in.Value}", catalog},
 		{"structs-lose-their-defaults", "loader/catalog/icebergcat/column/defaults.go", "		if err := d.field(to.", "		if err := (initialDefaults{}).field(to.", catalog},
 		{"null-structs-have-defaults", "internal/parquet/nested.go", "	if valid != nil {\n		defer valid.Release()\n		bits", "	if valid != nil {\n		defer valid.Release()\n	}\n	if valid != nil && c.depth < 0 {\n		bits", scan},
-		{"defaults-are-of-the-innermost", "loader/scan/default.go", "	lacks := slices.IndexFunc(path, func(p field) bool { return !o.HasStruct(p.id) })\n", "	lacks := len(path) - 1\n", scan},
+		{"defaults-are-of-the-innermost", "loader/scan/default.go", "	lacks := slices.IndexFunc(path, func(p nestedField) bool { return !o.HasStruct(p.id) })\n", "	lacks := len(path) - 1\n", scan},
 		{"defaults-come-before-partitions", "loader/scan/open.go", "	case !known && o.byDefault(t, c):\n", "	case o.byDefault(t, c):\n", scan},
 		{"fractions-of-decimals-are-cut", "loader/catalog/icebergcat/column/single_value.go", "		if rest.Sign() != 0 {", "		if rest.Sign() > 1 {", catalog},
 		{"fractions-of-seconds-are-cut", "loader/catalog/icebergcat/column/single_value.go", " || nanos%finest != 0 {", " {", catalog},

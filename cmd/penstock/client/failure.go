@@ -52,7 +52,7 @@ func trimStatus(message string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "Error while dialing: ")
 }
 
-// broken converts the error of a stream that failed after so many rows. A server that fails
+// broken converts the error of a stream that failed after a number of rows. A server that fails
 // a stream sends details in a trailer: without them, the server or the connection is gone.
 func (c *Client) broken(ctx context.Context, err error, trailer metadata.MD, rows int64) error {
 	e := c.fault(ctx, err, trailer)

@@ -31,7 +31,7 @@ func NewQuery(c *cobra.Command) Query {
 	f.Int64("epoch", 0, "the epoch of a shuffled order, each with an order of its own")
 	f.Int("lanes", 0, "the number of lanes (default: the number of shards)")
 	Text(c, "shard", "i/n", "shard i of n, counted from 0; /n reads all n, one after the other")
-	Text(c, "every", "w/n", "the steps of worker w of n, counted from 0")
+	Text(c, "every", "w/n", "the steps of DataLoader worker w of n, counted from 0")
 	f.Int("batch-rows", 0, "rows per batch")
 	f.Int("batch-requests", 0, "requests per batch, instead of rows")
 	Text(c, "tail", "TAIL", "keep or drop the rows that do not fill a last step (default keep)")

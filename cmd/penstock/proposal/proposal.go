@@ -2,7 +2,7 @@
 // file.
 //
 // It reads metadata alone. Datasets are proposed by the names and buckets of tables, and only
-// those that can be planned; what is left out is listed with the reason. The file holds no
+// those that can be planned; the others are listed with the reason. The file holds no
 // secret: WithoutSecrets replaces each by a variable of the environment.
 package proposal
 

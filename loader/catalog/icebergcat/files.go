@@ -219,7 +219,7 @@ func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, 
 // decodeList decodes a manifest list.
 func (l *listing) decodeList(snapshot *icetable.Snapshot, file metafile.Allowance, content []byte) (manifests []iceberg.ManifestFile, err error) {
 	location, id := snapshot.ManifestList, snapshot.SnapshotID
-	list, err := metafile.NewContainer(file, content, metafile.Reading{PerByte: metafile.PerBounds, Schemas: l.avro})
+	list, err := metafile.NewContainer(file, content, metafile.ReadOptions{PerByte: metafile.PerBounds, Schemas: l.avro})
 	if err == nil {
 		defer list.Close()
 		manifests, err = iceberg.ReadManifestList(list)

@@ -35,7 +35,7 @@ func (l *listing) entries(m iceberg.ManifestFile, file metafile.Allowance, conte
 	if ranges {
 		perByte = metafile.PerBounds
 	}
-	unpacked, err := metafile.NewContainer(file, content, metafile.Reading{PerByte: perByte, Schemas: l.avro, Content: m.ManifestContent().String()})
+	unpacked, err := metafile.NewContainer(file, content, metafile.ReadOptions{PerByte: perByte, Schemas: l.avro, Content: m.ManifestContent().String()})
 	if err != nil {
 		return nil, unreadable(err)
 	}

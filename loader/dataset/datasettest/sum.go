@@ -1,4 +1,4 @@
-// Package datasettest has helpers for tests of queries and cursors: values with every
+// Package datasettest makes values for tests of queries and cursors: values with every
 // field set, and checksums of edited cursors.
 package datasettest
 

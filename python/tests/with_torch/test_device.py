@@ -84,7 +84,7 @@ def tensors(found: Any) -> list[torch.Tensor]:
 
 
 # spec: trainer-17
-def test_all_tensors_of_a_value_are_copied_in_one_piece() -> None:
+def test_all_tensors_of_a_value_are_copied_together() -> None:
     copies = FakeCopies()
     buffered = Buffered(copies)
     for seed in range(5):

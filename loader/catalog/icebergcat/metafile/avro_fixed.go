@@ -10,7 +10,7 @@ const maxNesting = 64
 
 // avroWalk skips over the records of a block without decoding them.
 type avroWalk struct {
-	data    []byte
+	block   []byte
 	at      int
 	steps   int                // left, which bounds values of zero bytes
 	lengths bool               // whether each formFixed is preceded by its length
@@ -22,13 +22,13 @@ type avroWalk struct {
 // over reports whether a block holds exactly the given number of records.
 func (w *avroWalk) over(t *avroType, records int64) bool {
 	const perByte = 8
-	w.steps = perByte*len(w.data) + perByte*zeroRecords
+	w.steps = perByte*len(w.block) + perByte*zeroRecords
 	for range records {
 		if !w.value(t, maxNesting) {
 			return false
 		}
 	}
-	return w.at == len(w.data)
+	return w.at == len(w.block)
 }
 
 // value skips a value. It returns false if the block ends within it or if it is malformed.
@@ -116,7 +116,7 @@ func (w *avroWalk) text() bool {
 }
 
 func (w *avroWalk) skip(n int64) bool {
-	if n < 0 || n > int64(len(w.data)-w.at) {
+	if n < 0 || n > int64(len(w.block)-w.at) {
 		return false
 	}
 	w.at += int(n)
@@ -124,7 +124,7 @@ func (w *avroWalk) skip(n int64) bool {
 }
 
 func (w *avroWalk) number() (int64, bool) {
-	v, n := binary.Varint(w.data[w.at:])
+	v, n := binary.Varint(w.block[w.at:])
 	if n <= 0 {
 		return 0, false
 	}
@@ -138,7 +138,7 @@ func (w *avroWalk) number() (int64, bool) {
 // schema. Files do not say how they were written, but the records fill the block's bytes
 // exactly in one way only. A block that fits neither way is left to the decoder.
 func (c *Container) withoutLengths(block []byte, records int64) ([]byte, error) {
-	declared, prefixed := avroWalk{data: block}, avroWalk{data: block, lengths: true}
+	declared, prefixed := avroWalk{block: block}, avroWalk{block: block, lengths: true}
 	fits := declared.over(c.form.fixed, records)
 	if !prefixed.over(c.form.fixed, records) || !prefixed.fixed {
 		return block, nil
@@ -153,7 +153,7 @@ func (c *Container) withoutLengths(block []byte, records int64) ([]byte, error) 
 		c.shorter = make([]byte, 0, len(block))
 	}
 	c.shorter = c.shorter[:0]
-	again := avroWalk{data: block, lengths: true, keep: func(from, to int) { c.shorter = append(c.shorter, block[from:to]...) }}
+	again := avroWalk{block: block, lengths: true, keep: func(from, to int) { c.shorter = append(c.shorter, block[from:to]...) }}
 	again.over(c.form.fixed, records)
 	c.shorter = append(c.shorter, block[again.kept:]...)
 	return c.shorter, nil

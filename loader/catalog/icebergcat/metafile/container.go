@@ -50,15 +50,15 @@ type Container struct {
 	err                 error // ended reading
 }
 
-// Reading configures how an Avro file is read.
-type Reading struct {
+// ReadOptions configures how an Avro file is read.
+type ReadOptions struct {
 	PerByte int64    // charged for each byte of the records
 	Schemas *Schemas // shared by the files of a table
 	Content string   // of a manifest, if its header does not say; "" for a manifest list
 }
 
 // NewContainer reads a file's header.
-func NewContainer(a Allowance, content []byte, how Reading) (*Container, error) {
+func NewContainer(a Allowance, content []byte, how ReadOptions) (*Container, error) {
 	c := &Container{unpacked: unpacked{Allowance: a}, perByte: how.PerByte}
 	rest, ok := bytes.CutPrefix(content, []byte(containerMagic))
 	if !ok {
