@@ -104,7 +104,7 @@ func TestOneDefaultPort(t *testing.T) {
 	settings := config.Settings()
 	at := slices.IndexFunc(settings, func(s config.Setting) bool { return s.Name == "listen" })
 	require.Equal(t, "127.0.0.1:"+client.DefaultPort, settings[at].Default)
-	python, err := os.ReadFile("../../python/src/penstock/given.py")
+	python, err := os.ReadFile("../../python/src/penstock/arguments.py")
 	require.NoError(t, err)
 	require.Contains(t, string(python), "\n_PORT = "+client.DefaultPort+"\n")
 }

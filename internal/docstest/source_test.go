@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -60,6 +61,13 @@ func decoded(t *testing.T) map[string]map[string]bool {
 			}
 			return true
 		})
+	}
+	for part, wholes := range map[string][]string{"Rows": {"Query", "Cursor"}, "Reading": {"Query"}} { // embedded
+		require.NotEmpty(t, out[part])
+		for _, whole := range wholes {
+			maps.Copy(out[whole], out[part])
+		}
+		delete(out, part)
 	}
 	return out
 }
