@@ -48,7 +48,7 @@ func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor, BatchRequests: q.BatchRequests}}.Defaults()
 	preset.Shuffle = Query{Rows: Rows{Order: q.Order}, Reading: Reading{Cursor: q.Cursor}}.Defaults().Shuffle
-	form := queryForm{rowsForm: q.Rows.formWithout(preset.Rows), readingForm: q.Reading.form(preset.Reading), Snapshots: q.Pin.form()}
+	form := queryForm{rowsForm: q.formWithout(preset.Rows), readingForm: q.Reading.form(preset.Reading), Snapshots: q.Pin.form()}
 	if len(q.Cursor) > 0 && q.Pin.within(q.Cursor[0].Pin) {
 		form.Snapshots = nil
 	}
