@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// Canonical returns the dataset as compact JSON without its name: fields in a
-// fixed order, those at their defaults left out, so that a field which a later
-// version adds does not change the text of a dataset without it. A query with
-// this text as its dataset has an equal Inline.
+// Canonical returns the dataset as compact JSON without its name. Fields are in a fixed
+// order, and fields at their defaults are omitted, so that adding a field in a later
+// version does not change the text of a dataset without it. Parsing a query with this
+// text as its dataset gives an equal Inline.
 func (d Dataset) Canonical() []byte { return encode(d.Defaults().form()) }
 
-// Digest names what the dataset means: 32 hexadecimal digits of a hash over
-// its canonical form, filters in their canonical text. It does not depend on
-// the dataset's name.
+// Digest returns 32 hexadecimal digits that identify what the dataset means: a hash of
+// its canonical form, with filters in canonical text. It does not depend on the dataset's
+// name.
 func (d Dataset) Digest() string {
 	d = d.Defaults()
 	d.Training.Filter = d.Training.Filter.canonical()
@@ -27,9 +27,9 @@ func (d Dataset) Digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// RowsDigest is the Digest of the dataset without what decides no rows: its staging
-// entries for which decides returns false, and the columns that are constant within a
-// request.
+// RowsDigest is the Digest of the dataset without the parts that do not affect its rows:
+// staging entries for which decides returns false, and the list of columns that are
+// constant within a request.
 func (d Dataset) RowsDigest(decides func(entry int) bool) string {
 	d.Training.RequestLevel = nil
 	staging := d.Staging
@@ -42,8 +42,8 @@ func (d Dataset) RowsDigest(decides func(entry int) bool) string {
 	return d.Digest()
 }
 
-// Canonical returns the query as compact JSON: fields in a fixed order, those
-// at their defaults left out. ParseQuery makes of it what Defaults makes of q.
+// Canonical returns the query as compact JSON, with fields in a fixed order and fields at
+// their defaults omitted. Parsing it with ParseQuery gives q.Defaults().
 func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor, BatchRequests: q.BatchRequests}}.Defaults()
@@ -55,7 +55,7 @@ func (q Query) Canonical() []byte {
 	return encode(form)
 }
 
-// form returns the JSON form of a reading with its defaults set, without the fields that
+// form returns the JSON form of a reading whose defaults are set, without the fields that
 // equal those of preset.
 func (r Reading) form(preset Reading) readingForm {
 	form := readingForm{
@@ -82,35 +82,35 @@ func (r Reading) form(preset Reading) readingForm {
 	return form
 }
 
-// JSON returns the cursor as clients get it (docs/spec/cursor.md): its canonical text,
-// with the checksum of that as the last field.
+// JSON returns the cursor as clients receive it (docs/spec/cursor.md): its canonical
+// text, with the checksum of that text as the last field.
 func (c Cursor) JSON() []byte {
 	text := encode(c.form())
 	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(`,"sum":"`+checksum(text)+`"}`))
 }
 
-// sumDigits is how many hexadecimal digits a cursor's checksum has.
+// sumDigits is the number of hexadecimal digits in a cursor's checksum.
 const sumDigits = 16
 
-// checksum returns the checksum of a cursor's canonical text, which has every field but the
-// checksum: the first digits of its SHA-256. It finds edits and damage. It is no signature,
-// as anyone can compute it.
+// checksum returns the checksum of a cursor's canonical text, which has every field
+// except the checksum: the first digits of its SHA-256. It detects edits and damage. It
+// is not a signature, since anyone can compute it.
 func checksum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:sumDigits/2])
 }
 
-// MarshalJSON gives the same text as JSON, save that the encoder around it may
-// escape it otherwise.
+// MarshalJSON returns the same text as JSON. The encoder that calls it may escape
+// characters differently.
 func (c Cursor) MarshalJSON() ([]byte, error) { return c.JSON(), nil }
 
-// UnmarshalJSON is parseCursor.
+// UnmarshalJSON decodes a cursor as parseCursor does.
 func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
 	*c, err = parseCursor(text)
 	return err
 }
 
-// cursorForm is the JSON of a cursor without its checksum.
+// cursorForm is the JSON form of a cursor without its checksum.
 type cursorForm struct {
 	Version   int    `json:"v"`
 	Plan      string `json:"plan"`
@@ -126,7 +126,7 @@ type cursorForm struct {
 	Counted  *Counted       `json:"counted,omitempty"`
 }
 
-// positionForm names a window in plans that have windows.
+// positionForm is the JSON form of a Position. Window is set only in plans with windows.
 type positionForm struct {
 	Lane   int    `json:"lane"`
 	Range  int    `json:"split"`
@@ -134,7 +134,7 @@ type positionForm struct {
 	Row    int64  `json:"row"`
 }
 
-// form has lists and objects where c may have nil.
+// form returns the JSON form of a cursor. It has lists and objects where c may have nil.
 func (c Cursor) form() cursorForm {
 	at := make([]positionForm, len(c.At))
 	for i, p := range c.At {
@@ -155,14 +155,14 @@ func (c Cursor) form() cursorForm {
 	return form
 }
 
-// queryForm is the JSON of a query.
+// queryForm is the JSON form of a query.
 type queryForm struct {
 	rowsForm
 	Snapshots any `json:"snapshots,omitempty"`
 	readingForm
 }
 
-// readingForm is the JSON of a Reading.
+// readingForm is the JSON form of a Reading.
 type readingForm struct {
 	Columns         []Column   `json:"columns,omitzero"`
 	Dense           denseForm  `json:"dense,omitempty"`
@@ -184,7 +184,7 @@ type shardForm struct {
 	Of    int  `json:"of"`
 }
 
-// MarshalJSON writes an object for Staging even where it is nil.
+// MarshalJSON writes Staging as an object even if it is nil.
 func (p Pin) MarshalJSON() ([]byte, error) {
 	type form Pin
 	if p.Staging == nil {
@@ -193,13 +193,13 @@ func (p Pin) MarshalJSON() ([]byte, error) {
 	return encode(form(p)), nil
 }
 
-// UnmarshalJSON is parsePin.
+// UnmarshalJSON decodes a pin as parsePin does.
 func (p *Pin) UnmarshalJSON(text []byte) (err error) {
 	*p, err = parsePin(text)
 	return err
 }
 
-// unless returns the zero value, which forms leave out, for a default.
+// unless returns v, or the zero value, which forms omit, if v equals preset.
 func unless[T comparable](v, preset T) T {
 	var zero T
 	if v == preset {
@@ -208,9 +208,9 @@ func unless[T comparable](v, preset T) T {
 	return v
 }
 
-// encode writes compact JSON without escaping <, > and &, which filters are
-// full of. Forms hold only text, numbers, lists and objects of them, which
-// always encode; should that ever fail, an empty text is what no one reads back.
+// encode returns v as compact JSON. It does not escape <, > and &, which are common in
+// filters. Forms hold only text, numbers, and lists and objects of them, so encoding
+// cannot fail. If it did, the empty result could not be decoded.
 func encode(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -221,8 +221,8 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// form returns the JSON form of a pin: with all tables where it is whole, else with those
-// that it names; nil for the zero Pin.
+// form returns the JSON form of a pin: all tables if the pin is whole, otherwise the
+// tables that it names. It returns nil for the zero Pin.
 func (p Pin) form() any {
 	switch {
 	case p.IsZero():

@@ -7,12 +7,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Check is Invalid if fields of a query with its defaults set, each of which is right
-// by itself, do not go together. It looks at those that say which part of a plan is
-// read; what depends on the plan, the loader checks.
+// Check returns an Invalid error if fields of a query that are valid individually cannot
+// be combined. The defaults of q must be set. Check covers the fields that select a part
+// of a plan; the loader checks conditions that depend on the plan.
 func (q Query) Check() error { return fault.Fields(q.conflicts("")) }
 
-// conflicts is Check for a query that stands at a path.
+// conflicts returns the faults that Check reports, with field names below path.
 func (q Query) conflicts(path string) []fault.Field {
 	var found []fault.Field
 	add := func(name, format string, args ...any) {
@@ -58,10 +58,10 @@ func (q Query) conflicts(path string) []fault.Field {
 	return found
 }
 
-// checkRequests says what does not go together with batches of equal requests.
+// checkRequests reports fields that cannot be combined with batch_requests.
 func (q Query) checkRequests(add func(name, format string, args ...any)) {
 	const name = "batch_requests"
-	windows, _ := q.Shuffle.Windows() // of one that does not exist the loader says so
+	windows, _ := q.Shuffle.Windows() // the loader reports an unknown shuffle
 	switch {
 	case q.BatchRequests == 0:
 		add(name, "missing: the lanes of the cursor gave equal requests; say how many a batch has")
@@ -80,7 +80,7 @@ func (q Query) checkRequests(add func(name, format string, args ...any)) {
 	}
 }
 
-// checkGlobal says what is wrong with the rows of a step over all shards.
+// checkGlobal reports faults of global_batch_rows.
 func (q Query) checkGlobal(add func(name, format string, args ...any)) {
 	const name = "global_batch_rows"
 	switch rest := q.GlobalBatchRows % max(1, q.Lanes); {
@@ -101,8 +101,8 @@ func (q Query) checkGlobal(add func(name, format string, args ...any)) {
 	}
 }
 
-// checkReading holds the fields that say which part of a plan is read against each
-// other.
+// checkReading reports conflicts among the fields that select a part of a plan. It skips
+// fields that have faults already.
 func (d *decoder) checkReading(at place, q Query) {
 	if !d.sound(join(at.path, "lanes"), join(at.path, "shard"), join(at.path, "cursor"), join(at.path, "tail")) {
 		return

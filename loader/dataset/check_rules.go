@@ -6,13 +6,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// has says whether an object has a field that is not null.
+// has reports whether an object has a field that is not null.
 func (p place) has(name string) bool {
 	m := p.node.member(name)
 	return m != nil && m.value.kind != kindNull
 }
 
-// checkRules finds rules of one staging table that make no sense together.
+// checkRules reports rules of a staging table that cannot be combined.
 func (d *decoder) checkRules(at place, s Staging) {
 	if at.kind != kindObject || !d.sound(join(at.path, "join")) {
 		return
@@ -45,14 +45,14 @@ func (d *decoder) checkRules(at place, s Staging) {
 	d.checkMatchedAs(at, s)
 }
 
-// refuse reports a field that is there and should not be.
+// refuse reports a field that is set but must not be.
 func (d *decoder) refuse(at place, name, format string, args ...any) {
 	if at.has(name) {
 		d.fail(join(at.path, name), format, args...)
 	}
 }
 
-// checkDefaults finds defaults of columns that the entry does not have.
+// checkDefaults reports defaults for columns that the entry does not have.
 func (d *decoder) checkDefaults(at place, s Staging) {
 	if s.Columns == nil || !d.sound(join(at.path, "columns"), join(at.path, "prefix"), join(at.path, "missing")) {
 		return
@@ -72,7 +72,7 @@ func (d *decoder) checkDefaults(at place, s Staging) {
 	}
 }
 
-// checkMatchedAs finds a column called as the one that says which rows matched.
+// checkMatchedAs reports a column with the same name as the matched_as column.
 func (d *decoder) checkMatchedAs(at place, s Staging) {
 	for i, c := range s.Columns {
 		if s.MatchedAs != "" && c.prefixed(s.Prefix) == s.MatchedAs {
@@ -81,7 +81,7 @@ func (d *decoder) checkMatchedAs(at place, s Staging) {
 	}
 }
 
-// prefixed returns a staging column's name in the stream.
+// prefixed returns the name of a staging column in the stream.
 func (c Column) prefixed(prefix string) string {
 	if c.Name != "" {
 		return c.Name

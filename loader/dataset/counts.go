@@ -7,26 +7,26 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Counted is how many rows a plan gives, where they were counted, as cursors and
-// tickets carry it: rows of the final sequences, after all filters and joins.
+// Counted is the number of rows that a plan returns, as cursors and tickets carry it if
+// rows were counted. It counts rows of the final sequences, after all filters and joins.
 type Counted struct {
-	Rows     int64   `json:"rows"`     // of all lanes of the plan
-	Shortest int64   `json:"shortest"` // of its lanes
+	Rows     int64   `json:"rows"`     // in all lanes of the plan
+	Shortest int64   `json:"shortest"` // rows of the plan's shortest lane
 	Longest  int64   `json:"longest"`
-	Lanes    []int64 `json:"lanes"` // of each lane of the shard, in ascending order
+	Lanes    []int64 `json:"lanes"` // rows of each lane of the shard, in ascending order of lanes
 }
 
-// Counts is how many rows a plan gives. Its zero value knows of no lane.
+// Counts is the number of rows that a plan returns. The zero value has no lanes.
 type Counts struct {
 	Rows, Shortest, Longest int64
-	Lanes                   []int64 // by number of the lane; UnknownRows where that is not known
+	Lanes                   []int64 // indexed by lane; UnknownRows if a lane's rows are not known
 }
 
-// UnknownRows stands for a number of rows that nobody knows.
+// UnknownRows marks an unknown number of rows.
 const UnknownRows = -1
 
-// NewCounts makes the counts of a plan of the rows of its lanes, of which there is at
-// least one.
+// NewCounts returns the counts of a plan whose lanes have the given numbers of rows.
+// There must be at least one lane.
 func NewCounts(lanes []int64) *Counts {
 	c := &Counts{Shortest: slices.Min(lanes), Longest: slices.Max(lanes), Lanes: lanes}
 	for _, rows := range lanes {
@@ -35,9 +35,9 @@ func NewCounts(lanes []int64) *Counts {
 	return c
 }
 
-// Steps returns how many steps there are with q rows of each lane in each. TailDrop
-// ends with the shortest lane's last full step, TailKeep with the longest lane's last
-// row.
+// Steps returns the number of steps if each takes q rows of every lane. TailDrop ends
+// with the last full step of the shortest lane, and TailKeep with the last row of the
+// longest lane.
 func (c *Counts) Steps(tail Tail, q int64) int64 {
 	if tail.Drops() {
 		return c.Shortest / q
@@ -45,7 +45,7 @@ func (c *Counts) Steps(tail Tail, q int64) int64 {
 	return (c.Longest + q - 1) / q
 }
 
-// Of returns what a cursor or a ticket of a shard carries.
+// Of returns the counts that a cursor or ticket of a shard carries.
 func (c *Counts) Of(shard Shard) *Counted {
 	out := &Counted{Rows: c.Rows, Shortest: c.Shortest, Longest: c.Longest, Lanes: []int64{}}
 	for lane := shard.Index; lane < len(c.Lanes); lane += shard.Of {
@@ -54,7 +54,7 @@ func (c *Counts) Of(shard Shard) *Counted {
 	return out
 }
 
-// Knows says whether the rows of every lane of a shard are known.
+// Knows reports whether the rows of every lane of a shard are known.
 func (c *Counts) Knows(shard Shard) bool {
 	for lane := shard.Index; lane < len(c.Lanes); lane += shard.Of {
 		if c.Lanes[lane] == UnknownRows {
@@ -64,20 +64,22 @@ func (c *Counts) Knows(shard Shard) bool {
 	return true
 }
 
-// add takes over what a shard of so many lanes carries.
+// add sets the rows of a shard's lanes.
 func (c *Counts) add(of *Counted, shard Shard) {
 	for i, rows := range of.Lanes {
 		c.Lanes[shard.Index+i*shard.Of] = rows
 	}
 }
 
-// unknownLanes returns the counts of a plan of so many lanes without the lanes.
+// unknownLanes returns the totals as counts of a plan in which the rows of every lane are
+// unknown.
 func (of *Counted) unknownLanes(lanes int) *Counts {
 	return &Counts{Rows: of.Rows, Shortest: of.Shortest, Longest: of.Longest, Lanes: slices.Repeat([]int64{UnknownRows}, lanes)}
 }
 
-// Counts returns the counts for a plan of so many lanes, of which one shard's are known.
-// Ones that cannot be are Invalid.
+// Counts returns the counts of a plan with the given number of lanes, in which only the
+// lanes of one shard are known. It returns an Invalid error if the counts are
+// inconsistent.
 func (of *Counted) Counts(lanes int, shard Shard) (*Counts, error) {
 	out := of.unknownLanes(lanes)
 	if problem := of.problem(lanes, shard); problem != "" {
@@ -87,7 +89,8 @@ func (of *Counted) Counts(lanes int, shard Shard) (*Counts, error) {
 	return out, nil
 }
 
-// problem says why the counts of a shard cannot be; "" if they can.
+// problem describes why the counts of a shard are inconsistent. It returns "" if they are
+// consistent.
 func (of *Counted) problem(lanes int, shard Shard) string {
 	if want := lanes / max(1, shard.Of); shard.Of < 1 || len(of.Lanes) != want {
 		return fmt.Sprintf("shard %d of %d reads %d lanes, rows are counted of %d", shard.Index, shard.Of, want, len(of.Lanes))
@@ -95,8 +98,8 @@ func (of *Counted) problem(lanes int, shard Shard) string {
 	return of.impossible(lanes)
 }
 
-// impossible says why a plan of so many lanes cannot have the rows of those that are
-// known; "" if it can.
+// impossible describes why the known lanes contradict the totals of a plan with the given
+// number of lanes. It returns "" if they do not.
 func (of *Counted) impossible(lanes int) string {
 	rows := int64(0)
 	for _, n := range of.Lanes {
@@ -115,11 +118,11 @@ func (of *Counted) impossible(lanes int) string {
 		lanes, of.Shortest, of.Longest, of.Rows, len(of.Lanes), shortest, longest, rows)
 }
 
-// Counts returns the counts that the cursors carry, which must agree; nil if one of
-// them carries none. The error is Invalid and names the cursor.
+// Counts combines the counts that the cursors carry, which must agree. It returns nil if
+// any cursor has none. The error is Invalid and names the cursor.
 func (cs Cursors) Counts() (*Counts, error) {
 	if slices.ContainsFunc(cs, func(c Cursor) bool { return c.Counted == nil }) || len(cs) == 0 {
-		return nil, nil //nolint:nilnil // they were not counted
+		return nil, nil //nolint:nilnil // rows were not counted
 	}
 	first := cs[0]
 	out := first.Counted.unknownLanes(first.Lanes)
@@ -143,7 +146,7 @@ func (cs Cursors) Counts() (*Counts, error) {
 	return out, nil
 }
 
-// miscounted refuses counts that cannot be.
+// miscounted returns the error for inconsistent counts.
 func miscounted(field, problem string) error {
 	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the cursors of one run, as they came")
 }
@@ -161,7 +164,7 @@ func (d *decoder) counted(at place) *Counted {
 	return &out
 }
 
-// checkCounted says whether the counts of a cursor can be those of its shard.
+// checkCounted reports counts that contradict the shard of their cursor.
 func (d *decoder) checkCounted(at place, c Cursor) {
 	if c.Counted == nil || !d.sound(at.path) {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
-// twoShards are cursors of one run of three lanes each.
+// twoShards returns two cursors of one run, with three lanes each.
 func twoShards() dataset.Cursors {
 	counts := dataset.NewCounts([]int64{7, 5, 0, 9, 7, 8})
 	all := make(dataset.Cursors, 2)
@@ -24,8 +24,8 @@ func twoShards() dataset.Cursors {
 	return all
 }
 
-// TestCountsOfCursors: what was counted stands behind the positions, and comes back from
-// the cursors of some shards or all.
+// TestCountsOfCursors checks that counts follow the positions in a cursor's text, and
+// that Counts restores them from the cursors of some or all shards.
 //
 // spec: step-10
 func TestCountsOfCursors(t *testing.T) {
@@ -50,7 +50,8 @@ func TestCountsOfCursors(t *testing.T) {
 	require.Nil(t, counts)
 }
 
-// TestCountsThatCannotBe are invalid, however they come.
+// TestCountsThatCannotBe checks that Cursors.Counts, Counted.Counts and ParseCursor
+// reject inconsistent counts.
 //
 // spec: step-10
 func TestCountsThatCannotBe(t *testing.T) {
@@ -105,7 +106,8 @@ func TestCountsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestSteps: how many there are, and how many rows of them are a worker's.
+// TestSteps checks the number of steps, and the number of rows that a DataLoader worker
+// takes.
 //
 // spec: step-1, step-7
 func TestSteps(t *testing.T) {

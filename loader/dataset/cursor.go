@@ -2,42 +2,43 @@ package dataset
 
 import "maps"
 
-// NoSnapshot is the snapshot id of a table that has none yet: an empty table.
+// NoSnapshot is the snapshot id of an empty table that has no snapshot yet.
 const NoSnapshot = -1
 
-// TablePin fixes one table: what was read, whatever is committed later. That of a query may
-// say the snapshot alone, or be zero: then the rest is looked up when it is planned.
+// TablePin fixes the state of one table, regardless of later commits. In a query, it may
+// have only a snapshot or be zero; planning then looks up the rest.
 type TablePin struct {
 	UUID     string `json:"uuid"`
 	Snapshot int64  `json:"snapshot"` // NoSnapshot for an empty table
 	Schema   int    `json:"schema"`
-	// Mapping is the table's name mapping, by which files are read that were written
-	// without field ids: NoMapping, OwnNames, or a digest of it.
+	// Mapping identifies the table's name mapping, which resolves columns of files without
+	// field ids: NoMapping, OwnNames or a digest of the mapping.
 	Mapping string `json:"mapping,omitempty"`
 }
 
-// The mappings that a pin says without a digest.
+// The values of TablePin.Mapping that are not digests.
 const (
-	NoMapping = ""      // the table has none, and such files are refused
-	OwnNames  = "names" // that by the names which the columns of the pinned schema have
+	NoMapping = ""      // the table has no mapping, and files without field ids are rejected
+	OwnNames  = "names" // files without field ids are mapped by the column names of the pinned schema
 )
 
-// Whole says whether nothing of a table is left to be looked up.
+// Whole reports whether the pin is complete, so that planning need not look up the table.
 func (p TablePin) Whole() bool { return p.UUID != "" }
 
-// agrees says whether a pin says nothing else than a whole one.
+// agrees reports whether every field that p sets equals that of a whole pin.
 func (p TablePin) agrees(whole TablePin) bool {
 	return p == whole || !p.Whole() && (p.Snapshot == 0 || p.Snapshot == whole.Snapshot)
 }
 
-// Pin fixes every table of a dataset, the staging ones by their entry's name. That of a
-// query may leave tables out; the zero Pin fixes none.
+// Pin fixes every table of a dataset; staging tables are keyed by the names of their
+// entries. In a query, tables may be left out. The zero Pin fixes no table.
 type Pin struct {
 	Training TablePin            `json:"training"`
 	Staging  map[string]TablePin `json:"staging"`
 }
 
-// Whole says whether nothing is left to be looked up of the tables that a pin names.
+// Whole reports whether the pins of the training table and of every staging table in the
+// pin are complete.
 func (p Pin) Whole() bool {
 	for _, s := range p.Staging {
 		if !s.Whole() {
@@ -50,7 +51,8 @@ func (p Pin) Whole() bool {
 // IsZero reports whether no table is pinned.
 func (p Pin) IsZero() bool { return p.Training == TablePin{} && len(p.Staging) == 0 }
 
-// normal returns the one form of a pin: Staging is nil in the zero Pin and nowhere else.
+// normal returns the normal form of a pin, in which Staging is nil only if the pin is
+// zero.
 func (p Pin) normal() Pin {
 	switch {
 	case p.IsZero():
@@ -61,8 +63,8 @@ func (p Pin) normal() Pin {
 	return p
 }
 
-// Agrees reports whether a pin contradicts a whole one nowhere: each table that both
-// name has the same snapshot.
+// Agrees reports whether the pin is consistent with a whole one: no table that both name
+// is pinned differently.
 func (p Pin) Agrees(whole Pin) bool {
 	for name, s := range p.Staging {
 		if one, ok := whole.Staging[name]; ok && !s.agrees(one) {
@@ -72,7 +74,7 @@ func (p Pin) Agrees(whole Pin) bool {
 	return p.Training.agrees(whole.Training)
 }
 
-// within reports whether a whole pin fixes all that p fixes, at the same snapshots.
+// within reports whether whole fixes every table that p fixes, at the same snapshots.
 func (p Pin) within(whole Pin) bool {
 	for name := range p.Staging {
 		if _, ok := whole.Staging[name]; !ok {
@@ -82,8 +84,8 @@ func (p Pin) within(whole Pin) bool {
 	return p.Agrees(whole)
 }
 
-// filledFrom returns the pin of a query with what it leaves out taken from the whole pin
-// of its cursor. A pin that contradicts the cursor's stays as it is.
+// filledFrom returns the pin of a query, completed from had, the whole pin of its cursor.
+// A pin that contradicts had is returned unchanged.
 func (p Pin) filledFrom(had Pin) Pin {
 	if !p.Agrees(had) {
 		return p
@@ -98,11 +100,12 @@ func (p Pin) filledFrom(had Pin) Pin {
 	return out
 }
 
-// Position is where one lane stands: Row rows of the final sequence (after
-// filters and joins, before the cut) of range number Range of the lane were
-// given; where rows are permuted within windows, all of the windows before Window,
-// and Row rows of that one. Range counts the lane's ranges of splits from 0, and
-// Window the windows of the range; a finished lane stands at (number of ranges, 0).
+// Position is the position of one lane: Row rows of range number Range have been
+// returned. They are rows of the final sequence, after filters and joins and before the
+// cut. If rows are permuted within windows, all windows of the range before Window and
+// Row rows of Window have been returned. Range counts the ranges of the lane from 0, and
+// Window the windows of the range. A lane that has ended is at its number of ranges, row
+// 0.
 type Position struct {
 	Lane   int
 	Range  int
@@ -110,31 +113,32 @@ type Position struct {
 	Row    int64
 }
 
-// CursorVersion is the version of the cursor's form that this code writes.
+// CursorVersion is the version of the cursor format that this code writes.
 const CursorVersion = 1
 
-// Cursor is the position of a stream after a batch (docs/spec/cursor.md). Clients save
-// it with the model's checkpoint. It holds the rows of its plan, so that a cursor of
-// other rows is refused with a list of what differs. At has the shard's lanes only, in
+// Cursor is the position of a stream after a batch (docs/spec/cursor.md). Clients save it
+// with the model's checkpoint. It includes the Rows of its plan, so that the error for a
+// cursor of other rows can list the differences. At has only the lanes of the shard, in
 // ascending order.
 type Cursor struct {
 	Version   int
 	Plan      string
 	Algorithm int
 	Rows            // of the plan
-	Shard     Shard // one of them
-	Step      int64 // steps given so far
-	// Given is the rows that each lane gave so far that still runs; requests, if
-	// Rows.Requests is set.
+	Shard     Shard // the shard of the stream
+	Step      int64 // steps returned so far
+	// Given is the number of rows returned so far by each lane that has not ended, or of
+	// requests if Rows.Requests is set.
 	Given int64
-	// Uneven reports that no number is the rows that each lane gave since the plan's
-	// start: Given is the most that one gave, or counts from where an endpoint began.
+	// Uneven reports whether no single number is the rows that each lane returned since
+	// the start of the plan. Given is then the largest number of rows that a lane
+	// returned, or counts from the start of an endpoint.
 	Uneven bool
 	At     []Position
-	// Counted is there where the rows of the plan were counted.
+	// Counted is nil if the rows of the plan were not counted.
 	Counted *Counted
 }
 
-// Cursors is what a query resumes from: one cursor, or a list that covers all
-// lanes with equal rows given per lane. JSON takes either form.
+// Cursors is the position from which a query resumes: a single cursor, or a list that
+// covers all lanes, with equal rows returned per lane. JSON allows either form.
 type Cursors []Cursor

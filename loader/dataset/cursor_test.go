@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
-// shards returns the cursors of a run with 4 lanes and two shards.
+// shards returns the cursors of a run with four lanes and two shards.
 func shards() dataset.Cursors {
 	one := dataset.Cursor{
 		Rows: dataset.Rows{Dataset: "c8cb5c6c", Filter: dataset.MustFilter("a < 1 AND b > '&'"), Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits, Seed: -9223372036854775808, Epoch: 2, Lanes: 4, Pin: dataset.Pin{
@@ -33,7 +33,7 @@ func shards() dataset.Cursors {
 	return dataset.Cursors{one, two}
 }
 
-// firstText is the first of shards, as clients get it.
+// firstText is the text of the first cursor of shards, as clients receive it.
 var firstText = datasettest.Summed(`{"v":1,"plan":"5ffc2e23","algorithm":1,"dataset":"c8cb5c6c","filter":"a < 1 AND b > '&'",` +
 	`"order":"shuffled","shuffle":"splits","seed":-9223372036854775808,"epoch":2,"lanes":4,` +
 	`"pin":{"training":{"uuid":"9c12","snapshot":9007199254740993,"schema":1,"mapping":"0123456789abcdef"},` +
@@ -41,7 +41,7 @@ var firstText = datasettest.Summed(`{"v":1,"plan":"5ffc2e23","algorithm":1,"data
 	`"shard":{"index":0,"of":2},"step":12,"rows":4096,` +
 	`"at":[{"lane":0,"split":3,"row":1200},{"lane":2,"split":2,"row":9223372036854775807}]}`)
 
-// edited returns a cursor's text with a part replaced and the checksum that then fits.
+// edited replaces a part of a cursor's text and corrects the checksum.
 func edited(t *testing.T, text, old, now string) string {
 	t.Helper()
 	require.Contains(t, text, old)
@@ -76,8 +76,8 @@ func TestCursorForm(t *testing.T) {
 	}
 }
 
-// TestCursorOfASample: a cursor of all rows has the text that it had before
-// there were samples.
+// TestCursorOfASample checks the text of a cursor with a sample. Cursors of all rows must
+// keep the text that they had before samples were added.
 func TestCursorOfASample(t *testing.T) {
 	t.Parallel()
 	sampled := shards()[0]
@@ -91,8 +91,8 @@ func TestCursorOfASample(t *testing.T) {
 	require.ErrorContains(t, err, "sample.where: the filter is longer than 65536 bytes")
 }
 
-// TestCursorOfWindows: a cursor of a plan without windows has the text that it had before
-// there were some, and one with them says in each position where it stands.
+// TestCursorOfWindows checks that cursors of plans with windows have the window in each
+// position. Other cursors must keep the text that they had before windows were added.
 //
 // spec: cursor-23, order-27
 func TestCursorOfWindows(t *testing.T) {
@@ -125,8 +125,8 @@ func TestCursorOfWindows(t *testing.T) {
 	require.Equal(t, []string{"shuffle_window (131072, not 9)"}, dataset.Differences(back, other))
 }
 
-// TestUnevenCursor: a cursor of even lanes has the text that it had before there were
-// others.
+// TestUnevenCursor checks the text of a cursor with uneven lanes. Other cursors must keep
+// the text that they had before uneven was added.
 //
 // spec: cursor-1
 func TestUnevenCursor(t *testing.T) {
@@ -144,8 +144,8 @@ func TestUnevenCursor(t *testing.T) {
 	}
 }
 
-// TestCursorOfRequests: where lanes give requests, a cursor says so in the place of rows. A
-// query that goes on with it says how many a batch has.
+// TestCursorOfRequests checks that a cursor has requests instead of rows if lanes return
+// equal requests, and that a query that resumes from it must set batch_requests.
 //
 // spec: cursor-24
 func TestCursorOfRequests(t *testing.T) {
@@ -174,8 +174,9 @@ func TestCursorOfRequests(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestCursorOfSince: a cursor of all rows has the text that it had before there was
-// since. A query need not say it again, and may not say another.
+// TestCursorOfSince checks the text of a cursor with since. Other cursors must keep the
+// text that they had before since was added. A query may repeat the cursor's value but
+// not change it.
 //
 // spec: since-9
 func TestCursorOfSince(t *testing.T) {
@@ -207,8 +208,8 @@ func TestCursorOfSince(t *testing.T) {
 	require.EqualError(t, err, "read the query: since: must be at least 1, not 0")
 }
 
-// TestCursorsAreStoredInAnyForm: clients that parse a cursor and write it again change its
-// white space, the order of its fields and the escapes of its texts, and no value.
+// TestCursorsAreStoredInAnyForm checks that clients may parse and rewrite a cursor, which
+// changes white space, the order of fields and escapes, but no values.
 //
 // spec: cursor-26
 func TestCursorsAreStoredInAnyForm(t *testing.T) {
@@ -218,7 +219,7 @@ func TestCursorsAreStoredInAnyForm(t *testing.T) {
 		c := m.cursors()[0]
 		same(t, datasettest.Summed(string(c.JSON())), c.JSON())
 		tokens := json.NewDecoder(bytes.NewReader(c.JSON()))
-		tokens.UseNumber() // numbers keep all of their digits
+		tokens.UseNumber() // keep all digits of numbers
 		var fields map[string]any
 		require.NoError(t, tokens.Decode(&fields))
 		stored, err := json.MarshalIndent(fields, "", "\t")
@@ -235,8 +236,8 @@ func TestCursorsAreStoredInAnyForm(t *testing.T) {
 	same(t, datasettest.Summed(string(one.JSON())), one.JSON())
 }
 
-// TestEditedCursors: no value of a cursor can be changed, none be left out, and none be
-// put in, without its checksum.
+// TestEditedCursors checks that a cursor is rejected if a value is changed, removed or
+// added without correcting the checksum.
 //
 // spec: cursor-27
 func TestEditedCursors(t *testing.T) {
@@ -255,7 +256,7 @@ func TestEditedCursors(t *testing.T) {
 			require.Equal(t, fault.Invalid, fault.KindOf(err), other)
 			changed++
 			if err.Error() != "read the cursor: "+damaged {
-				unseen++ // another check comes first
+				unseen++ // another check fails first
 			}
 		}
 	}
@@ -352,8 +353,8 @@ func TestPinAndLanesComeFromTheCursor(t *testing.T) {
 	require.ErrorContains(t, err, "shard.of: 3 shards do not divide 4 lanes; the lanes are the cursor's: resume with a number of shards that divides them")
 }
 
-// TestThePlanComesFromTheCursor: a query says nothing again. What it does say again
-// agrees, zeros and defaults too.
+// TestThePlanComesFromTheCursor checks that a query need not repeat fields of the plan,
+// and that fields it does repeat must agree with the cursor, even zeros and defaults.
 //
 // spec: cursor-13
 func TestThePlanComesFromTheCursor(t *testing.T) {
@@ -444,8 +445,8 @@ func TestNoCursorIsNotTheStart(t *testing.T) {
 	require.Equal(t, shards(), both)
 }
 
-// TestPinsThatDisagree: of a pin that leaves tables, uuids and schemas out only what it says
-// is compared.
+// TestPinsThatDisagree checks that only the fields that a pin sets are compared, if it
+// omits tables, uuids or schemas.
 func TestPinsThatDisagree(t *testing.T) {
 	t.Parallel()
 	whole := shards()[0].Pin
@@ -460,14 +461,14 @@ func TestPinsThatDisagree(t *testing.T) {
 			dataset.Pin{Training: dataset.TablePin{Snapshot: 9007199254740993}, Staging: map[string]dataset.TablePin{"a": {Snapshot: 8}}},
 			[]string{"pin.staging.a snapshot (8, not 7)"},
 		},
-		{dataset.Pin{Staging: map[string]dataset.TablePin{"z": {Snapshot: 8}}}, nil}, // the cursor's dataset had no entry z
+		{dataset.Pin{Staging: map[string]dataset.TablePin{"z": {Snapshot: 8}}}, nil}, // the cursor's dataset has no entry z
 	} {
 		require.Equal(t, test.want == nil, test.given.Agrees(whole))
 		require.Equal(t, test.want, dataset.PinDifferences(test.given, whole))
 	}
 }
 
-// TestLongTextsThatDiffer are shortened to parts that differ.
+// TestLongTextsThatDiffer checks that long texts are shortened to parts that differ.
 func TestLongTextsThatDiffer(t *testing.T) {
 	t.Parallel()
 	a, b := shards()[0], shards()[0]
@@ -552,9 +553,9 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, []string{"seed (1, not -9223372036854775808)"}, fault.As(err).Differs)
 }
 
-// TestRowsDigestCountsEveryField: two plans whose rows differ in any field have other
-// digests, and each field that differs is named. A field added to Rows fails here until
-// Digest and Differences have it.
+// TestRowsDigestCountsEveryField checks that plans whose rows differ in any field have
+// different digests, and that Differences names the field. The test fails if a field is
+// added to Rows but not to Digest and Differences.
 //
 // spec: cursor-20, order-11
 func TestRowsDigestCountsEveryField(t *testing.T) {
@@ -572,7 +573,7 @@ func TestRowsDigestCountsEveryField(t *testing.T) {
 		require.NotEmpty(t, dataset.Differences(whole, other), "Differences lacks %s", field.Name)
 		resumed := dataset.Query{Rows: other.Rows, Reading: dataset.Reading{Cursor: dataset.Cursors{whole}}}
 		if field.Name == "Dataset" || field.Name == "Requests" {
-			continue // the query says them
+			continue // the query sets them
 		}
 		require.Equal(t, reflect.ValueOf(whole.Rows).FieldByIndex(field.Index).Interface(),
 			reflect.ValueOf(resumed.Defaults().Rows).FieldByIndex(field.Index).Interface(), "a resumed query takes %s from its cursor", field.Name)

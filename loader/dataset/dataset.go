@@ -11,13 +11,12 @@ import (
 type Dataset struct {
 	Name     string // from the config file; empty when given inline
 	Training Training
-	Key      []string  // columns of the join key; default of every staging entry; not empty if set
-	Staging  []Staging // in the order of the joins; at most maxStaging
+	Key      []string  // columns of the join key; default for every staging entry; not empty if set
+	Staging  []Staging // in join order; at most maxStaging
 }
 
-// Defaults returns the dataset with every unset field at its default, as
-// decoding leaves it. What the slices and pointers of d refer to is not
-// changed.
+// Defaults returns the dataset with every unset field at its default, as decoding does.
+// It does not modify the slices and pointers of d.
 func (d Dataset) Defaults() Dataset {
 	d.Training.Ref = d.Training.Ref.normal()
 	if d.Training.Distinct != nil {
@@ -33,8 +32,8 @@ func (d Dataset) Defaults() Dataset {
 	return d
 }
 
-// defaults returns an entry of a dataset with that key, every unset field at
-// its default.
+// defaults returns the entry with every unset field at its default, in a dataset with the
+// given key.
 func (s Staging) defaults(key []string) Staging {
 	s.Name = cmp.Or(s.Name, s.Table[strings.LastIndexByte(s.Table, '.')+1:])
 	if len(s.Key) == 0 {
@@ -54,25 +53,26 @@ func (s Staging) defaults(key []string) Staging {
 	return s
 }
 
-// Training is the training table and which of its rows count.
+// Training is the training table and the selection of its rows.
 type Training struct {
 	Table    string // [catalog.]namespace.table
 	Ref      Ref
-	Filter   Filter    // training rows that count
+	Filter   Filter    // selects training rows
 	Distinct *Distinct // nil keeps repeated rows
-	// RequestLevel names columns that are constant within a request: the rows that
-	// agree in the dataset's key. Nil: none; no name twice.
+	// RequestLevel names the columns that are constant within a request, which is the
+	// group of rows with equal values in the dataset's key. It has no duplicates. Nil
+	// means none.
 	RequestLevel []string
 }
 
-// Ref names the state of a table to read. At most one of its fields is set;
-// the zero value is the branch main.
+// Ref selects the state of a table. At most one of its fields is set. The zero value
+// selects the branch main.
 type Ref struct {
 	Name     string // branch or tag
-	Snapshot int64  // snapshot id, 0 is none
+	Snapshot int64  // snapshot id; 0: none
 }
 
-// normal names main in one way alone.
+// normal replaces the name main by the zero value.
 func (r Ref) normal() Ref {
 	if r.Name == mainBranch {
 		r.Name = ""
@@ -80,45 +80,45 @@ func (r Ref) normal() Ref {
 	return r
 }
 
-// Staging is one staging table of a dataset and the rules of its join.
+// Staging is a staging table of a dataset and the rules of its join.
 type Staging struct {
 	Table       string
-	Name        string // in reports and of its indexed column, unique in the dataset, not "request"; default: the last part of Table
+	Name        string // in reports, and the name of its indexed column; unique in the dataset, not "request"; default: the last part of Table
 	Ref         Ref
-	Filter      Filter    // staging rows that count, before duplicates are looked at
-	Key         []KeyPair // never empty after decoding; no column twice in either table
-	Columns     []Column  // nil: all but the keys; empty: none
-	Prefix      string    // put before the names of columns that are not renamed
+	Filter      Filter    // selects staging rows, before duplicates are resolved
+	Key         []KeyPair // never empty after decoding; no duplicate columns in either table
+	Columns     []Column  // nil: all except the key; empty: none
+	Prefix      string    // prepended to the names of columns that are not renamed
 	Join        rule.Kind
 	Nulls       rule.Nulls // of an overlay
 	Missing     rule.Missing
-	Defaults    []Default // where Missing has defaults, by column, ascending
+	Defaults    []Default // if Missing uses defaults; in ascending order of columns
 	Duplicates  rule.Duplicates
-	OrderBy     []OrderBy    // what first, last and all go by, before the order of files; nil: that alone
-	Align       *Align       // nil: every partition may match every other
-	PointInTime *PointInTime // nil: rows have no time
-	MinMatch    float64      // share of training rows that must match; 0: any
-	MatchedAs   string       // name of a boolean column that says which rows matched; "": none
+	OrderBy     []OrderBy    // order of the rows of one key, before the order of files; nil: the order of files only
+	Align       *Align       // nil: any two partitions may match
+	PointInTime *PointInTime // nil: no point-in-time condition
+	MinMatch    float64      // minimum fraction of training rows that must match; 0: no minimum
+	MatchedAs   string       // name of a boolean column that is true in rows with a match; "": no such column
 	Strategy    rule.Strategy
-	Custom      string // the name of a custom strategy; "" of others
-	// MaxAmplification is how often each staging byte may be read at most, on
-	// average, before planning fails.
+	Custom      string // name of a custom strategy; "" for other strategies
+	// MaxAmplification is the maximum number of times that each staging byte may be read
+	// on average. Planning fails if it would be exceeded.
 	MaxAmplification float64
 }
 
-// KeyPair is one column of the join key in both tables.
+// KeyPair is one column of the join key, by its name in each table.
 type KeyPair struct {
 	Training string
 	Staging  string
 }
 
-// Column asks for one column, under another name if Name is set.
+// Column selects a column, renamed if Name is set.
 type Column struct {
 	Column string
-	Name   string // "": Column
-	First  int    // of a list: its first so many elements; 0: all
-	Last   int    // of a list: its last so many elements; 0: all. Not with First
-	As     string // name of the Iceberg type to cast to; "": as it is
+	Name   string // "": the value of Column
+	First  int    // number of leading list elements to keep; 0: all
+	Last   int    // number of trailing list elements to keep; 0: all; cannot be combined with First
+	As     string // name of the Iceberg type to cast to; "": no cast
 }
 
 // Output returns the column's name in the stream.

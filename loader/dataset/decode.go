@@ -11,18 +11,18 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// decoder turns trees into values and collects every fault on the way. What
-// it returns after a fault is of no use.
+// decoder decodes trees into values and collects all faults. Values that it returns after
+// a fault are meaningless.
 type decoder struct {
 	faults []fault.Field
-	most   int            // faults that are told one by one
-	more   int            // faults beyond those
-	lines  map[string]int // where each path of a YAML text stands
+	most   int            // maximum number of faults to report individually
+	more   int            // number of faults beyond most
+	lines  map[string]int // line of each path in a YAML text
 }
 
 func newDecoder() *decoder { return &decoder{most: maxFaults, lines: map[string]int{}} }
 
-// err returns all faults as one Invalid error, nil if there are none.
+// err returns all faults as one Invalid error, or nil if there are none.
 func (d *decoder) err() error {
 	if d.more > 0 {
 		d.faults = append(d.faults, fault.Field{Message: fmt.Sprintf("and %d more faults", d.more)})
@@ -31,8 +31,7 @@ func (d *decoder) err() error {
 	return fault.Fields(d.faults)
 }
 
-// add records a fault, and the line where its field stands, if that is known
-// or can be found.
+// add records a fault. If line is 0, the line of the field is used, if it is known.
 func (d *decoder) add(line int, f fault.Field) {
 	if len(d.faults) == d.most {
 		d.more++
@@ -44,7 +43,7 @@ func (d *decoder) add(line int, f fault.Field) {
 	d.faults = append(d.faults, f)
 }
 
-// line finds the line of a path, or of what holds it.
+// line returns the line of a path, or of its nearest ancestor with a known line.
 func (d *decoder) line(path string) int {
 	for {
 		if line, ok := d.lines[path]; ok || path == "" {
@@ -66,8 +65,8 @@ func (d *decoder) tooLarge(path string, most int) {
 	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, most)
 }
 
-// sound says whether nothing at or below the paths has a fault, so that rules
-// about them together make sense.
+// sound reports whether no fault is at or below any of the paths. It returns false if
+// there were too many faults to record. Checks that combine several fields require it.
 func (d *decoder) sound(paths ...string) bool {
 	for _, f := range d.faults {
 		for _, p := range paths {
@@ -80,17 +79,17 @@ func (d *decoder) sound(paths ...string) bool {
 	return d.more == 0
 }
 
-// field is one row of a table of known fields.
+// field describes one known field of an object.
 type field[T any] struct {
 	name string
-	read func(d *decoder, at place, into *T) // nil: a later version's, refused by its name
+	read func(d *decoder, at place, into *T) // nil: a field of a later version, rejected by name
 	must bool
-	idle bool     // can be given, and changes nothing in this version
-	also []string // what others call it
+	idle bool     // accepted, but has no effect in this version
+	also []string // names for it in other programs
 }
 
-// meant returns the field that a name which there is not may stand for, or "", and the
-// names of all that this version serves.
+// meant returns the field that an unknown name was probably meant to be, or "", and the
+// names of all fields that take effect in this version.
 func meant[T any](name string, fields []field[T]) (nearest string, served []string) {
 	for _, f := range fields {
 		if f.read != nil && !f.idle {
@@ -103,7 +102,7 @@ func meant[T any](name string, fields []field[T]) (nearest string, served []stri
 	return cmp.Or(nearest, fault.Nearest(name, served)), served
 }
 
-// object decodes an object by its table. A null field counts as left out.
+// object decodes an object by its known fields. A null field counts as omitted.
 func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	if at.kind != kindObject {
 		d.mismatch(at, "an object")
@@ -137,7 +136,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	}
 }
 
-// list decodes each item of a list of at most limit; never nil.
+// list decodes each item of a list of at most limit items. It never returns nil.
 func list[T any](d *decoder, at place, limit int, read func(*decoder, place) T) []T {
 	out := []T{}
 	if at.kind != kindList {
@@ -167,8 +166,7 @@ func (d *decoder) text(at place) string {
 	return ""
 }
 
-// short decodes text that is not empty and has at most limit bytes, none of
-// them of a control character.
+// short decodes non-empty text of at most limit bytes without control characters.
 func (d *decoder) short(at place, limit int) string {
 	text := d.text(at)
 	switch {
@@ -188,7 +186,7 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // name decodes the name of a column, ref or staging table.
 func (d *decoder) name(at place) string { return d.short(at, maxName) }
 
-// whole decodes a whole number within limits, both included.
+// whole decodes a whole number between least and greatest, inclusive.
 func (d *decoder) whole(at place, least, greatest int64) int64 {
 	if at.kind != kindWhole {
 		d.mismatch(at, "a whole number")
@@ -206,8 +204,8 @@ func (d *decoder) whole(at place, least, greatest int64) int64 {
 	return v
 }
 
-// choice decodes one of the served words; later are words of the contract that
-// this version does not serve.
+// choice decodes one of the words in served. The words in later are specified but not
+// supported by this version.
 func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 	got := E(d.text(at))
 	switch {
@@ -223,7 +221,7 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 	return got
 }
 
-// word decodes one of some words.
+// word decodes one of the given words.
 func word[W rule.Word](d *decoder, at place, served []W) W {
 	texts := make([]string, len(served))
 	for i, w := range served {
@@ -245,12 +243,11 @@ func words[E ~string](list []E) string {
 	return strings.Join(out, ", ")
 }
 
-// only makes the reader of a field that has a default and nothing else yet.
+// only returns the reader of a field that supports a single value, its default.
 func only[T any](served string, later ...string) func(*decoder, place, *T) {
 	return func(d *decoder, at place, _ *T) { choice(d, at, []string{served}, later...) }
 }
 
-// filter decodes a filter.
 func (d *decoder) filter(at place) Filter {
 	out, err := ParseFilter(d.text(at))
 	if err != nil {
@@ -266,7 +263,7 @@ func (d *decoder) filter(at place) Filter {
 	return out
 }
 
-// shorten keeps the beginning of a text, for messages.
+// shorten truncates a text to at most limit bytes, for messages.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text

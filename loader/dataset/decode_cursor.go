@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// must marks fields that a machine wrote: none is ever left out.
+// must marks all of the fields as required.
 func must[T any](fields []field[T]) []field[T] {
 	for i := range fields {
 		fields[i].must = true
@@ -14,8 +14,8 @@ func must[T any](fields []field[T]) []field[T] {
 	return fields
 }
 
-// cursors decodes a cursor or a list of them. An empty list is a fault: to
-// start over where a run meant to go on would repeat rows.
+// cursors decodes a cursor or a list of them. An empty list is a fault, because reading
+// from the start instead of resuming would repeat rows.
 func (d *decoder) cursors(at place) Cursors {
 	if at.kind != kindList {
 		return Cursors{d.cursor(at)}
@@ -26,8 +26,8 @@ func (d *decoder) cursors(at place) Cursors {
 	return list(d, at, maxLanes, (*decoder).cursor)
 }
 
-// cursor decodes a cursor of this version. One of another version is told so,
-// and nothing else about it: its fields are not known here.
+// cursor decodes a cursor of this version. For a cursor of another version, the version
+// is the only fault, since its fields are not known here.
 func (d *decoder) cursor(at place) Cursor {
 	out := Cursor{}
 	if at.kind == kindObject {
@@ -78,9 +78,10 @@ func (d *decoder) cursor(at place) Cursor {
 	return out
 }
 
-// checkSum refuses a cursor whose checksum is missing or is not that of its fields. The
-// sum is of the fields, not of the text at hand: clients may store a cursor with other
-// white space and in another order. A cursor that has other faults is refused for those.
+// checkSum rejects a cursor whose checksum is missing or does not match its fields. The
+// checksum covers the fields rather than the text, because clients may store a cursor
+// with other white space and in another order. A cursor with other faults is rejected for
+// those only.
 func (d *decoder) checkSum(at place, c Cursor, sum string) {
 	const remedy = "resume with the cursor exactly as it came with a batch, or start without it"
 	path := join(at.path, "sum")
@@ -93,7 +94,7 @@ func (d *decoder) checkSum(at place, c Cursor, sum string) {
 	}
 }
 
-// checkGiven says whether a cursor counts either rows or requests.
+// checkGiven reports a cursor that has neither rows nor requests, or both.
 func (d *decoder) checkGiven(at place) {
 	if at.kind != kindObject {
 		return
@@ -106,7 +107,7 @@ func (d *decoder) checkGiven(at place) {
 	}
 }
 
-// cursorShard decodes the one shard that a cursor is of.
+// cursorShard decodes the shard of a cursor.
 func (d *decoder) cursorShard(at place) Shard {
 	out := d.shard(at, AllShards)
 	if out.Index == AllShards && d.sound(at.path) {
@@ -118,7 +119,7 @@ func (d *decoder) cursorShard(at place) Shard {
 	return out
 }
 
-// yes decodes true, which is left out where it is false.
+// yes decodes a field that is true or omitted.
 func (d *decoder) yes(at place) bool {
 	if at.kind != kindBool || at.text != "true" {
 		d.fail(at.path, "must be true, or left out")
@@ -136,10 +137,10 @@ func (d *decoder) position(at place) Position {
 	return out
 }
 
-// checkWindows says whether the positions of a cursor name windows where its plan has
-// some, and nowhere else.
+// checkWindows reports a cursor whose order, shuffle, shuffle_window and positions
+// disagree on whether rows are permuted within windows.
 func (d *decoder) checkWindows(at place, c Cursor) {
-	shuffling, _ := c.Shuffle.Windows() // it was one of those that there are
+	shuffling, _ := c.Shuffle.Windows() // checked when shuffle was decoded
 	if shuffling && !c.Order.IsShuffled() {
 		d.fail(join(at.path, "shuffle"), "a plan whose order is %s permutes no %s", c.Order, c.Shuffle)
 		return
@@ -160,8 +161,8 @@ func (d *decoder) checkWindows(at place, c Cursor) {
 	}
 }
 
-// checkAt says whether a cursor stands in each lane of its shard, in ascending
-// order, and in no other.
+// checkAt reports a cursor that does not have exactly one position for each lane of its
+// shard, in ascending order.
 func (d *decoder) checkAt(at place, c Cursor) {
 	if c.Lanes%c.Shard.Of != 0 {
 		d.fail(join(at.path, "shard")+".of", "%d shards do not divide %d lanes", c.Shard.Of, c.Lanes)
@@ -180,8 +181,7 @@ func (d *decoder) checkAt(at place, c Cursor) {
 	}
 }
 
-// pin decodes a pin. Staging is there for a dataset without staging tables
-// too, so it is never nil.
+// pin decodes a pin. Staging is never nil, even for a dataset without staging tables.
 func (d *decoder) pin(at place) Pin {
 	out := Pin{Staging: map[string]TablePin{}}
 	object(d, at, &out, must([]field[Pin]{
@@ -191,8 +191,8 @@ func (d *decoder) pin(at place) Pin {
 	return out
 }
 
-// partialPin decodes a query's pin: it may leave out tables, and of a table all but the
-// snapshot.
+// partialPin decodes the pin of a query, which may omit tables, and all fields of a table
+// except the snapshot.
 func (d *decoder) partialPin(at place) Pin {
 	out := Pin{Staging: map[string]TablePin{}}
 	object(d, at, &out, []field[Pin]{

@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// requestName stands for the training table's request columns on the wire; no
-// staging table may be called so.
+// requestName is the name of the training table's request-level columns on the wire. It
+// is reserved: staging tables cannot use it.
 const requestName = "request"
 
-// mainBranch is what the zero Ref names.
+// mainBranch is the branch that the zero Ref selects.
 const mainBranch = "main"
 
 // named decodes a dataset of a config file.
@@ -25,7 +25,7 @@ func (d *decoder) named(name string, at place) Dataset {
 	return out
 }
 
-// dataset decodes one dataset, defaults set.
+// dataset decodes a dataset and sets its defaults.
 func (d *decoder) dataset(at place) Dataset {
 	var out Dataset
 	object(d, at, &out, []field[Dataset]{
@@ -45,13 +45,13 @@ func (d *decoder) dataset(at place) Dataset {
 	return out
 }
 
-// meantByKey is what other programs call the columns that a join compares.
+// meantByKey returns names that other programs use for the key columns of a join.
 func meantByKey() []string {
 	return []string{"on", "keys", "using", "left_on", "right_on", "join_key", "primary_key"}
 }
 
-// checkKeys finds staging tables without a key. An entry that is no object has
-// its fault already.
+// checkKeys reports staging tables without a key. It skips entries that are not objects,
+// which have a fault already.
 func (d *decoder) checkKeys(at place, out Dataset) {
 	for i, s := range out.Staging {
 		path := join(at.path, "staging") + indexed(i)
@@ -75,7 +75,8 @@ func (d *decoder) requestLevel(at place) []string {
 	return names
 }
 
-// checkRequest finds columns of requests that nothing tells apart.
+// checkRequest reports request-level columns of a dataset without a key, which defines
+// its requests.
 func (d *decoder) checkRequest(at place, out Dataset) {
 	path := join(join(at.path, "training"), "request_level")
 	if len(out.Training.RequestLevel) > 0 && len(out.Key) == 0 && d.sound(join(at.path, "key"), path) {
@@ -83,7 +84,8 @@ func (d *decoder) checkRequest(at place, out Dataset) {
 	}
 }
 
-// checkNames finds staging tables of one name, which would be one indexed column.
+// checkNames reports staging tables with reserved or duplicate names, since each names an
+// indexed column.
 func (d *decoder) checkNames(at place, out Dataset) {
 	for i, s := range out.Staging {
 		path := join(join(at.path, "staging")+indexed(i), "name")
@@ -121,7 +123,7 @@ func (d *decoder) staging(at place) Staging {
 	return out
 }
 
-// tableFields say which rows and columns of a staging table count.
+// tableFields are the fields that select rows and columns of a staging table.
 func tableFields() []field[Staging] {
 	return []field[Staging]{
 		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *Staging) { out.Table = d.table(at) }},
@@ -136,7 +138,7 @@ func tableFields() []field[Staging] {
 	}
 }
 
-// matchFields say what a match, several of them and none mean.
+// matchFields are the fields that define the result for one, several and no matches.
 func matchFields() []field[Staging] {
 	return []field[Staging]{
 		{name: "join", also: []string{"how", "type", "join_type"}, read: func(d *decoder, at place, out *Staging) {
@@ -161,7 +163,7 @@ func (d *decoder) checkRef(at place, ref Ref) {
 	}
 }
 
-// checkOutputs finds two columns that would have one name in the stream.
+// checkOutputs reports columns that would have the same name in the stream.
 func (d *decoder) checkOutputs(path, prefix string, columns []Column) {
 	first := map[string]int{}
 	for i, c := range columns {
@@ -170,7 +172,7 @@ func (d *decoder) checkOutputs(path, prefix string, columns []Column) {
 			name = prefix + name
 		}
 		before, ok := first[name]
-		if ok && c.Output() != "" { // an empty one has its fault
+		if ok && c.Output() != "" { // an empty name has a fault already
 			d.fail(path+indexed(i), "columns[%d] is called %q already; give one of them another name", before, name)
 			continue
 		}
@@ -178,7 +180,7 @@ func (d *decoder) checkOutputs(path, prefix string, columns []Column) {
 	}
 }
 
-// table decodes a table's name, [catalog.]namespace.table.
+// table decodes the name of a table, [catalog.]namespace.table.
 func (d *decoder) table(at place) string {
 	name := d.name(at)
 	parts := strings.Split(name, ".")
@@ -194,7 +196,7 @@ func (d *decoder) table(at place) string {
 	return name
 }
 
-// ref decodes the name of a branch or tag; main is the zero Ref.
+// ref decodes the name of a branch or tag. It returns "" for main.
 func (d *decoder) ref(at place) string {
 	name := d.name(at)
 	if name == mainBranch {
@@ -210,7 +212,7 @@ func (d *decoder) prefix(at place) string {
 	return d.name(at)
 }
 
-// key decodes the names of key columns that both tables have.
+// key decodes the names of key columns that are the same in both tables.
 func (d *decoder) key(at place) []string {
 	names := list(d, at, maxKeys, (*decoder).name)
 	if at.kind == kindList && len(at.items) == 0 {
@@ -224,8 +226,8 @@ func (d *decoder) key(at place) []string {
 	return names
 }
 
-// keyPairs decodes the key of a staging table: a list of names, or an object
-// from training columns to staging columns, in the order written.
+// keyPairs decodes the key of a staging table: a list of names, or an object from
+// training columns to staging columns, whose order is kept.
 func (d *decoder) keyPairs(at place) []KeyPair {
 	if at.kind != kindObject {
 		return samePairs(d.key(at))
@@ -258,7 +260,7 @@ func samePairs(names []string) []KeyPair {
 
 func (d *decoder) columns(at place) []Column { return list(d, at, maxColumns, (*decoder).column) }
 
-// column decodes a column: its name, or an object to rename or shape it.
+// column decodes a column: its name, or an object that renames or shapes it.
 func (d *decoder) column(at place) Column {
 	if at.kind != kindObject {
 		return Column{Column: d.name(at)}
@@ -277,7 +279,7 @@ func (d *decoder) column(at place) Column {
 	return out
 }
 
-// faulty says whether the value at a path, and not one inside it, has a fault.
+// faulty reports whether the value at a path has a fault itself, rather than inside it.
 func (d *decoder) faulty(path string) bool {
 	return slices.ContainsFunc(d.faults, func(f fault.Field) bool { return f.Field == path })
 }

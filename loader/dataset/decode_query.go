@@ -14,7 +14,7 @@ const (
 	maxInt32 = math.MaxInt32
 )
 
-// query decodes a query, defaults set.
+// query decodes a query and sets its defaults.
 func (d *decoder) query(at place) Query {
 	out := Query{}
 	object(d, at, &out, slices.Concat(queryFields(), unservedFields()))
@@ -27,7 +27,7 @@ func (d *decoder) query(at place) Query {
 	return out
 }
 
-// queryFields are the fields of a query that this version serves.
+// queryFields are the fields of a query that this version supports.
 func queryFields() []field[Query] {
 	return slices.Concat(
 		datasetFields(),
@@ -36,7 +36,7 @@ func queryFields() []field[Query] {
 	)
 }
 
-// fieldsOf turns the table of fields of a part of a value into one of the value.
+// fieldsOf converts the fields of a part of a value to fields of the value.
 func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T] {
 	out := make([]field[T], len(fields))
 	for i, f := range fields {
@@ -48,7 +48,8 @@ func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T]
 	return out
 }
 
-// datasetFields are the fields of Rows that have another form in cursors.
+// datasetFields are the fields of Rows whose form in queries differs from that in
+// cursors.
 func datasetFields() []field[Query] {
 	return []field[Query]{
 		{name: "dataset", must: true, read: func(d *decoder, at place, out *Query) { d.queryDataset(at, out) }},
@@ -56,7 +57,7 @@ func datasetFields() []field[Query] {
 	}
 }
 
-// rowsFields are the fields of Rows that queries and cursors have alike.
+// rowsFields are the fields of Rows that have the same form in queries and cursors.
 func rowsFields() []field[Rows] {
 	return []field[Rows]{
 		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *Rows) { out.Filter = d.filter(at) }},
@@ -109,14 +110,14 @@ func readingFields() []field[Reading] {
 	}
 }
 
-// unservedFields are fields of the contract that later versions serve.
+// unservedFields are specified fields that this version does not support.
 func unservedFields() []field[Query] {
 	return []field[Query]{
 		{name: "start"},
 	}
 }
 
-// queryDataset decodes a dataset's name, or a dataset.
+// queryDataset decodes the name of a dataset, or an inline dataset.
 func (d *decoder) queryDataset(at place, out *Query) {
 	switch at.kind {
 	case kindText:
@@ -133,7 +134,7 @@ func (d *decoder) shuffle(at place) Shuffle {
 	return choice(d, at, []Shuffle{ShuffleRequests, ShuffleRows, ShuffleSplits})
 }
 
-// shard decodes {index, of}; unset stands for an index that is left out.
+// shard decodes {index, of}. The index is unset if it is omitted.
 func (d *decoder) shard(at place, unset int) Shard {
 	out := Shard{Index: unset, Of: 1}
 	object(d, at, &out, []field[Shard]{
@@ -146,14 +147,15 @@ func (d *decoder) shard(at place, unset int) Shard {
 	return out
 }
 
-// checkShuffle refuses a shuffle of a stored order, and a window of what has none.
+// checkShuffle reports shuffle, seed and shuffle_window if they cannot be combined with
+// the order or the shuffle.
 func (d *decoder) checkShuffle(at place, q Query) {
 	if !d.sound(join(at.path, "order"), join(at.path, "shuffle"), join(at.path, "shuffle_window"), join(at.path, "cursor")) {
 		return
 	}
-	windows := q.Shuffle == "" // then rows are permuted
+	windows := q.Shuffle == "" // the default, which permutes rows within windows
 	if !windows {
-		windows, _ = q.Shuffle.Windows() // it was one of those that there are
+		windows, _ = q.Shuffle.Windows() // checked when shuffle was decoded
 	}
 	switch {
 	case windows && !q.Order.IsShuffled():
@@ -180,7 +182,7 @@ func (d *decoder) every(at place) Every {
 	return out
 }
 
-// checkSteps holds the numbers of lanes, shards and rows against each other.
+// checkSteps reports numbers of lanes, shards and rows that do not divide each other.
 func (d *decoder) checkSteps(at place, given, q Query) {
 	if !d.sound(join(at.path, "lanes"), join(at.path, "shard"), join(at.path, "cursor")) {
 		return
@@ -204,7 +206,7 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 	d.checkPerLane(join(at.path, "batch_requests"), "request", q.BatchRequests, perStep)
 }
 
-// checkPerLane refuses a batch that the lanes of a shard cannot give in equal parts.
+// checkPerLane reports a batch that cannot be divided equally among the lanes of a shard.
 func (d *decoder) checkPerLane(path, what string, n, lanes int) {
 	if !d.sound(path) || n%lanes == 0 {
 		return

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// checkResume finds what a query says otherwise than its cursor: what the plan is
-// made of comes from the cursor, and must agree where the query names it too.
-// Whether filters agree, only those know who know the tables; see the loader.
+// checkResume reports fields of a query that contradict its cursor. The cursor defines
+// the plan, and fields of the plan that the query sets must agree with it. The loader
+// compares filters, because that requires the schemas of the tables.
 func (d *decoder) checkResume(at place, q Query) {
 	if len(q.Cursor) == 0 || !d.sound(join(at.path, "cursor")) {
 		return
@@ -29,7 +29,7 @@ func (d *decoder) checkResume(at place, q Query) {
 	}
 }
 
-// disagree says that a field of a query is another than its cursor has.
+// disagree reports a field of a query that differs from its cursor.
 func (d *decoder) disagree(at place, name, given, had string) {
 	if path := join(at.path, name); d.sound(path) {
 		given, had = apart(cmp.Or(given, "none"), cmp.Or(had, "none"))

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// distinct decodes which repeated training rows are dropped.
+// distinct decodes the rule that drops repeated training rows.
 func (d *decoder) distinct(at place) *Distinct {
 	var out Distinct
 	object(d, at, &out, []field[Distinct]{
@@ -27,10 +27,10 @@ func (d *decoder) distinct(at place) *Distinct {
 	return &out
 }
 
-// scopeTableWord is the word for ScopeTable, which is the default.
+// scopeTableWord is the text of ScopeTable, the default.
 const scopeTableWord Scope = "table"
 
-// orderBy decodes what orders rows of one key: a list, or one entry alone.
+// orderBy decodes the order of the rows of one key: a list, or a single entry.
 func (d *decoder) orderBy(at place) []OrderBy {
 	if at.kind == kindText {
 		return []OrderBy{d.order(at)}
@@ -80,8 +80,8 @@ func (d *decoder) order(at place) OrderBy {
 	return out
 }
 
-// misdirected is the direction that a text has in the form of others, and the name without
-// it; "" if it has none.
+// misdirected returns the direction that a text has in another notation, such as "-a" or
+// "a descending", and the name without it. It returns "" for both if there is none.
 func misdirected(text string) (direction, name string) {
 	lower := strings.ToLower(text)
 	for long, short := range map[string]string{" descending": descending, " ascending": ascending} {
@@ -95,7 +95,7 @@ func misdirected(text string) (direction, name string) {
 	return "", ""
 }
 
-// directed parts a column's name from the direction behind it, if there is one.
+// directed splits a column's name from a direction that follows it, if any.
 func directed(text string) (column, word string) {
 	at := strings.LastIndexByte(text, ' ')
 	if at < 1 {
@@ -108,8 +108,8 @@ func directed(text string) (column, word string) {
 	return text[:at], word
 }
 
-// missing decodes the rule for keys without a staging row. It may also be a
-// null of YAML or JSON, which object takes for the default: the same.
+// missing decodes the rule for keys without a staging row. Null in YAML or JSON, which
+// object treats as omitted, gives the default, which is also null.
 func (d *decoder) missing(at place) (rule.Missing, []Default) {
 	switch {
 	case at.kind == kindText && at.text == rule.MissingDefault.String():
@@ -128,7 +128,8 @@ func (d *decoder) missing(at place) (rule.Missing, []Default) {
 	return rule.MissingDefault, out
 }
 
-// defaults decodes an object from output columns to values, by column.
+// defaults decodes an object from output columns to values. The result is sorted by
+// column.
 func (d *decoder) defaults(at place) []Default {
 	if at.kind != kindObject {
 		d.fail(at.path, "must be an object from columns to values, not %s", at.kind)
@@ -150,7 +151,7 @@ func (d *decoder) defaults(at place) []Default {
 	return out
 }
 
-// value decodes null, true or false, a number or text.
+// value decodes null, true, false, a number or text.
 func (d *decoder) value(at place) any {
 	switch at.kind {
 	case kindNull:
@@ -171,7 +172,7 @@ func (d *decoder) value(at place) any {
 	return nil
 }
 
-// number decodes a number within limits, both included.
+// number decodes a number between least and greatest, inclusive.
 func (d *decoder) number(at place, least, greatest float64) float64 {
 	if at.kind != kindWhole && at.kind != kindNumber {
 		d.fail(at.path, "must be a number, not %s", at.kind)
@@ -201,7 +202,7 @@ func (d *decoder) truth(at place) bool {
 	return at.text == strconv.FormatBool(true)
 }
 
-// timeFields say which staging rows are old enough.
+// timeFields are the fields that select staging rows by time.
 func timeFields() []field[Staging] {
 	return []field[Staging]{
 		{name: "align", read: func(d *decoder, at place, out *Staging) { out.Align = d.align(at) }},
@@ -252,7 +253,7 @@ func (d *decoder) pointInTime(at place) *PointInTime {
 	return &out
 }
 
-// effortFields change how much is read, and no row.
+// effortFields are the fields that change the cost of reading but not the rows.
 func effortFields() []field[Staging] {
 	return []field[Staging]{
 		{name: "strategy", read: func(d *decoder, at place, out *Staging) { out.Strategy, out.Custom = d.strategy(at) }},
@@ -262,8 +263,8 @@ func effortFields() []field[Staging] {
 	}
 }
 
-// strategy decodes a strategy, and the name of a custom one; whether that is
-// registered is for the loader to say.
+// strategy decodes a strategy, and the name of a custom one. The loader checks whether
+// that name is registered.
 func (d *decoder) strategy(at place) (rule.Strategy, string) {
 	if name, custom := strings.CutPrefix(at.text, customPrefix); custom && at.kind == kindText {
 		if d.name(at); name == "" {
@@ -275,8 +276,8 @@ func (d *decoder) strategy(at place) (rule.Strategy, string) {
 	return word(d, at, served), ""
 }
 
-// castType decodes the name of an Iceberg type that columns are cast to. The
-// names of the machine types that some have are taken too.
+// castType decodes the name of an Iceberg type that a column is cast to. It also accepts
+// the names of the corresponding machine types, such as int64.
 func (d *decoder) castType(at place) string {
 	const float, long = "float", "long"
 	switch at.text {

@@ -76,13 +76,13 @@ func TestYAMLForms(t *testing.T) {
 		`{"table":"features.genres","ref":"v1"}]}`, got.Canonical())
 }
 
-// same compares texts, order and blanks included.
+// same compares texts exactly, including order and white space.
 func same(t *testing.T, want string, got []byte) {
 	t.Helper()
 	require.Equal(t, []byte(want), got, "%s", got)
 }
 
-// TestDigest depends on what a dataset means, not on how it was written.
+// TestDigest checks that the digest depends on the meaning of a dataset, not on its text.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(text string) string {
@@ -171,8 +171,7 @@ func TestQueryDefaults(t *testing.T) {
 		}.Canonical())
 }
 
-// TestFaultsOfQueries: each with its field, and words that name the remedy.
-// TestFaultsSayWhatToWrite in place of a value of another kind.
+// TestFaultsSayWhatToWrite checks that errors include what to write instead.
 func TestFaultsSayWhatToWrite(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -189,6 +188,7 @@ func TestFaultsSayWhatToWrite(t *testing.T) {
 	}
 }
 
+// TestFaultsOfQueries checks that each fault names its field and suggests a remedy.
 func TestFaultsOfQueries(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
@@ -262,7 +262,7 @@ func TestFaultsOfQueries(t *testing.T) {
 	}
 }
 
-// TestFaultsOfDatasets holds what the golden files do not.
+// TestFaultsOfDatasets checks faults that the golden files do not include.
 func TestFaultsOfDatasets(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("  - {table: a.b, name: n}\n", 65)
@@ -306,8 +306,8 @@ func TestFaultsOfDatasets(t *testing.T) {
 	}
 }
 
-// TestUnservedFields: every field of the contract that this version does not
-// serve is refused by its own name, in both syntaxes, and null leaves it out.
+// TestUnservedFields checks that each specified field that this version does not support
+// is rejected by name in YAML and JSON, and that null counts as omitted.
 func TestUnservedFields(t *testing.T) {
 	t.Parallel()
 	for path, fields := range map[string]string{
@@ -339,7 +339,7 @@ func queryFault(text string) error {
 	return err
 }
 
-// TestManyFaultsAreCounted: hostile text does not make an endless error.
+// TestManyFaultsAreCounted checks that malicious input does not produce an endless error.
 func TestManyFaultsAreCounted(t *testing.T) {
 	t.Parallel()
 	err := queryFault(`{"dataset":"d","columns":[` + strings.Repeat("1,", 5000) + `1]}`)

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Dense asks for one column that is packed of several columns of numbers: rows of
-// float32 (docs/spec/wire.md).
+// Dense selects a column that packs several numeric columns into rows of float32
+// (docs/spec/wire.md).
 type Dense struct {
 	Name    string
-	Columns []Column // output names of the dataset, shaped, not renamed; at least one
-	Fill    *float32 // in the place of nulls; nil: a null is an error
+	Columns []Column // output names of the dataset, shaped but not renamed; at least one
+	Fill    *float32 // replaces nulls; nil: a null is an error
 }
 
-// Selection says which columns a stream has.
+// Selection is the selection of columns in a stream.
 type Selection struct {
-	Columns []Column // nil: all that Dense does not pack
+	Columns []Column // nil: all columns that Dense does not pack
 	Dense   []Dense
 }
 
-// Selection returns which columns the reading asks for.
+// Selection returns the columns that the reading selects.
 func (r Reading) Selection() Selection { return Selection{Columns: r.Columns, Dense: r.Dense} }
 
-// dense decodes an object from names to what each column is packed of: a list of
-// columns, or an object with a fill beside it.
+// dense decodes an object from names to packed columns: a list of columns, or an object
+// with a list and a fill.
 func (d *decoder) dense(at place) []Dense {
 	if at.kind != kindObject {
 		d.mismatch(at, "an object from a name to a list of columns")
@@ -56,7 +56,7 @@ func (d *decoder) dense(at place) []Dense {
 	return all
 }
 
-// packed decodes the columns that one column is packed of.
+// packed decodes the columns that are packed into one column.
 func (d *decoder) packed(at place) []Column {
 	columns := d.columns(at)
 	if at.kind == kindList && len(at.items) == 0 {
@@ -70,18 +70,19 @@ func (d *decoder) packed(at place) []Column {
 	return columns
 }
 
-// fill decodes what stands in the place of nulls.
+// fill decodes the replacement for nulls.
 func (d *decoder) fill(at place) *float32 {
 	v := d.number(at, -math.MaxFloat32, math.MaxFloat32)
 	f := float32(v)
 	return &f
 }
 
-// denseForm is an object from names to what is packed, in the order of the columns.
+// denseForm is the JSON form of dense columns: an object from their names, in the order
+// of the columns.
 type denseForm []Dense
 
-// MarshalJSON keeps the order, which a map would lose, and writes the short form of
-// what has no fill.
+// MarshalJSON keeps the order, which a map would lose, and writes columns without a fill
+// in the short form.
 func (f denseForm) MarshalJSON() ([]byte, error) {
 	object := []byte("{")
 	for i, one := range f {

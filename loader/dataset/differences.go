@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Differences says in what the plans of two cursors differ, a's value first:
-// "seed (7, not 8)", "pin.staging.history snapshot (12, not 15)". Shard, step
-// and positions do not belong to the plan. Equal plans give nil.
+// Differences lists the differences between the plans of two cursors, with the value of a
+// first: "seed (7, not 8)", "pin.staging.history snapshot (12, not 15)". Shard, step and
+// positions are not part of the plan. It returns nil if the plans are equal.
 func Differences(a, b Cursor) []string {
 	var l differences
 	l.add("algorithm", strconv.Itoa(a.Algorithm), strconv.Itoa(b.Algorithm))
@@ -40,8 +40,9 @@ func Differences(a, b Cursor) []string {
 	return l
 }
 
-// PinDifferences lists in what a query's pin, which may leave tables out, contradicts a
-// whole one, the query's value first. It is nil where the pin agrees.
+// PinDifferences lists the contradictions between the pin of a query, which may leave
+// tables out, and a whole pin, with the value of the query first. It returns nil if the
+// pins agree.
 func PinDifferences(given, whole Pin) []string {
 	filled := Pin{Training: given.Training.filled(whole.Training), Staging: maps.Clone(whole.Staging)}
 	for name, s := range given.Staging {
@@ -52,7 +53,7 @@ func PinDifferences(given, whole Pin) []string {
 	return Differences(Cursor{Rows: Rows{Pin: filled}}, Cursor{Rows: Rows{Pin: whole}})
 }
 
-// filled takes from a whole pin what one leaves out.
+// filled returns the pin with missing fields taken from a whole pin.
 func (p TablePin) filled(whole TablePin) TablePin {
 	if p.Whole() {
 		return p
@@ -71,7 +72,7 @@ func (l *differences) add(name, a, b string) {
 	*l = append(*l, fmt.Sprintf("%s (%s, not %s)", name, a, b))
 }
 
-// apart shortens two texts that differ so that what is left of them differs too.
+// apart shortens two different texts in such a way that the results still differ.
 func apart(a, b string) (string, string) {
 	const most, before = 80, 20
 	if shorten(a, most) == shorten(b, most) {
@@ -87,8 +88,8 @@ func apart(a, b string) (string, string) {
 	return shorten(a, most), shorten(b, most)
 }
 
-// table compares two pins of one table. What another table holds otherwise
-// says nothing.
+// table adds the differences between two pins of a table. If the tables differ, other
+// fields are not compared.
 func (l *differences) table(path string, a, b TablePin) {
 	if a.UUID != b.UUID {
 		l.add(path+" table", a.UUID, b.UUID)
@@ -99,7 +100,7 @@ func (l *differences) table(path string, a, b TablePin) {
 	l.add(path+" mapping", a.Mapping, b.Mapping)
 }
 
-// orNone is a number, or nothing for 0.
+// orNone returns a number as text, or "" for 0.
 func orNone(n int64) string {
 	if n == 0 {
 		return ""

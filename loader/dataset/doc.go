@@ -1,19 +1,18 @@
-// Package dataset holds the values that say what is to be read: a Dataset (a
-// named join), a Query (one client's wish), a Pin (which snapshots), a Shard
-// and a Cursor (which part, and from where). A File holds the datasets of a
-// config file and what stands beside them.
+// Package dataset defines the values that describe a read: a Dataset (a named join), a
+// Query (what one client wants to read), a Pin (the snapshots), a Shard (the part) and a
+// Cursor (the position). A File holds the catalogs, datasets and server settings of a
+// config file.
 //
-// They are plain values with a YAML and a JSON form. Both syntaxes are read
-// into one small tree and decoded from there by tables of known fields.
-// Decoding is strict: an unknown field is a fault that proposes the nearest
-// known one, a field or value that this version does not serve is refused by
-// name, a field twice is a fault, and all faults are reported at once, in one
-// Invalid error with a path each (and the line, in YAML). A field that is null
-// counts as left out. Decoded values carry their defaults. Names of columns and
-// tables, and the types in filters, are not looked up here: the package knows no
-// tables, files or network.
+// They are plain values with a YAML and a JSON form. Both formats are parsed into the
+// same tree, which is decoded by tables of known fields. Decoding is strict. An unknown
+// field is a fault that suggests the nearest known field. Fields and values that this
+// version does not support are rejected by name, as are repeated fields. All faults are
+// reported in one Invalid error, each with its path and, in YAML, its line. A null field
+// counts as omitted. Decoded values have their defaults set. The package does not access
+// tables, files or the network, so it does not check the names of columns and tables, or
+// the types in filters.
 //
-// What is written is canonical: fields in a fixed order, and in datasets and
-// queries those at their defaults left out, so that the same meaning has the
-// same bytes and decoding gives the same value back.
+// Encoding is canonical. Fields are in a fixed order, and datasets and queries omit
+// fields at their defaults. Equal values therefore have equal bytes, and decoding returns
+// the original value.
 package dataset

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// unit is a word for a length of time. Calendar months have no fixed length.
+// unit is a unit of time. Calendar months have no fixed length.
 type unit struct {
 	word   string
-	length time.Duration // 0: Months months
+	length time.Duration // 0: the unit has months
 	months int
 }
 
 const day = 24 * time.Hour
 
-// units lists what a duration is written in, the longest first.
+// units returns the units of durations, longest first.
 func units() []unit {
 	return []unit{
 		{word: "y", months: 12},
@@ -33,14 +33,14 @@ func units() []unit {
 	}
 }
 
-// maxMonths bounds a lag in months: ten thousand years.
+// maxMonths is the largest lag in months: ten thousand years.
 const maxMonths = 120_000
 
-// durationForm is what messages say that a duration looks like.
+// durationForm describes the syntax of durations in messages.
 const durationForm = `a whole number and a unit (w, d, h, m, s), such as "24h" or "1d"`
 
-// readDuration reads a whole number and a unit, "36h". The message is empty if
-// that is what the text is.
+// readDuration parses a whole number and a unit, such as "36h". The message is empty if
+// the text is valid.
 func readDuration(text string) (months int, length time.Duration, message string) {
 	digits := 0
 	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
@@ -60,8 +60,7 @@ func readDuration(text string) (months int, length time.Duration, message string
 	return 0, 0, fmt.Sprintf("%q is not a duration; write %s", shorten(text, 40), durationForm)
 }
 
-// durationText writes a length with the longest unit that it is a multiple of,
-// weeks apart.
+// durationText formats a length in the longest unit that divides it, except weeks.
 func durationText(length time.Duration) string {
 	for _, u := range units() {
 		if u.length > 0 && u.word != "w" && length%u.length == 0 {
@@ -71,8 +70,8 @@ func durationText(length time.Duration) string {
 	return ""
 }
 
-// String returns the lag as it is written: "1d", "2mo", a bare number for
-// integer partitions, and "" for none.
+// String returns the lag in its text form: "1d", "2mo", a plain number for integer
+// partitions, or "" for no lag.
 func (l Lag) String() string {
 	switch {
 	case l.Months != 0 && l.Months%12 == 0:
@@ -104,7 +103,7 @@ func (d *decoder) lag(at place) Lag {
 	return Lag{Months: months, Time: length}
 }
 
-// tolerance decodes a length of time, or a whole number for columns of long.
+// tolerance decodes a duration, or a whole number for long columns.
 func (d *decoder) tolerance(at place) Lag {
 	if at.kind == kindWhole {
 		return Lag{Count: d.whole(at, 0, maxInt64)}
@@ -112,7 +111,7 @@ func (d *decoder) tolerance(at place) Lag {
 	return Lag{Time: d.duration(at)}
 }
 
-// duration decodes a length of time.
+// duration decodes a duration without months and years.
 func (d *decoder) duration(at place) time.Duration {
 	if at.kind != kindText {
 		d.fail(at.path, "must be a duration, %s, not %s", durationForm, at.kind)

@@ -1,6 +1,6 @@
 package dataset
 
-// The decoders behind the UnmarshalJSON of cursors and pins.
+// Decoders that the UnmarshalJSON methods of cursors and pins call.
 var (
 	ParseCursor  = parseCursor
 	ParseCursors = parseCursors

@@ -10,53 +10,54 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// File is a config file as it is written. What the settings of the server mean
-// is for others to say; here they are texts.
+// File is the content of a config file. Server settings are kept as text; the server
+// interprets them.
 type File struct {
-	Catalogs []Catalog // these and the others in the order written
+	Catalogs []Catalog // these lists are in the order of the file
 	Datasets []Dataset
 	Server   []Setting
 }
 
-// Catalog says where tables are to be found.
+// Catalog is the configuration of a catalog.
 type Catalog struct {
 	Name      string // the first part of its tables' names
 	Type      string
 	URI       string
 	Warehouse string
-	Stored    string // the name that the catalog itself goes by; Name unless the file says otherwise
-	// PinTags says for how long tags keep the snapshots of its tables that streams read; 0:
-	// none are set, and nothing is written to the catalog.
+	Stored    string // name of the catalog in its own storage; default: Name
+	// PinTags is how long tags keep the snapshots that streams read. 0 means that no tags
+	// are created and nothing is written to the catalog.
 	PinTags time.Duration
-	// Properties are all others, in the order written: what they mean is for others to say.
-	// Their values may be secret.
+	// Properties are all other properties, in the order of the file. The catalog
+	// interprets them. Their values may be secret.
 	Properties []Property
 }
 
-// Property is one property of a catalog. Those inside of others have dots in their names.
+// Property is a property of a catalog. Nested properties have dotted names.
 type Property struct {
 	Name, Value string
 	Line        int // 1-based
 }
 
-// Setting is one setting of the server.
+// Setting is a server setting.
 type Setting struct {
 	Name   string
-	Values []string // one, or those of a list
+	Values []string // one, or the entries of a list
 	List   bool
 	Line   int // 1-based
 }
 
-// A config file is its owner's: what bounds it is far above what one text of a
-// client may hold. Its datasets stand two levels down.
+// The limits for config files. The operator of the server controls them, so the limits
+// are much higher than those for the texts of clients. Datasets are two levels deep in
+// the file.
 const (
 	maxFileNodes = 16 * maxNodes
 	fileDepth    = -2
 )
 
-// FileFromYAML decodes a config file; settings names those that the server has.
-// It returns every fault with its line, and beside faults whatever could be
-// read, so that it can be judged too.
+// FileFromYAML decodes a config file. The names of the server's settings are in settings.
+// It returns every fault with its line, and all parts of the file that could be read, so
+// that they can be checked too.
 func FileFromYAML(root *yaml.Node, settings []string) (File, []fault.Field) {
 	d := newDecoder()
 	d.most = math.MaxInt
@@ -81,7 +82,7 @@ func entries[T any](d *decoder, at place, read func(name string, at place) T) []
 	return out
 }
 
-// catalog decodes one catalog.
+// catalog decodes a catalog.
 func (d *decoder) catalog(name string, at place) Catalog {
 	out := Catalog{Name: name, Stored: name}
 	if name == "" {
@@ -119,24 +120,24 @@ func (d *decoder) catalog(name string, at place) Catalog {
 	return out
 }
 
-// The names of what is ours in a catalog's block, beside properties that others know.
+// The names of Penstock's own fields of a catalog, as opposed to the catalog's
+// properties.
 const (
 	pinTagsField = "pin_tags"
 	keepField    = "keep"
 )
 
-// The least and the most time that a snapshot can be kept for: renewals need some, and a
-// tag is to end.
+// The bounds of keep. Renewals need time, and every tag must expire.
 const (
 	leastKeep = time.Hour
 	mostKeep  = 3660 * day
 )
 
-// isPinTags says whether a member of a catalog's block is of what pinTags decodes.
+// isPinTags reports whether pinTags decodes the field of a catalog.
 func isPinTags(name string) bool { return name == pinTagsField || name == pinTagsField+"."+keepField }
 
-// pinTags decodes for how long a catalog's snapshots are kept: pin_tags: {keep: 7d}, or
-// flat, as properties may be.
+// pinTags decodes how long snapshots of a catalog are kept: pin_tags: {keep: 7d}, or the
+// dotted name pin_tags.keep.
 func (d *decoder) pinTags(at place) (keep time.Duration) {
 	for _, m := range at.members {
 		p := at.member(m)
@@ -159,7 +160,7 @@ func (d *decoder) pinTags(at place) (keep time.Duration) {
 	return keep
 }
 
-// keep decodes for how long a snapshot is kept.
+// keep decodes how long a snapshot is kept.
 func (d *decoder) keep(at place) time.Duration {
 	out := d.duration(at)
 	if d.sound(at.path) && (out < leastKeep || out > mostKeep) {
@@ -168,8 +169,8 @@ func (d *decoder) keep(at place) time.Duration {
 	return out
 }
 
-// properties goes through the single values of an object, and of the objects inside of it:
-// {s3: {region: a}} is {s3.region: a}. One that is null is not set.
+// properties calls found for each value in an object and its nested objects, except
+// nulls, with its dotted name: {s3: {region: a}} is {s3.region: a}.
 func (d *decoder) properties(at place, prefix string, found func(name string, at place)) {
 	if at.kind != kindObject {
 		d.mismatch(at, "an object")
@@ -177,7 +178,7 @@ func (d *decoder) properties(at place, prefix string, found func(name string, at
 	}
 	for _, m := range at.members {
 		if prefix == "" && isPinTags(m.name) {
-			continue // ours: see pinTags
+			continue // see pinTags
 		}
 		switch value := at.member(m); value.kind {
 		case kindNull:
@@ -189,7 +190,8 @@ func (d *decoder) properties(at place, prefix string, found func(name string, at
 	}
 }
 
-// typeOf is the type of catalog that a URI alone says, as PyIceberg has it; "" if it does not.
+// typeOf derives the type of a catalog from its URI, as PyIceberg does. It returns "" if
+// the URI does not imply a type.
 func typeOf(uri string) string {
 	scheme, _, _ := strings.Cut(uri, ":")
 	database, _, _ := strings.Cut(scheme, "+")
@@ -204,7 +206,7 @@ func typeOf(uri string) string {
 	return ""
 }
 
-// settingsMeant is what other programs call the server's settings.
+// settingsMeant returns names that other programs use for the server's settings.
 func settingsMeant() map[string][]string {
 	return map[string][]string{
 		"listen":    {"port", "host", "address", "bind", "addr"},
@@ -214,7 +216,7 @@ func settingsMeant() map[string][]string {
 	}
 }
 
-// settings decodes the server's settings, of which these are known.
+// settings decodes the server's settings. Only the given names are known.
 func (d *decoder) settings(at place, names []string) []Setting {
 	var out []Setting
 	fields := make([]field[[]Setting], len(names))
@@ -236,7 +238,7 @@ func (d *decoder) settings(at place, names []string) []Setting {
 	return out
 }
 
-// scalar decodes a single value of YAML as the text that stands there.
+// scalar decodes a single value of YAML as the text in the file.
 func (d *decoder) scalar(at place) string {
 	switch at.kind {
 	case kindList, kindObject:

@@ -52,8 +52,8 @@ server:
 	require.Equal(t, "datasets: must be a mapping from names to objects, not a list (line 1)", faults[0].String())
 }
 
-// TestFileTellsAllFaults: a config file is its owner's, so nothing is left out;
-// and beside faults there is what could be read.
+// TestFileTellsAllFaults checks that all faults of a config file are reported, and that
+// the parts that could be read are returned with them.
 func TestFileTellsAllFaults(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

@@ -2,17 +2,17 @@ package dataset
 
 import "github.com/penstock/penstock/internal/expr"
 
-// Filter says which rows of a table count, in the filter language
-// (docs/spec/filter.md): its text as it was given, and what was read from it,
-// once. The zero Filter keeps all rows. Its names and types are for the plan,
-// which knows the tables. Filters are compared by their texts, never by ==.
+// Filter selects rows of a table, in the filter language (docs/spec/filter.md). It holds
+// the original text and its parsed form. The zero Filter selects all rows. Names and
+// types are resolved during planning, when the tables are known. Compare filters by their
+// texts, never by ==.
 type Filter struct {
 	text string
-	expr *expr.Expr // nil where text is empty
+	expr *expr.Expr // nil if text is empty
 }
 
-// ParseFilter reads a filter; an empty text is the zero Filter. Faults are
-// Invalid: positions in the text, of no field.
+// ParseFilter parses a filter. An empty text gives the zero Filter. Errors are Invalid;
+// their faults have positions in the text and no field.
 func ParseFilter(text string) (Filter, error) {
 	if text == "" {
 		return Filter{}, nil
@@ -24,26 +24,26 @@ func ParseFilter(text string) (Filter, error) {
 	return Filter{text: text, expr: parsed}, nil
 }
 
-// MustFilter is ParseFilter for a text that is known to be a filter, as one in
-// a program's source is. It panics on any other.
+// MustFilter parses a filter that is known to be valid, such as a literal in source code.
+// It panics if the filter is invalid.
 func MustFilter(text string) Filter {
 	f, err := ParseFilter(text)
 	if err != nil {
-		panic("dataset: " + err.Error()) //nolint:forbidigo // a fault of the source
+		panic("dataset: " + err.Error()) //nolint:forbidigo // a programming error
 	}
 	return f
 }
 
-// IsZero says whether all rows count.
+// IsZero reports whether the filter selects all rows.
 func (f Filter) IsZero() bool { return f.text == "" }
 
-// String returns the text as it was given, "" for the zero Filter.
+// String returns the original text, or "" for the zero Filter.
 func (f Filter) String() string { return f.text }
 
-// Expr returns the parsed filter; nil keeps all rows.
+// Expr returns the parsed filter, or nil for the zero Filter.
 func (f Filter) Expr() *expr.Expr { return f.expr }
 
-// canonical returns the filter that its canonical text parses to.
+// canonical returns the filter in its canonical text.
 func (f Filter) canonical() Filter {
 	if out, err := ParseFilter(f.expr.String()); err == nil {
 		return out

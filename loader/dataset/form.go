@@ -37,7 +37,7 @@ type stagingForm struct {
 	Snapshot         int64           `json:"snapshot,omitempty"`
 	Filter           string          `json:"filter,omitempty"`
 	Key              keyForm         `json:"key,omitempty"`
-	Columns          []Column        `json:"columns,omitzero"` // empty is not left out: it asks for none
+	Columns          []Column        `json:"columns,omitzero"` // an empty list is kept: it selects no columns
 	Prefix           string          `json:"prefix,omitempty"`
 	Join             rule.Kind       `json:"join,omitempty"`
 	Nulls            rule.Nulls      `json:"nulls,omitempty"`
@@ -66,7 +66,8 @@ type pointForm struct {
 	Exact     *bool  `json:"exact,omitempty"`
 }
 
-// form leaves out what decoding would put back. Defaults are set in d.
+// form returns the JSON form of a dataset whose defaults are set. It omits values that
+// decoding restores.
 func (d Dataset) form() datasetForm {
 	out := datasetForm{Training: trainingForm{
 		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter.String(),
@@ -83,8 +84,8 @@ func (d Dataset) form() datasetForm {
 	return out
 }
 
-// form leaves out what decoding an entry of a dataset with that key would put
-// back. Defaults are set in s.
+// form returns the JSON form of an entry whose defaults are set, in a dataset with the
+// given key. It omits values that decoding restores.
 func (s Staging) form(key []string) stagingForm {
 	preset := Staging{Table: s.Table, Join: s.Join}.defaults(key)
 	out := stagingForm{
@@ -112,7 +113,7 @@ func (s Staging) form(key []string) stagingForm {
 	return out
 }
 
-// strategy is the strategy as datasets have it.
+// strategy returns the strategy in its text form.
 func (s Staging) strategy() string {
 	if s.Strategy.Custom() {
 		return customPrefix + s.Custom
@@ -143,7 +144,7 @@ func (p PointInTime) form() *pointForm {
 	return out
 }
 
-// orderTexts writes each entry as one text that directed takes apart.
+// orderTexts returns each entry as a single text, which directed can split.
 func orderTexts(by []OrderBy) []string {
 	var out []string
 	for _, o := range by {
@@ -158,11 +159,11 @@ func orderTexts(by []OrderBy) []string {
 	return out
 }
 
-// defaultsForm is an object from columns to values.
+// defaultsForm is the JSON form of defaults: an object from columns to values.
 type defaultsForm []Default
 
-// MarshalJSON keeps the order, and numbers with a fraction apart from whole
-// ones: 1.0 is not 1.
+// MarshalJSON keeps the order, and distinguishes floating-point numbers from whole ones:
+// 1.0 is not 1.
 func (f defaultsForm) MarshalJSON() ([]byte, error) {
 	object := []byte("{")
 	for i, one := range f {
@@ -178,8 +179,8 @@ func (f defaultsForm) MarshalJSON() ([]byte, error) {
 	return append(object, '}'), nil
 }
 
-// keyForm is a list of names if both tables have the same, else an object in
-// the order of the key.
+// keyForm is the JSON form of a key: a list if the names are the same in both tables,
+// otherwise an object in the order of the key.
 type keyForm []KeyPair
 
 // MarshalJSON keeps the order, which a map would lose.
@@ -199,7 +200,7 @@ func (k keyForm) MarshalJSON() ([]byte, error) {
 	return append(object, '}'), nil
 }
 
-// MarshalJSON writes the short form of a column that is as its table has it.
+// MarshalJSON writes a column that is neither renamed nor shaped as its name.
 func (c Column) MarshalJSON() ([]byte, error) {
 	if c == (Column{Column: c.Column}) {
 		return encode(c.Column), nil

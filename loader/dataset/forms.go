@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// forms are what some fields look like when they are right, by the last name of their
-// path: what to write, for who wrote something else. Each is YAML and JSON.
+// forms returns examples of correct values by field name, for errors about values of the
+// wrong form. The values in them are both YAML and JSON.
 func forms() map[string]string {
 	return map[string]string{
 		"training": `training: {"table": "namespace.table"}`,
@@ -31,12 +31,13 @@ func forms() map[string]string {
 	}
 }
 
-// itemForms are the same of the entries of lists.
+// itemForms returns the examples for entries of lists.
 func itemForms() map[string]string {
 	return map[string]string{"staging": `{"table": "namespace.table"}`}
 }
 
-// formOf is what to write at a path, as the end of a sentence; "" if nothing is known.
+// formOf returns the example for a path as the end of an error message, or "" if there is
+// none.
 func formOf(path string) string {
 	known := forms()
 	if at := strings.LastIndexByte(path, '['); at >= 0 && strings.HasSuffix(path, "]") {
@@ -51,7 +52,7 @@ func formOf(path string) string {
 	return ""
 }
 
-// mismatch records a value of another kind than is wanted, with what to write.
+// mismatch reports a value of the wrong kind, with an example of a correct one.
 func (d *decoder) mismatch(at place, want string) {
 	form := cmp.Or(formOfNames(at), formOfPin(at), formOf(at.path))
 	if form == "" && at.kind == kindText && want == "a whole number" && isWhole(at.text) {
@@ -60,8 +61,8 @@ func (d *decoder) mismatch(at place, want string) {
 	d.fail(at.path, "must be %s, not %s%s", want, at.kind, form)
 }
 
-// formOfNames is formOf of a list of names that is written as one text: the same names as
-// a list.
+// formOfNames returns the example for a list of names that was written as a single text:
+// the same names as a list.
 func formOfNames(at place) string {
 	field := at.path[strings.LastIndexByte(at.path, '.')+1:]
 	if at.kind != kindText || !slices.Contains([]string{"key", "columns", "by", "request_level"}, field) {
@@ -74,7 +75,8 @@ func formOfNames(at place) string {
 	return "; write " + field + ": [" + strings.Join(names, ", ") + "]"
 }
 
-// formOfPin is formOf of a table's pin, which is called as a table of a dataset is.
+// formOfPin returns the example for the pin of a table. Its path ends like that of a
+// table of a dataset, so formOf cannot distinguish them.
 func formOfPin(at place) string {
 	of, ok := strings.CutPrefix(at.path, "snapshots.")
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// FuzzParseQuery: any text is refused as Invalid with its faults, or is a
-// query whose canonical form is read back to an equal one.
+// FuzzParseQuery checks that any text is either rejected with an Invalid error that has
+// faults, or is a query whose canonical form decodes to an equal query.
 func FuzzParseQuery(f *testing.F) {
 	seed(f, "bad.json")
 	f.Add([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":2,"index":0}}`))
@@ -40,7 +40,7 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// FuzzParseCursor does the same for cursors, one or several.
+// FuzzParseCursor checks the same for one or several cursors.
 func FuzzParseCursor(f *testing.F) {
 	seed(f, "bad-cursor.json")
 	f.Add([]byte(firstText))
@@ -67,8 +67,8 @@ func FuzzParseCursor(f *testing.F) {
 	})
 }
 
-// FuzzFromYAML: any YAML is refused, or is a dataset that its canonical form
-// gives back.
+// FuzzFromYAML checks that any YAML is either rejected or is a dataset whose canonical
+// form decodes to an equal dataset.
 func FuzzFromYAML(f *testing.F) {
 	seed(f, "bad.yaml")
 	f.Add([]byte(homefeed))
@@ -97,7 +97,7 @@ func seed(f *testing.F, name string) {
 	f.Add(text)
 }
 
-// refused says whether there is an error, which must tell what is wrong.
+// refused reports whether there is an error, which must be Invalid and have faults.
 func refused(t *testing.T, err error) bool {
 	t.Helper()
 	if err == nil {

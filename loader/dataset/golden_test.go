@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew; review the diff")
 
-// TestEveryFaultIsToldAtOnce holds the words that users read when a config
-// file or a query is wrong in every way.
+// TestEveryFaultIsToldAtOnce checks the messages for config files, queries and cursors
+// with many faults.
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, decode := range map[string]func([]byte) error{

@@ -12,30 +12,29 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// ParseQuery decodes the JSON of a query and sets its defaults. Every fault
-// is reported, in one Invalid error.
+// ParseQuery decodes a query from JSON and sets its defaults. All faults are reported in
+// one Invalid error.
 func ParseQuery(text []byte) (Query, error) {
 	return parse(text, "query", (*decoder).query)
 }
 
-// parseCursor decodes one cursor. Every field must be there, as this version
-// writes it.
+// parseCursor decodes a cursor. No field that this version writes may be missing.
 func parseCursor(text []byte) (Cursor, error) {
 	return parse(text, "cursor", (*decoder).cursor)
 }
 
-// parseCursors decodes one cursor or a list of them. Whether those of a list
-// belong together is for Merge to say.
+// parseCursors decodes a cursor or a list of them. Merge checks whether the cursors of a
+// list belong together.
 func parseCursors(text []byte) (Cursors, error) {
 	return parse(text, "cursor", (*decoder).cursors)
 }
 
-// parsePin decodes a pin, as a manifest or a FlightInfo carries it.
+// parsePin decodes a pin, as it appears in a manifest or a FlightInfo.
 func parsePin(text []byte) (Pin, error) {
 	return parse(text, "pin", (*decoder).pin)
 }
 
-// parse decodes one JSON text as what it is called.
+// parse decodes a JSON text. Errors refer to it as what.
 func parse[T any](text []byte, what string, decode func(*decoder, place) T) (T, error) {
 	d := newDecoder()
 	var out, none T
@@ -48,7 +47,7 @@ func parse[T any](text []byte, what string, decode func(*decoder, place) T) (T, 
 	return out, nil
 }
 
-// json turns a JSON text into a tree; nil if it is none.
+// json parses a JSON text into a tree. It returns nil if the text is invalid.
 func (d *decoder) json(text []byte, what string) *node {
 	if len(text) > maxBytes {
 		d.fail("", "the %s has %d bytes, the limit is %d", what, len(text), maxBytes)
@@ -58,8 +57,8 @@ func (d *decoder) json(text []byte, what string) *node {
 		d.fail("", "the %s is not valid UTF-8", what)
 		return nil
 	}
-	// One pass for the syntax, so that the walk below cannot fail: the
-	// decoder's tokens alone would leave trailing text unseen.
+	// Check the syntax first, so that the walk below cannot fail. The decoder's tokens
+	// alone would miss text after the value.
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
 		d.syntax(text, what, err)
@@ -74,7 +73,7 @@ func (d *decoder) json(text []byte, what string) *node {
 	return root
 }
 
-// syntax reports a text that is not JSON, at its position in characters.
+// syntax reports a syntax error of JSON, with its position in characters.
 func (d *decoder) syntax(text []byte, what string, err error) {
 	var wrong *json.SyntaxError
 	message := "the %s is not JSON: %s"
@@ -90,12 +89,12 @@ func (d *decoder) syntax(text []byte, what string, err error) {
 	d.add(0, fault.Field{Position: max(utf8.RuneCount(before), 1), Message: fmt.Sprintf(message, what, wrong.Error())})
 }
 
-// jsonReader walks a text that is known to be JSON.
+// jsonReader builds the tree of a text that is valid JSON.
 type jsonReader struct {
 	*decoder
 	tokens *json.Decoder
 	nodes  int
-	stop   bool // too deep or too large: told, and nothing after it is read
+	stop   bool // too deep or too large: the fault is recorded, and the rest is not read
 }
 
 func (r *jsonReader) value(path string, depth int) *node {
@@ -172,7 +171,7 @@ func (r *jsonReader) close() {
 	}
 }
 
-// broken ends the walk, should the two readers of the same text ever disagree.
+// broken stops the walk if the two parsers of the text disagree, which should not happen.
 func (r *jsonReader) broken(path string, err error) *node {
 	r.stop = true
 	r.fail(path, "the JSON cannot be read: %v", err)

@@ -9,20 +9,19 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Merged is where cursors stand together.
+// Merged is the combined position of several cursors.
 type Merged struct {
 	Lanes int        // of the plan
-	At    []Position // in ascending order of lanes: every lane's, or those of one cursor's shard
-	Given []int64    // rows, or requests, per lane, of each cursor in the order of the list
+	At    []Position // in ascending order of lanes; every lane, or the lanes of a single cursor's shard
+	Given []int64    // rows or requests per lane, for each cursor in the order of the list
 }
 
-// Merge puts the positions of cursors together. They must be of one plan, and
-// stand in each lane exactly once; a single cursor may stand in the lanes of
-// its shard alone. The error is Invalid and names the cursor, as "cursor[1]".
+// Merge combines the positions of cursors. The cursors must be of the same plan and have
+// each lane exactly once; a single cursor may have only the lanes of its shard. The error
+// is Invalid and names the cursor, such as "cursor[1]".
 //
-// Whether the Given agree is not looked at: all of them must be equal, except
-// that a shard whose lanes have ended may have stopped earlier, and only the
-// plan knows where a lane ends.
+// Merge does not compare Given. All values must be equal, except that a shard whose lanes
+// have ended may have stopped earlier, and only the plan knows where a lane ends.
 func (cs Cursors) Merge() (Merged, error) {
 	if len(cs) == 0 {
 		return Merged{}, fault.InvalidField("cursor", "there is no cursor")
@@ -52,7 +51,7 @@ func (cs Cursors) Merge() (Merged, error) {
 	return out, nil
 }
 
-// covered says which lanes the cursors leave out.
+// covered returns an error if the cursors do not cover all lanes that they must.
 func (cs Cursors) covered(holder map[int]int) error {
 	first, step := 0, 1
 	if len(cs) == 1 {
@@ -71,7 +70,7 @@ func (cs Cursors) covered(holder map[int]int) error {
 		WithRemedy("give the cursors of all shards of the run as a list")
 }
 
-// samePlan refuses a cursor of another plan than the first one's.
+// samePlan returns an error if a cursor is of a different plan than the first.
 func samePlan(i int, c, first Cursor) error {
 	differs := Differences(c, first)
 	if len(differs) == 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
-// rounds is how many random values each property is held against.
+// rounds is the number of random values for which each property is checked.
 const rounds = 400
 
-// TestQueriesComeBack: the canonical form of a query is read back to an equal
-// query, with an equal canonical form.
+// TestQueriesComeBack checks that the canonical form of a query decodes to an equal query
+// with the same canonical form.
 func TestQueriesComeBack(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 1)
@@ -59,9 +59,9 @@ func TestQueriesComeBack(t *testing.T) {
 	require.Greater(t, resumed, rounds/100)
 }
 
-// TestEveryFieldOfAQueryComesBack: each field, of inline datasets too, is in the text of a
-// query and is read back from it. Fields are found by reflection: one that the encoder or
-// the decoder forgets fails by its name.
+// TestEveryFieldOfAQueryComesBack checks that each field of a query, including those of
+// an inline dataset, is encoded and decoded. It finds fields by reflection, so a field
+// that the encoder or decoder lacks fails by name.
 func TestEveryFieldOfAQueryComesBack(t *testing.T) {
 	t.Parallel()
 	datasettest.EachField(t, func(t *testing.T, what string, q dataset.Query) {
@@ -74,7 +74,8 @@ func TestEveryFieldOfAQueryComesBack(t *testing.T) {
 	})
 }
 
-// TestEveryFieldOfACursorComesBack: the same for cursors, with all fields at once.
+// TestEveryFieldOfACursorComesBack checks that a cursor with all fields set is encoded
+// and decoded.
 //
 // spec: cursor-3
 func TestEveryFieldOfACursorComesBack(t *testing.T) {
@@ -119,7 +120,8 @@ func TestPinsComeBack(t *testing.T) {
 	}
 }
 
-// TestYAMLAndJSONMeanTheSame: JSON is YAML too, so one text has two readers.
+// TestYAMLAndJSONMeanTheSame decodes the same text as YAML and as JSON, since JSON is
+// also valid YAML.
 func TestYAMLAndJSONMeanTheSame(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 4)

@@ -1,15 +1,15 @@
 package dataset
 
-// Query says what one client wants to read: which rows, and how it reads them.
-// ParseQuery sets its defaults; Defaults does the same for queries made in Go.
+// Query describes what one client wants to read: the rows, and how it reads them.
+// ParseQuery sets its defaults; call Defaults for queries that are built in Go.
 type Query struct {
 	Rows
 	Reading
 }
 
-// Defaults returns the query with every unset field at its default, as decoding leaves
-// it. What the plan is made of comes from the cursor if there is one, and Shard too if
-// there is only one. BatchRows and GlobalBatchRows stay as they are.
+// Defaults returns the query with every unset field at its default, as decoding does. If
+// there is a cursor, the fields of the plan are taken from it, as is Shard if there is
+// only one. BatchRows and GlobalBatchRows are not changed.
 func (q Query) Defaults() Query {
 	if len(q.Cursor) > 0 {
 		q.Rows = q.resumed(q.Cursor[0].Rows)

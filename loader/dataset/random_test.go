@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// maker makes random valid values: what decoding may return.
+// maker creates random valid values, as decoding returns them.
 type maker struct{ *rand.Rand }
 
 func newMaker(t *testing.T, seed uint64) maker {
@@ -25,7 +25,7 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
 
 func pick[T any](m maker, from ...T) T { return from[m.IntN(len(from))] }
 
-// often is true three times of four.
+// often returns true with probability 3/4.
 func (m maker) often() bool { return m.IntN(4) > 0 }
 
 func (m maker) word() string {
@@ -37,7 +37,7 @@ func (m maker) word() string {
 	return string(out)
 }
 
-// words returns between least and most words, all different.
+// words returns between least and most different words.
 func (m maker) words(least, most int) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -138,7 +138,7 @@ func (m maker) dataset() dataset.Dataset {
 	return d.Defaults()
 }
 
-// rules sets the rules of an entry, as its kind of join allows them.
+// rules sets rules of an entry that its kind of join allows.
 func (m maker) rules(s *dataset.Staging) {
 	if m.IntN(3) == 0 {
 		s.Align = &dataset.Align{Training: m.word(), Staging: m.word()}
@@ -238,7 +238,7 @@ func (m maker) pin() dataset.Pin {
 	return out
 }
 
-// partial leaves out of a pin what a query's may leave out.
+// partial removes parts of a pin that a query may omit.
 func (m maker) partial(pin dataset.Pin) dataset.Pin {
 	less := func(t dataset.TablePin) dataset.TablePin {
 		if m.IntN(2) == 0 || t.Snapshot < 1 {
@@ -301,7 +301,7 @@ func (m maker) cursors() dataset.Cursors {
 	return out
 }
 
-// order is an order, and what it permutes.
+// order returns an order, a shuffle and a shuffle window.
 func (m maker) order() (dataset.Order, dataset.Shuffle, int64) {
 	if m.often() {
 		return dataset.Stored, dataset.ShuffleSplits, 0
@@ -313,8 +313,9 @@ func (m maker) order() (dataset.Order, dataset.Shuffle, int64) {
 	return dataset.Shuffled, shuffle, pick(m, 0, 1+int64(m.IntN(1<<20)))
 }
 
-// agree lets a query say nothing otherwise than its cursor: each field again, or not
-// at all. Only those who know the tables can tell whether filters agree.
+// agree makes a query agree with its cursor: it repeats each field of the plan or leaves
+// it out. It sets any filter, because comparing filters requires the schemas of the
+// tables.
 func (m maker) agree(q *dataset.Query) {
 	c := q.Cursor[0]
 	q.Filter = pick(m, dataset.Filter{}, m.filter())

@@ -2,30 +2,31 @@ package dataset
 
 import "cmp"
 
-// Reading is what one reader asks of a plan: which columns, which of the rows, from
-// where, and in which form. Another reading of the same Rows gives the same rows in the
-// same order.
+// Reading describes how a client reads a plan: the columns, the part of the rows, the
+// starting position and the form of the batches. Different readings of the same Rows see
+// the same rows in the same order.
 type Reading struct {
-	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
-	Dense     []Dense  // columns that are packed into one, in their order; nil: none
-	Shard     Shard    // zero: that of a single cursor; without one, all of one
+	Columns   []Column // output names of the dataset; nil: all; otherwise not empty
+	Dense     []Dense  // columns that pack others, in order; nil: none
+	Shard     Shard    // zero: the shard of a single cursor; without one, the whole plan as one shard
 	Every     Every    // zero: every step of the shard
 	BatchRows int      // 0: chosen by the size of rows, or by GlobalBatchRows
-	// GlobalBatchRows is the rows of one step over all shards, instead of BatchRows; 0:
-	// not set.
+	// GlobalBatchRows is the number of rows in one step over all shards, instead of
+	// BatchRows. 0 means not set.
 	GlobalBatchRows int
-	// BatchRequests is the requests of a batch, instead of its rows: then every lane gives
-	// equal requests in each step. 0: rows are counted.
+	// BatchRequests is the number of requests in a batch, instead of rows. Every lane then
+	// returns the same number of requests in each step. 0 means that batches are sized by
+	// rows.
 	BatchRequests int
 	Tail          Tail
-	Limit         int64 // rows after which the stream ends, counted from where it begins; 0: none
+	Limit         int64 // maximum number of rows from the starting position; 0: no limit
 	Count         Count
 	Wire          Wire
 	Endpoints     Endpoints
 	Cursor        Cursors // empty: from the start
 }
 
-// defaults sets each unset field.
+// defaults sets each unset field to its default.
 func (r Reading) defaults() Reading {
 	r.Tail = cmp.Or(r.Tail, TailKeep)
 	r.Count = cmp.Or(r.Count, CountEstimate)
@@ -43,37 +44,38 @@ func (r Reading) defaults() Reading {
 	return r
 }
 
-// CountsFirst reports whether the reading needs exact counts of rows: shards that end
-// at the same step must know where that is.
+// CountsFirst reports whether the reading needs exact row counts. Shards that end at the
+// same step need them to compute that step.
 func (r Reading) CountsFirst() bool { return r.Count.IsExact() || r.Tail.Drops() }
 
-// AllShards is the Index of a query that asks for every shard.
+// AllShards is the Index of a query for all shards.
 const AllShards = -1
 
-// Shard is what one trainer rank reads: lanes Index, Index+Of, … of Of shards.
+// Shard is the part of a plan that one trainer rank reads: lanes Index, Index+Of, … of Of
+// shards.
 type Shard struct {
 	Index int `json:"index"` // 0 to Of-1; AllShards: not chosen
 	Of    int `json:"of"`    // at least 1
 }
 
-// Every is the steps that one of several DataLoader workers takes of a shard: those
-// whose number, counted from the query's cursor, is Step modulo Of.
+// Every is the share of one DataLoader worker in the steps of a shard: the steps whose
+// number, counted from the query's cursor, is Step modulo Of.
 type Every struct {
 	Step int `json:"step"` // 0 to Of-1
 	Of   int `json:"of"`   // at least 1
 }
 
-// Takes says whether the worker takes a step, which is counted from the cursor.
+// Takes reports whether the worker takes a step, counted from the cursor.
 func (e Every) Takes(step int64) bool { return step%int64(e.Of) == int64(e.Step) }
 
-// Steps returns how many of so many steps, from the cursor on, are the worker's.
+// Steps returns how many of the next steps, counted from the cursor, the worker takes.
 func (e Every) Steps(steps int64) int64 {
 	of, step := int64(e.Of), int64(e.Step)
 	return (max(steps, step) - step + of - 1) / of
 }
 
-// Rows returns how many of the rows that a lane has left are the worker's, where each
-// step takes q of them.
+// Rows returns how many of a lane's remaining rows the worker takes, if each step takes q
+// of them.
 func (e Every) Rows(left, q int64) int64 {
 	of, step := int64(e.Of), int64(e.Step)
 	full := left / q

@@ -9,7 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestWhatDoesNotGoTogether: each by the field's name, in JSON as in Go.
+// TestWhatDoesNotGoTogether checks that fields that cannot be combined are reported by
+// name, for queries in JSON and in Go.
 //
 // spec: endpoint-2, endpoint-11, endpoint-16
 func TestWhatDoesNotGoTogether(t *testing.T) {

@@ -9,32 +9,32 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Rows decides which rows a plan gives, and in which order. Queries, plans and cursors
-// hold the same value. In a query, a zero field means the default, or with a cursor the
-// cursor's value; Query.Defaults sets all of them but Dataset, Inline and Pin.
+// Rows defines which rows a plan returns, and their order. Queries, plans and cursors
+// have the same fields. In a query, a zero field means the value of the cursor, if there
+// is one, or the default. Query.Defaults sets all of them except Dataset, Inline and Pin.
 type Rows struct {
-	// Dataset is the name of a configured dataset, or "" with Inline. In plans and cursors
-	// it is Dataset.RowsDigest, and Inline is nil.
+	// Dataset is the name of a configured dataset, or "" if Inline is set. In plans and
+	// cursors it is Dataset.RowsDigest, and Inline is nil.
 	Dataset string
 	Inline  *Dataset // a dataset without a name
-	// Pin fixes tables. A query may leave tables out, which are then read at their
-	// refs; a plan pins all of them.
+	// Pin fixes the snapshots of tables. In a query, tables that are not pinned are read
+	// at their refs. A plan pins all tables.
 	Pin    Pin
-	Filter Filter  // over all columns that the dataset offers; in plans and cursors canonical; zero: all rows
+	Filter Filter  // may use all columns of the dataset; canonical in plans and cursors; zero: all rows
 	Sample *Sample // nil: all rows
-	Since  int64   // snapshot of the training table: only rows appended after it; 0: all rows
+	Since  int64   // snapshot of the training table: only rows appended after it are read; 0: all rows
 	Order  Order
-	// Shuffle is what a shuffled order permutes. In a query "" means requests if the
-	// dataset has a key, else rows.
+	// Shuffle is the unit that a shuffled order permutes. In a query, "" means requests if
+	// the dataset has a key, and rows otherwise.
 	Shuffle Shuffle
-	// ShuffleWindow is how many stored training rows are permuted among each other. In a
-	// query 0 means DefaultShuffleWindow; in a plan 0 means that rows come as stored.
+	// ShuffleWindow is the number of stored training rows that are permuted together. 0
+	// means DefaultShuffleWindow in a query, and the stored order of rows in a plan.
 	ShuffleWindow int64
 	Seed          int64
 	Epoch         int64
 	Lanes         int // a multiple of Shard.Of, at most maxLanes
-	// Requests reports whether lanes give equal requests in each step, rather than equal
-	// rows: whether the query has BatchRequests.
+	// Requests reports whether lanes return equal numbers of requests in each step, rather
+	// than of rows. It is set if the query has BatchRequests.
 	Requests bool
 }
 
@@ -47,7 +47,7 @@ const (
 	Shuffled Order = "shuffled"
 )
 
-// IsShuffled says whether splits come in another order than as stored.
+// IsShuffled reports whether splits are permuted.
 func (o Order) IsShuffled() bool {
 	switch o {
 	case Shuffled:
@@ -58,18 +58,19 @@ func (o Order) IsShuffled() bool {
 	return false
 }
 
-// Shuffle says what a shuffled order permutes.
+// Shuffle is the unit that a shuffled order permutes.
 type Shuffle string
 
-// What is permuted: the splits always, and within the windows of each range too.
+// The units of shuffling. Splits are always permuted; requests and rows are permuted
+// within the windows of each range as well.
 const (
-	ShuffleSplits   Shuffle = "splits"   // nothing else: the rows of a split come as stored
-	ShuffleRequests Shuffle = "requests" // the rows of a window, those of a request as one
-	ShuffleRows     Shuffle = "rows"     // the rows of a window, each by itself
+	ShuffleSplits   Shuffle = "splits"   // splits only: the rows of a split keep their stored order
+	ShuffleRequests Shuffle = "requests" // requests within a window; the rows of a request stay together
+	ShuffleRows     Shuffle = "rows"     // single rows within a window
 )
 
-// Windows says whether rows are permuted within windows. Another shuffle than those
-// above is Internal.
+// Windows reports whether rows are permuted within windows. It returns an Internal error
+// for an unknown shuffle.
 func (s Shuffle) Windows() (bool, error) {
 	switch s {
 	case ShuffleRequests, ShuffleRows:
@@ -80,7 +81,7 @@ func (s Shuffle) Windows() (bool, error) {
 	return false, fault.New(fault.Internal, "a shuffle of %q is asked for, which does not exist", string(s))
 }
 
-// ByRequest says whether the rows of a request stay together within a window.
+// ByRequest reports whether the rows of a request stay together within a window.
 func (s Shuffle) ByRequest() bool {
 	switch s {
 	case ShuffleRequests:
@@ -91,11 +92,12 @@ func (s Shuffle) ByRequest() bool {
 	return false
 }
 
-// DefaultShuffleWindow is the ShuffleWindow of a query that names none.
+// DefaultShuffleWindow is the default ShuffleWindow of a query.
 const DefaultShuffleWindow = 1 << 17
 
-// Shuffling returns what rows with their defaults set permute, for a dataset that has a
-// key or has none, and the window in rows: 0 if rows come as stored.
+// Shuffling returns the shuffle of rows whose defaults are set, and its window in rows,
+// or 0 if the rows of a split keep their stored order. The default shuffle depends on
+// whether the dataset has a key.
 func (r Rows) Shuffling(keyed bool) (Shuffle, int64, error) {
 	shuffle := r.Shuffle
 	switch {
@@ -111,8 +113,8 @@ func (r Rows) Shuffling(keyed bool) (Shuffle, int64, error) {
 	return shuffle, cmp.Or(r.ShuffleWindow, DefaultShuffleWindow), nil
 }
 
-// resumed returns the rows of a query with each field that it leaves out taken from its
-// cursor. The query alone names the dataset, and BatchRequests decides Requests.
+// resumed returns the rows of a query, with unset fields taken from those of its cursor.
+// Dataset and Requests are not, since the query sets them.
 func (r Rows) resumed(c Rows) Rows {
 	r.Pin = r.Pin.filledFrom(c.Pin)
 	if r.Filter.IsZero() {
@@ -131,8 +133,8 @@ func (r Rows) resumed(c Rows) Rows {
 	return r
 }
 
-// defaults sets each unset field but the dataset and the pin. A sample and an inline
-// dataset get defaults of their own, in copies.
+// defaults sets each unset field except the dataset and the pin. It copies a sample and
+// an inline dataset to set their defaults.
 func (r Rows) defaults(reading Reading) Rows {
 	if r.Inline != nil {
 		d := r.Inline.Defaults()
@@ -152,7 +154,7 @@ func (r Rows) defaults(reading Reading) Rows {
 	return r
 }
 
-// rowsForm is the JSON of Rows, but for the pin. A nil field is left out.
+// rowsForm is the JSON form of Rows without the pin. A nil field is omitted.
 type rowsForm struct {
 	Dataset       any         `json:"dataset,omitempty"`
 	Filter        *string     `json:"filter,omitempty"`
@@ -166,8 +168,8 @@ type rowsForm struct {
 	Lanes         *int        `json:"lanes,omitempty"`
 }
 
-// form returns the JSON form of a plan's rows, as cursors have it: only a sample, since
-// and a window that are not there are left out.
+// form returns the JSON form of a plan's rows, as in cursors. It omits only an unset
+// sample, since and shuffle window.
 func (r Rows) form() rowsForm {
 	text := r.Filter.String()
 	return rowsForm{
@@ -177,7 +179,7 @@ func (r Rows) form() rowsForm {
 }
 
 // formWithout returns the JSON form of a query's rows without the fields that equal those
-// of preset, which decoding puts back.
+// of preset, which decoding restores.
 func (r Rows) formWithout(preset Rows) rowsForm {
 	form := rowsForm{
 		Dataset: r.Dataset, Filter: other(r.Filter.String(), preset.Filter.String()), Since: other(r.Since, preset.Since), Order: other(r.Order, preset.Order),
@@ -193,7 +195,7 @@ func (r Rows) formWithout(preset Rows) rowsForm {
 	return form
 }
 
-// other returns a pointer to a value that is not the preset, and nil for the preset.
+// other returns a pointer to v, or nil if v equals preset.
 func other[T comparable](v, preset T) *T {
 	if v == preset {
 		return nil
@@ -211,10 +213,10 @@ func (r Rows) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rowsText is a field of Rows as errors show it: its name in JSON and its value.
+// rowsText is a field of Rows as errors show it: its JSON name and its value.
 type rowsText struct{ name, text string }
 
-// texts returns the fields of Rows, but for the pin, as errors show them.
+// texts returns the fields of Rows without the pin, as errors show them.
 func (r Rows) texts() []rowsText {
 	unit := "rows"
 	if r.Requests {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Default is what a column gets where a training row has no staging row.
+// Default is the value of a column in training rows without a match.
 type Default struct {
 	Column string // output name
-	Value  any    // nil, bool, int64, float64 or string, as decoded; resolve types it
+	Value  any    // nil, bool, int64, float64 or string, as decoded; resolve converts it to the column's type
 }
 
-// OrderBy is one column by which staging rows of one key are ordered; nulls
-// are last either way.
+// OrderBy is a column that orders the staging rows of one key. Nulls are last in both
+// directions.
 type OrderBy struct {
 	Column     string
 	Descending bool
 }
 
-// Distinct drops repeated training rows: of the rows that agree in the columns
-// By, null being equal to null, the first or last stays, by OrderBy and then
-// by the training table's stored order.
+// Distinct drops repeated training rows. Of the rows with equal values in the columns By,
+// where nulls are equal, it keeps the first or last, ordered by OrderBy and then by the
+// training table's stored order.
 type Distinct struct {
 	By      []string
 	Keep    Keep
@@ -28,16 +28,16 @@ type Distinct struct {
 	Scope   Scope
 }
 
-// Keep says which of repeated rows stays.
+// Keep selects the row to keep among repeated rows.
 type Keep string
 
-// Which of repeated rows stays.
+// The values of Keep.
 const (
 	KeepFirst Keep = "first"
 	KeepLast  Keep = "last"
 )
 
-// KeepsLast says whether it is the last.
+// KeepsLast reports whether the last row is kept.
 func (k Keep) KeepsLast() bool {
 	switch k {
 	case KeepLast:
@@ -48,16 +48,16 @@ func (k Keep) KeepsLast() bool {
 	return false
 }
 
-// Scope says among which rows repeated ones are looked for.
+// Scope is the set of rows in which repeated rows are found.
 type Scope string
 
 // The scopes of Distinct.
 const (
-	ScopeTable     Scope = ""          // all rows: By must name a bucketed column, and no other partition field may part equal rows
-	ScopePartition Scope = "partition" // rows of one partition
+	ScopeTable     Scope = ""          // the whole table: By must name a bucketed column, and no other partition field may separate equal rows
+	ScopePartition Scope = "partition" // each partition
 )
 
-// OfPartition says whether each partition is looked at by itself.
+// OfPartition reports whether each partition is handled separately.
 func (s Scope) OfPartition() bool {
 	switch s {
 	case ScopePartition:
@@ -68,16 +68,16 @@ func (s Scope) OfPartition() bool {
 	return false
 }
 
-// Align joins each training partition with one staging partition, so that no
-// feature from the future leaks in. Training and Staging name the columns that
-// the partition fields are made of, or the fields themselves.
+// Align joins each training partition with one staging partition, so that no features
+// from the future leak in. Training and Staging name the source columns of the partition
+// fields, or the fields themselves.
 type Align struct {
 	Training string
 	Staging  string    // default: Training
 	Rule     AlignRule // default: AlignLag with a Lag, AlignSame without
-	// Lag is how far the staging partition lies before the training
-	// partition: a duration for time partitions, a count for integers. Of
-	// AlignLag it is the distance, of AlignLatestBefore the least distance.
+	// Lag is how far the staging partition precedes the training partition: a duration for
+	// time partitions, a count for integers. It is the exact distance for AlignLag, and
+	// the minimum distance for AlignLatestBefore.
 	Lag Lag
 }
 
@@ -91,77 +91,76 @@ func (a Align) defaults() Align {
 	return a
 }
 
-// AlignRule says which staging partition a training partition takes.
+// AlignRule selects the staging partition for a training partition.
 type AlignRule string
 
 // The rules of Align.
 const (
-	AlignSame         AlignRule = "same"          // the partition of the same value
-	AlignLag          AlignRule = "lag"           // the partition Lag before
-	AlignLatestBefore AlignRule = "latest_before" // the latest that exists and lies wholly before, by at least Lag
+	AlignSame         AlignRule = "same"          // the partition with the same value
+	AlignLag          AlignRule = "lag"           // the partition that is Lag earlier
+	AlignLatestBefore AlignRule = "latest_before" // the latest existing partition that lies entirely before the training partition, by at least Lag
 )
 
-// IsSame says whether a partition takes the one of its own value.
+// IsSame reports whether the partition with the same value is selected.
 func (r AlignRule) IsSame() bool { return r == AlignSame }
 
-// IsLag says whether it takes the one at a distance.
+// IsLag reports whether the partition at a fixed distance is selected.
 func (r AlignRule) IsLag() bool { return r == AlignLag }
 
-// IsLatest says whether it takes the latest of those before it.
+// IsLatest reports whether the latest earlier partition is selected.
 func (r AlignRule) IsLatest() bool { return r == AlignLatestBefore }
 
-// Lag is a distance between partitions: Months and Time for time partitions
-// ("1d", "6h", "2mo", "1y"), Count for integers ("3").
+// Lag is a distance between partitions: Months and Time for time partitions ("1d", "6h",
+// "2mo", "1y"), Count for integers ("3").
 type Lag struct {
 	Months int
 	Time   time.Duration
 	Count  int64
 }
 
-// PointInTime takes, per key, the latest staging row that is not after the
-// training row's time, over all partitions within the tolerance.
+// PointInTime selects, for each key, the latest staging row that is not after the
+// training row's time, across all partitions within the tolerance.
 type PointInTime struct {
 	Training  string // time column of the training table: date, timestamp, timestamptz or long
 	Staging   string // time column of the staging table, of the same type; default: Training
-	Tolerance Lag    // how much older the staging row may be; required. Of long columns a Count, of others a Time
-	Exact     bool   // whether a staging row of the very same time counts; decoding sets it unless `exact: false`
+	Tolerance Lag    // maximum age of the staging row relative to the training row; required. Count for long columns, Time for others
+	Exact     bool   // whether a staging row with an equal time matches; decoding sets it unless `exact: false`
 }
 
-// customPrefix begins the names of strategies that the composition root
-// registered.
+// customPrefix is the prefix of strategies that the composition root registers.
 const customPrefix = "custom:"
 
 // DefaultMaxAmplification is the default of Staging.MaxAmplification.
 const DefaultMaxAmplification = 4
 
-// Sample is a part of the training rows that depends on their values alone.
+// Sample selects a part of the training rows by their values.
 type Sample struct {
-	// Hash keeps the rows whose position in hash space is in [From, To); From
-	// above To wraps around, so that [b, a) is the complement of [a, b). Nil
-	// keeps all.
+	// Hash selects the rows whose hash position is in [From, To). If From is greater than
+	// To, the range wraps around, so that [b, a) is the complement of [a, b). Nil selects
+	// all rows.
 	Hash *HashRange
 	By   SampleBy
-	// Rate is the share of the rows for which Where holds that is kept, others
-	// stay; 1, the default, keeps all.
+	// Rate is the fraction of the rows matching Where that is kept. Other rows are all
+	// kept. The default is 1, which keeps all rows.
 	Rate  float64
 	Where Filter
 }
 
-// HashRange is a part of hash space, whose positions lie in [0, 1).
+// HashRange is a range of hash positions, which are in [0, 1).
 type HashRange struct {
 	From, To float64
 }
 
-// SampleBy says what is hashed.
+// SampleBy is the set of columns that are hashed.
 type SampleBy string
 
-// What a Sample hashes.
+// The values of SampleBy.
 const (
-	SampleByRequest SampleBy = "request" // the first column of the dataset's key: all rows of a request go together
+	SampleByRequest SampleBy = "request" // the first column of the dataset's key, so that the rows of a request stay together
 	SampleByKey     SampleBy = "key"     // all columns of the dataset's key
 )
 
-// WholeKey says whether all columns of the key are hashed.
+// WholeKey reports whether all columns of the key are hashed.
 func (b SampleBy) WholeKey() bool {
 	switch b {
 	case SampleByKey:
@@ -172,7 +171,7 @@ func (b SampleBy) WholeKey() bool {
 	return false
 }
 
-// defaults sets what decoding sets.
+// defaults sets the same defaults as decoding.
 func (s Sample) defaults() Sample {
 	s.By = cmp.Or(s.By, SampleByRequest)
 	s.Rate = cmp.Or(s.Rate, 1)

@@ -108,7 +108,8 @@ func TestEveryRule(t *testing.T) {
 		`{"table":"f.old","join":"inner","missing":"error","point_in_time":{"training":"ts","staging":"at","tolerance":"90m"}}]}`, got.Canonical())
 }
 
-// TestDefaultsKeepTheirTypes: 1.0 is not 1, and neither is text.
+// TestDefaultsKeepTheirTypes checks that defaults keep their types: 1.0 is not 1, and
+// neither is text.
 func TestDefaultsKeepTheirTypes(t *testing.T) {
 	t.Parallel()
 	got, err := dataset.FromYAML("d", document(t, strings.Replace(everyRule, "columns: [{column: pins, name: p, last: 50}, {column: price, as: float32}, {column: tags, first: 1}]", "", 1)))
@@ -124,8 +125,8 @@ func TestDefaultsKeepTheirTypes(t *testing.T) {
 	require.Contains(t, string(got.Canonical()), `{"default":{"half":0.5,"ok":"?","one":1.0,"p":null,"price":-1,"yes":true}}`)
 }
 
-// TestRulesAreSeenInTheDigest: each rule alone changes what a dataset means,
-// and a rule at its default changes nothing.
+// TestRulesAreSeenInTheDigest checks that each rule changes the digest, unless it is at
+// its default.
 func TestRulesAreSeenInTheDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(rule string) string {
@@ -277,7 +278,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestRulesThatFit: what is refused together is allowed apart.
+// TestRulesThatFit checks that rules that are rejected in some combinations are accepted
+// in others.
 func TestRulesThatFit(t *testing.T) {
 	t.Parallel()
 	for _, rules := range []string{
@@ -314,8 +316,8 @@ func TestRulesThatFit(t *testing.T) {
 	}
 }
 
-// TestKindsThatAddNothing: what a field says of columns is refused where the
-// kind of join adds none, and taken where it does.
+// TestKindsThatAddNothing checks that fields about columns are rejected for kinds of join
+// that add no columns, and accepted for others.
 func TestKindsThatAddNothing(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{

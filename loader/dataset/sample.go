@@ -1,8 +1,8 @@
 package dataset
 
-// Canonical returns the sample as cursors carry it: compact JSON, fields in a
-// fixed order, those at their defaults left out, Where in its canonical text.
-// It is empty if s is nil.
+// Canonical returns the sample as cursors contain it: compact JSON, with fields in a
+// fixed order, fields at their defaults omitted, and Where in its canonical text. It is
+// empty if s is nil.
 func (s *Sample) Canonical() string {
 	if s == nil {
 		return ""
@@ -10,8 +10,8 @@ func (s *Sample) Canonical() string {
 	return s.Normal().text()
 }
 
-// Normal returns the sample with its defaults set and Where in its canonical text; nil if
-// s is nil.
+// Normal returns the sample with its defaults set and Where in its canonical text, or nil
+// if s is nil.
 func (s *Sample) Normal() *Sample {
 	if s == nil {
 		return nil
@@ -21,8 +21,8 @@ func (s *Sample) Normal() *Sample {
 	return &plain
 }
 
-// text is compact JSON of a sample with its defaults set, as decoding reads it back;
-// empty if s is nil.
+// text returns compact JSON for a sample whose defaults are set. Decoding it returns the
+// same sample. It is empty if s is nil.
 func (s *Sample) text() string {
 	if s == nil {
 		return ""
@@ -37,8 +37,9 @@ type sampleForm struct {
 	Where string    `json:"where,omitempty"`
 }
 
-// form leaves out what decoding would put back, save for the rate of a sample
-// that would be empty without it. Defaults are set in s. It is nil if s is nil.
+// form returns the JSON form of a sample whose defaults are set, or nil if s is nil. It
+// omits values that decoding restores, except for the rate of a sample that would
+// otherwise be empty.
 func (s *Sample) form() *sampleForm {
 	if s == nil {
 		return nil
@@ -53,7 +54,7 @@ func (s *Sample) form() *sampleForm {
 	return &out
 }
 
-// sample decodes which training rows count.
+// sample decodes a sample of the training rows.
 func (d *decoder) sample(at place) *Sample {
 	var out Sample
 	object(d, at, &out, []field[Sample]{
@@ -87,7 +88,7 @@ func (d *decoder) checkSample(at place) {
 	}
 }
 
-// hashRange decodes [from, to], positions in hash space.
+// hashRange decodes [from, to], a range of hash positions.
 func (d *decoder) hashRange(at place) *HashRange {
 	if at.kind != kindList || len(at.items) != 2 {
 		d.fail(at.path, "must be two numbers from 0 to 1, such as [0, 0.0625]")

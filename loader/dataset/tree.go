@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kind is what a node is, in either syntax.
+// kind is the kind of a node, in either format.
 type kind int
 
 const (
@@ -14,36 +14,36 @@ const (
 	kindBool
 	kindWhole  // a whole number in plain digits
 	kindNumber // any other number
-	kindTime   // a date or time of YAML, unquoted
+	kindTime   // an unquoted date or time in YAML
 	kindText
 	kindList
 	kindObject
 )
 
-// String names the kind as faults say it.
+// String names the kind for use in faults.
 func (k kind) String() string {
 	return [...]string{"null", "true or false", "a whole number", "a number with a point or exponent", "a date", "text", "a list", "an object"}[k]
 }
 
-// node is a value of YAML or JSON. All that decodes reads this one tree, so
-// both syntaxes mean the same.
+// node is a value in YAML or JSON. Both formats are decoded from this tree, so they have
+// the same meaning.
 type node struct {
 	kind    kind
-	text    string    // of a bool, a number or text
-	written string    // what stands in the file, of a single value in YAML
-	line    int       // where it begins, 1-based; 0 where lines say nothing (JSON)
-	items   []*node   // of a list
-	members []*member // of an object, in the order written, names unique
+	text    string    // for a bool, number or text
+	written string    // original text of a single value in YAML
+	line    int       // first line, 1-based; 0 in JSON, where lines are not tracked
+	items   []*node   // for a list
+	members []*member // for an object, in the original order, with unique names
 }
 
-// member is one field of an object.
+// member is a field of an object.
 type member struct {
 	name  string
 	line  int
 	value *node
 }
 
-// place is a node and the path that leads to it, as faults name it.
+// place is a node and its path, as faults name it.
 type place struct {
 	*node
 	path string
@@ -57,10 +57,10 @@ func (p place) member(m *member) place {
 	return place{m.value, join(p.path, m.name)}
 }
 
-// indexed is how a path names the i-th entry of a list.
+// indexed returns the path suffix of the i-th entry of a list.
 func indexed(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// join adds a member to a path. Names that would be misread are quoted.
+// join adds a member to a path. It quotes names that would be ambiguous.
 func join(path, name string) string {
 	if len(name) > 64 {
 		name = strings.ToValidUTF8(name[:64], "") + "…"

@@ -7,11 +7,11 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// listedDatasets bounds how many names an error lists.
+// listedDatasets is the maximum number of names that an error lists.
 const listedDatasets = 10
 
-// Unknown is the NotFound of a dataset that there is not, with the nearest of the known
-// names, or else the names themselves.
+// Unknown returns the NotFound error for an unknown dataset. It suggests the nearest of
+// the known names, or else lists the names.
 func Unknown(name string, known []string) *fault.Error {
 	known = slices.Sorted(slices.Values(known))
 	e := fault.New(fault.NotFound, "there is no dataset %q", name)
@@ -27,14 +27,14 @@ func Unknown(name string, known []string) *fault.Error {
 	return e.WithRemedy("name one of: %s", strings.Join(known, ", "))
 }
 
-// QueryFields are the names of the fields of a query that this version serves.
+// QueryFields returns the names of the query fields that take effect in this version.
 func QueryFields() []string {
 	_, served := meant("", queryFields())
 	return served
 }
 
-// MeantField is the field of a query that another program's word for it means; "" if there
-// is none.
+// MeantField returns the query field for which another program uses the given name, or
+// "".
 func MeantField(name string) string {
 	for _, f := range queryFields() {
 		if slices.Contains(f.also, strings.ToLower(name)) {
@@ -44,8 +44,8 @@ func MeantField(name string) string {
 	return ""
 }
 
-// MeantSetting is the server's setting that another program's word for it means; "" if
-// there is none.
+// MeantSetting returns the server setting for which another program uses the given name,
+// or "".
 func MeantSetting(name string) string {
 	for setting, words := range settingsMeant() {
 		if slices.Contains(words, strings.ToLower(name)) {

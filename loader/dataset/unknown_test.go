@@ -10,7 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestUnknownDatasets: the nearest name, or else those that there are.
+// TestUnknownDatasets checks that the error suggests the nearest name, or else lists the
+// known names.
 func TestUnknownDatasets(t *testing.T) {
 	t.Parallel()
 	var many []string
@@ -34,7 +35,7 @@ func TestUnknownDatasets(t *testing.T) {
 	}
 }
 
-// TestMeantFields: other programs' words for fields of a query.
+// TestMeantFields checks that names from other programs are mapped to fields of a query.
 func TestMeantFields(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "batch_rows", dataset.MeantField("batch_size"))

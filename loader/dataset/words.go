@@ -2,16 +2,16 @@ package dataset
 
 import "github.com/penstock/penstock/internal/fault"
 
-// Tail says what happens to rows that do not fill a last step.
+// Tail defines how rows that do not fill a last step are handled.
 type Tail string
 
-// The tails.
+// The values of Tail.
 const (
-	TailKeep Tail = "keep" // every row exactly once
+	TailKeep Tail = "keep" // every row is returned exactly once
 	TailDrop Tail = "drop" // all shards end at the same step
 )
 
-// Drops says whether they are left out.
+// Drops reports whether rows that do not fill a last step are dropped.
 func (t Tail) Drops() bool {
 	switch t {
 	case TailDrop:
@@ -22,16 +22,16 @@ func (t Tail) Drops() bool {
 	return false
 }
 
-// Count says whether a plan's rows are counted where they are not known.
+// Count defines whether rows are counted if a plan's row count is not known.
 type Count string
 
-// The counts.
+// The values of Count.
 const (
 	CountEstimate Count = "estimate"
 	CountExact    Count = "exact"
 )
 
-// IsExact says whether they are.
+// IsExact reports whether rows are counted.
 func (c Count) IsExact() bool {
 	switch c {
 	case CountExact:
@@ -42,19 +42,19 @@ func (c Count) IsExact() bool {
 	return false
 }
 
-// Wire is the form of the batches (docs/spec/wire.md).
+// Wire is the form of batches on the wire (docs/spec/wire.md).
 type Wire string
 
-// The forms.
+// The values of Wire.
 const (
-	WirePlain   Wire = "plain"   // every column beside the others
-	WireIndexed Wire = "indexed" // of each staging table, and of requests, a dictionary of the distinct rows
-	WireAuto    Wire = "auto"    // of each the one of the two that takes fewer bytes
-	WireGrouped Wire = "grouped" // a row for each request, with lists of what its rows have
+	WirePlain   Wire = "plain"   // every column as it is
+	WireIndexed Wire = "indexed" // each staging table, and the columns of requests, as a dictionary of distinct rows
+	WireAuto    Wire = "auto"    // plain or indexed for each of them, whichever takes fewer bytes
+	WireGrouped Wire = "grouped" // one row per request, with lists of the values of its rows
 )
 
-// Indexed says whether staging tables and requests come as dictionaries, or may.
-// Another form than those above is Internal.
+// Indexed reports whether staging tables and requests are, or may be, sent as
+// dictionaries. It returns an Internal error for an unknown form.
 func (w Wire) Indexed() (bool, error) {
 	switch w {
 	case WireIndexed, WireAuto:
@@ -65,7 +65,7 @@ func (w Wire) Indexed() (bool, error) {
 	return false, fault.New(fault.Internal, "batches are asked for in a form %q, which does not exist", string(w))
 }
 
-// Auto says whether each stream decides what is indexed.
+// Auto reports whether each stream chooses the columns to index.
 func (w Wire) Auto() bool {
 	switch w {
 	case WireAuto:
@@ -76,7 +76,7 @@ func (w Wire) Auto() bool {
 	return false
 }
 
-// Grouped says whether a batch has a row for each request.
+// Grouped reports whether a batch has one row per request.
 func (w Wire) Grouped() bool {
 	switch w {
 	case WireGrouped:
@@ -87,16 +87,16 @@ func (w Wire) Grouped() bool {
 	return false
 }
 
-// Endpoints says what FlightInfo lists an endpoint for.
+// Endpoints defines the endpoints that FlightInfo lists.
 type Endpoints string
 
-// The endpoints.
+// The values of Endpoints.
 const (
-	EndpointsShards Endpoints = "shards" // one for each shard
-	EndpointsSplits Endpoints = "splits" // one for each split, or for some consecutive ones
+	EndpointsShards Endpoints = "shards" // one per shard
+	EndpointsSplits Endpoints = "splits" // one per split, or per group of consecutive splits
 )
 
-// BySplits says whether each is of splits.
+// BySplits reports whether endpoints are splits.
 func (e Endpoints) BySplits() bool {
 	switch e {
 	case EndpointsSplits:

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// FromYAML decodes one dataset of a config file: the value under its name.
-// The faults' fields are paths inside the dataset, as "staging[0].key".
+// FromYAML decodes a dataset of a config file, given its name and value. The fields of
+// faults are paths inside the dataset, such as "staging[0].key".
 func FromYAML(name string, value *yaml.Node) (Dataset, error) {
 	d := newDecoder()
 	out := d.named(name, d.yaml(value, 0, maxNodes))
@@ -19,8 +19,8 @@ func FromYAML(name string, value *yaml.Node) (Dataset, error) {
 	return out, nil
 }
 
-// yaml turns a YAML value that stands so deep, which is a document or a part of
-// one, into a tree of at most so many nodes.
+// yaml converts a YAML value, either a document or a part of one, to a tree. Nesting is
+// counted from depth, and most limits the number of nodes.
 func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
 	r := yamlReader{decoder: d, most: most}
 	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {
@@ -29,13 +29,13 @@ func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
 	return place{r.value("", value, depth), ""}
 }
 
-// yamlReader follows aliases, so it counts what it makes: a short text can
-// stand for a very large tree, or for an endless one.
+// yamlReader builds the tree of a YAML value. It follows aliases, so it counts the nodes
+// that it creates: a short text can expand to a huge or infinite tree.
 type yamlReader struct {
 	*decoder
 	nodes int
-	most  int  // nodes
-	stop  bool // too deep or too large: told, and nothing after it is read
+	most  int  // maximum number of nodes
+	stop  bool // too deep or too large: the fault is recorded, and the rest is not read
 }
 
 func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
@@ -66,8 +66,8 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
 	}
 }
 
-// members adds a mapping's fields to n. A merged field ("<<") gives way to
-// one that the mapping itself has, and to one merged before it.
+// members adds the fields of a mapping to n. Fields of the mapping itself take precedence
+// over merged fields ("<<"), and earlier merges over later ones.
 func (r *yamlReader) members(path string, y *yaml.Node, n *node, depth int) {
 	at := map[string]int{}
 	var merged []*yaml.Node
@@ -124,13 +124,13 @@ func (r *yamlReader) scalar(path string, y *yaml.Node) *node {
 	case "!!int":
 		n.kind = kindWhole
 		var whole int64
-		if y.Decode(&whole) == nil { // 0x10 and 1_000 are whole numbers too
+		if y.Decode(&whole) == nil { // also accepts 0x10 and 1_000
 			n.text = strconv.FormatInt(whole, 10)
 		}
 	case "!!float":
 		n.kind = kindNumber
 		var number float64
-		if y.Decode(&number) == nil { // so are .5 and 1_000.5
+		if y.Decode(&number) == nil { // also accepts .5 and 1_000.5
 			n.text = strconv.FormatFloat(number, 'g', -1, 64)
 		}
 	case "!!timestamp":

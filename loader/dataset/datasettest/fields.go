@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// notInText returns the fields that the text of a query does not have, with the reason.
+// notInText returns the fields that are not in the text of a query, with reasons.
 func notInText() map[string]string {
 	return map[string]string{
 		"Requests":           "batch_requests decides it",
@@ -106,8 +106,8 @@ func besideStaging(path string, s *dataset.Staging) {
 	}
 }
 
-// access calls use with a value within a query, after creating it if necessary, and
-// stores it afterwards.
+// access calls use with a value inside a query. It creates the value if necessary, and
+// stores it after the call.
 type access func(query reflect.Value, use func(value reflect.Value))
 
 // each walks the fields of queries.
@@ -119,9 +119,9 @@ type each struct {
 	seen  map[string]bool
 }
 
-// EachField calls try for each field of queries, at any depth, with a valid query that
-// sets the field to a value other than its default, and few other fields. A field that it
-// cannot set fails the test.
+// EachField calls try for each field of a query, at any depth, with a valid query that
+// sets the field to a non-default value and few other fields. The test fails if a field
+// cannot be set.
 func EachField(t *testing.T, try func(t *testing.T, path string, q dataset.Query)) {
 	t.Helper()
 	e := each{t: t, try: try, words: words(), seen: map[string]bool{}}
@@ -154,7 +154,7 @@ func (e *each) walk(of reflect.Type, path string, at access) {
 		for i := range of.NumField() {
 			field := of.Field(i)
 			require.True(e.t, field.IsExported(), "%s.%s cannot be set: give its type a value in words", path, field.Name)
-			inner := path // an embedded struct is no part of the path
+			inner := path // an embedded struct is not part of the path
 			if !field.Anonymous {
 				inner = strings.TrimPrefix(path+"."+field.Name, ".")
 			}
@@ -215,7 +215,8 @@ func begin(v reflect.Value) {
 	}
 }
 
-// set tries a query with one field set. Its text must differ from that without the field.
+// set calls try with a query that has one field set. The text of the query must differ
+// from that without the field.
 func (e *each) set(path string, at access, set func(part reflect.Value) error) {
 	e.t.Helper()
 	without, with := e.query(path, at), e.query(path, at)

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// words returns the values of enumerated types and of types without exported fields, except
-// for defaults.
+// words returns the non-default values of enumerated types, and values of types without
+// exported fields.
 func words() map[reflect.Type][]any {
 	out := map[reflect.Type][]any{}
 	for _, of := range [][]any{
@@ -46,11 +46,11 @@ func words() map[reflect.Type][]any {
 // filler sets values to distinct nonzero values.
 type filler struct {
 	words map[reflect.Type][]any
-	last  int // the last number that was used
+	last  int // the last number used
 }
 
-// Fill sets every exported field of the value that of points to, at any depth, to distinct
-// nonzero values. A field of a type that it does not support fails the test.
+// Fill sets every exported field of the value that of points to, at any depth, to
+// distinct nonzero values. The test fails if the type of a field is not supported.
 func Fill(t *testing.T, of any) {
 	t.Helper()
 	f := filler{words: words()}
@@ -121,7 +121,7 @@ func (f *filler) scalar(v reflect.Value, path string) error {
 	return nil
 }
 
-// Equal requires that two values are equal, and reports the field that is not.
+// Equal requires that two values are equal, and names the field that differs.
 func Equal[T any](t *testing.T, want, got T, what string) {
 	t.Helper()
 	a, b := reflect.ValueOf(want), reflect.ValueOf(got)
@@ -147,7 +147,7 @@ func full(t *testing.T, v reflect.Value, path string) {
 		return
 	}
 	if path == "Cursor.Rows.Inline" {
-		return // a plan has the digest of its dataset
+		return // a plan has the digest of its dataset instead
 	}
 	require.False(t, v.IsZero(), "%s is not set", path)
 	switch v.Kind() {
@@ -171,7 +171,7 @@ func Cursor(t *testing.T) dataset.Cursor {
 	var c dataset.Cursor
 	Fill(t, &c)
 	c.Version = dataset.CursorVersion
-	c.Inline = nil // a plan has the digest of its dataset
+	c.Inline = nil // a plan has the digest of its dataset instead
 	c.Filter = dataset.MustFilter("a < 1")
 	c.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0.125, To: 0.5}, By: dataset.SampleByKey, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
 	c.Lanes, c.Shard = 4, dataset.Shard{Index: 1, Of: 2}

@@ -1,5 +1,5 @@
-// Package datasettest makes values for tests of queries and cursors: values with every
-// field set, and checksums of edited cursors.
+// Package datasettest creates test values for queries and cursors: values with every
+// field set, and checksums for edited cursors.
 package datasettest
 
 import (
@@ -13,8 +13,8 @@ import (
 
 var ofSum = regexp.MustCompile(`,"sum":"[^"]*"}$`)
 
-// Summed returns the compact text of a cursor, whose fields are in the order of the
-// specification, with a correct checksum. It follows the specification and shares no code
+// Summed returns the compact text of a cursor with a correct checksum. The fields must be
+// in the order of the specification. Summed follows the specification and shares no code
 // with the product.
 func Summed(cursor string) string {
 	var compact bytes.Buffer
