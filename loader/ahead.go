@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// mostAhead is how many ranges to come a stream begins before their turn. The first
-	// row of a range takes two round trips of storage, one after the other; small ranges
-	// are joined in less time than that.
+	// mostAhead is the maximum number of ranges that a stream prepares before their
+	// turn. The first row of a range takes two consecutive round trips to storage, and
+	// small ranges are joined faster than that.
 	mostAhead = 4
-	// mostAheadBytes bounds the training columns of those beyond a lane's next one, in
-	// bytes as expected in memory.
+	// mostAheadBytes bounds the training columns of the ranges beyond a lane's next
+	// one, by their expected size in memory.
 	mostAheadBytes = 256 << 20
 )
 
-// turn is a range of a lane, by its number among the lane's.
+// turn identifies a range by its lane and its index in that lane.
 type turn struct{ lane, index int }
 
-// coming is the training rows of a range whose turn has not come.
+// coming holds the training rows of a range that is being read before its turn.
 type coming struct {
 	at   plan.Range
 	rows Rows
 }
 
-// beginAhead lets what a lane's ranges behind the open one need begin to be read and
-// built, out of memory to spare, so that the lane does not wait for storage when it opens
-// them. How far ahead depends on how many batches were asked for: who reads few rows has
-// little read in vain.
+// beginAhead starts to read and build what the lane's ranges after the open one need,
+// using spare memory, so that the lane does not wait for storage when it opens them.
+// The number of ranges grows with the number of batches joined so far, so short reads
+// waste little prefetch.
 func (s *ranges) beginAhead(open turn) {
 	next := s.plan.Lanes[open.lane].Ranges[:s.needed[open.lane]]
 	last := min(open.index+min(s.batches, max(1, mostAhead/len(s.ends))), len(next)-1)
@@ -47,8 +47,8 @@ func (s *ranges) beginAhead(open turn) {
 	}
 }
 
-// needed returns the number of the range before which a lane has all rows that the stream's
-// limit leaves, as far as they can be counted.
+// needed returns the number of ranges of a lane that the stream needs under its limit,
+// as far as their rows are known.
 func (s *stream) needed(l lane.Lane) int {
 	if s.reading.Limit == 0 || s.reading.Every.Of > 1 {
 		return len(l.Ranges)
@@ -63,8 +63,9 @@ func (s *stream) needed(l lane.Lane) int {
 	return i
 }
 
-// buildAhead begins to build what a range to come needs. It stays until the range is
-// opened, unless somebody needs the memory more urgently: then it is read again.
+// buildAhead starts to build what an upcoming range needs. The build sides are kept
+// until the range is opened, unless the memory is needed more urgently: then they are
+// read again.
 func (s *ranges) buildAhead(of turn, at plan.Range) {
 	if len(s.built) >= mostAhead {
 		return
@@ -94,7 +95,7 @@ func (s *ranges) buildAhead(of turn, at plan.Range) {
 	}
 }
 
-// readAhead lets the training rows of a range to come begin to be read.
+// readAhead starts to read the training rows of an upcoming range.
 func (s *ranges) readAhead(of turn, at plan.Range) {
 	if s.plan.Relation.Distinct != nil {
 		return
@@ -102,13 +103,13 @@ func (s *ranges) readAhead(of turn, at plan.Range) {
 	at = s.readOf(at, at.From)
 	rows, err := s.options.scan(s.ctx, s.trainingSource(at), s.read)
 	if err != nil {
-		return // as it will when the range is opened
+		return // opening the range returns the same error
 	}
 	readAhead(rows)
 	s.coming[of] = coming{at: at, rows: rows}
 }
 
-// rows opens the training rows of a range, or takes those that are being read already.
+// rows opens the training rows of a range, or returns those already being read.
 func (s *ranges) rows(ctx context.Context, of turn, at plan.Range) (Rows, error) {
 	next, found := s.coming[of]
 	delete(s.coming, of)
@@ -121,8 +122,8 @@ func (s *ranges) rows(ctx context.Context, of turn, at plan.Range) (Rows, error)
 	return s.training(ctx, at, s.read)
 }
 
-// probeable returns the build side of a reference. What is built ahead beside
-// it gives way.
+// probeable returns the build side of a reference. If memory is exhausted, it drops
+// what is built and read ahead, and tries again.
 func (s *ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.Probeable, error) {
 	made, err := r.Probeable(ctx)
 	if fault.KindOf(err) == fault.Exhausted && s.giveWay() {
@@ -131,8 +132,9 @@ func (s *ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.
 	return made, err
 }
 
-// giveWay ends what is built and read ahead for ranges to come, waits for what is built
-// for open ones, and says whether there was something: what a row asks for comes first.
+// giveWay drops what is built and read ahead for upcoming ranges, and waits for the
+// builds of open ranges to end, since the current row takes precedence. It reports
+// whether there was anything to drop or to wait for.
 func (s *ranges) giveWay() bool {
 	some := s.releaseAhead()
 	for _, open := range s.references {
@@ -143,8 +145,8 @@ func (s *ranges) giveWay() bool {
 	return some
 }
 
-// releaseAhead gives up what is built and read ahead for ranges to come, and says whether
-// there was something.
+// releaseAhead drops what is built and read ahead for upcoming ranges, and reports
+// whether there was anything to drop.
 func (s *ranges) releaseAhead() bool {
 	some := len(s.built)+len(s.coming) > 0
 	for of, built := range s.built {

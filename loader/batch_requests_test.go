@@ -15,9 +15,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// requestsOf returns the requests of each split of a query in the order in which one lane
-// gives them: runs of rows with equal keys, told apart by hand. stored is the rows of each
-// split, all of them, and left what a filter leaves of them, both as they are stored.
+// requestsOf computes the requests of each split of a query in the order in which one
+// lane returns them: runs of rows with equal keys. stored holds all rows of each split,
+// and left those that pass the filter, both in stored order.
 func requestsOf(t *testing.T, stored, left []split, window int64, given []row) map[string][][]row {
 	t.Helper()
 	all, requests := map[string][]row{}, map[string][][]row{}
@@ -44,15 +44,15 @@ func requestsOf(t *testing.T, stored, left []split, window int64, given []row) m
 	return requests
 }
 
-// split is a split's rows.
+// split holds the rows of a split.
 type split struct {
 	id   string
 	rows []row
 }
 
-// windowed divides the rows that are left of a split among its windows: a row is in that
-// where it is stored, or in that of the row before, if it has its request, which is stored
-// no more than a window before.
+// windowed divides the remaining rows of a split among its windows: a row belongs to
+// the window in which it is stored, or to that of the previous row if that has the same
+// request and is stored at most a window earlier.
 func windowed(stored, left []row, window int64) [][]row {
 	if window == 0 {
 		return [][]row{left}
@@ -74,7 +74,8 @@ func windowed(stored, left []row, window int64) [][]row {
 	return windows
 }
 
-// bySplit reads item and request of each split of a query with one lane.
+// bySplit reads the item and the request of each row of a query with one lane, by
+// split.
 func bySplit(t *testing.T, c *scenario.Made, q dataset.Query) []split {
 	t.Helper()
 	q.Dataset, q.Lanes, q.Endpoints, q.Columns = "d", 1, dataset.EndpointsSplits, itemAndRequest
@@ -91,7 +92,7 @@ func bySplit(t *testing.T, c *scenario.Made, q dataset.Query) []split {
 
 var itemAndRequest = []dataset.Column{{Column: "item"}, {Column: "request_id"}}
 
-// lanesOf returns the requests that each lane of a query gives, of those of all splits.
+// lanesOf returns the requests of each lane of a query, given those of all splits.
 func lanesOf(t *testing.T, c *scenario.Made, q dataset.Query, requests map[string][][]row) [][][]row {
 	t.Helper()
 	p, err := c.Loader().Plan(t.Context(), q)
@@ -106,7 +107,8 @@ func lanesOf(t *testing.T, c *scenario.Made, q dataset.Query, requests map[strin
 	return lanes
 }
 
-// stepsFrom returns the batches of a shard whose lanes have given so many requests.
+// stepsFrom returns the batches of a shard whose lanes have already returned given
+// requests each.
 func stepsFrom(lanes [][][]row, shard, of, given, perLane int) [][]row {
 	var batches [][]row
 	for {
@@ -123,9 +125,9 @@ func stepsFrom(lanes [][][]row, shard, of, given, perLane int) [][]row {
 	}
 }
 
-// TestBatchesOfRequests: in each step every lane gives equal requests, whole ones, for any
-// number of shards and workers, under filters, in any order, and goes on after any batch
-// with other numbers.
+// TestBatchesOfRequests checks that in each step all lanes return the same number of
+// whole requests, for any number of shards and DataLoader workers, with filters and in
+// any order, and that streams resume after any batch with other numbers.
 //
 // spec: request-1, request-2, request-3, request-4, request-5, request-6
 func TestBatchesOfRequests(t *testing.T) {
@@ -232,8 +234,8 @@ func goesOn(t *testing.T, c *scenario.Made, q dataset.Query, lanes [][][]row, sh
 	return 1
 }
 
-// droppedRequests: an inner join by the key of requests gives the requests of the left
-// join without some. It returns how many rows are left.
+// droppedRequests checks that an inner join by the key of requests drops some requests
+// of the left join and keeps the others. It returns the number of remaining rows.
 func droppedRequests(t *testing.T, c *scenario.Made, q dataset.Query) int {
 	t.Helper()
 	q.Lanes, q.Shard = 1, dataset.Shard{}
@@ -250,8 +252,8 @@ func droppedRequests(t *testing.T, c *scenario.Made, q dataset.Query) int {
 	return len(kept)
 }
 
-// TestRequestsOnBordersGoOn: from every cursor the very next requests come, where most
-// windows begin within a request of the one before.
+// TestRequestsOnBordersGoOn checks that each cursor resumes with the next request,
+// where most windows begin within a request of the previous window.
 //
 // spec: request-4, request-6
 func TestRequestsOnBordersGoOn(t *testing.T) {
@@ -283,8 +285,9 @@ func TestRequestsOnBordersGoOn(t *testing.T) {
 	require.Len(t, far[0].Batches, 2, "rows that are stored far from each other are of two requests")
 }
 
-// TestPlansOfRequests: lanes of requests are another plan than lanes of rows, one for any
-// batch_requests, and the streams of its splits count requests.
+// TestPlansOfRequests checks that the plan for requests differs from that for rows and
+// is the same for any batch_requests, and that the streams of its splits count
+// requests.
 //
 // spec: request-6
 func TestPlansOfRequests(t *testing.T) {
@@ -314,8 +317,8 @@ func TestPlansOfRequests(t *testing.T) {
 	require.EqualValues(t, 5, splits[0].Report.Rows)
 }
 
-// TestEvenStepsOfRequests: counts are of requests, and all shards end at the same step,
-// however many rows requests have.
+// TestEvenStepsOfRequests checks that counts are numbers of requests, and that all
+// shards end at the same step however many rows the requests have.
 //
 // spec: request-7
 func TestEvenStepsOfRequests(t *testing.T) {
@@ -359,7 +362,8 @@ func TestEvenStepsOfRequests(t *testing.T) {
 	require.Greater(t, steps, 20/share)
 }
 
-// TestBatchRequestsAreRefused: what cannot be given in equal requests is refused by name.
+// TestBatchRequestsAreRefused checks that queries that cannot have equal numbers of
+// requests are refused with the name of the field.
 //
 // spec: request-8
 func TestBatchRequestsAreRefused(t *testing.T) {

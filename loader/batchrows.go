@@ -10,17 +10,17 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// The batch size of a reading that names none: at most so many rows, and no more
-// than are expected to take so many bytes. Neither can be set, so that every
-// replica chooses alike.
+// The default batch size: at most defaultBatchRows rows, and no more than are expected
+// to fit in defaultBatchBytes. Neither is configurable, so that all replicas choose the
+// same size.
 const (
 	defaultBatchRows  = 8192
 	defaultBatchBytes = 64 << 20
 )
 
-// BatchRows returns the rows of a reading's batches: those that it asks for, or
-// else the default, which follows from the plan and the columns alone. Where lanes give
-// requests it returns the requests.
+// BatchRows returns the number of rows of a reading's batches: the requested number, or
+// else the default, which depends only on the plan and the columns. If batches consist
+// of requests, it returns the number of requests.
 func BatchRows(p *plan.Plan, r StreamOptions) (int, error) {
 	outputs, err := p.Relation.Choose(r.Selection())
 	if err != nil {
@@ -42,15 +42,16 @@ func batchRows(p *plan.Plan, r StreamOptions, outputs []resolve.Output) int {
 	return wholeSteps(p, r, rows)
 }
 
-// wholeSteps returns the largest multiple of the lanes of a shard that is not
-// above rows, and at least one row of each.
+// wholeSteps returns the largest multiple of a shard's number of lanes that is at most
+// rows, but at least one row per lane.
 func wholeSteps(p *plan.Plan, r StreamOptions, rows int) int {
 	lanes := max(1, len(p.Lanes)/max(1, r.Shard.Of))
 	return max(1, rows/lanes) * lanes
 }
 
-// fits refuses a batch size that surely takes more than limit bytes, whatever
-// the tables hold; 0 is no limit. What may fit is judged when it is gathered.
+// fits refuses a batch size that takes more than limit bytes even if all values have
+// their minimum size; 0 means no limit. Other batches are checked when they are
+// assembled.
 func fits(p *plan.Plan, r StreamOptions, outputs []resolve.Output, limit int64) error {
 	least, rows := leastBits(r.Wire, outputs), int64(batchRows(p, r, outputs))
 	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 && !p.Rows.Requests || rows <= limit*8/least {
@@ -64,8 +65,8 @@ func fits(p *plan.Plan, r StreamOptions, outputs []resolve.Output, limit int64) 
 	return e.WithRemedy("ask for %s of at most %d, or for fewer columns; or raise max_batch_bytes", field, times*wholeSteps(p, r, int(likely)))
 }
 
-// globalOf returns of how many shards a query counts the rows of a step; 0: it counts
-// those of a batch.
+// globalOf returns the number of shards among which a step's rows are divided; 0 if the
+// query sets the rows of a single batch.
 func (r StreamOptions) globalOf() int {
 	if r.GlobalBatchRows == 0 {
 		return 0
@@ -73,8 +74,8 @@ func (r StreamOptions) globalOf() int {
 	return max(1, r.Shard.Of)
 }
 
-// sizedBy returns the field that says how large a batch is, and how many times as much
-// it says.
+// sizedBy returns the query field that sets the batch size, and the number of batches
+// whose rows the field counts.
 func (r StreamOptions) sizedBy() (field string, times int) {
 	if r.BatchRequests != 0 {
 		return "batch_requests", 1
@@ -85,11 +86,11 @@ func (r StreamOptions) sizedBy() (field string, times int) {
 	return "batch_rows", 1
 }
 
-// leastBits is what a row takes at least, in bits: the values of columns of one
-// width, and the offsets of the others.
+// leastBits returns the minimum size of a row in bits: the values of fixed-width
+// columns, and the offsets of the others.
 func leastBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 	bits, tables := int64(0), map[int]bool{}
-	indexed, _ := wire.Indexed() // what it cannot be is refused when the schema is made
+	indexed, _ := wire.Indexed() // an invalid wire is refused when the schema is made
 	for _, o := range outputs {
 		switch {
 		case indexed && o.Request:
@@ -106,7 +107,7 @@ func leastBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 	return bits + int64(len(tables)*arrow.Int32SizeBytes*8)
 }
 
-// widthBits is what a value of a type takes at least, in bits.
+// widthBits returns the minimum size of a value of a type in bits.
 func widthBits(dt arrow.DataType) int64 {
 	switch dt := dt.(type) {
 	case *arrow.NullType:
@@ -128,11 +129,11 @@ func widthBits(dt arrow.DataType) int64 {
 	}
 }
 
-// unpacked is how much larger values are in memory than in their files, roughly.
+// unpacked is roughly the ratio of the size of values in memory to their size in files.
 const unpacked = 4
 
-// expectedBytes is what a row is expected to take, by the sizes of the plan's
-// files and the columns' share of them. It is a guess to choose a default by.
+// expectedBytes estimates the size of a row from the sizes of the plan's files and the
+// share of the columns in them. It is used only to choose defaults.
 func expectedBytes(p *plan.Plan, outputs []resolve.Output) int64 {
 	asked := map[int]int64{}
 	least := int64(0)
@@ -152,7 +153,7 @@ func expectedBytes(p *plan.Plan, outputs []resolve.Output) int64 {
 	return max(expected, least/8)
 }
 
-// storedSize returns the bytes and rows of the files that a plan reads of a table.
+// storedSize returns the bytes and rows of a table's files that a plan reads.
 func storedSize(p *plan.Plan, table int) (bytes, rows int64, pinned *catalog.Table) {
 	if table == resolve.TrainingTable {
 		for _, s := range p.Splits {
@@ -170,7 +171,7 @@ func storedSize(p *plan.Plan, table int) (bytes, rows int64, pinned *catalog.Tab
 	return bytes, rows, p.Relation.Staging[table].Pinned
 }
 
-// allOf is the weight of all columns of a table.
+// allOf returns the total weight of a table's columns.
 func allOf(t *catalog.Table) int64 {
 	sum := int64(0)
 	for _, f := range t.Fields {
@@ -179,14 +180,14 @@ func allOf(t *catalog.Table) int64 {
 	return sum
 }
 
-// What a text and a list are taken to hold, where columns are weighed against
-// each other.
+// The assumed contents of strings and lists when columns are weighed against each
+// other.
 const (
 	expectedText  = 16
 	expectedItems = 32
 )
 
-// weight is how much of a file a column of a type is taken to fill, in bytes.
+// weight estimates the bytes that a value of a type takes in a file.
 func weight(dt arrow.DataType) int64 {
 	switch dt := dt.(type) {
 	case *arrow.StructType:

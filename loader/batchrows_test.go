@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// sized is a dataset whose rows have texts of a length.
+// sized returns a loader of a dataset whose rows have strings of the given length.
 func sized(t *testing.T, text int, limit int64) *loader.Loader {
 	t.Helper()
 	w := scenario.NewWorld()
@@ -24,7 +24,8 @@ func sized(t *testing.T, text int, limit int64) *loader.Loader {
 	return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, MaxBatchBytes: limit})
 }
 
-// TestDefaultBatchRows: large rows make small batches, where no size is asked for.
+// TestDefaultBatchRows checks that large rows make small batches if no batch size is
+// requested.
 //
 // spec: wire-7
 func TestDefaultBatchRows(t *testing.T) {
@@ -53,8 +54,8 @@ func TestDefaultBatchRows(t *testing.T) {
 	}
 }
 
-// TestBatchesThatSurelyDoNotFit are refused when they are planned; others only
-// when they are gathered.
+// TestBatchesThatSurelyDoNotFit checks that batches that can never fit are refused at
+// planning, and others only when they are assembled.
 //
 // spec: wire-8
 func TestBatchesThatSurelyDoNotFit(t *testing.T) {
@@ -62,7 +63,7 @@ func TestBatchesThatSurelyDoNotFit(t *testing.T) {
 	l := sized(t, 1000, 30_000)
 	_, err := l.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 2000}})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	// A long, an int and the offset of a text.
+	// A long, an int and the offset of a string.
 	require.ErrorContains(t, err, "batch_rows: a batch of 2000 rows takes at least 32000 bytes, more than the server's limit of 30000 (max_batch_bytes); at most 1875 can fit")
 	require.Regexp(t, `ask for batch_rows of at most \d+, or for fewer columns`, fault.As(err).Remedy)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 1875, Shard: dataset.Shard{Of: 1}}}

@@ -36,9 +36,9 @@ func timesRead(w *scenario.World) map[string]int {
 	return times
 }
 
-// TestBuildSidesStay: a staging file is opened once by a stream, whatever its order
-// and number of lanes, while memory is plentiful; and it changes nothing where
-// memory is not.
+// TestBuildSidesStay checks that a stream opens each staging file once, whatever its
+// order and number of lanes, if memory is plentiful, and that scarce memory does not
+// change the rows.
 //
 // spec: join-63, resolve-2
 func TestBuildSidesStay(t *testing.T) {
@@ -84,12 +84,13 @@ func TestBuildSidesStay(t *testing.T) {
 	}
 }
 
-// unfinished is staging rows that are all taken, and whose end comes when a test says so
-// or their scan is canceled: a build side that is being built and holds memory meanwhile.
+// unfinished returns staging rows that have all been read, but whose end is delayed
+// until the test allows it or their scan is canceled. Meanwhile a build side is in
+// progress and holds memory.
 type unfinished struct {
 	loader.Rows
 	ctx      context.Context
-	held, on chan struct{} // closed when the rows are held; when their end may come
+	held, on chan struct{} // closed when the rows are held; closed to allow their end
 	failed   error
 }
 
@@ -108,10 +109,10 @@ func (u *unfinished) Next() bool {
 
 func (u *unfinished) Err() error { return cmp.Or(u.failed, u.Rows.Err()) }
 
-// TestNeededBuildSidesComeBeforeThoseAhead: what is being built ahead gives way to what a
-// row asks for, where there is no local disk. Of two lanes the first builds the
-// 400 rows of its next range ahead; then the second needs 4,000, beside which
-// there is no room for them.
+// TestNeededBuildSidesComeBeforeThoseAhead checks that, without a local disk, build
+// sides in progress ahead are dropped for one that a row needs. The first of two lanes
+// builds the 400 rows of its next range ahead; then the second needs 4,000 rows, which
+// do not fit beside them.
 //
 // spec: join-63
 func TestNeededBuildSidesComeBeforeThoseAhead(t *testing.T) {
@@ -135,9 +136,9 @@ func TestNeededBuildSidesComeBeforeThoseAhead(t *testing.T) {
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
 	}
-	// read also returns how often each staging file was opened, by its rows, and the most
-	// memory in use before the first batch: that of both build sides. What is built ahead
-	// is not finished before that batch.
+	// read also returns how often each staging file was opened, by its rows, and the
+	// peak memory before the first batch, which is that of both build sides. What is
+	// built ahead is not finished before that batch.
 	read := func(b *budget.Budget) (rows []string, opened map[int64]int, first int64) {
 		held, on, opened := make(chan struct{}), make(chan struct{}), map[int64]int{}
 		var mu sync.Mutex
@@ -181,7 +182,8 @@ func TestNeededBuildSidesComeBeforeThoseAhead(t *testing.T) {
 	require.Equal(t, 2, opened[400], "they gave way")
 }
 
-// TestIdleBuildSidesGiveWay: a budget in which only the open file groups fit is enough.
+// TestIdleBuildSidesGiveWay checks that a budget in which only the open file groups fit
+// is sufficient.
 //
 // spec: join-63
 func TestIdleBuildSidesGiveWay(t *testing.T) {
@@ -209,8 +211,8 @@ func TestIdleBuildSidesGiveWay(t *testing.T) {
 	require.True(t, again, "with little memory build sides are read again")
 }
 
-// TestStreamsShareBuildSides reads two streams step by step: each staging file is
-// opened once for both.
+// TestStreamsShareBuildSides reads two streams step by step and checks that each
+// staging file is opened once for both.
 //
 // spec: join-62
 func TestStreamsShareBuildSides(t *testing.T) {
@@ -244,18 +246,19 @@ func TestStreamsShareBuildSides(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// client is what a stream's context leads to.
+// client is a value that the context of a stream refers to.
 type client struct{ _ [64]byte }
 
-// heldRows have the context of their stream, as rows of files do.
+// heldRows refer to the context of their stream, as the rows of files do.
 type heldRows struct {
 	loader.Rows
 	ctx context.Context
 }
 
-// TestBuildSidesKeepNothingOfTheirMakers: a build side that other streams go on with
-// keeps nothing alive of the one that made it, which would be its client's connection,
-// and all that this had not taken. In memory, and on local disk.
+// TestBuildSidesKeepNothingOfTheirMakers checks that a build side that other streams
+// still use does not keep alive the stream that built it, which would retain its
+// client's connection and its unread batches. It tests build sides in memory and on
+// local disk.
 func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -294,8 +297,8 @@ func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
 	require.Positive(t, onDisk)
 }
 
-// TestStreamsShareBuildSidesAtOnce lets many streams ask for the same build sides from
-// many goroutines, some of which go away early.
+// TestStreamsShareBuildSidesAtOnce reads the same build sides in many streams from many
+// goroutines, some of which stop early.
 //
 // spec: join-62
 func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
@@ -337,8 +340,8 @@ func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestStreamsOfOtherRulesShareNothing reads streams side by side that differ in
-// what their build sides hold: each gets its own.
+// TestStreamsOfOtherRulesShareNothing reads concurrent streams whose build sides have
+// different contents and checks that each stream gets its own.
 //
 // spec: join-62
 func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
@@ -388,8 +391,8 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 	require.NotEqual(t, got[0], got[2])
 }
 
-// TestStreamsOfOtherTimesShareNothing: two datasets read the same columns of the
-// same files, and go by another time column each.
+// TestStreamsOfOtherTimesShareNothing reads the same columns of the same files in two
+// datasets with different time columns.
 //
 // spec: join-62
 func TestStreamsOfOtherTimesShareNothing(t *testing.T) {
@@ -415,8 +418,8 @@ func TestStreamsOfOtherTimesShareNothing(t *testing.T) {
 	shareNothing(t, w, datasets)
 }
 
-// TestStreamsOfOtherFiltersShareNothing: two datasets read the same columns of
-// the same files, of which neither's filter leaves one out.
+// TestStreamsOfOtherFiltersShareNothing reads the same columns of the same files in two
+// datasets whose filters prune no file.
 //
 // spec: join-62
 func TestStreamsOfOtherFiltersShareNothing(t *testing.T) {
@@ -436,9 +439,9 @@ func TestStreamsOfOtherFiltersShareNothing(t *testing.T) {
 	shareNothing(t, w, datasets)
 }
 
-// shareNothing reads the second of two datasets while a stream of the first
-// holds its build sides. The rows must be those that it gives alone, and other than
-// the first's.
+// shareNothing reads the second of two datasets while a stream of the first holds its
+// build sides. The rows must equal those read without the other stream, and differ from
+// those of the first dataset.
 func shareNothing(t *testing.T, w *scenario.World, datasets []dataset.Dataset) {
 	t.Helper()
 	options := loader.Options{Datasets: datasets, Catalog: w, Scan: w.Scan}

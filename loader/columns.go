@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// column is a column of a table as a stream reads it.
+// column is a table column as a stream reads it.
 type column struct {
 	field  catalog.Field
 	shapes []resolve.Shape
@@ -28,15 +28,14 @@ func (c column) same(o column) bool {
 	})
 }
 
-// arrow returns the column as the stream's parts hand it on.
+// arrow returns the column as later stages see it.
 func (c column) arrow() arrow.Field {
 	f := c.field.Arrow()
 	f.Type = resolve.Output{Field: c.field, Shapes: c.shapes}.Type()
 	return f
 }
 
-// shaped makes of an array what the column's shapes say. The caller releases
-// the result.
+// shaped applies the column's shapes to an array. The caller releases the result.
 func (c column) shaped(a arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	a.Retain()
 	for _, s := range c.shapes {
@@ -71,10 +70,10 @@ func shape(a arrow.Array, s resolve.Shape, mem memory.Allocator) (arrow.Array, e
 	return batch.Cast(cut, s.As, mem)
 }
 
-// columns lists what is read of a table, each once.
+// columns lists the columns read from a table, without duplicates.
 type columns []column
 
-// add returns the position of a column, adding it if it is new.
+// add returns the index of a column, appending it if it is new.
 func (c *columns) add(one column) int {
 	i := slices.IndexFunc(*c, one.same)
 	if i < 0 {
@@ -84,7 +83,7 @@ func (c *columns) add(one column) int {
 	return i
 }
 
-// scan opens a source and gives its columns, shaped.
+// scan opens a source and returns its columns with their shapes applied.
 func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
 	var fields []catalog.Field
 	at := make([]int, len(wanted))
@@ -105,15 +104,15 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 	for i, c := range wanted {
 		schema[i] = c.arrow()
 	}
-	if source.Ordinals { // behind the columns asked for
+	if source.Ordinals { // after the requested columns
 		schema, at = append(schema, rows.Schema().Field(len(fields))), append(at, len(fields))
 	}
 	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
 	return shapedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
 }
 
-// withFiles is rows as an input of the joiner, which asks them for the files of
-// those that errors name.
+// withFiles makes rows an input of the joiner, which uses their Files to name files in
+// errors.
 func withFiles(open func(ctx context.Context) (Rows, error)) joiner.Input {
 	var files func(row int64) string
 	return joiner.Input{
@@ -129,19 +128,19 @@ func withFiles(open func(ctx context.Context) (Rows, error)) joiner.Input {
 	}
 }
 
-// shapedRows are rows of a scan, one for one.
+// shapedRows are rows derived one for one from those of a scan.
 type shapedRows struct {
 	array.RecordReader
 	of Rows
 }
 
-// Files names the files of the rows that were given.
+// Files implements Rows.
 func (s shapedRows) Files() func(row int64) string { return s.of.Files() }
 
-// Begin lets the rows begin to be read.
+// Begin starts to read the rows.
 func (s shapedRows) Begin() { readAhead(s.of) }
 
-// readAhead lets rows begin to be read before the first Next, if they can.
+// readAhead starts to read rows before the first Next, if they support it.
 func readAhead(rows Rows) {
 	if ahead, ok := rows.(interface{ Begin() }); ok {
 		ahead.Begin()

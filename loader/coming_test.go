@@ -19,7 +19,7 @@ type readers struct {
 	opened, begun, released int
 }
 
-// beginning is one of them.
+// beginning is such a reader.
 type beginning struct {
 	loader.Rows
 	of    *readers
@@ -42,9 +42,9 @@ func (c *beginning) Release() {
 	c.Rows.Release()
 }
 
-// TestTrainingRowsAreReadAhead: the rows of a lane's next range are let begin when the
-// range before it has begun, are opened once, and are released whether they were needed
-// or not.
+// TestTrainingRowsAreReadAhead checks that the rows of a lane's next range begin to be
+// read once the previous range has begun, are opened once, and are released whether or
+// not they were needed.
 func TestTrainingRowsAreReadAhead(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -77,7 +77,7 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 				s, err := l.Open(t.Context(), p, reading)
 				require.NoError(t, err)
 				require.Zero(t, seen.opened, "nothing is opened before the first Next")
-				for s.Next() && !stop { // its rows do not matter
+				for s.Next() && !stop { // the rows do not matter
 				}
 				require.NoError(t, s.Err())
 				s.Release()
@@ -93,7 +93,8 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 	}
 }
 
-// sixteen is a loader of a table in sixteen ranges, joined to another, and its readers.
+// sixteen returns a loader of a table in sixteen ranges that is joined to another
+// table, and its readers.
 func sixteen(t *testing.T) (*loader.Loader, *readers) {
 	t.Helper()
 	w := scenario.NewWorld()
@@ -119,8 +120,8 @@ func sixteen(t *testing.T) (*loader.Loader, *readers) {
 	return l, seen
 }
 
-// TestHowFarAheadDependsOnHowMuchIsRead: who takes one batch has one range begun ahead,
-// and who reads on four.
+// TestHowFarAheadDependsOnHowMuchIsRead checks that a stream of which one batch is read
+// begins one range ahead, and one that is read further begins four.
 //
 // spec: storage-12
 func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
@@ -153,8 +154,9 @@ func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// TestNothingIsBegunBehindTheLimit: of ranges that no row of a limit lies in nothing is
-// read, wherever the stream begins, and after it was parked; a filter may need them all.
+// TestNothingIsBegunBehindTheLimit checks that ranges after the last row of the limit
+// are not read, wherever the stream begins, and after it was parked. With a filter, all
+// ranges may be needed.
 //
 // spec: storage-12
 func TestNothingIsBegunBehindTheLimit(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// commit is one file that was committed: its name, the rank of its snapshot,
-// its sequence number, and its rows.
+// commit is a committed file: its name, the rank of its snapshot, its sequence number
+// and its rows.
 type commit struct {
 	name     string
 	rank     int
@@ -24,7 +24,7 @@ type commit struct {
 	rows     []string
 }
 
-// place makes a table of one bucket, of a file per commit.
+// place creates a table of one bucket with one file per commit.
 func place(t *testing.T, w *scenario.World, name, header string, commits []commit) {
 	t.Helper()
 	fields, err := scenario.Fields(header)
@@ -43,7 +43,7 @@ func place(t *testing.T, w *scenario.World, name, header string, commits []commi
 	require.NoError(t, w.Place(&catalog.Table{Name: name, Fields: fields, Specs: map[int]catalog.Spec{0: spec}}, files))
 }
 
-// written6 are six commits of one key, in files whose names come otherwise.
+// written6 returns six commits of one key, in files whose names sort differently.
 func written6(ranks ...int) []commit {
 	var commits []commit
 	for i, name := range []string{"d", "f", "a", "c", "e", "b"} {
@@ -52,8 +52,9 @@ func written6(ranks ...int) []commit {
 	return commits
 }
 
-// TestFirstAndLastGoByCommits: files of format version 1 have no sequence
-// numbers, and names that say nothing.
+// TestFirstAndLastGoByCommits checks that first and last follow the commits of format
+// version 1 files, which have no sequence numbers and whose names do not show their
+// order.
 //
 // spec: join-87, join-88, join-89, join-95
 func TestFirstAndLastGoByCommits(t *testing.T) {
@@ -146,8 +147,8 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 	}
 }
 
-// TestDistinctGoesByCommits: which of repeated rows stays goes by their commits;
-// the order of those that stay does not.
+// TestDistinctGoesByCommits checks that commits determine which of repeated rows is
+// kept, but not the order of the kept rows.
 //
 // spec: join-87, join-88, join-89
 func TestDistinctGoesByCommits(t *testing.T) {

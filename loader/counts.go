@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Admit lets in who is about to read as much as a stream does. What it returns is the
-// context to read with, and how to leave again.
+// Admit admits a read that costs as much as a stream. It returns the context to read
+// with, and a function that ends the admission.
 type Admit func(ctx context.Context) (in context.Context, leave func(), err error)
 
-// Count returns how many rows each lane of a plan gives: what the plan says or the
-// cursors of a reading carry; else, if the reading asks for it, as many as are counted
-// when the lanes are read without a column to give. It is nil where nobody knows, and
-// nobody asks. Of all who ask for a plan at once, one counts for all of them, in the
-// place that admit gives; it ends when all of them have gone.
+// Count returns the number of rows of each lane of a plan: as known from the plan or
+// from the cursors of a reading, or else, if the reading requests it, as counted by
+// reading the lanes without output columns. It returns nil if the counts are neither
+// known nor requested. Concurrent callers for a plan share one count, which runs under
+// one admission and is canceled when all of them have left.
 func (l *Loader) Count(ctx context.Context, p *plan.Plan, r StreamOptions, admit Admit) (*dataset.Counts, error) {
 	known, err := r.Known(p)
 	if err != nil || known != nil || !r.CountsFirst() {
@@ -41,9 +41,9 @@ func (l *Loader) Count(ctx context.Context, p *plan.Plan, r StreamOptions, admit
 	return counts, fault.Op(err, "count the rows of plan %s", p.ID)
 }
 
-// Known returns how many rows the lanes of a plan give, as the plan says it or a reading
-// carries it; nil if they do not. The rows of lanes that the reading does not read may
-// be dataset.UnknownRows.
+// Known returns the number of rows of each lane of a plan as known from the plan or
+// carried by a reading; nil if neither has it. The counts of lanes that the reading
+// does not read may be dataset.UnknownRows.
 func (r StreamOptions) Known(p *plan.Plan) (*dataset.Counts, error) {
 	if known := p.Counts(); known != nil {
 		return known, nil
@@ -53,13 +53,13 @@ func (r StreamOptions) Known(p *plan.Plan) (*dataset.Counts, error) {
 	}
 	counts, err := r.Cursor.Counts()
 	if counts != nil && len(counts.Lanes) != len(p.Lanes) {
-		return nil, nil //nolint:nilnil // of another plan, which is refused for that
+		return nil, nil //nolint:nilnil // of another plan, which is refused elsewhere
 	}
 	return counts, err
 }
 
-// countLanes counts the rows of each lane. All ranges are read in the order of their
-// splits, as one lane: so each file group is needed once.
+// countLanes counts the rows of each lane. It reads all ranges in the order of their
+// splits, as one lane, so that each file group is needed only once.
 func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*dataset.Counts, error) {
 	paid, err := l.pay(ctx, p, peer)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*da
 	}
 	defer paid.Release()
 	defer l.keep(p, plan.Part{}).Release()
-	ctx, entered := l.options.Budget.Enter(ctx, peer) // it may wait for memory
+	ctx, entered := l.options.Budget.Enter(ctx, peer) // the count may wait for memory
 	defer entered.Release()
 	one, of := inOneLane(p)
 	reading := &stream{loader: l, plan: one, counting: true}
@@ -87,8 +87,8 @@ func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*da
 	return dataset.NewCounts(lanes), nil
 }
 
-// inOneLane returns a plan whose only lane has the ranges of all lanes, by split, and of
-// which lane each of them is.
+// inOneLane returns a plan whose only lane has the ranges of all lanes, ordered by
+// split, and the original lane of each range.
 func inOneLane(p *plan.Plan) (one *plan.Plan, of []int) {
 	type owned struct {
 		plan.Range
@@ -107,7 +107,7 @@ func inOneLane(p *plan.Plan) (one *plan.Plan, of []int) {
 	}
 	out.Lanes = []plan.Lane{single}
 	if !p.Rows.Requests {
-		out.Rows.ShuffleWindow, out.RequestKey = 0, nil // nobody sees the order, in which requests are told apart
+		out.Rows.ShuffleWindow, out.RequestKey = 0, nil // the order is not visible, and requests need not be identified
 	}
 	return &out, of
 }
@@ -130,29 +130,31 @@ func (s *ranges) countRange(ctx context.Context, index int) (int64, error) {
 	return rows, reader.Err()
 }
 
-// rememberedLanes is of how many lanes, of all plans together, counts are remembered.
+// rememberedLanes is the maximum number of lanes, over all plans, whose counts are
+// remembered.
 const rememberedLanes = 1 << 17
 
-// counter counts the rows of plans: each plan's once, by one of those who ask at once,
-// on that one's goroutine. It remembers what was counted last. A plan's id stands for all
-// that its rows depend on. The zero value has counted nothing.
+// counter counts the rows of plans. Concurrent callers for a plan share one count,
+// which runs on the goroutine of one of them. It remembers the latest counts. A plan's
+// id covers everything that its rows depend on. The zero value is ready to use.
 type counter struct {
 	mu      sync.Mutex
 	running map[string]*counting
 	counted map[string]*dataset.Counts
-	oldest  []string // the keys of counted, in the order in which they were counted
+	oldest  []string // the keys of counted, oldest first
 	lanes   int      // of counted
 }
 
-// counting is one plan that is being counted.
+// counting is a count in progress.
 type counting struct {
-	waiting int // who wants the outcome and has not gone
+	waiting int // callers that wait for the result
 	cancel  context.CancelFunc
 	over    chan struct{}
 }
 
-// get returns the counts of a plan. What count fails with is the failure of its caller
-// alone: of the others the next one counts. Its context ends when all of them have gone.
+// get returns the counts of a plan. An error of count is returned only to the caller
+// that ran it; one of the other callers then counts again. The context of count is
+// canceled when all callers have left.
 func (c *counter) get(ctx context.Context, id string, count func(ctx context.Context) (*dataset.Counts, error)) (*dataset.Counts, error) {
 	for {
 		counts, run, first := c.join(ctx, id, count)
@@ -177,8 +179,8 @@ func (c *counter) get(ctx context.Context, id string, count func(ctx context.Con
 	}
 }
 
-// join returns what was counted, or joins those who wait for it; first is there for who
-// has to count.
+// join returns the remembered counts, or adds the caller to a running count, or returns
+// in first the count that the caller has to run.
 func (c *counter) join(ctx context.Context, id string, count func(ctx context.Context) (*dataset.Counts, error)) (*dataset.Counts, *counting, func() (*dataset.Counts, error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,12 +198,12 @@ func (c *counter) join(ctx context.Context, id string, count func(ctx context.Co
 	}
 	c.running[id] = run
 	return nil, run, func() (counts *dataset.Counts, err error) {
-		defer func() { c.end(id, run, counts) }() // a panic must not leave the others waiting
+		defer func() { c.end(id, run, counts) }() // even a panic must end the other callers' wait
 		return count(inside)
 	}
 }
 
-// leave is what happens when one of those who wait has gone.
+// leave removes a caller from those that wait.
 func (c *counter) leave(id string, run *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +214,7 @@ func (c *counter) leave(id string, run *counting) {
 	}
 }
 
-// end remembers what was counted, nil if nothing was, and tells those who wait.
+// end remembers the counts, if not nil, and wakes the callers that wait.
 func (c *counter) end(id string, run *counting, counts *dataset.Counts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +233,8 @@ func (c *counter) end(id string, run *counting, counts *dataset.Counts) {
 	}
 }
 
-// forget lets the next who asks begin anew, as this one ends. mu is held.
+// forget removes a count that ends, so that the next caller starts a new one. The
+// caller holds mu.
 func (c *counter) forget(id string, run *counting) {
 	if c.running[id] == run {
 		delete(c.running, id)

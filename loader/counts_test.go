@@ -24,7 +24,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// everybody is let in to count, and counted.
+// everybody returns an Admit that admits every count and counts the admissions.
 func everybody(let *atomic.Int64) loader.Admit {
 	return func(ctx context.Context) (context.Context, func(), error) {
 		let.Add(1)
@@ -41,8 +41,8 @@ func count(ctx context.Context, l *loader.Loader, q dataset.Query, let *atomic.I
 	return l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, everybody(let))
 }
 
-// TestCountsAreWhatStreamsGive: of every rule the count of each lane is the rows that
-// the lane gives; the memory comes back.
+// TestCountsAreWhatStreamsGive checks for every rule that the count of each lane is the
+// number of rows that the lane returns, and that all memory is released.
 //
 // spec: step-7
 func TestCountsAreWhatStreamsGive(t *testing.T) {
@@ -69,7 +69,7 @@ func TestCountsAreWhatStreamsGive(t *testing.T) {
 	require.Positive(t, counted)
 }
 
-// counting is a dataset of which a count has to look at some columns and tables alone.
+// counting returns a dataset of which a count needs only some columns and tables.
 func counting(t *testing.T) (*scenario.World, dataset.Dataset) {
 	t.Helper()
 	w := scenario.NewWorld()
@@ -92,8 +92,8 @@ func counting(t *testing.T) (*scenario.World, dataset.Dataset) {
 	return w, d.Defaults()
 }
 
-// TestCountsReadWhatDropsRows: of the training table the columns that rules look at, and
-// of staging tables those that drop rows or that the filter names.
+// TestCountsReadWhatDropsRows checks that counts read only the training columns that
+// rules use, and only the staging tables that drop rows or that the filter names.
 //
 // spec: step-6
 func TestCountsReadWhatDropsRows(t *testing.T) {
@@ -141,8 +141,8 @@ func TestCountsReadWhatDropsRows(t *testing.T) {
 	require.False(t, bucketed.Load(), "keys that nothing is joined by are not read")
 }
 
-// TestWhoCounts: a query that asks for exact counts where the plan does not know them,
-// and no other.
+// TestWhoCounts checks that rows are counted only for queries that request exact counts
+// which the plan does not know.
 //
 // spec: step-5
 func TestWhoCounts(t *testing.T) {
@@ -180,11 +180,12 @@ func TestWhoCounts(t *testing.T) {
 	require.Equal(t, fault.Internal, fault.KindOf(err), "nobody opens what was not counted")
 }
 
-// held is a loader whose scans wait, until they are let go or their context ends.
+// held is a loader whose scans wait until they are allowed to continue or their context
+// ends.
 type held struct {
 	*loader.Loader
-	waiting chan struct{} // one for each scan that waits
-	goOn    chan error    // what each of them fails with
+	waiting chan struct{} // receives a value for each scan that waits
+	goOn    chan error    // the error with which each of them fails
 }
 
 func newHeld(t *testing.T) *held {
@@ -208,13 +209,13 @@ func newHeld(t *testing.T) *held {
 	return h
 }
 
-// outcome is what one of several who ask got.
+// outcome is the result of one of several concurrent callers.
 type outcome struct {
 	counts *dataset.Counts
 	err    error
 }
 
-// ask lets somebody ask for a count.
+// ask starts a call that counts.
 func (h *held) ask(ctx context.Context, let *atomic.Int64) <-chan outcome {
 	out := make(chan outcome, 1)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
@@ -225,15 +226,16 @@ func (h *held) ask(ctx context.Context, let *atomic.Int64) <-chan outcome {
 	return out
 }
 
-// joined waits until so many wait for the count of the one plan.
+// joined waits until n callers wait for the count of the only plan.
 func (h *held) joined(n int) {
 	for loader.Waiting(h.Loader) != n {
 		runtime.Gosched()
 	}
 }
 
-// TestOneCountsForAll: of those who ask at once one counts. It goes on when that one goes
-// and others wait, and ends with the last of them.
+// TestOneCountsForAll checks that concurrent callers share one count. The count
+// continues when its caller leaves while others wait, and is canceled when the last one
+// leaves.
 //
 // spec: step-8
 func TestOneCountsForAll(t *testing.T) {
@@ -264,7 +266,7 @@ func TestOneCountsForAll(t *testing.T) {
 	<-h.waiting
 	all = append(all, h.ask(ctx, &let))
 	h.joined(2)
-	leave() // nobody lets the scan go on: only its context ends it
+	leave() // the scan is not allowed to continue: only its context ends it
 	for _, o := range all {
 		require.ErrorIs(t, (<-o).err, context.Canceled)
 	}
@@ -276,8 +278,8 @@ func TestOneCountsForAll(t *testing.T) {
 	require.NoError(t, got.err, "whoever comes then counts anew")
 }
 
-// TestFailedCountsPassTheTurnOn: what a count fails with is the failure of the one who
-// counted.
+// TestFailedCountsPassTheTurnOn checks that the error of a count is returned only to
+// the caller that ran it.
 //
 // spec: step-8
 func TestFailedCountsPassTheTurnOn(t *testing.T) {
@@ -299,7 +301,7 @@ func TestFailedCountsPassTheTurnOn(t *testing.T) {
 	require.EqualValues(t, 2, let.Load())
 }
 
-// TestCountsAreRememberedWithinBounds: the oldest go first.
+// TestCountsAreRememberedWithinBounds checks that the oldest counts are dropped first.
 func TestCountsAreRememberedWithinBounds(t *testing.T) {
 	t.Parallel()
 	withoutRace(t)
@@ -325,8 +327,9 @@ func TestCountsAreRememberedWithinBounds(t *testing.T) {
 	require.EqualValues(t, 1, ask(0))
 }
 
-// TestCountsComeWithTheCursor: a server that nobody asked before does not count what the
-// cursors say, and a cursor that says otherwise than its lanes give ends the stream.
+// TestCountsComeWithTheCursor checks that another server uses the counts of the cursors
+// instead of counting again, and that a stream fails if its lanes return other numbers
+// of rows.
 //
 // spec: step-9, step-11
 func TestCountsComeWithTheCursor(t *testing.T) {
@@ -402,8 +405,8 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 	require.EqualValues(t, 1, let.Load(), "cursors of which one does not say it are counted again")
 }
 
-// TestCountsOfThePlanAreThePlans: what a cursor says where the manifests know is not
-// believed.
+// TestCountsOfThePlanAreThePlans checks that the counts of a cursor are ignored if the
+// manifests have the counts.
 func TestCountsOfThePlanAreThePlans(t *testing.T) {
 	t.Parallel()
 	w, d := counting(t)

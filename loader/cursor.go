@@ -14,11 +14,12 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// pinOf returns the pin that a query with its defaults set reads at: its own and its
-// cursor's, which must agree. It has an entry for every staging table of the dataset,
-// which is zero, as that of the training table, where nothing is pinned. A table that
-// only the cursor's pin has is none of the dataset any more: samePlan refuses the cursor
-// if that table decided rows.
+// pinOf returns the pin of a query whose defaults are set: the query's own pin merged
+// with that of its cursor, which must agree. The pin has an entry for every staging
+// table of the dataset; that entry, like that of the training table, is zero if the
+// table is not pinned. The result omits tables that are only in the cursor's pin, since
+// they are no longer in the dataset: samePlan refuses the cursor if such a table
+// affected the rows.
 func pinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 	if len(q.Cursor) > 0 {
 		if err := oneRun(q.Cursor); err != nil {
@@ -62,8 +63,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// oneRun refuses cursors that are not all of the first one's plan, and names each field
-// that differs.
+// oneRun refuses cursors of different plans, and names each field that differs.
 func oneRun(cursors dataset.Cursors) error {
 	first := cursors[0]
 	for i, c := range cursors[1:] {
@@ -78,8 +78,8 @@ func oneRun(cursors dataset.Cursors) error {
 	return nil
 }
 
-// planDifferences lists each field in which a cursor differs from one of a plan, and the
-// plan's id where that alone differs: then the same query came out as other splits.
+// planDifferences lists each field in which a cursor differs from one of a plan. If
+// only the plan's id differs, it lists that: the same query then produced other splits.
 func planDifferences(c, of dataset.Cursor, id string) []string {
 	differs := dataset.Differences(c, of)
 	if len(differs) == 0 && c.Plan != id {
@@ -88,8 +88,8 @@ func planDifferences(c, of dataset.Cursor, id string) []string {
 	return differs
 }
 
-// check says whether the reading that a query describes fits its plan: shard,
-// batch size, tail, and the cursors it resumes from.
+// check checks the shard, the batch size, the tail and the cursors of a query against
+// its plan.
 func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) error {
 	for i, c := range q.Cursor {
 		if err := samePlan(p, i, c); err != nil {
@@ -117,7 +117,7 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 	return nil
 }
 
-// samePlan refuses a cursor that is not of a plan, and names each field that differs.
+// samePlan refuses a cursor of another plan, and names each field that differs.
 func samePlan(p *plan.Plan, number int, c dataset.Cursor) error {
 	differs := rowsDifferences(p, c)
 	switch {
@@ -135,8 +135,8 @@ func samePlan(p *plan.Plan, number int, c dataset.Cursor) error {
 }
 
 // rowsDifferences lists each field in which a cursor differs from those of a plan. A
-// staging table that only one of the two pins decides no rows, or else the digests of the
-// datasets differ; then the list names the tables.
+// staging table that is in only one of the two pins does not affect the rows if the
+// digests of the datasets agree; otherwise the list names such tables.
 func rowsDifferences(p *plan.Plan, c dataset.Cursor) []string {
 	of := p.Cursor()
 	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
@@ -148,7 +148,7 @@ func rowsDifferences(p *plan.Plan, c dataset.Cursor) []string {
 	return differs
 }
 
-// common returns the entries of a pin's staging tables that another pin has too.
+// common returns the entries of a pin's staging tables that are also in another pin.
 func common(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
 	out := map[string]dataset.TablePin{}
 	for name, table := range pin {
@@ -159,27 +159,28 @@ func common(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
 	return out
 }
 
-// otherFilter refuses a query whose own filter is not its cursor's. That shows once
-// both are canonical; one that is left out is the cursor's.
+// otherFilter returns the error for a query whose own filter differs from that of its
+// cursor. Both filters must be in canonical form to be compared; a query without a
+// filter takes the cursor's.
 func otherFilter(given, had string, differs []string) error {
 	e := fault.InvalidField("filter", "%s, but the cursor has %s", given, cmp.Or(had, "none"))
 	e.Differs = differs
 	return e.WithRemedy("leave filter out: it comes from the cursor")
 }
 
-// start is where a shard's stream begins.
+// start is the position at which a shard's stream begins.
 type start struct {
 	lanes  []lane.Lane
 	step   int64
-	rows   int64 // given per lane so far; requests, where lanes give those
-	uneven bool  // that is not what each lane gave, see dataset.Cursor
-	q      int64 // rows per lane and step; requests, where lanes give those
-	// counts is how many rows the lanes give; nil if that is not known.
+	rows   int64 // rows each lane has returned so far; requests, if batches consist of requests
+	uneven bool  // lanes have not all returned exactly rows, see dataset.Cursor
+	q      int64 // rows per lane and step; requests, if batches consist of requests
+	// counts is the number of rows of each lane; nil if unknown.
 	counts *dataset.Counts
 }
 
-// begin checks a reading, whose batches have some rows, against its plan and finds
-// where it starts.
+// begin checks a reading with its number of rows per batch against its plan and
+// computes where it starts.
 func begin(p *plan.Plan, r StreamOptions, batchRows int) (start, error) {
 	l := len(p.Lanes)
 	switch {
@@ -218,7 +219,7 @@ func begin(p *plan.Plan, r StreamOptions, batchRows int) (start, error) {
 	return s, s.within(p, r.Part, len(r.Cursor) > 0)
 }
 
-// rangeRows returns the rows of each range of a lane, where they are known.
+// rangeRows returns the number of rows of each range of a lane, or lane.Unknown.
 func rangeRows(p *plan.Plan, number int) []int64 {
 	rows := make([]int64, len(p.Lanes[number].Ranges))
 	for i, r := range p.Lanes[number].Ranges {
@@ -230,7 +231,7 @@ func rangeRows(p *plan.Plan, number int) []int64 {
 	return rows
 }
 
-// resume sets the lanes to where the cursors stand.
+// resume moves the lanes to the positions of the cursors.
 func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 	if len(cursors) == 0 {
 		return nil
@@ -264,8 +265,8 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 	return s.checkCounts(p)
 }
 
-// checkCounts says whether the lanes can stand where they do, with as many rows as they
-// are said to have given, and as were counted of them.
+// checkCounts checks that the positions of the lanes are consistent with the number of
+// rows that the lanes have returned, and with the counted rows.
 func (s *start) checkCounts(p *plan.Plan) error {
 	switch {
 	case s.uneven:
@@ -284,8 +285,8 @@ func (s *start) checkCounts(p *plan.Plan) error {
 	return nil
 }
 
-// checkRows says whether the lanes gave as many rows as the cursor says, where the plan
-// knows the rows of each range.
+// checkRows checks that the lanes have returned as many rows as the cursor states, if
+// the plan knows the rows of each range.
 func (s *start) checkRows(p *plan.Plan) error {
 	for _, l := range s.lanes {
 		at := dataset.Position{Lane: l.Number, Range: l.Start.Range, Window: l.Start.Window, Row: l.Start.Row}
@@ -298,8 +299,8 @@ func (s *start) checkRows(p *plan.Plan) error {
 	return nil
 }
 
-// left returns how many rows each lane gives from its start on, where the rows were
-// counted; nil where they were not.
+// left returns the number of rows of each lane after its start, if rows were counted;
+// nil otherwise.
 func (s *start) left(p *plan.Plan) []int64 {
 	if s.counts == nil || s.uneven || p.Inexact == "" {
 		return nil
@@ -311,13 +312,13 @@ func (s *start) left(p *plan.Plan) []int64 {
 	return left
 }
 
-// differs is what a stream fails with that finds other rows than were counted.
+// differs is the error of a stream whose rows differ in number from the counted ones.
 func differs(number int, counted int64) error {
 	return fault.InvalidField("cursor.counted", "lane %d gives other than the %d that were counted", number, counted).
 		WithRemedy("see that nobody replaces files of the tables; start without the cursor, so that the rows are counted again")
 }
 
-// stands says whether a lane of a plan can stand at a position.
+// stands reports whether a position is valid for its lane of the plan.
 func stands(p *plan.Plan, at dataset.Position) bool {
 	ranges := p.Lanes[at.Lane].Ranges
 	switch {
@@ -336,8 +337,8 @@ func stands(p *plan.Plan, at dataset.Position) bool {
 	return p.Inexact != "" || at.Row <= rows
 }
 
-// align checks that cursors given together stand at the same rows per lane; a
-// shard whose lanes have all ended may have stopped earlier.
+// align checks that cursors given together have returned the same number of rows per
+// lane. A shard whose lanes have all ended may have stopped earlier.
 func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
 		return cmp.Or(cmp.Compare(a.Given, b.Given), cmp.Compare(a.Step, b.Step))

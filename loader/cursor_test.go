@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// TestBadReadings: what does not fit the plan is refused before a row is
-// read, with the field and the remedy.
+// TestBadReadings checks that a reading that does not fit the plan is refused before a
+// row is read, with the field and the remedy.
 //
 // spec: cursor-13, cursor-18, cursor-22
 func TestBadReadings(t *testing.T) {
@@ -73,8 +73,8 @@ func TestBadReadings(t *testing.T) {
 	require.ErrorContains(t, err, `did you mean "d"?`)
 }
 
-// TestStepsThatCannotBe: a step that does not belong to the rows and positions of its cursor
-// is refused, whatever the plan knows of its rows.
+// TestStepsThatCannotBe checks that a step that is inconsistent with the rows and
+// positions of its cursor is refused, whatever the plan knows of its rows.
 //
 // spec: cursor-25
 func TestStepsThatCannotBe(t *testing.T) {
@@ -119,8 +119,8 @@ func TestStepsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPositionsBeyondTheRows: where a filter drops rows, only reading shows that a lane
-// has no such position. The stream ends then, and no row behind it is lost.
+// TestPositionsBeyondTheRows checks that, if a filter drops rows, a position that its
+// lane does not have ends the stream when it is read, and that no row after it is lost.
 //
 // spec: cursor-22
 func TestPositionsBeyondTheRows(t *testing.T) {
@@ -144,8 +144,8 @@ func TestPositionsBeyondTheRows(t *testing.T) {
 	}
 }
 
-// TestRowsThatDoNotFit: a cursor that says other rows than its lanes gave is refused, as
-// steps end by them.
+// TestRowsThatDoNotFit checks that a cursor whose number of rows differs from what its
+// lanes returned is refused, since the steps depend on it.
 //
 // spec: cursor-6
 func TestRowsThatDoNotFit(t *testing.T) {
@@ -166,7 +166,8 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestFinishedCursor gives the schema, no batch, and the report.
+// TestFinishedCursor checks that a stream from a finished cursor has the schema, no
+// batch, and the report.
 //
 // spec: cursor-8, cursor-14
 func TestFinishedCursor(t *testing.T) {
@@ -179,7 +180,7 @@ func TestFinishedCursor(t *testing.T) {
 		require.NoError(t, err)
 		end := shards[0].Cursors[len(shards[0].Cursors)-1]
 		require.Equal(t, shards[0].Report.Cursor, end, "the last batch's cursor is the end")
-		q.Cursor, q.Filter = dataset.Cursors{end}, dataset.Filter{} // it comes from the cursor
+		q.Cursor, q.Filter = dataset.Cursors{end}, dataset.Filter{} // the filter comes from the cursor
 		c.Scanned = map[string]int{}
 		rest, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
@@ -190,8 +191,9 @@ func TestFinishedCursor(t *testing.T) {
 	}
 }
 
-// TestAFinishedCursorSaysTheRows that its lanes gave, not those that full steps would have
-// given. Shards that ended in other steps go on together.
+// TestAFinishedCursorSaysTheRows checks that a finished cursor has the number of rows
+// that its lanes returned, not that of full steps. Shards that ended at different steps
+// can resume together.
 //
 // spec: cursor-6, cursor-15, cursor-17
 func TestAFinishedCursorSaysTheRows(t *testing.T) {
@@ -242,8 +244,9 @@ func TestAFinishedCursorSaysTheRows(t *testing.T) {
 	}
 }
 
-// TestForeignCursors: a cursor of another plan is refused by each field that differs, even
-// where its plan's id is the same, and by that id alone only where no field differs.
+// TestForeignCursors checks that a cursor of another plan is refused with each field
+// that differs, even if the plan's id is the same, and with the id only if no field
+// differs.
 //
 // spec: cursor-20
 func TestForeignCursors(t *testing.T) {
@@ -293,8 +296,8 @@ func TestForeignCursors(t *testing.T) {
 	}
 }
 
-// TestCursorsOfTwoRuns: the cursors of a list are of one plan, and the error names each
-// field in which one is not, against the first.
+// TestCursorsOfTwoRuns checks that all cursors of a list must be of one plan, and that
+// the error names each field that differs from the first cursor.
 //
 // spec: cursor-16
 func TestCursorsOfTwoRuns(t *testing.T) {
@@ -364,8 +367,8 @@ func TestCursorCounts(t *testing.T) {
 	}
 }
 
-// TestResumeReadsOneSplitAgain counts the training files that a resumed stream
-// opens: those of the ranges that are left, and no others.
+// TestResumeReadsOneSplitAgain checks that a resumed stream opens only the training
+// files of the remaining ranges.
 //
 // spec: cursor-12
 func TestResumeReadsOneSplitAgain(t *testing.T) {
@@ -400,7 +403,8 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 	}
 }
 
-// TestOneCursorIsEnough: a query with a cursor alone reads on as its shard.
+// TestOneCursorIsEnough checks that a query with only a cursor resumes as the cursor's
+// shard.
 func TestOneCursorIsEnough(t *testing.T) {
 	t.Parallel()
 	c := world(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// nearest finds the row of the greatest key that is not above the one asked for.
+// nearest finds the row with the greatest key that is at most the key looked up.
 type nearest struct{}
 
 func (nearest) Index(_ context.Context, keys []arrow.Array, _ func(int64) error) (joiner.Finder, error) {
@@ -41,7 +41,7 @@ func (f found) Find(_ context.Context, keys []arrow.Array, rows []int32) error {
 	return nil
 }
 
-// TestCustomStrategy finds keys that lie in other buckets.
+// TestCustomStrategy finds keys in other buckets.
 //
 // spec: join-43, resolve-21
 func TestCustomStrategy(t *testing.T) {
@@ -71,8 +71,8 @@ func TestCustomStrategy(t *testing.T) {
 	require.Equal(t, "custom", shards[0].Report.Staging["f"].Strategy)
 }
 
-// TestUnknownStrategy: a strategy that is not registered is refused with the
-// plan, and by a loader that opens another loader's plan.
+// TestUnknownStrategy checks that an unregistered strategy is refused at planning, and
+// by a loader that opens a plan of another loader.
 //
 // spec: join-43
 func TestUnknownStrategy(t *testing.T) {

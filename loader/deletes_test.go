@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestStreamsKeepDeletes: a stream says of the files of all its tables that their deletes
-// will be needed, from when it is opened until it is released, parked or not.
+// TestStreamsKeepDeletes checks that a stream keeps the deletes of the files of all its
+// tables loaded from when it is opened until it is released, whether parked or not.
 //
 // spec: delete-7
 func TestStreamsKeepDeletes(t *testing.T) {

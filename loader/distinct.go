@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// distinct opens the rows of a whole split without repeated ones. It reads the
-// split twice: first the columns by which rows are told apart and ordered, then
-// what the stream asked for.
+// distinct opens the rows of a whole split without repeated ones. It reads the split
+// twice: first the columns by which rows are identified and ordered, then the columns
+// that the stream requested.
 func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
 	d := s.plan.Relation.Distinct
 	var read columns
@@ -45,8 +45,8 @@ func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted column
 	return u, nil
 }
 
-// placed is what is read of a source, and a column more: the place of a row's
-// file in the order in which the files were written.
+// placed opens the columns of a source and appends one: the index of each row's file in
+// the order in which the files were written.
 func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (Rows, error) {
 	rows, err := s.options.scan(ctx, source, read)
 	if err != nil {
@@ -72,14 +72,14 @@ func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, p
 	return shapedRows{RecordReader: batch.FromFunc(schema, next, rows.Release), of: rows}, nil
 }
 
-// unrepeated gives the rows of a scan that stay.
+// unrepeated returns the rows of a scan that are not dropped as repeated.
 type unrepeated struct {
 	array.RecordReader
 	rows   Rows
 	memory memory.Allocator
 	find   func() (*joiner.Kept, error)
 	kept   *joiner.Kept // nil before the first batch
-	read   int64        // rows of the scan so far
+	read   int64        // rows read from the scan so far
 }
 
 func (u *unrepeated) next() (arrow.RecordBatch, error) {
@@ -111,7 +111,7 @@ func (u *unrepeated) next() (arrow.RecordBatch, error) {
 	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 }
 
-// Files names the files of the rows that were given.
+// Files implements Rows.
 func (u *unrepeated) Files() func(row int64) string {
 	files := u.rows.Files()
 	return func(row int64) string { return files(u.kept.At(row)) }

@@ -1,17 +1,17 @@
-// Package loader puts the flow together: a query becomes a plan, and a plan
-// read for one shard becomes a stream of joined batches.
+// Package loader connects the stages: a query becomes a plan, and a plan read for one
+// shard becomes a stream of joined batches.
 //
 //	query ─► catalog ─► resolve ─► plan ─► scan ─► joiner ─► lane ─► stream
 //
-// Batches flow that way, and calls go against it: a lane pulls,
-// ranges.openRange opens its next range with joiner.Join, and that pulls training
-// rows from a scan and asks package buildside for what they probe, which reads
+// Batches flow in the direction of the arrows, and calls in the opposite one: a lane calls
+// ranges.openRange for its next range. That range is a joiner.Join, which pulls training
+// rows from a scan and gets the build sides to probe from package buildside, which reads
 // staging rows through scans of its own.
 //
-// Two methods hold the product: Plan and Open. Plan reads metadata alone.
-// Open reads nothing before the first Next.
+// The two main methods are Plan and Open. Plan reads only metadata. Open reads nothing
+// before the first Next.
 //
-// Ownership, here and in every stage: a batch is valid until the next call of
-// Next or Release on its reader; Retain it to keep it longer; whoever opens a
-// reader releases it. Memory is used again after the last Release.
+// Ownership, here and in every stage: a batch is valid until the next call of Next or
+// Release on its reader; Retain it to keep it longer. The code that opens a reader releases
+// it. Memory is reused after the last Release.
 package loader

@@ -1,9 +1,9 @@
 package loader
 
-// RememberedLanes is of how many lanes counts are remembered.
+// RememberedLanes is the maximum number of lanes whose counts are remembered.
 const RememberedLanes = rememberedLanes
 
-// Waiting returns how many wait for plans that are being counted.
+// Waiting returns the number of callers that wait for counts in progress.
 func Waiting(l *Loader) int {
 	l.counter.mu.Lock()
 	defer l.counter.mu.Unlock()

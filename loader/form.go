@@ -10,17 +10,18 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// form is which columns of a stream's batches are indexed. Of wire: auto nobody knows
-// it before the rows of the first batch were seen; then it holds for the stream.
+// form describes which columns of a stream's batches are indexed. With wire: auto this
+// is decided by the rows of the first batch, and then holds for the whole stream.
 type form struct {
 	decided bool
 	indexed []resolve.Indexed
 	schema  *arrow.Schema
-	once    []bool  // of wire: grouped: the outputs that requests have once; else nil
-	sent    []int64 // by indexed column: distinct rows in the batches of readers before
+	once    []bool  // with wire: grouped, by output: sent once per request; else nil
+	sent    []int64 // by indexed column: distinct rows in the batches of earlier readers
 }
 
-// grouped says in the lane's terms what requests have once; nil: batches have rows.
+// grouped returns the lane's option for values sent once per request; nil if batches
+// consist of rows.
 func (s *stream) grouped() *lane.Grouped {
 	if s.form.once == nil {
 		return nil
@@ -28,12 +29,13 @@ func (s *stream) grouped() *lane.Grouped {
 	return &lane.Grouped{Once: s.form.once, Table: s.plan.Relation.Training.Name}
 }
 
-// mayIndex says whether the columns of a table are indexed, or may be.
+// mayIndex reports whether the columns of a table are indexed or may become so.
 func (f form) mayIndex(table int) bool {
 	return !f.decided || slices.ContainsFunc(f.indexed, func(x resolve.Indexed) bool { return x.Table == table })
 }
 
-// newForm returns the form of a reading, decided unless it is the stream that decides.
+// newForm returns the form of a reading. It is decided unless the stream has to decide
+// it.
 func newForm(p *resolve.Relation, r StreamOptions, outputs []resolve.Output) (form, error) {
 	schema, err := p.Schema(outputs, r.Wire)
 	if err != nil {
@@ -53,7 +55,7 @@ func newForm(p *resolve.Relation, r StreamOptions, outputs []resolve.Output) (fo
 	return f, nil
 }
 
-// lanes says in the lane's terms which columns batches have.
+// lanes returns the columns of the batches as options of the lane.
 func (s *stream) lanes() (columns []lane.Column, indexed []lane.IndexedColumn) {
 	for at, place := range resolve.Places(s.outputs, s.form.indexed) {
 		if place.Indexed < 0 {
@@ -65,7 +67,7 @@ func (s *stream) lanes() (columns []lane.Column, indexed []lane.IndexedColumn) {
 	return columns, indexed
 }
 
-// indexed says in the lane's terms what an indexed column is.
+// indexed returns an indexed column as an option of the lane.
 func (s *ranges) indexed(at int, of resolve.Indexed) lane.IndexedColumn {
 	x := lane.IndexedColumn{At: at}
 	for _, i := range of.Outputs {
@@ -86,8 +88,7 @@ func (s *stream) Begin() error {
 	return nil
 }
 
-// decide indexes those columns that take fewer bytes so, by the rows of the first
-// batch.
+// decide indexes the columns that would be smaller, judged by the first batch.
 func (s *stream) decide() error {
 	if s.reader == nil {
 		if err := s.open(s.ctx); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// grouped is a case of two staging tables: one joined by the key of requests, one by the
-// item.
+// grouped returns a case of two staging tables: one joined by the key of requests, one
+// by the item.
 func grouped() *scenario.Case {
 	keys := func(training, staging string) []dataset.KeyPair {
 		return []dataset.KeyPair{{Training: training, Staging: staging}}
@@ -43,8 +43,8 @@ func grouped() *scenario.Case {
 	}
 }
 
-// asSent reads the first shard of a query, and returns the values of its batches as they
-// are sent.
+// asSent reads the first shard of a query and returns the values of its batches as
+// sent.
 func asSent(t *testing.T, l *loader.Loader, q dataset.Query) (scenario.Shard, error) {
 	t.Helper()
 	q.Shard = dataset.Shard{Of: 1}
@@ -61,8 +61,8 @@ func asSent(t *testing.T, l *loader.Loader, q dataset.Query) (scenario.Shard, er
 	return out, s.Err()
 }
 
-// TestGrouped: a request is one row, what it has once stands there once, and the rest in
-// lists.
+// TestGrouped checks that each request is one row, with the values that it has once as
+// scalars and the others as lists.
 //
 // spec: wire-34, wire-35, wire-36, wire-38
 func TestGrouped(t *testing.T) {
@@ -110,8 +110,8 @@ func TestGrouped(t *testing.T) {
 	require.ErrorContains(t, err, "wire: grouped sends a row for each request")
 }
 
-// TestWhatRequestsHaveOnce: where rows of one request may match different staging rows,
-// the columns are lists.
+// TestWhatRequestsHaveOnce checks that columns are lists if rows of one request may
+// match different staging rows.
 //
 // spec: wire-35
 func TestWhatRequestsHaveOnce(t *testing.T) {
@@ -147,8 +147,8 @@ func TestWhatRequestsHaveOnce(t *testing.T) {
 	}
 }
 
-// TestRowsOfARequestThatDiffer: what is sent once is looked at in every row, by its values
-// and by the staging rows that it leads to.
+// TestRowsOfARequestThatDiffer checks that values sent once per request are compared in
+// every row, both the values themselves and those of the matched staging rows.
 //
 // spec: wire-37
 func TestRowsOfARequestThatDiffer(t *testing.T) {
@@ -185,8 +185,8 @@ func TestRowsOfARequestThatDiffer(t *testing.T) {
 
 	c := grouped()
 	c.Dataset.Training.RequestLevel = []string{"user"}
-	c.Training.Commits[0].Lines[0] = "1 10 u2 0.5"                                      // read with the second row, and not with the third
-	c.Dataset.Staging[0].Key[0] = dataset.KeyPair{Training: "user", Staging: "country"} // of a column that nobody asks for
+	c.Training.Commits[0].Lines[0] = "1 10 u2 0.5"                                      // read with the second row, but not with the third
+	c.Dataset.Staging[0].Key[0] = dataset.KeyPair{Training: "user", Staging: "country"} // its column is not requested
 	c.Staging[0].Commits[0].Lines = []string{"1 [7,8] u1"}
 	c.Query.Columns = []dataset.Column{{Column: "item"}, {Column: "pins"}}
 	_, err := asSent(t, made(t, c).Loader(), c.Query)

@@ -12,14 +12,14 @@ import (
 )
 
 // hold keeps the snapshots of all tables of a plan from expiring until the Handle is
-// released. If one cannot be held, none is.
+// released. If one cannot be held, none are.
 func (l *Loader) hold(ctx context.Context, p *plan.Plan) (*release.Handle, error) {
 	if l.options.Hold == nil {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
 	handles := make([]*release.Handle, 1+len(p.Relation.Staging))
-	// A failure does not cancel the others: a commit that is cancelled may leave a file that
-	// no catalog names.
+	// A failure does not cancel the others: a canceled commit may leave a file that no
+	// catalog names.
 	var group errgroup.Group
 	one := func(i int, t *catalog.Table) error {
 		held, err := l.options.Hold(ctx, t)

@@ -20,12 +20,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// holds counts who holds what.
+// holds counts the holds on each table.
 type holds struct {
 	mu     sync.Mutex
 	now    map[string]int
 	begun  int
-	refuse string // a table
+	refuse string // the table whose hold is refused
 }
 
 func (h *holds) hold(_ context.Context, t *catalog.Table) (*release.Handle, error) {
@@ -43,8 +43,9 @@ func (h *holds) hold(_ context.Context, t *catalog.Table) (*release.Handle, erro
 	}), nil
 }
 
-// A stream holds all that it reads from before it reads to its release; planning and
-// counting hold nothing, and a stream that cannot hold all holds none and is not opened.
+// TestStreamsHoldWhatTheyRead checks that a stream holds everything that it reads from
+// before it reads until it is released, that planning and counting hold nothing, and
+// that a stream that cannot hold everything holds nothing and is not opened.
 //
 // spec: pin-5, pin-9
 func TestStreamsHoldWhatTheyRead(t *testing.T) {
@@ -91,7 +92,8 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 	}
 }
 
-// A table that cannot be held does not break off what is done to hold the others.
+// TestHoldsAreBroughtToTheirEnd checks that a table that cannot be held does not cancel
+// the other holds.
 func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
@@ -114,7 +116,7 @@ func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				return nil, errors.New("the other table was not held")
 			}
-			select { // what follows a refusal has time to be seen
+			select { // leaves time to observe effects of the refusal
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond):
 			}

@@ -9,12 +9,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// inputOf is all that the build sides of a staging input are made of, beside
-// the files of their group. The rule is no part of it: it is the probe's.
+// inputOf identifies everything that the build sides of a staging input depend on,
+// except the files of their group. It excludes the rule, which only the probe uses.
 type inputOf struct {
 	table    string
 	pin      dataset.TablePin
-	filter   string // that rows pass, canonical
+	filter   string // filter of the rows, canonical
 	keys     []int  // field ids
 	read     []columnOf
 	shown    []shownOf
@@ -27,7 +27,7 @@ type inputOf struct {
 	arrival  string
 }
 
-// columnOf is a column, and what is made of it.
+// columnOf identifies a column and its shapes.
 type columnOf struct {
 	field  int // id
 	shapes []shapeOf
@@ -38,13 +38,13 @@ type shapeOf struct {
 	as          string // type, or ""
 }
 
-// shownOf is a field of the dictionary.
+// shownOf identifies a field of the dictionary.
 type shownOf struct {
-	at       int // position in inputOf.read
+	at       int // index into inputOf.read
 	fallback *valueOf
 }
 
-// valueOf is an array of one value.
+// valueOf identifies an array of one value.
 type valueOf struct {
 	of   string // type
 	null bool

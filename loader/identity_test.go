@@ -29,9 +29,8 @@ func TestStagingInputsAreKnownByAllTheyAreMadeOf(t *testing.T) {
 	})
 }
 
-// TestIdentitiesFollowTheBuildSpec: a field that is added to what a build side
-// is made of belongs to the identity of a staging input. Whatever is not listed
-// here fails.
+// TestIdentitiesFollowTheBuildSpec checks that every field of a build side's spec is in
+// the identity of a staging input. It fails for fields that are not listed here.
 func TestIdentitiesFollowTheBuildSpec(t *testing.T) {
 	t.Parallel()
 	five := fiveOf(t)
@@ -60,7 +59,7 @@ func TestIdentitiesFollowTheBuildSpec(t *testing.T) {
 	}
 }
 
-// fiveOf returns an array of one five.
+// fiveOf returns an array that holds a single five.
 func fiveOf(t *testing.T) arrow.Array {
 	t.Helper()
 	b := array.NewInt32Builder(memory.DefaultAllocator)

@@ -12,8 +12,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// A cursor resumes with the very next row whatever left entries are added, removed or
-// changed, and is refused if an entry that decides rows is.
+// TestLeftEntriesMayChangeUnderACursor checks that a cursor resumes with the next row
+// after left entries are added, removed or changed, and is refused after a change of an
+// entry that affects rows.
 //
 // spec: cursor-28
 func TestLeftEntriesMayChangeUnderACursor(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestLimit ends streams after each number of rows: they are the first ones, in the
-// same batches, and whoever goes on gets all others once.
+// TestLimit ends streams after each number of rows and checks that these are the first
+// rows, in the same batches, and that a resumed stream returns all other rows once.
 //
 // spec: endpoint-10, endpoint-12, endpoint-13
 func TestLimit(t *testing.T) {
@@ -38,7 +38,7 @@ func TestLimit(t *testing.T) {
 				require.Equal(t, all[:given], scenario.Texts(got[0].Rows()))
 				full := given / (4 * lanes)
 				require.Equal(t, whole[0].Batches[:full], got[0].Batches[:full])
-				alike := len(got[0].Cursors) - 1 // all but where the limit ends the stream
+				alike := len(got[0].Cursors) - 1 // equal in all but the batch that the limit ends
 				if n > len(all) {
 					alike++
 				}
@@ -75,7 +75,8 @@ func TestLimit(t *testing.T) {
 	require.Positive(t, uneven)
 }
 
-// TestLimitAfterLimit goes from cursor to cursor: each time the limit counts anew.
+// TestLimitAfterLimit goes from cursor to cursor and checks that each limit counts from
+// its cursor.
 //
 // spec: endpoint-10
 func TestLimitAfterLimit(t *testing.T) {
@@ -111,8 +112,8 @@ func TestLimitAfterLimit(t *testing.T) {
 	require.Equal(t, "tail", fault.As(err).Faults[0].Field)
 }
 
-// TestLimitReadsNoFurther: what lies behind the last row is not looked for, however
-// rare such rows are.
+// TestLimitReadsNoFurther checks that a stream does not search for rows after its last
+// one, however rare they are.
 //
 // spec: endpoint-10
 func TestLimitReadsNoFurther(t *testing.T) {
@@ -132,8 +133,8 @@ func TestLimitReadsNoFurther(t *testing.T) {
 	require.Len(t, w.Scanned, 2)
 }
 
-// TestGlobalBatchRows: steps keep their rows with any number of shards, also when the
-// number changes at any step.
+// TestGlobalBatchRows checks that steps have the same rows with any number of shards,
+// even if that number changes at any step.
 //
 // spec: endpoint-15
 func TestGlobalBatchRows(t *testing.T) {
@@ -172,7 +173,7 @@ func TestGlobalBatchRows(t *testing.T) {
 	}
 }
 
-// TestGlobalBatchesThatDoNotFit: errors speak of the rows of a step.
+// TestGlobalBatchesThatDoNotFit checks that errors state the rows of a step.
 //
 // spec: endpoint-17
 func TestGlobalBatchesThatDoNotFit(t *testing.T) {
@@ -205,7 +206,7 @@ func TestGlobalBatchesThatDoNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "such as 4 or 8")
 }
 
-// remedied returns the global_batch_rows that an error says will fit.
+// remedied returns the global_batch_rows that an error suggests.
 func remedied(t *testing.T, err error) int {
 	t.Helper()
 	rest := fault.As(err).Remedy

@@ -20,21 +20,21 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Rows is one source as a scan reads it.
+// Rows are the rows of one source as a scan reads them.
 type Rows interface {
 	array.RecordReader
-	// Files returns what names the file of each row that was given, counted from 0. It
-	// answers also after Release, and keeps nothing else of the rows alive: build sides
-	// have it as long as they live, for streams that may be others by then.
+	// Files returns a function that names the file of each returned row, counted from
+	// 0. The function remains valid after Release and retains nothing else of the rows:
+	// build sides keep it for their lifetime, and other streams may use it by then.
 	Files() func(row int64) string
 }
 
-// Scan opens a source: the rows that pass its filter, in the order of its
-// files, with the columns asked for, in that order and under their own names.
-// It reads nothing before the first Next.
+// Scan opens a source: the rows that pass its filter, in the order of its files, with
+// the given columns, in that order and under their own names. It reads nothing before
+// the first Next.
 type Scan func(ctx context.Context, source plan.Source, columns []catalog.Field) (Rows, error)
 
-// Options are what a Loader is made of.
+// Options configures a Loader.
 type Options struct {
 	Datasets []dataset.Dataset // the configured ones, with unique names
 	Catalog  catalog.Catalog
@@ -42,24 +42,24 @@ type Options struct {
 	// Keep keeps the deletes of some files of a table loaded until the Handle is
 	// released; nil: each scan loads its own.
 	Keep func(t *catalog.Table, files []catalog.File) *release.Handle
-	// Hold keeps the snapshot of a pinned table from expiring until it is released; nil: they
-	// are read as they are.
+	// Hold keeps the snapshot of a pinned table from expiring until the Handle is
+	// released; nil: snapshots may expire while they are read.
 	Hold   func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
-	Plans  *Plans           // remembers plans by pin; nil: every query is planned anew
+	Plans  *Plans           // caches plans by pin; nil: every query is planned anew
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches; nil: Go's heap
-	// MaxBatchBytes is the most memory that a batch may take; 0: no limit.
+	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.
 	MaxBatchBytes int64
-	// Strategies are the custom ones, by the name that a dataset's strategy has
-	// behind "custom:".
+	// Strategies holds the custom strategies, by the name that follows "custom:" in a
+	// dataset's strategy.
 	Strategies map[string]joiner.Custom
-	// Disk makes a store on local disk for staging rows that do not fit in
-	// memory; nil: they are Exhausted.
+	// Disk creates a store on local disk for staging rows that do not fit in memory;
+	// nil: such a join fails as Exhausted.
 	Disk func(what string) (spill.Store, error)
 }
 
-// Loader plans and opens. It is safe for concurrent use and keeps nothing
-// that a client needs.
+// Loader plans queries and opens streams. It is safe for concurrent use and holds no
+// state of a client.
 type Loader struct {
 	options Options
 	pool    *buildside.Pool
@@ -67,7 +67,7 @@ type Loader struct {
 	counter counter
 }
 
-// New makes a loader.
+// New returns a loader.
 func New(options Options) *Loader {
 	if options.Memory == nil {
 		options.Memory = memory.DefaultAllocator
@@ -77,15 +77,15 @@ func New(options Options) *Loader {
 	return &Loader{options: options, pool: pool, paid: budget.NewOnce[*plan.Plan](options.Budget, "the plan of a stream")}
 }
 
-// joining says what the joiner works with.
+// joining returns the options of the joiner.
 func (o Options) joining() joiner.Options { return joiner.Options{Memory: o.Memory, Budget: o.Budget} }
 
 // Datasets returns the configured datasets.
 func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }
 
-// Plan pins the tables of a query, finds what is to be read, and checks that
-// the query's columns, shard and cursors fit. The plan does not depend on
-// columns, shard, steps, batch size or tail: those belong to its Reading.
+// Plan pins the tables of a query, determines what to read, and checks the query's
+// columns, shard and cursors. The plan does not depend on columns, shard, steps, batch
+// size or tail, which belong to the query's Reading.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error) {
 	q := query.Defaults()
 	d, err := l.dataset(q)
@@ -136,7 +136,7 @@ func label(d dataset.Dataset) string {
 	return d.Name
 }
 
-// dataset finds the dataset that a query names or carries.
+// dataset returns the dataset that a query names or contains.
 func (l *Loader) dataset(q dataset.Query) (dataset.Dataset, error) {
 	if q.Inline != nil {
 		return *q.Inline, nil
@@ -151,8 +151,8 @@ func (l *Loader) dataset(q dataset.Query) (dataset.Dataset, error) {
 	return dataset.Dataset{}, dataset.Unknown(q.Dataset, names)
 }
 
-// relation pins every table, at the query's pin or else at its ref, and binds
-// the dataset to them.
+// relation opens every table, at the query's pin or else at its ref, and binds the
+// dataset to them.
 func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Query) (*resolve.Relation, error) {
 	pin, err := pinOf(d, q)
 	if err != nil {
@@ -177,7 +177,8 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	return resolve.Bind(d, training, staging)
 }
 
-// table opens a table at its pin, or at the snapshot that this says alone, or else at a ref.
+// table opens a table at its pin, at the snapshot if the pin names only that, or else
+// at a ref.
 func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin dataset.TablePin) (*catalog.Table, error) {
 	switch {
 	case pin.Whole():
@@ -188,8 +189,8 @@ func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin da
 	return l.options.Catalog.Table(ctx, name, ref)
 }
 
-// files lists the files of every table, for all columns that a stream of the
-// outputs reads, with the ranges that planning makes use of.
+// files lists the files of every table, for all columns that a stream of the outputs
+// reads, with the value ranges that planning uses.
 func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Output) (plan.Files, error) {
 	reads, ranges := b.Reads(outputs), b.ValueRanges()
 	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}

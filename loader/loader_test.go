@@ -57,13 +57,13 @@ func open(t *testing.T, l *loader.Loader, q dataset.Query) loader.Stream {
 	return s
 }
 
-// one is a query of one shard.
+// one returns a query of one shard.
 func one(lanes, rows int) dataset.Query {
 	return dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: lanes}, Reading: dataset.Reading{BatchRows: rows, Shard: dataset.Shard{Index: 0, Of: 1}}}
 }
 
-// TestNothingLeaks releases a stream after each number of batches: staging
-// memory and reservations come back.
+// TestNothingLeaks releases a stream after each number of batches and checks that its
+// staging memory and reservations are released.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -85,8 +85,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestBudget raises the budget until a stream fits: until then it fails with
-// Exhausted and a remedy, and everything comes back.
+// TestBudget raises the budget until a stream fits. Until then the stream fails as
+// Exhausted with a remedy and releases everything.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -111,7 +111,8 @@ func TestBudget(t *testing.T) {
 	require.Positive(t, failures)
 }
 
-// TestFileGroupsAreReadOnce: with one lane, every staging file is read once.
+// TestFileGroupsAreReadOnce checks that every staging file is read once by a stream of
+// one lane.
 //
 // spec: resolve-2
 func TestFileGroupsAreReadOnce(t *testing.T) {
@@ -204,8 +205,7 @@ func TestTailDrop(t *testing.T) {
 	require.Equal(t, shards[0].Report.Leftover, rest[0].Report.Leftover)
 }
 
-// TestErrorsEndTheStream makes each source fail in turn, however often it is
-// opened.
+// TestErrorsEndTheStream makes each source fail in turn, however often it is opened.
 func TestErrorsEndTheStream(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -245,7 +245,7 @@ func TestErrorsEndTheStream(t *testing.T) {
 	t.Fatal("the stream never got through")
 }
 
-// TestPinnedPlans: a commit after the pin changes nothing in the plan.
+// TestPinnedPlans checks that a commit after the pin does not change the plan.
 //
 // spec: pin-4
 func TestPinnedPlans(t *testing.T) {
@@ -274,7 +274,7 @@ func TestPinnedPlans(t *testing.T) {
 	require.Equal(t, before.ID, after.ID, "the commit was to a left entry")
 	require.NotEqual(t, before.FilesID, after.FilesID)
 
-	// A pin may say a snapshot alone; what it leaves out is read at its ref.
+	// A pin may name only a snapshot; the rest is read at the ref.
 	alone := dataset.TablePin{Snapshot: before.Rows.Pin.Staging["s0"].Snapshot}
 	q.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
 	again, err = l.Plan(ctx, q)
@@ -314,14 +314,14 @@ func TestPlansAreRemembered(t *testing.T) {
 	require.NotSame(t, first, other)
 }
 
-// unpruned is a catalog that knows no ranges.
+// unpruned is a catalog without value ranges.
 type unpruned struct{ catalog.Catalog }
 
 func (u unpruned) Files(ctx context.Context, t *catalog.Table, columns, _ []int) ([]catalog.File, error) {
 	return u.Catalog.Files(ctx, t, columns, nil)
 }
 
-// TestPruningChangesNothing reads with and without ranges.
+// TestPruningChangesNothing reads with and without value ranges.
 //
 // spec: resolve-15
 func TestPruningChangesNothing(t *testing.T) {
@@ -345,8 +345,8 @@ func TestPruningChangesNothing(t *testing.T) {
 	require.Positive(t, pruned)
 }
 
-// TestReadingAheadReadsNothingTwice: with several lanes, a staging file is
-// opened at most once for each time that a lane comes to its file group.
+// TestReadingAheadReadsNothingTwice checks that, with several lanes, a staging file is
+// opened at most once for each time that a lane reaches its file group.
 //
 // spec: resolve-2
 func TestReadingAheadReadsNothingTwice(t *testing.T) {
@@ -383,7 +383,8 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 	}
 }
 
-// TestPlansArePaidFor: the plan of open streams, if it is large, once for all of them.
+// TestPlansArePaidFor checks that a large plan of open streams is charged to the budget
+// once for all of them.
 func TestPlansArePaidFor(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()

@@ -15,14 +15,14 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// written is a table of text rows.
+// written is a table of rows in text form.
 type written struct {
-	name, header, spec string // several specs, as "bucket(4,id); bucket(2,id)", hold all rows each
+	name, header, spec string // several specs, as "bucket(4,id); bucket(2,id)", each hold all rows
 	rows               int
 	row                func(i int) string
 }
 
-// in makes the table.
+// in creates the table.
 func (x written) in(t *testing.T, w *scenario.World) {
 	t.Helper()
 	fields, err := scenario.Fields(x.header)
@@ -47,8 +47,8 @@ func (x written) in(t *testing.T, w *scenario.World) {
 	}
 }
 
-// TestMinMatch has 12,000 training rows in 4 buckets, of which nine in ten
-// match: it is known after the fourth range, when 10,000 rows have been judged.
+// TestMinMatch has 12,000 training rows in 4 buckets, nine in ten of which match. The
+// failure is detected after the fourth range, when 10,000 rows have been checked.
 //
 // spec: join-64
 func TestMinMatch(t *testing.T) {
@@ -60,7 +60,7 @@ func TestMinMatch(t *testing.T) {
 	written{"ml.train", "id:long item:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
 	written{"features.f", "id:long v:long", "bucket(4,id)", rows * 9 / 10, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
-	for _, filter := range []string{"", "item >= 0"} { // rows that the plan knows, and rows that it does not
+	for _, filter := range []string{"", "item >= 0"} { // with row counts that the plan knows, and with unknown ones
 		for share, fails := range map[float64]bool{0: false, 0.5: false, 0.9: false, 0.9001: true, 1: true} {
 			d.Staging[0].MinMatch = share
 			d := d.Defaults()
@@ -86,7 +86,8 @@ func TestMinMatch(t *testing.T) {
 			require.Greater(t, given, int64(rows/2), "and it is not judged before")
 		}
 	}
-	// A resumed stream counts what it reads itself: under 10,000 rows it judges nothing.
+	// A resumed stream counts only what it reads itself and checks nothing below 10,000
+	// rows.
 	d.Staging[0].MinMatch = 1
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	q := one(1, 500)

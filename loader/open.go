@@ -10,18 +10,18 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// StreamOptions says how a plan is read: what the query's Reading says, with its defaults
-// set and its shard chosen, and what the server knows besides.
+// StreamOptions describes how a plan is read: the query's Reading, with its defaults
+// set and its shard chosen, and what the server adds.
 type StreamOptions struct {
 	dataset.Reading
-	Counts *dataset.Counts // of the plan, as Count returned them; nil: not counted
-	Part   plan.Part       // of the plan's splits; zero: all
-	Peer   string          // the host of the client: its streams share a part of the memory
+	Counts *dataset.Counts // of the plan, as returned by Count; nil: not counted
+	Part   plan.Part       // of the plan's splits; zero: all of them
+	Peer   string          // the host of the client, whose streams share a part of the memory
 }
 
-// Open makes the stream of one shard of a plan, and holds the snapshots that it reads
-// until it is released: one that cannot be held is not read. Nothing is read before the
-// first Next. The caller releases the stream; cancelling ctx ends it.
+// Open returns the stream of one shard of a plan. It holds the snapshots that the
+// stream reads until the stream is released, and fails if one cannot be held. Nothing
+// is read before the first Next. The caller releases the stream; canceling ctx ends it.
 func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Stream, error) {
 	outputs, err := p.Relation.Choose(r.Selection())
 	if err != nil {
@@ -65,8 +65,8 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Strea
 	return s, nil
 }
 
-// keep lets what the delete files of a part of the plan say stay loaded from range to
-// range, where there is room for it.
+// keep keeps the contents of delete files of a part of the plan loaded from range to
+// range, if there is room.
 func (l *Loader) keep(p *plan.Plan, part plan.Part) *release.Handle {
 	if l.options.Keep == nil {
 		return nil
@@ -99,7 +99,7 @@ func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) *release.Hand
 	return l.options.Keep(t, deleted)
 }
 
-// freePlan is what a plan may hold that no budget pays for: few plans hold more.
+// freePlan is the plan size that is not charged to the budget; few plans are larger.
 const freePlan = 256 << 10
 
 // pay reserves the memory of a plan, once for all of its streams, until the Handle is
@@ -109,7 +109,7 @@ func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.H
 	if bytes <= freePlan {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
-	ctx, entered := l.options.Budget.Enter(ctx, peer) // it may wait
+	ctx, entered := l.options.Budget.Enter(ctx, peer) // the stream may wait for memory
 	defer entered.Release()
 	return l.paid.Hold(ctx, p, bytes)
 }

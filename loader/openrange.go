@@ -8,25 +8,25 @@ import (
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
-// openRange is one range of a lane while it is open.
+// openRange is an open range of a lane.
 type openRange struct {
 	turn
 	ranges *ranges
-	from   int64 // of the split: the first training row
+	from   int64 // the first training row in the split
 	rows   int64 // training rows as planned
 	joined *joiner.Reader
-	skip   int64 // rows of the final sequence that were given before
+	skip   int64 // rows of the final sequence that were returned before
 	begun  bool
 
-	shuffle *shuffle.Shuffle // nil: rows come as stored
-	starts  []windowStart    // of the window at hand and those after it, as far as the join got rows
+	shuffle *shuffle.Shuffle // nil: rows keep the stored order
+	starts  []windowStart    // of the current window and those after it, as far as the join has rows
 
-	counted []joiner.Counts // before the joined batch at hand
+	counted []joiner.Counts // counts before the current joined batch
 	given   int64           // rows of the final sequence before it
-	last    int64           // its own
+	last    int64           // rows of the final sequence in it
 }
 
-// next gives the rows of the range's final sequence after the first skip.
+// next returns the next rows of the range's final sequence after the first skip rows.
 func (o *openRange) next() (arrow.RecordBatch, error) {
 	for {
 		o.counted, o.given, o.last = o.joined.Counts(), o.given+o.last, 0
@@ -57,22 +57,21 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 	if err := o.joined.Err(); err != nil {
 		return nil, err
 	}
-	if o.skip > 0 { // the plan did not know how many rows there are
+	if o.skip > 0 { // possible if the plan did not know the number of rows
 		return nil, fault.InvalidField("cursor.at", "the range ends %s before the position", fault.Count(o.skip, "row")).
 			WithRemedy("resume with a cursor of this very table and server version, as it came")
 	}
 	return nil, o.checkMinMatch(true)
 }
 
-// begin has what the range needs begin together, where it is sure to be needed: its
-// training rows wait for storage, and so do the rows that they are joined with. So do the
-// ranges behind it.
+// begin starts the scan and the builds of the range together, if the builds are sure to
+// be needed, since each waits for storage. It also prepares the ranges after it.
 func (o *openRange) begin() {
 	if o.begun {
 		return
 	}
 	o.begun = true
-	if o.ranges.plan.Inexact == "" { // else there may be no row to be joined
+	if o.ranges.plan.Inexact == "" { // otherwise there may be no row to join
 		for _, r := range o.ranges.references[o.lane] {
 			r.BuildEarly(o.ranges.ctx)
 		}
@@ -90,10 +89,10 @@ func (o *openRange) final() (arrow.RecordBatch, error) {
 	return o.ranges.postJoin.keep(b)
 }
 
-// release closes the range, whether it was read to its end or not.
+// release closes the range, whether or not it was read to its end.
 func (o *openRange) release() {
 	s := o.ranges
-	if _, open := s.open[o.lane]; open { // else its counts were taken
+	if _, open := s.open[o.lane]; open { // otherwise takeBack has its counts
 		s.count(o.joined.Counts())
 		if o.shuffle != nil {
 			s.divided += o.shuffle.Divided()
@@ -107,13 +106,13 @@ func (o *openRange) release() {
 	}
 }
 
-// minMatchFrom is how many training rows must have reached the joins before the
-// share of them that matched is judged.
+// minMatchFrom is the number of training rows that must have reached the joins before
+// min_match is checked.
 const minMatchFrom = 10_000
 
-// checkMinMatch fails if a range has ended, and of all rows so far a staging
-// table matched fewer than its min_match asks for. Where the plan knows a
-// range's rows, its end is seen with its last batch.
+// checkMinMatch returns an error if a range has ended and the share of matched rows,
+// over all rows so far, is below a staging table's min_match. If the plan knows a
+// range's rows, the check runs with the range's last batch.
 func (o *openRange) checkMinMatch(ended bool) error {
 	s := o.ranges
 	for i, in := range s.staging {
@@ -135,7 +134,7 @@ func (o *openRange) checkMinMatch(ended bool) error {
 	return nil
 }
 
-// total returns what a staging input's probes counted in all ranges so far.
+// total returns the counts of a staging input's probes over all ranges so far.
 func (s *ranges) total(number int) joiner.Counts {
 	all := s.counts[number]
 	for _, o := range s.open {

@@ -11,17 +11,16 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// watch notes which of its ways to spill the joiner takes in a random world. It
-// sees that from who makes and reads stores, so that the product has no word
-// for it. Streams that run at once are told apart no further: this counts what
-// happened at all.
+// watch records which ways of spilling the joiner uses in a random world. It recognizes
+// them by the functions that create and read stores, so the product needs no hook. It
+// does not distinguish concurrent streams: it counts whether something happened at all.
 type watch struct {
 	mu   sync.Mutex
 	seen scenario.Coverage
-	done bool // a portion was looked at, so that the next one is another
+	done bool // a portion was read, so the next one is another
 }
 
-// disk is a place for stores that notes who makes them.
+// disk wraps a creator of stores and records its callers.
 func (w *watch) disk(create func(what string) (spill.Store, error)) func(what string) (spill.Store, error) {
 	return func(what string) (spill.Store, error) {
 		by := callers()
@@ -44,7 +43,7 @@ func (w *watch) disk(create func(what string) (spill.Store, error)) func(what st
 	}
 }
 
-// watched is a store whose reads are noted.
+// watched is a store whose reads are recorded.
 type watched struct {
 	spill.Store
 	watch *watch
@@ -63,7 +62,7 @@ func (s watched) Read(number int) (arrow.RecordBatch, error) {
 	return s.Store.Read(number)
 }
 
-// callers names the functions of package spill that are running.
+// callers returns the names of the functions of package spill on the stack.
 func callers() map[string]bool {
 	var stack [64]uintptr
 	names := map[string]bool{}

@@ -23,8 +23,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// readAll reads every shard of a query and returns the rows in the order of
-// shards, or the error.
+// readAll reads every shard of a query and returns the rows in the order of shards, or
+// the error.
 func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 	t.Helper()
 	q.Dataset = "d"
@@ -46,7 +46,7 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 // spec: join-26, join-27, join-28, join-29, join-31, join-32, join-33, join-35, join-60
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	const lanes = 4 // of cases that run at once
+	const lanes = 4 // cases that run concurrently
 	cases := thorough(288, 10000)
 	seen := make([]scenario.Coverage, lanes)
 	var group errgroup.Group
@@ -72,20 +72,20 @@ func TestOracle(t *testing.T) {
 	}
 	for _, what := range covered {
 		if share > 1 {
-			break // a few cases have few of these
+			break // only a few cases have few of these
 		}
 		require.Positive(t, all[what], "the generator made too few: %s", what)
 	}
 	require.Less(t, all["errors"]+all["exhausted"], cases/4, "too many cases end in an error")
 }
 
-// budgets are those of the cases, in turn: plenty, and what makes some build sides
-// spill, and most.
+// budgets are the budgets of the cases, in turn: plenty of memory, or too little for
+// some or for most build sides.
 var budgets = []int64{plenty, 9_000, 24_000, plenty, plenty, 12_000, plenty, 16_000, 20_000, plenty, plenty, 20_000}
 
 const plenty = 1 << 30
 
-// covered is what the cases of TestOracle must hold.
+// covered lists the features that the cases of TestOracle must cover.
 var covered = []string{
 	"align lag", "align latest_before", "align same", "kept apart by align", "point in time", "point in time at any time", "kept apart by time",
 	"bucket of the key", "bucket of the second key", "buckets of both keys", "files of several specs", "no partition of the key",
@@ -116,8 +116,8 @@ var covered = []string{
 	"spilled", "divided by bucket", "sliced", "a slice that does not fit", "a slice that does not fit, of all rows", "a slice in several portions", "ran slices on disk",
 }
 
-// try compares one case with the oracle. The error holds the smallest case
-// that differs in the same way.
+// try compares a case with the oracle. The error contains the smallest case that
+// differs in the same way.
 func try(t *testing.T, c *scenario.Case, limit int64, seen scenario.Coverage) error {
 	t.Helper()
 	difference, saw := differs(t, c, limit)
@@ -141,9 +141,9 @@ func try(t *testing.T, c *scenario.Case, limit int64, seen scenario.Coverage) er
 	return fmt.Errorf("%s: %s\n%s\nas a scenario file, kept as %s with -artifacts:\n\n%s", c.Name, last.Kind, last.Text, path, text)
 }
 
-// differs reads a case within a budget and compares, and says what was seen.
-// All memory and all disk must come back. A budget that is too small even for
-// local disk may end the read, and nothing else may.
+// differs reads a case within a budget, compares it, and returns the difference and the
+// coverage. All memory and all disk space must be released. The only error allowed is
+// that of a budget that is too small even for local disk.
 func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, scenario.Coverage) {
 	t.Helper()
 	w, err := c.Make()
@@ -173,8 +173,8 @@ func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, 
 	return difference, seen
 }
 
-// thorough returns how many random cases a test tries: few, many when PENSTOCK_LONG=1
-// asks for the long form, and a share of few under the race detector.
+// thorough returns the number of random cases of a test: few, or many if
+// PENSTOCK_LONG=1 is set, and a fraction of few under the race detector.
 func thorough(few, many int) int {
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		return many
@@ -182,7 +182,7 @@ func thorough(few, many int) int {
 	return max(2, few/share)
 }
 
-// seeds returns seeds of plain cases that have some rows, in a shape.
+// seeds returns seeds of plain cases of a shape that have some rows.
 func seeds(t *testing.T, n int, shape scenario.Shape) []uint64 {
 	t.Helper()
 	var good []uint64
@@ -208,10 +208,10 @@ func read(t *testing.T, seed uint64, shape scenario.Shape, q dataset.Query) []st
 	return scenario.Texts(rows)
 }
 
-// sorted returns rows that may come in any order in one that is theirs.
+// sorted returns rows of unspecified order in a fixed order.
 func sorted(rows []string) []string { return slices.Sorted(slices.Values(rows)) }
 
-// orders are the ways in which rows can come: one of each kind.
+// orders has one query for each kind of order.
 var orders = []dataset.Query{
 	{Rows: dataset.Rows{Order: dataset.Stored}},
 	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits}},
@@ -221,7 +221,7 @@ var orders = []dataset.Query{
 	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows}},
 }
 
-// TestSameRowsSameOrder changes what must not change a row or the order.
+// TestSameRowsSameOrder varies what must change neither rows nor their order.
 //
 // spec: order-14
 func TestSameRowsSameOrder(t *testing.T) {
@@ -243,7 +243,7 @@ func TestSameRowsSameOrder(t *testing.T) {
 	}
 }
 
-// TestSameRows changes what may change the order and nothing else.
+// TestSameRows varies what may change only the order.
 //
 // spec: order-18
 func TestSameRows(t *testing.T) {
@@ -261,8 +261,8 @@ func TestSameRows(t *testing.T) {
 	}
 }
 
-// TestOrderWithoutStaging reads the training columns with and without the
-// staging tables.
+// TestOrderWithoutStaging reads the training columns with and without the staging
+// tables.
 //
 // spec: order-3
 func TestOrderWithoutStaging(t *testing.T) {
@@ -290,8 +290,8 @@ func TestOrderWithoutStaging(t *testing.T) {
 	}
 }
 
-// TestShards reads the same plan with every number of shards that divides the
-// lanes: global step t has the same rows.
+// TestShards reads the same plan with every number of shards that divides the lanes and
+// checks that global step t has the same rows.
 //
 // spec: order-12, order-13
 func TestShards(t *testing.T) {
@@ -333,8 +333,8 @@ func globalSteps(shards []scenario.Shard) [][]string {
 	return steps
 }
 
-// TestResume stops after every batch and goes on from its cursor, with
-// another batch size and another number of shards.
+// TestResume stops after every batch and resumes from its cursor with another batch
+// size and another number of shards.
 //
 // spec: cursor-10, cursor-11, cursor-13, cursor-15, cursor-17
 func TestResume(t *testing.T) {
@@ -351,8 +351,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// resumeEverywhere reads a query of two shards to each of its steps and on
-// from there as four, two and one shards.
+// resumeEverywhere reads a query of two shards to each of its steps and resumes there
+// with four, two and one shards.
 func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 	t.Helper()
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
@@ -394,8 +394,8 @@ func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 	resumeOne(t, c, q, shards[1])
 }
 
-// resumeOne goes on with one shard from each of its own cursors: the very
-// next rows, in order.
+// resumeOne resumes one shard from each of its own cursors and checks that the next
+// rows follow in order.
 func resumeOne(t *testing.T, c *scenario.Made, q dataset.Query, shard scenario.Shard) {
 	t.Helper()
 	all := scenario.Texts(shard.Rows())

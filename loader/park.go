@@ -5,19 +5,19 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// counted says that the rows of a range before one were counted when the range
-// was read before.
+// counted marks the rows of a range, up to row, as counted when the range was read
+// before.
 type counted struct {
-	index int   // of the lane's ranges
-	row   int64 // of its final sequence
+	index int   // of the range in the lane
+	row   int64 // in the range's final sequence
 }
 
-// takeBack takes over the counts of the open ranges, as far as their rows were
-// given, and returns how many training rows will be read again. at is where the
-// lanes stand. Where the plan knows a range's rows, one that was begun goes on
-// with the joined batch that the lane stands in; else all of it is joined again,
-// as the rows that were given are known by their number alone. The ranges are to
-// be closed.
+// takeBack adds the counts of the open ranges for the rows that were returned, and
+// returns the number of training rows to be read again. at holds the positions of the
+// lanes. If the plan knows a range's rows, a range that was begun resumes at the joined
+// batch that contains the lane's position. Otherwise the whole range is joined again,
+// since only the number of the returned rows is known. The caller closes the ranges
+// afterwards.
 func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 	for i, l := range lanes {
 		o := s.open[l.Number]
@@ -26,7 +26,7 @@ func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 		}
 		delete(s.open, l.Number)
 		if o.index != at[i].Range {
-			continue // the next range was opened to see whether there is a row
+			continue // the next range was opened only to look for a row
 		}
 		if o.shuffle != nil {
 			before := o.before(at[i].Window)
@@ -49,32 +49,32 @@ func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 	return again
 }
 
-// takeAllBack forgets all counts: no row was given, though the ranges of several may
-// have been read.
+// takeAllBack resets all counts: no row was returned, although several ranges may have
+// been read.
 func (s *ranges) takeAllBack() {
 	clear(s.counts)
 	clear(s.open)
 	s.divided = 0
 }
 
-// count adds to what ranges that are closed counted.
+// count adds the counts of closed ranges.
 func (s *ranges) count(more []joiner.Counts) {
 	for k, c := range more {
 		s.counts[k].Add(c)
 	}
 }
 
-// split returns the row of the range from which on its rows must be counted
-// again, as the lane stands before given row at, and the counts of those before.
+// split returns the row of the range from which rows must be counted again if the lane
+// resumes before returned row at, and the counts of the rows before it.
 func (o *openRange) split(first, at int64) (row int64, keep []joiner.Counts) {
-	start := o.from - first // the final sequence began with this row of the range
+	start := o.from - first // the range's row at which the final sequence began
 	if start+o.given+o.last <= at {
 		return start + o.given + o.last, o.joined.Counts()
 	}
 	return start + o.given, o.counted
 }
 
-// follow takes over what earlier ranges of the stream counted.
+// follow takes over the counts of earlier ranges of the stream.
 func (s *ranges) follow(earlier *ranges) {
 	copy(s.counts, earlier.counts)
 	s.counted, s.divided = earlier.counted, earlier.divided

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestParkedStreamsGiveTheSame parks streams at random points: rows, their order,
-// cursors and reports stay, save for what was read again.
+// TestParkedStreamsGiveTheSame parks streams at random points and checks that rows,
+// their order, cursors and reports are the same, except for what was read again.
 //
 // spec: wire-11
 func TestParkedStreamsGiveTheSame(t *testing.T) {
@@ -41,7 +41,7 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 			if random.IntN(often) == 0 && s.Park(false) {
 				parked++
 				require.Less(t, limit.Used(), int64(1<<20), c.Name)
-				if limit.Used() < freePlan { // a larger plan is paid for as long as its stream is open
+				if limit.Used() < freePlan { // a larger plan is charged as long as its stream is open
 					require.Zero(t, limit.Used(), "%s: a parked stream holds nothing", c.Name)
 				}
 				require.False(t, s.Park(false), "it is parked")
@@ -55,11 +55,11 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 			for name, of := range got[i].Report.Staging {
 				again += of.ReadAgain
 				of.ReadAgain = 0
-				// What is built ahead counts, and may be given up: of a range without rows, or
-				// because another lane ends first.
+				// What is built ahead counts, and may be dropped: for a range without
+				// rows, or because another lane ends first.
 				was := want[i].Report.Staging[name]
 				of.Strategy, of.BytesRead, of.Amplification = was.Strategy, was.BytesRead, was.Amplification
-				if c.Query.Limit > 0 { // and so is what was joined ahead of the end
+				if c.Query.Limit > 0 { // so may joins ahead of the end
 					of.Counts = was.Counts
 				}
 				got[i].Report.Staging[name] = of
@@ -75,8 +75,8 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 	require.Positive(t, again, "staging rows were read again")
 }
 
-// keepAllRows makes a case give each training row once, so that its plan knows how many
-// rows a range has: such streams go on within a joined batch when they were parked.
+// keepAllRows makes a case return each training row once, so that its plan knows the
+// number of rows of a range. Such streams, when parked, resume within a joined batch.
 func keepAllRows(c *scenario.Case) {
 	c.Query.Filter, c.Query.Sample = dataset.Filter{}, nil
 	c.Dataset.Training.Filter, c.Dataset.Training.Distinct = dataset.Filter{}, nil
@@ -94,10 +94,11 @@ func keepAllRows(c *scenario.Case) {
 	}
 }
 
-// freePlan is what a plan takes at most for which nobody pays.
+// freePlan is the plan size that is not charged to the budget.
 const freePlan = 256 << 10
 
-// TestParkedStreamsOnDisk does so where staging rows lie on local disk.
+// TestParkedStreamsOnDisk is TestParkedStreamsGiveTheSame with staging rows on local
+// disk.
 func TestParkedStreamsOnDisk(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(13, 14))
@@ -115,13 +116,13 @@ func TestParkedStreamsOnDisk(t *testing.T) {
 			}
 		})
 		if err != nil {
-			continue // with so little memory some cannot be read, parked or not
+			continue // with this little memory some cannot be read, parked or not
 		}
 		for i := range want {
 			require.Equal(t, scenario.Texts(want[i].Rows()), scenario.Texts(got[i].Rows()), c.Name)
 			for name, of := range got[i].Report.Staging {
 				spilled += of.SpilledBytes
-				if c.Query.Limit == 0 { // else more rows were looked at than given
+				if c.Query.Limit == 0 { // otherwise more rows were read than returned
 					require.Equal(t, want[i].Report.Staging[name].Counts, of.Counts, c.Name)
 				}
 			}
@@ -132,14 +133,14 @@ func TestParkedStreamsOnDisk(t *testing.T) {
 	require.Positive(t, spilled)
 }
 
-// TestParkedAgainOnlyAfterProgress: under pressure a stream that had to read rows
-// again gives as many first.
+// TestParkedAgainOnlyAfterProgress checks that a stream that had to read rows again is
+// not parked under pressure until it has returned as many.
 //
 // spec: wire-12
 func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
-	w.BatchRows = 100 // rows of a joined batch: those are read again
+	w.BatchRows = 100 // rows of a joined batch, which are read again
 	t.Cleanup(w.Release)
 	written{"ml.train", "id:long", "", 90, strconv.Itoa}.in(t, w)
 	written{"features.f", "id:long v:long", "", 90, func(i int) string { return fmt.Sprint(i, -i) }}.in(t, w)
@@ -158,8 +159,8 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	require.True(t, s.Park(false), "nobody presses")
 }
 
-// TestRowsReadAgainCountOnce: where a stream is parked between the first and the last row
-// of a joined batch, that batch is joined again and its rows are counted once.
+// TestRowsReadAgainCountOnce checks that a stream parked between the first and the last
+// row of a joined batch joins that batch again and counts its rows once.
 //
 // spec: wire-11
 func TestRowsReadAgainCountOnce(t *testing.T) {
@@ -187,7 +188,8 @@ func TestRowsReadAgainCountOnce(t *testing.T) {
 	}
 }
 
-// resized makes batches of so many rows, or requests, whichever the query asks for.
+// resized sets the batch size of a query to n rows, or to n requests if the query has
+// batches of requests.
 func resized(q *dataset.Query, n int) {
 	q.GlobalBatchRows = 0
 	if q.BatchRequests > 0 {
@@ -197,8 +199,9 @@ func resized(q *dataset.Query, n int) {
 	}
 }
 
-// TestParkedWorkersTakeTheirSteps: a stream that takes some of the steps takes the same
-// ones however often it is parked, and ends where the others do.
+// TestParkedWorkersTakeTheirSteps checks that the stream of one of several DataLoader
+// workers returns the same steps however often it is parked, and ends where the others
+// do.
 //
 // spec: wire-11, step-1
 func TestParkedWorkersTakeTheirSteps(t *testing.T) {
@@ -232,7 +235,8 @@ func TestParkedWorkersTakeTheirSteps(t *testing.T) {
 	require.Greater(t, parked, 50/share)
 }
 
-// TestParkedStreamsEndWithTheirSteps: what tail: drop leaves over stays so.
+// TestParkedStreamsEndWithTheirSteps checks that parking does not change the rows that
+// tail: drop leaves over.
 //
 // spec: wire-11
 func TestParkedStreamsEndWithTheirSteps(t *testing.T) {
@@ -250,8 +254,8 @@ func TestParkedStreamsEndWithTheirSteps(t *testing.T) {
 	require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()))
 }
 
-// TestParkedBehindDroppedRows: a join that drops the last rows of a window has counted them
-// when the stream is parked at its end.
+// TestParkedBehindDroppedRows checks that a join that drops the last rows of a window
+// has counted them when the stream is parked at the window's end.
 //
 // spec: wire-12
 func TestParkedBehindDroppedRows(t *testing.T) {

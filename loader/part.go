@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// within lets a stream read a part of the plan's splits, and end with its last row. If
-// it goes on from a cursor, the lane stands there already: that must be in the part.
+// within restricts a stream to a part of the plan's splits. A resumed lane is already
+// at its cursor's position, which must be in the part.
 func (s *start) within(p *plan.Plan, part plan.Part, resumed bool) error {
 	if part.IsZero() {
 		return nil

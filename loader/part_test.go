@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// bySplits reads a query split by split, and returns the rows of each.
+// bySplits reads a query split by split and returns the rows of each split.
 func bySplits(t *testing.T, l *loader.Loader, q dataset.Query) [][]string {
 	t.Helper()
 	q.Endpoints = dataset.EndpointsSplits
@@ -28,7 +28,7 @@ func bySplits(t *testing.T, l *loader.Loader, q dataset.Query) [][]string {
 	return rows
 }
 
-// readTexts reads a query of one shard, and returns its rows.
+// readTexts reads a query of one shard and returns its rows.
 func readTexts(t *testing.T, l *loader.Loader, q dataset.Query) []string {
 	t.Helper()
 	shards, err := scenario.Read(context.Background(), l, q)
@@ -37,9 +37,9 @@ func readTexts(t *testing.T, l *loader.Loader, q dataset.Query) []string {
 	return scenario.Texts(shards[0].Rows())
 }
 
-// TestSplits reads worlds split by split, each by itself, the last one first: one
-// after the other they are the plain stream. From each cursor a plain query goes on to
-// the plan's end, and one of splits with the rest of them.
+// TestSplits reads the splits of worlds separately, the last one first, and checks that
+// in order they are the plain stream. From each cursor, a plain query resumes to the
+// plan's end, and a query of splits resumes with the rest of them.
 //
 // spec: endpoint-1, endpoint-3, endpoint-7, endpoint-9
 func TestSplits(t *testing.T) {
@@ -102,8 +102,9 @@ func TestSplits(t *testing.T) {
 	require.Positive(t, within, "cursors stood within splits")
 }
 
-// TestCountsOfSplits: rows count from the plan's start where they are known, and from
-// the endpoint's where they are not; from there on nothing can be told of each lane.
+// TestCountsOfSplits checks that rows count from the plan's start if they are known,
+// and otherwise from the endpoint's start; from then on the rows of each lane are
+// unknown.
 //
 // spec: endpoint-8, endpoint-13
 func TestCountsOfSplits(t *testing.T) {
@@ -143,8 +144,9 @@ func TestCountsOfSplits(t *testing.T) {
 	}
 }
 
-// TestRangesOfSplits: 1,500 splits are read from 1,024 endpoints, none twice and none
-// lost at their borders, and the borders stay where they are for one who goes on.
+// TestRangesOfSplits reads 1,500 splits from 1,024 endpoints and checks that none is
+// read twice or lost at a border, and that the borders are the same for a resumed
+// query.
 //
 // spec: endpoint-1, endpoint-6
 func TestRangesOfSplits(t *testing.T) {
@@ -178,7 +180,8 @@ func TestRangesOfSplits(t *testing.T) {
 	require.Equal(t, want, slices.Concat(bySplits(t, l, q)...))
 }
 
-// TestPartsThatArePlannedOtherwise: what no ticket can say is no part.
+// TestPartsThatArePlannedOtherwise checks that parts that no ticket can name are
+// Internal errors.
 func TestPartsThatArePlannedOtherwise(t *testing.T) {
 	t.Parallel()
 	c := world(t)

@@ -10,9 +10,10 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// pinned is a Scan that says of a file which is missing whether its snapshot has
-// expired since it was pinned: then that is what happened, and nothing is corrupt.
-// Whoever expires a snapshot removes the files that no other one has.
+// pinned returns a Scan that, if a file is missing, checks whether its snapshot has
+// expired since it was pinned. If so the error is that the snapshot expired, and not
+// that the table is corrupt: expiring a snapshot removes the files that no other
+// snapshot has.
 func pinned(under Scan, of catalog.Catalog) Scan {
 	return func(ctx context.Context, source plan.Source, columns []catalog.Field) (Rows, error) {
 		rows, err := under(ctx, source, columns)
@@ -26,13 +27,13 @@ func pinned(under Scan, of catalog.Catalog) Scan {
 // pinnedRows are the rows of a pinned table.
 type pinnedRows struct {
 	Rows
-	ctx     context.Context //nolint:containedctx // of the rows, as a reader has it
+	ctx     context.Context //nolint:containedctx // of the rows
 	catalog catalog.Catalog
 	table   *catalog.Table
-	gone    error // of the pin
+	gone    error // the pin has expired
 }
 
-// Next goes on to the next batch.
+// Next advances to the next batch.
 func (r *pinnedRows) Next() bool {
 	if r.Rows.Next() {
 		return true
@@ -43,7 +44,7 @@ func (r *pinnedRows) Next() bool {
 	return false
 }
 
-// Err returns why the rows ended too early, or nil.
+// Err returns why the rows ended early, or nil.
 func (r *pinnedRows) Err() error {
 	if r.gone != nil {
 		return r.gone
@@ -51,8 +52,8 @@ func (r *pinnedRows) Err() error {
 	return r.Rows.Err()
 }
 
-// expired says what is gone of the pin, or nil if that still exists or nobody can
-// tell.
+// expired returns an error that names what has expired of the pin; nil if nothing has
+// or this cannot be determined.
 func (r *pinnedRows) expired(missing error) error {
 	_, err := r.catalog.At(r.ctx, r.table.Name, r.table.Pin)
 	switch fault.KindOf(err) {
@@ -65,11 +66,11 @@ func (r *pinnedRows) expired(missing error) error {
 	return nil
 }
 
-// WithoutChecksum says whether a page that was read so far has no checksum.
+// WithoutChecksum reports whether any page read so far lacks a checksum.
 func (r *pinnedRows) WithoutChecksum() bool {
 	pages, ok := r.Rows.(interface{ WithoutChecksum() bool })
 	return ok && pages.WithoutChecksum()
 }
 
-// Begin lets the rows begin to be read.
+// Begin starts to read the rows.
 func (r *pinnedRows) Begin() { readAhead(r.Rows) }

@@ -23,11 +23,11 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// losing is a scan of a world of which files can be lost.
+// losing is a scan of a world whose files can go missing.
 type losing struct {
 	*scenario.World
 	of   string                // table
-	lost atomic.Pointer[error] // of files that are read from now on
+	lost atomic.Pointer[error] // the error of files that are read from now on
 }
 
 func (l *losing) scan(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
@@ -66,8 +66,8 @@ func (l lossy) RecordBatch() arrow.RecordBatch { return l.reader.RecordBatch() }
 func (l lossy) Err() error                     { return l.reader.Err() }
 func (l lossy) Release()                       { l.reader.Release() }
 
-// TestMissingFilesOfExpiredSnapshots: a file is missing in mid-stream, of either table.
-// What the stream ends as depends on whether the catalog still has what is pinned.
+// TestMissingFilesOfExpiredSnapshots removes a file of either table in mid-stream. The
+// error of the stream depends on whether the catalog still has the pinned snapshot.
 //
 // spec: pin-2, pin-3
 func TestMissingFilesOfExpiredSnapshots(t *testing.T) {
@@ -130,8 +130,8 @@ func TestMissingFilesOfExpiredSnapshots(t *testing.T) {
 	}
 }
 
-// TestSnapshotsThatExpireWhileRowsAreCounted: counting and verifying end as streams do. They
-// tag nothing, and so a snapshot may expire while they read.
+// TestSnapshotsThatExpireWhileRowsAreCounted checks that counting and verifying fail as
+// streams do. They create no tags, so a snapshot may expire while they read.
 //
 // spec: pin-13
 func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
@@ -200,7 +200,7 @@ func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
 	}
 }
 
-// expire lets a table's pinned snapshot expire, after an empty commit.
+// expire expires a table's pinned snapshot after an empty commit.
 func expire(table string) func(t *testing.T, w *scenario.World, pin int64) {
 	return func(t *testing.T, w *scenario.World, pin int64) {
 		t.Helper()

@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// late makes a table with a column that is required, and that its rows are older than.
+// late creates a table with a required column that was added after its rows were
+// written.
 func late(t *testing.T, w *scenario.World, name string) {
 	t.Helper()
 	written{name, "id:long " + name[3:] + "_v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }}.in(t, w)
@@ -23,8 +24,8 @@ func late(t *testing.T, w *scenario.World, name string) {
 	require.NoError(t, err)
 }
 
-// TestColumnsThatOnlyARuleReads: the catalog is asked about every column that is
-// read, though no output holds it.
+// TestColumnsThatOnlyARuleReads checks that the catalog is asked about every column
+// that is read, even if no output contains it.
 //
 // spec: resolve-73
 func TestColumnsThatOnlyARuleReads(t *testing.T) {
@@ -35,7 +36,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 	late(t, w, "ml.s")
 	for name, c := range map[string]struct {
 		change func(d *dataset.Dataset, s *dataset.Staging, q *dataset.Query)
-		column string // that is refused; "" if none is
+		column string // the column that is refused; "" if none is
 	}{
 		"nothing": {func(*dataset.Dataset, *dataset.Staging, *dataset.Query) {}, ""},
 		"the query's filter": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
@@ -94,8 +95,8 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 	}
 }
 
-// TestOpenReadsPlannedColumnsAlone: a plan answers for the columns that it was
-// made for.
+// TestOpenReadsPlannedColumnsAlone checks that a plan covers only the columns that it
+// was made for.
 //
 // spec: resolve-43
 func TestOpenReadsPlannedColumnsAlone(t *testing.T) {

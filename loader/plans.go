@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Plans remembers plans by all that they are made of, pins included, so that
-// nothing in it goes stale. A nil *Plans remembers nothing.
+// Plans is a cache of plans. Its key covers everything that a plan depends on, pins
+// included, so entries never become stale. A nil *Plans caches nothing.
 type Plans struct {
 	cache *cache.Cache[*plan.Plan]
 }
 
-// NewPlans makes a memory of plans that may hold about limit bytes.
+// NewPlans returns a cache of plans that may hold about limit bytes.
 func NewPlans(limit int64) (*Plans, error) {
 	c, err := cache.New[*plan.Plan](limit)
 	if err != nil {
@@ -26,7 +26,7 @@ func NewPlans(limit int64) (*Plans, error) {
 	return &Plans{cache: c}, nil
 }
 
-// Close ends what the memory started.
+// Close stops the goroutines of the cache.
 func (p *Plans) Close() { p.cache.Close() }
 
 func (p *Plans) get(ctx context.Context, key string, build func(context.Context) (*plan.Plan, error)) (*plan.Plan, error) {
@@ -42,22 +42,22 @@ func (p *Plans) get(ctx context.Context, key string, build func(context.Context)
 	})
 }
 
-// planInputs is all that a plan is made of. The columns belong to it since a file may be
-// unreadable for some columns and not for others.
+// planInputs holds everything that a plan depends on. This includes the columns, since
+// some columns of a file may be unreadable and others not.
 type planInputs struct {
-	name    string // of the dataset: explain shows it
+	name    string // of the dataset, which explain prints
 	rows    string // digest of the query's rows, with the digest of the dataset and the pins of all tables
 	columns dataset.Selection
 }
 
-// planKey returns the key of the plan of a query with its defaults set.
+// planKey returns the cache key of a query whose defaults are set.
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
 	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection()})
 }
 
-// What parts of a plan hold, in bytes, with what belongs to them.
+// Estimated bytes of the parts of a plan, including what they refer to.
 const (
 	bytesOfPlan   = 600
 	bytesOfFile   = 600 // with its location and partition values
@@ -66,7 +66,7 @@ const (
 	bytesOfValues = 180 // the value range of one column
 )
 
-// planBytes estimates what a plan holds.
+// planBytes estimates the memory of a plan.
 func planBytes(p *plan.Plan) int64 {
 	n := int64(bytesOfPlan)
 	for _, s := range p.Splits {

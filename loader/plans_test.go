@@ -30,8 +30,9 @@ func TestPlanKeyCountsEveryField(t *testing.T) {
 	})
 }
 
-// TestPlanKeyHasTheDatasetAndThePins: the query's rows come into the key by their digest,
-// of which loader/dataset tests each field; the dataset and the pins are the relation's.
+// TestPlanKeyHasTheDatasetAndThePins checks that the key covers the dataset and the
+// pins of the relation. The query's rows enter the key by their digest, of which
+// loader/dataset tests each field.
 func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	t.Parallel()
 	relation := func(d dataset.Dataset, pins ...dataset.TablePin) *resolve.Relation {
@@ -68,8 +69,8 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}), planKey(relation(dataset.Dataset{}, one), inline), "the relation has the dataset")
 }
 
-// What a plan is said to hold is no less than what it holds, as its memory is
-// bounded by what is said.
+// TestPlanBytes checks that the estimated memory of a plan is at least its actual
+// memory, since the estimate limits the cache.
 func TestPlanBytes(t *testing.T) {
 	const files = 20_000
 	for _, columns := range []int{0, 1, 3} {

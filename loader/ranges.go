@@ -12,59 +12,60 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// ranges opens the ranges of a plan for one stream: scan, join, filter. It is
-// used by one goroutine. It always holds that
-//   - a lane that has a range open has in references one of each input, for that
-//     range, or for the lane's last one until the next is opened;
-//   - what is built and read ahead is for ranges that no lane has opened, and goes to
-//     the lane that opens them.
+// ranges opens the ranges of a plan for one stream: scan, join, filter. It is used by one
+// goroutine. Its invariants:
+//   - references has, for a lane with an open range, one reference per staging input for
+//     that range, and keeps them until the lane opens its next range or closes its last one;
+//   - what is built and read ahead is for ranges that no lane has opened, and is passed
+//     to the lane that opens them.
 type ranges struct {
 	ctx      context.Context //nolint:containedctx // of the stream: what is built ahead belongs to no call
 	options  Options
 	plan     *plan.Plan
 	pool     *buildside.Pool
-	columns  []lane.Column // where each output lies in a joined batch
-	read     columns       // what is read of the training table
-	kept     []placed      // what of it goes on into the joined batches
-	requests *requestInput // nil: training columns come beside the others
+	columns  []lane.Column // the location of each output in a joined batch
+	read     columns       // columns read from the training table
+	kept     []placed      // those of them that the joined batches have
+	requests *requestInput // nil: joined batches have all training columns as plain columns
 	staging  []*stagingInput
 	postJoin *postJoin // nil: the query's filter names no joined column
-	// requestKey are the positions in read of the columns by which rows are permuted.
+	// requestKey holds the indices in read of the columns by which rows are shuffled.
 	requestKey []int
-	givenKey   []int // the same among kept, where lanes give requests; else nil
-	batchRows  int   // of the shuffled rows of a range: as many as the lane takes in a step
-	rowBytes   int64 // that the training columns of a row are expected to take in memory
-	window     int64 // the same of a shuffle window
+	givenKey   []int // the same as indices in kept, if batches consist of requests; else nil
+	batchRows  int   // rows per batch of a shuffled range: as many as the lane takes in a step
+	rowBytes   int64 // expected memory of the training columns of a row
+	window     int64 // expected memory of the training columns of a shuffle window
 
 	references map[int][]*buildside.Reference  // by lane
-	built      map[turn][]*buildside.Reference // by staging input: what is built ahead; nil is none
+	built      map[turn][]*buildside.Reference // by staging input: what is built ahead; elements may be nil
 	coming     map[turn]coming                 // training rows that are read ahead
-	reached    map[int]int                     // by lane: the last range of which something was begun ahead
-	batches    int                             // that were joined so far
+	reached    map[int]int                     // by lane: the last range that was prepared ahead
+	batches    int                             // joined so far
 	open       map[int]*openRange              // by lane
-	counts     []joiner.Counts                 // per staging input, of the ranges that were closed
-	divided    int64                           // requests that windows or ranges divided, in the ranges that were closed
-	counted    map[int]counted                 // by lane: where its first range goes on, if it was begun before
-	ends       map[int]int                     // by lane: the number of the range that it ends before
-	needed     map[int]int                     // by lane: the same, of the ranges that the stream's limit leaves
-	counting   bool                            // rows are read for their number alone
+	counts     []joiner.Counts                 // by staging input, of the closed ranges
+	divided    int64                           // requests divided by windows or ranges, in the closed ranges
+	counted    map[int]counted                 // by lane: where its first range resumes, if it was begun before
+	ends       map[int]int                     // by lane: the index of the range before which it ends
+	needed     map[int]int                     // by lane: the same under the stream's limit
+	counting   bool                            // rows are read only to count them
 }
 
-// placed is a training column of the joined batches. Overlays replace it
-// there, so that an overlaid column stands apart from the stored one.
+// placed is a training column of the joined batches. Overlays replace it there, so an
+// overlaid column is separate from the stored one.
 type placed struct {
-	at       int // position in ranges.read
+	at       int // index in ranges.read
 	overlaid bool
 }
 
-// longestShuffled bounds the rows that are put in order at a time.
+// longestShuffled is the maximum number of rows that are permuted at a time.
 const longestShuffled = 1 << 16
 
-// longestWhole bounds the rows of a window that are decoded into one batch.
+// longestWhole is the maximum number of rows of a window that are decoded into one
+// batch.
 const longestWhole = 1 << 17
 
-// newRanges makes what opens the ranges of a stream's lanes, from where they stand.
-// It takes over what an earlier one counted, which is closed.
+// newRanges returns the ranges of a stream for the lanes at their positions. It takes
+// over the counts of the stream's earlier ranges, which are closed.
 func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, error) {
 	p, l := of.plan, of.loader
 	s := &ranges{
@@ -73,7 +74,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		ends: map[int]int{}, needed: map[int]int{}, built: map[turn][]*buildside.Reference{}, coming: map[turn]coming{}, reached: map[int]int{},
 	}
 	if p.Rows.Requests {
-		s.batchRows = defaultBatchRows // nobody knows how many rows a step has
+		s.batchRows = defaultBatchRows // the number of rows of a step is unknown
 	}
 	wanted := slices.Concat(resolve.Leaves(of.outputs), p.PostJoinColumns)
 	if of.form.mayIndex(resolve.RequestTable) {
@@ -119,8 +120,8 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	return s, nil
 }
 
-// placeKey reads the columns that tell requests apart, and lets them go on to the lanes
-// where these give requests.
+// placeKey reads the columns that identify requests, and passes them on to the lanes if
+// batches consist of requests.
 func (s *ranges) placeKey() {
 	for _, f := range s.plan.RequestKey {
 		s.requestKey = append(s.requestKey, s.read.add(column{field: f}))
@@ -130,8 +131,8 @@ func (s *ranges) placeKey() {
 	}
 }
 
-// check is Internal if the stream would read a column that planning did not
-// look at: an Open that names more columns than the plan was made for.
+// check returns an Internal error if the stream would read a column that planning did
+// not check, which happens if Open selects more columns than the plan was made for.
 func (s *ranges) check() error {
 	training := plan.Source{Table: s.plan.Relation.Training, Planned: s.plan.Planned.Training}
 	for _, c := range s.read {
@@ -150,8 +151,8 @@ func (s *ranges) check() error {
 	return nil
 }
 
-// place returns where a training output stands among the training columns of
-// the joined batches, adding it if it is new.
+// place returns the index of a training output among the training columns of the joined
+// batches, appending it if it is new.
 func (s *ranges) place(o resolve.Output) int {
 	one := placed{at: s.read.add(column{field: o.Field, shapes: o.Shapes}), overlaid: len(o.Overlays) > 0}
 	i := slices.Index(s.kept, one)
@@ -162,9 +163,9 @@ func (s *ranges) place(o resolve.Output) int {
 	return i
 }
 
-// locate says where outputs lie in a joined batch: training columns first, then the
-// dictionary of those that are constant within a request, if they have one, then one
-// dictionary per staging input.
+// locate returns the locations of outputs in a joined batch: training columns first,
+// then the dictionary of the columns that are constant within a request, if there is
+// one, then one dictionary per staging input.
 func (s *ranges) locate(outputs []resolve.Output) []lane.Column {
 	at := make([]lane.Column, len(outputs))
 	for i, o := range outputs {
@@ -173,7 +174,7 @@ func (s *ranges) locate(outputs []resolve.Output) []lane.Column {
 	return at
 }
 
-// column says where one output lies in a joined batch.
+// column returns the location of an output in a joined batch.
 func (s *ranges) column(o resolve.Output) lane.Column {
 	switch {
 	case o.Dense != nil:
@@ -189,16 +190,16 @@ func (s *ranges) column(o resolve.Output) lane.Column {
 	}
 	number := slices.IndexFunc(s.staging, func(in *stagingInput) bool { return in.table == o.Table })
 	in := s.staging[number]
-	field := len(in.shown) // whether it matched
+	field := len(in.shown) // the field that reports whether the row matched
 	if !o.Matched {
 		field = in.field(column{field: o.Field, shapes: o.Shapes}, o.Default)
 	}
 	return lane.Column{Index: s.carried() + number, Field: field}
 }
 
-// carried is how many columns of the joined batches come of the training rows: those
-// that go on, what a shuffle put behind them, and the dictionary of those that are
-// constant within a request.
+// carried returns the number of columns of the joined batches that come from the
+// training rows: the kept ones, those that a shuffle appends, and the dictionary of the
+// columns that are constant within a request.
 func (s *ranges) carried() int {
 	if s.requests == nil {
 		return s.requestColumn()
@@ -206,7 +207,7 @@ func (s *ranges) carried() int {
 	return s.requestColumn() + 1
 }
 
-// requestColumn is where that dictionary lies, if there is one.
+// requestColumn returns the index of that dictionary, if there is one.
 func (s *ranges) requestColumn() int {
 	if s.plan.Rows.ShuffleWindow == 0 {
 		return len(s.kept)
@@ -214,7 +215,7 @@ func (s *ranges) requestColumn() int {
 	return len(s.kept) + 2
 }
 
-// openRange opens one range of a lane: the lane.Open of the stream.
+// openRange opens one range of a lane. It is the lane.Open of the stream.
 func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
 	if s.plan.Rows.ShuffleWindow > 0 {
 		return s.openShuffled(ctx, number, from)
@@ -237,7 +238,7 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 	return lane.AsStored(batch.FromFunc(o.joined.Schema(), o.next, o.release)), nil
 }
 
-// join joins what a lane reads of a range with the staging tables.
+// join joins the rows that a lane reads of a range with the staging tables.
 func (s *ranges) join(ctx context.Context, of turn, at plan.Range, open func(context.Context) (Rows, error)) (*openRange, error) {
 	s.hold(of, at)
 	training := withFiles(func(ctx context.Context) (Rows, error) {
@@ -270,7 +271,7 @@ func (s *ranges) join(ctx context.Context, of turn, at plan.Range, open func(con
 	return o, nil
 }
 
-// training opens columns of the training rows of a range that reach the join.
+// training opens columns of those training rows of a range that reach the join.
 func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Rows, error) {
 	source := s.trainingSource(at)
 	if s.plan.Relation.Distinct == nil {
@@ -281,11 +282,11 @@ func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Row
 
 func (s *ranges) trainingSource(at plan.Range) plan.Source {
 	source := s.plan.Training(at)
-	if s.window > 0 { // the next window is decoded while one is given
+	if s.window > 0 { // the next window is decoded while the current one is returned
 		source.BatchRows, source.Ahead = int(min(s.plan.Rows.ShuffleWindow, longestWhole)), s.window
 	}
 	if s.counting && len(s.staging) == 0 {
-		source.Checked = nil // where rows lie decides on nothing; the stream looks at it
+		source.Checked = nil // the location of rows decides nothing here; the stream checks it
 	}
 	return source
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// hold takes the file groups that a lane's range needs, before it gives up those of the
-// lane's last range: a group that both need stays as it is. What was built ahead for the
-// range is among them.
+// hold acquires the file groups that a lane's range needs before it releases those of
+// the lane's last range, so that a group that both need stays loaded. It uses what was
+// built ahead for the range.
 func (s *ranges) hold(of turn, at plan.Range) {
 	last := s.references[of.lane]
 	held := s.built[of]
@@ -26,7 +26,7 @@ func (s *ranges) hold(of turn, at plan.Range) {
 	releaseAll(last)
 }
 
-// releaseAll releases references; nil is none.
+// releaseAll releases references, any of which may be nil.
 func releaseAll(references []*buildside.Reference) {
 	for _, r := range references {
 		if r != nil {
@@ -35,7 +35,7 @@ func releaseAll(references []*buildside.Reference) {
 	}
 }
 
-// close gives up every group, and waits for those that are being built.
+// close releases every group, and waits for builds in progress.
 func (s *ranges) close() {
 	s.releaseAhead()
 	for number, references := range s.references {

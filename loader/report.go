@@ -8,52 +8,52 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Report is what a stream did. Its JSON form is the stream's last message.
+// Report describes what a stream returned. Its JSON form is the stream's last message.
 type Report struct {
 	Rows     int64           `json:"rows"`
-	Requests int64           `json:"requests,omitempty"` // of Rows, where batches are of requests
+	Requests int64           `json:"requests,omitempty"` // in Rows, if batches consist of requests
 	Batches  int64           `json:"batches"`
-	Steps    int64           `json:"steps"`             // of the shard, those that other workers take too
-	Skipped  int64           `json:"skipped,omitempty"` // rows of steps that other workers take
-	Leftover []Leftover      `json:"leftover"`          // of tail: drop
+	Steps    int64           `json:"steps"`             // of the shard, including those of other DataLoader workers
+	Skipped  int64           `json:"skipped,omitempty"` // rows of the steps of other DataLoader workers
+	Leftover []Leftover      `json:"leftover"`          // with tail: drop
 	Cursor   dataset.Cursor  `json:"cursor"`
-	Sample   json.RawMessage `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
-	// Divided counts, where rows are permuted by request, the windows that began within a
-	// request.
+	Sample   json.RawMessage `json:"sample,omitempty"` // the query's sample, canonical, so that a trainer can weight rows by it
+	// Divided is the number of windows that began within a request, if rows are
+	// shuffled by request.
 	Divided int64                    `json:"divided_requests,omitempty"`
-	Staging map[string]StagingReport `json:"staging"`           // of the staging tables that were read
-	Request *RequestReport           `json:"request,omitempty"` // of the columns that are constant within a request, where they are indexed
-	Indexed []string                 `json:"indexed,omitempty"` // of wire: auto: the columns that it indexes
+	Staging map[string]StagingReport `json:"staging"`           // by staging table that was read
+	Request *RequestReport           `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
+	Indexed []string                 `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
 }
 
-// RequestReport is what a stream sent of the columns that are constant within a
+// RequestReport describes what a stream sent of the columns that are constant within a
 // request.
 type RequestReport struct {
-	Sent  int64   `json:"sent"`  // requests in the batches, of each batch
-	Ratio float64 `json:"ratio"` // rows of the stream over Sent; 0 without a row
+	Sent  int64   `json:"sent"`  // requests in the batches, summed over the batches
+	Ratio float64 `json:"ratio"` // rows of the stream over Sent; 0 without rows
 }
 
-// Leftover is the rows, or requests, of a lane that did not fill a last step.
+// Leftover is the number of rows, or requests, of a lane that did not fill a last step.
 type Leftover struct {
 	Lane     int   `json:"lane"`
 	Rows     int64 `json:"rows,omitempty"`
-	Requests int64 `json:"requests,omitempty"` // in their place, where batches are of requests
+	Requests int64 `json:"requests,omitempty"` // instead of rows, if batches consist of requests
 }
 
-// StagingReport is what a stream counted of one staging table, and what that
-// cost.
+// StagingReport holds the counts of one staging table in a stream, and the cost of
+// joining it.
 type StagingReport struct {
 	joiner.Counts
-	Strategy      string  `json:"strategy"`                   // that ran; several, if file groups differed
-	BytesRead     int64   `json:"bytes_read"`                 // of files, by this stream: build sides that another stream built cost it nothing
-	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // beside that: after the stream was parked
-	Amplification float64 `json:"amplification"`              // bytes read over the bytes of the distinct files that were; 0 if none was
+	Strategy      string  `json:"strategy"`                   // used; several, if file groups differed
+	BytesRead     int64   `json:"bytes_read"`                 // of files, by this stream: build sides that another stream built are not included
+	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // in addition: read again after the stream was parked
+	Amplification float64 `json:"amplification"`              // bytes read over the bytes of the distinct files read; 0 if none were
 	SpilledBytes  int64   `json:"spilled_bytes"`              // written to local disk
-	Sent          int64   `json:"sent,omitempty"`             // of wire: indexed: rows of the table in the batches' dictionaries
+	Sent          int64   `json:"sent,omitempty"`             // with wire: indexed: rows of the table in the batches' dictionaries
 	Ratio         float64 `json:"ratio,omitempty"`            // rows of the stream over Sent
 }
 
-// report returns what was counted of each staging input, by name.
+// report returns the counts of each staging input, by name.
 func (s *ranges) report() map[string]StagingReport {
 	byName := make(map[string]StagingReport, len(s.staging))
 	for i, in := range s.staging {
@@ -67,7 +67,8 @@ func (s *ranges) report() map[string]StagingReport {
 	return byName
 }
 
-// dividedRequests returns how many requests windows and ranges divided so far.
+// dividedRequests returns the number of requests that windows and ranges have divided
+// so far.
 func (s *ranges) dividedRequests() int64 {
 	divided := s.divided
 	for _, o := range s.open {
@@ -78,7 +79,7 @@ func (s *ranges) dividedRequests() int64 {
 	return divided
 }
 
-// Report returns what the stream gave so far; at its end, all of it.
+// Report implements Stream.
 func (s *stream) Report() Report {
 	r := Report{
 		Rows: s.rows, Batches: s.batchesDone(), Steps: s.stepsDone(), Skipped: s.skippedSoFar(), Leftover: []Leftover{}, Cursor: s.Cursor(),
@@ -108,7 +109,7 @@ func (s *stream) Report() Report {
 	return r
 }
 
-// indexed says how many distinct rows an indexed column had.
+// indexed adds the number of distinct rows sent of an indexed column.
 func (r *Report) indexed(of resolve.Indexed, sent int64) {
 	ratio := 0.0
 	if sent > 0 {

@@ -14,17 +14,17 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// requestInput is the training columns that are constant within a request, as an
-// indexed stream has them: behind one dictionary column, which refers to the rows of
-// the scan's batch, so that filters, joins and cuts move four bytes a row. The cut
-// finds the requests among the rows that are sent, by their keys.
+// requestInput holds the training columns that are constant within a request, for
+// indexed streams: as one dictionary column that refers to the rows of the scan's
+// batch, so that filters, joins and slices move four bytes per row. The cut identifies
+// the requests among the rows that are sent by their keys.
 type requestInput struct {
 	table  string
 	shown  columns // fields of the dictionary
-	values []int   // where they lie in what is read of the training table
-	key    []int   // and those of the request's key, which are its last fields
+	values []int   // their indices in what is read of the training table
+	key    []int   // the indices of the request's key, whose columns are the dictionary's last fields
 	fields []arrow.Field
-	apart  bool // rows are not sent once for each request after all: each refers to itself
+	apart  bool // rows are sent individually after all: each refers to itself
 }
 
 // newRequestInput returns nil if no output is constant within a request.
@@ -52,17 +52,17 @@ func newRequestInput(s *ranges, outputs []resolve.Output) *requestInput {
 	return in
 }
 
-// has says whether a column lies in the dictionary.
+// has reports whether the dictionary has a column.
 func (in *requestInput) has(o resolve.Output) bool {
 	return in != nil && o.Table == resolve.TrainingTable && o.Request
 }
 
-// field returns the field of the dictionary for an output.
+// field returns the dictionary's field for an output.
 func (in *requestInput) field(o resolve.Output) int {
 	return in.shown.add(column{field: o.Field, shapes: o.Shapes})
 }
 
-// requests says in the lane's terms what the dictionary column is.
+// requests returns the dictionary column as an option of the lane.
 func (in *requestInput) requests(index int) *lane.Requests {
 	if in == nil {
 		return nil
@@ -74,14 +74,14 @@ func (in *requestInput) requests(index int) *lane.Requests {
 	return r
 }
 
-// dictionary is the type of the column.
+// dictionary returns the type of the column.
 func (in *requestInput) dictionary() *arrow.DictionaryType {
 	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(in.fields...)}
 }
 
-// refer returns rows with a column more: the dictionary, in which each row refers to
-// itself, or to the row before where that is of its request and has its values. It takes
-// the rows over.
+// refer takes over rows and appends the dictionary column, in which each row refers to
+// itself, or to the row that the previous row refers to if both have the same request
+// and values.
 func (in *requestInput) refer(ctx context.Context, rows Rows, o Options) (Rows, error) {
 	held, err := o.Budget.ReserveFor(ctx, "references to the rows of a batch", 0)
 	if err != nil {
@@ -94,16 +94,16 @@ func (in *requestInput) refer(ctx context.Context, rows Rows, o Options) (Rows, 
 	return shapedRows{RecordReader: batch.FromFunc(schema, r.next, r.release), of: rows}, nil
 }
 
-// selfReferring is rows that refer to rows of their own batch.
+// selfReferring returns rows that refer to rows of their own batch.
 type selfReferring struct {
 	*requestInput
 	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	rows       Rows
-	held       *budget.Reservation // for the references of the batch at hand
+	held       *budget.Reservation // for the references of the current batch
 	memory     memory.Allocator
 	dictionary *arrow.DictionaryType
 	schema     *arrow.Schema
-	repeated   []bool // of the batch at hand: rows that are as the one before
+	repeated   []bool // by row of the current batch: equal to the previous one
 }
 
 func (r *selfReferring) next() (arrow.RecordBatch, error) {
@@ -134,9 +134,9 @@ func (r *selfReferring) next() (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(r.schema, append(slices.Clone(b.Columns()), column), int64(n)), nil
 }
 
-// fill writes to which row each row refers. Rows of one request follow each other, so
-// that what keeps some rows keeps few of those that they refer to. A row with a null in
-// its key is a request of its own.
+// fill writes the row that each row refers to. Rows of a request are consecutive, so an
+// operation that keeps few rows keeps few of the rows they refer to. A row with a null
+// in its key is a request of its own.
 func (r *selfReferring) fill(references []int32, b arrow.RecordBatch) {
 	if r.apart {
 		for i := range references {

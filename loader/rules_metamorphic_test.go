@@ -19,8 +19,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// generated returns cases of every rule that give rows, changed as a test
-// needs them.
+// generated returns cases of every rule that return rows, modified by change.
 func generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Case {
 	t.Helper()
 	var good []*scenario.Case
@@ -37,7 +36,7 @@ func generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Cas
 	return good
 }
 
-// whole lets a case read all of its rows, in batches of BatchRows: for tests that
+// whole makes a case read all of its rows, in batches of BatchRows, for tests that
 // change the plan.
 func whole(c *scenario.Case) {
 	q := &c.Query
@@ -62,7 +61,7 @@ func rowsOf(t *testing.T, c *scenario.Case, options loader.Options) []string {
 	return rows
 }
 
-// made makes the tables of a case.
+// made creates the tables of a case.
 func made(t *testing.T, c *scenario.Case) *scenario.Made {
 	t.Helper()
 	w, err := c.Make()
@@ -109,8 +108,7 @@ func TestCutsGiveTheSameRows(t *testing.T) {
 	}
 }
 
-// TestStagingLayoutsGiveTheSameRows writes the staging tables in other
-// layouts.
+// TestStagingLayoutsGiveTheSameRows writes the staging tables in other layouts.
 //
 // spec: order-14
 func TestStagingLayoutsGiveTheSameRows(t *testing.T) {
@@ -132,10 +130,10 @@ func TestStagingLayoutsGiveTheSameRows(t *testing.T) {
 	}
 }
 
-// layStaging gives each staging table that is not aligned the partition specs
-// of a pattern over its first key column; commits take them in turn. Equal
-// keys of one commit then share a file, so that their order stays. A table of
-// two entries becomes two, as the keys of these may differ.
+// layStaging gives each staging table that is not aligned the partition specs of a
+// pattern over its first key column, and commits use them in turn. Equal keys of a
+// commit are then in one file, so that their order is preserved. A table of two entries
+// becomes two tables, since the keys of the entries may differ.
 func layStaging(c *scenario.Case, specs func(table int) []string) {
 	for k := range c.Staging {
 		c.Staging[k].Name = fmt.Sprintf("features.t%d", k)
@@ -158,10 +156,9 @@ func layStaging(c *scenario.Case, specs func(table int) []string) {
 	}
 }
 
-// TestTrainingLayoutsGiveTheSameRows writes the training table in other
-// layouts: other counts, other partitions around the bucket, none at all,
-// files of several specs, files that are cut. The rows are the same, their
-// order need not be.
+// TestTrainingLayoutsGiveTheSameRows writes the training table in other layouts: other
+// bucket counts, other partitions around the bucket, none at all, files of several
+// specs, files that are cut. The rows are the same, but their order may differ.
 //
 // spec: order-18
 func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
@@ -189,8 +186,8 @@ func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 	}
 }
 
-// TestShardsAndRestartsOfEveryRule reads cases with each number of shards and
-// goes on from each cursor.
+// TestShardsAndRestartsOfEveryRule reads cases with each number of shards and resumes
+// from each cursor.
 //
 // spec: order-13, cursor-10, cursor-11
 func TestShardsAndRestartsOfEveryRule(t *testing.T) {
@@ -218,9 +215,9 @@ func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 	}
 }
 
-// TestSamplesMeet: a sample and its complement are the whole, nothing is in
-// both, and a rate keeps the same rows of what `where` names, and not all of
-// them, whatever the batches.
+// TestSamplesMeet checks that a sample and its complement are disjoint and together
+// have all rows, and that a rate keeps the same rows of those that `where` selects, but
+// not all of them, whatever the batches.
 //
 // spec: join-80, join-81
 func TestSamplesMeet(t *testing.T) {
@@ -264,9 +261,9 @@ func TestSamplesMeet(t *testing.T) {
 	require.Less(t, kept, named)
 }
 
-// TestRatesKeepTheirShare: what a rate keeps is within four standard deviations
-// of its share. Small worlds cannot tell: a row's lot depends on its file's
-// location and its place, which are the same few in all of them.
+// TestRatesKeepTheirShare checks that a rate keeps its share within four standard
+// deviations. Small worlds cannot test this: the draw of a row depends on its file's
+// location and its position, and all of them have the same few of these.
 //
 // spec: join-81
 func TestRatesKeepTheirShare(t *testing.T) {
@@ -285,9 +282,9 @@ func TestRatesKeepTheirShare(t *testing.T) {
 	require.InDelta(t, rate*drawn, kept, 4*math.Sqrt(rate*(1-rate)*drawn))
 }
 
-// TestStreamsThatShareBuildSides reads many datasets over the same tables at the
-// same time from one loader: other rules, other filters, other columns must
-// not meet in the build sides that streams share.
+// TestStreamsThatShareBuildSides reads many datasets over the same tables concurrently
+// from one loader: streams with other rules, filters or columns must not share build
+// sides.
 func TestStreamsThatShareBuildSides(t *testing.T) {
 	t.Parallel()
 	timed := func(c *scenario.Case) {
@@ -325,7 +322,7 @@ func TestStreamsThatShareBuildSides(t *testing.T) {
 	}
 }
 
-// sharing returns a case under other rules over the same tables.
+// sharing returns a case with other rules over the same tables.
 func sharing(c *scenario.Case) []*scenario.Case {
 	var variants []*scenario.Case
 	for _, change := range []func(*dataset.Staging){
@@ -361,8 +358,8 @@ func sharing(c *scenario.Case) []*scenario.Case {
 	return variants
 }
 
-// TestStagingIsReadOnce: however the counts lie, a stream of one lane reads
-// each staging file at most once, unbucketed ones too.
+// TestStagingIsReadOnce checks that, whatever the bucket counts, a stream of one lane
+// reads each staging file at most once, unbucketed ones included.
 //
 // spec: resolve-2
 func TestStagingIsReadOnce(t *testing.T) {
@@ -385,9 +382,9 @@ func TestStagingIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestBudgetsGiveTheSameRows reads cases with budgets that hold everything,
-// little, and next to nothing: the same rows in the same order, or none with
-// the reason.
+// TestBudgetsGiveTheSameRows reads cases with budgets that hold everything, little, and
+// almost nothing, and checks that they return the same rows in the same order, or fail
+// with the reason.
 //
 // spec: join-50, join-66
 func TestBudgetsGiveTheSameRows(t *testing.T) {

@@ -4,7 +4,7 @@ package loader_test
 
 import "testing"
 
-// share is how many times fewer random cases a test tries.
+// share is the factor by which random cases are reduced.
 const share = 1
 
 // withoutRace skips a test under the race detector.

@@ -13,15 +13,15 @@ import (
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
-// windowStart is what was counted of the rows before a window.
+// windowStart holds the counts of the rows before a window.
 type windowStart struct {
 	window  int64
 	counts  []joiner.Counts
 	divided int64
 }
 
-// openShuffled opens a range whose rows are permuted within windows, from the beginning
-// of the window in which the lane stands.
+// openShuffled opens a range whose rows are permuted within windows, at the beginning
+// of the window that contains the lane's position.
 func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
 	of := turn{number, from.Range}
 	whole := s.plan.Lanes[number].Ranges[from.Range]
@@ -62,17 +62,17 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	return permuted.Windows(ctx, final, joined)
 }
 
-// readOf is what is read of a range whose rows are given from one on.
+// readOf returns the rows to read of a range whose rows are returned from one on.
 func (s *ranges) readOf(whole plan.Range, from int64) plan.Range {
 	read := plan.Range{Split: whole.Split, From: from, To: whole.To}
 	switch {
 	case s.plan.Rows.ShuffleWindow == 0:
 	case s.plan.Relation.Distinct != nil:
-		read = whole // which rows are repeated is known of all of them alone
+		read = whole // repeated rows are known only after reading all rows
 	case s.plan.Rows.Requests:
-		read.From = max(whole.From, from-s.plan.Rows.ShuffleWindow) // which requests of the window before go on
+		read.From = max(whole.From, from-s.plan.Rows.ShuffleWindow) // to know which requests of the previous window continue
 	case len(s.requestKey) > 0 && from > 0:
-		read.From-- // whether the row before is of the same request
+		read.From-- // to know whether the previous row has the same request
 	}
 	return read
 }
@@ -84,18 +84,19 @@ type laterRows struct {
 	left *shuffle.Shuffle
 }
 
-// Files names the files of the rows that were given.
+// Files implements Rows.
 func (r *laterRows) Files() func(row int64) string {
 	files := r.of.Files()
 	return func(row int64) string { return files(row + r.left.Left()) }
 }
 
-// begins forgets what was counted before windows that were given.
+// begins drops the counts before windows that were already returned.
 func (o *openRange) begins(window int64) {
 	o.starts = slices.DeleteFunc(o.starts, func(s windowStart) bool { return s.window < window })
 }
 
-// before returns what was counted of the rows before the window in which the lane stands.
+// before returns the counts of the rows before the window that contains the lane's
+// position.
 func (o *openRange) before(window int64) windowStart {
 	for _, s := range o.starts {
 		if s.window >= window {

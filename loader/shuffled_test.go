@@ -17,13 +17,13 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// row is what tells training rows and their requests apart.
+// row identifies a training row and its request.
 type row struct {
 	item    int64
 	request string // "": none
 }
 
-// itemsOf reads item and request of the rows of a query, in order.
+// itemsOf reads the item and the request of the rows of a query, in order.
 func itemsOf(t *testing.T, c *scenario.Made, q dataset.Query) []row {
 	t.Helper()
 	q.Columns = []dataset.Column{{Column: "item"}, {Column: "request_id"}}
@@ -32,7 +32,7 @@ func itemsOf(t *testing.T, c *scenario.Made, q dataset.Query) []row {
 	return itemRows(given)
 }
 
-// itemRows makes rows of the values of item and request.
+// itemRows makes rows from the values of item and request.
 func itemRows(given [][]any) []row {
 	out := make([]row, len(given))
 	for i, values := range given {
@@ -44,7 +44,7 @@ func itemRows(given [][]any) []row {
 	return out
 }
 
-// leftOnly has a case keep every training row once.
+// leftOnly makes a case keep every training row once.
 func leftOnly(c *scenario.Made) {
 	c.Dataset.Training.Filter = dataset.Filter{}
 	for i := range c.Dataset.Staging {
@@ -52,8 +52,8 @@ func leftOnly(c *scenario.Made) {
 	}
 }
 
-// windowsOf cuts the rows of a whole read into the windows of its ranges, as they were
-// stored: shuffle: splits gives the same ranges, in the same order.
+// windowsOf divides the rows of a full read into the windows of its ranges, in stored
+// order. shuffle: splits has the same ranges, in the same order.
 func windowsOf(t *testing.T, c *scenario.Made, q dataset.Query, window int) [][]row {
 	t.Helper()
 	q.Shuffle, q.ShuffleWindow, q.Dataset = dataset.ShuffleSplits, 0, "d"
@@ -72,8 +72,8 @@ func windowsOf(t *testing.T, c *scenario.Made, q dataset.Query, window int) [][]
 	return windows
 }
 
-// TestWindows: the rows of each window come before those of the next, each once; those
-// of a request stand together, as they were stored.
+// TestWindows checks that the rows of each window come before those of the next, each
+// once, and that the rows of a request are adjacent, in stored order.
 //
 // spec: order-22, order-23, order-24
 func TestWindows(t *testing.T) {
@@ -107,8 +107,8 @@ func TestWindows(t *testing.T) {
 	require.Greater(t, moved, 50/share, "most windows are not as they were stored")
 }
 
-// requireTogether: the rows of each request follow each other, in the order in which
-// they were stored. A row without one stands for itself.
+// requireTogether checks that the rows of each request are adjacent, in stored order. A
+// row without a request is a group of its own.
 func requireTogether(t *testing.T, stored, given []row) {
 	t.Helper()
 	done := map[string]bool{}
@@ -129,8 +129,8 @@ func requireTogether(t *testing.T, stored, given []row) {
 	}
 }
 
-// TestDroppedRowsLeaveTheOrder: a filter, a sample and an inner join give the rows of the
-// whole read without those that they drop.
+// TestDroppedRowsLeaveTheOrder checks that a filter, a sample and an inner join only
+// drop rows of the full read and keep the order of the others.
 //
 // spec: order-25
 func TestDroppedRowsLeaveTheOrder(t *testing.T) {
@@ -173,9 +173,9 @@ func TestDroppedRowsLeaveTheOrder(t *testing.T) {
 	require.Greater(t, dropped, 500/share)
 }
 
-// TestShufflesAreUniform: over many epochs no row, and no request, prefers a place. What
-// is tested is the sum over rows and places of how often each stood there, squared
-// against what is expected (Pearson's test), at one in a thousand.
+// TestShufflesAreUniform checks over many epochs that no row and no request favors a
+// position. It applies Pearson's chi-squared test to how often each row had each
+// position, at a significance level of one in a thousand.
 //
 // spec: order-24
 func TestShufflesAreUniform(t *testing.T) {
@@ -189,7 +189,7 @@ func TestShufflesAreUniform(t *testing.T) {
 		leftOnly(c)
 		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
 			q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: 1000, Seed: int64(seed), Lanes: 1}}
-			window := map[row]int{} // of each row; which one comes first is drawn too
+			window := map[row]int{} // by row; which window comes first is drawn too
 			windows := windowsOf(t, c, q, 1000)
 			for i, w := range windows {
 				for _, r := range w {
@@ -218,7 +218,7 @@ func TestShufflesAreUniform(t *testing.T) {
 	require.Greater(t, tested, 5)
 }
 
-// heads are what a shuffle moves: rows, or one row for each request.
+// heads returns the units of a shuffle: rows, or the first row of each request.
 func heads(rows []row, shuffle dataset.Shuffle) []row {
 	if shuffle == dataset.ShuffleRows {
 		return rows
@@ -241,7 +241,7 @@ func requireUniform(t *testing.T, draws [][]row) {
 	t.Helper()
 	require.Len(t, draws, epochs)
 	n := len(draws[0])
-	stood := map[row][]float64{} // how often at each place
+	stood := map[row][]float64{} // how often at each position
 	for _, subject := range draws[0] {
 		stood[subject] = make([]float64, n)
 	}
@@ -257,14 +257,14 @@ func requireUniform(t *testing.T, draws [][]row) {
 			sum += (times - expected) * (times - expected) / expected
 		}
 	}
-	// Wilson and Hilferty's cube root makes the sum a normal variable, of which one in a
-	// thousand lies beyond 3.29 on either side.
+	// Wilson and Hilferty's cube root makes the sum a normal variable, of which one in
+	// a thousand lies beyond 3.29 on either side.
 	freedom := float64((n - 1) * (n - 1))
 	z := (math.Cbrt(sum/freedom) - (1 - 2/(9*freedom))) / math.Sqrt(2/(9*freedom))
 	require.Less(t, math.Abs(z), 3.29, "%d places, sum %f for %f degrees of freedom", n, sum, freedom)
 }
 
-// TestDividedRequests: the report counts the requests that come in two parts.
+// TestDividedRequests checks that the report counts the requests that are divided.
 //
 // spec: order-26
 func TestDividedRequests(t *testing.T) {
@@ -290,7 +290,8 @@ func TestDividedRequests(t *testing.T) {
 	require.Greater(t, total, int64(20))
 }
 
-// dividedBy counts what the windows and ranges of a query divide, by the rows as stored.
+// dividedBy returns the number of requests that the windows and ranges of a query
+// divide, according to the stored rows.
 func dividedBy(t *testing.T, c *scenario.Made, q dataset.Query) int64 {
 	t.Helper()
 	whole := q
@@ -323,8 +324,9 @@ func dividedBy(t *testing.T, c *scenario.Made, q dataset.Query) int64 {
 	return divided
 }
 
-// TestResumeReadsOneWindowAgain: a resumed stream reads no stored row before the window
-// in which it stands, save the one that says whether a request began before it.
+// TestResumeReadsOneWindowAgain checks that a resumed stream reads no stored row before
+// the window of its position, except the one that shows whether a request began before
+// the window.
 //
 // spec: cursor-12
 func TestResumeReadsOneWindowAgain(t *testing.T) {
@@ -336,7 +338,7 @@ func TestResumeReadsOneWindowAgain(t *testing.T) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		for _, filter := range []string{"", "item <> 3"} {
-			first := int64(-1) // stored row of the split that was read first
+			first := int64(-1) // the first stored row of the split that was read
 			l := loader.New(loader.Options{
 				Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World,
 				Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {

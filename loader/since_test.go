@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestSince reads what was appended to a training table, joined, in one and in two
-// shards, and goes on in the middle.
+// TestSince reads the rows appended to a training table, joined, in one and in two
+// shards, and resumes in the middle.
 //
 // spec: since-1, since-2, since-7, since-8, since-9
 func TestSince(t *testing.T) {

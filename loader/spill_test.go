@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// disk opens a spool of the test's own.
+// disk opens a spool for the test.
 func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (spill.Store, error)) {
 	t.Helper()
 	s, err := spool.Open(spool.Options{Place: t.TempDir(), Limit: limit})
@@ -38,8 +38,8 @@ func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (spill.Sto
 	}
 }
 
-// TestTightBudgets reads the same rows in the same order from unlimited memory
-// down to where not even the spool helps.
+// TestTightBudgets reads the same rows in the same order with budgets from unlimited
+// memory down to one for which even the spool is not enough.
 //
 // spec: join-66
 func TestTightBudgets(t *testing.T) {
@@ -75,11 +75,11 @@ func TestTightBudgets(t *testing.T) {
 	}
 }
 
-// TestStagingBytesAreReadOnce: 16 training buckets against 12 and against 7
-// read each staging file at most once per stream, whether its file groups fit in
-// memory all together, only one by one, or not at all. Where days come before
-// buckets in the order, a group that had to give way is read once more, and
-// lies on local disk from then on.
+// TestStagingBytesAreReadOnce checks, for 16 training buckets with 12 and with 7
+// staging buckets, that a stream reads each staging file at most once, whether its file
+// groups fit in memory all together, only one by one, or not at all. If days come
+// before buckets in the order, a group that was evicted is read once more and is kept
+// on local disk from then on.
 //
 // spec: resolve-2, join-66, join-67
 func TestStagingBytesAreReadOnce(t *testing.T) {
@@ -108,7 +108,8 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		require.NoError(t, err)
 		fits := p.StagingUse(0).Largest.Memory()
 		var want []string
-		// Build sides leave an eighth to the rows that they are joined with.
+		// Build sides leave an eighth of the budget to the rows that they are joined
+		// with.
 		for i, limit := range []int64{1 << 30, fits*8/7 + 7, fits*8/7 - 1, fits / 2} {
 			for _, lanes := range []int{1, 4} {
 				w.Scanned = map[string]int{}
@@ -134,9 +135,9 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestStreamsWaitForOneAnother reads as many streams side by side as do not fit
-// into the budget together: each comes to its end, with the right rows, or is
-// exhausted; the oldest never is.
+// TestStreamsWaitForOneAnother reads more concurrent streams than fit in the budget and
+// checks that each ends with the right rows or is exhausted, and that the oldest is
+// never exhausted.
 //
 // spec: join-56
 func TestStreamsWaitForOneAnother(t *testing.T) {
@@ -166,8 +167,8 @@ func TestStreamsWaitForOneAnother(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// tight opens a loader whose budget holds half of a staging table's one file group,
-// with a dataset for each layout of the training table, called by its number.
+// tight opens a loader whose budget holds half of a staging table's only file group,
+// with a dataset for each layout of the training table, named by its number.
 func tight(t *testing.T, layouts ...string) (*loader.Loader, *spool.Spool) {
 	t.Helper()
 	w := scenario.NewWorld()
@@ -188,16 +189,16 @@ func tight(t *testing.T, layouts ...string) (*loader.Loader, *spool.Spool) {
 	return loader.New(options), s
 }
 
-// reading is a query of one lane over a dataset.
+// reading returns a query of one lane over a dataset.
 func reading(name string) dataset.Query {
 	q := one(1, 8)
 	q.Dataset = name
 	return q
 }
 
-// TestDividedGroupsAndOtherStreams: what one stream divides on local disk by 16
-// buckets has the rows of those that only another stream asks for, and is not
-// given to a stream that has 4.
+// TestDividedGroupsAndOtherStreams checks that a group that one stream divides by 16
+// buckets on local disk has the rows that only another stream reads, and is not used by
+// a stream with 4 buckets.
 //
 // spec: join-62, join-66
 func TestDividedGroupsAndOtherStreams(t *testing.T) {
@@ -222,8 +223,8 @@ func TestDividedGroupsAndOtherStreams(t *testing.T) {
 	}
 }
 
-// TestOneGroupUnderTwoLayoutsIsSliced: a training table's layout changed once, so
-// that the group's splits lie in buckets of two counts.
+// TestOneGroupUnderTwoLayoutsIsSliced reads a training table whose layout changed once,
+// so that the splits of the group are in buckets of two counts.
 //
 // spec: join-66
 func TestOneGroupUnderTwoLayoutsIsSliced(t *testing.T) {
@@ -236,8 +237,8 @@ func TestOneGroupUnderTwoLayoutsIsSliced(t *testing.T) {
 	require.Equal(t, "slices on disk", report.Strategy)
 }
 
-// TestSpilledBytesAreWhatWasWritten: several lanes join with one sliced build side
-// at a time, and each log of theirs is counted once.
+// TestSpilledBytesAreWhatWasWritten checks that several lanes join with one sliced
+// build side at a time, and that each of their logs is counted once.
 func TestSpilledBytesAreWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, lanes := range []int{1, 4} {
@@ -252,9 +253,9 @@ func TestSpilledBytesAreWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestFailedTriesAheadSendNothingToDisk: what could not be built ahead is built
-// in memory when a row asks for it, if it fits there. Of two ranges of a lane,
-// the first try at the second one's group fails.
+// TestFailedTriesAheadSendNothingToDisk checks that a build side that could not be
+// built ahead is built in memory, if it fits, when a row needs it. Of two ranges of a
+// lane, the first attempt at the second one's group fails.
 //
 // spec: join-67
 func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
@@ -286,8 +287,8 @@ func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
 	require.NotContains(t, report.Strategy, "disk")
 }
 
-// TestErrorsOfTriesAheadAreTheirOwn: rows that cannot be read fail as that, not
-// as what goes to disk.
+// TestErrorsOfTriesAheadAreTheirOwn checks that unreadable rows are reported as such,
+// and not as a reason to use the disk.
 func TestErrorsOfTriesAheadAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
@@ -303,7 +304,7 @@ func TestErrorsOfTriesAheadAreTheirOwn(t *testing.T) {
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Budget: budget.New(1 << 30), Disk: create,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
-			if source.Table.Name == "features.f" && first { // so that the stream goes on to what it built ahead
+			if source.Table.Name == "features.f" && first { // so that the stream reaches what it built ahead
 				first = false
 				source.Files = slices.Clone(source.Files)
 				source.Files[0].To = source.Files[0].From

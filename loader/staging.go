@@ -16,14 +16,14 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// stagingInput is one staging table as a stream uses it: its columns, its rule,
-// and its file groups.
+// stagingInput is a staging table as a stream uses it: its columns, its rule and its
+// file groups.
 type stagingInput struct {
 	table  int             // index in the plan
-	bound  resolve.Staging // the entry, bound to its table
-	read   columns         // key columns, then what is shown, then what rows are ordered by
+	bound  resolve.Staging // the entry bound to its table
+	read   columns         // key columns, then shown columns, then those that rows are ordered by
 	shown  []shown
-	key    []int // positions of the key in ranges.read
+	key    []int // indices of the key in ranges.read
 	rule   joiner.Rule
 	spec   joiner.BuildSpec
 	groups *buildside.Groups
@@ -34,14 +34,14 @@ type stagingInput struct {
 // shown is a field of the input's dictionary.
 type shown struct {
 	column
-	at       int         // position in stagingInput.read
-	fallback arrow.Array // of rows without a match, of the column's type in the stream; nil is null
+	at       int         // index in stagingInput.read
+	fallback arrow.Array // for rows without a match, of the column's type in the stream; nil means null
 }
 
-// newStagingInput returns nil for a staging table that changes nothing: no
-// column of it is asked for, and its rules neither drop nor repeat rows nor can
-// fail; where rows are counted, one whose rules can only fail. Training columns that the
-// input needs are added to what the stream reads.
+// newStagingInput returns nil for a staging table that has no effect: none of its
+// columns is requested, and its rules neither drop nor repeat rows nor can fail. When
+// only counting rows, it also returns nil if the rules can only fail. It adds the
+// training columns that the input needs to those that the stream reads.
 func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
 	r := s.plan.Relation.Staging[table]
 	in := &stagingInput{table: table, bound: r, rule: ruleOf(r), spec: joiner.BuildSpec{Name: r.Name, Strategy: r.Strategy}}
@@ -59,7 +59,7 @@ func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingIn
 		}
 	}
 	if in.changesNothing(s.counting) {
-		return nil, nil //nolint:nilnil // it is not read
+		return nil, nil //nolint:nilnil // the table is not read
 	}
 	for _, c := range in.shown {
 		in.spec.Defaults = append(in.spec.Defaults, c.fallback)
@@ -90,20 +90,20 @@ func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingIn
 	return in, nil
 }
 
-// ruleOf says in the joiner's terms how an entry is joined.
+// ruleOf returns the joiner's rule for an entry.
 func ruleOf(r resolve.Staging) joiner.Rule {
 	return joiner.Rule{Name: r.Name, Kind: r.Join, Missing: r.Missing, Duplicates: r.Duplicates, Nulls: r.Nulls}
 }
 
-// changesNothing says whether leaving the input out changes no row and no error; where
-// rows are counted, not their number: the stream that is read then still fails.
+// changesNothing reports whether omitting the input changes neither rows nor errors.
+// When counting, it reports whether omitting it leaves the number of rows unchanged:
+// errors then occur in the stream that is read afterwards.
 func (in *stagingInput) changesNothing(counting bool) bool {
 	fails := !counting && (in.rule.Missing.Fail() || in.rule.Duplicates.Fail() || in.bound.MinMatch > 0)
 	return len(in.shown) == 0 && in.spec.Matched == "" && in.rule.Kind.KeepsAll() && !fails && !in.rule.Duplicates.Multiply()
 }
 
-// show returns the field of the dictionary for a column, adding it if it is
-// new.
+// show returns the dictionary's field for a column, appending it if it is new.
 func (in *stagingInput) show(c column, fallback arrow.Array) int {
 	i := in.field(c, fallback)
 	if i < 0 {
@@ -117,7 +117,7 @@ func (in *stagingInput) field(c column, fallback arrow.Array) int {
 	return slices.IndexFunc(in.shown, func(o shown) bool { return o.same(c) && o.fallback == fallback })
 }
 
-// overlay lets the input replace a training output that it overlays.
+// overlay makes the input replace a training output that it overlays.
 func (in *stagingInput) overlay(s *ranges, o resolve.Output) {
 	for _, over := range o.Overlays {
 		if over.Table != in.table {
@@ -133,11 +133,11 @@ func (in *stagingInput) overlay(s *ranges, o resolve.Output) {
 	}
 }
 
-// custom returns the custom strategy that a staging entry's field names; nil if
-// it names another one.
+// custom returns the custom strategy that a field of a staging entry names; nil if the
+// field names a built-in one.
 func (o Options) custom(s dataset.Staging, field string) (joiner.Custom, error) {
 	if !s.Strategy.Custom() {
-		return nil, nil //nolint:nilnil // it is searched otherwise
+		return nil, nil //nolint:nilnil // a built-in strategy
 	}
 	name := s.Custom
 	if custom := o.Strategies[name]; custom != nil {
@@ -148,7 +148,7 @@ func (o Options) custom(s dataset.Staging, field string) (joiner.Custom, error) 
 	return nil, e.WithRemedy("register it where the server is put together, or take another strategy")
 }
 
-// fields returns the shown columns as the dictionary has them.
+// fields returns the shown columns as fields of the dictionary.
 func (in *stagingInput) fields() []arrow.Field {
 	fields := make([]arrow.Field, len(in.shown))
 	for i, c := range in.shown {
@@ -157,7 +157,7 @@ func (in *stagingInput) fields() []arrow.Field {
 	return fields
 }
 
-// rows opens the staging rows of a source: keys first, as they were added.
+// rows opens the staging rows of a source. The keys come first, as they were added.
 func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 	staging := withFiles(func(ctx context.Context) (Rows, error) { return o.scan(ctx, source, in.read) })
 	for i := range in.bound.Keys {
@@ -169,8 +169,8 @@ func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 	return staging
 }
 
-// training opens what looks up the training rows of a range: their keys, and
-// their time if the rule has one.
+// training opens the columns that look up the training rows of a range: their keys, and
+// their time if the rule uses it.
 func (in *stagingInput) training(s *ranges, at plan.Range) joiner.Input {
 	var read columns
 	training := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training(ctx, at, read) }}

@@ -8,10 +8,11 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// checkSteps says whether the steps of cursors can belong to their rows and positions:
-// each step gave at least one row, or request, of a lane, so that no step is only where
-// nothing was given, and there never are more steps than rows. A wrong step would let
-// ranks end apart, and workers take the steps of others.
+// checkSteps checks that the steps of cursors are consistent with their rows and
+// positions. Each step has returned at least one row, or request, of a lane, so zero
+// steps means that nothing was returned, and there are never more steps than rows. With
+// a wrong step, ranks could end at different steps, and DataLoader workers would take each other's
+// steps.
 func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 	for i, c := range cursors {
 		wrong := ""
@@ -35,7 +36,7 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 	return nil
 }
 
-// givenBy is how much each lane of a cursor gave.
+// givenBy describes how much each lane of a cursor has returned.
 func givenBy(c dataset.Cursor) string {
 	if c.Requests {
 		return fault.Count(c.Given, "request")
@@ -43,7 +44,8 @@ func givenBy(c dataset.Cursor) string {
 	return fault.Count(c.Given, "row")
 }
 
-// givenWithin says whether a lane stands behind rows of a range that it has not ended.
+// givenWithin reports whether the position of a lane is after the first row of a range
+// that has not ended.
 func givenWithin(c dataset.Cursor) bool {
 	for _, at := range c.At {
 		if at.Row > 0 {
@@ -53,7 +55,7 @@ func givenWithin(c dataset.Cursor) bool {
 	return false
 }
 
-// steps is the number of steps that the furthest of some cursors was given.
+// steps returns the largest number of steps among cursors.
 func steps(cursors dataset.Cursors) int64 {
 	var most int64
 	for _, c := range cursors {
@@ -62,8 +64,8 @@ func steps(cursors dataset.Cursors) int64 {
 	return most
 }
 
-// atStart says whether cursors of all lanes stand where every lane begins, and a lane has
-// rows to begin with.
+// atStart reports whether the cursors cover all lanes, each position is the start of
+// its lane, and at least one lane has rows.
 func atStart(p *plan.Plan, cursors dataset.Cursors) bool {
 	lanes, some := 0, false
 	for _, c := range cursors {

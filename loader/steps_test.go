@@ -12,19 +12,19 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// stepped are cases of every rule with eight lanes, by seed.
+// stepped returns cases of every rule with eight lanes, by seed.
 func stepped(t *testing.T, n int) []*scenario.Case {
 	t.Helper()
 	return generated(t, n, func(c *scenario.Case) {
 		whole(c)
-		if c.Query.Wire.Auto() { // the columns of streams may stand in other orders
+		if c.Query.Wire.Auto() { // the columns of streams may be in different orders
 			c.Query.Wire = dataset.WireIndexed
 		}
 		c.Query.Lanes, c.Query.BatchRows, c.Query.BatchRequests, c.Query.Shard.Of = 8, 0, 0, 1
 	})
 }
 
-// laneRows reads each lane by itself to its end: its rows as text.
+// laneRows reads each lane separately to its end and returns its rows as text.
 func laneRows(t *testing.T, m *scenario.Made, q dataset.Query) [][]string {
 	t.Helper()
 	q.Shard, q.BatchRows, q.Tail, q.Count = dataset.Shard{Index: dataset.AllShards, Of: q.Lanes}, 5, dataset.TailKeep, dataset.CountEstimate
@@ -37,8 +37,8 @@ func laneRows(t *testing.T, m *scenario.Made, q dataset.Query) [][]string {
 	return rows
 }
 
-// stepsOf is what the steps of one shard must hold, by the rows of the lanes: blocks of
-// q rows, from row number from on, and what is left of the lanes.
+// stepsOf computes the steps of one shard from the rows of the lanes: blocks of q rows,
+// beginning with row number from, and the remaining rows of the lanes.
 func stepsOf(lanes [][]string, shard dataset.Shard, from, q int, drop bool) [][]string {
 	shortest := len(slices.MinFunc(lanes, func(a, b []string) int { return len(a) - len(b) }))
 	var steps [][]string
@@ -54,7 +54,7 @@ func stepsOf(lanes [][]string, shard dataset.Shard, from, q int, drop bool) [][]
 	}
 }
 
-// longestOf is how many rows, or requests, the longest lane of a shard has.
+// longestOf returns the number of rows, or requests, of the longest lane of a shard.
 func longestOf[T any](lanes [][]T, shard dataset.Shard) int {
 	longest := 0
 	for i := shard.Index; i < len(lanes); i += shard.Of {
@@ -71,9 +71,10 @@ func batchTexts(s scenario.Shard) [][]string {
 	return out
 }
 
-// TestStepsOfShardsAndWorkers: whatever the rules drop or repeat, each number of shards
-// and workers gives the steps that follow from the rows of the lanes, with any batch size,
-// from the start and from the cursors of any step, whoever wrote these.
+// TestStepsOfShardsAndWorkers checks that, whatever the rules drop or repeat, each
+// number of shards and DataLoader workers returns the steps that follow from the rows
+// of the lanes, with any batch size, from the start and from the cursors of any step,
+// whichever numbers of shards wrote these.
 //
 // spec: step-1, step-2, step-3, step-7, order-13, order-15, order-16, order-17, cursor-6
 func TestStepsOfShardsAndWorkers(t *testing.T) {
@@ -86,7 +87,7 @@ func TestStepsOfShardsAndWorkers(t *testing.T) {
 		for range 6 {
 			drop := random.IntN(2) == 0
 			from, cursors := 0, dataset.Cursors(nil)
-			for range 2 { // from the start, then from a cursor of that
+			for range 2 { // from the start, then from one of its cursors
 				of, workers, perLane := 1<<random.IntN(4), 1+random.IntN(4), 1+random.IntN(7)
 				q := c.Query
 				q.Shard, q.BatchRows, q.Cursor = dataset.Shard{Index: dataset.AllShards, Of: of}, perLane*8/of, cursors

@@ -15,37 +15,39 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Stream is what a trainer reads: batches with a cursor, and a report.
+// Stream is what a trainer reads: batches, each with a cursor, and a report.
 type Stream interface {
 	array.RecordReader
-	// Begin finds out what the stream's schema depends on: of wire: auto it reads the
-	// rows of the first batch, which the first Next then returns; of other forms it
-	// does nothing. Schema is that of the batches after it alone. A Next before it
-	// begins the stream too.
+	// Begin determines what the stream's schema depends on. With wire: auto it reads
+	// the rows of the first batch, which the first Next then returns; with other forms
+	// it does nothing. Schema is final only after Begin or the first Next, which calls
+	// Begin.
 	Begin() error
 	Progress
-	// Report returns what the stream gave so far; at its end, all of it.
+	// Report returns a report of the stream so far, which is complete at its end.
 	Report() Report
-	// Park gives back all that the stream holds but its place: the batch last
-	// returned too, save who retained it. The next Next goes on with the very next
-	// row. It says whether it did: a stream that has ended holds nothing, and one
-	// that was parked refuses under pressure until it has given as many rows as it
-	// had to read again.
+	// Park releases everything that the stream holds except its position, including the
+	// last batch returned unless the caller has retained it. The following Next resumes
+	// with the next row. Park reports whether the stream was parked: a stream that
+	// holds nothing or has failed is not, and after resuming, a stream cannot be parked
+	// under pressure (pressed) until it has returned as many rows as it had to read
+	// again.
 	Park(pressed bool) bool
 }
 
-// Progress is what a stream says of the batch last returned.
+// Progress describes the last batch returned.
 type Progress interface {
-	// BatchRows returns how many rows it has: of wire: grouped those of its requests.
+	// BatchRows returns its number of rows; with wire: grouped, the rows of its
+	// requests.
 	BatchRows() int64
-	// Cursor returns where the stream stands after it.
+	// Cursor returns the stream's position after it.
 	Cursor() dataset.Cursor
 }
 
-// stream is one shard of a plan as it is read. It holds nothing before the first
-// Next, and while it is parked; in between it has a reader, and what that reader
-// opened. Counts of rows that a parked reader had looked at and not given are
-// taken back: the next one counts them.
+// stream reads one shard of a plan. It holds nothing before the first Next and while it
+// is parked; otherwise it has a reader and what the reader opened. When a stream is
+// parked, the counts of rows that its reader read but did not return are taken back;
+// the next reader counts those rows again.
 type stream struct {
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	loader  *Loader
@@ -54,25 +56,25 @@ type stream struct {
 	outputs []resolve.Output
 	form    form
 	start   start
-	// counting says that no row is given: the stream is read for their number.
+	// counting means that no row is returned: the stream is only counted.
 	counting bool
 
 	refs   atomic.Int64
-	held   *release.Handle // the plan's memory, its snapshots, and the deletes that it reads
-	reader *lane.Reader    // nil while the stream is parked, and at its end
+	held   *release.Handle // the plan's memory, its snapshots, and the deletes that the stream reads
+	reader *lane.Reader    // nil before the first Next and while the stream is parked
 	ranges *ranges         // of reader, or of the last one
 	err    error
 	rows   int64
-	amount int64 // the same, or requests where lanes give those
+	amount int64 // the same, or requests if batches consist of requests
 
-	// Of the readers before.
+	// Totals of the earlier readers.
 	steps, batches, skipped int64
 	given                   int64 // rows per lane, see lane.Reader.Given
 	uneven                  bool
 	at                      []lane.Position
 	passed                  []int64 // rows of each lane, see lane.Reader.Passed
 
-	again int64 // training rows that had to be read again for what was not given yet
+	again int64 // training rows that were read again and not yet returned since
 }
 
 // Schema implements array.RecordReader.
@@ -86,7 +88,7 @@ func (s *stream) RecordBatch() arrow.RecordBatch {
 	return s.reader.RecordBatch()
 }
 
-// Record is the library's older name of RecordBatch.
+// Record is the old name of RecordBatch in the Arrow library.
 func (s *stream) Record() arrow.RecordBatch { return s.RecordBatch() }
 
 // Err implements array.RecordReader.
@@ -136,7 +138,7 @@ func (s *stream) Next() bool {
 	return true
 }
 
-// open makes the reader that goes on where the stream stands.
+// open makes a reader that resumes at the stream's position.
 func (s *stream) open(ctx context.Context) error {
 	lanes := slices.Clone(s.start.lanes)
 	for i := range lanes {
@@ -156,7 +158,7 @@ func (s *stream) open(ctx context.Context) error {
 	}
 	limit := max(0, s.reading.Limit-s.rows)
 	if s.limited() {
-		left = 0 // before the stream was parked
+		left = 0 // the limit was reached before the stream was parked
 	}
 	s.reader = lane.New(ctx, lane.Options{
 		Lanes: lanes, Rows: s.start.q, Request: opened.givenKey, Grouped: s.grouped(), Steps: left, Limit: limit, Every: s.every(), Counted: s.counted(),
@@ -184,7 +186,7 @@ func (s *stream) Park(pressed bool) bool {
 	s.passed = s.passedSoFar()
 	if s.again = s.reader.Weighed(); s.again > 0 {
 		s.ranges.takeAllBack()
-	} else if !s.limited() { // else nobody counts again
+	} else if !s.limited() { // otherwise nothing counts them again
 		s.again = s.ranges.takeBack(s.start.lanes, s.at)
 	}
 	s.reader.Release()
@@ -192,10 +194,10 @@ func (s *stream) Park(pressed bool) bool {
 	return true
 }
 
-// limited says whether the stream has given all rows that it may.
+// limited reports whether the stream has returned all rows that its limit allows.
 func (s *stream) limited() bool { return s.reading.Limit > 0 && s.rows == s.reading.Limit }
 
-// positions returns where the lanes stand after the batch last returned.
+// positions returns the positions of the lanes after the last batch returned.
 func (s *stream) positions() []lane.Position {
 	if s.reader == nil {
 		return s.at
@@ -203,17 +205,17 @@ func (s *stream) positions() []lane.Position {
 	return s.reader.Positions()
 }
 
-// every says which steps the next reader gives. They are counted from the query's
-// cursor, and it begins later.
+// every returns the steps that the next reader returns. They are counted from the
+// query's cursor, while the reader may begin later.
 func (s *stream) every() lane.Every {
 	of := int64(max(1, s.reading.Every.Of))
 	return lane.Every{Step: ((int64(s.reading.Every.Step)-s.steps)%of + of) % of, Of: of}
 }
 
-// counted says how many rows the lanes of the next reader give, if that was counted.
+// counted returns the counted number of rows of the next reader's lanes, if known.
 func (s *stream) counted() lane.Counted {
 	if s.reading.Limit > 0 || !s.reading.Part.IsZero() {
-		return lane.Counted{} // lanes end before
+		return lane.Counted{} // lanes end before their last row
 	}
 	left := s.start.left(s.plan)
 	for i := range left {
@@ -222,8 +224,8 @@ func (s *stream) counted() lane.Counted {
 	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.start.counts.Lanes[number]) }}
 }
 
-// stepsDone returns how many steps the shard has made after the batch last returned;
-// at the end, all of them.
+// stepsDone returns the number of steps of the shard after the last batch returned, and
+// at the end, of all steps.
 func (s *stream) stepsDone() int64 {
 	if s.reader == nil {
 		return s.steps
@@ -231,8 +233,9 @@ func (s *stream) stepsDone() int64 {
 	return s.steps + s.reader.Steps()
 }
 
-// givenSoFar returns the rows that each lane gave so far, see lane.Reader.Given. The
-// last batch of a part of the splits may be smaller, and its lane goes on.
+// givenSoFar returns the number of rows that each lane has returned so far, see
+// lane.Reader.Given. The last batch of a part of the splits may be smaller although its
+// lane continues.
 func (s *stream) givenSoFar() (rows int64, uneven bool) {
 	switch {
 	case !s.reading.Part.IsZero():
@@ -244,7 +247,7 @@ func (s *stream) givenSoFar() (rows int64, uneven bool) {
 	return s.given + rows, s.uneven || uneven
 }
 
-// batchesDone returns how many batches were returned so far.
+// batchesDone returns the number of batches returned so far.
 func (s *stream) batchesDone() int64 {
 	if s.reader == nil {
 		return s.batches
@@ -252,7 +255,7 @@ func (s *stream) batchesDone() int64 {
 	return s.batches + s.reader.Batches()
 }
 
-// skippedSoFar returns how many rows were left out, as other workers take their steps.
+// skippedSoFar returns the number of rows in the steps of other DataLoader workers so far.
 func (s *stream) skippedSoFar() int64 {
 	if s.reader == nil {
 		return s.skipped
@@ -260,8 +263,8 @@ func (s *stream) skippedSoFar() int64 {
 	return s.skipped + s.reader.Skipped()
 }
 
-// sentSoFar returns how many distinct rows the batches returned so far hold, for
-// each indexed column.
+// sentSoFar returns, for each indexed column, the number of distinct rows in the
+// batches returned so far.
 func (s *stream) sentSoFar() []int64 {
 	if s.reader == nil {
 		return s.form.sent
@@ -273,7 +276,7 @@ func (s *stream) sentSoFar() []int64 {
 	return sent
 }
 
-// ended says whether all lanes have given all of their rows.
+// ended reports whether all lanes have returned all of their rows.
 func (s *stream) ended() bool {
 	for i, at := range s.positions() {
 		if at.Range < len(s.start.lanes[i].Ranges) {
@@ -283,7 +286,8 @@ func (s *stream) ended() bool {
 	return true
 }
 
-// passedSoFar returns how many rows, or requests, each lane gave or left out so far.
+// passedSoFar returns the number of rows, or requests, that each lane has returned or
+// skipped so far.
 func (s *stream) passedSoFar() []int64 {
 	passed := slices.Clone(s.passed)
 	if s.reader != nil {
@@ -314,8 +318,8 @@ func (s *stream) Cursor() dataset.Cursor {
 	return c
 }
 
-// stepsLeft returns how many steps a reading ends after; lane.Unknown until
-// all its lanes have ended.
+// stepsLeft returns the number of steps after which a reading ends; lane.Unknown means
+// after the last row of its lanes.
 func (s start) stepsLeft(tail dataset.Tail) int64 {
 	if !tail.Drops() {
 		return lane.Unknown

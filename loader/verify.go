@@ -11,13 +11,12 @@ import (
 	"github.com/penstock/penstock/loader/verify"
 )
 
-// Verification is what Verify found.
+// Verification is the result of Verify.
 type Verification = verify.Report
 
-// Verify reads the keys of every table of a query's dataset, and says whether
-// the files are laid out as their manifests say and the dataset's rules hold.
-// What breaks them is in the report's findings; an error is what kept Verify
-// from finding out.
+// Verify reads the keys of every table of a query's dataset and checks whether the
+// files are laid out as their manifests state and the dataset's rules hold. Violations
+// are in the report's findings; an error means that Verify could not complete.
 func (l *Loader) Verify(ctx context.Context, query dataset.Query) (*Verification, error) {
 	p, err := l.Plan(ctx, query)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestIndexedExpandsToPlain reads cases in all forms: the same schema, rows, batches,
-// cursors and report once the columns of staging tables and requests are back in
-// their rows.
+// TestIndexedExpandsToPlain reads cases in all forms and checks that schema, rows,
+// batches, cursors and report are the same once the columns of staging tables and
+// requests are expanded into rows.
 //
 // spec: wire-1, wire-4, wire-5, wire-16, wire-18, wire-27
 func TestIndexedExpandsToPlain(t *testing.T) {
@@ -42,8 +42,8 @@ func TestIndexedExpandsToPlain(t *testing.T) {
 					require.Equal(t, want[i].Report.Staging[name].Counts, counts.Counts, c.Name)
 				}
 				requests = requests || got[i].Report.Request != nil
-				// What is read ahead for rows that a filter drops depends on time, and what
-				// is sent once is the form's.
+				// What is read ahead for rows that a filter drops depends on timing,
+				// and what is sent once depends on the form.
 				plain, indexed := want[i].Report, got[i].Report
 				plain.Staging, indexed.Staging, indexed.Request, indexed.Indexed = nil, nil, nil, nil
 				require.Equal(t, plain, indexed, c.Name)
@@ -59,7 +59,7 @@ func requireExpanded(t *testing.T, name string, want, got scenario.Shard) {
 	t.Helper()
 	expanded := scenario.Expanded(got.Schema)
 	require.Equal(t, want.Schema.NumFields(), expanded.NumFields(), name)
-	order := make([]int, want.Schema.NumFields()) // requests' columns stand together
+	order := make([]int, want.Schema.NumFields()) // requests' columns are adjacent
 	for i, f := range want.Schema.Fields() {
 		at := expanded.FieldIndices(f.Name)
 		require.Len(t, at, 1, name)
@@ -79,8 +79,8 @@ func requireExpanded(t *testing.T, name string, want, got scenario.Shard) {
 	require.Equal(t, want.Cursors, got.Cursors, name)
 }
 
-// TestIndexedColumns: the schema is planned as it is sent, and a staging table
-// whose name is a column's cannot be a column.
+// TestIndexedColumns checks that the planned schema is that of the stream, and that a
+// staging table with the name of a column cannot be an indexed column.
 //
 // spec: wire-1, wire-6
 func TestIndexedColumns(t *testing.T) {
@@ -113,8 +113,8 @@ func TestIndexedColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsThatDifferWithinARequest declares any columns request-level, and looks
-// into the plain batches for whether they are.
+// TestColumnsThatDifferWithinARequest declares any columns request-level, and checks in
+// the plain batches whether they are.
 //
 // spec: wire-18, wire-19
 func TestColumnsThatDifferWithinARequest(t *testing.T) {
@@ -149,15 +149,15 @@ func TestColumnsThatDifferWithinARequest(t *testing.T) {
 	require.Greater(t, outcomes[false], 10/share)
 }
 
-// overlaid says whether a staging table of a case replaces a training column.
+// overlaid reports whether a staging table of a case replaces a training column.
 func overlaid(c *scenario.Case, name string) bool {
 	return slices.ContainsFunc(c.Dataset.Staging, func(s dataset.Staging) bool {
 		return s.Join == rule.Overlay && slices.ContainsFunc(s.Columns, func(c dataset.Column) bool { return c.Output() == name })
 	})
 }
 
-// constant says whether the first of some columns has one value in all rows of a
-// batch that have the same values in the others, none of which is null.
+// constant reports whether the first of some columns is constant over the rows of a
+// batch with the same values in the other columns, if none of these is null.
 func constant(shards []scenario.Shard, names []string) bool {
 	for _, s := range shards {
 		at := make([]int, len(names))
@@ -185,8 +185,8 @@ func constant(shards []scenario.Shard, names []string) bool {
 	return true
 }
 
-// TestDenseBelongsToTheReading: a stream goes on from the cursor of one with other
-// dense columns, or none, with the very next row.
+// TestDenseBelongsToTheReading checks that a stream resumes from the cursor of one with
+// other dense columns, or with none, at the next row.
 //
 // spec: wire-28
 func TestDenseBelongsToTheReading(t *testing.T) {

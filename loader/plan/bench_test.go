@@ -17,8 +17,8 @@ import (
 
 const wide = 4096 // buckets of the training table, and files of every table
 
-// wideJoin is a training table of 4096 buckets beside four staging tables of
-// 4096 files, with the given bucket counts.
+// wideJoin returns a training table of 4096 buckets with four staging tables of 4096
+// files, which have the given bucket counts.
 func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
 	tb.Helper()
 	d := dataset.Dataset{Name: "wide", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.train"}}
@@ -52,7 +52,7 @@ func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
 
 func wideQuery() dataset.Query { return dataset.Query{Rows: dataset.Rows{Lanes: 64}}.Defaults() }
 
-// BenchmarkBuild plans 4096 training buckets beside four tables of 4096 files.
+// BenchmarkBuild plans 4096 training buckets with four tables of 4096 files.
 func BenchmarkBuild(b *testing.B) {
 	for name, counts := range map[string][]int{
 		"same":  {wide, wide, wide, wide},
@@ -69,8 +69,8 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkRanges plans 4096 training files beside 4096 staging files that
-// are sorted by the key, and not bucketed.
+// BenchmarkRanges plans 4096 training files with 4096 staging files that are sorted by
+// the key but not bucketed.
 func BenchmarkRanges(b *testing.B) {
 	r, files := wideJoin(b, wide)
 	sorted := func(files []catalog.File) {
@@ -92,8 +92,8 @@ func BenchmarkRanges(b *testing.B) {
 	}
 }
 
-// TestPlansOfManyBucketsAreSmall bounds what planning allocates: 4096 buckets
-// beside four tables of 4096 files stay below 100 MB.
+// TestPlansOfManyBucketsAreSmall checks that planning 4096 buckets with four tables of
+// 4096 files allocates less than 100 MB.
 func TestPlansOfManyBucketsAreSmall(t *testing.T) {
 	for _, counts := range [][]int{{wide, wide, wide, wide}, {wide, 1024, 3072, 4095}} {
 		r, files := wideJoin(t, counts...)

@@ -11,30 +11,32 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Bound is a query bound to a relation: which rows count, and so which columns
-// are read, before anybody knows the files.
+// Bound is a query bound to a relation. It fixes which rows count, and therefore which
+// columns are read, before the files are known.
 type Bound struct {
 	Relation *resolve.Relation
-	// Rows is what the query asks for, in its canonical form: Dataset is the digest of
-	// what decides rows, Pin has every table, and the shuffle is decided.
+	// Rows is the query's row selection in canonical form: Dataset is the digest of
+	// everything that determines the rows, Pin covers every table, and the shuffle is
+	// resolved.
 	Rows   dataset.Rows
-	pinned bool // the query names snapshots, or its cursor does
-	// Filter is which training rows count: the dataset's filter and those
-	// conditions of the query's that name columns of the training table alone;
-	// nil keeps all.
+	pinned bool // the query or its cursor names snapshots
+	// Filter selects the training rows that count: the dataset's filter and those of
+	// the query's conditions that name only training columns. A nil Filter keeps all
+	// rows.
 	Filter *expr.Filter
-	// PostJoin is the rest of the query's filter, over the joined rows, bound to
-	// the schema of PostJoinColumns; nil keeps all. It prunes nothing.
+	// PostJoin is the rest of the query's filter. It is evaluated on the joined rows
+	// and bound to the schema of PostJoinColumns; nil keeps all rows. It prunes no
+	// files.
 	PostJoin        *expr.Filter
 	PostJoinColumns []resolve.Output
-	Sample          *Sample // of the training rows that pass Filter; nil keeps all
-	// RequestKey are the training columns whose values are one for the rows of a request,
-	// where rows are permuted or given by request.
+	Sample          *Sample // of the training rows that pass Filter; nil keeps all of them
+	// RequestKey lists the training columns that identify a request, if rows are
+	// shuffled by request or batches consist of requests.
 	RequestKey []catalog.Field
 }
 
-// Bind types the filter and the sample of a query's rows, with their defaults set. Faults
-// of the query are Invalid.
+// Bind types the filter and the sample of a query's rows, whose defaults are set.
+// Errors in the query are Invalid.
 func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
 	b := &Bound{Relation: r, Rows: rows, pinned: !rows.Pin.IsZero()}
 	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()
@@ -54,7 +56,7 @@ func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
 	return b, nil
 }
 
-// decides reports whether a staging entry decides which rows there are: it drops or
+// decides reports whether a staging entry affects which rows the plan has: it drops or
 // repeats rows, or the query's filter names one of its columns.
 func (b *Bound) decides(entry int) bool {
 	s := b.Relation.Staging[entry]
@@ -63,7 +65,7 @@ func (b *Bound) decides(entry int) bool {
 	})
 }
 
-// bindShuffle decides what a shuffled order permutes, and by what.
+// bindShuffle resolves the unit and the key of a shuffled order.
 func (b *Bound) bindShuffle() error {
 	shuffle, window, err := b.Rows.Shuffling(len(b.Relation.Dataset.Key) > 0)
 	b.Rows.Shuffle, b.Rows.ShuffleWindow = shuffle, window
@@ -73,8 +75,8 @@ func (b *Bound) bindShuffle() error {
 	return b.bindRequests("shuffle", "use shuffle: rows")
 }
 
-// bindRequests finds the columns that tell requests apart, for a field of the query that
-// needs them, or says what to do without.
+// bindRequests finds the columns that identify requests, which a field of the query
+// needs. If there are none, its error suggests the alternative.
 func (b *Bound) bindRequests(field, without string) error {
 	b.RequestKey = nil
 	for _, name := range b.Relation.Dataset.Key {
@@ -95,16 +97,16 @@ func (b *Bound) bindRequests(field, without string) error {
 	return nil
 }
 
-// Columns are columns, by ascending field id: of the training table, and of
-// the table of each staging entry.
+// Columns lists columns by ascending field id, for the training table and for the table
+// of each staging entry.
 type Columns struct {
 	Training []int
 	Staging  [][]int
 }
 
-// ValueRanges returns the columns of whose value ranges a plan makes use: those that
-// filters name, those of keys where no bucket narrows the match, and times.
-// Where Files carry fewer ranges a plan reads more, and gives the same rows.
+// ValueRanges returns the columns whose value ranges a plan can use: those that filters
+// name, keys whose match no bucket narrows, and times. If Files carry fewer ranges, a
+// plan reads more files and returns the same rows.
 func (b *Bound) ValueRanges() Columns {
 	var c Columns
 	c.Training, c.Staging = b.Relation.ValueRanges()
@@ -115,11 +117,11 @@ func (b *Bound) ValueRanges() Columns {
 	return c
 }
 
-// Reads returns every column that a stream of some outputs reads, whatever
-// for: to give it, to join or order by it, to filter or sample by it, before the
-// joins or after them. The catalog must have looked at all of them, since a
-// file may hold a column in a form that would be read wrongly; sources carry
-// the list, and whoever reads another column fails (Source.Check).
+// Reads returns every column that a stream of the outputs reads for any purpose: to
+// return it, to join, order, filter or sample by it, before or after the joins. The
+// catalog must have checked all of them, since a file may store a column in a form that
+// would be read incorrectly. Sources carry the list, and reading any other column fails
+// (Source.Check).
 func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
 	c := b.ValueRanges()
@@ -155,7 +157,7 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	return c
 }
 
-// add adds what is read for one output.
+// add adds the columns that one output needs.
 func (c *Columns) add(o resolve.Output) {
 	switch {
 	case o.Matched:
@@ -169,7 +171,7 @@ func (c *Columns) add(o resolve.Output) {
 	}
 }
 
-// named returns the field ids of the columns of some names.
+// named returns the field ids of the named columns.
 func named(t *catalog.Table, names []string) []int {
 	var ids []int
 	for _, name := range names {
@@ -188,15 +190,15 @@ func ordering(order []resolve.OrderKey) []int {
 	return ids
 }
 
-// union returns the distinct members of both, ascending.
+// union returns the distinct elements of both, in ascending order.
 func union(a, b []int) []int {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Check is Internal if planning did not ask the catalog about a column. A scan
-// calls it for everything that it reads.
+// Check returns an Internal error if planning did not ask the catalog about a column. A
+// scan calls it for every column that it reads.
 func (s Source) Check(column catalog.Field) error {
 	if _, planned := slices.BinarySearch(s.Planned, column.ID); planned {
 		return nil

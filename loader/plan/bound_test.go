@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// TestReads: what is read for whatever reason is among what the catalog is
-// asked about, and ranges are of filters of all tables, keys where no bucket
-// narrows, times.
+// TestReads checks that the catalog is asked about everything that is read, and for the
+// value ranges of columns in filters of all tables, of keys that no bucket narrows, and
+// of times.
 func TestReads(t *testing.T) {
 	t.Parallel()
 	tables, _ := mixed()

@@ -12,20 +12,20 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Files are the data files of every table of a relation.
+// Files lists the data files of every table of a relation.
 type Files struct {
 	Training Listing
 	Staging  []Listing
 }
 
-// Listing is the data files of one table, as the catalog lists them: by
-// (sequence number, location).
+// Listing lists the data files of one table in the catalog's order: by (sequence
+// number, location).
 type Listing struct {
 	Files   []catalog.File
 	Columns []int // field ids of the columns that the catalog was asked about
 }
 
-// Build makes the plan of a bound query. Faults of the query are Invalid.
+// Build makes the plan of a bound query. Errors in the query are Invalid.
 func Build(b *Bound, files Files) (*Plan, error) {
 	r := b.Relation
 	p := &Plan{Bound: *b, Digest: r.Dataset.Digest()}
@@ -59,7 +59,7 @@ func Build(b *Bound, files Files) (*Plan, error) {
 	return p, nil
 }
 
-// trusted are the training columns whose buckets something relies on.
+// trusted returns the training columns whose buckets the plan relies on.
 func (p *Plan) trusted() []catalog.Field {
 	var columns []catalog.Field
 	for _, s := range p.Relation.Staging {
@@ -79,7 +79,7 @@ func (p *Plan) trusted() []catalog.Field {
 	return columns
 }
 
-// mayMatch says whether any row of a file can pass a filter of its table.
+// mayMatch reports whether any row of a file can pass a filter of its table.
 func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 	return filter.MayMatch(func(column string) (expr.Range, bool) {
 		field, _ := t.Field(column)
@@ -88,14 +88,14 @@ func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 	})
 }
 
-// bucketFiles are the training files of one bucket of one partition of one spec.
+// bucketFiles holds the training files of one bucket of one partition of one spec.
 type bucketFiles struct {
 	partition []any
 	bucket    catalog.FileBucket
 	files     []catalog.File
 }
 
-// byBucket divides the training files by spec, partition values and bucket.
+// byBucket groups the training files by spec, partition values and bucket.
 func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
 	var buckets []*bucketFiles
 	at := map[string]*bucketFiles{}
@@ -123,11 +123,10 @@ func (p *Plan) newBucketFiles(f catalog.File) *bucketFiles {
 	return b
 }
 
-// bucketField returns the index of the partition field that orders splits:
-// the bucket of the dataset's first key column that is bucketed, or the first
-// bucket of the spec; -1 if there is none. It must not depend on the staging
-// tables, so that an experiment with a feature reads the same order as one
-// without it.
+// bucketField returns the index of the partition field that orders splits: the bucket
+// of the dataset's first bucketed key column, or else the first bucket of the spec; -1
+// if the spec has none. It must not depend on the staging tables, so that an experiment
+// with a feature reads the same order as one without it.
 func (p *Plan) bucketField(spec int) int {
 	t := p.Relation.Training
 	for _, name := range p.Relation.Dataset.Key {
@@ -141,9 +140,9 @@ func (p *Plan) bucketField(spec int) int {
 	return slices.IndexFunc(t.Specs[spec], func(f catalog.PartitionField) bool { return f.Transform.Kind == catalog.Bucket })
 }
 
-// cut divides the rows of each bucket into splits of splitRows, in the order
-// of its files, within a file where need be. Where repeated rows are dropped, or
-// batches are of requests, it is one split.
+// cut divides the rows of each bucket into splits of splitRows, in the order of its
+// files, and within a file if necessary. If repeated rows are dropped, or batches
+// consist of requests, each bucket is one split.
 func (p *Plan) cut(buckets []*bucketFiles) []Split {
 	splits := make([]Split, 0, len(buckets))
 	for _, b := range buckets {
@@ -174,8 +173,8 @@ func (p *Plan) cut(buckets []*bucketFiles) []Split {
 	return splits
 }
 
-// splitID names a split by its files, their deletes and its rows. Shuffles hash it, so
-// that its form is part of the order that a seed gives.
+// splitID names a split by its files, their deletes and its rows. Shuffles hash the ID,
+// so its format affects the order that a seed produces.
 func splitID(files []FileRange, names *deleteNames) string {
 	var text []byte
 	for _, f := range files {
@@ -186,8 +185,8 @@ func splitID(files []FileRange, names *deleteNames) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// prune marks the files in which no row can pass the filter, and drops the
-// splits that have no other, or that the sample leaves out.
+// prune marks the files in which no row can pass the filter. It drops splits in which
+// every file is pruned, and splits that the sample excludes.
 func (p *Plan) prune(splits []Split) []Split {
 	if p.Filter == nil && p.Sample == nil {
 		return splits
@@ -210,7 +209,8 @@ func (p *Plan) prune(splits []Split) []Split {
 	})
 }
 
-// sampled says whether the sample can keep rows of a split, by its buckets.
+// sampled reports whether the sample can keep rows of a split, judged by the buckets of
+// the split.
 func (p *Plan) sampled(s Split) bool {
 	if p.Sample == nil || len(p.Sample.Columns) != 1 {
 		return true

@@ -12,14 +12,14 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// byCommit compares files by what was written first. Files have their usual
-// order (sequence number, location) save where there are no sequence numbers:
-// then the rank of their snapshots comes before their location.
+// byCommit compares files by when they were written. This is their usual order
+// (sequence number, location), except that files without sequence numbers are compared
+// by the rank of their snapshots before their location.
 func byCommit(a, b catalog.File) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
 }
 
-// unordered finds two files of which nobody knows which was written first.
+// unordered returns two files whose write order is unknown, if there are any.
 func unordered(files []catalog.File) (a, b catalog.File, found bool) {
 	var before, ranked, off []catalog.File
 	for _, f := range files {
@@ -43,17 +43,16 @@ func unordered(files []catalog.File) (a, b catalog.File, found bool) {
 	return a, b, false
 }
 
-// needsCommits says whether it matters for an entry which of two staging rows
-// was written first.
+// needsCommits reports whether the write order of two staging rows matters for an
+// entry.
 func needsCommits(s resolve.Staging) bool { return s.Join.Adds() && s.Duplicates.Choose() }
 
-// ordersItself says whether the rows of a key have an order of their own, so that what was
-// written first matters only between rows which that does not order. A custom strategy
-// chooses without it.
+// ordersItself reports whether the entry orders the rows of a key, so that the write
+// order only breaks ties. A custom strategy chooses without that order.
 func ordersItself(s resolve.Staging) bool { return len(s.Order) > 0 && s.Custom == "" }
 
-// Arrival is what is known of the order in which the files of a staging table were
-// written. It is a joiner.Arrival.
+// Arrival holds what is known of the order in which the files of a staging table were
+// written. It implements joiner.Arrival.
 type Arrival struct {
 	what  string
 	table *catalog.Table
@@ -61,7 +60,7 @@ type Arrival struct {
 }
 
 // Arrival returns what is known of the order in which the files of a staging entry were
-// written, or nil where it is known of all, or does not matter.
+// written. It returns nil if the order is fully known or does not matter.
 func (p *Plan) Arrival(staging int) *Arrival {
 	r := p.Relation.Staging[staging]
 	if !needsCommits(r) || !ordersItself(r) {
@@ -82,7 +81,7 @@ func (p *Plan) Arrival(staging int) *Arrival {
 	return out
 }
 
-// Known says whether it is known which of two files was written first.
+// Known reports whether it is known which of two files was written first.
 func (a *Arrival) Known(one, other string) bool {
 	if one == other {
 		return true
@@ -91,7 +90,8 @@ func (a *Arrival) Known(one, other string) bool {
 	return !found
 }
 
-// Unknown is the error of a key whose row depends on which of two files was written first.
+// Unknown returns the error for a key whose row depends on which of two files was
+// written first.
 func (a *Arrival) Unknown(key, one, other string) error {
 	x, y := a.files[one], a.files[other]
 	return fault.New(fault.Invalid, "%s must choose between rows of table %s with the key %s that order_by does not tell apart, and of their files %s (snapshot %d) and %s (snapshot %d) "+
@@ -100,7 +100,8 @@ func (a *Arrival) Unknown(key, one, other string) error {
 		WithRemedy("add a column to order_by that tells these rows apart")
 }
 
-// Identity names what is known, for what is made of it.
+// Identity identifies the known order, as part of the identity of what is built with
+// it.
 func (a *Arrival) Identity() string {
 	if a == nil {
 		return ""
@@ -122,8 +123,9 @@ func (a *Arrival) Identity() string {
 	return digest.Of(all)
 }
 
-// checkCommits refuses files whose order matters and is not known: Invalid, or
-// Expired where the plan is that of an earlier query, which had known it.
+// checkCommits refuses files whose write order matters and is not known. The error is
+// Invalid, or Expired if the plan is pinned to that of an earlier query, for which the
+// order was known.
 func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, remedy string) error {
 	a, b, found := unordered(files)
 	if !found {
@@ -139,8 +141,8 @@ func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, rem
 		WithRemedy("%s; to rewrite these files does not bring back the order in which they were written", remedy)
 }
 
-// checkGroup refuses a file group of an entry in which the order of files decides which of
-// a key's rows is taken, and is not known.
+// checkGroup refuses a file group of an entry if the unknown write order of its files
+// determines which of a key's rows is chosen.
 func checkGroup(r resolve.Staging, group FileGroup, pinned bool) error {
 	if !needsCommits(r) || ordersItself(r) {
 		return nil
@@ -148,9 +150,9 @@ func checkGroup(r resolve.Staging, group FileGroup, pinned bool) error {
 	return checkCommits(r.Pinned, group.Files, pinned, "duplicates: "+r.Duplicates.String(), "set order_by to columns that say which row counts")
 }
 
-// Places numbers the files of a source, by location, in the order in which they
-// were written. It is nil if they stand in that order already, as they do
-// wherever files have sequence numbers.
+// Places numbers the files of a source, by location, in the order in which they were
+// written. It is nil if the files are in that order already, which is always so if
+// files have sequence numbers.
 func (s Source) Places() map[string]int64 {
 	files := s.files()
 	if slices.IsSortedFunc(files, byCommit) {

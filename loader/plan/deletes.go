@@ -9,11 +9,12 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// deleteNames names lists of delete files by what is in them. Data files share lists,
-// so that each is gone through once.
+// deleteNames identifies lists of delete files by their contents. Data files share
+// lists, and each list is processed only once.
 type deleteNames struct{ known map[catalog.DeleteList]string }
 
-// append appends what identifies the deletes of a file, and nothing if it has none.
+// append appends what identifies the deletes of a file; it appends nothing if the file
+// has none.
 func (n *deleteNames) append(text []byte, f catalog.File) []byte {
 	d := f.Deletes
 	if d.Vector != nil {
@@ -46,14 +47,14 @@ func (n *deleteNames) appendList(text []byte, files []*catalog.DeleteFile) []byt
 	return fmt.Appendf(text, "- %s\n", name)
 }
 
-// countDeleted says whether rows are deleted of the files that are read, and how many: a
-// vector's are known, those of other delete files are not.
+// countDeleted records how many rows of the files that are read are deleted. The counts
+// of deletion vectors are known, those of other delete files are not.
 func (p *Plan) countDeleted() {
 	var files []catalog.File
 	for _, split := range p.Splits {
 		for _, f := range split.Files {
 			if f.From > 0 {
-				continue // a split before has the file too
+				continue // an earlier split has the file too
 			}
 			files = append(files, f.File)
 			if v := f.File.Deletes.Vector; v != nil {
@@ -69,7 +70,8 @@ func (p *Plan) countDeleted() {
 	}
 }
 
-// DeleteFiles is how many delete files the plan knows of.
+// DeleteFiles returns how many delete files of the training and staging files the plan
+// uses.
 func (p *Plan) DeleteFiles() int {
 	n := p.deleteFiles
 	for i := range p.Staging {
@@ -78,7 +80,7 @@ func (p *Plan) DeleteFiles() int {
 	return n
 }
 
-// deleteUses are the delete files of some data files, by kind.
+// deleteUses counts the delete files of some data files by kind.
 type deleteUses []deleteUse
 
 type deleteUse struct {
@@ -137,7 +139,7 @@ func (u deleteUses) texts() []string {
 	return texts
 }
 
-// String is the use for people.
+// String describes the use for the explain text.
 func (u deleteUse) String() string {
 	what := ""
 	switch u.kind {
@@ -151,7 +153,7 @@ func (u deleteUse) String() string {
 	return what
 }
 
-// explainDeletes says what is read to know which rows of some files are deleted.
+// explainDeletes describes which delete files are read for some files.
 func explainDeletes(b *strings.Builder, files []catalog.File) {
 	uses := deletesOf(files)
 	if len(uses) == 0 {

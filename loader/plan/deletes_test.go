@@ -9,15 +9,16 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// vectorOf deletes some rows of a file.
+// vectorOf returns a deletion vector that deletes some rows of a file.
 func vectorOf(location string, rows int64) catalog.Deletes {
 	return catalog.Deletes{Vector: &catalog.DeleteFile{
 		Kind: catalog.DeletionVector, Location: "d.puffin", Data: location, Bytes: 5_000, Rows: rows, Sequence: 2, Offset: 4, Length: 400,
 	}}
 }
 
-// TestDeletedRowsArePlanned: splits and lanes count stored rows. Only vectors, and where
-// nothing else drops rows, leave a plan that knows how many it gives.
+// TestDeletedRowsArePlanned checks that splits and lanes count stored rows. A plan with
+// deletes knows its number of rows only if they are all vectors and nothing else drops
+// rows.
 //
 // spec: delete-6
 func TestDeletedRowsArePlanned(t *testing.T) {
@@ -62,8 +63,9 @@ func TestDeletedRowsArePlanned(t *testing.T) {
 	require.Equal(t, 3, mixed.DeleteFiles())
 }
 
-// TestSplitsAreNamedAfterTheirDeletes: another delete file gives a split another name, and
-// so does one that is younger than its file; one that is not changes nothing.
+// TestSplitsAreNamedAfterTheirDeletes checks that each delete file that applies to a
+// split's files changes the split's name, while an equality delete file that is not
+// younger than its data file does not.
 //
 // spec: delete-9
 func TestSplitsAreNamedAfterTheirDeletes(t *testing.T) {

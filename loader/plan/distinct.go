@@ -8,12 +8,12 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// wholeBuckets says that a partition's bucket is never cut: neither into several
-// splits nor between lanes: repeated rows, and those of a request, lie in one.
+// wholeBuckets reports whether a partition's bucket is never divided into several
+// splits or lanes, so that repeated rows, or the rows of a request, are in one split.
 func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil || p.Rows.Requests }
 
-// checkDistinct makes sure that repeated rows lie in one split: all their
-// partition values must follow from the columns that tell rows apart.
+// checkDistinct checks that repeated rows are in the same split: all of their partition
+// values must follow from the columns that identify a row.
 func (p *Plan) checkDistinct(files []catalog.File) error {
 	d := p.Relation.Distinct
 	if d == nil || d.Scope.OfPartition() {
@@ -50,8 +50,8 @@ func (p *Plan) checkDistinct(files []catalog.File) error {
 	return nil
 }
 
-// checkWritten refuses splits in which nobody knows which of two repeated rows
-// was written first.
+// checkWritten refuses splits in which it is unknown which of two repeated rows was
+// written first.
 func (p *Plan) checkWritten() error {
 	if p.Relation.Distinct == nil {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// drawn is the width of a drawing, in characters.
+// drawn is the width of a drawing in characters.
 const drawn = 100
 
-// drawing is the plan as a tree, for who sees one for the first time: what is read, what
-// it is matched with, what memory that takes, and what comes of it. No line is wider than
-// drawn: what does not fit is cut in the middle, and stands below it in full.
+// drawing renders a plan as a tree for a reader new to it: what is read, what it is
+// joined with, the memory that this takes, and the result. No line is wider than drawn;
+// a longer text is cut in the middle and repeated in full below the tree.
 type drawing struct{ strings.Builder }
 
-// Drawing draws what a query reads, matches, holds and gives.
+// Drawing draws what a query reads, joins, holds in memory and returns.
 func (p *Plan) Drawing(q dataset.Query) string {
 	d := &drawing{}
 	d.text("", p.name())
@@ -38,21 +38,21 @@ func (p *Plan) name() string {
 	return "dataset (inline)"
 }
 
-// text writes a line behind what is drawn before it.
+// text writes a line with a prefix.
 func (d *drawing) text(before, text string) {
 	line := before + cut(text, drawn-utf8.RuneCountInString(before))
 	d.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-// branch begins a branch of the tree: what is done, and to what.
+// branch begins a branch of the tree: an operation and its subject.
 func (d *drawing) branch(verb, text string) { d.text(fmt.Sprintf("├─ %-6s ", verb), text) }
 
-// fact is one thing about a branch.
+// fact adds a detail to a branch.
 func (d *drawing) fact(what, format string, args ...any) {
 	d.text(fmt.Sprintf("│   %-8s ", what), fmt.Sprintf(format, args...))
 }
 
-// cut takes characters out of the middle of a text that is longer than width.
+// cut removes characters from the middle of a text that is longer than width.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
@@ -117,7 +117,7 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 	d.text("│", "")
 }
 
-// again says how often a byte is read, where that is more than once.
+// again returns how often a byte is read, or "" if only once.
 func again(u StagingUse) string {
 	if u.Amplification() <= 1 {
 		return ""
@@ -133,8 +133,8 @@ func rowsIn(files []catalog.File) int64 {
 	return rows
 }
 
-// matched says how training buckets find those of a staging table, a line for each pair
-// of layouts; of many pairs how many there are.
+// matched describes how training buckets are matched with those of a staging table, one
+// line for each pair of layouts. If there are many pairs it returns their number.
 func (p *Plan) matched(i int) []string {
 	s, r := p.Staging[i], p.Relation.Staging[i]
 	const most = 3
@@ -151,7 +151,7 @@ func (p *Plan) matched(i int) []string {
 	return texts
 }
 
-// met says which staging buckets a training bucket meets.
+// met describes which staging buckets match a training bucket.
 func met(p resolve.Pairing, r resolve.Staging) string {
 	if len(p.Buckets) == 0 {
 		return pairingText(p, r)
@@ -185,7 +185,7 @@ func (p *Plan) ranges() int {
 	return n
 }
 
-// stepsText says how many steps there are, and what one gives.
+// stepsText describes how many steps there are and what each step returns.
 func (p *Plan) stepsText(q dataset.Query, of int) string {
 	batch, longest := int64(q.BatchRows), int64(0)
 	if q.GlobalBatchRows > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestDrawings: what a newcomer sees of a plan, on a terminal of 100 columns. Long names
-// lose their middle, and a plan of many layouts says how many.
+// TestDrawings shows a plan as drawn for a newcomer on a terminal of 100 columns. Long
+// names lose their middle, and many layouts are summarized by their number.
 func TestDrawings(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
@@ -46,8 +46,8 @@ func TestDrawings(t *testing.T) {
 	golden(t, "drawings", strings.Join(drawn, "\n"))
 }
 
-// TestDrawingsSayWhichStagingRowsCount: of a key's rows by their time, and by a filter. A
-// key that both tables call alike stands there once.
+// TestDrawingsSayWhichStagingRowsCount shows which of a key's rows count by time and by
+// a filter. A key with the same name in both tables is written once.
 func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// listed bounds how many splits and ranges an explain text lists in full.
+// listed is the maximum number of splits and ranges that an explain text lists in full.
 const listed = 64
 
-// String returns the explain text: what is read, in which order, and why. It
-// is stable for one plan and meant for people.
+// String returns the explain text: what is read, in which order, and why. It is stable
+// for a given plan and meant for people.
 func (p *Plan) String() string {
 	var b strings.Builder
 	name := p.Relation.Dataset.Name
@@ -145,7 +145,7 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// specs counts the partition specs of the training files that are read.
+// specs returns the number of partition specs of the training files that are read.
 func (p *Plan) specs() int {
 	seen := map[int]bool{}
 	for _, s := range p.Splits {
@@ -154,7 +154,7 @@ func (p *Plan) specs() int {
 	return len(seen)
 }
 
-// partitionNames renders a split's partition values with their fields' names.
+// partitionNames renders a split's partition values with the names of their fields.
 func (p *Plan) partitionNames(s Split) string {
 	var text strings.Builder
 	file, t := s.Files[0].File, p.Relation.Training
@@ -199,7 +199,7 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 	}
 }
 
-// longestRange is the rows of the longest range.
+// longestRange returns the number of rows of the longest range.
 func (p *Plan) longestRange() int64 {
 	longest := int64(0)
 	for _, l := range p.Lanes {
@@ -210,8 +210,8 @@ func (p *Plan) longestRange() int64 {
 	return longest
 }
 
-// storedBytes is the size of the training rows that are read, by their part of their
-// files' rows.
+// storedBytes estimates the size of the training rows that are read from their share of
+// the rows of their files.
 func (p *Plan) storedBytes() int64 {
 	bytes := int64(0)
 	for _, s := range p.Splits {
@@ -222,7 +222,7 @@ func (p *Plan) storedBytes() int64 {
 	return bytes
 }
 
-// largestFile is the size of the largest training file that is read.
+// largestFile returns the size of the largest training file that is read.
 func (p *Plan) largestFile() int64 {
 	largest := int64(0)
 	for _, s := range p.Splits {
@@ -233,7 +233,7 @@ func (p *Plan) largestFile() int64 {
 	return largest
 }
 
-// counted renders a number of things for people.
+// counted renders a count and its unit for people.
 func counted[N int | int64](n N, what string) string {
 	switch {
 	case n == 1:

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// explainStaging says how one staging table is matched, read and held.
+// explainStaging describes how one staging table is matched, read and held in memory.
 func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	r, s := p.Relation.Staging[i], p.Staging[i]
 	fmt.Fprintf(b, "staging %s: %s\n", r.Name, pinText(r.Pinned))
@@ -48,7 +48,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
 }
 
-// filesOf returns the files of a staging table that some split matches.
+// filesOf returns the files of a staging table that match some split.
 func (p *Plan) filesOf(staging int) []catalog.File {
 	var files []catalog.File
 	seen := map[string]bool{}
@@ -63,7 +63,7 @@ func (p *Plan) filesOf(staging int) []catalog.File {
 	return files
 }
 
-// rulesText names the rules of an entry that differ from row to row.
+// rulesText names the rules of an entry that apply row by row.
 func rulesText(r resolve.Staging) string {
 	var b strings.Builder
 	switch {
@@ -91,7 +91,7 @@ func rulesText(r resolve.Staging) string {
 	return b.String()
 }
 
-// timeText says which row of a key is of the right time.
+// timeText describes which rows of a key satisfy the time condition.
 func timeText(r resolve.Staging) string {
 	order := "at or before"
 	if !r.Time.Exact {
@@ -121,7 +121,7 @@ func alignText(r resolve.Staging) string {
 	return r.Align.Training + " with " + r.Align.Staging
 }
 
-// explainSorted names the orders that staging files declare.
+// explainSorted names the sort orders that staging files declare.
 func (p *Plan) explainSorted(b *strings.Builder, i int) {
 	t := p.Relation.Staging[i].Pinned
 	files, all := map[int]int{}, 0
@@ -157,7 +157,8 @@ func orderText(t *catalog.Table, order catalog.SortOrder) string {
 	return strings.Join(parts, ", ")
 }
 
-// explainLayout says how the training files of each spec find staging files.
+// explainLayout describes how the training files of each spec are matched with staging
+// files.
 func (p *Plan) explainLayout(b *strings.Builder, i int) {
 	s, r := p.Staging[i], p.Relation.Staging[i]
 	if s.Aligned != "" {
@@ -178,7 +179,7 @@ func (p *Plan) explainLayout(b *strings.Builder, i int) {
 	}
 }
 
-// pairingText names all that narrows the match of two specs.
+// pairingText names everything that narrows the match of two specs.
 func pairingText(p resolve.Pairing, r resolve.Staging) string {
 	var parts []string
 	for _, pair := range p.Buckets {

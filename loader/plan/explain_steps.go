@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Explain draws the plan, and says of it in full what is read, in which order and why,
+// Explain draws the plan and describes in full what is read, in which order and why,
 // and what the steps that a query asks for cost.
 func (p *Plan) Explain(q dataset.Query) string {
 	var b strings.Builder
@@ -31,7 +31,7 @@ func (p *Plan) Explain(q dataset.Query) string {
 	return b.String()
 }
 
-// countedTables names the staging tables that change how many rows a plan gives.
+// countedTables names the staging tables that change the number of rows of a plan.
 func (p *Plan) countedTables() []string {
 	var names []string
 	for i, s := range p.Relation.Staging {
@@ -45,7 +45,7 @@ func (p *Plan) countedTables() []string {
 	return names
 }
 
-// trainingBytes is the size of the training files that the plan reads.
+// trainingBytes returns the size of the training files that the plan reads.
 func (p *Plan) trainingBytes() int64 {
 	seen, bytes := map[string]bool{}, int64(0)
 	for _, s := range p.Splits {

@@ -1,4 +1,4 @@
 package plan
 
-// SplitRows is how many rows tests fill a split with.
+// SplitRows is the target number of rows of a split.
 const SplitRows = splitRows

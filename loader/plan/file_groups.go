@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// smallTable bounds the staging tables, in bytes of files, whose file groups are
-// merged where they overlap and reading them apart would read too much twice.
+// smallTable is the maximum size, in bytes of files, of a staging table whose
+// overlapping file groups are merged if reading them separately would reread too much.
 const smallTable = 64 << 20
 
 // matchStaging finds the file group of every split in one staging table.
@@ -69,8 +69,8 @@ func (p *Plan) inEntry(err error, staging int) error {
 	return fault.Op(err, "plan staging[%d] %s", staging, p.Relation.Staging[staging].Name)
 }
 
-// assignGroups sets the file group of every split, and counts partitions that no
-// staging partition is aligned with.
+// assignGroups sets the file group of every split, and counts the training partitions
+// without an aligned staging partition.
 func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 	var files []catalog.File
 	specs := map[int]bool{}
@@ -114,7 +114,8 @@ func newFileGroup(set []int32, files []catalog.File) FileGroup {
 	return g
 }
 
-// overlap returns the bytes of all sets of files, and of the files in them.
+// overlap returns the total bytes of all sets of files, and the bytes of the distinct
+// files in them.
 func overlap(sets [][]int32, files []catalog.File) (read, stored float64) {
 	seen := make([]bool, len(files))
 	for _, set := range sets {
@@ -129,13 +130,13 @@ func overlap(sets [][]int32, files []catalog.File) (read, stored float64) {
 	return read, stored
 }
 
-// mergeOverlapping makes one set of all sets that share files, directly or
-// through others, so that nothing is read twice, and some splits read more than
-// they need. Number says for each set which of the merged ones has its files.
-// Aligned partitions share no files, so that their sets are not merged.
+// mergeOverlapping merges all sets that share files, directly or through other sets.
+// Then no file is read twice, but some splits read more than they need. Number maps
+// each set to the merged set that has its files. Aligned partitions share no files, so
+// their sets are not merged.
 func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int) {
-	first := slices.Repeat([]int{-1}, files) // of a file: the first set that has it
-	parent := make([]int, len(sets))         // of a set: an earlier one that it shares files with, or itself
+	first := slices.Repeat([]int{-1}, files) // by file: the first set that contains it
+	parent := make([]int, len(sets))         // by set: an earlier set that shares files with it, or itself
 	root := func(i int) int {
 		for parent[i] != i {
 			i = parent[i]
@@ -170,12 +171,11 @@ func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int
 	return merged, number
 }
 
-// bytesPerBucket is how much of a staging table a bucket should hold, in bytes
-// of files, where nothing else says how many buckets it should have.
+// bytesPerBucket is the target size of a staging bucket, in bytes of files, if nothing
+// else determines the number of buckets.
 const bytesPerBucket = 128 << 20
 
-// amplified refuses to read a table too often, and says how it should be laid
-// out.
+// amplified refuses to read a table too often, and suggests a better layout.
 func (p *Plan) amplified(staging int, read, stored float64) error {
 	r := p.Relation.Staging[staging]
 	training := p.Relation.Training
@@ -202,7 +202,7 @@ func (p *Plan) amplified(staging int, read, stored float64) error {
 	return e.WithRemedy("bucket it as the training table is: %s%s%s; or raise max_amplification", advice, rewrite(r.Pinned.Name, buckets, key.Staging.Name), align)
 }
 
-// rewrite is the SQL that buckets a table.
+// rewrite returns the SQL that buckets a table.
 func rewrite(table string, buckets int, column string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION FIELD bucket(%d, %s); CALL system.rewrite_data_files(table => '%s', options => map('rewrite-all', 'true'))",
 		table, buckets, column, table)

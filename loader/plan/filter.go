@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// divideFilter types the query's filter and divides it by the conditions that
-// it joins by AND: those that name training columns alone join the dataset's
-// filter, and prune files; the others are looked at after the joins.
+// divideFilter types the query's filter and splits it at its top-level ANDs. Conditions
+// that name only training columns are added to the dataset's filter and prune files;
+// the others are evaluated after the joins.
 func (b *Bound) divideFilter(query dataset.Filter) error {
 	b.Filter = b.Relation.Filter
 	if query.IsZero() {
@@ -32,7 +32,7 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 		late[o.Name] = afterJoin(o)
 	}
 	var postJoin []*expr.Filter
-	named := map[string]bool{} // by those of postJoin
+	named := map[string]bool{} // by the conditions of postJoin
 	for i, condition := range query.Expr().Conjuncts() {
 		columns := condition.Columns()
 		if !slices.ContainsFunc(columns, func(name string) bool { return late[name] }) {
@@ -53,8 +53,8 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 	return nil
 }
 
-// notOffered is the failure of binding a query's filter; columns that a staging table has
-// and does not offer are said to be.
+// notOffered returns the error of binding a query's filter. It points out columns that
+// a staging table has but does not offer.
 func (b *Bound) notOffered(query dataset.Filter, err error) error {
 	faults := slices.Clone(fault.As(err).Faults)
 	for i := range faults {
@@ -75,7 +75,7 @@ func (b *Bound) notOffered(query dataset.Filter, err error) error {
 	return fault.Fields(faults)
 }
 
-// afterJoin says whether an output is known only after the join.
+// afterJoin reports whether the value of an output is known only after the join.
 func afterJoin(o resolve.Output) bool {
 	return o.Table != resolve.TrainingTable || len(o.Overlays) > 0
 }
@@ -113,7 +113,8 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 	return nil
 }
 
-// inexact says why the stream may have other rows than the manifests count.
+// inexact returns why the number of rows of the stream may differ from the manifests'
+// count; "" if it cannot.
 func (p *Plan) inexact() string {
 	switch r := p.Relation; {
 	case p.Filter != nil:

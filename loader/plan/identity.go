@@ -5,15 +5,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// identity is all that the rows of a plan and their order depend on, and the splits and
-// lanes that came out of it, so that two servers that disagree are found out before a row
-// is sent. It has nothing in which two plans of the same rows may differ.
+// identity is everything that determines the rows of a plan and their order, and the
+// resulting splits and lanes, so that two servers that disagree are detected before a
+// row is sent. It contains nothing that may differ between two plans of the same rows.
 type identity struct {
 	Algorithm int
-	Rows      string // digest of the plan's Rows, with the pins of the tables that decide rows
+	Rows      string // digest of the plan's Rows, with the pins of the tables that affect the rows
 	Lanes     [][]rangeIdentity
-	// Written is per split the order in which distinct takes its files, by location, if
-	// that is not the order of their rows (Source.Places).
+	// Written is, for each split, the order in which distinct uses its files, by
+	// location, if that differs from the order of their rows (Source.Places).
 	Written []map[string]int64
 }
 
@@ -23,16 +23,16 @@ type rangeIdentity struct {
 	From, To int64
 }
 
-// filesIdentity is all that a plan reads.
+// filesIdentity is everything that a plan reads.
 type filesIdentity struct {
 	Plan       string       // its ID
-	Dataset    string       // digest
+	Dataset    string       // its digest
 	Rows       string       // digest of the plan's Rows, with the pins of all tables
 	FileGroups [][][]string // per staging table and file group: the locations of its files
 	Groups     [][]int      // per split: its file group of each staging table
 }
 
-// idDigits is how many hexadecimal digits of a digest an id has.
+// idDigits is the number of hexadecimal digits of a digest in an id.
 const idDigits = 32
 
 // setIDs sets ID and FilesID from the rest of the plan.
@@ -56,8 +56,8 @@ func (p *Plan) identity() identity {
 	return out
 }
 
-// decidingRows returns the plan's Rows without the pins of the staging tables that neither
-// drop nor repeat rows, and that the query's filter does not name.
+// decidingRows returns the plan's Rows without the pins of staging tables that neither
+// drop nor repeat rows and that the query's filter does not name.
 func (p *Plan) decidingRows() dataset.Rows {
 	rows := p.Rows
 	rows.Pin.Staging = map[string]dataset.TablePin{}

@@ -26,8 +26,8 @@ func TestPlanIDCountsEveryField(t *testing.T) {
 	})
 }
 
-// TestPlanIdentityIsFull: of a plan that has everything, no part of the two identities is
-// left out.
+// TestPlanIdentityIsFull checks that no field of the two identities is empty for a plan
+// that has everything.
 func TestPlanIdentityIsFull(t *testing.T) {
 	t.Parallel()
 	p := fullPlan()
@@ -44,8 +44,8 @@ func TestPlanIdentityIsFull(t *testing.T) {
 	require.Equal(t, p.ID, p.Cursor().Plan)
 }
 
-// TestLeftEntriesAreNotInThePlanID: what a left entry reads is in FilesID alone; what an
-// entry that decides rows reads is in both.
+// TestLeftEntriesAreNotInThePlanID checks that what a left entry reads is only in
+// FilesID, and what an entry that affects rows reads is in both ids.
 //
 // spec: order-11, cursor-28
 func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
@@ -71,8 +71,8 @@ func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
 	require.NotEqual(t, before.FilesID, after.FilesID)
 }
 
-// TestPlanIDFollowsRows: no field of a plan's rows is left out of its id. Plans that read
-// the same files for another reason are not the same.
+// TestPlanIDFollowsRows checks that each field of a plan's rows changes its id. Plans
+// that read the same files for different reasons differ.
 //
 // spec: order-11, since-8
 func TestPlanIDFollowsRows(t *testing.T) {
@@ -98,8 +98,8 @@ func TestPlanIDFollowsRows(t *testing.T) {
 	}
 }
 
-// fullPlan returns a plan of a left and an inner entry, in which everything is set that its
-// identities have.
+// fullPlan returns a plan of a left and an inner entry in which every field of its
+// identities is set.
 func fullPlan() *Plan {
 	late, early := catalog.File{Location: "a", Rank: 2, Rows: 5}, catalog.File{Location: "b", Rank: 1, Rows: 5}
 	staging := func(name string, join rule.Kind) resolve.Staging {

@@ -31,7 +31,7 @@ func joined(d dataset.Dataset, tables []*catalog.Table, files plan.Files, q data
 	return bindAndBuild(r, files, q.Defaults())
 }
 
-// bindAndBuild builds the plan of a query over files that are known.
+// bindAndBuild builds the plan of a query over known files.
 func bindAndBuild(r *resolve.Relation, files plan.Files, q dataset.Query) (*plan.Plan, error) {
 	b, err := plan.Bind(r, q.Rows)
 	if err != nil {
@@ -44,7 +44,7 @@ func partitioned(name string, source int, kind catalog.TransformKind, n int) cat
 	return catalog.PartitionField{ID: 1000 + source, Source: source, Name: name, Transform: catalog.Transform{Kind: kind, N: n}}
 }
 
-// history makes a staging table of a request's history, with a day.
+// history returns a staging table of a request's history, with a day.
 func history(specs map[int]catalog.Spec) *catalog.Table {
 	return &catalog.Table{
 		Name: "features.history", Pin: dataset.TablePin{UUID: "s", Snapshot: 7, Schema: 1},
@@ -71,8 +71,8 @@ func homefeed(entries ...dataset.Staging) dataset.Dataset {
 	return dataset.Dataset{Name: "home", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.train"}, Staging: entries}
 }
 
-// mixed are two tables that changed their specs: the training table its bucket
-// count, the staging table from no buckets to some, and to more.
+// mixed returns two tables that changed their specs: the training table its bucket
+// count, the staging table from no buckets to some, and then to more.
 func mixed() ([]*catalog.Table, plan.Files) {
 	t := training(4)
 	t.Specs[1] = catalog.Spec{partitioned("day", 2, catalog.Identity, 0), partitioned("bucket", 1, catalog.Bucket, 8)}
@@ -101,8 +101,8 @@ func mixed() ([]*catalog.Table, plan.Files) {
 	return []*catalog.Table{t, s}, files
 }
 
-// TestExplainOfMixedSpecs holds the text of a table of several specs, and of
-// one that names every rule.
+// TestExplainOfMixedSpecs checks the text of a table of several specs, and of one that
+// names every rule.
 func TestExplainOfMixedSpecs(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
@@ -124,7 +124,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "run with -rewrite and review the diff")
 }
 
-// TestExplainOfRules holds the text of a plan with most rules at once.
+// TestExplainOfRules checks the text of a plan with most rules at once.
 func TestExplainOfRules(t *testing.T) {
 	t.Parallel()
 	tables, files := days([]int64{1, 2, 3, 5}, []int64{1, 3})
@@ -143,7 +143,7 @@ func TestExplainOfRules(t *testing.T) {
 	golden(t, "rules", p.String())
 }
 
-// days are tables of one bucket and some days each.
+// days returns tables of one bucket and the given days.
 func days(training, staging []int64) ([]*catalog.Table, plan.Files) {
 	t := &catalog.Table{
 		Name: "ml.train", Pin: dataset.TablePin{UUID: "t", Snapshot: 1},
@@ -165,7 +165,8 @@ func days(training, staging []int64) ([]*catalog.Table, plan.Files) {
 	return []*catalog.Table{t, s}, files
 }
 
-// TestPartitionsWithoutOneToMeetAreCounted: their rows are missing, visibly.
+// TestPartitionsWithoutOneToMeetAreCounted checks that training partitions without an
+// aligned staging partition are counted with their rows.
 //
 // spec: resolve-30
 func TestPartitionsWithoutOneToMeetAreCounted(t *testing.T) {
@@ -194,8 +195,8 @@ func TestPartitionsWithoutOneToMeetAreCounted(t *testing.T) {
 
 func union(p *plan.Plan) plan.Unaligned { return p.Staging[0].Unaligned }
 
-// TestOrderOfSeveralSpecs: what all specs have is compared first, whatever
-// filters leave.
+// TestOrderOfSeveralSpecs checks that fields that all specs share are compared first,
+// whatever the filters keep.
 //
 // spec: order-19
 func TestOrderOfSeveralSpecs(t *testing.T) {
@@ -240,8 +241,8 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	}
 }
 
-// TestFiltersAreDivided: what names training columns alone goes before the
-// joins, the rest after them.
+// TestFiltersAreDivided checks that conditions on training columns alone are applied
+// before the joins, and the others after them.
 //
 // spec: resolve-38
 func TestFiltersAreDivided(t *testing.T) {
@@ -308,7 +309,7 @@ func TestSamplesPruneBuckets(t *testing.T) {
 	}
 }
 
-// TestDistinctKeepsBucketsWhole: neither splits nor lanes cut them.
+// TestDistinctKeepsBucketsWhole checks that neither splits nor lanes divide buckets.
 //
 // spec: order-20
 func TestDistinctKeepsBucketsWhole(t *testing.T) {
@@ -338,7 +339,7 @@ func TestDistinctIsRefusedWhereRowsCouldMiss(t *testing.T) {
 	for name, c := range map[string]struct {
 		specs   map[int]catalog.Spec
 		by      []string
-		message string // "": served
+		message string // "": not refused
 	}{
 		"bucketed":              {map[int]catalog.Spec{0: {bucket}}, []string{"request_id"}, ""},
 		"all fields are by":     {map[int]catalog.Spec{0: {bucket, day}}, []string{"day", "request_id"}, ""},
@@ -368,7 +369,7 @@ func TestDistinctIsRefusedWhereRowsCouldMiss(t *testing.T) {
 	}
 }
 
-// overlapping are a bucketed table and one whose newest file is not: every
+// overlapping returns a bucketed table and one whose newest file is not bucketed: every
 // training bucket needs that file.
 func overlapping(bytes int64) ([]*catalog.Table, plan.Files) {
 	t := training(8)
@@ -415,7 +416,8 @@ func TestAmplificationIsLimited(t *testing.T) {
 	require.Len(t, p.Staging[0].Groups, 4)
 }
 
-// TestMergedFileGroupsKeepPartitionsApart: aligned partitions share no files.
+// TestMergedFileGroupsKeepPartitionsApart checks that aligned partitions share no
+// files.
 //
 // spec: resolve-24
 func TestMergedFileGroupsKeepPartitionsApart(t *testing.T) {
@@ -442,7 +444,8 @@ func TestMergedFileGroupsKeepPartitionsApart(t *testing.T) {
 	}
 }
 
-// TestKeysOfEverySpecAreChecked: also where other specs do not bucket them.
+// TestKeysOfEverySpecAreChecked checks that keys are checked even if other specs do not
+// bucket them.
 func TestKeysOfEverySpecAreChecked(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
@@ -453,8 +456,8 @@ func TestKeysOfEverySpecAreChecked(t *testing.T) {
 	require.Empty(t, p.Group(0, resolve.NoGroup).Files)
 }
 
-// TestWindowsMakePlans: plans whose rows are permuted within other windows are others, and
-// so are those that look as another kind of reading does.
+// TestWindowsMakePlans checks that plans differ if their rows are shuffled within
+// different windows or by another unit, or if only one has batches of requests.
 //
 // spec: order-11
 func TestWindowsMakePlans(t *testing.T) {

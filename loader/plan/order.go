@@ -13,28 +13,28 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// rank is where a split stands in the order: what is compared, first to last.
+// rank is the sort key of a split, in the order of comparison.
 type rank struct {
 	first, second []byte // shuffled: hashes of partition and split, compared after digits
-	common        []any  // stored: values of the partition fields that all specs have
-	family        int    // stored: of the spec, told apart by its other partition fields
-	rest          []any  // stored: the values of those
+	common        []any  // stored: values of the partition fields that all specs share
+	family        int    // stored: the spec's family, identified by its other partition fields
+	rest          []any  // stored: the values of those fields
 	digits        []int
 	sequence      int64
 	location      string
 	from          int64
 }
 
-// sort puts the splits in order.
+// sort sorts the splits.
 //
-// Stored goes by partition values, then buckets in digit-reversed order, so
-// that the buckets of one residue class stand together for every modulus in
-// the chain of the count's factors; then by sequence number and location.
-// Where files have several partition specs, the fields that all of them have
-// come first, then the specs, then the other fields. Shuffled goes by bucket
-// digits first, each digit's values permuted by seed and epoch, then by
-// permuted partitions, then by permuted splits: days mix, and a file group is
-// read once. The null bucket is the last of its siblings.
+// The stored order is by partition values, then by buckets in digit-reversed order, so
+// that the buckets of one residue class are adjacent for every modulus in the chain of
+// the count's factors; then by sequence number and location. If files have several
+// partition specs, the fields that all specs share are compared first, then the specs,
+// then the other fields. The shuffled order is first by bucket digits, where seed and
+// epoch permute the values of each digit, then by permuted partitions, then by permuted
+// splits. This mixes days, and each file group is read once. The null bucket is the
+// last of its siblings.
 func (p *Plan) sort(files []catalog.File) {
 	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[[2]int][]int{}}
 	ranks := make(map[string]rank, len(p.Splits))
@@ -48,11 +48,11 @@ func (p *Plan) sort(files []catalog.File) {
 	slices.SortFunc(p.Splits, func(a, b Split) int { return compare(ranks[a.ID], ranks[b.ID]) })
 }
 
-// sorter ranks the splits of one plan.
+// sorter computes the ranks of one plan's splits.
 type sorter struct {
 	plan         *Plan
 	specs        map[int]specOrder
-	permutations map[[2]int][]int // by place and values
+	permutations map[[2]int][]int // by digit position and number of values
 }
 
 func (s *sorter) rank(split Split) rank {
@@ -61,7 +61,7 @@ func (s *sorter) rank(split Split) rank {
 	if split.Bucket.Of > 0 && !split.Bucket.Null() {
 		r.digits = bucket.Digits(split.Bucket.ID, split.Bucket.Of)
 	} else if split.Bucket.Of > 0 {
-		r.digits = []int{split.Bucket.Of} // above every first digit
+		r.digits = []int{split.Bucket.Of} // greater than every first digit
 	}
 	if !s.plan.Rows.Order.IsShuffled() {
 		spec := s.specs[first.File.Spec]
@@ -98,19 +98,19 @@ func (s *sorter) permuted(place, values int) []int {
 	return permutation
 }
 
-// shuffleRules is the version of the rules of shuffles. Another one would give
-// every seed another order.
+// shuffleRules is the version of the shuffle rules. Changing it changes the order that
+// every seed produces.
 const shuffleRules = 1
 
-// mix hashes words with the seed and the epoch: the one source of randomness,
-// the same on every machine.
+// mix hashes words with the seed and the epoch. It is the only source of randomness and
+// gives the same result on every machine.
 func (p *Plan) mix(words ...string) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, p.Rows.Seed, p.Rows.Epoch, words))
 	return sum[:8]
 }
 
-// ShuffleSeed is what the priorities of a range's rows are drawn by: that of its split,
-// or, for requests, of the plan, since a request may lie in several splits.
+// ShuffleSeed returns the seed of the priorities of a range's rows: that of its split
+// or, when shuffling by request, that of the plan, since a request may span splits.
 func (p *Plan) ShuffleSeed(split int) uint64 {
 	if p.Rows.Shuffle.ByRequest() {
 		return binary.BigEndian.Uint64(p.mix("request"))
@@ -131,10 +131,11 @@ func compareFiles(a, b rank) int {
 	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.location, b.location), cmp.Compare(a.from, b.from))
 }
 
-// deal gives the rows of all splits to n lanes: each gets Rows div n, the
-// first Rows mod n one more. In order, a split goes to the lane with the
-// fewest rows, the lowest number on ties, and is cut at its quota; the rest
-// goes on likewise. Where splits are never cut, there is no quota.
+// deal assigns the rows of all splits to n lanes. Each lane gets Rows div n rows, and
+// the first Rows mod n lanes get one more. In order, each split is assigned to the lane
+// with the fewest rows, with ties to the lowest number, and is cut at the lane's quota;
+// the rest of it is assigned in the same way. If splits are never cut, there is no
+// quota.
 func (p *Plan) deal(n int) {
 	for _, s := range p.Splits {
 		p.StoredRows += s.Rows
@@ -162,8 +163,8 @@ func (p *Plan) deal(n int) {
 	}
 }
 
-// shortest returns the lane with the fewest rows among those below their
-// quota; there is one as long as rows are left.
+// shortest returns the lane with the fewest rows among those below their quota. There
+// is one until all rows are assigned.
 func (p *Plan) shortest(quota func(int) int64) int {
 	best := -1
 	for i, l := range p.Lanes {

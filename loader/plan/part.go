@@ -2,23 +2,24 @@ package plan
 
 import "github.com/penstock/penstock/loader/dataset"
 
-// Part is consecutive splits [From, To) of a plan with one lane, by their place in
-// the order: what an endpoint of its own reads. The zero Part is all of them.
+// Part is a range [From, To) of consecutive splits of a plan with one lane, by their
+// index in the order. Each endpoint reads one Part. The zero Part stands for all
+// splits.
 type Part struct {
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// IsZero says whether it is all splits.
+// IsZero reports whether the part stands for all splits.
 func (p Part) IsZero() bool { return p == Part{} }
 
-// maxParts is how many endpoints a plan has at most.
+// maxParts is the maximum number of endpoints of a plan.
 const maxParts = 1024
 
-// PartsFrom divides the splits, in order, and returns the parts from a split on: one
-// each, or ranges of about equal numbers where there are more than maxParts. Where
-// they end depends on the plan alone, whatever split they are asked for from; that is
-// the beginning of the first. Behind the last split there is one part without any.
+// PartsFrom divides the splits, in order, and returns the parts from the given split
+// on. A part is one split, or a range of splits, of about equal length, if there are
+// more than maxParts. The ends of the parts depend only on the plan; the first part
+// begins at the given split. After the last split there is a single empty part.
 func (p *Plan) PartsFrom(split int) []Part {
 	splits := len(p.Splits)
 	if split == splits {
@@ -41,8 +42,8 @@ func (p *Plan) SplitsOf(part Part) []Split {
 	return p.Splits[part.From:part.To]
 }
 
-// RowsBefore returns how many rows the ranges of a lane have before a position, as
-// stored: what the lane has given there if the plan is exact.
+// RowsBefore returns the number of stored rows in the ranges of a lane before a
+// position. If the plan is exact, this is what the lane has returned at that position.
 func (p *Plan) RowsBefore(at dataset.Position) int64 {
 	rows := at.Window*p.Rows.ShuffleWindow + at.Row
 	for _, r := range p.Lanes[at.Lane].Ranges[:at.Range] {

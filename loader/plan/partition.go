@@ -9,16 +9,16 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// specOrder says in which order the partition values of a spec are compared
-// with those of other specs: as positions in a split's partition values.
+// specOrder describes how the partition values of a spec are compared with those of
+// other specs. Its fields are indices into a split's partition values.
 type specOrder struct {
 	common []int // fields that every spec in use has, in the order of the first spec
 	rest   []int // the others, in the spec's own order
 	family int   // the first spec with the same other fields
 }
 
-// specOrders finds the order for each spec that training files have. It
-// depends on all files of the pin, so that no filter changes the order.
+// specOrders computes the order for each spec of the training files. It uses all files
+// of the pin, so that no filter changes the order.
 func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 	fields := map[int][]string{}
 	var specs []int
@@ -56,8 +56,8 @@ func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 	return orders
 }
 
-// fieldTexts tells the partition fields of a spec apart that a split's values
-// are of.
+// fieldTexts returns texts that identify a spec's partition fields for which a split
+// has values.
 func (p *Plan) fieldTexts(spec int) []string {
 	texts := []string{}
 	for i, field := range p.Relation.Training.Specs[spec] {
@@ -68,7 +68,7 @@ func (p *Plan) fieldTexts(spec int) []string {
 	return texts
 }
 
-// pick returns the values at some positions.
+// pick returns the values at some indices.
 func pick(values []any, at []int) []any {
 	picked := make([]any, len(at))
 	for i, k := range at {
@@ -77,7 +77,7 @@ func pick(values []any, at []int) []any {
 	return picked
 }
 
-// comparePartitions orders partition values: nulls last, then by value.
+// comparePartitions orders partition values: by value, nulls last.
 func comparePartitions(a, b []any) int {
 	for i := range min(len(a), len(b)) {
 		if c := compareValues(a[i], b[i]); c != 0 {

@@ -7,68 +7,68 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Algorithm is the version of the rules by which splits are cut, ordered and dealt to
-// lanes. Once a version is released, a change of the rules that would change the rows or
-// the order of an old plan takes the next number. Cursors and tickets of another number
-// are refused.
+// Algorithm is the version of the rules by which splits are cut, ordered and assigned
+// to lanes. After a version is released, a change of the rules that would change the
+// rows or the order of an old plan increments it. Cursors and tickets with another
+// version are refused.
 const Algorithm = 1
 
-// splitRows is the row target of a split.
+// splitRows is the target number of rows of a split.
 const splitRows = 1 << 20
 
-// Plan is all splits of a query, their order and lanes.
+// Plan holds all splits of a query, their order and their lanes.
 type Plan struct {
 	Bound
-	// ID names all that the plan's rows and their order depend on, and the splits and
-	// lanes that came out: cursors carry it.
+	// ID identifies everything that determines the plan's rows and their order, and the
+	// resulting splits and lanes. Cursors carry it.
 	ID string
-	// FilesID names what the whole plan reads: ID, the dataset, the pin and the file
-	// groups of every staging table. Tickets carry it.
+	// FilesID identifies everything that the plan reads: ID, the dataset, the pin and
+	// the file groups of every staging table. Tickets carry it.
 	FilesID    string
 	Digest     string    // of the dataset
-	Staging    []Staging // as the relation lists them
-	Splits     []Split   // in order; pruned ones are left out
+	Staging    []Staging // in the order of the relation
+	Splits     []Split   // in order, without pruned splits
 	Lanes      []Lane
 	StoredRows int64  // training rows of all splits as stored: before deletes, filters and joins
-	Deleted    int64  // of StoredRows: by deletion vectors
-	Inexact    string // why the stream may have other than StoredRows rows; "" if it has exactly those
+	Deleted    int64  // of StoredRows: deleted by deletion vectors
+	Inexact    string // why the stream may not have exactly StoredRows rows; "" if it does
 	Pruned     Pruned
-	// Planned are the columns that the catalog was asked about. They are no
-	// part of the plan's identity, since the rows do not depend on them.
+	// Planned lists the columns that the catalog was asked about. They are not part of
+	// the plan's identity, since the rows do not depend on them.
 	Planned Columns
 
-	checked []catalog.Field // training columns whose values are compared with buckets
-	// deleteFiles counts those of the training files that are read.
+	checked []catalog.Field // training columns whose values are checked against their buckets
+	// deleteFiles is the number of delete files of the training files that are read.
 	deleteFiles int
-	counted     bool // all that makes the plan inexact is that it has Deleted rows less
+	counted     bool // the plan is inexact only because Deleted rows are missing
 }
 
-// Pruned counts what filters and the sample let the plan leave out.
+// Pruned counts what the plan skips because of filters and the sample.
 type Pruned struct {
 	Splits, Files int
 	Rows          int64
 }
 
-// Staging is one staging table's part in the plan.
+// Staging is the part of a plan that concerns one staging table.
 type Staging struct {
 	Groups    []FileGroup
-	Pruned    int               // files that the staging filter left out
+	Pruned    int               // files that the staging filter excluded
 	Layout    []resolve.Pairing // how its files were matched, for people
-	Aligned   string            // which partition a training partition is aligned with, for people; "" if any
+	Aligned   string            // which partition a training partition is aligned with, for people; "" if none
 	Unaligned Unaligned
-	Merged    bool // file groups that shared files were merged, as the table is small
+	Merged    bool // file groups that share files were merged, since the table is small
 
 	checked []catalog.Field
 }
 
-// FileGroup is a set of staging files that some splits match alike. What is read
-// of it is shared by these splits. It may have no files.
+// FileGroup is a set of staging files that match the same splits. The splits share what
+// is read of it. It may have no files.
 type FileGroup struct {
 	Files       []catalog.File // in the catalog's order
 	Bytes, Rows int64          // of all Files
 }
 
-// Group returns a file group by its number; that of NoGroup has no files.
+// Group returns a file group by its number. The group of NoGroup has no files.
 func (s *Staging) Group(number int) FileGroup {
 	if number == resolve.NoGroup {
 		return FileGroup{}
@@ -76,24 +76,23 @@ func (s *Staging) Group(number int) FileGroup {
 	return s.Groups[number]
 }
 
-// Unaligned counts the training partitions, and their rows, that have no
-// staging partition to be aligned with: all of their rows are missing.
+// Unaligned counts the training partitions without an aligned staging partition, and
+// their rows, none of which finds a match.
 type Unaligned struct {
 	Partitions int
 	Rows       int64
 }
 
-// Split is the unit of reading: up to splitRows training rows of one bucket
-// of one partition; all of them, where repeated rows are dropped or batches are of
-// requests. Its ID
-// depends on its training files alone.
+// Split is the unit of reading: up to splitRows training rows of one bucket of one
+// partition, or all rows of the bucket if repeated rows are dropped or batches consist
+// of requests. Its ID depends only on its training files.
 type Split struct {
 	ID        string
 	Partition []any              // values of the training table's partition fields except Bucket's
 	Bucket    catalog.FileBucket // of the training table's first bucketed key column; Of is 0 if there is none
 	Files     []FileRange        // of one partition spec, in (sequence number, location) order
 	Rows      int64              // of all Files, pruned ones included
-	Groups    []int              // per staging table: its file group, or resolve.NoGroup
+	Groups    []int              // by staging table: its file group, or resolve.NoGroup
 }
 
 // FileRange is the rows [From, To) of one data file.
@@ -104,8 +103,7 @@ type FileRange struct {
 	Ordinal  int64 // of a source: the number of row From among the stored rows of the split
 }
 
-// Range is the rows [From, To) of a split, counted over its Files before any
-// filter.
+// Range is the rows [From, To) of a split, counted over its Files before any filter.
 type Range struct {
 	Split    int // index into Plan.Splits
 	From, To int64
@@ -117,28 +115,29 @@ type Lane struct {
 	Rows   int64
 }
 
-// Source is one table's files as a scan reads them, in order.
+// Source is the files of one table in the order in which a scan reads them.
 type Source struct {
 	Table   *catalog.Table
 	Files   []FileRange
-	Planned []int           // ascending field ids of the columns that the catalog was asked about: no other may be read
-	Filter  *expr.Filter    // rows that count; nil keeps all
-	Sample  *Sample         // rows that count of those that pass Filter; nil keeps all
-	Checked []catalog.Field // the columns whose values must hash to the bucket of every file that has one
-	// Ordinals asks for one column more behind the others: the number of each row among
-	// the stored rows of its split.
+	Planned []int           // ascending field ids of the columns that the catalog was asked about: only these may be read
+	Filter  *expr.Filter    // selects the rows that count; nil keeps all
+	Sample  *Sample         // selects those of the rows that pass Filter; nil keeps all
+	Checked []catalog.Field // columns whose values must hash to the bucket of every file that has one
+	// Ordinals appends a column with each row's number among the stored rows of its
+	// split.
 	Ordinals bool
-	// BatchRows is how many rows the consumer takes at a time: batches may be as long, and
-	// so many bytes of them as Ahead may wait, as far as there is room. 0: as for any source.
+	// BatchRows is the number of rows that the consumer takes at a time: batches may
+	// have that many rows, and up to Ahead bytes of batches may be queued if the budget
+	// allows. 0 leaves both at their defaults.
 	BatchRows int
 	Ahead     int64
-	// Complete says that every file has every column: one that lacks it is Corrupt,
-	// and nothing stands for what it lacks.
+	// Complete requires that every file has every column: a file that lacks one is
+	// Corrupt, and no default replaces the missing values.
 	Complete bool
 }
 
-// Training returns what is to be read of the training table for a range of a
-// split: the rows of the split's files that it covers, pruned files left out.
+// Training returns the source for a range of a split: the rows of the split's files
+// that the range covers, without pruned files.
 func (p *Plan) Training(rows Range) Source {
 	split := p.Splits[rows.Split]
 	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked, Ordinals: p.Rows.ShuffleWindow > 0}
@@ -154,8 +153,8 @@ func (p *Plan) Training(rows Range) Source {
 	return source
 }
 
-// Group returns what is to be read of a staging table for one file group of it.
-// NoGroup gives a source without files.
+// Group returns the source for one file group of a staging table. The source of NoGroup
+// has no files.
 func (p *Plan) Group(staging, group int) Source {
 	s := &p.Staging[staging]
 	r := p.Relation.Staging[staging]
@@ -166,12 +165,13 @@ func (p *Plan) Group(staging, group int) Source {
 	return source
 }
 
-// ExactRows returns how many rows a stream over all lanes gives, or false.
+// ExactRows returns the number of rows of a stream over all lanes, and whether it is
+// known.
 func (p *Plan) ExactRows() (int64, bool) {
 	return p.StoredRows - p.Deleted, p.Inexact == "" || p.counted
 }
 
-// Counts returns how many rows each lane gives; nil if that cannot be known before
+// Counts returns the number of rows of each lane; nil if that is unknown before
 // reading.
 func (p *Plan) Counts() *dataset.Counts {
 	if p.Inexact != "" {

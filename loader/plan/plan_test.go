@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// training makes a training table with a day partition and n buckets.
+// training returns a training table with a day partition and n buckets.
 func training(n int) *catalog.Table {
 	return &catalog.Table{
 		Name: "ml.train",
@@ -34,7 +34,7 @@ func training(n int) *catalog.Table {
 	}
 }
 
-// file makes a training file; b is a bucket or nil, day an int64 or nil.
+// file returns a training file; b is a bucket or nil, day an int64 or nil.
 func file(name string, day, b any, rows, sequence int64) catalog.File {
 	f := catalog.File{Location: name, Bytes: rows, Rows: rows, Sequence: sequence, Partition: []any{day, b}}
 	if d, ok := day.(int64); ok {
@@ -92,8 +92,8 @@ func TestStoredGoesByPartitionThenBucketThenSequence(t *testing.T) {
 	require.Equal(t, []string{"f", "e", "d", "c", "b", "a"}, got)
 }
 
-// TestFileGroupsAreContiguous: whatever divides the chain of a count's factors,
-// its residue classes stand together in both orders.
+// TestFileGroupsAreContiguous checks that for every modulus in the chain of a bucket
+// count's factors, the splits of a residue class are adjacent in both orders.
 //
 // spec: order-7
 func TestFileGroupsAreContiguous(t *testing.T) {
@@ -184,7 +184,7 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	}
 }
 
-// TestLanes deals random splits to random lanes.
+// TestLanes assigns random splits to random numbers of lanes.
 //
 // spec: order-9, order-10
 func TestLanes(t *testing.T) {
@@ -205,8 +205,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// requireDealt replays the rule of the specification row by row: each next row
-// goes to the lane that its split was given to, until that lane is full.
+// requireDealt replays the rule of the specification row by row: each next row goes to
+// the lane that its split was assigned to, until that lane is full.
 func requireDealt(t *testing.T, p *plan.Plan, l int) {
 	t.Helper()
 	given, next := make([]int64, l), make([]int, l)

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Schema returns the schema of the stream for the columns that a query asks for,
-// and for the form of its batches; of auto, which each stream decides, that of the
-// plain ones. It needs nothing but the plan: no file is opened.
+// Schema returns the schema of the stream for the columns that a query selects and for
+// the wire form of its batches. For auto, which each stream resolves itself, it returns
+// the schema of the plain form. It uses only the plan and opens no file.
 func (p *Plan) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Schema, error) {
 	outputs, err := p.Relation.Choose(columns)
 	if err != nil {
@@ -17,8 +17,8 @@ func (p *Plan) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Sche
 	return p.Relation.Schema(outputs, wire)
 }
 
-// Cursor returns the plan's part of every cursor of its streams; shard, step,
-// rows and positions are the stream's.
+// Cursor returns the fields that all cursors of the plan's streams share. The stream
+// sets shard, step, rows and positions.
 func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Rows: p.Rows,

@@ -11,22 +11,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Sample says which rows of a source count, by their values and their places
-// in the table's files alone: no run, order, batch or server changes it.
+// Sample selects the rows of a source that count, by their values and their positions
+// in the table's files. The selection does not depend on the run, the order, the
+// batches or the server.
 type Sample struct {
-	// From and To bound the positions in hash space that are kept, as
-	// dataset.HashRange; Columns names the columns whose hash is the position
-	// (bucket.Positions). No Columns keep all.
+	// From and To bound the hash positions that are kept, as dataset.HashRange does.
+	// Columns names the columns whose hash is the position (bucket.Positions). Without
+	// Columns, all rows are kept.
 	From, To float64
 	Columns  []string
-	// Rate is the share of the rows for which Where holds (nil: all) that is
-	// kept; 1 keeps all of them, and 0 none. A row's lot depends on its file's
-	// location and its position in it.
+	// Rate is the share of the rows for which Where holds (nil: all) that is kept: 1
+	// keeps all of them, 0 none. The draw of a row depends on its file's location and
+	// its position in the file.
 	Rate  float64
 	Where *expr.Filter
 }
 
-// Reads names the columns that Keep looks at, without repetition.
+// Reads returns the names of the columns that Keep reads, without duplicates.
 func (s *Sample) Reads() []string {
 	if s == nil {
 		return nil
@@ -40,11 +41,11 @@ func (s *Sample) Reads() []string {
 	return reads
 }
 
-// Keep writes to dst, from its start, which rows of a batch the sample keeps,
-// and returns it. The batch is the rows from number first on of the file at a
-// location, with the columns that Reads names; other columns do not matter.
-// Pass holds the ascending numbers of the batch's rows that are asked about,
-// and dst may be pass itself. A nil sample keeps them all.
+// Keep writes to dst, from its start, which rows of a batch the sample keeps, and
+// returns it. The batch is the rows from number first on of the file at a location,
+// with the columns that Reads names; it may have other columns. Pass holds the
+// ascending indices of the batch's rows to consider, and dst may be pass itself. A nil
+// sample keeps all of them.
 func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64) ([]int32, error) {
 	if s == nil {
 		return append(dst[:0], pass...), nil
@@ -71,7 +72,7 @@ func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, locatio
 	return kept, nil
 }
 
-// inRange keeps the rows whose position in hash space is asked for.
+// inRange keeps the rows whose hash position is between From and To.
 func (s *Sample) inRange(dst []int32, rows arrow.RecordBatch, pass []int32) ([]int32, error) {
 	dst = append(dst[:0], pass...)
 	if len(s.Columns) == 0 || len(pass) == 0 {
@@ -92,10 +93,10 @@ func (s *Sample) inRange(dst []int32, rows arrow.RecordBatch, pass []int32) ([]i
 	return slices.DeleteFunc(dst, func(row int32) bool { return !bucket.InRange(positions[row], s.From, s.To) }), nil
 }
 
-// lotBits is as much of a hash as a float64 holds exactly.
+// lotBits is the number of hash bits that a float64 represents exactly.
 const lotBits = 53
 
-// lot is where the draw of a row falls, in [0, 1).
+// lot returns the draw of a row, in [0, 1).
 func lot(file uint64, row int64) float64 {
 	return float64(bucket.Mix(file+bucket.Mix(uint64(row)))>>(64-lotBits)) / (1 << lotBits)
 }

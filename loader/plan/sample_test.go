@@ -14,7 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// sampled has columns id, 0 to n-1, and label, id % 5, in which some are null.
+// sampled returns rows with the columns id, 0 to n-1, and label, id % 5, which has some
+// nulls.
 func sampled(t *testing.T, n int) arrow.RecordBatch {
 	t.Helper()
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{
@@ -141,7 +142,7 @@ func TestSampleRate(t *testing.T) {
 	require.Len(t, inBatches(t, &plan.Sample{Rate: 0, Where: s.Where}, rows, n, "a"), n-of)
 	require.InDelta(t, n/2, len(inBatches(t, &plan.Sample{Rate: 0.5}, rows, n, "a")), n/20)
 
-	// A filter that drops rows before leaves the lot of the others as it is.
+	// A filter applied before does not change the draws of the other rows.
 	few := []int32{}
 	for i := int32(0); i < n; i += 3 {
 		few = append(few, i)

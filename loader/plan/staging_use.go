@@ -2,20 +2,20 @@ package plan
 
 import "github.com/penstock/penstock/loader/resolve"
 
-// StagingUse says how a plan uses one staging table, in bytes of files.
+// StagingUse describes how a plan uses one staging table, in bytes of files.
 type StagingUse struct {
 	Groups  int       // distinct file groups that some split needs
-	Once    int64     // bytes read if a group is kept, in memory or on local disk, until its last split
-	Read    int64     // bytes read if a group is read again by each run of splits that need it, in the plan's order
+	Once    int64     // bytes read if each group is kept, in memory or on local disk, until its last split
+	Read    int64     // bytes read if each run of splits, in the plan's order, reads its group again
 	Largest FileGroup // the one with the most bytes
 	Stored  int64     // bytes of the files that some split needs, each once
 }
 
-// Amplification is bytes read over bytes stored where file groups are kept; 1 if
-// nothing is read.
+// Amplification returns the bytes read over the bytes stored if file groups are kept; 1
+// if nothing is read.
 func (u StagingUse) Amplification() float64 { return ratio(u.Once, u.Stored) }
 
-// worst is bytes read over bytes stored where file groups are never kept.
+// worst returns the bytes read over the bytes stored if file groups are never kept.
 func (u StagingUse) worst() float64 { return ratio(u.Read, u.Stored) }
 
 func ratio(read, stored int64) float64 {
@@ -25,12 +25,12 @@ func ratio(read, stored int64) float64 {
 	return float64(read) / float64(stored)
 }
 
-// decoded is how much larger rows are in memory than in their files, roughly:
+// decoded is roughly the ratio of the size of rows in memory to their size in files:
 // compression, encodings and the index together.
 const decoded = 4
 
-// Memory estimates what the file group takes while it is joined, in bytes. It is a
-// guess to choose by: what comes out must not depend on it.
+// Memory estimates the bytes that the file group takes while it is joined. Strategies are
+// chosen by it, but no result may depend on it.
 func (g FileGroup) Memory() int64 { return decoded * g.Bytes }
 
 // StagingUse computes how the plan uses staging table i.

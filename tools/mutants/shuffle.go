@@ -26,7 +26,7 @@ func shuffleMutants() []mutant {
 		{"lanes-count-on-in-the-next-window", "loader/lane/lane_reader.go", "		l.at.Window, l.at.Row = window, 0\n", "		l.at.Window = window\n", lane},
 		{"windows-are-free", "loader/shuffle/windows.go", "	err := r.GrowWait(ctx, bytes)\n", "	err := ctx.Err()\n", []string{"./loader/shuffle"}},
 		{"windows-let-nothing-give-way", "loader/shuffle/windows.go", "r.releasePrefetched != nil && r.releasePrefetched()", "r.releasePrefetched == nil", []string{"./loader/shuffle"}},
-		{"ranges-divide-nothing", "loader/shuffled.go", "		read.From-- // whether", "		_ = read // whether", rows},
+		{"ranges-divide-nothing", "loader/shuffled.go", "		read.From-- // to know", "		_ = read // to know", rows},
 		{"windows-divide-nothing", "loader/shuffle/shuffle.go", "t.last.ordinal == before && ", "t.last.ordinal == before+2 && ", rows},
 		{"parked-windows-are-counted-twice", "loader/shuffled.go", "		if s.window >= window {", "		if s.window > window {", rows},
 		{"dropped-rows-before-a-window-are-forgotten", "loader/shuffled.go", "counts: o.joined.Counts(), divided: permuted.Divided()})", "counts: o.counted, divided: permuted.Divided()})", rows},
