@@ -43,6 +43,10 @@ FIELDS = [
     "counted",
 ]
 INNER = [
+    "hash",
+    "by",
+    "rate",
+    "where",
     "training",
     "staging",
     "uuid",
@@ -139,7 +143,7 @@ def test_edited_cursors_are_refused(client: penstock.Client) -> None:
     cursor, _ = begun(client, lanes=2, filter="row <> 3", count="exact")
     edits: list[dict[str, Any]] = [
         {"algorithm": 99},
-        {"algorithm": 1},
+        {"algorithm": 2},
         {"dataset": "0" * 32},
         {"filter": "row <> 4"},
         {"plan": "0" * 32},
@@ -169,7 +173,7 @@ def test_edited_cursors_are_refused(client: penstock.Client) -> None:
 # spec: cursor-20
 def test_error_names_a_cursors_other_algorithm(client: penstock.Client) -> None:
     cursor, _ = begun(client)
-    for algorithm in (1, 99):
+    for algorithm in (2, 99):
         other = {**cursor, "algorithm": algorithm}
         with pytest.raises(penstock.Invalid) as caught:
             client.read("scores", cursor={**other, "sum": checksum(other)})

@@ -33,7 +33,7 @@ def words(field: str) -> set[str]:
 
 
 def test_query_has_the_fields_that_the_server_serves() -> None:
-    known = served("queryFields") + served("readingFields")
+    known = served("datasetFields") + served("rowsFields") + served("readingFields")
     assert known[0] == "dataset"
     assert sorted(known[1:]) == sorted(penstock.Query.__optional_keys__)
     assert not penstock.Query.__required_keys__
@@ -65,7 +65,7 @@ def test_forms_have_the_fields_that_the_server_reads(known: type, function: str,
     ],
 )
 def test_literals_are_the_servers_values(field: str, go: str) -> None:
-    source = "".join((SERVER / name).read_text() for name in ("query.go", "reading.go"))
+    source = "".join((SERVER / name).read_text() for name in ("rows.go", "words.go"))
     assert words(field) == set(re.findall(rf'^\t\w+ +{go} += "(\w+)"', source, re.MULTILINE)) != set()
 
 
