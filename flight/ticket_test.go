@@ -274,6 +274,11 @@ func TestChangedSince(t *testing.T) {
 	code, d = redeemed(other)
 	require.Equal(t, codes.Internal, code)
 	require.Contains(t, d.Message, "it was ffff")
+	other = c
+	other.Files = "eeee"
+	code, d = redeemed(other)
+	require.Equal(t, codes.Internal, code, "the same rows of other staging files")
+	require.Contains(t, d.Message, "with files eeee")
 }
 
 // TestTicketsOfOtherAlgorithms: a ticket of another algorithm is expired, and never gives

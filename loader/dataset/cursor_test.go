@@ -3,6 +3,7 @@ package dataset_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -578,4 +579,24 @@ func TestRowsDigestCountsEveryField(t *testing.T) {
 		require.Equal(t, reflect.ValueOf(whole.Rows).FieldByIndex(field.Index).Interface(),
 			reflect.ValueOf(resumed.Defaults().Rows).FieldByIndex(field.Index).Interface(), "a resumed query takes %s from its cursor", field.Name)
 	}
+}
+
+// TestPinsOfEntriesThatACursorLacks checks that a query keeps the pins of tables that its
+// cursor does not have, and takes those of all others from the cursor.
+//
+// spec: cursor-28
+func TestPinsOfEntriesThatACursorLacks(t *testing.T) {
+	t.Parallel()
+	added := dataset.TablePin{UUID: "ad", Snapshot: 3, Schema: 1}
+	q := dataset.Query{
+		Rows:    dataset.Rows{Dataset: "d", Pin: dataset.Pin{Staging: map[string]dataset.TablePin{"added": added}}},
+		Reading: dataset.Reading{Cursor: dataset.Cursors{shards()[0]}},
+	}
+	want := maps.Clone(shards()[0].Pin.Staging)
+	want["added"] = added
+	require.Equal(t, want, q.Defaults().Pin.Staging)
+	require.Equal(t, shards()[0].Pin.Training, q.Defaults().Pin.Training)
+	again, err := dataset.ParseQuery(q.Canonical())
+	require.NoError(t, err)
+	require.Equal(t, q.Defaults().Pin, again.Pin)
 }

@@ -18,7 +18,7 @@ func batchRequestMutants() []mutant {
 		{"rows-behind-a-window-are-of-the-next", shuffle, "		columns[len(columns)-2] = within\n", "", rows},
 		{"buckets-of-requests-are-cut", "loader/plan/distinct.go", " || p.Rows.Requests }", " }", rows},
 		{"plans-of-requests-are-those-of-rows", "loader/plan/identity.go", "	rows := p.Rows\n	rows.Pin.Staging", "	rows := p.Rows\n	rows.Requests = false\n	rows.Pin.Staging", rows},
-		{"cursors-of-requests-count-rows", "loader/dataset/canonical.go", "	if c.Requests {\n", "	if c.Requests && c.Given < 0 {\n", rows},
+		{"cursors-of-requests-count-rows", "loader/dataset/canonical.go", "	if c.Requests {\n", "	if c.Requests && c.Given < 0 {\n", data},
 		{"rows-are-counted-as-requests", "loader/counts.go", "	if s.plan.Rows.Requests {\n", "	if s.plan.Rows.Requests && index < 0 {\n", rows},
 		{"requests-are-counted-as-stored", "loader/counts.go", "	if !p.Rows.Requests {\n", "	if !p.Rows.Requests || p.Rows.ShuffleWindow > 0 {\n", rows},
 		{"left-over-requests-are-rows", "loader/report.go", "Leftover{Lane: l.Number, Requests: left}", "Leftover{Lane: l.Number, Rows: left}", rows},

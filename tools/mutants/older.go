@@ -21,7 +21,7 @@ func olderMutants() []mutant {
 		{"frames-may-be-short", "internal/parquet/lz4.go", "	return len(dst) == 0\n", "	return true\n", parquet},
 		{"prefixes-are-lost", "internal/parquet/rewrite.go", "			if prefix > 0 {", "			if prefix > 9000 {", parquet},
 		{"deltas-may-be-too-few", "internal/parquet/rewrite.go", "n != countDefined(p, int(w.described.MaxDefinitionLevel())) || ", "", parquet},
-		{"blooms-of-one-block", "internal/parquet/bloom.go", "int64((hash>>32)*b.blocks>>32) * bloomBlock", "0 * bloomBlock", parquet},
+		{"blooms-of-one-block", "internal/parquet/bloom.go", "int64((hash>>32)*b.blocks>>32) * bloomBlock", "int64(0*hash*b.blocks) * bloomBlock", parquet},
 		{"blooms-need-one-bit", "internal/parquet/bloom.go", "&(1<<(key*salt>>27)) == 0 {", "&(1<<(key*salt>>27)) == 0 && i == 0 {", parquet},
 		{"blooms-of-other-units", "internal/parquet/bloom.go", "		return ok && a.Unit == b.Unit\n", "		return ok && b != nil\n", parquet},
 		{"bloom-headers-are-not-held", "internal/parquet/bloom.go", "	case length != nil && int64(*length) != begins-at+size:\n", "	case length != nil && *length < 0:\n", parquet},
