@@ -290,7 +290,7 @@ def test_a_loader_that_would_stack_batches_is_refused(here: Served) -> None:
 
 def test_errors_name_arguments_of_the_wrong_type(here: Served) -> None:
     with pytest.raises(
-        penstock.Invalid, match=r"^nulls: 7 cannot be the rule of every column; .*nulls=\{'label': 7\}"
+        penstock.Invalid, match=r"^nulls: 7 cannot be the rule for all columns; .*nulls=\{'label': 7\}"
     ):
         next(iter(here.dataset(nulls=7)))
     wrongs: list[Any] = [{"nulls": [0]}, {"hash": 1000}, {"vocab": ["a"]}, {"decimals": "float32"}]
