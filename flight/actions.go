@@ -77,7 +77,7 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(p.Explain(p.query)), nil
+	return []byte(p.Explain(p.Query)), nil
 }
 
 // verify reads as much as a stream, so it takes a slot and counts as one.
@@ -123,13 +123,13 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := p.Schema(p.query.Selection(), p.query.Wire)
+	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
 		return nil, err
 	}
-	p.query.Pin = p.Rows.Pin
+	p.Query.Pin = p.Rows.Pin
 	m := manifest{
-		Version: s.options.Version, Query: p.query.Canonical(), Dataset: p.Relation.Dataset.Canonical(), Pin: p.Rows.Pin, Plan: p.ID,
+		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.Relation.Dataset.Canonical(), Pin: p.Rows.Pin, Plan: p.ID,
 		Columns: []column{}, Algorithm: plan.Algorithm,
 	}
 	for _, f := range schema.Fields() {

@@ -14,12 +14,11 @@ import (
 // knows. That reads as much as a stream may, so that it has a place as one; it ends when
 // all have gone who wait for it.
 func (s *Server) count(ctx context.Context, p *planned) error {
-	reading := loader.StreamOptions{Reading: p.query.Reading}
-	reading.Peer, reading.Counts = hostOf(ctx), p.counts
-	counts, err := s.options.Loader.Count(ctx, p.Plan, reading, func(ctx context.Context) (context.Context, func(), error) {
+	options := loader.StreamOptions{Counts: p.counts, Peer: hostOf(ctx)}
+	counts, err := s.options.Loader.Count(ctx, p.Planned, options, func(ctx context.Context) (context.Context, func(), error) {
 		began := s.options.Clock()
 		in, leave := s.enter(ctx)
-		at := s.admission.of(caller{host: reading.Peer})
+		at := s.admission.of(caller{host: options.Peer})
 		if err := at.enter(in); err != nil {
 			at.Release()
 			leave()
@@ -28,7 +27,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 		return in, func() {
 			at.Release()
 			leave()
-			s.options.Logger.InfoContext(ctx, "rows counted", "dataset", p.query.Dataset, "plan", p.ID, "took", s.options.Clock().Sub(began))
+			s.options.Logger.InfoContext(ctx, "rows counted", "dataset", p.Query.Dataset, "plan", p.ID, "took", s.options.Clock().Sub(began))
 		}, nil
 	})
 	p.counts = counts
@@ -39,13 +38,13 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 // made when nobody counted.
 func (p *planned) counted(c content) error {
 	if c.Counted != nil {
-		counts, err := c.Counted.Counts(len(p.Lanes), p.query.Shard)
+		counts, err := c.Counted.Counts(len(p.Lanes), p.Query.Shard)
 		if err != nil {
 			return err
 		}
 		p.counts = counts
 	}
-	if p.counts == nil && p.query.CountsFirst() {
+	if p.counts == nil && p.Query.CountsFirst() {
 		return stale("the ticket does not say how many rows were counted")
 	}
 	return nil
@@ -69,7 +68,7 @@ func (p planned) rowsOf(shard dataset.Shard) int64 {
 	}
 	rows := int64(0)
 	for _, left := range lanes {
-		rows += p.query.Every.Rows(left, p.perStep())
+		rows += p.Query.Every.Rows(left, p.perStep())
 	}
 	return rows
 }
@@ -82,10 +81,10 @@ func (p planned) batchesOf(shard dataset.Shard) int64 {
 		return unknown
 	}
 	rows := int64(math.MaxInt64)
-	if limit := p.query.Limit; limit > 0 {
+	if limit := p.Query.Limit; limit > 0 {
 		rows = limit
 	}
-	return p.query.Every.Steps(stepsFor(lanes, p.perStep(), rows))
+	return p.Query.Every.Steps(stepsFor(lanes, p.perStep(), rows))
 }
 
 // stepsFor returns how many steps, with q rows of each lane in each, give so many rows of
@@ -114,7 +113,7 @@ func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 			return nil, false
 		}
 		left := max(0, p.counts.Lanes[i]-given[i])
-		if p.query.Tail.Drops() {
+		if p.Query.Tail.Drops() {
 			left = max(0, p.counts.Shortest-given[i]) / p.perStep() * p.perStep()
 		}
 		lanes = append(lanes, left)
@@ -127,9 +126,9 @@ func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 // exact and all rows are given, else by what the cursor says of all lanes.
 func (p planned) givenBefore() []int64 {
 	given := make([]int64, len(p.Lanes))
-	exact := p.Inexact == "" && !p.query.Tail.Drops()
+	exact := p.Inexact == "" && !p.Query.Tail.Drops()
 	furthest, uneven := int64(0), false
-	for _, c := range p.query.Cursor {
+	for _, c := range p.Query.Cursor {
 		furthest, uneven = max(furthest, c.Given), uneven || c.Uneven
 		for _, at := range c.At {
 			if exact {

@@ -18,7 +18,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/plan"
 )
 
 // filtered is a query that drops rows, with further fields.
@@ -120,7 +119,7 @@ type countingLoader struct {
 	counted *int
 }
 
-func (l countingLoader) Count(ctx context.Context, p *plan.Plan, r loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error) {
+func (l countingLoader) Count(ctx context.Context, p loader.Planned, r loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error) {
 	return l.Loader.Count(ctx, p, r, func(ctx context.Context) (context.Context, func(), error) {
 		*l.counted++
 		return admit(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // DoGet implements arrowflight.FlightServer.
@@ -44,10 +45,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		leave()
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
-	reading := loader.StreamOptions{Reading: p.query.Reading}
-	reading.Peer, reading.Part = at.host, p.part
-	reading.Counts = p.counts
-	source, err := s.options.Loader.Open(ctx, p.Plan, reading)
+	source, err := s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.host})
 	if err == nil {
 		err = out.serve(ctx, source)
 	}
@@ -140,21 +138,21 @@ type outgoing struct {
 	batches  int64
 	bytes    int64
 	cursor   dataset.Cursor
-	staging  map[string]loader.StagingReport // once the stream has ended
+	staging  map[string]stream.StagingReport // once the stream has ended
 }
 
 // begin tells log and observer of a stream.
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.query.Dataset}
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
-		slog.Int("shard", p.query.Shard.Index), slog.Int("of", p.query.Shard.Of), slog.String("peer", peerOf(ctx)))
+		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of), slog.String("peer", peerOf(ctx)))
 	if !p.part.IsZero() {
 		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
 	}
-	for _, c := range p.query.Cursor {
+	for _, c := range p.Query.Cursor {
 		o.cursor = c
 	}
-	o.log.InfoContext(ctx, "stream begins", "step", o.cursor.Step, "resumed", len(p.query.Cursor) > 0)
+	o.log.InfoContext(ctx, "stream begins", "step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0)
 	s.options.Observer.StreamBegan(o.dataset)
 	return o
 }
@@ -244,12 +242,12 @@ func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatc
 
 // report sends the last message. A client that did not get it knows that its
 // rows are not all.
-func (o *outgoing) report(r loader.Report) error {
+func (o *outgoing) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
 	}
 	return o.write(&frame{metadata: marshal(struct {
-		Report loader.Report `json:"report"`
+		Report stream.Report `json:"report"`
 	}{r})})
 }
 

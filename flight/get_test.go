@@ -16,8 +16,8 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
-	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // TestStreamsGiveWhatTheLoaderGives reads every shard over the wire and in
@@ -197,7 +197,7 @@ func TestShortDataNeverLooksWhole(t *testing.T) {
 	corrupt := &fault.Error{Kind: fault.Corrupt, Op: "read split 3", Message: "page checksum differs", Table: "ml.impressions", File: "f.parquet", RowGroup: &group}
 	cases := map[string]struct {
 		end    func(int) (arrow.RecordBatch, error)
-		report func(loader.Report) loader.Report
+		report func(stream.Report) stream.Report
 		code   codes.Code
 		want   details
 	}{
@@ -208,7 +208,7 @@ func TestShortDataNeverLooksWhole(t *testing.T) {
 		},
 		"the report disagrees": {
 			end:    func(int) (arrow.RecordBatch, error) { return nil, nil }, //nolint:nilnil // the end
-			report: func(r loader.Report) loader.Report { r.Rows++; return r },
+			report: func(r stream.Report) stream.Report { r.Rows++; return r },
 			code:   codes.Internal,
 			want:   details{Kind: "internal", Message: "the stream reports 31 rows in 3 batches, 30 in 3 were sent"},
 		},

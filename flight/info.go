@@ -68,7 +68,7 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 	if err != nil {
 		return nil, err
 	}
-	if p.query.Endpoints.BySplits() {
+	if p.Query.Endpoints.BySplits() {
 		flightInfo.Endpoint, err = s.splitEndpoints(p)
 		flightInfo.Ordered = true
 		return flightInfo, err
@@ -84,7 +84,7 @@ func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightD
 	if err != nil {
 		return nil, err
 	}
-	schema, err := p.Schema(p.query.Selection(), p.query.Wire)
+	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func schemaBytes(schema *arrow.Schema) []byte {
 
 // flightInfo describes a plan, without endpoints.
 func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	schema, err := p.Schema(p.query.Selection(), p.query.Wire)
+	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
 		return nil, err
 	}
@@ -142,15 +142,15 @@ func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowfli
 
 func (p planned) summary() summary {
 	out := summary{
-		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.batchRows,
+		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: len(p.Lanes), Shards: p.Query.Shard.Of, BatchRows: p.BatchRows,
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
 		Sample: json.RawMessage(p.Rows.Sample.Canonical()), Since: p.Rows.Since,
 	}
 	if p.Rows.Requests {
-		out.BatchRows, out.BatchRequests = 0, p.batchRows
+		out.BatchRows, out.BatchRequests = 0, p.BatchRows
 	}
 	if p.counts != nil {
-		out.Steps = p.counts.Steps(p.query.Tail, p.perStep())
+		out.Steps = p.counts.Steps(p.Query.Tail, p.perStep())
 	}
 	switch rows, exact := p.ExactRows(); {
 	case p.counts != nil && !p.Rows.Requests:
@@ -160,7 +160,7 @@ func (p planned) summary() summary {
 	default:
 		out.RowsUnknown = p.Inexact
 	}
-	if limit := p.query.Limit; limit > 0 && out.Rows > limit {
+	if limit := p.Query.Limit; limit > 0 && out.Rows > limit {
 		out.Rows = limit
 		out.Steps = p.stepsTo(limit)
 	}
@@ -177,12 +177,12 @@ func (p planned) stepsTo(rows int64) int64 {
 
 // perStep returns how many rows, or requests, each lane gives in a step.
 func (p planned) perStep() int64 {
-	return int64(p.batchRows / (len(p.Lanes) / p.query.Shard.Of))
+	return int64(p.BatchRows / (len(p.Lanes) / p.Query.Shard.Of))
 }
 
 // shards returns the shards that the query asks for.
 func (p planned) shards() []dataset.Shard {
-	shard := p.query.Shard
+	shard := p.Query.Shard
 	if shard.Index != dataset.AllShards {
 		return []dataset.Shard{shard}
 	}
@@ -201,7 +201,7 @@ func (p planned) rowsLeft() int64 {
 
 // limited returns so many rows, or the query's limit.
 func (p planned) limited(rows int64) int64 {
-	if limit := p.query.Limit; limit > 0 && rows > limit {
+	if limit := p.Query.Limit; limit > 0 && rows > limit {
 		return limit
 	}
 	return rows
@@ -209,8 +209,8 @@ func (p planned) limited(rows int64) int64 {
 
 // rowsFrom is rowsLeft without the query's limit.
 func (p planned) rowsFrom() int64 {
-	whole := len(p.query.Cursor) == 0 && p.query.Shard.Index == dataset.AllShards && p.query.Every.Of == 1
-	if rows, exact := p.ExactRows(); (p.counts == nil || p.Rows.Requests) && exact && whole && !p.query.Tail.Drops() {
+	whole := len(p.Query.Cursor) == 0 && p.Query.Shard.Index == dataset.AllShards && p.Query.Every.Of == 1
+	if rows, exact := p.ExactRows(); (p.counts == nil || p.Rows.Requests) && exact && whole && !p.Query.Tail.Drops() {
 		return rows // nobody knows how many of them a lane gives
 	}
 	rows := int64(0)
@@ -238,7 +238,7 @@ func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
 	seal := s.options.Keys.sealer()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {
-		q := p.query
+		q := p.Query
 		q.Shard, q.Cursor = shard, p.narrow(shard)
 		c := newContent(q, p.Plan)
 		if len(q.Cursor) == 0 {
@@ -268,7 +268,7 @@ func (s *Server) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightE
 // The cursors were checked with the plan: they stand at the same rows, and
 // those that do not have ended.
 func (p planned) narrow(shard dataset.Shard) dataset.Cursors {
-	cursors := p.query.Cursor
+	cursors := p.Query.Cursor
 	if len(cursors) == 0 {
 		return nil
 	}

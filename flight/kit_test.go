@@ -32,7 +32,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -111,26 +111,26 @@ func (w *world) loader() *loader.Loader {
 // altered is a loader with some of its functions replaced.
 type altered struct {
 	Loader
-	plan  func(dataset.Query) (*plan.Plan, error)
-	open  func(context.Context, *plan.Plan, loader.StreamOptions) (loader.Stream, error)
+	plan  func(dataset.Query) (loader.Planned, error)
+	open  func(context.Context, loader.Planned, loader.StreamOptions) (loader.Stream, error)
 	count func(context.Context, loader.Admit) (*dataset.Counts, error)
 }
 
-func (a altered) Count(ctx context.Context, p *plan.Plan, r loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error) {
+func (a altered) Count(ctx context.Context, p loader.Planned, r loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error) {
 	if a.count != nil {
 		return a.count(ctx, admit)
 	}
 	return a.Loader.Count(ctx, p, r, admit)
 }
 
-func (a altered) Plan(ctx context.Context, q dataset.Query) (*plan.Plan, error) {
+func (a altered) Plan(ctx context.Context, q dataset.Query) (loader.Planned, error) {
 	if a.plan != nil {
 		return a.plan(q)
 	}
 	return a.Loader.Plan(ctx, q)
 }
 
-func (a altered) Open(ctx context.Context, p *plan.Plan, r loader.StreamOptions) (loader.Stream, error) {
+func (a altered) Open(ctx context.Context, p loader.Planned, r loader.StreamOptions) (loader.Stream, error) {
 	if a.open != nil {
 		return a.open(ctx, p, r)
 	}
@@ -192,7 +192,7 @@ type got struct {
 	rows    [][]any
 	sizes   []int
 	cursors []json.RawMessage
-	report  *loader.Report
+	report  *stream.Report
 }
 
 // peeled passes messages with Arrow data to the Arrow library's reader, and keeps the metadata.
@@ -210,7 +210,7 @@ func (p peeled) Recv() (*arrowflight.FlightData, error) {
 			}
 			return m, err
 		}
-		var last struct{ Report *loader.Report }
+		var last struct{ Report *stream.Report }
 		if err := json.Unmarshal(m.GetAppMetadata(), &last); err != nil {
 			return nil, err
 		}
@@ -297,7 +297,7 @@ func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, code
 // canned is a stream of batches from a function, which may fail, block or never end.
 type canned struct {
 	next     func(n int) (arrow.RecordBatch, error) // nil, nil: the end
-	report   func(loader.Report) loader.Report
+	report   func(stream.Report) stream.Report
 	batch    arrow.RecordBatch
 	n        int
 	rows     int64
@@ -343,8 +343,8 @@ func (c *canned) Cursor() dataset.Cursor {
 	return c.cursor
 }
 
-func (c *canned) Report() loader.Report {
-	r := loader.Report{Rows: c.rows, Batches: int64(c.n), Steps: int64(c.n), Cursor: c.Cursor()}
+func (c *canned) Report() stream.Report {
+	r := stream.Report{Rows: c.rows, Batches: int64(c.n), Steps: int64(c.n), Cursor: c.Cursor()}
 	if c.report != nil {
 		return c.report(r)
 	}
@@ -365,7 +365,7 @@ func numbers(n int) arrow.RecordBatch {
 
 // opens returns a loader that opens canned streams.
 func opens(under Loader, c func(ctx context.Context) *canned) Loader {
-	return altered{Loader: under, open: func(ctx context.Context, p *plan.Plan, _ loader.StreamOptions) (loader.Stream, error) {
+	return altered{Loader: under, open: func(ctx context.Context, p loader.Planned, _ loader.StreamOptions) (loader.Stream, error) {
 		made := c(ctx)
 		made.cursor = p.Cursor()
 		made.cursor.Shard, made.cursor.At = dataset.Shard{Of: 1}, []dataset.Position{{}}

@@ -3,7 +3,7 @@ package flight
 import (
 	"time"
 
-	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // Observer has functions that the server calls on events. Any may be nil. They are called
@@ -34,7 +34,7 @@ type StreamEnd struct {
 	Took    time.Duration
 	// Staging is the counts of each staging table that was read, by the entry's name, even of
 	// a stream that ended before its report.
-	Staging map[string]loader.StagingReport
+	Staging map[string]stream.StagingReport
 }
 
 // withDefaults replaces nil functions by ones that do nothing.

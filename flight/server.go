@@ -18,7 +18,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/plan"
 )
 
 // Loader plans and opens the streams that the server serves; *loader.Loader is one. The
@@ -26,9 +25,9 @@ import (
 // before their last release.
 type Loader interface {
 	Datasets() []dataset.Dataset
-	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)
-	Count(ctx context.Context, p *plan.Plan, reading loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error)
-	Open(ctx context.Context, p *plan.Plan, reading loader.StreamOptions) (loader.Stream, error)
+	Plan(ctx context.Context, query dataset.Query) (loader.Planned, error)
+	Count(ctx context.Context, p loader.Planned, o loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error)
+	Open(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error)
 }
 
 // Verifier checks the tables of a query's dataset; *loader.Loader is one.

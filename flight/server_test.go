@@ -24,7 +24,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // endless returns a stream without an end. It holds a reservation until it is released, as
@@ -235,7 +235,7 @@ type stubborn struct {
 	gate  chan struct{}
 }
 
-func (l stubborn) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error) {
+func (l stubborn) Plan(ctx context.Context, query dataset.Query) (loader.Planned, error) {
 	close(l.asked)
 	<-l.gate
 	return l.Loader.Plan(ctx, query)
@@ -347,7 +347,7 @@ func TestObserver(t *testing.T) {
 	require.Equal(t, joiner.Counts{Rows: trainingRows, Matched: trainingRows - missing, Missing: missing}, history.Counts)
 	require.Positive(t, history.BytesRead)
 	require.Equal(t, StreamEnd{
-		Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2, Staging: map[string]loader.StagingReport{"history": history},
+		Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2, Staging: map[string]stream.StagingReport{"history": history},
 	}, end)
 	s.infoFailure(t, command(`{"dataset": "gone"}`))
 	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)

@@ -18,29 +18,21 @@ type service struct {
 	*Server
 }
 
-// planned is a query with its defaults and its plan.
+// planned is a planned query, and what a ticket adds to it.
 type planned struct {
-	query dataset.Query
-	*plan.Plan
-	batchRows int             // rows of a batch, or requests if the plan is of requests
-	part      plan.Part       // of the plan that a ticket is for; zero: all of it
-	counts    *dataset.Counts // rows of the lanes; nil if unknown
+	loader.Planned
+	part   plan.Part       // of the plan that a ticket is for; zero: all of it
+	counts *dataset.Counts // rows of the lanes; nil if unknown
 }
 
 // plan plans a query.
 func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
-	query = query.Defaults()
 	p, err := s.options.Loader.Plan(ctx, query)
 	if err != nil {
 		return planned{}, err
 	}
-	reading := loader.StreamOptions{Reading: query.Defaults().Reading}
-	known, err := reading.Known(p)
-	if err != nil {
-		return planned{}, err
-	}
-	rows, err := loader.BatchRows(p, reading)
-	return planned{query: query, Plan: p, batchRows: rows, counts: known}, err
+	known, err := p.KnownCounts()
+	return planned{Planned: p, counts: known}, err
 }
 
 // described plans the query of a descriptor.

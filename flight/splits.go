@@ -36,7 +36,7 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 	seal := s.options.Keys.sealer()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, part := range p.PartsFrom(at.Range) {
-		q := p.query
+		q := p.Query
 		q.Shard, q.Cursor = whole, cursors
 		if part.From > at.Range {
 			q.Cursor, at = nil, dataset.Position{Range: part.From} // the part begins with a split
@@ -69,7 +69,7 @@ func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, 
 	}
 	if p.Inexact == "" {
 		out.Rows = p.RowsBefore(dataset.Position{Range: part.To}) - p.RowsBefore(at)
-		out.Batches = (out.Rows + int64(p.batchRows) - 1) / int64(p.batchRows)
+		out.Batches = (out.Rows + int64(p.BatchRows) - 1) / int64(p.BatchRows)
 	}
 	if at == (dataset.Position{Range: part.From}) {
 		return out, nil
@@ -77,7 +77,7 @@ func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, 
 	var cursor struct {
 		At []json.RawMessage `json:"at"`
 	}
-	if err := json.Unmarshal(p.query.Cursor[0].JSON(), &cursor); err != nil {
+	if err := json.Unmarshal(p.Query.Cursor[0].JSON(), &cursor); err != nil {
 		return out, fault.New(fault.Internal, "read a cursor: %w", err)
 	}
 	out.At = cursor.At[0]

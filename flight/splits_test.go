@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -208,14 +209,16 @@ func TestManySplitsShareEndpoints(t *testing.T) {
 	w := newWorld(t)
 	real, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
 	require.NoError(t, err)
-	many := *real
+	many := *real.Plan
 	many.Splits, many.Lanes = make([]plan.Split, splits), []plan.Lane{{Rows: splits}}
 	for i := range many.Splits {
 		many.Splits[i] = plan.Split{ID: fmt.Sprintf("%016x", i), Rows: 1}
 		many.Lanes[0].Ranges = append(many.Lanes[0].Ranges, plan.Range{Split: i, To: 1})
 	}
 	many.StoredRows = splits
-	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) { return &many, nil }}})
+	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(q dataset.Query) (loader.Planned, error) {
+		return loader.Planned{Plan: &many, Query: q.Defaults(), BatchRows: real.BatchRows}, nil
+	}}})
 	answer, parts := s.bySplit(t, "")
 	require.Len(t, parts, 1024)
 	require.Less(t, proto.Size(answer), 4<<20)

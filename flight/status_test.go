@@ -20,15 +20,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/plan"
 )
 
 // Plans that fail with each kind have its code and all details.
 func TestKindsOfFailureOnTheWire(t *testing.T) {
 	w := newWorld(t)
 	var cause error
-	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) { return nil, cause }}})
+	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (loader.Planned, error) { return loader.Planned{}, cause }}})
 	for kind, code := range map[fault.Kind]codes.Code{
 		fault.Internal: codes.Internal, fault.Invalid: codes.InvalidArgument, fault.NotFound: codes.NotFound,
 		fault.Unauthenticated: codes.Unauthenticated, fault.Forbidden: codes.PermissionDenied, fault.Expired: codes.FailedPrecondition,
@@ -136,8 +136,8 @@ func TestDetailsFitIntoTrailers(t *testing.T) {
 // The longest details arrive over a connection.
 func TestLongFailuresArrive(t *testing.T) {
 	w := newWorld(t)
-	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) {
-		return nil, &fault.Error{Kind: fault.Conflict, Message: strings.Repeat("€", 20000), Remedy: strings.Repeat("r", 20000)}
+	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (loader.Planned, error) {
+		return loader.Planned{}, &fault.Error{Kind: fault.Conflict, Message: strings.Repeat("€", 20000), Remedy: strings.Repeat("r", 20000)}
 	}}})
 	code, d := s.infoFailure(t, command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Aborted, code)
@@ -151,7 +151,7 @@ func TestPanicsFailOnlyTheirCall(t *testing.T) {
 	var log bytes.Buffer
 	s := serve(t, Options{
 		Logger: slog.New(slog.NewJSONHandler(&log, nil)),
-		Loader: altered{Loader: w.loader(), plan: func(q dataset.Query) (*plan.Plan, error) {
+		Loader: altered{Loader: w.loader(), plan: func(q dataset.Query) (loader.Planned, error) {
 			if broken {
 				panic("nil map")
 			}

@@ -292,7 +292,7 @@ func TestTicketsOfOtherAlgorithms(t *testing.T) {
 	p, err := w.loader().Plan(t.Context(), query)
 	require.NoError(t, err)
 	for _, algorithm := range []int{-1, 0, plan.Algorithm + 1, 99} {
-		c := newContent(query.Defaults(), p)
+		c := newContent(query.Defaults(), p.Plan)
 		c.Algorithm = algorithm
 		sealed, err := testKeys(t).seal(c, noon().Add(time.Hour))
 		require.NoError(t, err)

@@ -46,8 +46,7 @@ func TestDefaultBatchRows(t *testing.T) {
 		l := sized(t, c.text, 0)
 		p, err := l.Plan(t.Context(), c.query)
 		require.NoError(t, err)
-		rows, err := loader.BatchRows(p, loader.StreamOptions{Reading: c.query.Defaults().Reading})
-		require.NoError(t, err)
+		rows := p.BatchRows
 		require.GreaterOrEqual(t, rows, c.least, "%+v", c)
 		require.LessOrEqual(t, rows, c.most, "%+v", c)
 		require.Zero(t, rows%max(1, c.query.Lanes))
@@ -69,7 +68,7 @@ func TestBatchesThatSurelyDoNotFit(t *testing.T) {
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 1875, Shard: dataset.Shard{Of: 1}}}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
-	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	defer s.Release()
 	require.False(t, s.Next())

@@ -272,12 +272,12 @@ func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Budget: budget.New(limit), Disk: create})
 		p, err := l.Plan(context.Background(), one(1, 8))
 		require.NoError(t, err)
-		second, err := l.Open(context.Background(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+		second, err := l.Open(context.Background(), p, loader.StreamOptions{})
 		require.NoError(t, err)
 		maker := func() weak.Pointer[client] {
 			of := &client{}
 			ctx := context.WithValue(context.Background(), client{}, of)
-			first, err := l.Open(ctx, p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+			first, err := l.Open(ctx, p, loader.StreamOptions{})
 			require.NoError(t, err)
 			defer first.Release()
 			first.Next()
@@ -318,7 +318,7 @@ func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			s, err := l.Open(ctx, p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+			s, err := l.Open(ctx, p, loader.StreamOptions{})
 			if err != nil {
 				t.Error(err)
 				return

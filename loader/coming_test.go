@@ -72,9 +72,8 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 					ranges += len(lane.Ranges)
 				}
 				require.Greater(t, ranges, lanes)
-				reading := loader.StreamOptions{Reading: q.Defaults().Reading}
-				reading.Shard.Index = 0
-				s, err := l.Open(t.Context(), p, reading)
+				p.Query.Shard.Index = 0
+				s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 				require.NoError(t, err)
 				require.Zero(t, seen.opened, "nothing is opened before the first Next")
 				for s.Next() && !stop { // the rows do not matter
@@ -132,7 +131,7 @@ func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
 	require.Len(t, p.Lanes[0].Ranges, ranges)
-	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	defer s.Release()
 	left := p.Lanes[0].Ranges[0].To
@@ -167,7 +166,7 @@ func TestNothingIsBegunBehindTheLimit(t *testing.T) {
 		q.Limit = limit
 		p, err := l.Plan(t.Context(), q)
 		require.NoError(t, err)
-		s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
+		s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 		require.NoError(t, err)
 		defer s.Release()
 		rows := int64(0)

@@ -38,7 +38,7 @@ func count(ctx context.Context, l *loader.Loader, q dataset.Query, let *atomic.I
 	if err != nil {
 		return nil, err
 	}
-	return l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, everybody(let))
+	return l.Count(ctx, p, loader.StreamOptions{}, everybody(let))
 }
 
 // TestCountsAreWhatStreamsGive checks for every rule that the count of each lane is the
@@ -174,9 +174,9 @@ func TestWhoCounts(t *testing.T) {
 		require.Equal(t, got, again, name)
 		require.Equal(t, test.counts, let.Load(), "%s: what was counted is remembered", name)
 	}
-	p, err := l.Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Tail: dataset.TailDrop}})
+	p, err := l.Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}})
 	require.NoError(t, err)
-	_, err = l.Open(context.Background(), p, loader.StreamOptions{Reading: dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}}.Defaults().Reading})
+	_, err = l.Open(context.Background(), p, loader.StreamOptions{})
 	require.Equal(t, fault.Internal, fault.KindOf(err), "nobody opens what was not counted")
 }
 
@@ -362,17 +362,17 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 		tail   dataset.Tail
 		text   string
 	}{
-		"a lane has less":     {func(of *dataset.Counted) { of.Lanes[0]--; of.Rows--; of.Shortest = min(of.Shortest, of.Lanes[0]) }, dataset.TailKeep, "lane 0 gives other than the"},
-		"a lane has more":     {func(of *dataset.Counted) { of.Lanes[1]++; of.Rows++; of.Longest = max(of.Longest, of.Lanes[1]) }, dataset.TailKeep, "lane 2 gives other than the"},
-		"a lane has far more": {func(of *dataset.Counted) { of.Lanes[1] += 99; of.Rows += 99; of.Longest = of.Lanes[1] }, dataset.TailKeep, "lane 2 gives other than the"},
+		"a lane has less":     {func(of *dataset.Counted) { of.Lanes[0]--; of.Rows--; of.Shortest = min(of.Shortest, of.Lanes[0]) }, dataset.TailKeep, "lane 0 does not have the"},
+		"a lane has more":     {func(of *dataset.Counted) { of.Lanes[1]++; of.Rows++; of.Longest = max(of.Longest, of.Lanes[1]) }, dataset.TailKeep, "lane 2 does not have the"},
+		"a lane has far more": {func(of *dataset.Counted) { of.Lanes[1] += 99; of.Rows += 99; of.Longest = of.Lanes[1] }, dataset.TailKeep, "lane 2 does not have the"},
 		"all lanes have more": {func(of *dataset.Counted) {
 			of.Lanes[0] += 99
 			of.Lanes[1] += 99
 			of.Rows += 500
 			of.Longest += 200
 			of.Shortest += 99
-		}, dataset.TailDrop, "gives other than the"},
-		"fewer than were given":  {func(of *dataset.Counted) { of.Lanes[0] = 1; of.Shortest = 1; of.Rows = 100 }, dataset.TailDrop, "lane 0 gives other than the 1 that"},
+		}, dataset.TailDrop, "does not have the"},
+		"fewer than were given":  {func(of *dataset.Counted) { of.Lanes[0] = 1; of.Shortest = 1; of.Rows = 100 }, dataset.TailDrop, "lane 0 does not have the 1 rows that"},
 		"a lane below all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Shortest - 1 }, dataset.TailKeep, "cannot be"},
 		"a lane above all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Longest + 1 }, dataset.TailKeep, "cannot be"},
 		"fewer than their lanes": {func(of *dataset.Counted) { of.Rows = of.Lanes[0] }, dataset.TailKeep, "cannot be"},

@@ -87,8 +87,8 @@ func TestStepsThatCannotBe(t *testing.T) {
 		came := shards[0].Cursors[1]
 		require.Equal(t, int64(2), came.Step, name)
 		for step, want := range map[int64]string{
-			0:              "no step was given, and each lane gave 4 rows",
-			came.Given + 1: "there were 5 steps, and each lane gave 4 rows: a step gives one at least",
+			0:              "no step was returned, but each lane returned 4 rows",
+			came.Given + 1: "5 steps were returned, but each lane returned 4 rows: a step returns at least one",
 			came.Step:      "",
 		} {
 			q.Cursor = dataset.Cursors{came}
@@ -106,12 +106,12 @@ func TestStepsThatCannotBe(t *testing.T) {
 		begun.Given, begun.Step = 0, 0
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)
-		require.ErrorContains(t, err, "no step was given, and a lane stands behind rows of a split", name)
+		require.ErrorContains(t, err, "no step was returned, but a lane is after rows of a split", name)
 		begun = came
 		begun.At = []dataset.Position{{Lane: 0}, {Lane: 1}, {Lane: 2}, {Lane: 3}}
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)
-		require.ErrorContains(t, err, "there were 2 steps, and every lane stands at its start", name)
+		require.ErrorContains(t, err, "2 steps were returned, but every lane is at its start", name)
 		begun.Given, begun.Step = 0, 0
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)

@@ -99,7 +99,7 @@ func TestUnknownStrategy(t *testing.T) {
 
 	p, err := with("nearest", "nearest").Plan(context.Background(), one(1, 8))
 	require.NoError(t, err)
-	_, err = with("nearest", "other").Open(context.Background(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+	_, err = with("nearest", "other").Open(context.Background(), p, loader.StreamOptions{})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, `join f: strategy: no strategy is registered as "nearest"`)
 }

@@ -50,7 +50,7 @@ func asSent(t *testing.T, l *loader.Loader, q dataset.Query) (scenario.Shard, er
 	q.Shard = dataset.Shard{Of: 1}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
-	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	defer s.Release()
 	out := scenario.Shard{Schema: s.Schema()}

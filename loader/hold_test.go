@@ -63,15 +63,15 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 	query.Count = dataset.CountExact
 	p, err := l.Plan(t.Context(), query)
 	require.NoError(t, err)
-	_, err = l.Count(t.Context(), p, loader.StreamOptions{Reading: query.Defaults().Reading}, everybody(new(atomic.Int64)))
+	_, err = l.Count(t.Context(), p, loader.StreamOptions{}, everybody(new(atomic.Int64)))
 	require.NoError(t, err)
 	require.Zero(t, h.begun)
 
 	query = one(1, 8)
-	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: query.Defaults().Reading})
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"ml.train": 1, "features.f": 1}, h.now)
-	other, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: query.Defaults().Reading})
+	other, err := l.Open(t.Context(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	for s.Next() {
 	}
@@ -84,7 +84,7 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 	for _, table := range []string{"ml.train", "features.f"} {
 		h.refuse = table
 		before := memory.Used()
-		_, err = l.Open(t.Context(), p, loader.StreamOptions{Reading: query.Defaults().Reading})
+		_, err = l.Open(t.Context(), p, loader.StreamOptions{})
 		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
 		require.ErrorContains(t, err, "table "+table+" is not to be held")
 		require.Equal(t, map[string]int{"ml.train": 0, "features.f": 0}, h.now)
@@ -126,7 +126,7 @@ func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
 	})
 	p, err := l.Plan(t.Context(), one(1, 8))
 	require.NoError(t, err)
-	_, err = l.Open(t.Context(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+	_, err = l.Open(t.Context(), p, loader.StreamOptions{})
 	require.ErrorContains(t, err, "refused")
 	require.NoError(t, <-ended)
 }

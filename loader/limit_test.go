@@ -108,7 +108,7 @@ func TestLimitAfterLimit(t *testing.T) {
 	next := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Tail: dataset.TailDrop, Cursor: dataset.Cursors{got[0].Report.Cursor}}}
 	_, err = c.Loader().Plan(context.Background(), next)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "from this cursor on lanes have given unequal ones")
+	require.ErrorContains(t, err, "before this cursor the lanes returned different or unknown numbers of rows")
 	require.Equal(t, "tail", fault.As(err).Faults[0].Field)
 }
 

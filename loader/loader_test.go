@@ -52,7 +52,7 @@ func open(t *testing.T, l *loader.Loader, q dataset.Query) loader.Stream {
 	t.Helper()
 	p, err := l.Plan(context.Background(), q)
 	require.NoError(t, err)
-	s, err := l.Open(context.Background(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
+	s, err := l.Open(context.Background(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	return s
 }
@@ -308,10 +308,10 @@ func TestPlansAreRemembered(t *testing.T) {
 	require.NoError(t, err)
 	again, err := l.Plan(context.Background(), one(2, 16))
 	require.NoError(t, err)
-	require.Same(t, first, again, "the batch size does not belong to the plan")
+	require.Same(t, first.Plan, again.Plan, "the batch size does not belong to the plan")
 	other, err := l.Plan(context.Background(), one(4, 16))
 	require.NoError(t, err)
-	require.NotSame(t, first, other)
+	require.NotSame(t, first.Plan, other.Plan)
 }
 
 // unpruned is a catalog without value ranges.
@@ -396,7 +396,7 @@ func TestPlansArePaidFor(t *testing.T) {
 	p, err := l.Plan(t.Context(), one(1, 8))
 	require.NoError(t, err)
 	open := func() loader.Stream {
-		s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+		s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 		require.NoError(t, err)
 		return s
 	}
@@ -411,7 +411,7 @@ func TestPlansArePaidFor(t *testing.T) {
 	require.Zero(t, b.Used())
 
 	l = loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(plan - 1)})
-	_, err = l.Open(t.Context(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+	_, err = l.Open(t.Context(), p, loader.StreamOptions{})
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.ErrorContains(t, err, "the plan of a stream needs")
 }

@@ -3,65 +3,68 @@ package loader
 import (
 	"context"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stream"
 )
 
-// StreamOptions describes how a plan is read: the query's Reading, with its defaults
-// set and its shard chosen, and what the server adds.
+// Stream is what a trainer reads: batches, each with a cursor, and a report;
+// *stream.ShardReader documents the methods.
+type Stream interface {
+	array.RecordReader
+	Begin() error
+	Progress
+	Report() stream.Report
+	Park(pressed bool) bool
+}
+
+// Progress describes the last batch returned.
+type Progress interface {
+	BatchRows() int64
+	Cursor() dataset.Cursor
+}
+
+// StreamOptions is what a server adds to a planned query.
 type StreamOptions struct {
-	dataset.Reading
 	Counts *dataset.Counts // of the plan, as returned by Count; nil: not counted
 	Part   plan.Part       // of the plan's splits; zero: all of them
 	Peer   string          // the host of the client, whose streams share a part of the memory
 }
 
+// spec describes the stream of a planned query.
+func (p Planned) spec(o StreamOptions) stream.ReadSpec {
+	return stream.ReadSpec{
+		Plan: p.Plan, Reading: p.Query.Reading, Outputs: p.Outputs, BatchRows: p.BatchRows,
+		Counts: o.Counts, Part: o.Part, Peer: o.Peer,
+	}
+}
+
 // Open returns the stream of one shard of a plan. It holds the snapshots that the
 // stream reads until the stream is released, and fails if one cannot be held. Nothing
 // is read before the first Next. The caller releases the stream; canceling ctx ends it.
-func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Stream, error) {
-	outputs, err := p.Relation.Choose(r.Selection())
+func (l *Loader) Open(ctx context.Context, p Planned, o StreamOptions) (Stream, error) {
+	s, err := stream.New(ctx, l.streams, p.spec(o))
 	if err != nil {
 		return nil, err
 	}
-	if len(outputs) == 0 {
-		return nil, fault.InvalidField("columns", "no column is asked for")
+	paid, err := l.pay(ctx, p.Plan, o.Peer)
+	s.Own(paid)
+	if err == nil {
+		var held *release.Handle
+		held, err = l.hold(ctx, p.Plan)
+		s.Own(held)
 	}
-	begun, err := begin(p, r, batchRows(p, r, outputs))
 	if err != nil {
-		return nil, err
-	}
-	if r.Tail.Drops() && begun.counts == nil {
-		return nil, fault.New(fault.Internal, "shards are to end at the same step, and nobody has counted where that is")
-	}
-	form, err := newForm(p.Relation, r, outputs)
-	if err != nil {
-		return nil, err
-	}
-	paid, err := l.pay(ctx, p, r.Peer)
-	if err != nil {
-		return nil, err
-	}
-	held, err := l.hold(ctx, p)
-	if err != nil {
-		paid.Release()
-		return nil, err
-	}
-	s := &stream{
-		ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun,
-		held: release.All(paid, held, l.keep(p, r.Part)),
-	}
-	for _, one := range begun.lanes {
-		s.at, s.passed = append(s.at, one.Start), append(s.passed, 0)
-	}
-	s.refs.Store(1)
-	if err := s.open(ctx); err != nil {
 		s.Release()
 		return nil, err
 	}
+	s.Own(l.keep(p.Plan, o.Part))
 	return s, nil
 }
 
@@ -112,4 +115,32 @@ func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.H
 	ctx, entered := l.options.Budget.Enter(ctx, peer) // the stream may wait for memory
 	defer entered.Release()
 	return l.paid.Hold(ctx, p, bytes)
+}
+
+// hold keeps the snapshots of all tables of a plan from expiring until the Handle is
+// released. If one cannot be held, none are.
+func (l *Loader) hold(ctx context.Context, p *plan.Plan) (*release.Handle, error) {
+	if l.options.Hold == nil {
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
+	}
+	handles := make([]*release.Handle, 1+len(p.Relation.Staging))
+	// A failure does not cancel the others: a canceled commit may leave a file that no
+	// catalog names.
+	var group errgroup.Group
+	one := func(i int, t *catalog.Table) error {
+		held, err := l.options.Hold(ctx, t)
+		handles[i] = held
+		return err
+	}
+	group.Go(func() error { return one(0, p.Relation.Training) })
+	for i, s := range p.Relation.Staging {
+		group.Go(func() error { return fault.Op(one(1+i, s.Pinned), "staging table %s", s.Name) })
+	}
+	err := group.Wait()
+	all := release.All(handles...)
+	if err != nil {
+		all.Release()
+		return nil, err
+	}
+	return all, nil
 }

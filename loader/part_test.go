@@ -59,14 +59,12 @@ func TestSplits(t *testing.T) {
 		q.Endpoints = dataset.EndpointsSplits
 		parts := p.PartsFrom(0)
 		require.Len(t, parts, max(1, len(p.Splits)))
-		reading := loader.StreamOptions{Reading: q.Defaults().Reading}
-		reading.Shard.Index = 0
+		p.Query.Shard.Index = 0
 		rows := make([][]string, len(parts))
 		for k, part := range slices.Backward(parts) {
-			reading.Part = part
 			var cursors []dataset.Cursor
 			var at []int
-			stream, err := c.Loader().Open(context.Background(), p, reading)
+			stream, err := c.Loader().Open(context.Background(), p, loader.StreamOptions{Part: part})
 			require.NoError(t, err)
 			for stream.Next() {
 				rows[k] = append(rows[k], scenario.Texts(scenario.Values(stream.RecordBatch()))...)
@@ -197,9 +195,7 @@ func TestPartsThatArePlannedOtherwise(t *testing.T) {
 		q := one(bad.lanes, 4)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
-		reading := loader.StreamOptions{Reading: q.Defaults().Reading}
-		reading.Part = bad.part
-		_, err = c.Loader().Open(context.Background(), p, reading)
+		_, err = c.Loader().Open(context.Background(), p, loader.StreamOptions{Part: bad.part})
 		require.Equal(t, fault.Internal, fault.KindOf(err), name)
 	}
 	q := one(1, 2)
@@ -207,10 +203,9 @@ func TestPartsThatArePlannedOtherwise(t *testing.T) {
 	require.NoError(t, err)
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
-	reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 	last := len(p.Splits)
-	reading.Part, reading.Cursor = plan.Part{From: last - 1, To: last}, dataset.Cursors{shards[0].Cursors[0]}
-	_, err = c.Loader().Open(context.Background(), p, reading)
+	p.Query.Cursor = dataset.Cursors{shards[0].Cursors[0]}
+	_, err = c.Loader().Open(context.Background(), p, loader.StreamOptions{Part: plan.Part{From: last - 1, To: last}})
 	require.Equal(t, fault.Internal, fault.KindOf(err))
 	require.ErrorContains(t, err, fmt.Sprintf("outside of splits %d to %d", last-1, last))
 }

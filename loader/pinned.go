@@ -65,12 +65,3 @@ func (r *pinnedRows) expired(missing error) error {
 	}
 	return nil
 }
-
-// WithoutChecksum reports whether any page read so far lacks a checksum.
-func (r *pinnedRows) WithoutChecksum() bool {
-	pages, ok := r.Rows.(interface{ WithoutChecksum() bool })
-	return ok && pages.WithoutChecksum()
-}
-
-// Begin starts to read the rows.
-func (r *pinnedRows) Begin() { readAhead(r.Rows) }

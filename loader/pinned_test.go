@@ -101,7 +101,7 @@ func TestMissingFilesOfExpiredSnapshots(t *testing.T) {
 				require.NoError(t, err)
 				p, err := l.Plan(t.Context(), one(1, 8))
 				require.NoError(t, err)
-				s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
+				s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 				require.NoError(t, err)
 				defer s.Release()
 				require.True(t, s.Next(), "%v", s.Err())
@@ -144,7 +144,7 @@ func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, everybody(new(atomic.Int64)))
+		_, err = l.Count(ctx, p, loader.StreamOptions{}, everybody(new(atomic.Int64)))
 		return err
 	}
 	verify := func(ctx context.Context, l *loader.Loader) error {

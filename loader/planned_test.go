@@ -115,9 +115,10 @@ func TestOpenReadsPlannedColumnsAlone(t *testing.T) {
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
 	for _, column := range []string{"t_new", "s_new"} {
-		more := q
-		more.Columns = []dataset.Column{{Column: "id"}, {Column: column}}
-		_, err = l.Open(t.Context(), p, loader.StreamOptions{Reading: more.Defaults().Reading})
+		more := p
+		more.Outputs, err = p.Relation.Choose(dataset.Selection{Columns: []dataset.Column{{Column: "id"}, {Column: column}}})
+		require.NoError(t, err)
+		_, err = l.Open(t.Context(), more, loader.StreamOptions{})
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 		require.ErrorContains(t, err, "column "+column+" of table")
 	}

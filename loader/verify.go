@@ -3,8 +3,6 @@ package loader
 import (
 	"context"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
-
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -22,10 +20,10 @@ func (l *Loader) Verify(ctx context.Context, query dataset.Query) (*Verification
 	if err != nil {
 		return nil, err
 	}
-	defer l.keep(p, plan.Part{}).Release()
-	return verify.Run(ctx, p, verify.Options{
+	defer l.keep(p.Plan, plan.Part{}).Release()
+	return verify.Run(ctx, p.Plan, verify.Options{
 		Catalog: l.options.Catalog, Budget: l.options.Budget,
-		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (verify.ChecksummedRows, error) {
 			return l.options.Scan(ctx, source, columns)
 		},
 	})

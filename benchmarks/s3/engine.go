@@ -104,9 +104,8 @@ func stream(ctx context.Context, l *loader.Loader, proxy *gatewaytest.Proxy) (t 
 	if err != nil {
 		return t, err
 	}
-	reading := loader.StreamOptions{Reading: query.Defaults().Reading}
-	reading.Shard.Index = 0
-	rows, err := l.Open(ctx, p, reading)
+	p.Query.Shard.Index = 0
+	rows, err := l.Open(ctx, p, loader.StreamOptions{})
 	if err != nil {
 		return t, err
 	}

@@ -37,7 +37,7 @@ type engine struct {
 	catalog *icebergcat.Catalog
 
 	query dataset.Query
-	plan  *plan.Plan
+	plan  loader.Planned
 	rows  int64 // of the training table, and therefore of the join
 }
 
@@ -89,7 +89,7 @@ func (e *engine) Close() {
 
 // join reads the joined stream to its end and returns its rows.
 func (e *engine) join(ctx context.Context) (int64, error) {
-	stream, err := e.loader.Open(ctx, e.plan, loader.StreamOptions{Reading: e.query.Defaults().Reading})
+	stream, err := e.loader.Open(ctx, e.plan, loader.StreamOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -78,7 +78,7 @@ func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = l.Count(t.Context(), p, loader.StreamOptions{Reading: query.Defaults().Reading}, func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
+			_, err = l.Count(t.Context(), p, loader.StreamOptions{}, func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
 			return err
 		},
 		"verify": func(l *loader.Loader) error {

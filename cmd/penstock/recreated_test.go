@@ -82,7 +82,7 @@ func rowsOf(t *testing.T, e *engine, filter string) int64 {
 	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
 	plan, err := e.loader.Plan(t.Context(), query)
 	require.NoError(t, err)
-	stream, err := e.loader.Open(t.Context(), plan, loader.StreamOptions{Reading: query.Defaults().Reading})
+	stream, err := e.loader.Open(t.Context(), plan, loader.StreamOptions{})
 	require.NoError(t, err)
 	defer stream.Release()
 	rows := int64(0)

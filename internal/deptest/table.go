@@ -97,12 +97,20 @@ func Graph() []Row {
 			Imports: "joiner spill plan resolve catalog cache budget digest fault invariant release",
 		},
 		{
+			Folder:  "loader/joined",
+			Imports: "dataset catalog resolve plan lane buildside joiner rule spill expr batch budget digest fault",
+		},
+		{
+			Folder:  "loader/stream",
+			Imports: "dataset plan resolve lane shuffle joined joiner budget fault release",
+		},
+		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan lane shuffle buildside verify joiner rule spill cache expr batch budget digest fault release",
+			Imports: "dataset catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
 
 		{
-			Folder: "flight", Imports: "loader dataset plan fault",
+			Folder: "flight", Imports: "loader stream dataset plan fault",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -114,7 +122,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset fault", Outside: libCobra},
 		{Folder: "cmd/penstock/client", Imports: "flight loader fault", Outside: libArrowFlight + " " + libGRPC},
-		{Folder: "cmd/penstock/proposal", Imports: "dataset catalog resolve plan fault"},
+		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		{Folder: "benchmarks/...", Imports: "* gatewaytest", Outside: "*"},

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
 )
 
 // sources returns the parsed files of a package of the module, without its tests.
@@ -115,7 +116,7 @@ func packages() map[string]string {
 	return map[string]string{"flight": "flight", "loader": "loader", "verify": "loader/verify", "joiner": "joiner"}
 }
 
-// jsonFields returns the JSON names of the fields of a struct such as loader.Report,
+// jsonFields returns the JSON names of the fields of a struct such as stream.Report,
 // including those of embedded structs.
 func jsonFields(t *testing.T, name string) []string {
 	t.Helper()

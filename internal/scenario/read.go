@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // Shard is the result of reading one shard of a query.
@@ -18,7 +19,7 @@ type Shard struct {
 	Schema  *arrow.Schema // of the batches; for grouped batches, that of the plain ones
 	Batches [][][]any     // values by batch, row and column, see Values and Ungrouped
 	Cursors []dataset.Cursor
-	Report  loader.Report
+	Report  stream.Report
 }
 
 // Rows returns the rows of all batches, in order.
@@ -58,18 +59,17 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 	if err != nil {
 		return nil, err
 	}
-	counts, err := l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, unlimitedEntry)
+	counts, err := l.Count(ctx, p, loader.StreamOptions{}, unlimitedEntry)
 	if err != nil {
 		return nil, err
 	}
 	var shards []Shard
-	for _, reading := range readings(p, q.Defaults()) {
-		reading.Counts = counts
-		stream, err := l.Open(ctx, p, reading)
+	for _, one := range endpoints(p) {
+		stream, err := l.Open(ctx, one.planned, loader.StreamOptions{Counts: counts, Part: one.part})
 		if err != nil {
 			return nil, err
 		}
-		shard, err := drain(stream, between, plainOf(p, q))
+		shard, err := drain(stream, between, plainOf(p.Plan, q))
 		if err != nil {
 			return nil, err
 		}
@@ -78,36 +78,41 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 	return shards, nil
 }
 
-// readings returns the readings of a query's endpoints.
-func readings(p *plan.Plan, q dataset.Query) []loader.StreamOptions {
-	reading := loader.StreamOptions{Reading: q.Defaults().Reading}
-	if q.Endpoints.BySplits() {
-		return parts(p, q, reading)
+// endpoint is one endpoint of a planned query: a shard, or a part of the plan.
+type endpoint struct {
+	planned loader.Planned
+	part    plan.Part
+}
+
+// endpoints returns the endpoints of a planned query.
+func endpoints(p loader.Planned) []endpoint {
+	if p.Query.Endpoints.BySplits() {
+		return parts(p)
 	}
-	if reading.Shard.Index != dataset.AllShards {
-		return []loader.StreamOptions{reading}
+	if p.Query.Shard.Index != dataset.AllShards {
+		return []endpoint{{planned: p}}
 	}
-	var all []loader.StreamOptions
-	for i := range reading.Shard.Of {
-		reading.Shard.Index = i
-		all = append(all, reading)
+	var all []endpoint
+	for i := range p.Query.Shard.Of {
+		p.Query.Shard.Index = i
+		all = append(all, endpoint{planned: p})
 	}
 	return all
 }
 
-// parts returns a reading for each part of the plan, starting at the query's cursor.
-func parts(p *plan.Plan, q dataset.Query, reading loader.StreamOptions) []loader.StreamOptions {
-	reading.Shard.Index = 0
+// parts returns an endpoint for each part of the plan, starting at the query's cursor.
+func parts(p loader.Planned) []endpoint {
+	p.Query.Shard.Index = 0
 	begin := 0
-	if len(q.Cursor) > 0 {
-		begin = q.Cursor[0].At[0].Range
+	if len(p.Query.Cursor) > 0 {
+		begin = p.Query.Cursor[0].At[0].Range
 	}
-	var all []loader.StreamOptions
+	var all []endpoint
 	for _, part := range p.PartsFrom(begin) {
-		if reading.Part = part; part.From > begin {
-			reading.Cursor = nil
+		if part.From > begin {
+			p.Query.Cursor = nil
 		}
-		all = append(all, reading)
+		all = append(all, endpoint{planned: p, part: part})
 	}
 	return all
 }

@@ -148,6 +148,12 @@ type reader struct {
 	given   *[]int64 // rows by file
 }
 
+// Begin implements loader.Rows: rows in memory need no prefetch.
+func (r *reader) Begin() {}
+
+// WithoutChecksum implements loader.Rows: rows in memory have no pages.
+func (r *reader) WithoutChecksum() bool { return false }
+
 // Files returns a function that returns the file of a row that the reader returned.
 func (r *reader) Files() func(row int64) string {
 	given, files := r.given, r.source.Files

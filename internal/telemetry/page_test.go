@@ -19,8 +19,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
-	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog/pintag"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
@@ -37,7 +37,7 @@ func registered(t *testing.T) (names []string, table string) {
 	o := m.Observer()
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1)
-	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]loader.StagingReport{"s": {}}})
+	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]stream.StagingReport{"s": {}}})
 	o.Stalled(flight.Stall{Dataset: "d", Rows: 1, Batches: 1, Took: time.Second, Waited: time.Second})
 	o.CallEnded("DoGet", "ok", time.Second)
 	answer := get(m.Handler(false), "/metrics")

@@ -24,7 +24,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/joiner"
-	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 func TestLogger(t *testing.T) {
@@ -147,10 +147,10 @@ func TestMetrics(t *testing.T) {
 	o.BatchSent("home", 10, 100)
 	o.BatchSent("home", 5, 60)
 	o.BatchSent("", 1, 2)
-	history := loader.StagingReport{
+	history := stream.StagingReport{
 		Counts: joiner.Counts{Rows: 10, Matched: 7, Missing: 3, NullKeys: 1, Duplicates: 2}, BytesRead: 4096, SpilledBytes: 512,
 	}
-	staging := map[string]loader.StagingReport{"history": history}
+	staging := map[string]stream.StagingReport{"history": history}
 	o.StreamEnded(flight.StreamEnd{Dataset: "home", End: "corrupt", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
 	o.StreamEnded(flight.StreamEnd{End: "ok", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
 	o.Stalled(flight.Stall{Dataset: "home", Plan: "p", Rows: 9, Batches: 2, Took: 3 * time.Second, Waited: 500 * time.Millisecond})

@@ -27,12 +27,20 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
+// ChecksummedRows are the rows of one source.
+type ChecksummedRows interface {
+	array.RecordReader
+	// WithoutChecksum reports whether any page read so far lacks a checksum. Tables
+	// without pages, as in memory, lack none.
+	WithoutChecksum() bool
+}
+
 // Options are the options of a verification.
 type Options struct {
 	Catalog catalog.Catalog
 	// Scan opens a source, as loader.Options.Scan does. It does not check the buckets of
 	// keys if the source has none to be checked.
-	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
+	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (ChecksummedRows, error)
 	Budget *budget.Budget // reserves the held keys; nil: unlimited
 }
 
@@ -73,12 +81,6 @@ type verifier struct {
 	out     *Report
 	unread  map[string]bool // files with an unreadable finding
 	without map[string]bool // files with pages that have no checksum
-}
-
-// checksummed is a reader of a file whose pages may have checksums. Other readers, as of
-// tables in memory, have no pages.
-type checksummed interface {
-	WithoutChecksum() bool // of what was read so far
 }
 
 func (v *verifier) find(kind Kind, table, file, message string) {
@@ -220,7 +222,7 @@ func (v *verifier) read(
 			first += rows.RecordBatch().NumRows()
 		}
 		err = rows.Err()
-		if pages, ok := rows.(checksummed); ok && pages.WithoutChecksum() {
+		if rows.WithoutChecksum() {
 			v.without[file] = true
 		}
 	}

@@ -124,7 +124,11 @@ type named struct {
 	of loader.Rows
 }
 
+func (n named) Begin() { n.of.Begin() }
+
 func (n named) Files() func(row int64) string { return n.of.Files() }
+
+func (n named) WithoutChecksum() bool { return n.of.WithoutChecksum() }
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()

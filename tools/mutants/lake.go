@@ -17,7 +17,7 @@ func lakeMutants() []mutant {
 		{"s3-keys-are-escaped-already", "internal/store/s3/location.go", "	bucket, key, _ = strings.Cut(rest, \"/\")\n", "	bucket, key, _ = strings.Cut(rest, \"/\")\n	key = strings.ReplaceAll(key, \"%20\", \" \")\n", s3},
 		{"runs-span-any-gap", "internal/parquet/source.go", "next.start-last.end() <= f.gap &&", "next.start-last.end() <= 1000*f.gap &&", scanned},
 		{"what-is-read-ahead-takes-all-memory", "loader/scan/spare.go", "b.Used()+n <= limit-limit/urgentDivisor", "b.Used()+n <= limit", scanned},
-		{"ranges-begin-all-at-once", "loader/ahead.go", "min(s.batches, max(1, mostAhead/len(s.ends)))", "max(1, mostAhead/len(s.ends))", loaded},
+		{"ranges-begin-all-at-once", "loader/joined/prefetch.go", "min(s.batches, max(1, maxPrefetched/len(s.lanes)))", "max(1, maxPrefetched/len(s.lanes))", loaded},
 		{"keys-of-one-table-open-all", grants, "	if t := f.tables[id]; t != nil {\n", "	for _, t := range f.tables {\n", iceberg},
 		{"the-shortest-prefix-counts", grants, "cmp.Compare(length(y), length(x))", "cmp.Compare(length(x), length(y))", iceberg},
 		{"keys-are-given-for-good", lease, "ok && !maps.Equal(c.Properties, l.given.Properties) {", "ok {", iceberg},

@@ -60,11 +60,10 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"	if given.rows == 0 {\n", "	if given.rows < r.options.Rows*int64(len(r.lanes)) {\n", lane,
 		},
 		{
-			"skip-is-ignored", "loader/ranges.go",
-			"		at.From, skip = at.From+begin, skip-begin", "		skip -= begin", loader,
+			"skip-is-ignored", "loader/joined/range.go", "\t\trows.From, skip = rows.From+begin, skip-begin", "\t\tskip -= begin", loader,
 		},
 		{
-			"skip-of-filtered-rows-is-ignored", "loader/openrange.go",
+			"skip-of-filtered-rows-is-ignored", "loader/joined/range.go",
 			"			from := o.skip\n", "			from := int64(0)\n", loader,
 		},
 		{
@@ -77,7 +76,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"			side, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))", "			side, err := g.inMemory(budget.NoWait(ctx), parts.Input(0))", loader,
 		},
 		{
-			"build-sides-of-other-filters-are-shared", "loader/identity.go",
+			"build-sides-of-other-filters-are-shared", "loader/joined/identity.go",
 			"	if in.bound.Rows != nil {\n", "	if in.bound.Rows != nil && in.table < 0 {\n", loader,
 		},
 		{
@@ -93,15 +92,15 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"		if !ok || p.of != 0 && (p.of != b.Of || p.key != key) {\n", "		if !ok || p.of != 0 && p.key != key {\n", loader,
 		},
 		{
-			"min-match-is-never-judged", "loader/openrange.go",
+			"min-match-is-never-judged", "loader/joined/counts.go",
 			"share < in.bound.MinMatch {", "share < 0 {", loader,
 		},
 		{
-			"filter-on-joined-columns-is-ignored", "loader/openrange.go",
+			"filter-on-joined-columns-is-ignored", "loader/joined/range.go",
 			"	if o.ranges.postJoin == nil {\n", "	if o.ranges.postJoin == nil || o.lane >= 0 {\n", loader,
 		},
 		{
-			"repeated-rows-stay", "loader/ranges.go",
+			"repeated-rows-stay", "loader/joined/training.go",
 			"	if s.plan.Relation.Distinct == nil {\n", "	if s.plan.Relation.Distinct == nil || len(read) > 0 {\n", loader,
 		},
 		{
@@ -115,59 +114,58 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			[]string{"./joiner"},
 		},
 		{
-			"cursors-of-other-steps-pass", "loader/cursor.go",
+			"cursors-of-other-steps-pass", "loader/stream/start.go",
 			"		if c.Given == furthest.Given {", "		if c.Given <= furthest.Given {", loader,
 		},
 		{
-			"foreign-cursor-passes", "loader/cursor.go",
+			"foreign-cursor-passes", "loader/plan/cursor.go",
 			"	case len(differs) == 0:\n", "	case c.Plan != \"\":\n", loader,
 		},
 		{
-			"drop-tail-keeps-going", "loader/stream.go",
+			"drop-tail-keeps-going", "loader/stream/start.go",
 			"s.counts.Shortest-s.rows) / s.q", "s.counts.Longest-s.rows) / s.q", loader,
 		},
 		{
-			"build-sides-of-other-times-are-shared", "loader/identity.go",
+			"build-sides-of-other-times-are-shared", "loader/joined/identity.go",
 			", time: in.spec.Time,", ",", loader,
 		},
 		{
-			"build-sides-of-other-defaults-are-shared", "loader/identity.go",
+			"build-sides-of-other-defaults-are-shared", "loader/joined/identity.go",
 			", fallback: identifyValue(c.fallback)}", "}", loader,
 		},
 		{
-			"build-sides-of-other-shapes-are-shared", "loader/identity.go",
+			"build-sides-of-other-shapes-are-shared", "loader/joined/identity.go",
 			"		of.shapes = append(of.shapes, shape)\n", "		_ = shape\n", loader,
 		},
 		{
-			"unread-table-of-all-multiplies-nothing", "loader/staging.go",
+			"unread-table-of-all-multiplies-nothing", "loader/joined/staging.go",
 			" && !in.rule.Duplicates.Multiply()\n", "\n", loader,
 		},
 		{
-			"overlay-takes-the-unshaped-column", "loader/staging.go",
+			"overlay-takes-the-unshaped-column", "loader/joined/staging.go",
 			"in.show(column{field: over.Field, shapes: o.Shapes}, nil)", "in.show(column{field: over.Field}, nil)", loader,
 		},
 		{
-			"one-default-for-a-column-shown-twice", "loader/staging.go",
+			"one-default-for-a-column-shown-twice", "loader/joined/staging.go",
 			"return o.same(c) && o.fallback == fallback", "return o.same(c) && (o.fallback == fallback || fallback != nil)", loader,
 		},
 		{
-			"distinct-keeps-the-other-end", "loader/distinct.go",
+			"distinct-keeps-the-other-end", "loader/joined/distinct.go",
 			"d.Keep.KeepsLast()", "!d.Keep.KeepsLast()", loader,
 		},
 		{
-			"distinct-forgets-desc", "loader/distinct.go",
-			"Descending: o.Descending}", "Descending: false}", loader,
+			"distinct-forgets-desc", "loader/joined/distinct.go", "Descending: o.Descending}", "Descending: false}", loader,
 		},
 		{
-			"first-elements-are-the-last", "loader/columns.go",
+			"first-elements-are-the-last", "loader/joined/columns.go",
 			"batch.First(a, s.First, mem)", "batch.Last(a, s.First, mem)", loader,
 		},
 		{
-			"nulls-keep-is-replace", "loader/staging.go",
+			"nulls-keep-is-replace", "loader/joined/staging.go",
 			"Nulls: r.Nulls}", "Nulls: 0}", loader,
 		},
 		{
-			"time-is-always-exact", "loader/staging.go",
+			"time-is-always-exact", "loader/joined/staging.go",
 			"Exact: r.Time.Exact}", "Exact: true}", loader,
 		},
 	}

@@ -7,6 +7,6 @@ func pinnedMutants() []mutant {
 		{"what-is-missing-is-corrupt", pinned, "if err := r.Rows.Err(); r.gone == nil && errors.Is(err, fs.ErrNotExist) {", "if err := r.Rows.Err(); r.gone != nil && errors.Is(err, fs.ErrNotExist) {", loader},
 		{"what-is-damaged-has-expired", pinned, "errors.Is(err, fs.ErrNotExist) {", "(errors.Is(err, fs.ErrNotExist) || err != nil) {", loader},
 		{"what-is-missing-has-expired", pinned, "fault.Corrupt, fault.Unavailable:\n", "fault.Corrupt, fault.Unavailable:\n		return catalog.ExpiredSnapshot(r.table.Name, r.table.Pin.Snapshot)\n", loader},
-		{"checksums-are-not-asked-after", pinned, "	return ok && pages.WithoutChecksum()\n", "	return ok && pages == nil\n", []string{"./loader/verify"}},
+		{"checksums-are-not-asked-after", "loader/verify/verify.go", "\t\tif rows.WithoutChecksum() {\n", "\t\tif rows.WithoutChecksum() && file == \"\" {\n", []string{"./loader/verify"}},
 	}
 }

@@ -4,8 +4,8 @@ package main
 func shuffleMutants() []mutant {
 	rows, lane, plan, data := []string{"./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/plan", "./loader"}, []string{"./loader/dataset"}
 	return []mutant{
-		{"windows-begin-with-the-split", "loader/shuffled.go", "First: whole.From, Start", "First: 0, Start", rows},
-		{"windows-begin-where-reading-does", "loader/shuffled.go", "First: whole.From, Start: from.Window", "First: at.From, Start: 0", rows},
+		{"windows-begin-with-the-split", "loader/stream/sequences.go", "First: whole.From, Start", "First: 0, Start", rows},
+		{"windows-begin-where-reading-does", "loader/stream/sequences.go", "First: whole.From, Start: from.Window", "First: at.From, Start: 0", rows},
 		{"windows-count-rows-that-are-left", "loader/shuffle/shuffle.go", "		if row.window != first.window {\n", "		if int64(to-t.used) >= o.Rows {\n", rows},
 		{"windows-are-one-row-longer", "loader/shuffle/shuffle.go", "	return (ordinal - o.First) / o.Rows\n", "	return (ordinal - o.First) / (o.Rows + 1)\n", rows},
 		{"rows-before-the-start-are-joined", "loader/shuffle/shuffle.go", "		if row.window >= s.options.Start {\n", "		if row.ordinal >= s.options.First+s.options.Start*s.options.Rows-1 {\n", rows},
@@ -22,14 +22,14 @@ func shuffleMutants() []mutant {
 		{"every-window-skips", "loader/shuffle/windows.go", "	w.joined.Skip = 0\n", "", rows},
 		{"windows-begin-behind-their-rows", "loader/shuffle/windows.go", "	if skip > rows {\n", "	if skip > rows && c != nil {\n", []string{"./loader/shuffle"}},
 		{"any-row-of-a-window-will-do", "loader/shuffle/windows.go", "	if skip > rows {\n", "	if skip > rows+rows {\n", []string{"./loader/shuffle"}},
-		{"positions-forget-their-window", "loader/stream.go", "Window: at.Window, ", "", rows},
+		{"positions-forget-their-window", "loader/stream/progress.go", "Window: at.Window, ", "", rows},
 		{"lanes-count-on-in-the-next-window", "loader/lane/lane_reader.go", "		l.at.Window, l.at.Row = window, 0\n", "		l.at.Window = window\n", lane},
 		{"windows-are-free", "loader/shuffle/windows.go", "	err := r.GrowWait(ctx, bytes)\n", "	err := ctx.Err()\n", []string{"./loader/shuffle"}},
 		{"windows-let-nothing-give-way", "loader/shuffle/windows.go", "r.releasePrefetched != nil && r.releasePrefetched()", "r.releasePrefetched == nil", []string{"./loader/shuffle"}},
-		{"ranges-divide-nothing", "loader/shuffled.go", "		read.From-- // to know", "		_ = read // to know", rows},
+		{"ranges-divide-nothing", "loader/stream/sequences.go", "		read.From-- // to know", "		_ = read // to know", rows},
 		{"windows-divide-nothing", "loader/shuffle/shuffle.go", "t.last.ordinal == before && ", "t.last.ordinal == before+2 && ", rows},
-		{"parked-windows-are-counted-twice", "loader/shuffled.go", "		if s.window >= window {", "		if s.window > window {", rows},
-		{"dropped-rows-before-a-window-are-forgotten", "loader/shuffled.go", "counts: o.joined.Counts(), divided: permuted.Divided()})", "counts: o.counted, divided: permuted.Divided()})", rows},
+		{"parked-windows-are-counted-twice", "loader/stream/sequences.go", "		if s.window >= window {", "		if s.window > window {", rows},
+		{"dropped-rows-before-a-window-are-forgotten", "loader/stream/sequences.go", "counts: one.joined.Counts(), divided: one.shuffle.Divided()})", "counts: slices.Concat(one.starts, []windowStart{{counts: make([]joiner.Counts, len(one.joined.Counts()))}})[max(0, len(one.starts)-1)].counts, divided: one.shuffle.Divided()})", rows},
 		{"plans-do-not-know-their-window", "loader/plan/identity.go", "	rows := p.Rows\n	rows.Pin.Staging", "	rows := p.Rows\n	rows.ShuffleWindow = 0\n	rows.Pin.Staging", plan},
 		{"any-order-may-have-a-window", "loader/dataset/decode_query.go", "q.ShuffleWindow != 0 && !q.Order.IsShuffled():", "q.ShuffleWindow < 0 && !q.Order.IsShuffled():", data},
 	}

@@ -6,13 +6,11 @@ func spillMutants() []mutant {
 	budgeted, scanned := []string{"./internal/budget"}, []string{"./loader/scan"}
 	return []mutant{
 		{
-			"ahead-keeps-what-a-row-needs", "loader/ahead.go",
-			" && s.giveWay() {", " && len(s.built) > len(s.plan.Splits) {",
+			"ahead-keeps-what-a-row-needs", "loader/joined/prefetch.go", " && s.ReleasePrefetched() {", " && len(s.lanes) > len(s.plan.Splits) {",
 			[]string{"./loader"},
 		},
 		{
-			"ahead-goes-to-another-range", "loader/references.go",
-			"	held := s.built[of]\n	if held == nil {", "	next := turn{of.lane, of.index + 1}\n	held := s.built[next]\n	delete(s.built, next)\n	if held == nil {",
+			"ahead-goes-to-another-range", "loader/joined/lane_state.go", "\tlast, held := l.references, l.built[index]\n", "\tlast, held := l.references, l.built[index+1]\n\tdelete(l.built, index+1)\n",
 			[]string{"./loader"},
 		},
 		{"spilled-slices-differ-by-table", "joiner/spill/matchlog.go", "columns: columns, slices: parts}\n", "columns: columns, slices: max(parts-1, 1)}\n", sliced},

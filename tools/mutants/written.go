@@ -65,7 +65,7 @@ func fileMutants() []mutant {
 			"return s.Join.Adds() && s.Duplicates.Choose()", "return s.Join.Adds()", loader,
 		},
 		{
-			"distinct-goes-by-names", "loader/distinct.go",
+			"distinct-goes-by-names", "loader/joined/distinct.go",
 			"	if places := source.Places(); places != nil {", "	if places := source.Places(); len(places) > 1000 {", loader,
 		},
 		{

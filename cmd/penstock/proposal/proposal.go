@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -26,7 +26,7 @@ type Catalog interface {
 
 // Planner plans queries; *loader.Loader is one.
 type Planner interface {
-	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)
+	Plan(ctx context.Context, query dataset.Query) (loader.Planned, error)
 }
 
 // Proposal is the datasets proposed for the tables of a catalog.

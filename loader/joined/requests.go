@@ -1,4 +1,4 @@
-package loader
+package joined
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type requestInput struct {
 }
 
 // newRequestInput returns nil if no output is constant within a request.
-func newRequestInput(s *ranges, outputs []resolve.Output) *requestInput {
+func newRequestInput(s *Ranges, outputs []resolve.Output) *requestInput {
 	r := s.plan.Relation
 	in := &requestInput{table: r.Training.Name}
 	for _, o := range outputs {
@@ -82,7 +82,7 @@ func (in *requestInput) dictionary() *arrow.DictionaryType {
 // refer takes over rows and appends the dictionary column, in which each row refers to
 // itself, or to the row that the previous row refers to if both have the same request
 // and values.
-func (in *requestInput) refer(ctx context.Context, rows Rows, o Options) (Rows, error) {
+func (in *requestInput) refer(ctx context.Context, rows SourceRows, o Options) (SourceRows, error) {
 	held, err := o.Budget.ReserveFor(ctx, "references to the rows of a batch", 0)
 	if err != nil {
 		rows.Release()
@@ -91,14 +91,14 @@ func (in *requestInput) refer(ctx context.Context, rows Rows, o Options) (Rows, 
 	dt := in.dictionary()
 	schema := arrow.NewSchema(append(slices.Clone(rows.Schema().Fields()), arrow.Field{Name: "request", Type: dt}), nil)
 	r := &selfReferring{requestInput: in, ctx: ctx, rows: rows, held: held, memory: o.Memory, dictionary: dt, schema: schema}
-	return shapedRows{RecordReader: batch.FromFunc(schema, r.next, r.release), of: rows}, nil
+	return derivedRows{RecordReader: batch.FromFunc(schema, r.next, r.release), of: rows}, nil
 }
 
 // selfReferring returns rows that refer to rows of their own batch.
 type selfReferring struct {
 	*requestInput
 	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	rows       Rows
+	rows       SourceRows
 	held       *budget.Reservation // for the references of the current batch
 	memory     memory.Allocator
 	dictionary *arrow.DictionaryType

@@ -1,4 +1,4 @@
-package loader
+package joined
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // distinct opens the rows of a whole split without repeated ones. It reads the split
 // twice: first the columns by which rows are identified and ordered, then the columns
 // that the stream requested.
-func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
+func (s *Ranges) distinct(ctx context.Context, source plan.Source, wanted columns) (SourceRows, error) {
 	d := s.plan.Relation.Distinct
 	var read columns
 	all := source
@@ -47,7 +47,7 @@ func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted column
 
 // placed opens the columns of a source and appends one: the index of each row's file in
 // the order in which the files were written.
-func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (Rows, error) {
+func (s *Ranges) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (SourceRows, error) {
 	rows, err := s.options.scan(ctx, source, read)
 	if err != nil {
 		return nil, err
@@ -69,13 +69,13 @@ func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, p
 		defer column.Release()
 		return array.NewRecordBatch(schema, append(slices.Clone(b.Columns()), column), b.NumRows()), nil
 	}
-	return shapedRows{RecordReader: batch.FromFunc(schema, next, rows.Release), of: rows}, nil
+	return derivedRows{RecordReader: batch.FromFunc(schema, next, rows.Release), of: rows}, nil
 }
 
 // unrepeated returns the rows of a scan that are not dropped as repeated.
 type unrepeated struct {
 	array.RecordReader
-	rows   Rows
+	rows   SourceRows
 	memory memory.Allocator
 	find   func() (*joiner.Kept, error)
 	kept   *joiner.Kept // nil before the first batch
@@ -111,7 +111,11 @@ func (u *unrepeated) next() (arrow.RecordBatch, error) {
 	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 }
 
-// Files implements Rows.
+// Begin implements SourceRows. It does nothing: the rows are read after those by which repeated
+// ones are found.
+func (u *unrepeated) Begin() {}
+
+// Files implements SourceRows.
 func (u *unrepeated) Files() func(row int64) string {
 	files := u.rows.Files()
 	return func(row int64) string { return files(u.kept.At(row)) }

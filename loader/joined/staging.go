@@ -1,8 +1,7 @@
-package loader
+package joined
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -11,7 +10,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -23,7 +21,7 @@ type stagingInput struct {
 	bound  resolve.Staging // the entry bound to its table
 	read   columns         // key columns, then shown columns, then those that rows are ordered by
 	shown  []shown
-	key    []int // indices of the key in ranges.read
+	key    []int // indices of the key in Ranges.read
 	rule   joiner.Rule
 	spec   joiner.BuildSpec
 	groups *buildside.Groups
@@ -42,7 +40,7 @@ type shown struct {
 // columns is requested, and its rules neither drop nor repeat rows nor can fail. When
 // only counting rows, it also returns nil if the rules can only fail. It adds the
 // training columns that the input needs to those that the stream reads.
-func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
+func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
 	r := s.plan.Relation.Staging[table]
 	in := &stagingInput{table: table, bound: r, rule: ruleOf(r), spec: joiner.BuildSpec{Name: r.Name, Strategy: r.Strategy}}
 	for _, k := range r.Keys {
@@ -58,7 +56,7 @@ func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingIn
 			in.overlay(s, o)
 		}
 	}
-	if in.changesNothing(s.counting) {
+	if in.changesNothing(s.spec.CountOnly) {
 		return nil, nil //nolint:nilnil // the table is not read
 	}
 	for _, c := range in.shown {
@@ -76,13 +74,13 @@ func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingIn
 		in.key = append(in.key, s.read.add(column{field: k.Training}))
 	}
 	var err error
-	if in.spec.Custom, err = s.options.custom(r.Staging, "strategy"); err != nil {
+	if in.spec.Custom, err = s.joins.Custom(r.Staging, "strategy"); err != nil {
 		return nil, fault.Op(err, "join %s", r.Name)
 	}
 	if in.arrival = s.plan.Arrival(table); in.arrival != nil {
 		in.spec.Arrival = in.arrival
 	}
-	in.groups = s.pool.Groups(buildside.Input{
+	in.groups = s.joins.pool.Groups(buildside.Input{
 		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(),
 		Staging:  func(source plan.Source) joiner.Input { return in.rows(s.options, source) },
 		Training: func(at plan.Range) joiner.Input { return in.training(s, at) },
@@ -118,7 +116,7 @@ func (in *stagingInput) field(c column, fallback arrow.Array) int {
 }
 
 // overlay makes the input replace a training output that it overlays.
-func (in *stagingInput) overlay(s *ranges, o resolve.Output) {
+func (in *stagingInput) overlay(s *Ranges, o resolve.Output) {
 	for _, over := range o.Overlays {
 		if over.Table != in.table {
 			continue
@@ -133,21 +131,6 @@ func (in *stagingInput) overlay(s *ranges, o resolve.Output) {
 	}
 }
 
-// custom returns the custom strategy that a field of a staging entry names; nil if the
-// field names a built-in one.
-func (o Options) custom(s dataset.Staging, field string) (joiner.Custom, error) {
-	if !s.Strategy.Custom() {
-		return nil, nil //nolint:nilnil // a built-in strategy
-	}
-	name := s.Custom
-	if custom := o.Strategies[name]; custom != nil {
-		return custom, nil
-	}
-	e := fault.InvalidField(field, "no strategy is registered as %q", name)
-	e.Faults[0].Nearest = fault.Nearest(name, slices.Sorted(maps.Keys(o.Strategies)))
-	return nil, e.WithRemedy("register it where the server is put together, or take another strategy")
-}
-
 // fields returns the shown columns as fields of the dictionary.
 func (in *stagingInput) fields() []arrow.Field {
 	fields := make([]arrow.Field, len(in.shown))
@@ -159,7 +142,7 @@ func (in *stagingInput) fields() []arrow.Field {
 
 // rows opens the staging rows of a source. The keys come first, as they were added.
 func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
-	staging := withFiles(func(ctx context.Context) (Rows, error) { return o.scan(ctx, source, in.read) })
+	staging := withFiles(func(ctx context.Context) (SourceRows, error) { return o.scan(ctx, source, in.read) })
 	for i := range in.bound.Keys {
 		staging.Key = append(staging.Key, i)
 	}
@@ -171,7 +154,7 @@ func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 
 // training opens the columns that look up the training rows of a range: their keys, and
 // their time if the rule uses it.
-func (in *stagingInput) training(s *ranges, at plan.Range) joiner.Input {
+func (in *stagingInput) training(s *Ranges, at plan.Range) joiner.Input {
 	var read columns
 	training := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training(ctx, at, read) }}
 	for _, k := range in.bound.Keys {

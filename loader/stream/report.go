@@ -1,10 +1,11 @@
-package loader
+package stream
 
 import (
 	"encoding/json"
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -53,60 +54,49 @@ type StagingReport struct {
 	Ratio         float64 `json:"ratio,omitempty"`            // rows of the stream over Sent
 }
 
-// report returns the counts of each staging input, by name.
-func (s *ranges) report() map[string]StagingReport {
-	byName := make(map[string]StagingReport, len(s.staging))
-	for i, in := range s.staging {
-		cost := in.groups.Costs()
-		r := StagingReport{Counts: s.total(i), Strategy: cost.Strategy, BytesRead: cost.Read, ReadAgain: cost.ReadAgain, SpilledBytes: cost.Spilled}
-		if cost.Stored > 0 {
-			r.Amplification = float64(cost.Read) / float64(cost.Stored)
-		}
-		byName[in.rule.Name] = r
-	}
-	return byName
-}
-
-// dividedRequests returns the number of requests that windows and ranges have divided
-// so far.
-func (s *ranges) dividedRequests() int64 {
-	divided := s.divided
-	for _, o := range s.open {
-		if o.shuffle != nil {
-			divided += o.shuffle.Divided()
-		}
-	}
-	return divided
-}
-
-// Report implements Stream.
-func (s *stream) Report() Report {
+// Report returns a report of the stream so far, which is complete at its end.
+func (s *ShardReader) Report() Report {
+	p := s.progress()
 	r := Report{
-		Rows: s.rows, Batches: s.batchesDone(), Steps: s.stepsDone(), Skipped: s.skippedSoFar(), Leftover: []Leftover{}, Cursor: s.Cursor(),
-		Sample: json.RawMessage(s.plan.Rows.Sample.Canonical()), Staging: s.ranges.report(), Divided: s.ranges.dividedRequests(),
+		Rows: s.rows, Batches: p.batches, Steps: p.steps, Skipped: p.skipped, Leftover: []Leftover{}, Cursor: s.Cursor(),
+		Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
 	}
-	for i, sent := range s.sentSoFar() {
-		r.indexed(s.form.indexed[i], sent)
-		if s.reading.Wire.Auto() {
-			r.Indexed = append(r.Indexed, s.form.indexed[i].Name)
+	for i, sent := range p.distinct {
+		r.indexed(s.layout.indexed[i], sent)
+		if s.spec.Reading.Wire.Auto() {
+			r.Indexed = append(r.Indexed, s.layout.indexed[i].Name)
 		}
 	}
-	if s.plan.Rows.Requests {
+	requests := s.spec.Plan.Rows.Requests
+	if requests {
 		r.Requests = s.amount
 	}
-	if !s.reading.Tail.Drops() {
+	if !s.spec.Reading.Tail.Drops() {
 		return r
 	}
 	for _, l := range s.start.lanes {
 		switch left := s.start.counts.Lanes[l.Number] - r.Cursor.Given; {
 		case left <= 0:
-		case s.plan.Rows.Requests:
+		case requests:
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Requests: left})
 		default:
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Rows: left})
 		}
 	}
 	return r
+}
+
+// stagingReports returns the reports of staging tables, by name.
+func stagingReports(used []joined.Used) map[string]StagingReport {
+	byName := make(map[string]StagingReport, len(used))
+	for _, u := range used {
+		r := StagingReport{Counts: u.Counts, Strategy: u.Costs.Strategy, BytesRead: u.Costs.Read, ReadAgain: u.Costs.ReadAgain, SpilledBytes: u.Costs.Spilled}
+		if u.Costs.Stored > 0 {
+			r.Amplification = float64(u.Costs.Read) / float64(u.Costs.Stored)
+		}
+		byName[u.Name] = r
+	}
+	return byName
 }
 
 // indexed adds the number of distinct rows sent of an indexed column.

@@ -1,15 +1,13 @@
 package loader
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // Admit admits a read that costs as much as a stream. It returns the context to read
@@ -17,13 +15,13 @@ import (
 type Admit func(ctx context.Context) (in context.Context, leave func(), err error)
 
 // Count returns the number of rows of each lane of a plan: as known from the plan or
-// from the cursors of a reading, or else, if the reading requests it, as counted by
-// reading the lanes without output columns. It returns nil if the counts are neither
-// known nor requested. Concurrent callers for a plan share one count, which runs under
-// one admission and is canceled when all of them have left.
-func (l *Loader) Count(ctx context.Context, p *plan.Plan, r StreamOptions, admit Admit) (*dataset.Counts, error) {
-	known, err := r.Known(p)
-	if err != nil || known != nil || !r.CountsFirst() {
+// from the query's cursors, or else, if the query requests it, as counted by reading the
+// lanes without output columns. It returns nil if the counts are neither known nor
+// requested. Concurrent callers for a plan share one count, which runs under one admission
+// and is canceled when all of them have left.
+func (l *Loader) Count(ctx context.Context, p Planned, o StreamOptions, admit Admit) (*dataset.Counts, error) {
+	known, err := stream.Known(p.Plan, p.Query.Reading, o.Counts)
+	if err != nil || known != nil || !p.Query.CountsFirst() {
 		return known, err
 	}
 	counts, err := l.counter.get(ctx, p.ID, func(ctx context.Context) (*dataset.Counts, error) {
@@ -32,7 +30,7 @@ func (l *Loader) Count(ctx context.Context, p *plan.Plan, r StreamOptions, admit
 			return nil, err
 		}
 		defer leave()
-		counts, err := l.countLanes(in, p, r.Peer)
+		counts, err := l.countLanes(in, p.Plan, o.Peer)
 		if err != nil && in.Err() != nil {
 			err = context.Cause(in)
 		}
@@ -41,25 +39,7 @@ func (l *Loader) Count(ctx context.Context, p *plan.Plan, r StreamOptions, admit
 	return counts, fault.Op(err, "count the rows of plan %s", p.ID)
 }
 
-// Known returns the number of rows of each lane of a plan as known from the plan or
-// carried by a reading; nil if neither has it. The counts of lanes that the reading
-// does not read may be dataset.UnknownRows.
-func (r StreamOptions) Known(p *plan.Plan) (*dataset.Counts, error) {
-	if known := p.Counts(); known != nil {
-		return known, nil
-	}
-	if r.Counts != nil {
-		return r.Counts, nil
-	}
-	counts, err := r.Cursor.Counts()
-	if counts != nil && len(counts.Lanes) != len(p.Lanes) {
-		return nil, nil //nolint:nilnil // of another plan, which is refused elsewhere
-	}
-	return counts, err
-}
-
-// countLanes counts the rows of each lane. It reads all ranges in the order of their
-// splits, as one lane, so that each file group is needed only once.
+// countLanes counts the rows of each lane.
 func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*dataset.Counts, error) {
 	paid, err := l.pay(ctx, p, peer)
 	if err != nil {
@@ -67,67 +47,7 @@ func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*da
 	}
 	defer paid.Release()
 	defer l.keep(p, plan.Part{}).Release()
-	ctx, entered := l.options.Budget.Enter(ctx, peer) // the count may wait for memory
-	defer entered.Release()
-	one, of := inOneLane(p)
-	reading := &stream{loader: l, plan: one, counting: true}
-	opened, err := newRanges(ctx, reading, []lane.Lane{{Ranges: rangeRows(one, 0)}})
-	if err != nil {
-		return nil, err
-	}
-	defer opened.close()
-	lanes := make([]int64, len(p.Lanes))
-	for i, number := range of {
-		rows, err := opened.countRange(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		lanes[number] += rows
-	}
-	return dataset.NewCounts(lanes), nil
-}
-
-// inOneLane returns a plan whose only lane has the ranges of all lanes, ordered by
-// split, and the original lane of each range.
-func inOneLane(p *plan.Plan) (one *plan.Plan, of []int) {
-	type owned struct {
-		plan.Range
-		lane int
-	}
-	var all []owned
-	for number, l := range p.Lanes {
-		for _, r := range l.Ranges {
-			all = append(all, owned{r, number})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From)) })
-	out, single := *p, plan.Lane{Rows: p.StoredRows}
-	for _, r := range all {
-		single.Ranges, of = append(single.Ranges, r.Range), append(of, r.lane)
-	}
-	out.Lanes = []plan.Lane{single}
-	if !p.Rows.Requests {
-		out.Rows.ShuffleWindow, out.RequestKey = 0, nil // the order is not visible, and requests need not be identified
-	}
-	return &out, of
-}
-
-// countRange counts the rows, or requests, of the final sequence of a range of the only
-// lane.
-func (s *ranges) countRange(ctx context.Context, index int) (int64, error) {
-	reader, err := s.openRange(ctx, 0, lane.Position{Range: index})
-	if err != nil {
-		return 0, err
-	}
-	defer reader.Release()
-	if s.plan.Rows.Requests {
-		return lane.CountRequests(ctx, reader, s.givenKey, s.options.Budget)
-	}
-	rows := int64(0)
-	for reader.Next() {
-		rows += reader.RecordBatch().NumRows()
-	}
-	return rows, reader.Err()
+	return stream.CountLanes(ctx, l.streams, p, peer)
 }
 
 // rememberedLanes is the maximum number of lanes, over all plans, whose counts are

@@ -1,4 +1,4 @@
-package loader
+package joined
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"

@@ -1,4 +1,4 @@
-package loader
+package stream
 
 import (
 	"fmt"
@@ -18,11 +18,11 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 		wrong := ""
 		switch {
 		case c.Step == 0 && c.Given > 0:
-			wrong = fmt.Sprintf("no step was given, and each lane gave %s", givenBy(c))
+			wrong = fmt.Sprintf("no step was returned, but each lane returned %s", givenBy(c))
 		case c.Step == 0 && givenWithin(c):
-			wrong = "no step was given, and a lane stands behind rows of a split"
+			wrong = "no step was returned, but a lane is after rows of a split"
 		case c.Step > c.Given && !c.Uneven:
-			wrong = fmt.Sprintf("there were %s, and each lane gave %s: a step gives one at least", fault.Count(c.Step, "step"), givenBy(c))
+			wrong = fmt.Sprintf("%s were returned, but each lane returned %s: a step returns at least one", fault.Count(c.Step, "step"), givenBy(c))
 		}
 		if wrong != "" {
 			return fault.InvalidField(fmt.Sprintf("cursor[%d].step", i), "%s", wrong).
@@ -30,7 +30,7 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 	}
 	if steps(cursors) > 0 && atStart(p, cursors) {
-		return fault.InvalidField("cursor[0].step", "there were %s, and every lane stands at its start", fault.Count(steps(cursors), "step")).
+		return fault.InvalidField("cursor[0].step", "%s were returned, but every lane is at its start", fault.Count(steps(cursors), "step")).
 			WithRemedy("resume with the cursor as it came, or without one to begin")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package loader
+package joined
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -84,7 +83,7 @@ func (c *columns) add(one column) int {
 }
 
 // scan opens a source and returns its columns with their shapes applied.
-func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
+func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (SourceRows, error) {
 	var fields []catalog.Field
 	at := make([]int, len(wanted))
 	plain := true
@@ -108,47 +107,11 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 		schema, at = append(schema, rows.Schema().Field(len(fields))), append(at, len(fields))
 	}
 	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
-	return shapedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
-}
-
-// withFiles makes rows an input of the joiner, which uses their Files to name files in
-// errors.
-func withFiles(open func(ctx context.Context) (Rows, error)) joiner.Input {
-	var files func(row int64) string
-	return joiner.Input{
-		Open: func(ctx context.Context) (array.RecordReader, error) {
-			rows, err := open(ctx)
-			if err != nil {
-				return nil, err
-			}
-			files = rows.Files()
-			return rows, nil
-		},
-		File: func(row int64) string { return files(row) },
-	}
-}
-
-// shapedRows are rows derived one for one from those of a scan.
-type shapedRows struct {
-	array.RecordReader
-	of Rows
-}
-
-// Files implements Rows.
-func (s shapedRows) Files() func(row int64) string { return s.of.Files() }
-
-// Begin starts to read the rows.
-func (s shapedRows) Begin() { readAhead(s.of) }
-
-// readAhead starts to read rows before the first Next, if they support it.
-func readAhead(rows Rows) {
-	if ahead, ok := rows.(interface{ Begin() }); ok {
-		ahead.Begin()
-	}
+	return derivedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
 }
 
 type shaping struct {
-	rows   Rows
+	rows   SourceRows
 	wanted columns
 	at     []int
 	schema *arrow.Schema

@@ -1,4 +1,4 @@
-package loader
+package stream
 
 import (
 	"github.com/penstock/penstock/internal/fault"
@@ -20,7 +20,7 @@ func (s *start) within(p *plan.Plan, part plan.Part, resumed bool) error {
 	only.Ranges = only.Ranges[:part.To]
 	if resumed {
 		if at := only.Start; at.Range < part.From || at.Range >= part.To && at != (lane.Position{Range: part.To}) {
-			return fault.New(fault.Internal, "the cursor stands in split %d, outside of splits %d to %d", at.Range, part.From, part.To)
+			return fault.New(fault.Internal, "the cursor is in split %d, outside of splits %d to %d", at.Range, part.From, part.To)
 		}
 		return nil
 	}

@@ -1,0 +1,120 @@
+package joined
+
+import (
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
+)
+
+// Used is what the joins with one staging table did.
+type Used struct {
+	Name   string // of the dataset's entry
+	Counts joiner.Counts
+	Costs  buildside.Costs
+}
+
+// Used returns what the joins did so far, by staging table that is read.
+func (s *Ranges) Used() []Used {
+	used := make([]Used, len(s.staging))
+	for i, in := range s.staging {
+		used[i] = Used{Name: in.rule.Name, Counts: s.total(i), Costs: in.groups.Costs()}
+	}
+	return used
+}
+
+// total returns the counts of a staging input's probes over all ranges so far.
+func (s *Ranges) total(number int) joiner.Counts {
+	all := s.counts[number]
+	for _, l := range s.lanes {
+		if l.open != nil {
+			all.Add(l.open.joined.Counts()[number])
+		}
+	}
+	return all
+}
+
+// add adds counts of ranges whose counts are final.
+func (s *Ranges) add(more []joiner.Counts) {
+	for i, c := range more {
+		s.counts[i].Add(c)
+	}
+}
+
+// Rewind takes back the counts of a lane's open range for the rows after a row of its
+// final sequence, and returns the number of training rows to be read again. If the plan
+// knows the range's rows, the range will resume at the joined batch that contains the row.
+// Otherwise it will be joined again from its first row, since only the number of the
+// returned rows is known. The caller releases the range afterwards.
+func (s *Ranges) Rewind(number, index int, row int64) (again int64) {
+	l := s.lanes[number]
+	o := l.open
+	switch {
+	case o == nil:
+		return 0
+	case o.index != index: // the next range was opened only to look for a row
+		s.Discard(number, nil)
+		return 0
+	case s.plan.Inexact != "":
+		s.Discard(number, nil)
+		return row
+	}
+	from, counts := o.split(l.Ranges[index].From, row)
+	s.Discard(number, counts)
+	l.resume = &resumption{index: index, row: from}
+	return row - from
+}
+
+// Discard takes back the counts of a lane's open range, except those given. The caller
+// releases the range afterwards.
+func (s *Ranges) Discard(number int, except []joiner.Counts) {
+	s.add(except)
+	s.lanes[number].open = nil
+}
+
+// DiscardAll takes back all counts: no row was returned, although several ranges may
+// have been read.
+func (s *Ranges) DiscardAll() {
+	clear(s.counts)
+	for _, l := range s.lanes {
+		l.open = nil
+	}
+}
+
+// split returns the row of the range from which rows must be counted again if the lane
+// resumes before returned row at, and the counts of the rows before it. first is the
+// first training row of the range.
+func (o *OpenRange) split(first, at int64) (row int64, counts []joiner.Counts) {
+	start := o.rows.From - first // the range's row at which the final sequence began
+	if start+o.returned+o.last <= at {
+		return start + o.returned + o.last, o.joined.Counts()
+	}
+	return start + o.returned, o.before
+}
+
+// minMatchFrom is the number of training rows that must have reached the joins before
+// min_match is checked.
+const minMatchFrom = 10_000
+
+// checkMinMatch returns an error if a range has ended and the share of matched rows,
+// over all rows so far, is below a staging table's min_match. If the plan knows a
+// range's rows, the check runs with the range's last batch.
+func (o *OpenRange) checkMinMatch(ended bool) error {
+	s := o.ranges
+	for i, in := range s.staging {
+		if in.bound.MinMatch == 0 || s.spec.CountOnly {
+			continue
+		}
+		here := o.joined.Counts()[i]
+		if !ended && (s.plan.Inexact != "" || here.Rows < o.rows.To-o.rows.From) {
+			continue
+		}
+		all := s.total(i)
+		if share := float64(all.Matched) / float64(max(1, all.Rows)); all.Rows >= minMatchFrom && share < in.bound.MinMatch {
+			return fault.New(fault.Invalid, "%d of %d training rows match %s: %.4f, where min_match asks for %g",
+				all.Matched, all.Rows, in.rule.Name, share, in.bound.MinMatch).
+				In(in.bound.Pinned.Name, "").
+				WithRemedy("look for the keys that are missing (penstock verify), or lower min_match of %s", in.rule.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package joined
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
+	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Options configures a Joins.
+type Options struct {
+	Scan   SourceScan
+	Budget *budget.Budget   // nil: unlimited
+	Memory memory.Allocator // for staging rows and batches
+	// Strategies holds the custom strategies, by the name that follows "custom:" in a
+	// dataset's strategy.
+	Strategies map[string]joiner.Custom
+	// Disk creates a store on local disk for staging rows that do not fit in memory;
+	// nil: such a join fails as Exhausted.
+	Disk func(what string) (spill.Store, error)
+}
+
+// Joins joins the rows of plans. Streams share its build sides. It is safe for
+// concurrent use.
+type Joins struct {
+	options Options
+	pool    *buildside.Pool
+}
+
+// New returns a Joins without build sides.
+func New(o Options) *Joins {
+	return &Joins{options: o, pool: buildside.New(buildside.Options{Options: o.joining(), Disk: o.Disk})}
+}
+
+// joining returns the options of the joiner.
+func (o Options) joining() joiner.Options { return joiner.Options{Memory: o.Memory, Budget: o.Budget} }
+
+// Custom returns the custom strategy that a field of a staging entry names; nil if the
+// field names a built-in one.
+func (j *Joins) Custom(s dataset.Staging, field string) (joiner.Custom, error) {
+	if !s.Strategy.Custom() {
+		return nil, nil //nolint:nilnil // a built-in strategy
+	}
+	name := s.Custom
+	if custom := j.options.Strategies[name]; custom != nil {
+		return custom, nil
+	}
+	e := fault.InvalidField(field, "no strategy is registered as %q", name)
+	e.Faults[0].Nearest = fault.Nearest(name, slices.Sorted(maps.Keys(j.options.Strategies)))
+	return nil, e.WithRemedy("register it where the server is put together, or take another strategy")
+}

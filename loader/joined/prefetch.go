@@ -1,0 +1,138 @@
+package joined
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+const (
+	// maxPrefetched is the maximum number of ranges that a stream prefetches. The first
+	// row of a range takes two consecutive round trips to storage, and small ranges are
+	// joined faster than that.
+	maxPrefetched = 4
+	// maxPrefetchedBytes bounds the training columns of the prefetched ranges beyond a
+	// lane's next one, by their expected size in memory.
+	maxPrefetchedBytes = 256 << 20
+)
+
+// prefetch starts to read and build what the ranges of a lane after the given one need,
+// using spare memory, so that the lane does not wait for storage when it opens them. The
+// number of ranges grows with the number of batches joined so far, so short reads waste
+// little prefetch.
+func (s *Ranges) prefetch(l *laneState, index int) {
+	next := l.Ranges[:l.Needed]
+	last := min(index+min(s.batches, max(1, maxPrefetched/len(s.lanes))), len(next)-1)
+	bytes := int64(0)
+	for i := max(l.reached, index) + 1; i <= last; i++ {
+		if bytes += (next[i].To - next[i].From) * s.rowBytes; i > index+1 && bytes > maxPrefetchedBytes {
+			return
+		}
+		l.reached = i
+		s.prefetchBuildSides(l, i)
+		s.prefetchTraining(l, i)
+	}
+}
+
+// prefetchBuildSides starts to build what an upcoming range needs. The build sides are
+// kept until the range is opened, unless the memory is needed more urgently: then they are
+// read again.
+func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
+	at, others, ranges := l.Ranges[index], int64(0), 0
+	for _, each := range s.lanes {
+		ranges += len(each.built)
+		for _, built := range each.built {
+			others += built.bytes()
+		}
+	}
+	if ranges >= maxPrefetched {
+		return
+	}
+	var built laneReferences
+	for i, in := range s.staging {
+		if !in.groups.Ahead(at, others) {
+			continue
+		}
+		if built == nil {
+			built = make(laneReferences, len(s.staging))
+		}
+		built[i] = in.groups.ReferenceAhead(at)
+		built[i].BuildAhead(s.ctx)
+		others += built[i].Bytes()
+	}
+	if built != nil {
+		l.built[index] = built
+	}
+}
+
+// prefetchTraining starts to read the training rows of an upcoming range.
+func (s *Ranges) prefetchTraining(l *laneState, index int) {
+	if s.plan.Relation.Distinct != nil {
+		return
+	}
+	at := s.scanned(l.Ranges[index], l.Ranges[index].From)
+	rows, err := s.options.scan(s.ctx, s.trainingSource(at), s.read)
+	if err != nil {
+		return // opening the range returns the same error
+	}
+	rows.Begin()
+	l.reading[index] = scanned{at: at, rows: rows}
+}
+
+// prefetched returns the training rows of a range that are already being read, or opens
+// them.
+func (s *Ranges) prefetched(ctx context.Context, l *laneState, index int, at plan.Range) (SourceRows, error) {
+	next, found := l.reading[index]
+	delete(l.reading, index)
+	if found && next.at == at {
+		return next.rows, nil
+	}
+	if found {
+		next.rows.Release()
+	}
+	return s.training(ctx, at, s.read)
+}
+
+// probeable returns the build side of a reference. If memory is exhausted, it releases
+// what was prefetched, and tries again.
+func (s *Ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.Probeable, error) {
+	made, err := r.Probeable(ctx)
+	if fault.KindOf(err) == fault.Exhausted && s.ReleasePrefetched() {
+		return r.Probeable(ctx)
+	}
+	return made, err
+}
+
+// ReleasePrefetched releases what was prefetched for upcoming ranges, and waits for the
+// builds of open ranges to end: rows that are needed now take precedence. It reports
+// whether there was anything to release or to wait for.
+func (s *Ranges) ReleasePrefetched() bool {
+	some := s.releasePrefetched()
+	for _, l := range s.lanes {
+		for _, r := range l.references {
+			some = r.Settle() || some
+		}
+	}
+	return some
+}
+
+// releasePrefetched releases what was prefetched for upcoming ranges, and reports
+// whether there was anything to release.
+func (s *Ranges) releasePrefetched() bool {
+	some := false
+	for _, l := range s.lanes {
+		some = some || len(l.built)+len(l.reading) > 0
+		for index, built := range l.built {
+			delete(l.built, index)
+			built.release()
+		}
+		for index, next := range l.reading {
+			delete(l.reading, index)
+			next.rows.Release()
+		}
+	}
+	return some
+}

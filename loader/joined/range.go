@@ -1,0 +1,202 @@
+package joined
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// OpenRange is a range of a lane that is being joined. Its batches are valid until the
+// next call of Next or Release.
+type OpenRange struct {
+	array.RecordReader
+	ranges *Ranges
+	lane   *laneState
+	index  int        // of the range in the lane
+	rows   plan.Range // the training rows to be joined
+	joined *joiner.Reader
+	skip   int64 // rows of the final sequence that were returned before
+	begun  bool
+	closed func() // may be nil
+
+	before   []joiner.Counts // counts before the current joined batch
+	returned int64           // rows of the final sequence before it
+	last     int64           // rows of the final sequence in it
+}
+
+// Transformation selects rows of a range and changes them before they are joined.
+type Transformation struct {
+	From int64 // the first training row of the split to be joined
+	// Transform takes ownership of the scanned rows (RangesSpec.Scanned) and returns those to be
+	// joined.
+	Transform func(ctx context.Context, scanned SourceRows) (SourceRows, error)
+	// Closed is called when the range is released and its counts are final, unless they
+	// were taken back.
+	Closed func()
+}
+
+// Open opens a range of a lane without the first rows of its final sequence. A range whose
+// rows the plan does not know is joined from its first row.
+func (s *Ranges) Open(ctx context.Context, number, index int, skip int64) (*OpenRange, error) {
+	l := s.lanes[number]
+	rows := l.Ranges[index]
+	if s.plan.Inexact == "" {
+		begin := skip
+		if r := l.resume; r != nil && r.index == index && r.row <= skip {
+			begin = r.row
+		}
+		rows.From, skip = rows.From+begin, skip-begin
+	}
+	o, err := s.join(ctx, l, index, rows, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, index, rows) })
+	if err != nil {
+		return nil, err
+	}
+	o.skip = skip
+	return o, nil
+}
+
+// OpenTransformed opens the selected rows of a range of a lane.
+func (s *Ranges) OpenTransformed(ctx context.Context, number, index int, of Transformation) (*OpenRange, error) {
+	l := s.lanes[number]
+	rows := l.Ranges[index]
+	scanned := s.scanned(rows, of.From)
+	rows.From = of.From
+	o, err := s.join(ctx, l, index, rows, func(ctx context.Context) (SourceRows, error) {
+		read, err := s.prefetched(ctx, l, index, scanned)
+		if err != nil {
+			return nil, err
+		}
+		return of.Transform(ctx, read)
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.closed = of.Closed
+	return o, nil
+}
+
+// join joins training rows of a range with the staging tables.
+func (s *Ranges) join(ctx context.Context, l *laneState, index int, rows plan.Range, open func(context.Context) (SourceRows, error)) (*OpenRange, error) {
+	s.acquire(l, index, rows)
+	training := withFiles(func(ctx context.Context) (SourceRows, error) {
+		rows, err := open(ctx)
+		if err != nil || s.requests == nil {
+			return rows, err
+		}
+		return s.requests.refer(ctx, rows, s.options)
+	})
+	training.Columns = make([]int, s.carried())
+	for i := range training.Columns {
+		if training.Columns[i] = len(s.read) + i - len(s.kept); i < len(s.kept) {
+			training.Columns[i] = s.kept[i].at
+		}
+	}
+	probes := make([]joiner.Probe, len(s.staging))
+	for i, in := range s.staging {
+		reference := l.references[i]
+		probes[i] = joiner.Probe{
+			Rule: in.rule, Key: in.key, Columns: in.fields(), Matched: in.spec.Matched,
+			BuildSide: func(ctx context.Context) (joiner.Probeable, error) { return s.probeable(ctx, reference) },
+		}
+	}
+	joined, err := joiner.Join(ctx, training, probes, s.options.joining())
+	if err != nil {
+		return nil, err
+	}
+	o := &OpenRange{ranges: s, lane: l, index: index, rows: rows, joined: joined}
+	o.RecordReader = batch.FromFunc(joined.Schema(), o.next, o.release)
+	l.open = o
+	return o, nil
+}
+
+// Index returns the index of the range in its lane.
+func (o *OpenRange) Index() int { return o.index }
+
+// Counts returns the counts of the joins so far, by staging table that is read.
+func (o *OpenRange) Counts() []joiner.Counts { return o.joined.Counts() }
+
+// next returns the next rows of the final sequence after those to be skipped.
+func (o *OpenRange) next() (arrow.RecordBatch, error) {
+	for {
+		o.before, o.returned, o.last = o.joined.Counts(), o.returned+o.last, 0
+		o.begin()
+		if !o.joined.Next() {
+			break
+		}
+		o.ranges.batches++
+		o.ranges.prefetch(o.lane, o.index)
+		b, err := o.final()
+		if err != nil {
+			return nil, err
+		}
+		if err := o.checkMinMatch(false); err != nil {
+			b.Release()
+			return nil, err
+		}
+		o.last = b.NumRows()
+		if b.NumRows() > o.skip {
+			defer b.Release()
+			from := o.skip
+			o.skip = 0
+			return b.NewSlice(from, b.NumRows()), nil
+		}
+		o.skip -= b.NumRows()
+		b.Release()
+	}
+	if err := o.joined.Err(); err != nil {
+		return nil, err
+	}
+	if o.skip > 0 { // possible if the plan did not know the number of rows
+		return nil, fault.InvalidField("cursor.at", "the range ends %s before the position", fault.Count(o.skip, "row")).
+			WithRemedy("resume with a cursor of this very table and server version, as it came")
+	}
+	return nil, o.checkMinMatch(true)
+}
+
+// begin starts the scan and the builds of the range together, if the builds are sure to
+// be needed, since each waits for storage. It also prefetches the ranges after it.
+func (o *OpenRange) begin() {
+	if o.begun {
+		return
+	}
+	o.begun = true
+	if o.ranges.plan.Inexact == "" { // otherwise there may be no row to join
+		for _, r := range o.lane.references {
+			r.BuildEarly(o.ranges.ctx)
+		}
+	}
+	o.ranges.prefetch(o.lane, o.index)
+}
+
+// final returns the rows of the joined batch that pass the post-join filter.
+func (o *OpenRange) final() (arrow.RecordBatch, error) {
+	b := o.joined.RecordBatch()
+	if o.ranges.postJoin == nil {
+		b.Retain()
+		return b, nil
+	}
+	return o.ranges.postJoin.keep(b)
+}
+
+// release closes the range, whether or not it was read to its end.
+func (o *OpenRange) release() {
+	l := o.lane
+	if l.open == o { // otherwise its counts were taken back
+		o.ranges.add(o.joined.Counts())
+		if o.closed != nil {
+			o.closed()
+		}
+		l.open = nil
+	}
+	o.joined.Release()
+	if o.index == len(l.Ranges)-1 {
+		l.references.release()
+		l.references = nil
+	}
+}

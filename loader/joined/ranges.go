@@ -1,0 +1,182 @@
+package joined
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// RangesSpec describes what a Ranges reads.
+type RangesSpec struct {
+	Plan    *plan.Plan
+	Lanes   []LaneRanges
+	Outputs []resolve.Output // of the joined batches
+	// IndexRequests makes the training columns that are constant within a request one
+	// dictionary column.
+	IndexRequests bool
+	// Key lists training columns to be scanned that the caller uses before the join, see
+	// Ranges.Key; with KeepKey, joined batches have them, see Ranges.KeptKey.
+	Key     []catalog.Field
+	KeepKey bool
+	// Appended is the number of columns that every Transform appends to the training rows.
+	Appended int
+	// Ordinals makes the last column of the scanned training rows their number among
+	// the stored rows of their split.
+	Ordinals bool
+	// Scanned returns the rows to scan of a range whose rows are joined from one on: these,
+	// and rows before them that the Transform needs; nil: these.
+	Scanned func(whole plan.Range, from int64) plan.Range
+	// ScanRows is the number of training rows that the caller takes at a time: they are
+	// decoded while the previous ones are used. 0: the scan decides.
+	ScanRows int64
+	// CountOnly means that the caller only counts rows: joins that change no number of
+	// rows are left out, and min_match is not checked.
+	CountOnly bool
+}
+
+// LaneRanges are the ranges of a lane.
+type LaneRanges struct {
+	Number int          // by which Open refers to the lane
+	Ranges []plan.Range // in order, up to the last one that is opened
+	First  int          // index of the first one that is opened
+	Needed int          // no range from this index on is prefetched
+}
+
+// Ranges opens the ranges of one stream. It is used by one goroutine.
+type Ranges struct {
+	ctx     context.Context //nolint:containedctx // of the stream: what is prefetched belongs to no call
+	joins   *Joins
+	options Options
+	spec    RangesSpec
+	plan    *plan.Plan
+
+	columns  []lane.Column // the location of each output in a joined batch
+	read     columns       // columns read from the training table
+	kept     []placed      // those of them that the joined batches have
+	requests *requestInput // nil: joined batches have all training columns as plain columns
+	staging  []*stagingInput
+	postJoin *postJoin // nil: the query's filter names no joined column
+	key      []int     // indices of RangesSpec.Key in read
+	keptKey  []int     // the same as indices in kept, with RangesSpec.KeepKey
+	rowBytes int64     // expected memory of the training columns of a row
+
+	lanes   map[int]*laneState
+	batches int             // joined so far
+	counts  []joiner.Counts // by staging input, of the closed ranges
+}
+
+// placed is a training column of the joined batches. Overlays replace it there, so an
+// overlaid column is separate from the stored one.
+type placed struct {
+	at       int // index in Ranges.read
+	overlaid bool
+}
+
+// Ranges returns the ranges of a stream. Nothing is opened before Open. The caller closes
+// it.
+func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
+	p := spec.Plan
+	s := &Ranges{ctx: ctx, joins: j, options: j.options, spec: spec, plan: p, lanes: map[int]*laneState{}}
+	wanted := slices.Concat(resolve.Leaves(spec.Outputs), p.PostJoinColumns)
+	if spec.IndexRequests {
+		s.requests = newRequestInput(s, wanted)
+	}
+	for _, o := range wanted {
+		if o.Table == resolve.TrainingTable && !s.requests.has(o) {
+			s.place(o)
+		}
+	}
+	s.placeKey()
+	for i := range p.Relation.Staging {
+		in, err := newStagingInput(s, i, wanted)
+		if err != nil {
+			return nil, err
+		}
+		if in != nil {
+			s.staging = append(s.staging, in)
+		}
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	for _, l := range spec.Lanes {
+		s.lanes[l.Number] = newLaneState(l)
+		for _, at := range l.Ranges[l.First:] {
+			for _, in := range s.staging {
+				in.groups.Coming(at)
+			}
+		}
+	}
+	s.rowBytes = p.ExpectedBytes(slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
+	s.counts = make([]joiner.Counts, len(s.staging))
+	s.columns = s.locate(spec.Outputs)
+	if p.PostJoin != nil {
+		s.postJoin = &postJoin{filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.locate(p.PostJoinColumns), memory: s.options.Memory}
+	}
+	return s, nil
+}
+
+// placeKey reads the columns of RangesSpec.Key.
+func (s *Ranges) placeKey() {
+	for _, f := range s.spec.Key {
+		s.key = append(s.key, s.read.add(column{field: f}))
+		if s.spec.KeepKey {
+			s.keptKey = append(s.keptKey, s.place(resolve.Output{Table: resolve.TrainingTable, Field: f}))
+		}
+	}
+}
+
+// check returns an Internal error if a column would be read that planning did not check:
+// a plan serves only the columns that it was made for.
+func (s *Ranges) check() error {
+	training := plan.Source{Table: s.plan.Relation.Training, Planned: s.plan.Planned.Training}
+	for _, c := range s.read {
+		if err := training.Check(c.field); err != nil {
+			return err
+		}
+	}
+	for _, in := range s.staging {
+		source := plan.Source{Table: in.bound.Pinned, Planned: s.plan.Planned.Staging[in.table]}
+		for _, c := range in.read {
+			if err := source.Check(c.field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Range returns a range of a lane.
+func (s *Ranges) Range(number, index int) plan.Range { return s.lanes[number].Ranges[index] }
+
+// Follow continues the counts and the costs of a closed Ranges that the stream had before
+// it was parked.
+func (s *Ranges) Follow(earlier *Ranges) {
+	copy(s.counts, earlier.counts)
+	for number, l := range earlier.lanes {
+		if mine := s.lanes[number]; mine != nil {
+			mine.resume = l.resume
+		}
+	}
+	for i, in := range s.staging {
+		in.groups.Follow(earlier.staging[i].groups)
+	}
+}
+
+// Close releases what was prefetched and every file group, and waits for builds in
+// progress. All ranges have been released.
+func (s *Ranges) Close() {
+	s.releasePrefetched()
+	for _, l := range s.lanes {
+		l.references.release()
+		l.references = nil
+	}
+	for _, in := range s.staging {
+		in.groups.Close()
+	}
+}

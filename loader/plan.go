@@ -1,0 +1,169 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// Planned is a query with its plan. The plan depends only on the query's Rows, and is
+// shared with other queries. A caller may change the shard and the cursor of the query's
+// Reading before opening a stream: the plan serves them all.
+type Planned struct {
+	*plan.Plan
+	Query     dataset.Query    // with its defaults set
+	Outputs   []resolve.Output // the query's columns
+	BatchRows int              // rows of a batch, or requests if batches consist of requests
+}
+
+// KnownCounts returns the number of rows of each lane if the plan or the query's cursor
+// has it; otherwise nil.
+func (p Planned) KnownCounts() (*dataset.Counts, error) {
+	return stream.Known(p.Plan, p.Query.Reading, nil)
+}
+
+// Plan sets the defaults of a query, pins its tables, determines what to read, and checks
+// the query's columns, shard and cursors.
+func (l *Loader) Plan(ctx context.Context, query dataset.Query) (Planned, error) {
+	q := query.Defaults()
+	d, err := l.dataset(q)
+	if err != nil {
+		return Planned{}, err
+	}
+	p, err := l.plan(ctx, d, q)
+	return p, fault.Op(err, "plan dataset %s", label(d))
+}
+
+// plan plans a query, whose defaults are set, for its dataset.
+func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (Planned, error) {
+	if err := q.Check(); err != nil {
+		return Planned{}, err
+	}
+	for i, s := range d.Staging {
+		if _, err := l.streams.Joins.Custom(s, fmt.Sprintf("staging[%d].strategy", i)); err != nil {
+			return Planned{}, err
+		}
+	}
+	relation, err := l.relation(ctx, d, q)
+	if err != nil {
+		return Planned{}, err
+	}
+	outputs, err := relation.Choose(q.Selection())
+	if err != nil {
+		return Planned{}, err
+	}
+	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
+		bound, err := plan.Bind(relation, q.Rows)
+		if err != nil {
+			return nil, err
+		}
+		files, err := l.files(ctx, bound, outputs)
+		if err != nil {
+			return nil, err
+		}
+		return plan.Build(bound, files)
+	})
+	if err != nil {
+		return Planned{}, err
+	}
+	planned := Planned{Plan: p, Query: q, Outputs: outputs, BatchRows: stream.BatchRows(p, q.Reading, outputs)}
+	return planned, stream.Check(planned.spec(StreamOptions{}), l.options.MaxBatchBytes)
+}
+
+// label names a dataset in errors.
+func label(d dataset.Dataset) string {
+	if d.Name == "" {
+		return "(inline)"
+	}
+	return d.Name
+}
+
+// dataset returns the dataset that a query names or contains.
+func (l *Loader) dataset(q dataset.Query) (dataset.Dataset, error) {
+	if q.Inline != nil {
+		return *q.Inline, nil
+	}
+	names := make([]string, len(l.options.Datasets))
+	for i, d := range l.options.Datasets {
+		if d.Name == q.Dataset {
+			return d, nil
+		}
+		names[i] = d.Name
+	}
+	return dataset.Dataset{}, dataset.Unknown(q.Dataset, names)
+}
+
+// relation opens every table, at the query's pin or else at its ref, and binds the
+// dataset to them.
+func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Query) (*resolve.Relation, error) {
+	pin, err := plan.PinOf(d, q)
+	if err != nil {
+		return nil, err
+	}
+	var training *catalog.Table
+	staging := make([]*catalog.Table, len(d.Staging))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, pin.Training)
+		return err
+	})
+	for i, s := range d.Staging {
+		group.Go(func() (err error) {
+			staging[i], err = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
+			return fault.Op(err, "staging table %s", s.Name)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return resolve.Bind(d, training, staging)
+}
+
+// table opens a table at its pin, at the snapshot if the pin names only that, or else
+// at a ref.
+func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin dataset.TablePin) (*catalog.Table, error) {
+	switch {
+	case pin.Whole():
+		return l.options.Catalog.At(ctx, name, pin)
+	case pin.Snapshot != 0:
+		return l.options.Catalog.Table(ctx, name, dataset.Ref{Snapshot: pin.Snapshot})
+	}
+	return l.options.Catalog.Table(ctx, name, ref)
+}
+
+// files lists the files of every table, for all columns that a stream of the outputs
+// reads, with the value ranges that planning uses.
+func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Output) (plan.Files, error) {
+	reads, ranges := b.Reads(outputs), b.ValueRanges()
+	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		if b.Rows.Since == 0 {
+			files.Training, err = l.listing(ctx, b.Relation.Training, reads.Training, ranges.Training)
+			return err
+		}
+		files.Training.Columns = reads.Training
+		files.Training.Files, err = l.options.Catalog.Appended(ctx, b.Relation.Training, b.Rows.Since, reads.Training, ranges.Training)
+		return err
+	})
+	for i, s := range b.Relation.Staging {
+		group.Go(func() (err error) {
+			files.Staging[i], err = l.listing(ctx, s.Pinned, reads.Staging[i], ranges.Staging[i])
+			return fault.Op(err, "staging table %s", s.Name)
+		})
+	}
+	return files, group.Wait()
+}
+
+func (l *Loader) listing(ctx context.Context, t *catalog.Table, columns, ranges []int) (plan.Listing, error) {
+	files, err := l.options.Catalog.Files(ctx, t, columns, ranges)
+	return plan.Listing{Files: files, Columns: columns}, err
+}

@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// PinOf returns the pin of a query whose defaults are set: the query's own pin merged
+// with that of its cursor, which must agree. The pin has an entry for every staging
+// table of the dataset; that entry, like that of the training table, is zero if the
+// table is not pinned. The result omits tables that are only in the cursor's pin, since
+// they are no longer in the dataset: CheckCursor refuses the cursor if such a table
+// affected the rows.
+func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
+	if len(q.Cursor) > 0 {
+		if err := oneRun(q.Cursor); err != nil {
+			return dataset.Pin{}, err
+		}
+		if differs := dataset.PinDifferences(q.Pin, q.Cursor[0].Pin); len(differs) > 0 {
+			e := fault.InvalidField("snapshots", "the cursor was made at other snapshots: %s", strings.Join(differs, ", "))
+			e.Differs = differs
+			return dataset.Pin{}, e.WithRemedy("leave snapshots out: the pin comes from the cursor")
+		}
+	}
+	out := dataset.Pin{Training: q.Pin.Training, Staging: map[string]dataset.TablePin{}}
+	var names []string
+	for _, s := range d.Staging {
+		names = append(names, s.Name)
+		out.Staging[s.Name] = q.Pin.Staging[s.Name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Pin.Staging)) {
+		if !slices.Contains(names, name) && !pinnedBy(q.Cursor, name) {
+			return dataset.Pin{}, fault.Fields([]fault.Field{{
+				Field: "snapshots.staging", Message: fmt.Sprintf("the dataset has no staging table %q", name), Nearest: fault.Nearest(name, names),
+			}})
+		}
+	}
+	return out, nil
+}
+
+// pinnedBy reports whether cursors of one plan pin a staging table.
+func pinnedBy(cursors dataset.Cursors, name string) bool {
+	if len(cursors) == 0 {
+		return false
+	}
+	_, ok := cursors[0].Pin.Staging[name]
+	return ok
+}
+
+// nothingOr lists names, or "nothing".
+func nothingOr(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}
+
+// oneRun refuses cursors of different plans, and names each field that differs.
+func oneRun(cursors dataset.Cursors) error {
+	first := cursors[0]
+	for i, c := range cursors[1:] {
+		differs := planDifferences(c, first, first.Plan)
+		if len(differs) == 0 {
+			continue
+		}
+		e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i+1), "the cursor is of another run than cursor[0]; what differs: %s", strings.Join(differs, ", "))
+		e.Differs = differs
+		return e.WithRemedy("resume with the cursors of one run; ranks that plan for themselves must name the same snapshots, seed and filter")
+	}
+	return nil
+}
+
+// planDifferences lists each field in which a cursor differs from one of a plan. If
+// only the plan's id differs, it lists that: the same query then produced other splits.
+func planDifferences(c, of dataset.Cursor, id string) []string {
+	differs := dataset.Differences(c, of)
+	if len(differs) == 0 && c.Plan != id {
+		differs = []string{fmt.Sprintf("plan (%s, not %s)", c.Plan, id)}
+	}
+	return differs
+}
+
+// CheckCursor refuses a cursor of another plan, and names each field that differs.
+func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
+	differs := p.rowsDifferences(c)
+	switch {
+	case len(differs) == 0:
+		return nil
+	case len(differs) == 1 && c.Filter.String() != p.Rows.Filter.String():
+		return otherFilter(p.Rows.Filter.String(), c.Filter.String(), differs)
+	}
+	e := fault.InvalidField(fmt.Sprintf("cursor[%d]", number), "the cursor belongs to another plan; what differs: %s", strings.Join(differs, ", "))
+	e.Differs = differs
+	if c.Algorithm != Algorithm {
+		return e.WithRemedy("resume on a server that plans by algorithm %d, or start without the cursor", c.Algorithm)
+	}
+	return e.WithRemedy("resume with the query that the cursor came from, or start without it")
+}
+
+// rowsDifferences lists each field in which a cursor differs from those of a plan. A
+// staging table that is in only one of the two pins does not affect the rows if the
+// digests of the datasets agree; otherwise the list names such tables.
+func (p *Plan) rowsDifferences(c dataset.Cursor) []string {
+	of := p.Cursor()
+	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
+	c.Pin.Staging, of.Pin.Staging = common(c.Pin.Staging, of.Pin.Staging), common(of.Pin.Staging, c.Pin.Staging)
+	differs := planDifferences(c, of, p.ID)
+	if c.Dataset != of.Dataset && !slices.Equal(had, have) {
+		differs = append(differs, fmt.Sprintf("staging (%s, not %s)", nothingOr(had), nothingOr(have)))
+	}
+	return differs
+}
+
+// common returns the entries of a pin's staging tables that are also in another pin.
+func common(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
+	out := map[string]dataset.TablePin{}
+	for name, table := range pin {
+		if _, ok := with[name]; ok {
+			out[name] = table
+		}
+	}
+	return out
+}
+
+// otherFilter returns the error for a query whose own filter differs from that of its
+// cursor. Both filters must be in canonical form to be compared; a query without a
+// filter takes the cursor's.
+func otherFilter(given, had string, differs []string) error {
+	e := fault.InvalidField("filter", "%s, but the cursor has %s", given, cmp.Or(had, "none"))
+	e.Differs = differs
+	return e.WithRemedy("leave filter out: it comes from the cursor")
+}

@@ -1,0 +1,77 @@
+package stream
+
+import (
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// The default batch size: at most defaultBatchRows rows, and no more than are expected
+// to fit in defaultBatchBytes. Neither is configurable, so that all replicas choose the
+// same size.
+const (
+	defaultBatchRows  = 8192
+	defaultBatchBytes = 64 << 20
+)
+
+// BatchRows returns the number of rows of a reading's batches: the requested number, or
+// else the default, which depends only on the plan and the outputs. If batches consist
+// of requests, it returns the number of requests.
+func BatchRows(p *plan.Plan, r dataset.Reading, outputs []resolve.Output) int {
+	switch {
+	case p.Rows.Requests:
+		return r.BatchRequests
+	case r.BatchRows != 0:
+		return r.BatchRows
+	case r.GlobalBatchRows != 0:
+		return r.GlobalBatchRows / max(1, r.Shard.Of)
+	}
+	rows := min(defaultBatchRows, int(defaultBatchBytes/max(1, p.ExpectedBytes(outputs))))
+	return wholeSteps(p, r, rows)
+}
+
+// wholeSteps returns the largest multiple of a shard's number of lanes that is at most
+// rows, but at least one row per lane.
+func wholeSteps(p *plan.Plan, r dataset.Reading, rows int) int {
+	lanes := max(1, len(p.Lanes)/max(1, r.Shard.Of))
+	return max(1, rows/lanes) * lanes
+}
+
+// fits refuses a batch size that takes more than limit bytes even if all values have
+// their minimum size; 0 means no limit. Other batches are checked when they are
+// assembled.
+func (s ReadSpec) fits(limit int64) error {
+	p, r := s.Plan, s.Reading
+	least, rows := plan.MinRowBits(r.Wire, s.Outputs), int64(s.BatchRows)
+	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 && !p.Rows.Requests || rows <= limit*8/least {
+		return nil
+	}
+	most := limit * 8 / least
+	field, times := sizedBy(r)
+	e := fault.InvalidField(field, "a batch of %s takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d can fit",
+		fault.Count(rows, "row"), rows*least/8, limit, most)
+	likely := min(most, limit/max(1, p.ExpectedBytes(s.Outputs)))
+	return e.WithRemedy("ask for %s of at most %d, or for fewer columns; or raise max_batch_bytes", field, times*wholeSteps(p, r, int(likely)))
+}
+
+// globalOf returns the number of shards among which a step's rows are divided; 0 if the
+// query sets the rows of a single batch.
+func globalOf(r dataset.Reading) int {
+	if r.GlobalBatchRows == 0 {
+		return 0
+	}
+	return max(1, r.Shard.Of)
+}
+
+// sizedBy returns the query field that sets the batch size, and the number of batches
+// whose rows the field counts.
+func sizedBy(r dataset.Reading) (field string, times int) {
+	if r.BatchRequests != 0 {
+		return "batch_requests", 1
+	}
+	if of := globalOf(r); of > 0 {
+		return "global_batch_rows", of
+	}
+	return "batch_rows", 1
+}

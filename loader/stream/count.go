@@ -1,0 +1,95 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/joined"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Known returns the number of rows of each lane of a plan: as known from the plan, or else
+// as counted, or as carried by the cursors of a reading; nil if none has it. The counts of
+// lanes that the reading does not read may be dataset.UnknownRows.
+func Known(p *plan.Plan, r dataset.Reading, counted *dataset.Counts) (*dataset.Counts, error) {
+	if known := p.Counts(); known != nil {
+		return known, nil
+	}
+	if counted != nil {
+		return counted, nil
+	}
+	counts, err := r.Cursor.Counts()
+	if counts != nil && len(counts.Lanes) != len(p.Lanes) {
+		return nil, nil //nolint:nilnil // of another plan, which is refused elsewhere
+	}
+	return counts, err
+}
+
+// CountLanes counts the rows, or requests, of each lane of a plan by reading them without
+// output columns. It reads all ranges in the order of their splits, as one lane, so that
+// each file group is needed only once.
+func CountLanes(ctx context.Context, options Options, p *plan.Plan, peer string) (*dataset.Counts, error) {
+	ctx, entered := options.Budget.Enter(ctx, peer) // the count may wait for memory
+	defer entered.Release()
+	ranges, of := inSplitOrder(p)
+	opens := opens{spec: joined.RangesSpec{
+		Plan: p, CountOnly: true, Lanes: []joined.LaneRanges{{Ranges: ranges, Needed: len(ranges)}},
+	}}
+	if p.Rows.Requests { // otherwise the order is not visible, and requests need not be identified
+		opens.window, opens.spec.Key, opens.spec.KeepKey = p.Rows.ShuffleWindow, p.RequestKey, true
+	}
+	opened, err := newSequences(ctx, options, opens)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.joined.Close()
+	lanes := make([]int64, len(p.Lanes))
+	for i, number := range of {
+		rows, err := opened.count(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		lanes[number] += rows
+	}
+	return dataset.NewCounts(lanes), nil
+}
+
+// inSplitOrder returns the ranges of all lanes of a plan ordered by split, and the lane of
+// each range.
+func inSplitOrder(p *plan.Plan) (ranges []plan.Range, of []int) {
+	type owned struct {
+		plan.Range
+		lane int
+	}
+	var all []owned
+	for number, l := range p.Lanes {
+		for _, r := range l.Ranges {
+			all = append(all, owned{r, number})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From)) })
+	for _, r := range all {
+		ranges, of = append(ranges, r.Range), append(of, r.lane)
+	}
+	return ranges, of
+}
+
+// count counts the rows, or requests, of the final sequence of a range of the only lane.
+func (s *sequences) count(ctx context.Context, index int) (int64, error) {
+	reader, err := s.open(ctx, 0, lane.Position{Range: index})
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Release()
+	if s.spec.Plan.Rows.Requests {
+		return lane.CountRequests(ctx, reader, s.joined.KeptKey(), s.options.Budget)
+	}
+	rows := int64(0)
+	for reader.Next() {
+		rows += reader.RecordBatch().NumRows()
+	}
+	return rows, reader.Err()
+}

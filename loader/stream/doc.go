@@ -1,0 +1,14 @@
+// Package stream reads one shard of a plan as batches, each with a cursor, and reports
+// what it read.
+//
+//	joined.OpenRange ─► shuffle ─► lane.Reader ─► ShardReader
+//
+// A ShardReader begins at the position of its cursors (start), opens the final sequence of each
+// range (sequences), permuted within windows if the plan asks for that, and has a
+// lane.Reader cut them into batches of the requested layout. It can be parked: it then
+// releases everything except its position, and the next reader continues with the next
+// row. What a ShardReader returned is the sum over its readers (progress).
+//
+// Check determines whether a query's reading fits its plan, and CountLanes counts the rows
+// of a plan's lanes without returning them.
+package stream

@@ -1,0 +1,121 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// wireLayout describes which columns of a stream's batches are indexed. With wire: auto this
+// is decided by the rows of the first batch, and then holds for the whole stream.
+type wireLayout struct {
+	decided bool
+	indexed []resolve.Indexed
+	schema  *arrow.Schema
+	once    []bool // with wire: grouped, by output: sent once per request; else nil
+}
+
+// newLayout returns the layout of a stream. It is decided unless the stream has to decide
+// it.
+func newLayout(of ReadSpec) (wireLayout, error) {
+	p, wire := of.Plan.Relation, of.Reading.Wire
+	schema, err := p.Schema(of.Outputs, wire)
+	if err != nil {
+		return wireLayout{}, err
+	}
+	indexed, err := wire.Indexed()
+	if err != nil {
+		return wireLayout{}, err
+	}
+	l := wireLayout{decided: !wire.Auto(), schema: schema}
+	if indexed && l.decided {
+		l.indexed = p.Indexed(of.Outputs)
+	}
+	if wire.Grouped() {
+		l.once = p.OncePerRequest(of.Outputs)
+	}
+	return l, nil
+}
+
+// mayIndex reports whether the columns of a table are indexed or may become so.
+func (l wireLayout) mayIndex(table int) bool {
+	return !l.decided || slices.ContainsFunc(l.indexed, func(x resolve.Indexed) bool { return x.Table == table })
+}
+
+// grouped returns the lane's option for values sent once per request; nil if batches
+// consist of rows.
+func (s *ShardReader) grouped() *lane.Grouped {
+	if s.layout.once == nil {
+		return nil
+	}
+	return &lane.Grouped{Once: s.layout.once, Table: s.spec.Plan.Relation.Training.Name}
+}
+
+// columns returns the columns of the batches as options of the lane.
+func (s *ShardReader) columns() (columns []lane.Column, indexed []lane.IndexedColumn) {
+	located := s.sequences.joined.Columns()
+	for at, place := range resolve.Places(s.spec.Outputs, s.layout.indexed) {
+		if place.Indexed < 0 {
+			columns = append(columns, located[place.Output])
+		} else {
+			indexed = append(indexed, s.indexed(at, s.layout.indexed[place.Indexed]))
+		}
+	}
+	return columns, indexed
+}
+
+// indexed returns an indexed column as an option of the lane.
+func (s *ShardReader) indexed(at int, of resolve.Indexed) lane.IndexedColumn {
+	x := lane.IndexedColumn{At: at}
+	for _, i := range of.Outputs {
+		x.Columns = append(x.Columns, s.sequences.joined.Columns()[i])
+	}
+	x.Index = x.Columns[0].Dictionary()
+	return x
+}
+
+// Begin determines what the stream's schema depends on. With wire: auto it reads the rows
+// of the first batch, which the first Next then returns; with other forms it does nothing.
+// The first Next calls it.
+func (s *ShardReader) Begin() error {
+	if !s.layout.decided && s.err == nil {
+		s.err = s.decide()
+	}
+	return s.err
+}
+
+// decide indexes the columns that would be smaller, judged by the first batch.
+func (s *ShardReader) decide() error {
+	if s.reader == nil {
+		if err := s.open(s.ctx); err != nil {
+			return err
+		}
+	}
+	candidates := s.spec.Plan.Relation.Indexed(s.spec.Outputs)
+	indexed := make([]lane.IndexedColumn, len(candidates))
+	for i, c := range candidates {
+		indexed[i] = s.indexed(0, c)
+	}
+	weights, err := s.reader.Weigh(indexed)
+	if err != nil {
+		return fault.Op(err, "choose the form of the batches")
+	}
+	for i, w := range weights {
+		if w.Indexed < w.Plain {
+			s.layout.indexed = append(s.layout.indexed, candidates[i])
+		}
+	}
+	s.layout.decided = true
+	s.layout.schema = resolve.IndexedSchema(s.spec.Outputs, s.layout.indexed)
+	s.earlier.distinct = make([]int64, len(s.layout.indexed))
+	if !s.layout.mayIndex(resolve.RequestTable) {
+		s.sequences.joined.SendRequestsApart()
+	}
+	columns, tables := s.columns()
+	s.reader.Form(s.layout.schema, columns, tables)
+	return nil
+}

@@ -1,0 +1,240 @@
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Check checks the shard, the batch size, the tail and the cursors of a reading against
+// its plan. With shard index dataset.AllShards it checks every shard. A batch has at most
+// maxBatchBytes; 0: no limit.
+func Check(s ReadSpec, maxBatchBytes int64) error {
+	for i, c := range s.Reading.Cursor {
+		if err := s.Plan.CheckCursor(i, c); err != nil {
+			return err
+		}
+	}
+	if err := s.fits(maxBatchBytes); err != nil {
+		return err
+	}
+	shards := []int{s.Reading.Shard.Index}
+	if s.Reading.Shard.Index == dataset.AllShards {
+		shards = shards[:0]
+		for i := range s.Reading.Shard.Of {
+			shards = append(shards, i)
+		}
+	}
+	for _, i := range shards {
+		s.Reading.Shard.Index = i
+		if _, err := begin(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start is the position at which a shard's stream begins.
+type start struct {
+	lanes  []lane.Lane
+	step   int64
+	rows   int64 // rows each lane has returned so far; requests, if batches consist of requests
+	uneven bool  // lanes have not all returned exactly rows, see dataset.Cursor
+	q      int64 // rows per lane and step; requests, if batches consist of requests
+	// counts is the number of rows of each lane; nil if unknown.
+	counts *dataset.Counts
+}
+
+// begin checks a reading of one shard against its plan and computes where it starts.
+func begin(of ReadSpec) (start, error) {
+	p, r, batchRows := of.Plan, of.Reading, of.BatchRows
+	l := len(p.Lanes)
+	switch {
+	case r.Every.Of < 0 || r.Every.Step < 0 || r.Every.Step >= max(1, r.Every.Of):
+		return start{}, fault.InvalidField("every", "step %d is outside of the %d that take turns", r.Every.Step, r.Every.Of)
+	case r.Shard.Of < 1 || r.Shard.Index < 0 || r.Shard.Index >= r.Shard.Of:
+		return start{}, fault.InvalidField("shard", "shard %d is outside of %s", r.Shard.Index, fault.Count(r.Shard.Of, "shard"))
+	case l%r.Shard.Of != 0:
+		return start{}, fault.InvalidField("shard.of", "%d shards do not divide %s", r.Shard.Of, fault.Count(l, "lane")).
+			WithRemedy("set lanes to a multiple of the number of shards, such as %d", (l/r.Shard.Of+1)*r.Shard.Of)
+	}
+	perStep := l / r.Shard.Of
+	if batchRows < 1 || batchRows%perStep != 0 {
+		field, times := sizedBy(r)
+		return start{}, fault.InvalidField(field, "%d cannot be divided among the %d lanes of a shard", batchRows, perStep).
+			WithRemedy("use a multiple of %d, such as %d", times*perStep, times*max(1, batchRows/perStep)*perStep)
+	}
+	counts, err := Known(p, r, of.Counts)
+	if err != nil {
+		return start{}, err
+	}
+	if counts != nil && len(counts.Lanes) != l {
+		return start{}, fault.New(fault.Internal, "the rows of %d lanes were counted, the plan has %d", len(counts.Lanes), l)
+	}
+	s := start{q: int64(batchRows / perStep), counts: counts}
+	for i := r.Shard.Index; i < l; i += r.Shard.Of {
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Rows.ShuffleWindow})
+	}
+	if err := s.resume(p, r.Cursor); err != nil {
+		return start{}, err
+	}
+	if s.uneven && r.Tail.Drops() {
+		return start{}, fault.InvalidField("tail", "drop takes the same number of rows from every lane, but before this cursor the lanes returned different or unknown numbers of rows").
+			WithRemedy("use tail: keep, or a cursor of a stream without limit and of endpoints: shards")
+	}
+	return s, s.within(p, of.Part, len(r.Cursor) > 0)
+}
+
+// rangeRows returns the number of rows of each range of a lane, or lane.Unknown.
+func rangeRows(p *plan.Plan, number int) []int64 {
+	rows := make([]int64, len(p.Lanes[number].Ranges))
+	for i, r := range p.Lanes[number].Ranges {
+		rows[i] = r.To - r.From
+		if p.Inexact != "" {
+			rows[i] = lane.Unknown
+		}
+	}
+	return rows
+}
+
+// resume moves the lanes to the positions of the cursors.
+func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
+	if len(cursors) == 0 {
+		return nil
+	}
+	merged, err := cursors.Merge()
+	if err != nil {
+		return err
+	}
+	at := map[int]dataset.Position{}
+	for _, position := range merged.At {
+		at[position.Lane] = position
+	}
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		position, ok := at[l.Number]
+		if !ok {
+			return fault.InvalidField("cursor", "the cursors do not cover lane %d, which this shard reads", l.Number).
+				WithRemedy("give the cursors of all shards of the run as a list")
+		}
+		if !stands(p, position) {
+			return fault.InvalidField("cursor.at", "lane %d has no split %d, window %d, row %d", position.Lane, position.Range, position.Window, position.Row)
+		}
+		l.Start = lane.Position{Range: position.Range, Window: position.Window, Row: position.Row}
+	}
+	if err := s.align(p, cursors); err != nil {
+		return err
+	}
+	if err := checkSteps(p, cursors); err != nil {
+		return err
+	}
+	return s.checkCounts(p)
+}
+
+// checkCounts checks that the positions of the lanes are consistent with the number of
+// rows that the lanes have returned, and with the counted rows.
+func (s *start) checkCounts(p *plan.Plan) error {
+	switch {
+	case s.uneven:
+		return nil
+	case p.Inexact == "":
+		return s.checkRows(p)
+	case s.counts == nil:
+		return nil
+	}
+	for _, l := range s.lanes {
+		rows := s.counts.Lanes[l.Number]
+		if ended := l.Start.Range == len(l.Ranges); ended && rows > s.rows || !ended && rows < s.rows {
+			return differs(l.Number, rows)
+		}
+	}
+	return nil
+}
+
+// checkRows checks that the lanes have returned as many rows as the cursor states, if
+// the plan knows the rows of each range.
+func (s *start) checkRows(p *plan.Plan) error {
+	for _, l := range s.lanes {
+		at := dataset.Position{Lane: l.Number, Range: l.Start.Range, Window: l.Start.Window, Row: l.Start.Row}
+		given, ended := p.RowsBefore(at), l.Start.Range == len(l.Ranges)
+		if given > s.rows || !ended && given < s.rows {
+			return fault.InvalidField("cursor.rows", "each lane returned %s, but the position of lane %d is after %d", fault.Count(s.rows, "row"), l.Number, given).
+				WithRemedy("resume with the cursor as it came")
+		}
+	}
+	return nil
+}
+
+// left returns the number of rows of each lane after its start, if rows were counted;
+// nil otherwise.
+func (s *start) left(p *plan.Plan) []int64 {
+	if s.counts == nil || s.uneven || p.Inexact == "" {
+		return nil
+	}
+	left := make([]int64, len(s.lanes))
+	for i, l := range s.lanes {
+		left[i] = max(0, s.counts.Lanes[l.Number]-s.rows)
+	}
+	return left
+}
+
+// differs is the error of a stream whose rows differ in number from the counted ones.
+func differs(number int, counted int64) error {
+	return fault.InvalidField("cursor.counted", "lane %d does not have the %d rows that were counted", number, counted).
+		WithRemedy("make sure that no process replaces files of the tables; start without the cursor, so that the rows are counted again")
+}
+
+// stands reports whether a position is valid for its lane of the plan.
+func stands(p *plan.Plan, at dataset.Position) bool {
+	ranges := p.Lanes[at.Lane].Ranges
+	switch {
+	case at.Range < 0 || at.Window < 0 || at.Row < 0 || at.Range > len(ranges):
+		return false
+	case at.Range == len(ranges):
+		return at.Window == 0 && at.Row == 0
+	}
+	rows := ranges[at.Range].To - ranges[at.Range].From
+	if at.Window > 0 && (p.Rows.ShuffleWindow == 0 || at.Window > (rows-1)/p.Rows.ShuffleWindow) {
+		return false
+	}
+	if p.Rows.ShuffleWindow > 0 {
+		rows = min(p.Rows.ShuffleWindow, rows-at.Window*p.Rows.ShuffleWindow)
+	}
+	return p.Inexact != "" || at.Row <= rows
+}
+
+// align checks that cursors given together have returned the same number of rows per
+// lane. A shard whose lanes have all ended may have stopped earlier.
+func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
+	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
+		return cmp.Or(cmp.Compare(a.Given, b.Given), cmp.Compare(a.Step, b.Step))
+	})
+	s.step, s.rows = furthest.Step, furthest.Given
+	for i, c := range cursors {
+		s.uneven = s.uneven || c.Uneven
+		if c.Given == furthest.Given {
+			continue
+		}
+		for _, position := range c.At {
+			if position.Range < len(p.Lanes[position.Lane].Ranges) {
+				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it is at %s per lane, another at %d", fault.Count(c.Given, "row"), furthest.Given).
+					WithRemedy("give the cursors that all shards saved after the same step")
+			}
+		}
+	}
+	return nil
+}
+
+// stepsLeft returns the number of steps after which a reading ends; lane.Unknown means
+// after the last row of its lanes.
+func (s *start) stepsLeft(tail dataset.Tail) int64 {
+	if !tail.Drops() {
+		return lane.Unknown
+	}
+	return max(0, s.counts.Shortest-s.rows) / s.q
+}

@@ -1,0 +1,262 @@
+package stream
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/joined"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Options holds what all streams of a server share.
+type Options struct {
+	Joins  *joined.Joins
+	Budget *budget.Budget   // nil: unlimited
+	Memory memory.Allocator // for batches
+	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.
+	MaxBatchBytes int64
+}
+
+// ReadSpec describes how a plan is read.
+type ReadSpec struct {
+	Plan      *plan.Plan
+	Reading   dataset.Reading  // with its defaults set, of one shard
+	Outputs   []resolve.Output // the columns of Reading
+	BatchRows int              // of Reading, see BatchRows
+	Counts    *dataset.Counts  // of the plan, as counted; nil: not counted
+	Part      plan.Part        // of the plan's splits; zero: all of them
+	Peer      string           // the host of the client, whose streams share a part of the memory
+}
+
+// ShardReader reads one shard of a plan. It holds nothing before the first Next and while it
+// is parked; otherwise it has a reader and what the reader opened. When a stream is
+// parked, the counts of rows that its reader read but did not return are taken back;
+// the next reader counts those rows again.
+type ShardReader struct {
+	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	options Options
+	spec    ReadSpec
+	start   start
+
+	refs      atomic.Int64
+	held      *release.Handle // the plan's memory, its snapshots, and the deletes that the stream reads
+	layout    wireLayout
+	reader    *lane.Reader // nil before the first Next and while the stream is parked
+	sequences *sequences   // of reader, or of the last one
+	err       error
+	rows      int64
+	amount    int64    // the same, or requests if batches consist of requests
+	earlier   progress // of the earlier readers
+	again     int64    // training rows that were read again and not yet returned since
+}
+
+// New returns a stream. Nothing is read before the first Next. The caller releases the
+// stream; canceling ctx ends it.
+func New(ctx context.Context, options Options, spec ReadSpec) (*ShardReader, error) {
+	if len(spec.Outputs) == 0 {
+		return nil, fault.InvalidField("columns", "no column is asked for")
+	}
+	begun, err := begin(spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Reading.Tail.Drops() && begun.counts == nil {
+		return nil, fault.New(fault.Internal, "all shards end at the same step, which is unknown since the rows were not counted")
+	}
+	layout, err := newLayout(spec)
+	if err != nil {
+		return nil, err
+	}
+	s := &ShardReader{ctx: ctx, options: options, spec: spec, start: begun, layout: layout}
+	for _, one := range begun.lanes {
+		s.earlier.at, s.earlier.consumed = append(s.earlier.at, one.Start), append(s.earlier.consumed, 0)
+	}
+	s.refs.Store(1)
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Own makes the stream release a Handle when it is released. A nil Handle holds nothing.
+func (s *ShardReader) Own(held *release.Handle) { s.held = release.All(s.held, held) }
+
+// Schema implements array.RecordReader. With wire: auto it is final only after Begin.
+func (s *ShardReader) Schema() *arrow.Schema { return s.layout.schema }
+
+// RecordBatch implements array.RecordReader.
+func (s *ShardReader) RecordBatch() arrow.RecordBatch {
+	if s.reader == nil {
+		return nil
+	}
+	return s.reader.RecordBatch()
+}
+
+// Record is the old name of RecordBatch in the Arrow library.
+func (s *ShardReader) Record() arrow.RecordBatch { return s.RecordBatch() }
+
+// Err implements array.RecordReader.
+func (s *ShardReader) Err() error {
+	if s.err != nil || s.reader == nil {
+		return s.err
+	}
+	return s.reader.Err()
+}
+
+// Retain implements array.RecordReader.
+func (s *ShardReader) Retain() { s.refs.Add(1) }
+
+// Release implements array.RecordReader.
+func (s *ShardReader) Release() {
+	if s.refs.Add(-1) != 0 {
+		return
+	}
+	if s.reader != nil {
+		s.reader.Release()
+	}
+	s.held.Release()
+}
+
+// BatchRows returns the number of rows of the batch last returned; with wire: grouped, of
+// the rows of its requests.
+func (s *ShardReader) BatchRows() int64 {
+	rows, _ := s.reader.Gave()
+	return rows
+}
+
+// Next implements array.RecordReader.
+func (s *ShardReader) Next() bool {
+	if s.Begin() != nil {
+		return false
+	}
+	if s.reader == nil {
+		if s.err = s.open(s.ctx); s.err != nil {
+			return false
+		}
+	}
+	if !s.reader.Next() {
+		return false
+	}
+	rows, counted := s.reader.Gave()
+	s.rows, s.amount = s.rows+rows, s.amount+counted
+	s.again -= min(rows, s.again)
+	return true
+}
+
+// open makes a reader that resumes at the stream's position.
+func (s *ShardReader) open(ctx context.Context) error {
+	ctx, entered := s.options.Budget.Enter(ctx, s.spec.Peer) // the stream may wait for memory
+	lanes := s.resumed()
+	opened, err := newSequences(ctx, s.options, s.opens(lanes))
+	if err != nil {
+		entered.Release()
+		return err
+	}
+	if s.sequences != nil {
+		opened.follow(s.sequences)
+	}
+	s.sequences = opened
+	columns, tables := s.columns()
+	s.reader = lane.New(ctx, lane.Options{
+		Lanes: lanes, Rows: s.start.q, Request: opened.joined.KeptKey(), Grouped: s.grouped(),
+		Steps: s.stepsLeft(), Limit: max(0, s.spec.Reading.Limit-s.rows), Every: s.every(), Counted: s.counted(),
+		Schema: s.layout.schema, Columns: columns, Indexed: tables, Open: opened.open, Requests: opened.joined.Requests(),
+		Closed: func() {
+			opened.joined.Close()
+			entered.Release()
+		},
+		Memory: s.options.Memory, Budget: s.options.Budget, MaxBytes: s.options.MaxBatchBytes,
+		GlobalOf: globalOf(s.spec.Reading),
+	})
+	return nil
+}
+
+// resumed returns the stream's lanes at their positions.
+func (s *ShardReader) resumed() []lane.Lane {
+	lanes := make([]lane.Lane, len(s.start.lanes))
+	for i, l := range s.start.lanes {
+		lanes[i] = l
+		lanes[i].Start = s.earlier.at[i]
+	}
+	return lanes
+}
+
+// opens describes the sequences of the stream's lanes.
+func (s *ShardReader) opens(lanes []lane.Lane) opens {
+	p := s.spec.Plan
+	of := opens{
+		spec: joined.RangesSpec{
+			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey, KeepKey: p.Rows.Requests,
+		},
+		window: p.Rows.ShuffleWindow, batchRows: s.start.q,
+	}
+	for _, l := range lanes {
+		of.spec.Lanes = append(of.spec.Lanes, joined.LaneRanges{
+			Number: l.Number, Ranges: p.Lanes[l.Number].Ranges[:len(l.Ranges)], First: l.Start.Range, Needed: s.needed(l),
+		})
+	}
+	return of
+}
+
+// needed returns the number of ranges of a lane that the stream needs under its limit,
+// as far as their rows are known.
+func (s *ShardReader) needed(l lane.Lane) int {
+	if s.spec.Reading.Limit == 0 || s.spec.Reading.Every.Of > 1 {
+		return len(l.Ranges)
+	}
+	i := l.Start.Range
+	for left := s.spec.Reading.Limit - s.rows + l.Start.Row; i < len(l.Ranges) && left > 0; i++ {
+		if l.Ranges[i] == lane.Unknown {
+			return len(l.Ranges)
+		}
+		left -= l.Ranges[i]
+	}
+	return i
+}
+
+// limited reports whether the stream has returned all rows that its limit allows.
+func (s *ShardReader) limited() bool {
+	return s.spec.Reading.Limit > 0 && s.rows == s.spec.Reading.Limit
+}
+
+// stepsLeft returns the number of steps that the next reader returns or skips; lane.Unknown
+// means all steps to the last row of its lanes.
+func (s *ShardReader) stepsLeft() int64 {
+	if s.limited() {
+		return 0 // the limit was reached before the stream was parked
+	}
+	left := s.start.stepsLeft(s.spec.Reading.Tail)
+	if left != lane.Unknown {
+		left -= s.earlier.steps
+	}
+	return left
+}
+
+// every returns the steps that the next reader returns. They are counted from the
+// query's cursor, while the reader may begin later.
+func (s *ShardReader) every() lane.Every {
+	every := s.spec.Reading.Every
+	of := int64(max(1, every.Of))
+	return lane.Every{Step: ((int64(every.Step)-s.earlier.steps)%of + of) % of, Of: of}
+}
+
+// counted returns the counted number of rows of the next reader's lanes, if known.
+func (s *ShardReader) counted() lane.Counted {
+	if s.spec.Reading.Limit > 0 || !s.spec.Part.IsZero() {
+		return lane.Counted{} // lanes end before their last row
+	}
+	left := s.start.left(s.spec.Plan)
+	for i := range left {
+		left[i] -= s.earlier.consumed[i]
+	}
+	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.start.counts.Lanes[number]) }}
+}
