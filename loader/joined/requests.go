@@ -127,9 +127,9 @@ func (r *selfReferring) next() (arrow.RecordBatch, error) {
 	}
 	own := array.NewData(r.dictionary.ValueType, n, []*memory.Buffer{nil}, fields, 0, 0)
 	defer own.Release()
-	data := array.NewDataWithDictionary(r.dictionary, n, []*memory.Buffer{nil, references}, 0, 0, own)
-	defer data.Release()
-	column := array.NewDictionaryData(data)
+	ownData := array.NewDataWithDictionary(r.dictionary, n, []*memory.Buffer{nil, references}, 0, 0, own)
+	defer ownData.Release()
+	column := array.NewDictionaryData(ownData)
 	defer column.Release()
 	return array.NewRecordBatch(r.schema, append(slices.Clone(b.Columns()), column), int64(n)), nil
 }

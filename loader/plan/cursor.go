@@ -109,7 +109,7 @@ func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
 func (p *Plan) rowsDifferences(c dataset.Cursor) []string {
 	of := p.Cursor()
 	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
-	c.Pin.Staging, of.Pin.Staging = common(c.Pin.Staging, of.Pin.Staging), common(of.Pin.Staging, c.Pin.Staging)
+	c.Pin.Staging, of.Pin.Staging = alsoIn(c.Pin.Staging, of.Pin.Staging), alsoIn(of.Pin.Staging, c.Pin.Staging)
 	differs := planDifferences(c, of, p.ID)
 	if c.Dataset != of.Dataset && !slices.Equal(had, have) {
 		differs = append(differs, fmt.Sprintf("staging (%s, not %s)", nothingOr(had), nothingOr(have)))
@@ -117,8 +117,8 @@ func (p *Plan) rowsDifferences(c dataset.Cursor) []string {
 	return differs
 }
 
-// common returns the entries of a pin's staging tables that are also in another pin.
-func common(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
+// alsoIn returns the entries of a pin's staging tables that are also in another pin.
+func alsoIn(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
 	out := map[string]dataset.TablePin{}
 	for name, table := range pin {
 		if _, ok := with[name]; ok {
