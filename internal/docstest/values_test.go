@@ -64,7 +64,7 @@ func TestReportFieldsAreDocumented(t *testing.T) {
 		named = append(named, r.names()...)
 	}
 	require.ElementsMatch(t, jsonFields(t, "flight.details"), named)
-	for _, name := range jsonFields(t, "loader.RequestReport") {
+	for _, name := range jsonFields(t, "stream.RequestReport") {
 		require.Contains(t, page, "`"+name+"`")
 	}
 }
