@@ -14,7 +14,7 @@ func rowsMutants() []mutant {
 		{"tickets-do-not-cover-files", "flight/get.go", "	if p.ID != c.Plan || p.FilesID != c.Files {\n", "	if p.ID != c.Plan {\n", flight},
 		{"file-groups-are-in-no-id", identity, "		out.FileGroups = append(out.FileGroups, groups)\n", "", plan},
 		{"groups-of-splits-are-in-no-id", identity, "		out.Groups = append(out.Groups, split.Groups)\n", "		_ = split.Groups\n", plan},
-		{"tables-that-one-pin-has-differ", "loader/plan/cursor.go", "	c.Pin.Staging, of.Pin.Staging = common(c.Pin.Staging, of.Pin.Staging), common(of.Pin.Staging, c.Pin.Staging)\n", "", loader},
+		{"tables-that-one-pin-has-differ", "loader/plan/cursor.go", "	c.Pin.Staging, of.Pin.Staging = alsoIn(c.Pin.Staging, of.Pin.Staging), alsoIn(of.Pin.Staging, c.Pin.Staging)\n", "", loader},
 		{"entries-that-a-cursor-lacks-cannot-be-pinned", "loader/dataset/canonical.go", "q.Pin.within(q.Cursor[0].Pin)", "q.Pin.Agrees(q.Cursor[0].Pin)", data},
 		{"digests-forget-requests", "loader/dataset/rows.go", "	}{r.form(), r.Pin, r.Requests}))\n", "	}{r.form(), r.Pin, false}))\n", data},
 		{"digests-forget-pins", "loader/dataset/rows.go", "	}{r.form(), r.Pin, r.Requests}))\n", "	}{r.form(), Pin{}, r.Requests}))\n", data},
