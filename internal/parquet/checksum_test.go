@@ -125,29 +125,33 @@ func TestRequiredChecksums(t *testing.T) {
 	}
 }
 
-// TestOnePageWithoutChecksum expects that one such page among many suffices.
+// TestOnePageWithoutChecksum removes the checksum of each page in turn: one such page
+// suffices, wherever it is in its chunk.
 func TestOnePageWithoutChecksum(t *testing.T) {
 	want := checksummed()
-	content, err := os.ReadFile("testdata/checksums-1.parquet")
+	good, err := os.ReadFile("testdata/checksums-1.parquet")
 	require.NoError(t, err)
-	f := open(t, content)
-	chunk := content[4:][:f.Stored(0, []int{1})]
-	headers, err := parquet.PageHeaders(chunk)
+	stored := open(t, good).Stored(0, []int{1})
+	headers, err := parquet.PageHeaders(good[4:][:stored])
 	require.NoError(t, err)
 	require.Greater(t, len(headers), 2)
-	at := headers[len(headers)-1][0]
-	for range 3 { // kind and sizes: each is a byte and a number
-		_, n := binary.Varint(chunk[at+1:])
-		at += 1 + n
-	}
-	require.EqualValues(t, 0x15, chunk[at], "the checksum, a 32-bit number")
-	chunk[at] = 0x16 // 64-bit: an unknown field
 	column := arrow.NewSchema([]arrow.Field{want.Schema().Field(0)}, nil)
-	calls := 0
-	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { calls++ }})
-	require.NoError(t, err)
-	require.Equal(t, 1, calls)
-	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, RequireChecksums: true})
-	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "without a checksum")
+	for page, header := range headers {
+		content := slices.Clone(good)
+		chunk := content[4:][:stored]
+		at := header[0]
+		for range 3 { // kind and sizes: each is a byte and a number
+			_, n := binary.Varint(chunk[at+1:])
+			at += 1 + n
+		}
+		require.EqualValues(t, 0x15, chunk[at], "the checksum, a 32-bit number")
+		chunk[at] = 0x16 // 64-bit: an unknown field
+		calls := 0
+		_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { calls++ }})
+		require.NoError(t, err)
+		require.Equal(t, 1, calls, "page %d of %d", page, len(headers))
+		_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, RequireChecksums: true})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "page %d of %d", page, len(headers))
+		require.ErrorContains(t, err, "without a checksum")
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	arrowparquet "github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -74,6 +76,33 @@ func TestNamedAssignsFieldIDs(t *testing.T) {
 	})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "for column s.x.element of the file, but none for any field inside it")
+}
+
+// TestNamedReadsSetsAsLists reads a map without values, whose only content a file calls
+// "key", as a list: the mapping calls the elements of the table's list "element".
+//
+// spec: resolve-74
+func TestNamedReadsSetsAsLists(t *testing.T) {
+	t.Parallel()
+	required, optional, repeated := arrowparquet.Repetitions.Required, arrowparquet.Repetitions.Optional, arrowparquet.Repetitions.Repeated
+	content := handmade(t, schema.FieldList{
+		group("c", optional, schema.MapLogicalType{}, -1, group("key_value", repeated, nil, -1, long64(t, "key", required, -1))),
+	}, leafPages{[]int16{0, 1, 2, 2}, []int16{0, 0, 0, 1}, []int64{5, 6}})
+	footer, err := parquet.ReadFooter(t.Context(), object(t, content), parquet.FooterLimits{})
+	require.NoError(t, err)
+	require.False(t, footer.HasAnyFieldID())
+	ids := map[string]int{"c": 1, "c.element": 2}
+	named, err := footer.Named(func(path []string) (int, int, bool) {
+		id, ok := ids[strings.Join(path, ".")]
+		return id, 0, ok
+	})
+	require.NoError(t, err)
+	f, err := parquet.Open(t.Context(), object(t, content), parquet.Options{Footer: named})
+	require.NoError(t, err)
+	element := arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Int64, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{"2"})}
+	sc := arrow.NewSchema([]arrow.Field{nullable("c", arrow.ListOfField(element))}, nil)
+	got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: sc})
+	requireEqual(t, column(t, sc, `[null,[],[5,6]]`), got)
 }
 
 // TestStructsWithoutMappedFields expects that a struct in which the file has none of the
