@@ -29,9 +29,6 @@ func (s *ShardReader) progress() progress {
 		p.perLane, p.uneven = p.perLane+rows, p.uneven || uneven
 		p.consumed, p.distinct = sums(r.Passed(), p.consumed), sums(r.Sent(), p.distinct)
 	}
-	if !s.spec.Part.IsZero() { // the last batch of a part may be smaller although its lane continues
-		p.perLane, p.uneven = s.amount, false
-	}
 	return p
 }
 

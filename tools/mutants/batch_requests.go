@@ -22,7 +22,7 @@ func batchRequestMutants() []mutant {
 		{"rows-are-counted-as-requests", "loader/stream/count.go", "\tif s.spec.Plan.Rows.Requests {\n", "\tif s.spec.Plan.Rows.Requests && index < 0 {\n", rows},
 		{"requests-are-counted-as-stored", "loader/stream/count.go", "opens.window, opens.spec.Key, opens.spec.KeepKey = p.Rows.ShuffleWindow, p.RequestKey, true", "opens.window, opens.spec.Key, opens.spec.KeepKey = 0, p.RequestKey, true", rows},
 		{"left-over-requests-are-rows", "loader/stream/report.go", "Leftover{Lane: l.Number, Requests: left}", "Leftover{Lane: l.Number, Rows: left}", rows},
-		{"splits-of-requests-count-rows", "loader/stream/progress.go", "p.perLane, p.uneven = s.amount, false", "p.perLane, p.uneven = s.rows, false", rows},
+		{"splits-of-requests-count-rows", "loader/stream/progress.go", "\tp := s.progress()\n\tc := ", "\tp := s.progress()\n\tif !s.spec.Part.IsZero() {\n\t\tp.perLane = s.rows\n\t}\n\tc := ", rows},
 		{"requests-may-have-a-limit", "loader/dataset/check_query.go", "	case q.Limit != 0:\n		add(\"limit\", \"it counts rows", "	case q.Limit < 0:\n		add(\"limit\", \"it counts rows", rows},
 		{"cursors-of-rows-go-on-in-requests", "loader/dataset/check_query.go", "	case len(q.Cursor) > 0 && !q.Cursor[0].Requests:\n", "	case len(q.Cursor) < 0:\n", data},
 		{"cursors-count-both", "loader/dataset/decode_cursor.go", "	case rows && requests:\n", "	case rows && requests && at.kind != kindObject:\n", data},
