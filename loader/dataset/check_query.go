@@ -7,16 +7,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// MaxBatchRows is the maximum number of rows or requests in a batch.
+const MaxBatchRows = 1 << 24
+
 // Check returns an Invalid error if fields of a query that are valid individually cannot
 // be combined. The defaults of q must be set. Check covers the fields that select a part
 // of a plan; the loader checks conditions that depend on the plan.
-func (q Query) Check() error { return fault.Fields(q.conflicts("")) }
-
-// conflicts returns the faults that Check reports, with field names below path.
-func (q Query) conflicts(path string) []fault.Field {
+func (q Query) Check() error {
 	var found []fault.Field
 	add := func(name, format string, args ...any) {
-		found = append(found, fault.Field{Field: join(path, name), Message: fmt.Sprintf(format, args...)})
+		found = append(found, fault.Field{Field: name, Message: fmt.Sprintf(format, args...)})
 	}
 	if q.GlobalBatchRows != 0 {
 		q.checkGlobal(add)
@@ -55,7 +55,7 @@ func (q Query) conflicts(path string) []fault.Field {
 			add("endpoints", "each split ends with its last row, and tail: drop drops rows; use tail: keep, or endpoints: shards")
 		}
 	}
-	return found
+	return fault.Fields(found)
 }
 
 // checkRequests reports fields that cannot be combined with batch_requests.
@@ -94,22 +94,9 @@ func (q Query) checkGlobal(add func(name, format string, args ...any)) {
 		switch {
 		case below == 0:
 			near = strconv.Itoa(above)
-		case above > maxBatchRows:
+		case above > MaxBatchRows:
 			near = strconv.Itoa(below)
 		}
 		add(name, "%d rows of a step cannot be divided among the %d lanes; use a multiple of %d, such as %s", q.GlobalBatchRows, q.Lanes, q.Lanes, near)
-	}
-}
-
-// checkReading reports conflicts among the fields that select a part of a plan. It skips
-// fields that have faults already.
-func (d *decoder) checkReading(at place, q Query) {
-	if !d.sound(join(at.path, "lanes"), join(at.path, "shard"), join(at.path, "cursor"), join(at.path, "tail")) {
-		return
-	}
-	for _, f := range q.conflicts(at.path) {
-		if d.sound(f.Field) {
-			d.add(0, f)
-		}
 	}
 }

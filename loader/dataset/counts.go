@@ -150,26 +150,3 @@ func (cs Cursors) Counts() (*Counts, error) {
 func miscounted(field, problem string) error {
 	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the cursors of one run, as they came")
 }
-
-func (d *decoder) counted(at place) *Counted {
-	var out Counted
-	object(d, at, &out, must([]field[Counted]{
-		{name: "rows", read: func(d *decoder, at place, c *Counted) { c.Rows = d.whole(at, 0, maxInt64) }},
-		{name: "shortest", read: func(d *decoder, at place, c *Counted) { c.Shortest = d.whole(at, 0, maxCounted) }},
-		{name: "longest", read: func(d *decoder, at place, c *Counted) { c.Longest = d.whole(at, 0, maxCounted) }},
-		{name: "lanes", read: func(d *decoder, at place, c *Counted) {
-			c.Lanes = list(d, at, maxLanes, func(d *decoder, at place) int64 { return d.whole(at, 0, maxCounted) })
-		}},
-	}))
-	return &out
-}
-
-// checkCounted reports counts that contradict the shard of their cursor.
-func (d *decoder) checkCounted(at place, c Cursor) {
-	if c.Counted == nil || !d.sound(at.path) {
-		return
-	}
-	if problem := c.Counted.problem(c.Lanes, c.Shard); problem != "" {
-		d.fail(join(at.path, "counted"), "%s", problem)
-	}
-}

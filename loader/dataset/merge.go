@@ -66,7 +66,7 @@ func (cs Cursors) covered(holder map[int]int) error {
 	if len(without) == 0 {
 		return nil
 	}
-	return fault.InvalidField("cursor", "no cursor stands in lanes %s of %d", shorten(strings.Join(without, ", "), 80), cs[0].Lanes).
+	return fault.InvalidField("cursor", "no cursor stands in lanes %s of %d", fault.Shorten(strings.Join(without, ", "), 80), cs[0].Lanes).
 		WithRemedy("give the cursors of all shards of the run as a list")
 }
 
@@ -84,4 +84,4 @@ func samePlan(i int, c, first Cursor) error {
 	return e.WithRemedy("give cursors of one run alone")
 }
 
-func cursorField(i int) string { return "cursor" + indexed(i) }
+func cursorField(i int) string { return "cursor[" + strconv.Itoa(i) + "]" }

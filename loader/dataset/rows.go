@@ -32,7 +32,7 @@ type Rows struct {
 	ShuffleWindow int64
 	Seed          int64
 	Epoch         int64
-	Lanes         int // a multiple of Shard.Of, at most maxLanes
+	Lanes         int // a multiple of Shard.Of
 	// Requests reports whether lanes return equal numbers of requests in each step, rather
 	// than of rows. It is set if the query has BatchRequests.
 	Requests bool

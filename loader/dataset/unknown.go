@@ -26,31 +26,3 @@ func Unknown(name string, known []string) *fault.Error {
 	}
 	return e.WithRemedy("name one of: %s", strings.Join(known, ", "))
 }
-
-// QueryFields returns the names of the query fields that take effect in this version.
-func QueryFields() []string {
-	_, served := meant("", queryFields())
-	return served
-}
-
-// MeantField returns the query field for which another program uses the given name, or
-// "".
-func MeantField(name string) string {
-	for _, f := range queryFields() {
-		if slices.Contains(f.also, strings.ToLower(name)) {
-			return f.name
-		}
-	}
-	return ""
-}
-
-// MeantSetting returns the server setting for which another program uses the given name,
-// or "".
-func MeantSetting(name string) string {
-	for setting, words := range settingsMeant() {
-		if slices.Contains(words, strings.ToLower(name)) {
-			return setting
-		}
-	}
-	return ""
-}

@@ -34,12 +34,3 @@ func TestUnknownDatasets(t *testing.T) {
 		require.Contains(t, e.Remedy, c.remedy)
 	}
 }
-
-// TestMeantFields checks that names from other programs are mapped to fields of a query.
-func TestMeantFields(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "batch_rows", dataset.MeantField("batch_size"))
-	require.Empty(t, dataset.MeantField("batch_rows"))
-	require.Contains(t, dataset.QueryFields(), "wire")
-	require.NotContains(t, dataset.QueryFields(), "start")
-}

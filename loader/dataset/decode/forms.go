@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // forms returns examples of correct values by field name, for errors about values of the
@@ -69,7 +71,7 @@ func formOfNames(at place) string {
 		return ""
 	}
 	var names []string
-	for name := range strings.SplitSeq(shorten(at.text, 100), ",") {
+	for name := range strings.SplitSeq(fault.Shorten(at.text, 100), ",") {
 		names = append(names, strconv.Quote(strings.TrimSpace(name)))
 	}
 	return "; write " + field + ": [" + strings.Join(names, ", ") + "]"

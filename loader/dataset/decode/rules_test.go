@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 const everyRule = `
@@ -43,7 +44,7 @@ staging:
 func TestEveryRule(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(everyRule, "price: -1, p: null, ok: \"?\", half: 0.5, one: 1.0, yes: true", "price: -1, p: null, tags: \"?\"", 1)
-	got, err := dataset.FromYAML("all", document(t, text))
+	got, err := decode.Dataset("all", document(t, text))
 	require.NoError(t, err)
 	require.Equal(t, &dataset.Distinct{
 		By: []string{"request_id", "item_id"}, Keep: dataset.KeepFirst, Scope: dataset.ScopePartition,
@@ -112,7 +113,7 @@ func TestEveryRule(t *testing.T) {
 // neither is text.
 func TestDefaultsKeepTheirTypes(t *testing.T) {
 	t.Parallel()
-	got, err := dataset.FromYAML("d", document(t, strings.Replace(everyRule, "columns: [{column: pins, name: p, last: 50}, {column: price, as: float32}, {column: tags, first: 1}]", "", 1)))
+	got, err := decode.Dataset("d", document(t, strings.Replace(everyRule, "columns: [{column: pins, name: p, last: 50}, {column: price, as: float32}, {column: tags, first: 1}]", "", 1)))
 	require.NoError(t, err)
 	require.Equal(t, []dataset.Default{
 		{Column: "half", Value: 0.5},
@@ -130,7 +131,7 @@ func TestDefaultsKeepTheirTypes(t *testing.T) {
 func TestRulesAreSeenInTheDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(rule string) string {
-		d, err := dataset.FromYAML("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d`+rule+`}]}`))
+		d, err := decode.Dataset("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d`+rule+`}]}`))
 		require.NoError(t, err, rule)
 		return d.Digest()
 	}
@@ -166,19 +167,19 @@ func TestRulesAreSeenInTheDigest(t *testing.T) {
 	} {
 		require.Equal(t, digest(", "+other), digest(", "+rule))
 	}
-	none, err := dataset.FromYAML("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d}]}`))
+	none, err := decode.Dataset("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d}]}`))
 	require.NoError(t, err)
 	require.Equal(t, "d4502c7fce052ce42fddf516cc10487d", none.Digest(), "a dataset without new rules has the digest that it always had")
-	old, err := dataset.FromYAML("d", document(t, homefeed))
+	old, err := decode.Dataset("d", document(t, homefeed))
 	require.NoError(t, err)
 	require.Equal(t, "1c8caa0b82ff3ac6e86f3d7bb1765ddd", old.Digest())
 	for _, distinct := range []string{"by: [a]", "by: [a, b]", "by: [a], keep: last", "by: [a], order_by: b", "by: [a], scope: partition"} {
-		d, err := dataset.FromYAML("d", document(t, `{training: {table: a.b, distinct: {`+distinct+`}}, key: [k], staging: [{table: c.d}]}`))
+		d, err := decode.Dataset("d", document(t, `{training: {table: a.b, distinct: {`+distinct+`}}, key: [k], staging: [{table: c.d}]}`))
 		require.NoError(t, err)
 		require.Empty(t, seen[d.Digest()], distinct)
 		seen[d.Digest()] = distinct
 	}
-	table, err := dataset.FromYAML("d", document(t, `{training: {table: a.b, distinct: {by: [a], keep: first, scope: table}}, key: [k], staging: [{table: c.d}]}`))
+	table, err := decode.Dataset("d", document(t, `{training: {table: a.b, distinct: {by: [a], keep: first, scope: table}}, key: [k], staging: [{table: c.d}]}`))
 	require.NoError(t, err)
 	require.Equal(t, "by: [a]", seen[table.Digest()])
 }
@@ -190,10 +191,10 @@ func TestLagsAndDurations(t *testing.T) {
 		`"1w"`: {Time: 168 * time.Hour}, `"5ms"`: {Time: 5 * time.Millisecond}, `"2mo"`: {Months: 2}, `"3y"`: {Months: 36},
 		`3`: {Count: 3}, `9223372036854775807`: {Count: 1<<63 - 1}, `"106751d"`: {Time: 106751 * 24 * time.Hour}, `"10000y"`: {Months: 120_000},
 	} {
-		q, err := dataset.ParseQuery([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"align":{"training":"day","lag":` + text + `}}]}}`))
+		q, err := decode.Query([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"align":{"training":"day","lag":` + text + `}}]}}`))
 		require.NoError(t, err, text)
 		require.Equal(t, &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignLag, Lag: want}, q.Inline.Staging[0].Align, text)
-		back, err := dataset.ParseQuery(q.Canonical())
+		back, err := decode.Query(q.Canonical())
 		require.NoError(t, err)
 		require.Equal(t, q, back)
 	}
@@ -210,10 +211,10 @@ func TestLagsAndDurations(t *testing.T) {
 	for text, want := range map[string]dataset.Lag{
 		`"1d"`: {Time: 24 * time.Hour}, `86400`: {Count: 86400}, `"1s"`: {Time: time.Second}, `0`: {}, `"1us"`: {Time: time.Microsecond},
 	} {
-		q, err := dataset.ParseQuery([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"point_in_time":{"training":"ts","tolerance":` + text + `}}]}}`))
+		q, err := decode.Query([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"point_in_time":{"training":"ts","tolerance":` + text + `}}]}}`))
 		require.NoError(t, err, text)
 		require.Equal(t, &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: want, Exact: true}, q.Inline.Staging[0].PointInTime, text)
-		back, err := dataset.ParseQuery(q.Canonical())
+		back, err := decode.Query(q.Canonical())
 		require.NoError(t, err)
 		require.Equal(t, q, back)
 	}
@@ -234,7 +235,7 @@ func TestSamples(t *testing.T) {
 		`{"hash":[0.5,1],"rate":1,"where":"a IN (1)"}`: {Hash: &dataset.HashRange{From: 0.5, To: 1}, By: dataset.SampleByRequest, Rate: 1, Where: dataset.MustFilter("a IN (1)")},
 		`{"hash":[1,0.25],"rate":0.5}`:                 {Hash: &dataset.HashRange{From: 1, To: 0.25}, By: dataset.SampleByRequest, Rate: 0.5},
 	} {
-		q, err := dataset.ParseQuery([]byte(`{"dataset":"d","sample":` + text + `}`))
+		q, err := decode.Query([]byte(`{"dataset":"d","sample":` + text + `}`))
 		require.NoError(t, err, text)
 		require.Equal(t, &want, q.Sample, text)
 		same(t, `{"dataset":"d","sample":`+text+`}`, q.Canonical())
@@ -326,7 +327,7 @@ func TestKindsThatAddNothing(t *testing.T) {
 		for _, kind := range rule.Kinds() {
 			more := map[bool]string{true: ", duplicates: first"}[field == "order_by" && kind.Adds()]
 			text := fmt.Sprintf("{training: {table: n.t}, key: [id], staging: [{table: n.f, join: %s, %s: %s%s}]}", kind, field, value, more)
-			_, err := dataset.FromYAML("d", document(t, text))
+			_, err := decode.Dataset("d", document(t, text))
 			if kind.Adds() && (field != "matched_as" || kind.Fills()) {
 				require.NoError(t, err, text)
 				continue

@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"fmt"
@@ -9,38 +9,41 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // distinct decodes the rule that drops repeated training rows.
-func (d *decoder) distinct(at place) *Distinct {
-	var out Distinct
-	object(d, at, &out, []field[Distinct]{
-		{name: "by", must: true, read: func(d *decoder, at place, out *Distinct) { out.By = d.key(at) }},
-		{name: "keep", read: func(d *decoder, at place, out *Distinct) { out.Keep = choice(d, at, []Keep{KeepFirst, KeepLast}) }},
-		{name: "order_by", read: func(d *decoder, at place, out *Distinct) { out.OrderBy = d.orderBy(at) }},
-		{name: "scope", read: func(d *decoder, at place, out *Distinct) {
-			if out.Scope = choice(d, at, []Scope{scopeTableWord, ScopePartition}); out.Scope == scopeTableWord {
-				out.Scope = ScopeTable
+func (d *decoder) distinct(at place) *dataset.Distinct {
+	var out dataset.Distinct
+	object(d, at, &out, []field[dataset.Distinct]{
+		{name: "by", must: true, read: func(d *decoder, at place, out *dataset.Distinct) { out.By = d.key(at) }},
+		{name: "keep", read: func(d *decoder, at place, out *dataset.Distinct) {
+			out.Keep = choice(d, at, []dataset.Keep{dataset.KeepFirst, dataset.KeepLast})
+		}},
+		{name: "order_by", read: func(d *decoder, at place, out *dataset.Distinct) { out.OrderBy = d.orderBy(at) }},
+		{name: "scope", read: func(d *decoder, at place, out *dataset.Distinct) {
+			if out.Scope = choice(d, at, []dataset.Scope{tableScope, dataset.ScopePartition}); out.Scope == tableScope {
+				out.Scope = dataset.ScopeTable
 			}
 		}},
 	})
 	return &out
 }
 
-// scopeTableWord is the text of ScopeTable, the default.
-const scopeTableWord Scope = "table"
+// tableScope is the text of ScopeTable, the default.
+const tableScope dataset.Scope = "table"
 
 // orderBy decodes the order of the rows of one key: a list, or a single entry.
-func (d *decoder) orderBy(at place) []OrderBy {
+func (d *decoder) orderBy(at place) []dataset.OrderBy {
 	if at.kind == kindText {
-		return []OrderBy{d.order(at)}
+		return []dataset.OrderBy{d.order(at)}
 	}
 	out := list(d, at, maxKeys, (*decoder).order)
 	if at.kind == kindList && len(out) == 0 {
 		d.fail(at.path, "must name at least one column; leave the field out for the order of files")
 	}
 	for i, o := range out {
-		first := slices.IndexFunc(out, func(p OrderBy) bool { return p.Column == o.Column })
+		first := slices.IndexFunc(out, func(p dataset.OrderBy) bool { return p.Column == o.Column })
 		if first < i && o.Column != "" {
 			d.fail(at.path+indexed(i), "%q orders the rows already", o.Column)
 		}
@@ -55,25 +58,25 @@ const (
 )
 
 // order decodes a column, "column desc", or {column, order}.
-func (d *decoder) order(at place) OrderBy {
+func (d *decoder) order(at place) dataset.OrderBy {
 	if at.kind == kindText {
-		column, word := directed(d.short(at, maxName+len(" "+descending)))
-		if meant, name := misdirected(column); meant != "" {
-			d.fail(at.path, "%q says its direction in another form; write %q, or {column: %q} if it is called so", shorten(column, 40), name+" "+meant, column)
+		out := dataset.ParseOrderBy(d.short(at, maxName+len(" "+descending)))
+		if meant, name := misdirected(out.Column); meant != "" {
+			d.fail(at.path, "%q says its direction in another form; write %q, or {column: %q} if it is called so", fault.Shorten(out.Column, 40), name+" "+meant, out.Column)
 		}
-		if len(column) > maxName {
-			d.fail(at.path, "has %d bytes, the limit is %d", len(column), maxName)
+		if len(out.Column) > maxName {
+			d.fail(at.path, "has %d bytes, the limit is %d", len(out.Column), maxName)
 		}
-		return OrderBy{Column: column, Descending: word == descending}
+		return out
 	}
 	if at.kind != kindObject {
 		d.fail(at.path, `must be a column such as "updated_at" or "updated_at desc", or {column, order}, not %s`, at.kind)
-		return OrderBy{}
+		return dataset.OrderBy{}
 	}
-	var out OrderBy
-	object(d, at, &out, []field[OrderBy]{
-		{name: "column", must: true, read: func(d *decoder, at place, out *OrderBy) { out.Column = d.name(at) }},
-		{name: "order", read: func(d *decoder, at place, out *OrderBy) {
+	var out dataset.OrderBy
+	object(d, at, &out, []field[dataset.OrderBy]{
+		{name: "column", must: true, read: func(d *decoder, at place, out *dataset.OrderBy) { out.Column = d.name(at) }},
+		{name: "order", read: func(d *decoder, at place, out *dataset.OrderBy) {
 			out.Descending = choice(d, at, []string{ascending, descending}) == descending
 		}},
 	})
@@ -95,42 +98,29 @@ func misdirected(text string) (direction, name string) {
 	return "", ""
 }
 
-// directed splits a column's name from a direction that follows it, if any.
-func directed(text string) (column, word string) {
-	at := strings.LastIndexByte(text, ' ')
-	if at < 1 {
-		return text, ""
-	}
-	word = strings.ToLower(text[at+1:])
-	if word != ascending && word != descending {
-		return text, ""
-	}
-	return text[:at], word
-}
-
 // missing decodes the rule for keys without a staging row. Null in YAML or JSON, which
 // object treats as omitted, gives the default, which is also null.
-func (d *decoder) missing(at place) (rule.Missing, []Default) {
+func (d *decoder) missing(at place) (rule.Missing, []dataset.Default) {
 	switch {
 	case at.kind == kindText && at.text == rule.MissingDefault.String():
 		d.fail(at.path, "names no values; write {default: {column: value}}")
 		return rule.MissingNull, nil
 	case at.kind == kindWhole || at.kind == kindNumber || at.kind == kindBool:
-		d.fail(at.path, "names no column; write {default: {column: %s}}", shorten(at.text, 40))
+		d.fail(at.path, "names no column; write {default: {column: %s}}", fault.Shorten(at.text, 40))
 		return rule.MissingNull, nil
 	case at.kind != kindObject:
 		return word(d, at, []rule.Missing{rule.MissingNull, rule.MissingError}), nil
 	}
-	var out []Default
-	object(d, at, &out, []field[[]Default]{
-		{name: "default", must: true, read: func(d *decoder, at place, out *[]Default) { *out = d.defaults(at) }},
+	var out []dataset.Default
+	object(d, at, &out, []field[[]dataset.Default]{
+		{name: "default", must: true, read: func(d *decoder, at place, out *[]dataset.Default) { *out = d.defaults(at) }},
 	})
 	return rule.MissingDefault, out
 }
 
 // defaults decodes an object from output columns to values. The result is sorted by
 // column.
-func (d *decoder) defaults(at place) []Default {
+func (d *decoder) defaults(at place) []dataset.Default {
 	if at.kind != kindObject {
 		d.fail(at.path, "must be an object from columns to values, not %s", at.kind)
 		return nil
@@ -139,15 +129,15 @@ func (d *decoder) defaults(at place) []Default {
 		d.fail(at.path, "must have 1 to %d columns, not %d", maxColumns, len(at.members))
 		return nil
 	}
-	var out []Default
+	var out []dataset.Default
 	for _, m := range at.members {
 		p := at.member(m)
 		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
 			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", maxName)
 		}
-		out = append(out, Default{Column: m.name, Value: d.value(p)})
+		out = append(out, dataset.Default{Column: m.name, Value: d.value(p)})
 	}
-	slices.SortFunc(out, func(a, b Default) int { return strings.Compare(a.Column, b.Column) })
+	slices.SortFunc(out, func(a, b dataset.Default) int { return strings.Compare(a.Column, b.Column) })
 	return out
 }
 
@@ -181,7 +171,7 @@ func (d *decoder) number(at place, least, greatest float64) float64 {
 	v, err := strconv.ParseFloat(at.text, 64)
 	switch {
 	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-		d.fail(at.path, "%s is not a finite 64-bit number", shorten(at.text, 40))
+		d.fail(at.path, "%s is not a finite 64-bit number", fault.Shorten(at.text, 40))
 	case v < least:
 		d.fail(at.path, "must be at least %v, not %v", least, v)
 	case v > greatest:
@@ -203,49 +193,49 @@ func (d *decoder) truth(at place) bool {
 }
 
 // timeFields are the fields that select staging rows by time.
-func timeFields() []field[Staging] {
-	return []field[Staging]{
-		{name: "align", read: func(d *decoder, at place, out *Staging) { out.Align = d.align(at) }},
-		{name: "point_in_time", read: func(d *decoder, at place, out *Staging) { out.PointInTime = d.pointInTime(at) }},
+func timeFields() []field[dataset.Staging] {
+	return []field[dataset.Staging]{
+		{name: "align", read: func(d *decoder, at place, out *dataset.Staging) { out.Align = d.align(at) }},
+		{name: "point_in_time", read: func(d *decoder, at place, out *dataset.Staging) { out.PointInTime = d.pointInTime(at) }},
 	}
 }
 
-func (d *decoder) align(at place) *Align {
-	var out Align
-	object(d, at, &out, []field[Align]{
-		{name: "training", must: true, read: func(d *decoder, at place, out *Align) { out.Training = d.name(at) }},
-		{name: "staging", read: func(d *decoder, at place, out *Align) { out.Staging = d.name(at) }},
-		{name: "rule", read: func(d *decoder, at place, out *Align) {
-			out.Rule = choice(d, at, []AlignRule{AlignSame, AlignLag, AlignLatestBefore})
+func (d *decoder) align(at place) *dataset.Align {
+	var out dataset.Align
+	object(d, at, &out, []field[dataset.Align]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *dataset.Align) { out.Training = d.name(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *dataset.Align) { out.Staging = d.name(at) }},
+		{name: "rule", read: func(d *decoder, at place, out *dataset.Align) {
+			out.Rule = choice(d, at, []dataset.AlignRule{dataset.AlignSame, dataset.AlignLag, dataset.AlignLatestBefore})
 		}},
-		{name: "lag", read: func(d *decoder, at place, out *Align) { out.Lag = d.lag(at) }},
+		{name: "lag", read: func(d *decoder, at place, out *dataset.Align) { out.Lag = d.lag(at) }},
 	})
-	if path := join(at.path, "lag"); at.kind == kindObject && d.sound(path, join(at.path, "rule")) {
+	if path := at.pathOf("lag"); at.kind == kindObject && d.sound(path, at.pathOf("rule")) {
 		given := at.has("lag")
 		switch {
-		case out.Rule == AlignLag && !given:
+		case out.Rule.IsLag() && !given:
 			d.fail(path, "missing; rule: lag needs the distance, such as 1d")
-		case out.Rule == AlignSame && given:
+		case out.Rule.IsSame() && given:
 			d.fail(path, "rule: same has no lag; leave it out, or say rule: lag")
-		case out.Rule != AlignLatestBefore && given && out.Lag == (Lag{}):
+		case !out.Rule.IsLatest() && given && out.Lag == (dataset.Lag{}):
 			d.fail(path, "must be more than nothing; leave it out for the same partition")
 		}
 	}
 	return &out
 }
 
-func (d *decoder) pointInTime(at place) *PointInTime {
-	out := PointInTime{Exact: true}
-	object(d, at, &out, []field[PointInTime]{
-		{name: "training", must: true, read: func(d *decoder, at place, out *PointInTime) { out.Training = d.name(at) }},
-		{name: "staging", read: func(d *decoder, at place, out *PointInTime) { out.Staging = d.name(at) }},
-		{name: "tolerance", read: func(d *decoder, at place, out *PointInTime) { out.Tolerance = d.tolerance(at) }},
-		{name: "exact", read: func(d *decoder, at place, out *PointInTime) { out.Exact = d.truth(at) }},
+func (d *decoder) pointInTime(at place) *dataset.PointInTime {
+	out := dataset.PointInTime{Exact: true}
+	object(d, at, &out, []field[dataset.PointInTime]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *dataset.PointInTime) { out.Training = d.name(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Staging = d.name(at) }},
+		{name: "tolerance", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Tolerance = d.tolerance(at) }},
+		{name: "exact", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Exact = d.truth(at) }},
 	})
-	path := join(at.path, "tolerance")
+	path := at.pathOf("tolerance")
 	switch {
 	case at.kind != kindObject || !d.sound(path):
-	case at.has("tolerance") && out.Tolerance == (Lag{}) && !out.Exact:
+	case at.has("tolerance") && out.Tolerance == (dataset.Lag{}) && !out.Exact:
 		d.fail(path, "must be more than nothing where exact is false: no staging row could match")
 	case !at.has("tolerance"):
 		d.fail(path, "missing; say how much older a staging row may be, such as 24h, or a number for columns of long")
@@ -254,10 +244,10 @@ func (d *decoder) pointInTime(at place) *PointInTime {
 }
 
 // effortFields are the fields that change the cost of reading but not the rows.
-func effortFields() []field[Staging] {
-	return []field[Staging]{
-		{name: "strategy", read: func(d *decoder, at place, out *Staging) { out.Strategy, out.Custom = d.strategy(at) }},
-		{name: "max_amplification", read: func(d *decoder, at place, out *Staging) {
+func effortFields() []field[dataset.Staging] {
+	return []field[dataset.Staging]{
+		{name: "strategy", read: func(d *decoder, at place, out *dataset.Staging) { out.Strategy, out.Custom = d.strategy(at) }},
+		{name: "max_amplification", read: func(d *decoder, at place, out *dataset.Staging) {
 			out.MaxAmplification = d.number(at, 1, math.MaxFloat64)
 		}},
 	}
@@ -266,9 +256,9 @@ func effortFields() []field[Staging] {
 // strategy decodes a strategy, and the name of a custom one. The loader checks whether
 // that name is registered.
 func (d *decoder) strategy(at place) (rule.Strategy, string) {
-	if name, custom := strings.CutPrefix(at.text, customPrefix); custom && at.kind == kindText {
+	if name, custom := strings.CutPrefix(at.text, dataset.CustomPrefix); custom && at.kind == kindText {
 		if d.name(at); name == "" {
-			d.fail(at.path, "names no strategy; write %sNAME", customPrefix)
+			d.fail(at.path, "names no strategy; write %sNAME", dataset.CustomPrefix)
 		}
 		return rule.StrategyCustom, name
 	}

@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 const homefeed = `
@@ -41,7 +42,7 @@ staging:
 
 func TestYAMLForms(t *testing.T) {
 	t.Parallel()
-	got, err := dataset.FromYAML("homefeed", document(t, homefeed))
+	got, err := decode.Dataset("homefeed", document(t, homefeed))
 	require.NoError(t, err)
 	want := dataset.Dataset{
 		Name:     "homefeed",
@@ -86,7 +87,7 @@ func same(t *testing.T, want string, got []byte) {
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(text string) string {
-		d, err := dataset.FromYAML(strconv.Itoa(len(text)), document(t, text))
+		d, err := decode.Dataset(strconv.Itoa(len(text)), document(t, text))
 		require.NoError(t, err)
 		return d.Digest()
 	}
@@ -157,7 +158,7 @@ func TestQueryDefaults(t *testing.T) {
 			q.Lanes, q.Order, q.Shuffle, q.Seed = 4096, dataset.Shuffled, "", -1<<63
 		}),
 	} {
-		got, err := dataset.ParseQuery([]byte(text))
+		got, err := decode.Query([]byte(text))
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 		require.Equal(t, got, got.Defaults(), "defaults are set once")
@@ -182,7 +183,7 @@ func TestFaultsSayWhatToWrite(t *testing.T) {
 		`{"dataset":"d","start":"warm"}`: "start: not served by this version; leave it out",
 		`{"dataset":"d","cursor":{}}`:    "cursor: this is no cursor: it names neither its version nor its plan; write cursor: and the object that came with a batch, as it is",
 	} {
-		_, err := dataset.ParseQuery([]byte(text))
+		_, err := decode.Query([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), text)
 		require.ErrorContains(t, err, want, text)
 	}
@@ -255,7 +256,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","dense":{"":["a"]}}`:                                        "a column's name has 1 to 1024 bytes",
 		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                             "dense.f: the field stands here a second time",
 	} {
-		_, err := dataset.ParseQuery([]byte(text))
+		_, err := decode.Query([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
 		require.ErrorContains(t, err, want, "%.80s", text)
 		require.NotEmpty(t, fault.As(err).Faults)
@@ -296,12 +297,12 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: ml.t}":                      `training: must be an object, not text; write training: {"table": "namespace.table"} (line 1)`,
 		"{training: {table: a.b, as_of: 2026}}": "training.as_of: not served by this version; write ref: and a branch or tag, or snapshot: and the id of one (line 1)",
 	} {
-		_, err := dataset.FromYAML("d", document(t, text))
+		_, err := decode.Dataset("d", document(t, text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
 		require.ErrorContains(t, err, want, "%.80s", text)
 	}
 	for _, name := range []string{"", "a\tb"} {
-		_, err := dataset.FromYAML(name, document(t, "training: {table: a.b}"))
+		_, err := decode.Dataset(name, document(t, "training: {table: a.b}"))
 		require.ErrorContains(t, err, "a dataset's name has 1 to 1024 bytes and no control characters")
 	}
 }
@@ -330,12 +331,12 @@ func TestUnservedFields(t *testing.T) {
 
 func yamlFault(t *testing.T, text string) error {
 	t.Helper()
-	_, err := dataset.FromYAML("d", document(t, text))
+	_, err := decode.Dataset("d", document(t, text))
 	return err
 }
 
 func queryFault(text string) error {
-	_, err := dataset.ParseQuery([]byte(text))
+	_, err := decode.Query([]byte(text))
 	return err
 }
 
@@ -352,8 +353,18 @@ func TestDocumentOrItsValue(t *testing.T) {
 	t.Parallel()
 	node := document(t, "training: {table: a.b}")
 	for _, n := range []*yaml.Node{node, node.Content[0]} {
-		d, err := dataset.FromYAML("d", n)
+		d, err := decode.Dataset("d", n)
 		require.NoError(t, err)
 		require.Equal(t, "a.b", d.Training.Table)
 	}
+}
+
+// TestFaultsOfFiltersHavePositions checks that a fault of a filter names its field and its
+// position in the filter's text.
+func TestFaultsOfFiltersHavePositions(t *testing.T) {
+	t.Parallel()
+	_, err := decode.Query([]byte(`{"dataset": "d", "filter": "day = = 1"}`))
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Equal(t, 7, fault.As(err).Faults[0].Position)
+	require.Equal(t, "filter", fault.As(err).Faults[0].Field)
 }

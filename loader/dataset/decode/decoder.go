@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // decoder decodes trees into values and collects all faults. Values that it returns after
@@ -131,7 +132,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	}
 	for _, f := range fields {
 		if f.must && !given[f.name] {
-			d.fail(join(at.path, f.name), "missing%s", formOf(join(at.path, f.name)))
+			d.fail(at.pathOf(f.name), "missing%s", formOf(at.pathOf(f.name)))
 		}
 	}
 }
@@ -195,7 +196,7 @@ func (d *decoder) whole(at place, least, greatest int64) int64 {
 	v, err := strconv.ParseInt(at.text, 10, 64)
 	switch {
 	case err != nil:
-		d.fail(at.path, "%s is beyond 64-bit integers", shorten(at.text, 40))
+		d.fail(at.path, "%s is beyond 64-bit integers", fault.Shorten(at.text, 40))
 	case v < least:
 		d.fail(at.path, "must be at least %d, not %d", least, v)
 	case v > greatest:
@@ -214,7 +215,7 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 		d.fail(at.path, "%s is not served by this version; served: %s", got, words(served))
 	default:
 		d.add(0, fault.Field{
-			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", shorten(string(got), 40), words(served)),
+			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", fault.Shorten(string(got), 40), words(served)),
 			Nearest: nearest(got, served),
 		})
 	}
@@ -248,8 +249,8 @@ func only[T any](served string, later ...string) func(*decoder, place, *T) {
 	return func(d *decoder, at place, _ *T) { choice(d, at, []string{served}, later...) }
 }
 
-func (d *decoder) filter(at place) Filter {
-	out, err := ParseFilter(d.text(at))
+func (d *decoder) filter(at place) dataset.Filter {
+	out, err := dataset.ParseFilter(d.text(at))
 	if err != nil {
 		e := fault.As(err)
 		if len(e.Faults) == 0 {
@@ -261,12 +262,4 @@ func (d *decoder) filter(at place) Filter {
 		}
 	}
 	return out
-}
-
-// shorten truncates a text to at most limit bytes, for messages.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -1,20 +1,15 @@
-package dataset
+package decode
 
 import (
 	"slices"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
-// has reports whether an object has a field that is not null.
-func (p place) has(name string) bool {
-	m := p.node.member(name)
-	return m != nil && m.value.kind != kindNull
-}
-
 // checkRules reports rules of a staging table that cannot be combined.
-func (d *decoder) checkRules(at place, s Staging) {
-	if at.kind != kindObject || !d.sound(join(at.path, "join")) {
+func (d *decoder) checkRules(at place, s dataset.Staging) {
+	if at.kind != kindObject || !d.sound(at.pathOf("join")) {
 		return
 	}
 	kind := s.Join
@@ -35,7 +30,7 @@ func (d *decoder) checkRules(at place, s Staging) {
 	if !kind.Replaces() {
 		d.refuse(at, "nulls", "says what a null of an overlay does; leave it out, or say join: overlay")
 	}
-	if kind.Adds() && s.Duplicates.Fail() && d.sound(join(at.path, "duplicates")) {
+	if kind.Adds() && s.Duplicates.Fail() && d.sound(at.pathOf("duplicates")) {
 		d.refuse(at, "order_by", "orders the rows of one key, of which there may be one alone; say duplicates: first, last or all")
 	}
 	if s.PointInTime != nil && s.Duplicates.Multiply() && !kind.Replaces() {
@@ -48,23 +43,23 @@ func (d *decoder) checkRules(at place, s Staging) {
 // refuse reports a field that is set but must not be.
 func (d *decoder) refuse(at place, name, format string, args ...any) {
 	if at.has(name) {
-		d.fail(join(at.path, name), format, args...)
+		d.fail(at.pathOf(name), format, args...)
 	}
 }
 
 // checkDefaults reports defaults for columns that the entry does not have.
-func (d *decoder) checkDefaults(at place, s Staging) {
-	if s.Columns == nil || !d.sound(join(at.path, "columns"), join(at.path, "prefix"), join(at.path, "missing")) {
+func (d *decoder) checkDefaults(at place, s dataset.Staging) {
+	if s.Columns == nil || !d.sound(at.pathOf("columns"), at.pathOf("prefix"), at.pathOf("missing")) {
 		return
 	}
 	names := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
-		names[i] = c.prefixed(s.Prefix)
+		names[i] = outputName(c, s.Prefix)
 	}
 	for _, one := range s.Defaults {
 		if !slices.Contains(names, one.Column) {
 			d.add(0, fault.Field{
-				Field:   join(join(join(at.path, "missing"), "default"), one.Column),
+				Field:   fault.FieldPath(fault.FieldPath(at.pathOf("missing"), "default"), one.Column),
 				Message: "is none of the columns; the names are those of the output, with prefix",
 				Nearest: fault.Nearest(one.Column, names),
 			})
@@ -73,16 +68,16 @@ func (d *decoder) checkDefaults(at place, s Staging) {
 }
 
 // checkMatchedAs reports a column with the same name as the matched_as column.
-func (d *decoder) checkMatchedAs(at place, s Staging) {
+func (d *decoder) checkMatchedAs(at place, s dataset.Staging) {
 	for i, c := range s.Columns {
-		if s.MatchedAs != "" && c.prefixed(s.Prefix) == s.MatchedAs {
-			d.fail(join(at.path, "matched_as"), "columns[%d] is called %q already; give one of them another name", i, s.MatchedAs)
+		if s.MatchedAs != "" && outputName(c, s.Prefix) == s.MatchedAs {
+			d.fail(at.pathOf("matched_as"), "columns[%d] is called %q already; give one of them another name", i, s.MatchedAs)
 		}
 	}
 }
 
-// prefixed returns the name of a staging column in the stream.
-func (c Column) prefixed(prefix string) string {
+// outputName returns the name of a staging column in the stream.
+func outputName(c dataset.Column, prefix string) string {
 	if c.Name != "" {
 		return c.Name
 	}
