@@ -93,7 +93,7 @@ func (of *Counted) Counts(lanes int, shard Shard) (*Counts, error) {
 // consistent.
 func (of *Counted) problem(lanes int, shard Shard) string {
 	if want := lanes / max(1, shard.Of); shard.Of < 1 || len(of.Lanes) != want {
-		return fmt.Sprintf("shard %d of %d reads %d lanes, rows are counted of %d", shard.Index, shard.Of, want, len(of.Lanes))
+		return fmt.Sprintf("shard %d of %d reads %d lanes, but counts are given for %d", shard.Index, shard.Of, want, len(of.Lanes))
 	}
 	return of.impossible(lanes)
 }
@@ -114,7 +114,7 @@ func (of *Counted) impossible(lanes int) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("%d lanes of %d to %d rows with %d in all cannot be: %d of them have %d to %d rows, %d in all",
+	return fmt.Sprintf("%d lanes of %d to %d rows, %d in total, are impossible: %d of them have %d to %d rows, %d in total",
 		lanes, of.Shortest, of.Longest, of.Rows, len(of.Lanes), shortest, longest, rows)
 }
 
@@ -130,7 +130,7 @@ func (cs Cursors) Counts() (*Counts, error) {
 		of := c.Counted
 		problem := of.problem(c.Lanes, c.Shard)
 		if problem == "" && (of.Rows != out.Rows || of.Shortest != out.Shortest || of.Longest != out.Longest || c.Lanes != first.Lanes) {
-			problem = fmt.Sprintf("it has %d rows in lanes of %d to %d, cursor[0] has %d in lanes of %d to %d",
+			problem = fmt.Sprintf("it has %d rows in lanes of %d to %d, but cursor[0] has %d in lanes of %d to %d",
 				of.Rows, of.Shortest, of.Longest, out.Rows, out.Shortest, out.Longest)
 		}
 		if problem != "" {
@@ -148,5 +148,5 @@ func (cs Cursors) Counts() (*Counts, error) {
 
 // miscounted returns the error for inconsistent counts.
 func miscounted(field, problem string) error {
-	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the cursors of one run, as they came")
+	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the unmodified cursors of one run")
 }

@@ -103,8 +103,8 @@ func (l *fieldDifferences) add(field, a, b string) {
 
 // apart shortens two different texts in such a way that the results still differ.
 func apart(a, b string) (string, string) {
-	const most, before = 80, 20
-	if fault.Shorten(a, most) == fault.Shorten(b, most) {
+	const maxLen, before = 80, 20
+	if fault.Shorten(a, maxLen) == fault.Shorten(b, maxLen) {
 		from := 0
 		for from < min(len(a), len(b)) && a[from] == b[from] {
 			from++
@@ -114,7 +114,7 @@ func apart(a, b string) (string, string) {
 		}
 		a, b = "…"+a[from:], "…"+b[from:]
 	}
-	return fault.Shorten(a, most), fault.Shorten(b, most)
+	return fault.Shorten(a, maxLen), fault.Shorten(b, maxLen)
 }
 
 // table adds the differences between two pins of a table. If the tables differ, other

@@ -78,7 +78,7 @@ func (s Shuffle) Windows() (bool, error) {
 	case ShuffleSplits:
 		return false, nil
 	}
-	return false, fault.New(fault.Internal, "a shuffle of %q is asked for, which does not exist", string(s))
+	return false, fault.New(fault.Internal, "unknown shuffle %q", string(s))
 }
 
 // ByRequest reports whether the rows of a request stay together within a window.

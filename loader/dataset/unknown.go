@@ -20,9 +20,9 @@ func Unknown(name string, known []string) *fault.Error {
 	case near != "":
 		return e.WithRemedy("did you mean %q?", near)
 	case len(known) == 0:
-		return e.WithRemedy("there are none: name some under datasets in the server's config file")
+		return e.WithRemedy("the server has no datasets: add them under datasets in its config file")
 	case len(known) > listedDatasets:
-		return e.WithRemedy("ListFlights names the datasets that this server has, among them %s", strings.Join(known[:listedDatasets], ", "))
+		return e.WithRemedy("ListFlights lists the server's datasets, which include %s", strings.Join(known[:listedDatasets], ", "))
 	}
-	return e.WithRemedy("name one of: %s", strings.Join(known, ", "))
+	return e.WithRemedy("use one of: %s", strings.Join(known, ", "))
 }

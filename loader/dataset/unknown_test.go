@@ -24,9 +24,9 @@ func TestUnknownDatasets(t *testing.T) {
 		near, remedy string
 	}{
 		{"hom", []string{"other", "home"}, "home", `did you mean "home"?`},
-		{"xyz", []string{"other", "home"}, "", "name one of: home, other"},
-		{"xyz", nil, "", "there are none: name some under datasets"},
-		{"xyz", many, "", "among them d00, d01"},
+		{"xyz", []string{"other", "home"}, "", "use one of: home, other"},
+		{"xyz", nil, "", "the server has no datasets: add them under datasets"},
+		{"xyz", many, "", "which include d00, d01"},
 	} {
 		e := dataset.Unknown(c.name, c.known)
 		require.Equal(t, fault.NotFound, e.Kind)

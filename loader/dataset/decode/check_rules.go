@@ -15,26 +15,26 @@ func (d *decoder) checkRules(at place, s dataset.Staging) {
 	kind := s.Join
 	if !kind.Adds() {
 		for _, name := range []string{"columns", "prefix", "matched_as", "missing", "duplicates", "order_by"} {
-			d.refuse(at, name, "%s keeps or drops training rows and adds no column, so %s says nothing; leave it out", kind, name)
+			d.refuse(at, name, "%s joins add no columns, so %s has no effect; leave it out", kind, name)
 		}
 	}
 	if kind.Adds() && !kind.Fills() {
-		d.refuse(at, "matched_as", "every row of an %s join matched; leave it out, or say join: left", kind)
+		d.refuse(at, "matched_as", "every row of an %s join has a match; leave it out, or use join: left", kind)
 		if s.Missing.Defaults() {
-			d.refuse(at, "missing", "an %s join drops rows without a match, so they need no values; leave it out, or say join: left", kind)
+			d.refuse(at, "missing", "an %s join drops rows without a match, so defaults have no effect; leave it out, or use join: left", kind)
 		}
 	}
 	if kind.Replaces() && s.Duplicates.Multiply() {
-		d.refuse(at, "duplicates", "an overlay replaces the values of one row by those of one row; say first or last")
+		d.refuse(at, "duplicates", "an overlay takes values from one staging row; use first or last")
 	}
 	if !kind.Replaces() {
-		d.refuse(at, "nulls", "says what a null of an overlay does; leave it out, or say join: overlay")
+		d.refuse(at, "nulls", "applies only to overlays; leave it out, or use join: overlay")
 	}
 	if kind.Adds() && s.Duplicates.Fail() && d.sound(at.pathOf("duplicates")) {
-		d.refuse(at, "order_by", "orders the rows of one key, of which there may be one alone; say duplicates: first, last or all")
+		d.refuse(at, "order_by", "has no effect with duplicates: error, which allows one row per key; use duplicates: first, last or all")
 	}
 	if s.PointInTime != nil && s.Duplicates.Multiply() && !kind.Replaces() {
-		d.refuse(at, "duplicates", "point_in_time takes one row per key; say error, first or last")
+		d.refuse(at, "duplicates", "point_in_time selects one row per key; use error, first or last")
 	}
 	d.checkDefaults(at, s)
 	d.checkMatchedAs(at, s)
@@ -60,7 +60,7 @@ func (d *decoder) checkDefaults(at place, s dataset.Staging) {
 		if !slices.Contains(names, one.Column) {
 			d.add(0, fault.Field{
 				Field:   fault.FieldPath(fault.FieldPath(at.pathOf("missing"), "default"), one.Column),
-				Message: "is none of the columns; the names are those of the output, with prefix",
+				Message: "is not an output column; output names include the prefix",
 				Nearest: fault.Nearest(one.Column, names),
 			})
 		}
@@ -71,7 +71,7 @@ func (d *decoder) checkDefaults(at place, s dataset.Staging) {
 func (d *decoder) checkMatchedAs(at place, s dataset.Staging) {
 	for i, c := range s.Columns {
 		if s.MatchedAs != "" && outputName(c, s.Prefix) == s.MatchedAs {
-			d.fail(at.pathOf("matched_as"), "columns[%d] is called %q already; give one of them another name", i, s.MatchedAs)
+			d.fail(at.pathOf("matched_as"), "columns[%d] already has the name %q; rename one of them", i, s.MatchedAs)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (d *decoder) cursors(at place) dataset.Cursors {
 		return dataset.Cursors{d.cursor(at)}
 	}
 	if len(at.items) == 0 {
-		d.fail(at.path, "the list has no cursor; leave the field out to read from the start")
+		d.fail(at.path, "the list is empty; leave the field out to read from the start")
 	}
 	return list(d, at, maxLanes, (*decoder).cursor)
 }
@@ -34,7 +34,7 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 	out := dataset.Cursor{}
 	if at.kind == kindObject {
 		if !at.has("v") && !at.has("plan") {
-			d.fail(at.path, "this is no cursor: it names neither its version nor its plan%s", formOf("cursor"))
+			d.fail(at.path, "this is not a cursor: it has neither a version nor a plan%s", formOf("cursor"))
 			return out
 		}
 		if v := at.node.member("v"); v != nil && v.value.kind == kindWhole && v.value.text != strconv.Itoa(dataset.CursorVersion) {
@@ -83,14 +83,14 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 // with other white space and in another order. A cursor with other faults is rejected for
 // those only.
 func (d *decoder) checkSum(at place, c dataset.Cursor, sum string) {
-	const remedy = "resume with the cursor exactly as it came with a batch, or start without it"
+	const remedy = "resume with the cursor exactly as it was received, or start without it"
 	path := at.pathOf("sum")
 	switch {
 	case at.kind != kindObject || !d.sound(at.path):
 	case sum == "":
-		d.fail(path, "missing: the cursor was edited, or a version wrote it that had no checksums; %s", remedy)
+		d.fail(path, "missing: the cursor was edited, or written by a version without checksums; %s", remedy)
 	case sum != c.Checksum():
-		d.fail(path, "the cursor was edited or damaged: its checksum does not fit the other fields; %s", remedy)
+		d.fail(path, "the cursor was edited or damaged: its checksum does not match the other fields; %s", remedy)
 	}
 }
 
@@ -142,11 +142,11 @@ func (d *decoder) position(at place) dataset.Position {
 func (d *decoder) checkWindows(at place, c dataset.Cursor) {
 	shuffling, _ := c.Shuffle.Windows() // checked when shuffle was decoded
 	if shuffling && !c.Order.IsShuffled() {
-		d.fail(at.pathOf("shuffle"), "a plan whose order is %s permutes no %s", c.Order, c.Shuffle)
+		d.fail(at.pathOf("shuffle"), "a plan with order %s does not shuffle %s", c.Order, c.Shuffle)
 		return
 	}
 	if has := c.ShuffleWindow > 0; has != shuffling {
-		d.fail(at.pathOf("shuffle_window"), "a cursor has it where shuffle is requests or rows, and there alone")
+		d.fail(at.pathOf("shuffle_window"), "a cursor has it if shuffle is requests or rows, and only then")
 		return
 	}
 	positions := at.member(at.node.member("at"))
@@ -154,7 +154,7 @@ func (d *decoder) checkWindows(at place, c dataset.Cursor) {
 		one := positions.item(i)
 		switch has := one.has("window"); {
 		case has && !shuffling:
-			d.fail(one.pathOf("window"), "the rows of this plan are not permuted within windows")
+			d.fail(one.pathOf("window"), "this plan does not shuffle within windows")
 		case !has && shuffling:
 			d.fail(one.pathOf("window"), "missing")
 		}
@@ -169,7 +169,7 @@ func (d *decoder) checkAt(at place, c dataset.Cursor) {
 		return
 	}
 	if want := c.Lanes / c.Shard.Of; len(c.At) != want {
-		d.fail(at.pathOf("at"), "shard %d of %d reads %d of %d lanes, the cursor stands in %d",
+		d.fail(at.pathOf("at"), "shard %d of %d reads %d of %d lanes, but the cursor has %d",
 			c.Shard.Index, c.Shard.Of, want, c.Lanes, len(c.At))
 		return
 	}

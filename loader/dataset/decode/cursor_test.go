@@ -90,10 +90,10 @@ func TestCursorOfWindows(t *testing.T) {
 	require.Equal(t, one, back)
 	for wrong, want := range map[string]string{
 		strings.Replace(text, `"window":0,`, "", 1):                    "at[1].window: missing",
-		strings.Replace(text, `,"shuffle_window":131072`, "", 1):       "shuffle_window: a cursor has it where shuffle is requests or rows",
-		strings.Replace(text, `"requests"`, `"splits"`, 1):             "shuffle_window: a cursor has it where shuffle is requests or rows",
-		strings.Replace(text, `"shuffled"`, `"stored"`, 1):             "shuffle: a plan whose order is stored permutes no requests",
-		strings.Replace(firstText, `"row":1`, `"window":1,"row":1`, 1): "at[0].window: the rows of this plan are not permuted within windows",
+		strings.Replace(text, `,"shuffle_window":131072`, "", 1):       "shuffle_window: a cursor has it if shuffle is requests or rows",
+		strings.Replace(text, `"requests"`, `"splits"`, 1):             "shuffle_window: a cursor has it if shuffle is requests or rows",
+		strings.Replace(text, `"shuffled"`, `"stored"`, 1):             "shuffle: a plan with order stored does not shuffle requests",
+		strings.Replace(firstText, `"row":1`, `"window":1,"row":1`, 1): "at[0].window: this plan does not shuffle within windows",
 	} {
 		_, err := decode.Cursor([]byte(wrong))
 		require.ErrorContains(t, err, want)
@@ -149,9 +149,9 @@ func TestCursorOfRequests(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = decode.Query([]byte(`{"dataset":"d","batch_rows":4,"cursor":` + text + `}`))
-	require.ErrorContains(t, err, "batch_requests: missing: the lanes of the cursor gave equal requests")
+	require.ErrorContains(t, err, "batch_requests: missing: the cursor counts requests, not rows")
 	_, err = decode.Query([]byte(`{"dataset":"d","batch_requests":4,"cursor":` + firstText + `}`))
-	require.ErrorContains(t, err, "batch_requests: the lanes of the cursor gave equal rows; use batch_rows")
+	require.ErrorContains(t, err, "batch_requests: the cursor counts rows, not requests; use batch_rows")
 	_, err = decode.Query([]byte(`{"dataset":"d","batch_requests":4,"cursor":` + text + `}`))
 	require.NoError(t, err)
 }
@@ -224,7 +224,7 @@ func TestCursorsAreStoredInAnyForm(t *testing.T) {
 // spec: cursor-27
 func TestEditedCursors(t *testing.T) {
 	t.Parallel()
-	const damaged = "sum: the cursor was edited or damaged: its checksum does not fit the other fields; resume with the cursor exactly as it came with a batch, or start without it"
+	const damaged = "sum: the cursor was edited or damaged: its checksum does not match the other fields; resume with the cursor exactly as it was received, or start without it"
 	full := datasettest.Cursor(t)
 	text := string(full.JSON())
 	_, err := decode.Cursor([]byte(text))
@@ -258,8 +258,8 @@ func TestEditedCursors(t *testing.T) {
 		require.EqualError(t, err, "read the query: cursor[0]."+damaged, now)
 	}
 	_, err = decode.Cursor([]byte(firstText[:strings.Index(firstText, `,"sum"`)] + "}"))
-	require.EqualError(t, err, "read the cursor: sum: missing: the cursor was edited, or a version wrote it that had no checksums; "+
-		"resume with the cursor exactly as it came with a batch, or start without it")
+	require.EqualError(t, err, "read the cursor: sum: missing: the cursor was edited, or written by a version without checksums; "+
+		"resume with the cursor exactly as it was received, or start without it")
 	_, err = decode.Cursor([]byte(strings.Replace(firstText, `"sum":"`, `"sum":7,"x":"`, 1)))
 	require.ErrorContains(t, err, "sum: must be text")
 }
@@ -271,20 +271,20 @@ func TestFaultsOfCursors(t *testing.T) {
 		{`"v":1`, `"v":2`}:                                                 "v: a cursor of version 2 is not served by this version, which reads version 1",
 		{`"v":1`, `"v":1.0`}:                                               "v: must be a whole number",
 		{`"v":1`, `"v":1,"stpe":1`}:                                        `stpe: unknown field (did you mean "step"?)`,
-		{`"v":1`, `"v":1,"v":1`}:                                           "v: the field stands here a second time",
+		{`"v":1`, `"v":1,"v":1`}:                                           "v: the field is repeated",
 		{`"of":2`, `"of":3`}:                                               "shard.of: 3 shards do not divide 4 lanes",
-		{`"index":0`, `"index":2`}:                                         "shard.index: shard 2 is outside of 2 shards",
+		{`"index":0`, `"index":2`}:                                         "shard.index: shard 2 is out of range for 2 shards",
 		{`"index":0`, `"index":1`}:                                         "at[0].lane: must be lane 1 of shard 1 of 2, not 0; at[1].lane: must be lane 3 of shard 1 of 2, not 2",
-		{`{"lane":0,"split":3,"row":1200},`, ``}:                           "at: shard 0 of 2 reads 2 of 4 lanes, the cursor stands in 1",
+		{`{"lane":0,"split":3,"row":1200},`, ``}:                           "at: shard 0 of 2 reads 2 of 4 lanes, but the cursor has 1",
 		{`"lane":2`, `"lane":0`}:                                           "at[1].lane: must be lane 2 of shard 0 of 2, not 0",
 		{`"row":1200`, `"row":-1`}:                                         "at[0].row: must be at least 0, not -1",
 		{`"row":1200`, `"row":1e3`}:                                        "at[0].row: must be a whole number",
-		{`"row":9223372036854775807`, `"row":9223372036854775808`}:         "at[1].row: 9223372036854775808 is beyond 64-bit integers",
+		{`"row":9223372036854775807`, `"row":9223372036854775808`}:         "at[1].row: 9223372036854775808 does not fit in a 64-bit integer",
 		{`"lanes":4`, `"lanes":4097`}:                                      "lanes: must be at most 4096",
 		{`"5ffc2e23"`, `"` + strings.Repeat("x", 129) + `"`}:               "plan: has 129 bytes, the limit is 128",
 		{`"a < 1 AND b > '&'"`, `"` + strings.Repeat("x", 64<<10+1) + `"`}: "filter: the filter is longer than 65536 bytes",
 		{`"order":"shuffled"`, `"order":"sorted"`}:                         `order: unknown value "sorted"; known: stored, shuffled (did you mean "stored"?)`,
-		{`"staging":{`, `"staging":[],"x":{`}:                              "pin.staging: must be an object of at most 64 tables",
+		{`"staging":{`, `"staging":[],"x":{`}:                              "pin.staging: must be an object that maps the names of at most 64 tables",
 		{`"staging":{"a"`, `"staging":{""`}:                                `pin.staging[""]: a staging table's name has 1 to 1024 bytes`,
 		{`"rows":4096`, `"rows":null`}:                                     "rows: missing",
 	} {
@@ -332,7 +332,7 @@ func TestPinAndLanesComeFromTheCursor(t *testing.T) {
 	require.EqualError(t, err, "read the query: lanes: 8, but the cursor has 4; leave lanes out; "+
 		"snapshots: the cursor was made at other snapshots: pin.staging.a snapshot (8, not 7); leave snapshots out")
 	_, err = decode.Query([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":3}}`))
-	require.ErrorContains(t, err, "shard.of: 3 shards do not divide 4 lanes; the lanes are the cursor's: resume with a number of shards that divides them")
+	require.ErrorContains(t, err, "shard.of: 3 shards do not divide 4 lanes; the cursor sets the lanes: resume with a number of shards that divides them")
 }
 
 // TestThePlanComesFromTheCursor checks that a query need not repeat fields of the plan,
@@ -417,9 +417,9 @@ func TestThePlanComesFromTheCursor(t *testing.T) {
 func TestNoCursorIsNotTheStart(t *testing.T) {
 	t.Parallel()
 	_, err := decode.Query([]byte(`{"dataset":"d","cursor":[]}`))
-	require.ErrorContains(t, err, "cursor: the list has no cursor; leave the field out to read from the start")
+	require.ErrorContains(t, err, "cursor: the list is empty; leave the field out to read from the start")
 	_, err = decode.Cursors([]byte(`[]`))
-	require.ErrorContains(t, err, "the list has no cursor")
+	require.ErrorContains(t, err, "the list is empty")
 	_, err = dataset.Cursors{}.Merge()
 	require.ErrorContains(t, err, "there is no cursor")
 	both, err := decode.Cursors([]byte("[" + firstText + "," + string(datasettest.Shards()[1].JSON()) + "]"))
@@ -438,14 +438,14 @@ func TestCountsOfCursorsThatCannotBe(t *testing.T) {
 		`"at":[{"lane":0,"split":0,"row":0},{"lane":1,"split":0,"row":0}],"counted":`
 	for text, problem := range map[string]string{
 		`{"rows":3,"shortest":1,"longest":2,"lanes":[1,2]}`:                   "",
-		`{"rows":4,"shortest":1,"longest":2,"lanes":[1,2]}`:                   "counted: 2 lanes of 1 to 2 rows with 4 in all cannot be",
-		`{"rows":3,"shortest":1,"longest":2,"lanes":[3]}`:                     "counted: shard 0 of 1 reads 2 lanes, rows are counted of 1",
+		`{"rows":4,"shortest":1,"longest":2,"lanes":[1,2]}`:                   "counted: 2 lanes of 1 to 2 rows, 4 in total, are impossible",
+		`{"rows":3,"shortest":1,"longest":2,"lanes":[3]}`:                     "counted: shard 0 of 1 reads 2 lanes, but counts are given for 1",
 		`{"rows":3,"shortest":1,"longest":2}`:                                 "counted.lanes: missing",
 		`{"rows":3,"shortest":-1,"longest":2,"lanes":[1,2]}`:                  "counted.shortest: must be at least 0",
 		`{"rows":3,"shortest":1,"longest":1125899906842625,"lanes":[1,2]}`:    "counted.longest: must be at most",
 		`{"rows":3,"shortest":1,"longest":2,"lanes":[1,2],"lane":1}`:          `counted.lane: unknown field`,
 		`{"rows":9223372036854775808,"shortest":1,"longest":2,"lanes":[1,2]}`: "counted.rows",
-		`{"rows":9223372036854775807,"shortest":1,"longest":2,"lanes":[1,2]}`: "cannot be",
+		`{"rows":9223372036854775807,"shortest":1,"longest":2,"lanes":[1,2]}`: "are impossible",
 	} {
 		_, err := decode.Cursor([]byte(datasettest.Summed(form + text + "}")))
 		if problem == "" {

@@ -67,7 +67,7 @@ func (d *decoder) requestLevel(at place) []string {
 	}
 	for i, name := range names {
 		if slices.Index(names, name) < i {
-			d.fail(at.path+indexed(i), "%q is request-level already", name)
+			d.fail(at.path+indexed(i), "%q is listed twice", name)
 		}
 	}
 	return names
@@ -88,11 +88,11 @@ func (d *decoder) checkNames(at place, out dataset.Dataset) {
 	for i, s := range out.Staging {
 		path := fault.FieldPath(at.pathOf("staging")+indexed(i), "name")
 		if s.Name == requestName {
-			d.fail(path, "%q stands for the training table's own columns; choose another name", s.Name)
+			d.fail(path, "%q is reserved for the training table's columns; choose another name", s.Name)
 		}
 		first := slices.IndexFunc(out.Staging, func(o dataset.Staging) bool { return o.Name == s.Name })
 		if s.Name != "" && first < i {
-			d.fail(path, "%q is the name of staging[%d] already; give one of them another name", s.Name, first)
+			d.fail(path, "%q is already the name of staging[%d]; rename one of them", s.Name, first)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func matchFields() []field[dataset.Staging] {
 
 func (d *decoder) checkRef(at place, ref dataset.Ref) {
 	if ref.Name != "" && ref.Snapshot != 0 {
-		d.fail(at.pathOf("snapshot"), "ref and snapshot exclude each other; keep one of them")
+		d.fail(at.pathOf("snapshot"), "ref and snapshot cannot be combined; keep one of them")
 	}
 }
 
@@ -171,7 +171,7 @@ func (d *decoder) checkOutputs(path, prefix string, columns []dataset.Column) {
 		}
 		before, ok := first[name]
 		if ok && c.Output() != "" { // an empty name has a fault already
-			d.fail(path+indexed(i), "columns[%d] is called %q already; give one of them another name", before, name)
+			d.fail(path+indexed(i), "columns[%d] already has the name %q; rename one of them", before, name)
 			continue
 		}
 		first[name] = i
@@ -189,7 +189,7 @@ func (d *decoder) table(at place) string {
 	case slices.Contains(parts, ""):
 		d.fail(at.path, "%q has an empty part; write namespace.table", fault.Shorten(name, 80))
 	case strings.ContainsAny(name, " \"`"):
-		d.fail(at.path, "%q holds blanks or quotes, which names of tables here cannot have", fault.Shorten(name, 80))
+		d.fail(at.path, "%q has spaces or quotes, which table names cannot contain", fault.Shorten(name, 80))
 	}
 	return name
 }
@@ -218,7 +218,7 @@ func (d *decoder) key(at place) []string {
 	}
 	for i, name := range names {
 		if first := slices.Index(names, name); first < i {
-			d.fail(at.path+indexed(i), "%q is a key column already", name)
+			d.fail(at.path+indexed(i), "%q is already a key column", name)
 		}
 	}
 	return names
@@ -245,7 +245,7 @@ func (d *decoder) keyPairs(at place) []dataset.KeyPair {
 			d.fail(at.member(m).path, "a column's name has 1 to %d bytes and no control characters", maxName)
 		}
 		if slices.ContainsFunc(pairs, func(o dataset.KeyPair) bool { return o.Staging == p.Staging }) {
-			d.fail(at.member(m).path, "%q is a key column already", p.Staging)
+			d.fail(at.member(m).path, "%q is already a key column", p.Staging)
 		}
 		pairs = append(pairs, p)
 	}
@@ -270,7 +270,7 @@ func (d *decoder) column(at place) dataset.Column {
 		{name: "as", read: func(d *decoder, at place, out *dataset.Column) { out.As = d.castType(at) }},
 	})
 	if out.First != 0 && out.Last != 0 {
-		d.fail(at.pathOf("last"), "first and last exclude each other; keep one of them")
+		d.fail(at.pathOf("last"), "first and last cannot be combined; keep one of them")
 	}
 	return out
 }

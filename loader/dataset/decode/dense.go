@@ -11,11 +11,11 @@ import (
 // with a list and a fill.
 func (d *decoder) dense(at place) []dataset.Dense {
 	if at.kind != kindObject {
-		d.mismatch(at, "an object from a name to a list of columns")
+		d.mismatch(at, "an object that maps names to lists of columns")
 		return nil
 	}
 	if len(at.members) > maxColumns {
-		d.fail(at.path, "packs %d columns, the limit is %d", len(at.members), maxColumns)
+		d.fail(at.path, "has %d packed columns, the limit is %d", len(at.members), maxColumns)
 		return nil
 	}
 	var all []dataset.Dense
@@ -49,7 +49,7 @@ func (d *decoder) packed(at place) []dataset.Column {
 	}
 	for i, c := range columns {
 		if c.Name != "" {
-			d.fail(at.path+indexed(i), "%q is a name that nobody sees: the columns that are packed have one name together; leave it out", c.Name)
+			d.fail(at.path+indexed(i), "the name %q has no effect, since packed columns share one name; leave it out", c.Name)
 		}
 	}
 	return columns

@@ -24,7 +24,7 @@ const (
 // that they can be checked too.
 func File(root *yaml.Node, settings []string) (dataset.File, []fault.Field) {
 	d := newDecoder()
-	d.most = math.MaxInt
+	d.limit = math.MaxInt
 	var out dataset.File
 	object(d, d.yaml(root, fileDepth, maxFileNodes), &out, []field[dataset.File]{
 		{name: "catalogs", read: func(d *decoder, at place, out *dataset.File) { out.Catalogs = entries(d, at, d.catalog) }},
@@ -73,7 +73,7 @@ func (d *decoder) catalog(name string, at place) dataset.Catalog {
 		out.Type = typeOf(out.URI)
 	}
 	if d.sound(at.path) && out.Type == "" && out.URI != "" {
-		d.fail(at.path, "its uri does not say which type it is; say type: sql, rest or directory, or write a uri that begins with sqlite:, postgresql:, http: or https:")
+		d.fail(at.path, "the type cannot be derived from its uri; set type: sql, rest or directory, or use a uri that begins with sqlite:, postgresql:, http: or https:")
 	} else if d.sound(at.path) && (out.Type == "" || out.URI == "" && (out.Type == "sql" || out.Type == "rest")) {
 		form := `{type: sql, uri: "sqlite:////path/to/catalog.db"}`
 		if out.Type == "rest" {

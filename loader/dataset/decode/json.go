@@ -141,7 +141,7 @@ func (r *jsonReader) object(path string, depth int) *node {
 		p := fault.FieldPath(path, name)
 		value := r.value(p, depth+1)
 		if seen[name] {
-			r.fail(p, "the field stands here a second time")
+			r.fail(p, "the field is repeated")
 			continue
 		}
 		seen[name] = true

@@ -40,7 +40,7 @@ func (d *decoder) partialTablePin(at place) dataset.TablePin {
 
 func (d *decoder) stagingPins(at place, into map[string]dataset.TablePin, read func(place) dataset.TablePin) {
 	if at.kind != kindObject || len(at.members) > maxStaging {
-		d.fail(at.path, "must be an object of at most %d tables by their names", maxStaging)
+		d.fail(at.path, "must be an object that maps the names of at most %d tables to pins", maxStaging)
 		return
 	}
 	for _, m := range at.members {

@@ -147,7 +147,7 @@ func (d *decoder) shard(at place, unset int) dataset.Shard {
 		{name: "of", read: func(d *decoder, at place, out *dataset.Shard) { out.Of = int(d.whole(at, 1, maxLanes)) }},
 	})
 	if d.sound(at.path) && out.Index >= out.Of {
-		d.fail(at.pathOf("index"), "shard %d is outside of %s; the last one is %d", out.Index, fault.Count(out.Of, "shard"), out.Of-1)
+		d.fail(at.pathOf("index"), "shard %d is out of range for %s; the last one is %d", out.Index, fault.Count(out.Of, "shard"), out.Of-1)
 	}
 	return out
 }
@@ -164,13 +164,13 @@ func (d *decoder) checkShuffle(at place, q dataset.Query) {
 	}
 	switch {
 	case windows && !q.Order.IsShuffled():
-		d.fail(at.pathOf("shuffle"), "%s says what order: shuffled permutes, and the order is %s; add order: shuffled", q.Shuffle, q.Order)
+		d.fail(at.pathOf("shuffle"), "%s has no effect with order: %s; add order: shuffled", q.Shuffle, q.Order)
 	case q.Seed != 0 && !q.Order.IsShuffled() && len(q.Cursor) == 0 && d.sound(at.pathOf("seed")):
-		d.fail(at.pathOf("seed"), "says how order: shuffled permutes, and the order is %s; add order: shuffled", q.Order)
+		d.fail(at.pathOf("seed"), "has no effect with order: %s; add order: shuffled", q.Order)
 	case q.ShuffleWindow != 0 && !q.Order.IsShuffled():
-		d.fail(at.pathOf("shuffle_window"), "says within how many rows order: shuffled permutes, and the order is %s; add order: shuffled", q.Order)
+		d.fail(at.pathOf("shuffle_window"), "has no effect with order: %s; add order: shuffled", q.Order)
 	case q.ShuffleWindow != 0 && !windows:
-		d.fail(at.pathOf("shuffle_window"), "says within how many rows a shuffle of requests or rows permutes, and this one is of %s", q.Shuffle)
+		d.fail(at.pathOf("shuffle_window"), "has no effect with shuffle: %s, only with requests or rows", q.Shuffle)
 	}
 }
 
@@ -182,7 +182,7 @@ func (d *decoder) every(at place) dataset.Every {
 		{name: "of", read: func(d *decoder, at place, out *dataset.Every) { out.Of = int(d.whole(at, 1, maxWorkers)) }},
 	}))
 	if d.sound(at.path) && out.Step >= out.Of {
-		d.fail(at.pathOf("step"), "step %d is outside of the %d that take turns; the last one is %d", out.Step, out.Of, out.Of-1)
+		d.fail(at.pathOf("step"), "step %d is out of range for %d DataLoader workers; the last one is %d", out.Step, out.Of, out.Of-1)
 	}
 	return out
 }
@@ -197,7 +197,7 @@ func (d *decoder) checkSteps(at place, given, q dataset.Query) {
 		more := (q.Lanes/q.Shard.Of + 1) * q.Shard.Of
 		switch {
 		case given.Lanes == 0 && len(q.Cursor) > 0:
-			message += "the lanes are the cursor's: resume with a number of shards that divides them"
+			message += "the cursor sets the lanes: resume with a number of shards that divides them"
 		case more <= maxLanes:
 			message += fmt.Sprintf("set lanes to a multiple of %d, such as %d", q.Shard.Of, more)
 		default:

@@ -45,7 +45,7 @@ func (d *decoder) orderBy(at place) []dataset.OrderBy {
 	for i, o := range out {
 		first := slices.IndexFunc(out, func(p dataset.OrderBy) bool { return p.Column == o.Column })
 		if first < i && o.Column != "" {
-			d.fail(at.path+indexed(i), "%q orders the rows already", o.Column)
+			d.fail(at.path+indexed(i), "%q is listed twice", o.Column)
 		}
 	}
 	return out
@@ -62,7 +62,7 @@ func (d *decoder) order(at place) dataset.OrderBy {
 	if at.kind == kindText {
 		out := dataset.ParseOrderBy(d.short(at, maxName+len(" "+descending)))
 		if meant, name := misdirected(out.Column); meant != "" {
-			d.fail(at.path, "%q says its direction in another form; write %q, or {column: %q} if it is called so", fault.Shorten(out.Column, 40), name+" "+meant, out.Column)
+			d.fail(at.path, "%q looks like a column with a direction; write %q, or {column: %q} if that is its name", fault.Shorten(out.Column, 40), name+" "+meant, out.Column)
 		}
 		if len(out.Column) > maxName {
 			d.fail(at.path, "has %d bytes, the limit is %d", len(out.Column), maxName)
@@ -103,10 +103,10 @@ func misdirected(text string) (direction, name string) {
 func (d *decoder) missing(at place) (rule.Missing, []dataset.Default) {
 	switch {
 	case at.kind == kindText && at.text == rule.MissingDefault.String():
-		d.fail(at.path, "names no values; write {default: {column: value}}")
+		d.fail(at.path, "has no values; write {default: {column: value}}")
 		return rule.MissingNull, nil
 	case at.kind == kindWhole || at.kind == kindNumber || at.kind == kindBool:
-		d.fail(at.path, "names no column; write {default: {column: %s}}", fault.Shorten(at.text, 40))
+		d.fail(at.path, "has no column; write {default: {column: %s}}", fault.Shorten(at.text, 40))
 		return rule.MissingNull, nil
 	case at.kind != kindObject:
 		return word(d, at, []rule.Missing{rule.MissingNull, rule.MissingError}), nil
@@ -122,7 +122,7 @@ func (d *decoder) missing(at place) (rule.Missing, []dataset.Default) {
 // column.
 func (d *decoder) defaults(at place) []dataset.Default {
 	if at.kind != kindObject {
-		d.fail(at.path, "must be an object from columns to values, not %s", at.kind)
+		d.fail(at.path, "must be an object that maps columns to values, not %s", at.kind)
 		return nil
 	}
 	if len(at.members) == 0 || len(at.members) > maxColumns {
@@ -155,15 +155,15 @@ func (d *decoder) value(at place) any {
 	case kindText:
 		return at.text
 	case kindTime:
-		d.fail(at.path, "is a date of YAML; put it in quotes")
+		d.fail(at.path, "is a YAML date; put it in quotes")
 	case kindList, kindObject:
 		d.fail(at.path, "must be null, true or false, a number or text, not %s", at.kind)
 	}
 	return nil
 }
 
-// number decodes a number between least and greatest, inclusive.
-func (d *decoder) number(at place, least, greatest float64) float64 {
+// number decodes a number from minimum to maximum.
+func (d *decoder) number(at place, minimum, maximum float64) float64 {
 	if at.kind != kindWhole && at.kind != kindNumber {
 		d.fail(at.path, "must be a number, not %s", at.kind)
 		return 0
@@ -172,14 +172,14 @@ func (d *decoder) number(at place, least, greatest float64) float64 {
 	switch {
 	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
 		d.fail(at.path, "%s is not a finite 64-bit number", fault.Shorten(at.text, 40))
-	case v < least:
-		d.fail(at.path, "must be at least %v, not %v", least, v)
-	case v > greatest:
+	case v < minimum:
+		d.fail(at.path, "must be at least %v, not %v", minimum, v)
+	case v > maximum:
 		percent := ""
-		if greatest == 1 && v >= 2 && v <= 100 {
+		if maximum == 1 && v >= 2 && v <= 100 {
 			percent = fmt.Sprintf("; %v %% is %v", v, v/100)
 		}
-		d.fail(at.path, "must be at most %v, not %v%s", greatest, v, percent)
+		d.fail(at.path, "must be at most %v, not %v%s", maximum, v, percent)
 	}
 	return v
 }
@@ -214,11 +214,11 @@ func (d *decoder) align(at place) *dataset.Align {
 		given := at.has("lag")
 		switch {
 		case out.Rule.IsLag() && !given:
-			d.fail(path, "missing; rule: lag needs the distance, such as 1d")
+			d.fail(path, "missing; rule: lag requires a distance, such as 1d")
 		case out.Rule.IsSame() && given:
-			d.fail(path, "rule: same has no lag; leave it out, or say rule: lag")
+			d.fail(path, "rule: same has no lag; leave it out, or use rule: lag")
 		case !out.Rule.IsLatest() && given && out.Lag == (dataset.Lag{}):
-			d.fail(path, "must be more than nothing; leave it out for the same partition")
+			d.fail(path, "must be greater than zero; leave it out for the same partition")
 		}
 	}
 	return &out
@@ -236,9 +236,9 @@ func (d *decoder) pointInTime(at place) *dataset.PointInTime {
 	switch {
 	case at.kind != kindObject || !d.sound(path):
 	case at.has("tolerance") && out.Tolerance == (dataset.Lag{}) && !out.Exact:
-		d.fail(path, "must be more than nothing where exact is false: no staging row could match")
+		d.fail(path, "must be greater than zero if exact is false: no staging row could match")
 	case !at.has("tolerance"):
-		d.fail(path, "missing; say how much older a staging row may be, such as 24h, or a number for columns of long")
+		d.fail(path, "missing; set the maximum age of a staging row, such as 24h, or a number for long columns")
 	}
 	return &out
 }
@@ -258,7 +258,7 @@ func effortFields() []field[dataset.Staging] {
 func (d *decoder) strategy(at place) (rule.Strategy, string) {
 	if name, custom := strings.CutPrefix(at.text, dataset.CustomPrefix); custom && at.kind == kindText {
 		if d.name(at); name == "" {
-			d.fail(at.path, "names no strategy; write %sNAME", dataset.CustomPrefix)
+			d.fail(at.path, "has no strategy name; write %sNAME", dataset.CustomPrefix)
 		}
 		return rule.StrategyCustom, name
 	}

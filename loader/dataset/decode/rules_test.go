@@ -202,7 +202,7 @@ func TestLagsAndDurations(t *testing.T) {
 		`""`: `"" is not a duration`, `"d"`: "is not a duration", `"1.5d"`: "is not a duration", `"1D"`: "is not a duration", `"1 day"`: "is not a duration",
 		`"-1d"`: "is not a duration", `"1d12h"`: "is not a duration", `"106752d"`: `"106752d" is too long`, `"10001y"`: "is too long",
 		`"99999999999999999999s"`: "is too long", `"120001mo"`: "is too long", `-1`: "must be at least 0, not -1", `1.5`: "must be a duration",
-		`true`: "must be a duration", `[1]`: "must be a duration", `0`: "must be more than nothing", `"0d"`: "must be more than nothing", `"0mo"`: "must be more than nothing",
+		`true`: "must be a duration", `[1]`: "must be a duration", `0`: "must be greater than zero", `"0d"`: "must be greater than zero", `"0mo"`: "must be greater than zero",
 	} {
 		err := queryFault(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"align":{"training":"day","lag":` + text + `}}]}}`)
 		require.ErrorContains(t, err, "dataset.staging[0].align.lag: ", text)
@@ -255,9 +255,9 @@ func TestSamples(t *testing.T) {
 
 	for text, want := range map[string]string{
 		`1`:                                    "sample: must be an object, not a whole number",
-		`{}`:                                   "sample: says nothing; give it hash, rate or both",
-		`{"hash":null,"where":"a = 1"}`:        "sample: says nothing",
-		`{"hash":[0.25,0.25]}`:                 "sample.hash: from 0.25 to 0.25 lies no row; leave hash out for all rows",
+		`{}`:                                   "sample: has no effect; set hash, rate or both",
+		`{"hash":null,"where":"a = 1"}`:        "sample: has no effect",
+		`{"hash":[0.25,0.25]}`:                 "sample.hash: the range from 0.25 to 0.25 is empty; leave hash out for all rows",
 		`{"hash":[0]}`:                         "sample.hash: must be two numbers from 0 to 1",
 		`{"hash":0.5}`:                         "sample.hash: must be two numbers from 0 to 1",
 		`{"hash":[-0.1,0.5]}`:                  "sample.hash[0]: must be at least 0, not -0.1",
@@ -266,8 +266,8 @@ func TestSamples(t *testing.T) {
 		`{"hash":[0,1e999]}`:                   "sample.hash[1]: 1e999 is not a finite 64-bit number",
 		`{"rate":0}`:                           "sample.rate: must be above 0",
 		`{"rate":1.1}`:                         "sample.rate: must be at most 1, not 1.1",
-		`{"rate":0.5,"by":"key"}`:              "sample.by: says what is hashed, and there is no hash",
-		`{"hash":[0,0.5],"where":"a = 1"}`:     "sample.where: says which rows the rate is for, and there is none",
+		`{"rate":0.5,"by":"key"}`:              "sample.by: has no effect without hash",
+		`{"hash":[0,0.5],"where":"a = 1"}`:     "sample.where: has no effect without rate",
 		`{"hash":[0,0.5],"by":"bucket"}`:       `sample.by: unknown value "bucket"; known: request, key`,
 		`{"rate":0.5,"where":"label ="}`:       "sample.where: at position 8",
 		`{"rate":0.5,"rates":"label = 1"}`:     `sample.rates: unknown field (did you mean "rate"?)`,
@@ -295,21 +295,21 @@ func TestRulesThatFit(t *testing.T) {
 		require.NoError(t, yamlFault(t, fmt.Sprintf(`{training: {table: a.b}, key: [k], staging: [{table: c.d, %s}]}`, rules)), rules)
 	}
 	for rules, want := range map[string]string{
-		"columns: [a], prefix: p_, missing: {default: {a: 1}}":     `staging[0].missing.default.a: is none of the columns; the names are those of the output, with prefix (line 1)`,
-		"columns: [], missing: {default: {a: 1}}":                  "staging[0].missing.default.a: is none of the columns",
-		"columns: [a], prefix: p_, matched_as: p_a":                `staging[0].matched_as: columns[0] is called "p_a" already`,
+		"columns: [a], prefix: p_, missing: {default: {a: 1}}":     `staging[0].missing.default.a: is not an output column; output names include the prefix (line 1)`,
+		"columns: [], missing: {default: {a: 1}}":                  "staging[0].missing.default.a: is not an output column",
+		"columns: [a], prefix: p_, matched_as: p_a":                `staging[0].matched_as: columns[0] already has the name "p_a"`,
 		"columns: [{column: a, first: 2147483648}]":                "staging[0].columns[0].first: must be at most 2147483647",
 		"columns: [{column: a, last: -1}]":                         "staging[0].columns[0].last: must be at least 1, not -1",
-		"point_in_time: {training: t, tolerance: 0, exact: false}": "point_in_time.tolerance: must be more than nothing where exact is false",
+		"point_in_time: {training: t, tolerance: 0, exact: false}": "point_in_time.tolerance: must be greater than zero if exact is false",
 		"duplicates: first, order_by: [1]":                         `staging[0].order_by[0]: must be a column such as "updated_at" or "updated_at desc", or {column, order}, not a whole number`,
 		"duplicates: first, order_by: ['']":                        "staging[0].order_by[0]: must not be empty",
 		"duplicates: first, order_by: [{order: asc}]":              "staging[0].order_by[0].column: missing",
-		"strategy: 'custom:'":                                      "staging[0].strategy: names no strategy; write custom:NAME",
+		"strategy: 'custom:'":                                      "staging[0].strategy: has no strategy name; write custom:NAME",
 		"strategy: 1":                                              "staging[0].strategy: must be text",
 		"min_match: half":                                          "staging[0].min_match: must be a number, not text",
 		"max_amplification: .inf":                                  "staging[0].max_amplification: +Inf is not a finite 64-bit number",
 		"missing: [error]":                                         "staging[0].missing: must be text, not a list",
-		"missing: {default: 1}":                                    "staging[0].missing.default: must be an object from columns to values, not a whole number",
+		"missing: {default: 1}":                                    "staging[0].missing.default: must be an object that maps columns to values, not a whole number",
 		"missing: {default: {'': 1}}":                              "a column's name has 1 to 1024 bytes",
 	} {
 		err := yamlFault(t, fmt.Sprintf(`{training: {table: a.b}, key: [k], staging: [{table: c.d, %s}]}`, rules))

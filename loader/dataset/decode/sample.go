@@ -14,7 +14,7 @@ func (d *decoder) sample(at place) *dataset.Sample {
 		}},
 		{name: "rate", read: func(d *decoder, at place, out *dataset.Sample) {
 			if out.Rate = d.number(at, 0, 1); out.Rate == 0 && d.sound(at.path) {
-				d.fail(at.path, "must be above 0; a filter leaves rows out altogether")
+				d.fail(at.path, "must be above 0; use a filter to exclude rows")
 			}
 		}},
 		{name: "where", read: func(d *decoder, at place, out *dataset.Sample) { out.Where = d.filter(at) }},
@@ -27,14 +27,14 @@ func (d *decoder) sample(at place) *dataset.Sample {
 
 func (d *decoder) checkSample(at place) {
 	if !at.has("hash") && !at.has("rate") {
-		d.fail(at.path, "says nothing; give it hash, rate or both")
+		d.fail(at.path, "has no effect; set hash, rate or both")
 		return
 	}
 	if at.has("by") && !at.has("hash") {
-		d.fail(at.pathOf("by"), "says what is hashed, and there is no hash; give a range such as hash: [0, 0.1], or leave by out")
+		d.fail(at.pathOf("by"), "has no effect without hash; set a range such as hash: [0, 0.1], or leave by out")
 	}
 	if at.has("where") && !at.has("rate") {
-		d.fail(at.pathOf("where"), "says which rows the rate is for, and there is none; give a rate, or use filter to leave rows out")
+		d.fail(at.pathOf("where"), "has no effect without rate; set a rate, or use filter to exclude rows")
 	}
 }
 
@@ -46,7 +46,7 @@ func (d *decoder) hashRange(at place) *dataset.HashRange {
 	}
 	out := &dataset.HashRange{From: d.number(at.item(0), 0, 1), To: d.number(at.item(1), 0, 1)}
 	if out.From == out.To && d.sound(at.path) {
-		d.fail(at.path, "from %v to %v lies no row; leave hash out for all rows", out.From, out.To)
+		d.fail(at.path, "the range from %v to %v is empty; leave hash out for all rows", out.From, out.To)
 	}
 	return out
 }

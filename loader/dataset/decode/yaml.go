@@ -21,9 +21,9 @@ func Dataset(name string, value *yaml.Node) (dataset.Dataset, error) {
 }
 
 // yaml converts a YAML value, either a document or a part of one, to a tree. Nesting is
-// counted from depth, and most limits the number of nodes.
-func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
-	r := yamlReader{decoder: d, most: most}
+// counted from depth, and limit is the maximum number of nodes.
+func (d *decoder) yaml(value *yaml.Node, depth, limit int) place {
+	r := yamlReader{decoder: d, limit: limit}
 	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {
 		value = value.Content[0]
 	}
@@ -35,7 +35,7 @@ func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
 type yamlReader struct {
 	*decoder
 	nodes int
-	most  int  // maximum number of nodes
+	limit int  // maximum number of nodes
 	stop  bool // too deep or too large: the fault is recorded, and the rest is not read
 }
 
@@ -44,9 +44,9 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
 		return &node{}
 	}
 	r.lines[path] = y.Line
-	if r.nodes++; depth > maxDepth || r.nodes > r.most {
+	if r.nodes++; depth > maxDepth || r.nodes > r.limit {
 		r.stop = true
-		r.tooLarge(path, r.most)
+		r.tooLarge(path, r.limit)
 		return &node{}
 	}
 	switch y.Kind {
@@ -83,7 +83,7 @@ func (r *yamlReader) members(path string, y *yaml.Node, n *node, depth int) {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null":
 			r.failAt(key.Line, path, "a field's name must be text")
 		case at[key.Value] > 0:
-			r.failAt(key.Line, fault.FieldPath(path, key.Value), "the field stands here a second time, after line %d", at[key.Value])
+			r.failAt(key.Line, fault.FieldPath(path, key.Value), "the field is repeated, first on line %d", at[key.Value])
 		default:
 			at[key.Value] = key.Line
 			p := fault.FieldPath(path, key.Value)
@@ -137,7 +137,7 @@ func (r *yamlReader) scalar(path string, y *yaml.Node) *node {
 	case "!!timestamp":
 		n.kind = kindTime
 	default:
-		r.fail(path, "values of the type %s are not known here", tag)
+		r.fail(path, "values of type %s are not supported", tag)
 	}
 	return n
 }
