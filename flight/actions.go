@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -65,7 +66,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 
 // planOf plans the query in the body of an action.
 func (s *service) planOf(ctx context.Context, body []byte) (planned, error) {
-	query, err := dataset.ParseQuery(body)
+	query, err := decode.Query(body)
 	if err != nil {
 		return planned{}, err
 	}
@@ -82,7 +83,7 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 
 // verify reads as much as a stream, so it takes a slot and counts as one.
 func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
-	query, err := dataset.ParseQuery(body)
+	query, err := decode.Query(body)
 	if err != nil {
 		return nil, err
 	}

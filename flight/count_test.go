@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // filtered is a query that drops rows, with further fields.
@@ -158,8 +159,8 @@ func TestWhoCounts(t *testing.T) {
 		g, err := read(context.Background(), other.Client, e.GetTicket())
 		require.NoError(t, err)
 		whole = append(whole, g)
-		var cursor dataset.Cursor
-		require.NoError(t, json.Unmarshal(g.cursors[0], &cursor))
+		cursor, err := decode.Cursor(g.cursors[0])
+		require.NoError(t, err)
 		require.NotNil(t, cursor.Counted)
 	}
 	require.Equal(t, whole[0].report.Steps, whole[1].report.Steps)

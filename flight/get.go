@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -95,7 +96,7 @@ func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
 	if c.Algorithm != plan.Algorithm {
 		return content{}, dataset.Query{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
-	query, err := dataset.ParseQuery(c.Query)
+	query, err := decode.Query(c.Query)
 	if err != nil {
 		return content{}, dataset.Query{}, fault.Op(err, "read the ticket's query")
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -242,7 +243,7 @@ func TestActions(t *testing.T) {
 	require.NoError(t, err)
 	var m manifest
 	require.NoError(t, json.Unmarshal(text, &m))
-	again, err := dataset.ParseQuery(m.Query)
+	again, err := decode.Query(m.Query)
 	require.NoError(t, err)
 	require.Equal(t, p.Rows.Pin, again.Pin)
 	require.JSONEq(t, string(w.datasets[0].Canonical()), string(m.Dataset))

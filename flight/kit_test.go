@@ -32,6 +32,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -210,11 +211,19 @@ func (p peeled) Recv() (*arrowflight.FlightData, error) {
 			}
 			return m, err
 		}
-		var last struct{ Report *stream.Report }
+		var last struct {
+			Report struct {
+				stream.Report
+				Cursor json.RawMessage `json:"cursor"`
+			}
+		}
 		if err := json.Unmarshal(m.GetAppMetadata(), &last); err != nil {
 			return nil, err
 		}
-		p.got.report = last.Report
+		p.got.report = &last.Report.Report
+		if p.got.report.Cursor, err = decode.Cursor(last.Report.Cursor); err != nil {
+			return nil, err
+		}
 	}
 }
 

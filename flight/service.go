@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -54,7 +55,7 @@ func queryOf(descriptor *arrowflight.FlightDescriptor) (dataset.Query, error) {
 		}
 		return dataset.Query{Rows: dataset.Rows{Dataset: descriptor.GetPath()[0]}}, nil
 	case descriptorCommand:
-		return dataset.ParseQuery(descriptor.GetCmd())
+		return decode.Query(descriptor.GetCmd())
 	default:
 		return dataset.Query{}, fault.InvalidField("descriptor", "it is neither a path nor a command").
 			WithRemedy("give the path [dataset], or a query as JSON in the command")

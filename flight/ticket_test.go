@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -65,7 +66,7 @@ func TestGoldenTicket(t *testing.T) {
 	opened, err := keys.open(want, noon())
 	require.NoError(t, err)
 	require.Equal(t, golden(), opened)
-	query, err := dataset.ParseQuery(opened.Query)
+	query, err := decode.Query(opened.Query)
 	require.NoError(t, err)
 	require.Equal(t, "homefeed", query.Dataset)
 	require.Equal(t, dataset.Shard{Index: 1, Of: 4}, query.Shard)

@@ -382,14 +382,14 @@ func TestBatchRequestsAreRefused(t *testing.T) {
 	}
 	requests, rows := cursorOf(q), cursorOf(byRows)
 	for what, change := range map[string]func(q *dataset.Query){
-		"batch_rows says how large":                 func(q *dataset.Query) { q.BatchRows = 2 },
-		"global_batch_rows says how large":          func(q *dataset.Query) { q.GlobalBatchRows = 2 },
-		"batch_requests: must be at least 1":        func(q *dataset.Query) { q.BatchRequests = -2 },
-		"limit: it counts rows":                     func(q *dataset.Query) { q.Limit = 4 },
-		"takes the rows of a request apart":         func(q *dataset.Query) { q.Order, q.Shuffle = dataset.Shuffled, dataset.ShuffleRows },
-		"3 cannot be divided among the 2 lanes":     func(q *dataset.Query) { q.BatchRequests = 3 },
-		"the lanes of the cursor gave equal rows":   func(q *dataset.Query) { q.Cursor = rows },
-		"the lanes of the cursor gave equal reques": func(q *dataset.Query) { q.Cursor, q.BatchRequests = requests, 0 },
+		"batch_requests: cannot be combined with batch_rows":        func(q *dataset.Query) { q.BatchRows = 2 },
+		"batch_requests: cannot be combined with global_batch_rows": func(q *dataset.Query) { q.GlobalBatchRows = 2 },
+		"batch_requests: must be at least 1":                        func(q *dataset.Query) { q.BatchRequests = -2 },
+		"limit: it counts rows":                                     func(q *dataset.Query) { q.Limit = 4 },
+		"separates the rows of a request":                           func(q *dataset.Query) { q.Order, q.Shuffle = dataset.Shuffled, dataset.ShuffleRows },
+		"3 cannot be divided among the 2 lanes":                     func(q *dataset.Query) { q.BatchRequests = 3 },
+		"the cursor counts rows, not requests":                      func(q *dataset.Query) { q.Cursor = rows },
+		"the cursor counts requests, not rows":                      func(q *dataset.Query) { q.Cursor, q.BatchRequests = requests, 0 },
 	} {
 		asked := q
 		change(&asked)

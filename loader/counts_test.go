@@ -373,11 +373,11 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 			of.Shortest += 99
 		}, dataset.TailDrop, "does not have the"},
 		"fewer than were given":  {func(of *dataset.Counted) { of.Lanes[0] = 1; of.Shortest = 1; of.Rows = 100 }, dataset.TailDrop, "lane 0 does not have the 1 rows that"},
-		"a lane below all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Shortest - 1 }, dataset.TailKeep, "cannot be"},
-		"a lane above all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Longest + 1 }, dataset.TailKeep, "cannot be"},
-		"fewer than their lanes": {func(of *dataset.Counted) { of.Rows = of.Lanes[0] }, dataset.TailKeep, "cannot be"},
-		"more than their lanes":  {func(of *dataset.Counted) { of.Rows += 1000 }, dataset.TailKeep, "cannot be"},
-		"too few lanes":          {func(of *dataset.Counted) { of.Lanes = of.Lanes[1:] }, dataset.TailKeep, "reads 2 lanes, rows are counted of 1"},
+		"a lane below all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Shortest - 1 }, dataset.TailKeep, "are impossible"},
+		"a lane above all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Longest + 1 }, dataset.TailKeep, "are impossible"},
+		"fewer than their lanes": {func(of *dataset.Counted) { of.Rows = of.Lanes[0] }, dataset.TailKeep, "are impossible"},
+		"more than their lanes":  {func(of *dataset.Counted) { of.Rows += 1000 }, dataset.TailKeep, "are impossible"},
+		"too few lanes":          {func(of *dataset.Counted) { of.Lanes = of.Lanes[1:] }, dataset.TailKeep, "reads 2 lanes, but counts are given for 1"},
 	} {
 		changed := counted
 		changed.Lanes = slices.Clone(counted.Lanes)

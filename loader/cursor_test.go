@@ -56,7 +56,7 @@ func TestBadReadings(t *testing.T) {
 		}), "filter", "item > 2, but the cursor has none"},
 		"different steps":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(1, 2)} }), "cursor[0]", "after the same step"},
 		"lanes not covered":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1)} }), "cursor", "do not cover lane 1"},
-		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 stands in cursor[0] already"},
+		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 is already in cursor[0]"},
 		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
 		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},

@@ -107,7 +107,7 @@ func TestGrouped(t *testing.T) {
 	require.Contains(t, p.String(), "  each gives equal requests in a step: rows that follow each other with equal request_id. No bucket is cut\n")
 	q.BatchRequests, q.Cursor = 0, nil
 	_, err = m.Loader().Plan(t.Context(), q)
-	require.ErrorContains(t, err, "wire: grouped sends a row for each request")
+	require.ErrorContains(t, err, "wire: grouped sends one row per request")
 }
 
 // TestWhatRequestsHaveOnce checks that columns are lists if rows of one request may

@@ -26,7 +26,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // The limits of a plan.
@@ -75,7 +75,7 @@ func measure(ctx context.Context, home string, t task, rounds int) error {
 		return err
 	}
 	planner := loader.New(loader.Options{Catalog: tables})
-	query, err := dataset.ParseQuery([]byte(t.question))
+	query, err := decode.Query([]byte(t.question))
 	if err != nil {
 		return err
 	}

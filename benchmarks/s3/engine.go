@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
@@ -95,7 +95,7 @@ const question = `{"dataset": {"training": {"table": "bench.t"}, "key": ["reques
 
 // stream reads one stream to its end.
 func stream(ctx context.Context, l *loader.Loader, proxy *gatewaytest.Proxy) (t turn, err error) {
-	query, err := dataset.ParseQuery([]byte(question))
+	query, err := decode.Query([]byte(question))
 	if err != nil {
 		return t, err
 	}

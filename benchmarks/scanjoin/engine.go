@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/scan"
@@ -71,7 +72,7 @@ func assemble(ctx context.Context, folder string) (*engine, error) {
 			return e.scanner.Open(ctx, source, columns)
 		},
 	})
-	if e.query, err = dataset.ParseQuery([]byte(question)); err != nil {
+	if e.query, err = decode.Query([]byte(question)); err != nil {
 		return nil, err
 	}
 	if e.plan, err = e.loader.Plan(ctx, e.query); err != nil {

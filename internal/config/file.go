@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // smallest is the remedy for an empty file.
@@ -64,7 +64,7 @@ func (c *Config) readFile(given *source, origin Origin) error {
 	for _, s := range Settings() {
 		settings[s.Name], names = s, append(names, s.Name)
 	}
-	file, faults := dataset.FileFromYAML(root, names)
+	file, faults := decode.File(root, names)
 	given.faults = append(given.faults, faults...)
 	for _, s := range file.Server {
 		v := value{text: strings.Join(s.Values, ","), from: "server." + s.Name, line: s.Line, dir: c.Dir()}

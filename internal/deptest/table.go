@@ -60,7 +60,8 @@ func Graph() []Row {
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},
-		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
+		{Folder: "loader/dataset", Imports: "rule expr fault"},
+		{Folder: "loader/dataset/decode", Imports: "dataset rule fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
@@ -110,7 +111,7 @@ func Graph() []Row {
 		},
 
 		{
-			Folder: "flight", Imports: "loader stream dataset plan fault",
+			Folder: "flight", Imports: "loader stream dataset decode plan fault",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -120,7 +121,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/outfile", Imports: "fault"},
 		{Folder: "cmd/penstock/keyfile", Imports: "fault"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
-		{Folder: "cmd/penstock/cmdline", Imports: "dataset fault", Outside: libCobra},
+		{Folder: "cmd/penstock/cmdline", Imports: "decode fault", Outside: libCobra},
 		{Folder: "cmd/penstock/client", Imports: "flight loader fault", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
@@ -130,7 +131,7 @@ func Graph() []Row {
 
 		// Test kits may import everything, but only tests and other kits may import
 		// them: therefore each has a star.
-		// Scenario files contain datasets as YAML, which dataset takes as a node.
+		// Scenario files contain datasets as YAML, which decode takes as a node.
 		{Folder: "internal/deptest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/scenario/cell", Imports: "*"},
 		{Folder: "internal/scenario", Imports: "* catalogtest cell", Outside: libTesting + " " + libYAML},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // form describes a type of object: its page, and its place in a query.
@@ -109,7 +110,7 @@ func asked(t *testing.T, query map[string]any, path string) (string, dataset.Que
 	t.Helper()
 	text, err := json.Marshal(query)
 	require.NoError(t, err)
-	q, err := dataset.ParseQuery(text)
+	q, err := decode.Query(text)
 	if err == nil {
 		return "", q
 	}

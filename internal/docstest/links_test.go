@@ -14,7 +14,7 @@ import (
 
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // anchors returns the anchors of a page's headings.
@@ -93,7 +93,7 @@ func judge(t *testing.T, b block) error {
 		if err := yaml.Unmarshal([]byte(b.text), &document); err != nil {
 			return err
 		}
-		_, faults := dataset.FileFromYAML(document.Content[0], names)
+		_, faults := decode.File(document.Content[0], names)
 		return fault.Fields(faults)
 	case "json":
 		var found map[string]json.RawMessage
@@ -109,7 +109,7 @@ func judge(t *testing.T, b block) error {
 		case found["training"] != nil:
 			query = `{"dataset": "d", "snapshots": ` + b.text + `}`
 		}
-		_, err := dataset.ParseQuery([]byte(query))
+		_, err := decode.Query([]byte(query))
 		return err
 	}
 	return nil

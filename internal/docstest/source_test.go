@@ -38,11 +38,11 @@ func sources(t *testing.T, folder string) []*ast.File {
 }
 
 // decoded returns the decoder's fields by type, each with whether it is served: the rows of
-// every []field[T] of loader/dataset.
+// every []field[T] of loader/dataset/decode.
 func decoded(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	out := map[string]map[string]bool{}
-	for _, file := range sources(t, "loader/dataset") {
+	for _, file := range sources(t, "loader/dataset/decode") {
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.CompositeLit)
 			if !ok {
@@ -72,7 +72,7 @@ func decoded(t *testing.T) map[string]map[string]bool {
 	return out
 }
 
-// fieldOf returns T of field[T], or "".
+// fieldOf returns T of field[T], without the package of values, or "".
 func fieldOf(expression ast.Expr) string {
 	index, ok := expression.(*ast.IndexExpr)
 	if !ok {
@@ -81,7 +81,7 @@ func fieldOf(expression ast.Expr) string {
 	if name, isName := index.X.(*ast.Ident); !isName || name.Name != "field" {
 		return ""
 	}
-	return types.ExprString(index.Index)
+	return strings.ReplaceAll(types.ExprString(index.Index), "dataset.", "")
 }
 
 // note adds a row of the decoder's table.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // setting is a field with a value, and the other fields that it requires.
@@ -83,7 +83,7 @@ func refusal(t *testing.T, query map[string]any) *fault.Error {
 	t.Helper()
 	text, err := json.Marshal(query)
 	require.NoError(t, err)
-	_, err = dataset.ParseQuery(text)
+	_, err = decode.Query(text)
 	return fault.As(err)
 }
 

@@ -12,18 +12,18 @@ import (
 
 // TestDocumentedLimits: the documented fixed limits are those of the sources.
 func TestDocumentedLimits(t *testing.T) {
-	const set, wire, filter = "loader/dataset", "flight", "internal/expr"
+	const set, decoder, wire, filter = "loader/dataset", "loader/dataset/decode", "flight", "internal/expr"
 	limits := map[string][2]string{
-		"staging tables of a dataset":                                {set, "maxStaging"},
-		"columns of a join key":                                      {set, "maxKeys"},
-		"columns of one list":                                        {set, "maxColumns"},
-		"bytes of the name of a table, column, branch, tag or entry": {set, "maxName"},
-		"lanes of a plan, and so shards":                             {set, "maxLanes"},
-		"workers of a shard (`every`)":                               {set, "maxWorkers"},
-		"rows, or requests, of a batch":                              {set, "maxBatchRows"},
-		"rows of a shuffle window":                                   {set, "maxShuffleWindow"},
+		"staging tables of a dataset":                                {decoder, "maxStaging"},
+		"columns of a join key":                                      {decoder, "maxKeys"},
+		"columns of one list":                                        {decoder, "maxColumns"},
+		"bytes of the name of a table, column, branch, tag or entry": {decoder, "maxName"},
+		"lanes of a plan, and so shards":                             {decoder, "maxLanes"},
+		"workers of a shard (`every`)":                               {decoder, "maxWorkers"},
+		"rows, or requests, of a batch":                              {set, "MaxBatchRows"},
+		"rows of a shuffle window":                                   {decoder, "maxShuffleWindow"},
 		"bytes of a filter":                                          {filter, "MaxText"},
-		"bytes of a query":                                           {set, "maxBytes"},
+		"bytes of a query":                                           {decoder, "maxBytes"},
 		"bytes of a ticket":                                          {wire, "maxTicket"},
 		"bytes of a message from a client":                           {wire, "maxReceived"},
 		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},

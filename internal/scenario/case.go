@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // Case is tables, a dataset over them and a query, as text and values: everything
@@ -139,7 +140,7 @@ func (c *Case) Decoded() (dataset.Dataset, error) {
 	if err := yaml.Unmarshal(c.Dataset.Canonical(), &node); err != nil {
 		return dataset.Dataset{}, err
 	}
-	return dataset.FromYAML(c.Name, node.Content[0])
+	return decode.Dataset(c.Name, node.Content[0])
 }
 
 // Text writes the case as a scenario file for Run, which passes if a read of the case

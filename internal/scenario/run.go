@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // zero matches a count of 0, which is not shown.
@@ -207,7 +208,7 @@ func (p *player) dataset(name string, input []string) error {
 	if err := yaml.Unmarshal([]byte(strings.Join(input, "\n")), &node); err != nil {
 		return err
 	}
-	d, err := dataset.FromYAML(name, node.Content[0])
+	d, err := decode.Dataset(name, node.Content[0])
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (p *player) loader() *loader.Loader {
 }
 
 func (p *player) explain(input []string) (string, error) {
-	q, err := dataset.ParseQuery([]byte(strings.Join(input, "\n")))
+	q, err := decode.Query([]byte(strings.Join(input, "\n")))
 	if err != nil {
 		return "", err
 	}
@@ -232,7 +233,7 @@ func (p *player) explain(input []string) (string, error) {
 }
 
 func (p *player) read(input []string) (string, error) {
-	q, err := dataset.ParseQuery([]byte(strings.Join(input, "\n")))
+	q, err := decode.Query([]byte(strings.Join(input, "\n")))
 	if err != nil {
 		return "", err
 	}
@@ -264,7 +265,7 @@ func (p *player) read(input []string) (string, error) {
 
 // oracle compares a read with the result of nested loops over the same tables.
 func (p *player) oracle(input []string) (string, error) {
-	q, err := dataset.ParseQuery([]byte(strings.Join(input, "\n")))
+	q, err := decode.Query([]byte(strings.Join(input, "\n")))
 	if err != nil {
 		return "", err
 	}

@@ -43,7 +43,7 @@ func (d Dataset) RowsDigest(decides func(entry int) bool) string {
 }
 
 // Canonical returns the query as compact JSON, with fields in a fixed order and fields at
-// their defaults omitted. Parsing it with ParseQuery gives q.Defaults().
+// their defaults omitted. Decoding it gives q.Defaults().
 func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor, BatchRequests: q.BatchRequests}}.Defaults()
@@ -100,15 +100,12 @@ func checksum(text []byte) string {
 	return hex.EncodeToString(sum[:sumDigits/2])
 }
 
+// Checksum returns the checksum of the cursor's other fields, the last field of its text.
+func (c Cursor) Checksum() string { return checksum(encode(c.form())) }
+
 // MarshalJSON returns the same text as JSON. The encoder that calls it may escape
 // characters differently.
 func (c Cursor) MarshalJSON() ([]byte, error) { return c.JSON(), nil }
-
-// UnmarshalJSON decodes a cursor as parseCursor does.
-func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
-	*c, err = parseCursor(text)
-	return err
-}
 
 // cursorForm is the JSON form of a cursor without its checksum.
 type cursorForm struct {
@@ -191,12 +188,6 @@ func (p Pin) MarshalJSON() ([]byte, error) {
 		p.Staging = map[string]TablePin{}
 	}
 	return encode(form(p)), nil
-}
-
-// UnmarshalJSON decodes a pin as parsePin does.
-func (p *Pin) UnmarshalJSON(text []byte) (err error) {
-	*p, err = parsePin(text)
-	return err
 }
 
 // unless returns v, or the zero value, which forms omit, if v equals preset.

@@ -7,16 +7,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// MaxBatchRows is the maximum number of rows or requests in a batch.
+const MaxBatchRows = 1 << 24
+
 // Check returns an Invalid error if fields of a query that are valid individually cannot
 // be combined. The defaults of q must be set. Check covers the fields that select a part
 // of a plan; the loader checks conditions that depend on the plan.
-func (q Query) Check() error { return fault.Fields(q.conflicts("")) }
-
-// conflicts returns the faults that Check reports, with field names below path.
-func (q Query) conflicts(path string) []fault.Field {
+func (q Query) Check() error {
 	var found []fault.Field
 	add := func(name, format string, args ...any) {
-		found = append(found, fault.Field{Field: join(path, name), Message: fmt.Sprintf(format, args...)})
+		found = append(found, fault.Field{Field: name, Message: fmt.Sprintf(format, args...)})
 	}
 	if q.GlobalBatchRows != 0 {
 		q.checkGlobal(add)
@@ -25,37 +25,37 @@ func (q Query) conflicts(path string) []fault.Field {
 		q.checkRequests(add)
 	}
 	if q.Wire.Grouped() && q.BatchRequests == 0 {
-		add("wire", "grouped sends a row for each request, in batches of whole ones; say how many with batch_requests")
+		add("wire", "grouped sends one row per request, so batches are sized in requests; set batch_requests")
 	}
 	if q.Limit != 0 {
 		switch {
 		case q.Limit < 0:
 			add("limit", "must be at least 1, not %d", q.Limit)
 		case q.Shard.Of != 1:
-			add("limit", "it counts the rows of one shard, and the query reads of %d; leave limit out, or read as one shard", q.Shard.Of)
+			add("limit", "it counts the rows of one shard, but the query has %d shards; leave limit out, or read as one shard", q.Shard.Of)
 		case q.Tail.Drops():
-			add("limit", "the rows of a last step that it cuts would be dropped; leave limit out, or use tail: keep")
+			add("limit", "it can end within a step, whose rows tail: drop would drop; leave limit out, or use tail: keep")
 		case q.Every.Of > 1:
-			add("limit", "it counts the rows of all steps, and the query takes some of them; leave limit or every out")
+			add("limit", "it counts the rows of all steps, but every selects only some of them; leave limit or every out")
 		case q.Endpoints.BySplits():
-			add("limit", "nobody knows how many rows the splits before an endpoint give; leave limit out, or use endpoints: shards")
+			add("limit", "the number of rows in the splits before an endpoint is unknown; leave limit out, or use endpoints: shards")
 		}
 	}
 	if q.Endpoints.BySplits() {
 		switch {
 		case q.Shard.Of != 1:
-			add("endpoints", "splits are endpoints of one shard, and the query asks for %d; leave shard out, or use endpoints: shards", q.Shard.Of)
+			add("endpoints", "splits requires one shard, but the query has %d; leave shard out, or use endpoints: shards", q.Shard.Of)
 		case q.Lanes != 1 && len(q.Cursor) > 0:
-			add("endpoints", "splits are endpoints of a plan with one lane, and the cursor's has %d; use endpoints: shards", q.Lanes)
+			add("endpoints", "splits requires a plan with one lane, but that of the cursor has %d; use endpoints: shards", q.Lanes)
 		case q.Lanes != 1:
-			add("endpoints", "splits are endpoints of a plan with one lane, and the query asks for %d; leave lanes out, or use endpoints: shards", q.Lanes)
+			add("endpoints", "splits requires a plan with one lane, but the query has %d; leave lanes out, or use endpoints: shards", q.Lanes)
 		case q.Every.Of > 1:
-			add("endpoints", "workers that take turns read one stream, and each endpoint of splits is one of its own; leave every out and hand out the endpoints, or use endpoints: shards")
+			add("endpoints", "every divides one stream among DataLoader workers, but each endpoint of splits is a stream of its own; leave every out and assign the endpoints to workers, or use endpoints: shards")
 		case q.Tail.Drops():
-			add("endpoints", "each split ends with its last row, and tail: drop drops rows; use tail: keep, or endpoints: shards")
+			add("endpoints", "splits returns every row of a split, but tail: drop drops rows; use tail: keep, or endpoints: shards")
 		}
 	}
-	return found
+	return fault.Fields(found)
 }
 
 // checkRequests reports fields that cannot be combined with batch_requests.
@@ -64,19 +64,19 @@ func (q Query) checkRequests(add func(name, format string, args ...any)) {
 	windows, _ := q.Shuffle.Windows() // the loader reports an unknown shuffle
 	switch {
 	case q.BatchRequests == 0:
-		add(name, "missing: the lanes of the cursor gave equal requests; say how many a batch has")
+		add(name, "missing: the cursor counts requests, not rows; set the number of requests in a batch")
 	case q.BatchRequests < 0:
 		add(name, "must be at least 1, not %d", q.BatchRequests)
 	case q.BatchRows != 0:
-		add(name, "batch_rows says how large batches are; give one of the two")
+		add(name, "cannot be combined with batch_rows; set one of them")
 	case q.GlobalBatchRows != 0:
-		add(name, "global_batch_rows says how large batches are; give one of the two")
+		add(name, "cannot be combined with global_batch_rows; set one of them")
 	case len(q.Cursor) > 0 && !q.Cursor[0].Requests:
-		add(name, "the lanes of the cursor gave equal rows; use batch_rows")
+		add(name, "the cursor counts rows, not requests; use batch_rows")
 	case q.Limit != 0:
-		add("limit", "it counts rows, and a batch of batch_requests has all rows of its requests; leave limit out, or use batch_rows")
+		add("limit", "it counts rows, but batch_requests returns all rows of each request; leave limit out, or use batch_rows")
 	case windows && !q.Shuffle.ByRequest():
-		add(name, "shuffle: %s takes the rows of a request apart; use shuffle: requests or splits", q.Shuffle)
+		add(name, "shuffle: %s separates the rows of a request; use shuffle: requests or splits", q.Shuffle)
 	}
 }
 
@@ -87,29 +87,16 @@ func (q Query) checkGlobal(add func(name, format string, args ...any)) {
 	case q.GlobalBatchRows < 0:
 		add(name, "must be at least 1, not %d", q.GlobalBatchRows)
 	case q.BatchRows != 0:
-		add(name, "batch_rows says how large batches are; give one of the two")
+		add(name, "cannot be combined with batch_rows; set one of them")
 	case rest != 0:
 		below, above := q.GlobalBatchRows-rest, q.GlobalBatchRows-rest+q.Lanes
 		near := fmt.Sprintf("%d or %d", below, above)
 		switch {
 		case below == 0:
 			near = strconv.Itoa(above)
-		case above > maxBatchRows:
+		case above > MaxBatchRows:
 			near = strconv.Itoa(below)
 		}
-		add(name, "%d rows of a step cannot be divided among the %d lanes; use a multiple of %d, such as %s", q.GlobalBatchRows, q.Lanes, q.Lanes, near)
-	}
-}
-
-// checkReading reports conflicts among the fields that select a part of a plan. It skips
-// fields that have faults already.
-func (d *decoder) checkReading(at place, q Query) {
-	if !d.sound(join(at.path, "lanes"), join(at.path, "shard"), join(at.path, "cursor"), join(at.path, "tail")) {
-		return
-	}
-	for _, f := range q.conflicts(at.path) {
-		if d.sound(f.Field) {
-			d.add(0, f)
-		}
+		add(name, "%d rows per step cannot be divided among the %d lanes; use a multiple of %d, such as %s", q.GlobalBatchRows, q.Lanes, q.Lanes, near)
 	}
 }

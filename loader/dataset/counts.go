@@ -93,7 +93,7 @@ func (of *Counted) Counts(lanes int, shard Shard) (*Counts, error) {
 // consistent.
 func (of *Counted) problem(lanes int, shard Shard) string {
 	if want := lanes / max(1, shard.Of); shard.Of < 1 || len(of.Lanes) != want {
-		return fmt.Sprintf("shard %d of %d reads %d lanes, rows are counted of %d", shard.Index, shard.Of, want, len(of.Lanes))
+		return fmt.Sprintf("shard %d of %d reads %d lanes, but counts are given for %d", shard.Index, shard.Of, want, len(of.Lanes))
 	}
 	return of.impossible(lanes)
 }
@@ -114,7 +114,7 @@ func (of *Counted) impossible(lanes int) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("%d lanes of %d to %d rows with %d in all cannot be: %d of them have %d to %d rows, %d in all",
+	return fmt.Sprintf("%d lanes of %d to %d rows, %d in total, are impossible: %d of them have %d to %d rows, %d in total",
 		lanes, of.Shortest, of.Longest, of.Rows, len(of.Lanes), shortest, longest, rows)
 }
 
@@ -130,7 +130,7 @@ func (cs Cursors) Counts() (*Counts, error) {
 		of := c.Counted
 		problem := of.problem(c.Lanes, c.Shard)
 		if problem == "" && (of.Rows != out.Rows || of.Shortest != out.Shortest || of.Longest != out.Longest || c.Lanes != first.Lanes) {
-			problem = fmt.Sprintf("it has %d rows in lanes of %d to %d, cursor[0] has %d in lanes of %d to %d",
+			problem = fmt.Sprintf("it has %d rows in lanes of %d to %d, but cursor[0] has %d in lanes of %d to %d",
 				of.Rows, of.Shortest, of.Longest, out.Rows, out.Shortest, out.Longest)
 		}
 		if problem != "" {
@@ -148,28 +148,5 @@ func (cs Cursors) Counts() (*Counts, error) {
 
 // miscounted returns the error for inconsistent counts.
 func miscounted(field, problem string) error {
-	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the cursors of one run, as they came")
-}
-
-func (d *decoder) counted(at place) *Counted {
-	var out Counted
-	object(d, at, &out, must([]field[Counted]{
-		{name: "rows", read: func(d *decoder, at place, c *Counted) { c.Rows = d.whole(at, 0, maxInt64) }},
-		{name: "shortest", read: func(d *decoder, at place, c *Counted) { c.Shortest = d.whole(at, 0, maxCounted) }},
-		{name: "longest", read: func(d *decoder, at place, c *Counted) { c.Longest = d.whole(at, 0, maxCounted) }},
-		{name: "lanes", read: func(d *decoder, at place, c *Counted) {
-			c.Lanes = list(d, at, maxLanes, func(d *decoder, at place) int64 { return d.whole(at, 0, maxCounted) })
-		}},
-	}))
-	return &out
-}
-
-// checkCounted reports counts that contradict the shard of their cursor.
-func (d *decoder) checkCounted(at place, c Cursor) {
-	if c.Counted == nil || !d.sound(at.path) {
-		return
-	}
-	if problem := c.Counted.problem(c.Lanes, c.Shard); problem != "" {
-		d.fail(join(at.path, "counted"), "%s", problem)
-	}
+	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the unmodified cursors of one run")
 }

@@ -12,7 +12,7 @@ type Dataset struct {
 	Name     string // from the config file; empty when given inline
 	Training Training
 	Key      []string  // columns of the join key; default for every staging entry; not empty if set
-	Staging  []Staging // in join order; at most maxStaging
+	Staging  []Staging // in join order
 }
 
 // Defaults returns the dataset with every unset field at its default, as decoding does.
@@ -72,9 +72,12 @@ type Ref struct {
 	Snapshot int64  // snapshot id; 0: none
 }
 
+// MainBranch is the branch that the zero Ref selects.
+const MainBranch = "main"
+
 // normal replaces the name main by the zero value.
 func (r Ref) normal() Ref {
-	if r.Name == mainBranch {
+	if r.Name == MainBranch {
 		r.Name = ""
 	}
 	return r

@@ -1,10 +1,5 @@
 package dataset
 
-import (
-	"math"
-	"strings"
-)
-
 // Dense selects a column that packs several numeric columns into rows of float32
 // (docs/spec/wire.md).
 type Dense struct {
@@ -21,61 +16,6 @@ type Selection struct {
 
 // Selection returns the columns that the reading selects.
 func (r Reading) Selection() Selection { return Selection{Columns: r.Columns, Dense: r.Dense} }
-
-// dense decodes an object from names to packed columns: a list of columns, or an object
-// with a list and a fill.
-func (d *decoder) dense(at place) []Dense {
-	if at.kind != kindObject {
-		d.mismatch(at, "an object from a name to a list of columns")
-		return nil
-	}
-	if len(at.members) > maxColumns {
-		d.fail(at.path, "packs %d columns, the limit is %d", len(at.members), maxColumns)
-		return nil
-	}
-	var all []Dense
-	for _, m := range at.members {
-		p := at.member(m)
-		one := Dense{Name: m.name}
-		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
-			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", maxName)
-		}
-		switch p.kind {
-		case kindObject:
-			object(d, p, &one, []field[Dense]{
-				{name: "columns", must: true, read: func(d *decoder, at place, out *Dense) { out.Columns = d.packed(at) }},
-				{name: "fill", read: func(d *decoder, at place, out *Dense) { out.Fill = d.fill(at) }},
-			})
-		case kindList:
-			one.Columns = d.packed(p)
-		case kindNull, kindBool, kindWhole, kindNumber, kindText, kindTime:
-			d.fail(p.path, "must be a list of columns, or an object with columns and fill, not %s", p.kind)
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
-// packed decodes the columns that are packed into one column.
-func (d *decoder) packed(at place) []Column {
-	columns := d.columns(at)
-	if at.kind == kindList && len(at.items) == 0 {
-		d.fail(at.path, "must name at least one column")
-	}
-	for i, c := range columns {
-		if c.Name != "" {
-			d.fail(at.path+indexed(i), "%q is a name that nobody sees: the columns that are packed have one name together; leave it out", c.Name)
-		}
-	}
-	return columns
-}
-
-// fill decodes the replacement for nulls.
-func (d *decoder) fill(at place) *float32 {
-	v := d.number(at, -math.MaxFloat32, math.MaxFloat32)
-	f := float32(v)
-	return &f
-}
 
 // denseForm is the JSON form of dense columns: an object from their names, in the order
 // of the columns.

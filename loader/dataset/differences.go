@@ -7,17 +7,24 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // Differences lists the differences between the plans of two cursors, with the value of a
 // first: "seed (7, not 8)", "pin.staging.history snapshot (12, not 15)". Shard, step and
 // positions are not part of the plan. It returns nil if the plans are equal.
 func Differences(a, b Cursor) []string {
-	var l differences
-	l.add("algorithm", strconv.Itoa(a.Algorithm), strconv.Itoa(b.Algorithm))
-	for i, one := range a.texts() {
-		l.add(one.name, one.text, b.texts()[i].text)
+	var found []string
+	for _, d := range differences(a, b) {
+		found = append(found, d.String())
 	}
+	return found
+}
+
+func differences(a, b Cursor) (l fieldDifferences) {
+	l.add("algorithm", strconv.Itoa(a.Algorithm), strconv.Itoa(b.Algorithm))
+	l = append(l, RowsDifferences(a.Rows, b.Rows)...)
 	l.table("pin.training", a.Pin.Training, b.Pin.Training)
 	both := maps.Clone(a.Pin.Staging)
 	if both == nil {
@@ -27,12 +34,12 @@ func Differences(a, b Cursor) []string {
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		before, in := a.Pin.Staging[name]
 		after, out := b.Pin.Staging[name]
-		path := join("pin.staging", name)
+		path := fault.FieldPath("pin.staging", name)
 		switch {
 		case !in:
-			l = append(l, path+" (none, not "+after.UUID+")")
+			l = append(l, FieldDifference{path, none, after.UUID})
 		case !out:
-			l = append(l, path+" ("+cmp.Or(before.UUID, snapshot(before.Snapshot))+", not none)")
+			l = append(l, FieldDifference{path, cmp.Or(before.UUID, snapshot(before.Snapshot)), none})
 		default:
 			l.table(path, before, after)
 		}
@@ -62,20 +69,42 @@ func (p TablePin) filled(whole TablePin) TablePin {
 	return whole
 }
 
-type differences []string
+// none is the text of a field that is not set.
+const none = "none"
 
-func (l *differences) add(name, a, b string) {
+// FieldDifference is a field that differs between two values. A and B are its texts in
+// both, shortened to parts that differ.
+type FieldDifference struct {
+	Field string
+	A, B  string
+}
+
+// String returns a text such as "seed (7, not 8)".
+func (d FieldDifference) String() string { return fmt.Sprintf("%s (%s, not %s)", d.Field, d.A, d.B) }
+
+// RowsDifferences returns the fields in which two plans' rows differ, except for the pin.
+func RowsDifferences(a, b Rows) []FieldDifference {
+	var l fieldDifferences
+	for i, one := range a.texts() {
+		l.add(one.name, one.text, b.texts()[i].text)
+	}
+	return l
+}
+
+type fieldDifferences []FieldDifference
+
+func (l *fieldDifferences) add(field, a, b string) {
 	if a == b {
 		return
 	}
-	a, b = apart(cmp.Or(a, "none"), cmp.Or(b, "none"))
-	*l = append(*l, fmt.Sprintf("%s (%s, not %s)", name, a, b))
+	a, b = apart(cmp.Or(a, none), cmp.Or(b, none))
+	*l = append(*l, FieldDifference{field, a, b})
 }
 
 // apart shortens two different texts in such a way that the results still differ.
 func apart(a, b string) (string, string) {
-	const most, before = 80, 20
-	if shorten(a, most) == shorten(b, most) {
+	const maxLen, before = 80, 20
+	if fault.Shorten(a, maxLen) == fault.Shorten(b, maxLen) {
 		from := 0
 		for from < min(len(a), len(b)) && a[from] == b[from] {
 			from++
@@ -85,12 +114,12 @@ func apart(a, b string) (string, string) {
 		}
 		a, b = "…"+a[from:], "…"+b[from:]
 	}
-	return shorten(a, most), shorten(b, most)
+	return fault.Shorten(a, maxLen), fault.Shorten(b, maxLen)
 }
 
 // table adds the differences between two pins of a table. If the tables differ, other
 // fields are not compared.
-func (l *differences) table(path string, a, b TablePin) {
+func (l *fieldDifferences) table(path string, a, b TablePin) {
 	if a.UUID != b.UUID {
 		l.add(path+" table", a.UUID, b.UUID)
 		return
@@ -110,7 +139,7 @@ func orNone(n int64) string {
 
 func snapshot(id int64) string {
 	if id == NoSnapshot {
-		return "none"
+		return none
 	}
 	return strconv.FormatInt(id, 10)
 }

@@ -1,11 +1,12 @@
 package dataset
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // unit is a unit of time. Calendar months have no fixed length.
@@ -36,12 +37,12 @@ func units() []unit {
 // maxMonths is the largest lag in months: ten thousand years.
 const maxMonths = 120_000
 
-// durationForm describes the syntax of durations in messages.
-const durationForm = `a whole number and a unit (w, d, h, m, s), such as "24h" or "1d"`
+// DurationForm describes the syntax of durations in messages.
+const DurationForm = `a whole number and a unit (w, d, h, m, s), such as "24h" or "1d"`
 
-// readDuration parses a whole number and a unit, such as "36h". The message is empty if
-// the text is valid.
-func readDuration(text string) (months int, length time.Duration, message string) {
+// ParseLag parses a whole number and a unit, such as "36h" or "2mo". The error is Invalid
+// and names no field.
+func ParseLag(text string) (Lag, error) {
 	digits := 0
 	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
 		digits++
@@ -53,11 +54,11 @@ func readDuration(text string) (months int, length time.Duration, message string
 		}
 		count, err := strconv.ParseInt(text[:digits], 10, 64)
 		if err != nil || u.length == 0 && count > int64(maxMonths/u.months) || u.length > 0 && count > math.MaxInt64/int64(u.length) {
-			return 0, 0, fmt.Sprintf("%q is too long", shorten(text, 40))
+			return Lag{}, fault.New(fault.Invalid, "%q is too long", fault.Shorten(text, 40))
 		}
-		return int(count) * u.months, time.Duration(count) * u.length, ""
+		return Lag{Months: int(count) * u.months, Time: time.Duration(count) * u.length}, nil
 	}
-	return 0, 0, fmt.Sprintf("%q is not a duration; write %s", shorten(text, 40), durationForm)
+	return Lag{}, fault.New(fault.Invalid, "%q is not a duration; write %s", fault.Shorten(text, 40), DurationForm)
 }
 
 // durationText formats a length in the longest unit that divides it, except weeks.
@@ -85,44 +86,4 @@ func (l Lag) String() string {
 	default:
 		return ""
 	}
-}
-
-// lag decodes a duration, or a whole number for integer partitions.
-func (d *decoder) lag(at place) Lag {
-	if at.kind == kindWhole {
-		return Lag{Count: d.whole(at, 0, maxInt64)}
-	}
-	if at.kind != kindText {
-		d.fail(at.path, "must be a duration (also in months, mo, and years, y), or a whole number for integer partitions, not %s", at.kind)
-		return Lag{}
-	}
-	months, length, message := readDuration(at.text)
-	if message != "" {
-		d.fail(at.path, "%s; a lag may also be in months (mo) and years (y), or a whole number for integer partitions", message)
-	}
-	return Lag{Months: months, Time: length}
-}
-
-// tolerance decodes a duration, or a whole number for long columns.
-func (d *decoder) tolerance(at place) Lag {
-	if at.kind == kindWhole {
-		return Lag{Count: d.whole(at, 0, maxInt64)}
-	}
-	return Lag{Time: d.duration(at)}
-}
-
-// duration decodes a duration without months and years.
-func (d *decoder) duration(at place) time.Duration {
-	if at.kind != kindText {
-		d.fail(at.path, "must be a duration, %s, not %s", durationForm, at.kind)
-		return 0
-	}
-	months, length, message := readDuration(at.text)
-	switch {
-	case message != "":
-		d.fail(at.path, "%s", message)
-	case months != 0:
-		d.fail(at.path, "months and years have no fixed length; write it in days (d) or hours (h)")
-	}
-	return length
 }

@@ -34,9 +34,4 @@ func TestWhatIsNoFilter(t *testing.T) {
 	require.Equal(t, 7, fault.As(err).Faults[0].Position)
 	require.Empty(t, fault.As(err).Faults[0].Field)
 	require.Panics(t, func() { dataset.MustFilter("day = = 1") })
-
-	_, err = dataset.ParseQuery([]byte(`{"dataset": "d", "filter": "day = = 1"}`))
-	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.Equal(t, 7, fault.As(err).Faults[0].Position)
-	require.Equal(t, "filter", fault.As(err).Faults[0].Field)
 }

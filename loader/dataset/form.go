@@ -116,7 +116,7 @@ func (s Staging) form(key []string) stagingForm {
 // strategy returns the strategy in its text form.
 func (s Staging) strategy() string {
 	if s.Strategy.Custom() {
-		return customPrefix + s.Custom
+		return CustomPrefix + s.Custom
 	}
 	return s.Strategy.String()
 }
@@ -144,19 +144,22 @@ func (p PointInTime) form() *pointForm {
 	return out
 }
 
-// orderTexts returns each entry as a single text, which directed can split.
+// orderTexts returns each entry as a single text.
 func orderTexts(by []OrderBy) []string {
 	var out []string
 	for _, o := range by {
-		text := o.Column
-		if _, word := directed(text); o.Descending {
-			text += " " + descending
-		} else if word != "" {
-			text += " " + ascending
-		}
-		out = append(out, text)
+		out = append(out, o.text())
 	}
 	return out
+}
+
+// samePairs returns the pairs of a key whose names are the same in both tables.
+func samePairs(names []string) []KeyPair {
+	pairs := make([]KeyPair, len(names))
+	for i, name := range names {
+		pairs[i] = KeyPair{Training: name, Staging: name}
+	}
+	return pairs
 }
 
 // defaultsForm is the JSON form of defaults: an object from columns to values.

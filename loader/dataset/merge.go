@@ -37,7 +37,7 @@ func (cs Cursors) Merge() (Merged, error) {
 				return Merged{}, fault.InvalidField(cursorField(i), "lane %d is outside of the %d lanes", p.Lane, out.Lanes)
 			}
 			if first, twice := holder[p.Lane]; twice {
-				return Merged{}, fault.InvalidField(cursorField(i), "lane %d stands in %s already", p.Lane, cursorField(first)).
+				return Merged{}, fault.InvalidField(cursorField(i), "lane %d is already in %s", p.Lane, cursorField(first)).
 					WithRemedy("give one cursor of each shard, all saved after the same step")
 			}
 			holder[p.Lane] = i
@@ -66,7 +66,7 @@ func (cs Cursors) covered(holder map[int]int) error {
 	if len(without) == 0 {
 		return nil
 	}
-	return fault.InvalidField("cursor", "no cursor stands in lanes %s of %d", shorten(strings.Join(without, ", "), 80), cs[0].Lanes).
+	return fault.InvalidField("cursor", "no cursor has lanes %s of %d", fault.Shorten(strings.Join(without, ", "), 80), cs[0].Lanes).
 		WithRemedy("give the cursors of all shards of the run as a list")
 }
 
@@ -79,9 +79,9 @@ func samePlan(i int, c, first Cursor) error {
 		}
 		differs = []string{"plan (" + c.Plan + ", not " + first.Plan + ")"}
 	}
-	e := fault.InvalidField(cursorField(i), "it belongs to another plan than cursor[0]; what differs: %s", strings.Join(differs, ", "))
+	e := fault.InvalidField(cursorField(i), "it belongs to a different plan than cursor[0]; what differs: %s", strings.Join(differs, ", "))
 	e.Differs = differs
-	return e.WithRemedy("give cursors of one run alone")
+	return e.WithRemedy("give only cursors of one run")
 }
 
-func cursorField(i int) string { return "cursor" + indexed(i) }
+func cursorField(i int) string { return "cursor[" + strconv.Itoa(i) + "]" }

@@ -1,7 +1,7 @@
 package dataset
 
 // Query describes what one client wants to read: the rows, and how it reads them.
-// ParseQuery sets its defaults; call Defaults for queries that are built in Go.
+// Decoding sets its defaults; call Defaults for queries that are built in Go.
 type Query struct {
 	Rows
 	Reading

@@ -9,38 +9,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestWhatDoesNotGoTogether checks that fields that cannot be combined are reported by
-// name, for queries in JSON and in Go.
+// TestCheck checks that Check reports fields that cannot be combined, of queries that
+// were built in Go.
 //
 // spec: endpoint-2, endpoint-11, endpoint-16
-func TestWhatDoesNotGoTogether(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
-	four := `"cursor":` + firstText + `,`
-	for text, want := range map[string]string{
-		`"endpoints":"splits","shard":{"of":2}`:            "endpoints: splits are endpoints of one shard, and the query asks for 2; leave shard out, or use endpoints: shards",
-		`"endpoints":"splits","lanes":2`:                   "endpoints: splits are endpoints of a plan with one lane, and the query asks for 2; leave lanes out, or use endpoints: shards",
-		four + `"endpoints":"splits","shard":{"of":1}`:     "endpoints: splits are endpoints of a plan with one lane, and the cursor's has 4; use endpoints: shards",
-		`"endpoints":"splits","tail":"drop"`:               "endpoints: each split ends with its last row, and tail: drop drops rows; use tail: keep, or endpoints: shards",
-		`"endpoints":"splits","limit":3`:                   "limit: nobody knows how many rows the splits before an endpoint give; leave limit out, or use endpoints: shards",
-		`"endpoints":"splits","every":{"step":0,"of":2}`:   "endpoints: workers that take turns read one stream, and each endpoint of splits is one of its own; leave every out and hand out the endpoints, or use endpoints: shards",
-		`"limit":3,"every":{"step":0,"of":2}`:              "limit: it counts the rows of all steps, and the query takes some of them; leave limit or every out",
-		`"endpoints":"split"`:                              `endpoints: unknown value "split"; known: shards, splits (did you mean "splits"?)`,
-		`"limit":3,"shard":{"of":2}`:                       "limit: it counts the rows of one shard, and the query reads of 2; leave limit out, or read as one shard",
-		four + `"limit":3`:                                 "limit: it counts the rows of one shard, and the query reads of 2; leave limit out, or read as one shard",
-		`"limit":3,"tail":"drop"`:                          "limit: the rows of a last step that it cuts would be dropped; leave limit out, or use tail: keep",
-		`"limit":0`:                                        "limit: must be at least 1, not 0",
-		`"global_batch_rows":8,"batch_rows":8`:             "global_batch_rows: batch_rows says how large batches are; give one of the two",
-		`"global_batch_rows":10,"lanes":4`:                 "global_batch_rows: 10 rows of a step cannot be divided among the 4 lanes; use a multiple of 4, such as 8 or 12",
-		`"global_batch_rows":3,"shard":{"of":4}`:           "global_batch_rows: 3 rows of a step cannot be divided among the 4 lanes; use a multiple of 4, such as 4",
-		`"global_batch_rows":16777215,"lanes":4096`:        "global_batch_rows: 16777215 rows of a step cannot be divided among the 4096 lanes; use a multiple of 4096, such as 16773120 or 16777216",
-		`"global_batch_rows":16777216,"lanes":3`:           "global_batch_rows: 16777216 rows of a step cannot be divided among the 3 lanes; use a multiple of 3, such as 16777215",
-		`"global_batch_rows":16777217`:                     "global_batch_rows: must be at most 16777216, not 16777217",
-		four + `"global_batch_rows":6`:                     "global_batch_rows: 6 rows of a step cannot be divided among the 4 lanes; use a multiple of 4, such as 4 or 8",
-		`"global_batch_rows":6,"lanes":4,"shard":{"of":3}`: "shard.of: 3 shards do not divide 4 lanes; set lanes to a multiple of 3, such as 6",
-	} {
-		_, err := dataset.ParseQuery([]byte(`{"dataset":"d",` + text + `}`))
-		require.EqualError(t, err, "read the query: "+want, text)
-	}
 	for field, q := range map[string]dataset.Query{
 		"limit":             {Reading: dataset.Reading{Limit: 3, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}},
 		"endpoints":         {Rows: dataset.Rows{Lanes: 2}, Reading: dataset.Reading{Endpoints: dataset.EndpointsSplits}},

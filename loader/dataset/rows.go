@@ -32,7 +32,7 @@ type Rows struct {
 	ShuffleWindow int64
 	Seed          int64
 	Epoch         int64
-	Lanes         int // a multiple of Shard.Of, at most maxLanes
+	Lanes         int // a multiple of Shard.Of
 	// Requests reports whether lanes return equal numbers of requests in each step, rather
 	// than of rows. It is set if the query has BatchRequests.
 	Requests bool
@@ -78,7 +78,7 @@ func (s Shuffle) Windows() (bool, error) {
 	case ShuffleSplits:
 		return false, nil
 	}
-	return false, fault.New(fault.Internal, "a shuffle of %q is asked for, which does not exist", string(s))
+	return false, fault.New(fault.Internal, "unknown shuffle %q", string(s))
 }
 
 // ByRequest reports whether the rows of a request stay together within a window.

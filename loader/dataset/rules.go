@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,43 @@ type Default struct {
 type OrderBy struct {
 	Column     string
 	Descending bool
+}
+
+// The directions of an OrderBy in its text form.
+const (
+	ascending  = "asc"
+	descending = "desc"
+)
+
+// ParseOrderBy parses a column's name, which a direction may follow, such as "a" or
+// "a desc". Every text is valid: one that ends in neither direction is a name.
+func ParseOrderBy(text string) OrderBy {
+	column, direction := directed(text)
+	return OrderBy{Column: column, Descending: direction == descending}
+}
+
+// text returns the text that ParseOrderBy parses.
+func (o OrderBy) text() string {
+	if o.Descending {
+		return o.Column + " " + descending
+	}
+	if _, direction := directed(o.Column); direction != "" {
+		return o.Column + " " + ascending
+	}
+	return o.Column
+}
+
+// directed splits a column's name from a direction that follows it, if any.
+func directed(text string) (column, direction string) {
+	at := strings.LastIndexByte(text, ' ')
+	if at < 1 {
+		return text, ""
+	}
+	direction = strings.ToLower(text[at+1:])
+	if direction != ascending && direction != descending {
+		return text, ""
+	}
+	return text[:at], direction
 }
 
 // Distinct drops repeated training rows. Of the rows with equal values in the columns By,
@@ -62,7 +100,7 @@ func (s Scope) OfPartition() bool {
 	switch s {
 	case ScopePartition:
 		return true
-	case ScopeTable, scopeTableWord:
+	case ScopeTable:
 		return false
 	}
 	return false
@@ -127,8 +165,8 @@ type PointInTime struct {
 	Exact     bool   // whether a staging row with an equal time matches; decoding sets it unless `exact: false`
 }
 
-// customPrefix is the prefix of strategies that the composition root registers.
-const customPrefix = "custom:"
+// CustomPrefix is the prefix of strategies that the composition root registers.
+const CustomPrefix = "custom:"
 
 // DefaultMaxAmplification is the default of Staging.MaxAmplification.
 const DefaultMaxAmplification = 4

@@ -20,37 +20,9 @@ func Unknown(name string, known []string) *fault.Error {
 	case near != "":
 		return e.WithRemedy("did you mean %q?", near)
 	case len(known) == 0:
-		return e.WithRemedy("there are none: name some under datasets in the server's config file")
+		return e.WithRemedy("the server has no datasets: add them under datasets in its config file")
 	case len(known) > listedDatasets:
-		return e.WithRemedy("ListFlights names the datasets that this server has, among them %s", strings.Join(known[:listedDatasets], ", "))
+		return e.WithRemedy("ListFlights lists the server's datasets, which include %s", strings.Join(known[:listedDatasets], ", "))
 	}
-	return e.WithRemedy("name one of: %s", strings.Join(known, ", "))
-}
-
-// QueryFields returns the names of the query fields that take effect in this version.
-func QueryFields() []string {
-	_, served := meant("", queryFields())
-	return served
-}
-
-// MeantField returns the query field for which another program uses the given name, or
-// "".
-func MeantField(name string) string {
-	for _, f := range queryFields() {
-		if slices.Contains(f.also, strings.ToLower(name)) {
-			return f.name
-		}
-	}
-	return ""
-}
-
-// MeantSetting returns the server setting for which another program uses the given name,
-// or "".
-func MeantSetting(name string) string {
-	for setting, words := range settingsMeant() {
-		if slices.Contains(words, strings.ToLower(name)) {
-			return setting
-		}
-	}
-	return ""
+	return e.WithRemedy("use one of: %s", strings.Join(known, ", "))
 }

@@ -24,22 +24,13 @@ func TestUnknownDatasets(t *testing.T) {
 		near, remedy string
 	}{
 		{"hom", []string{"other", "home"}, "home", `did you mean "home"?`},
-		{"xyz", []string{"other", "home"}, "", "name one of: home, other"},
-		{"xyz", nil, "", "there are none: name some under datasets"},
-		{"xyz", many, "", "among them d00, d01"},
+		{"xyz", []string{"other", "home"}, "", "use one of: home, other"},
+		{"xyz", nil, "", "the server has no datasets: add them under datasets"},
+		{"xyz", many, "", "which include d00, d01"},
 	} {
 		e := dataset.Unknown(c.name, c.known)
 		require.Equal(t, fault.NotFound, e.Kind)
 		require.Equal(t, c.near, e.Faults[0].Nearest)
 		require.Contains(t, e.Remedy, c.remedy)
 	}
-}
-
-// TestMeantFields checks that names from other programs are mapped to fields of a query.
-func TestMeantFields(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "batch_rows", dataset.MeantField("batch_size"))
-	require.Empty(t, dataset.MeantField("batch_rows"))
-	require.Contains(t, dataset.QueryFields(), "wire")
-	require.NotContains(t, dataset.QueryFields(), "start")
 }

@@ -62,7 +62,7 @@ func (w Wire) Indexed() (bool, error) {
 	case WirePlain, WireGrouped:
 		return false, nil
 	}
-	return false, fault.New(fault.Internal, "batches are asked for in a form %q, which does not exist", string(w))
+	return false, fault.New(fault.Internal, "unknown wire form %q", string(w))
 }
 
 // Auto reports whether each stream chooses the columns to index.

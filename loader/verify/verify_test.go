@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/verify"
 )
@@ -83,7 +84,7 @@ func (w *world) dataset(text string) {
 	w.t.Helper()
 	var node yaml.Node
 	require.NoError(w.t, yaml.Unmarshal([]byte(text), &node))
-	d, err := dataset.FromYAML("d", &node)
+	d, err := decode.Dataset("d", &node)
 	require.NoError(w.t, err)
 	w.options.Datasets = []dataset.Dataset{d}
 }

@@ -150,7 +150,7 @@ def test_any_number_of_shards_resumes(lakeside: Lakeside) -> None:
     assert len(after) == len(set(after))
     assert seen.isdisjoint(after)
     assert seen | set(after) == set(lakeside.items)
-    with pytest.raises(pa.ArrowInvalid, match="say how many a batch has"):
+    with pytest.raises(pa.ArrowInvalid, match="set the number of requests in a batch"):
         read(lakeside, cursor=cursors)
 
 

@@ -156,14 +156,14 @@ def test_fields_that_cannot_be_combined(address: str) -> None:
     endpoint = plan(address, order="shuffled", seed=4, batch_rows=30).endpoints[0]
     cursor = read(address, endpoint)[1][0]
     wrong: dict[str, dict[str, Any]] = {
-        "endpoints: splits are endpoints of one shard": {"endpoints": "splits", "shard": {"of": 2}},
-        "endpoints: splits are endpoints of a plan with one lane": {"endpoints": "splits", "lanes": 2},
-        "endpoints: each split ends": {"endpoints": "splits", "tail": "drop"},
-        "limit: nobody knows": {"endpoints": "splits", "limit": 5},
+        "endpoints: splits requires one shard": {"endpoints": "splits", "shard": {"of": 2}},
+        "endpoints: splits requires a plan with one lane": {"endpoints": "splits", "lanes": 2},
+        "endpoints: splits returns every row": {"endpoints": "splits", "tail": "drop"},
+        "limit: the number of rows in the splits before": {"endpoints": "splits", "limit": 5},
         "limit: it counts the rows of one shard": {"limit": 5, "shard": {"of": 2}},
-        "limit: the rows of a last step": {"limit": 5, "tail": "drop"},
+        "limit: it can end within a step": {"limit": 5, "tail": "drop"},
         "such as 8 or 12": {"global_batch_rows": 10, "lanes": 4},
-        "give one of the two": {"global_batch_rows": 8, "batch_rows": 8},
+        "cannot be combined with batch_rows": {"global_batch_rows": 8, "batch_rows": 8},
         "seed: 0, but the cursor has 4; leave seed out": {"cursor": cursor, "seed": 0},
         "order: stored, but the cursor has shuffled": {"cursor": cursor, "order": "stored"},
         "leave filter out": {"cursor": cursor, "filter": FILTER},

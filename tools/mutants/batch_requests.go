@@ -3,7 +3,7 @@ package main
 // batchRequestMutants are ways to divide rows into other requests, and to give lanes other
 // ones than equal numbers of them.
 func batchRequestMutants() []mutant {
-	rows, lane, data := []string{"-run", "Request|Grouped|Oracle|Parked|Once", "./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/dataset"}
+	rows, lane, data := []string{"-run", "Request|Grouped|Oracle|Parked|Once", "./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	flight, resolve := []string{"-run", "Request|Grouped", "./flight"}, []string{"./loader/resolve", "./loader"}
 	const begins, grouped, shuffle = "loader/lane/byrequest.go", "loader/lane/grouped.go", "loader/shuffle/shuffle.go"
 	return []mutant{
@@ -25,7 +25,7 @@ func batchRequestMutants() []mutant {
 		{"splits-of-requests-count-rows", "loader/stream/progress.go", "\tp := s.progress()\n\tc := ", "\tp := s.progress()\n\tif !s.spec.Part.IsZero() {\n\t\tp.perLane = s.rows\n\t}\n\tc := ", rows},
 		{"requests-may-have-a-limit", "loader/dataset/check_query.go", "	case q.Limit != 0:\n		add(\"limit\", \"it counts rows", "	case q.Limit < 0:\n		add(\"limit\", \"it counts rows", rows},
 		{"cursors-of-rows-go-on-in-requests", "loader/dataset/check_query.go", "	case len(q.Cursor) > 0 && !q.Cursor[0].Requests:\n", "	case len(q.Cursor) < 0:\n", data},
-		{"cursors-count-both", "loader/dataset/decode_cursor.go", "	case rows && requests:\n", "	case rows && requests && at.kind != kindObject:\n", data},
+		{"cursors-count-both", "loader/dataset/decode/cursor.go", "	case rows && requests:\n", "	case rows && requests && at.kind != kindObject:\n", data},
 		{"lists-begin-in-their-run", grouped, "			offsets = append(offsets, before+row)\n", "			offsets = append(offsets, row)\n", rows},
 		{"requests-have-the-first-ones-values", grouped, "			rows[i] = all.Row(int(row))\n", "			rows[i] = all.Row(int(x.begins[0]) + 0*int(row))\n", rows},
 		{"once-is-believed", grouped, "		if at >= 0 {\n", "		if at > 1<<30 {\n", rows},

@@ -4,13 +4,13 @@ package main
 // that has ended what it did not give, to forget fields in texts, and to miss that a
 // snapshot has expired.
 func cursorMutants() []mutant {
-	data, loader, flight, verify := []string{"./loader/dataset"}, []string{"./loader"}, []string{"./flight"}, []string{"./loader/verify"}
-	canonical, cursor := "loader/dataset/canonical.go", "loader/dataset/decode_cursor.go"
+	data, loader, flight, verify := []string{"./loader/dataset", "./loader/dataset/decode"}, []string{"./loader"}, []string{"./flight"}, []string{"./loader/verify"}
+	canonical, cursor := "loader/dataset/canonical.go", "loader/dataset/decode/cursor.go"
 	return []mutant{
-		{"edited-cursors-pass", cursor, "	case sum != checksum(encode(c.form())):\n", "	case sum == \"\":\n", data},
+		{"edited-cursors-pass", cursor, "	case sum != c.Checksum():\n", "	case sum == \"\":\n", data},
 		{"cursors-without-a-checksum-pass", cursor, "	case sum == \"\":\n", "	case sum == \"none\":\n", data},
 		{"the-checksum-hides-other-faults", cursor, "	case at.kind != kindObject || !d.sound(at.path):\n", "	case at.kind != kindObject:\n", data},
-		{"checksums-are-of-the-text-at-hand", cursor, "	case sum != checksum(encode(c.form())):\n", "	case sum != checksum(encode(c.form())) || at.members[0].name != \"v\":\n", data},
+		{"checksums-are-of-the-text-at-hand", cursor, "	case sum != c.Checksum():\n", "	case sum != c.Checksum() || at.members[0].name != \"v\":\n", data},
 		{"checksums-forget-counts", cursor, "	d.checkSum(at, out, sum)\n", "	if out.Counted == nil {\n		d.checkSum(at, out, sum)\n	}\n", data},
 		{"checksums-forget-the-last-field", canonical, "	sum := sha256.Sum256(text)\n", "	sum := sha256.Sum256(text[:bytes.LastIndexByte(text, ',')])\n", data},
 		{"checksums-are-shorter", canonical, "const sumDigits = 16\n", "const sumDigits = 8\n", data},

@@ -3,7 +3,7 @@ package main
 // requestMutants are ways to send the columns of a request, dense columns, and what auto
 // chooses, wrongly.
 func requestMutants() []mutant {
-	lane, rows, data, flight := []string{"./loader/lane", "./loader"}, []string{"./loader"}, []string{"./loader/dataset"}, []string{"./flight"}
+	lane, rows, data, flight := []string{"./loader/lane", "./loader"}, []string{"./loader"}, []string{"./loader/dataset", "./loader/dataset/decode"}, []string{"./flight"}
 	cells, resolve := []string{"./internal/batch", "./loader"}, []string{"./loader/resolve", "./loader"}
 	return []mutant{
 		{"values-of-another-request", "loader/lane/requests.go", "		case e.hash == hash && r.same(r.rows[e.slot-1], here):\n", "		case e.hash == hash || r.same(r.rows[e.slot-1], here):\n			r.last = e.slot - 1\n			return r.last, nil\n		case at > mask:\n", lane},

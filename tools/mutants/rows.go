@@ -2,7 +2,7 @@ package main
 
 // rowsMutants are ways to decide wrongly what a cursor or a ticket depends on.
 func rowsMutants() []mutant {
-	loader, plan, flight, data := []string{"./loader"}, []string{"./loader/plan", "./loader"}, []string{"./flight"}, []string{"./loader/dataset"}
+	loader, plan, flight, data := []string{"./loader"}, []string{"./loader/plan", "./loader"}, []string{"./flight"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	const bound, identity = "loader/plan/bound.go", "loader/plan/identity.go"
 	return []mutant{
 		{"left-entries-decide-rows", bound, "	s := b.Relation.Staging[entry]\n	return !s", "	s := b.Relation.Staging[entry]\n	return entry >= 0 || !s", loader},

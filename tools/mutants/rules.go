@@ -2,15 +2,15 @@ package main
 
 // ruleMutants break how rules are decoded, and how tables are verified.
 func ruleMutants() []mutant {
-	dataset, verified, flight := []string{"./loader/dataset"}, []string{"./loader/verify"}, []string{"./flight"}
+	dataset, verified, flight := []string{"./loader/dataset", "./loader/dataset/decode"}, []string{"./loader/verify"}, []string{"./flight"}
 	return []mutant{
 		{"cursor-forgets-its-sample", "loader/dataset/rows.go", "		{\"sample\", r.Sample.Canonical()},\n", "", dataset},
 		{"month-is-thirty-days", "loader/dataset/duration.go", "{word: \"mo\", months: 1}", "{word: \"mo\", length: 30 * day}", dataset},
 		{"align-with-a-lag-is-same", "loader/dataset/rules.go", "		a.Rule = AlignLag\n", "		a.Rule = AlignSame\n", dataset},
-		{"point-in-time-is-not-exact", "loader/dataset/decode_rules.go", "PointInTime{Exact: true}", "PointInTime{}", dataset},
-		{"order-by-forgets-desc", "loader/dataset/decode_rules.go", "Descending: word == descending", "Descending: word == ascending", dataset},
+		{"point-in-time-is-not-exact", "loader/dataset/decode/rules.go", "PointInTime{Exact: true}", "PointInTime{}", dataset},
+		{"order-by-forgets-desc", "loader/dataset/rules.go", "Descending: direction == descending", "Descending: direction == ascending", dataset},
 		{"default-one-becomes-a-whole-number", "loader/dataset/form.go", "value = append(value, \".0\"...)", "_ = fraction", dataset},
-		{"semi-takes-columns", "loader/dataset/check_rules.go", "	if !kind.Adds() {\n", "	if kind.Fills() && !kind.Adds() {\n", dataset},
+		{"semi-takes-columns", "loader/dataset/decode/check_rules.go", "	if !kind.Adds() {\n", "	if kind.Fills() && !kind.Adds() {\n", dataset},
 		{"plan-takes-unknown-strategies", "loader/plan.go", "i)); err != nil {\n\t\t\treturn Planned{}, err", "i)); err != nil && i < 0 {\n\t\t\treturn Planned{}, err", []string{"./loader"}},
 		{"report-forgets-the-sample", "loader/stream/report.go", "Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging:", "Sample: json.RawMessage(\"\"), Staging:", flight},
 		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.Rows.Sample.Canonical())", "json.RawMessage(\"\")", flight},

@@ -2,7 +2,7 @@ package main
 
 // shuffleMutants are ways to permute rows wrongly.
 func shuffleMutants() []mutant {
-	rows, lane, plan, data := []string{"./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/plan", "./loader"}, []string{"./loader/dataset"}
+	rows, lane, plan, data := []string{"./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/plan", "./loader"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	return []mutant{
 		{"windows-begin-with-the-split", "loader/stream/sequences.go", "First: whole.From, Start", "First: 0, Start", rows},
 		{"windows-begin-where-reading-does", "loader/stream/sequences.go", "First: whole.From, Start: from.Window", "First: at.From, Start: 0", rows},
@@ -31,6 +31,6 @@ func shuffleMutants() []mutant {
 		{"parked-windows-are-counted-twice", "loader/stream/sequences.go", "		if s.window >= window {", "		if s.window > window {", rows},
 		{"dropped-rows-before-a-window-are-forgotten", "loader/stream/sequences.go", "counts: one.joined.Counts(), divided: one.shuffle.Divided()})", "counts: slices.Concat(one.starts, []windowStart{{counts: make([]joiner.Counts, len(one.joined.Counts()))}})[max(0, len(one.starts)-1)].counts, divided: one.shuffle.Divided()})", rows},
 		{"plans-do-not-know-their-window", "loader/plan/identity.go", "	rows := p.Rows\n	rows.Pin.Staging", "	rows := p.Rows\n	rows.ShuffleWindow = 0\n	rows.Pin.Staging", plan},
-		{"any-order-may-have-a-window", "loader/dataset/decode_query.go", "q.ShuffleWindow != 0 && !q.Order.IsShuffled():", "q.ShuffleWindow < 0 && !q.Order.IsShuffled():", data},
+		{"any-order-may-have-a-window", "loader/dataset/decode/query.go", "q.ShuffleWindow != 0 && !q.Order.IsShuffled():", "q.ShuffleWindow < 0 && !q.Order.IsShuffled():", data},
 	}
 }

@@ -22,7 +22,7 @@ func sinceMutants() []mutant {
 		{"plans-of-any-since-are-one", "loader/plans.go", "	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()\n", "	rows.Dataset, rows.Inline, rows.Pin, rows.Since = r.Dataset.Digest(), nil, r.Pin(), 0\n", loader},
 		{"since-is-forgotten", "loader/plan/bound.go", "	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()\n", "	b.Rows.Inline, b.Rows.Pin, b.Rows.Since = nil, r.Pin(), 0\n", loader},
 		{"cursors-forget-since", "loader/dataset/rows.go", "Since: other(r.Since, 0), ", "", loader},
-		{"a-cursors-since-is-not-taken", "loader/dataset/rows.go", "	r.Since = cmp.Or(r.Since, c.Since)\n", "", []string{"./loader/dataset"}},
+		{"a-cursors-since-is-not-taken", "loader/dataset/rows.go", "	r.Since = cmp.Or(r.Since, c.Since)\n", "", []string{"./loader/dataset", "./loader/dataset/decode"}},
 		{"verify-asks-about-older-files", "loader/verify/verify.go", "	if v.plan.Rows.Since == 0 {\n", "	if v.plan.Rows.Since >= 0 {\n", []string{"./loader/verify"}},
 	}
 }

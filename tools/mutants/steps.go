@@ -3,7 +3,7 @@ package main
 // stepMutants are ways to give workers other steps than theirs, to end ranks at other
 // steps, and to count other rows than streams give.
 func stepMutants() []mutant {
-	lane, loader, dataset := []string{"./loader/lane"}, []string{"-run", "Steps|Count|Parked", "./loader"}, []string{"./loader/dataset"}
+	lane, loader, dataset := []string{"./loader/lane"}, []string{"-run", "Steps|Count|Parked", "./loader"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	flight := []string{"-run", "Count|Ticket", "./flight"}
 	shared := []string{"-run", "TestOneCounts|TestFailedCounts|TestWhoCounts|TestCountsAreRemembered", "-timeout", "30s", "./loader"} // whoever waits in vain
 	const counts, counted = "loader/count.go", "loader/stream/count.go"

@@ -37,7 +37,7 @@ func wireMutants() []mutant {
 		{
 			"ticket-forgets-the-form", "loader/dataset/canonical.go",
 			"Count: unless(r.Count, preset.Count), Wire: unless(r.Wire, preset.Wire),", "Count: unless(r.Count, preset.Count),",
-			[]string{"./loader/dataset", "./flight"},
+			[]string{"./loader/dataset", "./loader/dataset/decode", "./flight"},
 		},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // FlagError converts an error of pflag to an Error.
@@ -48,7 +48,7 @@ func nearestFlag(c *cobra.Command, name string) string {
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	field := strings.ReplaceAll(name, "-", "_")
 	near := fault.Nearest(name, known)
-	for _, meant := range []string{dataset.MeantField(field), dataset.MeantSetting(field)} {
+	for _, meant := range []string{decode.MeantField(field), decode.MeantSetting(field)} {
 		if flag := strings.ReplaceAll(meant, "_", "-"); near == "" && slices.Contains(known, flag) {
 			near = flag
 		}
@@ -56,7 +56,7 @@ func nearestFlag(c *cobra.Command, name string) string {
 	switch {
 	case near != "":
 		return fmt.Sprintf("\n  did you mean --%s?", near)
-	case slices.Contains(known, "query") && slices.Contains(dataset.QueryFields(), field):
+	case slices.Contains(known, "query") && slices.Contains(decode.QueryFields(), field):
 		return fmt.Sprintf("\n  it is a field of the query: write --query '{\"%s\": …}'", field)
 	}
 	return ""

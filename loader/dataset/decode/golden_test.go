@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"flag"
@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew; review the diff")
@@ -23,22 +23,22 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	for name, decode := range map[string]func([]byte) error{
 		"bad.yaml": func(text []byte) error {
 			datasets := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "datasets"}, document(t, string(text)).Content[0]}}
-			_, faults := dataset.FileFromYAML(datasets, nil)
+			_, faults := decode.File(datasets, nil)
 			for i, f := range faults {
 				faults[i].Field = strings.TrimPrefix(strings.TrimPrefix(f.Field, "datasets"), ".")
 			}
 			return fault.Fields(faults)
 		},
 		"bad-file.yaml": func(text []byte) error {
-			_, faults := dataset.FileFromYAML(document(t, string(text)), []string{"listen", "drain"})
+			_, faults := decode.File(document(t, string(text)), []string{"listen", "drain"})
 			return fault.Fields(faults)
 		},
 		"bad.json": func(text []byte) error {
-			_, err := dataset.ParseQuery(text)
+			_, err := decode.Query(text)
 			return err
 		},
 		"bad-cursor.json": func(text []byte) error {
-			_, err := dataset.ParseCursors(text)
+			_, err := decode.Cursors(text)
 			return err
 		},
 	} {

@@ -1,9 +1,9 @@
-package dataset
+package decode
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // kind is the kind of a node, in either format.
@@ -43,6 +43,16 @@ type member struct {
 	value *node
 }
 
+// member returns the field with a name, or nil.
+func (n *node) member(name string) *member {
+	for _, m := range n.members {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
 // place is a node and its path, as faults name it.
 type place struct {
 	*node
@@ -54,22 +64,17 @@ func (p place) item(i int) place {
 }
 
 func (p place) member(m *member) place {
-	return place{m.value, join(p.path, m.name)}
+	return place{m.value, p.pathOf(m.name)}
+}
+
+// pathOf returns the path of a member, which need not exist.
+func (p place) pathOf(name string) string { return fault.FieldPath(p.path, name) }
+
+// has reports whether an object has a field that is not null.
+func (p place) has(name string) bool {
+	m := p.node.member(name)
+	return m != nil && m.value.kind != kindNull
 }
 
 // indexed returns the path suffix of the i-th entry of a list.
 func indexed(i int) string { return "[" + strconv.Itoa(i) + "]" }
-
-// join adds a member to a path. It quotes names that would be ambiguous.
-func join(path, name string) string {
-	if len(name) > 64 {
-		name = strings.ToValidUTF8(name[:64], "") + "…"
-	}
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`.[]"`, r) }) {
-		return fmt.Sprintf("%s[%q]", path, name)
-	}
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}

@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // forms returns examples of correct values by field name, for errors about values of the
@@ -24,8 +26,8 @@ func forms() map[string]string {
 		"every":    `every: {"step": 0, "of": 4}`,
 		"order":    `order: "shuffled", or "stored"`,
 		"shuffle":  `order: "shuffled", and shuffle: "requests", "rows" or "splits"`,
-		"cursor":   `cursor: and the object that came with a batch, as it is`,
-		"as_of":    `ref: and a branch or tag, or snapshot: and the id of one`,
+		"cursor":   `cursor: and the object received with a batch, unchanged`,
+		"as_of":    `ref: and a branch or tag, or snapshot: and a snapshot's id`,
 		"align":    `align: {"training": "day", "staging": "day", "lag": "1d"}`,
 		"distinct": `distinct: {"by": ["request_id", "item_id"], "keep": "first"}`,
 	}
@@ -44,7 +46,7 @@ func formOf(path string) string {
 		known, path = itemForms(), path[:at]
 	}
 	if strings.HasSuffix(path, "point_in_time.training") || strings.HasSuffix(path, "align.training") {
-		return `; write training: "name", of a column`
+		return `; write training: "column"`
 	}
 	if form, ok := known[path[strings.LastIndexByte(path, '.')+1:]]; ok {
 		return "; write " + form
@@ -69,7 +71,7 @@ func formOfNames(at place) string {
 		return ""
 	}
 	var names []string
-	for name := range strings.SplitSeq(shorten(at.text, 100), ",") {
+	for name := range strings.SplitSeq(fault.Shorten(at.text, 100), ",") {
 		names = append(names, strconv.Quote(strings.TrimSpace(name)))
 	}
 	return "; write " + field + ": [" + strings.Join(names, ", ") + "]"
@@ -86,7 +88,7 @@ func formOfPin(at place) string {
 		if at.kind != kindText || isWhole(at.text) {
 			return ""
 		}
-		return "; a branch or tag is the ref of " + table + " in the dataset"
+		return "; to read a branch or tag, set the ref of " + table + " in the dataset"
 	}
 	snapshot, entry := "the snapshot's id", of
 	if at.kind == kindWhole {

@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 // rounds is the number of random values for which each property is checked.
@@ -23,7 +24,7 @@ func TestQueriesComeBack(t *testing.T) {
 	for range rounds {
 		q := m.query()
 		text := q.Canonical()
-		back, err := dataset.ParseQuery(text)
+		back, err := decode.Query(text)
 		require.NoError(t, err, string(text))
 		require.Equal(t, q, back, string(text))
 		require.Equal(t, string(text), string(back.Canonical()))
@@ -67,7 +68,7 @@ func TestEveryFieldOfAQueryComesBack(t *testing.T) {
 	datasettest.EachField(t, func(t *testing.T, what string, q dataset.Query) {
 		t.Helper()
 		text := q.Canonical()
-		back, err := dataset.ParseQuery(text)
+		back, err := decode.Query(text)
 		require.NoError(t, err, "%s: %s", what, text)
 		datasettest.Equal(t, q.Defaults(), back, what)
 		require.Equal(t, string(text), string(back.Canonical()), what)
@@ -81,7 +82,7 @@ func TestEveryFieldOfAQueryComesBack(t *testing.T) {
 func TestEveryFieldOfACursorComesBack(t *testing.T) {
 	t.Parallel()
 	c := datasettest.Cursor(t)
-	back, err := dataset.ParseCursor(c.JSON())
+	back, err := decode.Cursor(c.JSON())
 	require.NoError(t, err, string(c.JSON()))
 	datasettest.Equal(t, c, back, "a cursor")
 	require.Equal(t, string(c.JSON()), string(back.JSON()))
@@ -94,14 +95,14 @@ func TestCursorsComeBack(t *testing.T) {
 	for range rounds {
 		for _, c := range m.cursors() {
 			text := c.JSON()
-			back, err := dataset.ParseCursor(text)
+			back, err := decode.Cursor(text)
 			require.NoError(t, err, string(text))
 			require.Equal(t, c, back)
 			require.Equal(t, string(text), string(back.JSON()))
 			escaped, err := json.Marshal(c)
 			require.NoError(t, err)
-			var again dataset.Cursor
-			require.NoError(t, json.Unmarshal(escaped, &again))
+			again, err := decode.Cursor(escaped)
+			require.NoError(t, err)
 			require.Equal(t, c, again)
 		}
 	}
@@ -114,7 +115,7 @@ func TestPinsComeBack(t *testing.T) {
 		pin := m.pin()
 		text, err := json.Marshal(pin)
 		require.NoError(t, err)
-		back, err := dataset.ParsePin(text)
+		back, err := decode.Pin(text)
 		require.NoError(t, err, string(text))
 		require.Equal(t, pin, back)
 	}
@@ -127,7 +128,7 @@ func TestYAMLAndJSONMeanTheSame(t *testing.T) {
 	m := newMaker(t, 4)
 	for range rounds / 4 {
 		d := m.dataset()
-		back, err := dataset.FromYAML("n", document(t, string(d.Canonical())))
+		back, err := decode.Dataset("n", document(t, string(d.Canonical())))
 		require.NoError(t, err, string(d.Canonical()))
 		d.Name = "n"
 		require.Equal(t, d, back, string(d.Canonical()))

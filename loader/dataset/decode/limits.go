@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 // The limits of decoding. They bound time, memory and stack for malicious input, and are
 // far above the size of real datasets and queries.
@@ -11,7 +11,6 @@ const (
 	maxLanes         = 4096    // lanes in a plan, and thus also shards and cursors
 	maxWorkers       = 4096    // DataLoader workers that share the steps of a shard
 	maxCounted       = 1 << 50 // rows in a lane; their sum over all lanes does not overflow
-	maxBatchRows     = 1 << 24 // rows in a batch
 	maxShuffleWindow = 1 << 24 // rows in a shuffle window
 	maxFaults        = 100     // faults reported individually
 

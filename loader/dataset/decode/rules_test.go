@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 const everyRule = `
@@ -43,7 +44,7 @@ staging:
 func TestEveryRule(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(everyRule, "price: -1, p: null, ok: \"?\", half: 0.5, one: 1.0, yes: true", "price: -1, p: null, tags: \"?\"", 1)
-	got, err := dataset.FromYAML("all", document(t, text))
+	got, err := decode.Dataset("all", document(t, text))
 	require.NoError(t, err)
 	require.Equal(t, &dataset.Distinct{
 		By: []string{"request_id", "item_id"}, Keep: dataset.KeepFirst, Scope: dataset.ScopePartition,
@@ -112,7 +113,7 @@ func TestEveryRule(t *testing.T) {
 // neither is text.
 func TestDefaultsKeepTheirTypes(t *testing.T) {
 	t.Parallel()
-	got, err := dataset.FromYAML("d", document(t, strings.Replace(everyRule, "columns: [{column: pins, name: p, last: 50}, {column: price, as: float32}, {column: tags, first: 1}]", "", 1)))
+	got, err := decode.Dataset("d", document(t, strings.Replace(everyRule, "columns: [{column: pins, name: p, last: 50}, {column: price, as: float32}, {column: tags, first: 1}]", "", 1)))
 	require.NoError(t, err)
 	require.Equal(t, []dataset.Default{
 		{Column: "half", Value: 0.5},
@@ -130,7 +131,7 @@ func TestDefaultsKeepTheirTypes(t *testing.T) {
 func TestRulesAreSeenInTheDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(rule string) string {
-		d, err := dataset.FromYAML("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d`+rule+`}]}`))
+		d, err := decode.Dataset("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d`+rule+`}]}`))
 		require.NoError(t, err, rule)
 		return d.Digest()
 	}
@@ -166,19 +167,19 @@ func TestRulesAreSeenInTheDigest(t *testing.T) {
 	} {
 		require.Equal(t, digest(", "+other), digest(", "+rule))
 	}
-	none, err := dataset.FromYAML("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d}]}`))
+	none, err := decode.Dataset("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d}]}`))
 	require.NoError(t, err)
 	require.Equal(t, "d4502c7fce052ce42fddf516cc10487d", none.Digest(), "a dataset without new rules has the digest that it always had")
-	old, err := dataset.FromYAML("d", document(t, homefeed))
+	old, err := decode.Dataset("d", document(t, homefeed))
 	require.NoError(t, err)
 	require.Equal(t, "1c8caa0b82ff3ac6e86f3d7bb1765ddd", old.Digest())
 	for _, distinct := range []string{"by: [a]", "by: [a, b]", "by: [a], keep: last", "by: [a], order_by: b", "by: [a], scope: partition"} {
-		d, err := dataset.FromYAML("d", document(t, `{training: {table: a.b, distinct: {`+distinct+`}}, key: [k], staging: [{table: c.d}]}`))
+		d, err := decode.Dataset("d", document(t, `{training: {table: a.b, distinct: {`+distinct+`}}, key: [k], staging: [{table: c.d}]}`))
 		require.NoError(t, err)
 		require.Empty(t, seen[d.Digest()], distinct)
 		seen[d.Digest()] = distinct
 	}
-	table, err := dataset.FromYAML("d", document(t, `{training: {table: a.b, distinct: {by: [a], keep: first, scope: table}}, key: [k], staging: [{table: c.d}]}`))
+	table, err := decode.Dataset("d", document(t, `{training: {table: a.b, distinct: {by: [a], keep: first, scope: table}}, key: [k], staging: [{table: c.d}]}`))
 	require.NoError(t, err)
 	require.Equal(t, "by: [a]", seen[table.Digest()])
 }
@@ -190,10 +191,10 @@ func TestLagsAndDurations(t *testing.T) {
 		`"1w"`: {Time: 168 * time.Hour}, `"5ms"`: {Time: 5 * time.Millisecond}, `"2mo"`: {Months: 2}, `"3y"`: {Months: 36},
 		`3`: {Count: 3}, `9223372036854775807`: {Count: 1<<63 - 1}, `"106751d"`: {Time: 106751 * 24 * time.Hour}, `"10000y"`: {Months: 120_000},
 	} {
-		q, err := dataset.ParseQuery([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"align":{"training":"day","lag":` + text + `}}]}}`))
+		q, err := decode.Query([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"align":{"training":"day","lag":` + text + `}}]}}`))
 		require.NoError(t, err, text)
 		require.Equal(t, &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignLag, Lag: want}, q.Inline.Staging[0].Align, text)
-		back, err := dataset.ParseQuery(q.Canonical())
+		back, err := decode.Query(q.Canonical())
 		require.NoError(t, err)
 		require.Equal(t, q, back)
 	}
@@ -201,7 +202,7 @@ func TestLagsAndDurations(t *testing.T) {
 		`""`: `"" is not a duration`, `"d"`: "is not a duration", `"1.5d"`: "is not a duration", `"1D"`: "is not a duration", `"1 day"`: "is not a duration",
 		`"-1d"`: "is not a duration", `"1d12h"`: "is not a duration", `"106752d"`: `"106752d" is too long`, `"10001y"`: "is too long",
 		`"99999999999999999999s"`: "is too long", `"120001mo"`: "is too long", `-1`: "must be at least 0, not -1", `1.5`: "must be a duration",
-		`true`: "must be a duration", `[1]`: "must be a duration", `0`: "must be more than nothing", `"0d"`: "must be more than nothing", `"0mo"`: "must be more than nothing",
+		`true`: "must be a duration", `[1]`: "must be a duration", `0`: "must be greater than zero", `"0d"`: "must be greater than zero", `"0mo"`: "must be greater than zero",
 	} {
 		err := queryFault(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"align":{"training":"day","lag":` + text + `}}]}}`)
 		require.ErrorContains(t, err, "dataset.staging[0].align.lag: ", text)
@@ -210,10 +211,10 @@ func TestLagsAndDurations(t *testing.T) {
 	for text, want := range map[string]dataset.Lag{
 		`"1d"`: {Time: 24 * time.Hour}, `86400`: {Count: 86400}, `"1s"`: {Time: time.Second}, `0`: {}, `"1us"`: {Time: time.Microsecond},
 	} {
-		q, err := dataset.ParseQuery([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"point_in_time":{"training":"ts","tolerance":` + text + `}}]}}`))
+		q, err := decode.Query([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"point_in_time":{"training":"ts","tolerance":` + text + `}}]}}`))
 		require.NoError(t, err, text)
 		require.Equal(t, &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: want, Exact: true}, q.Inline.Staging[0].PointInTime, text)
-		back, err := dataset.ParseQuery(q.Canonical())
+		back, err := decode.Query(q.Canonical())
 		require.NoError(t, err)
 		require.Equal(t, q, back)
 	}
@@ -234,7 +235,7 @@ func TestSamples(t *testing.T) {
 		`{"hash":[0.5,1],"rate":1,"where":"a IN (1)"}`: {Hash: &dataset.HashRange{From: 0.5, To: 1}, By: dataset.SampleByRequest, Rate: 1, Where: dataset.MustFilter("a IN (1)")},
 		`{"hash":[1,0.25],"rate":0.5}`:                 {Hash: &dataset.HashRange{From: 1, To: 0.25}, By: dataset.SampleByRequest, Rate: 0.5},
 	} {
-		q, err := dataset.ParseQuery([]byte(`{"dataset":"d","sample":` + text + `}`))
+		q, err := decode.Query([]byte(`{"dataset":"d","sample":` + text + `}`))
 		require.NoError(t, err, text)
 		require.Equal(t, &want, q.Sample, text)
 		same(t, `{"dataset":"d","sample":`+text+`}`, q.Canonical())
@@ -254,9 +255,9 @@ func TestSamples(t *testing.T) {
 
 	for text, want := range map[string]string{
 		`1`:                                    "sample: must be an object, not a whole number",
-		`{}`:                                   "sample: says nothing; give it hash, rate or both",
-		`{"hash":null,"where":"a = 1"}`:        "sample: says nothing",
-		`{"hash":[0.25,0.25]}`:                 "sample.hash: from 0.25 to 0.25 lies no row; leave hash out for all rows",
+		`{}`:                                   "sample: has no effect; set hash, rate or both",
+		`{"hash":null,"where":"a = 1"}`:        "sample: has no effect",
+		`{"hash":[0.25,0.25]}`:                 "sample.hash: the range from 0.25 to 0.25 is empty; leave hash out for all rows",
 		`{"hash":[0]}`:                         "sample.hash: must be two numbers from 0 to 1",
 		`{"hash":0.5}`:                         "sample.hash: must be two numbers from 0 to 1",
 		`{"hash":[-0.1,0.5]}`:                  "sample.hash[0]: must be at least 0, not -0.1",
@@ -265,8 +266,8 @@ func TestSamples(t *testing.T) {
 		`{"hash":[0,1e999]}`:                   "sample.hash[1]: 1e999 is not a finite 64-bit number",
 		`{"rate":0}`:                           "sample.rate: must be above 0",
 		`{"rate":1.1}`:                         "sample.rate: must be at most 1, not 1.1",
-		`{"rate":0.5,"by":"key"}`:              "sample.by: says what is hashed, and there is no hash",
-		`{"hash":[0,0.5],"where":"a = 1"}`:     "sample.where: says which rows the rate is for, and there is none",
+		`{"rate":0.5,"by":"key"}`:              "sample.by: has no effect without hash",
+		`{"hash":[0,0.5],"where":"a = 1"}`:     "sample.where: has no effect without rate",
 		`{"hash":[0,0.5],"by":"bucket"}`:       `sample.by: unknown value "bucket"; known: request, key`,
 		`{"rate":0.5,"where":"label ="}`:       "sample.where: at position 8",
 		`{"rate":0.5,"rates":"label = 1"}`:     `sample.rates: unknown field (did you mean "rate"?)`,
@@ -294,21 +295,21 @@ func TestRulesThatFit(t *testing.T) {
 		require.NoError(t, yamlFault(t, fmt.Sprintf(`{training: {table: a.b}, key: [k], staging: [{table: c.d, %s}]}`, rules)), rules)
 	}
 	for rules, want := range map[string]string{
-		"columns: [a], prefix: p_, missing: {default: {a: 1}}":     `staging[0].missing.default.a: is none of the columns; the names are those of the output, with prefix (line 1)`,
-		"columns: [], missing: {default: {a: 1}}":                  "staging[0].missing.default.a: is none of the columns",
-		"columns: [a], prefix: p_, matched_as: p_a":                `staging[0].matched_as: columns[0] is called "p_a" already`,
+		"columns: [a], prefix: p_, missing: {default: {a: 1}}":     `staging[0].missing.default.a: is not an output column; output names include the prefix (line 1)`,
+		"columns: [], missing: {default: {a: 1}}":                  "staging[0].missing.default.a: is not an output column",
+		"columns: [a], prefix: p_, matched_as: p_a":                `staging[0].matched_as: columns[0] already has the name "p_a"`,
 		"columns: [{column: a, first: 2147483648}]":                "staging[0].columns[0].first: must be at most 2147483647",
 		"columns: [{column: a, last: -1}]":                         "staging[0].columns[0].last: must be at least 1, not -1",
-		"point_in_time: {training: t, tolerance: 0, exact: false}": "point_in_time.tolerance: must be more than nothing where exact is false",
+		"point_in_time: {training: t, tolerance: 0, exact: false}": "point_in_time.tolerance: must be greater than zero if exact is false",
 		"duplicates: first, order_by: [1]":                         `staging[0].order_by[0]: must be a column such as "updated_at" or "updated_at desc", or {column, order}, not a whole number`,
 		"duplicates: first, order_by: ['']":                        "staging[0].order_by[0]: must not be empty",
 		"duplicates: first, order_by: [{order: asc}]":              "staging[0].order_by[0].column: missing",
-		"strategy: 'custom:'":                                      "staging[0].strategy: names no strategy; write custom:NAME",
+		"strategy: 'custom:'":                                      "staging[0].strategy: has no strategy name; write custom:NAME",
 		"strategy: 1":                                              "staging[0].strategy: must be text",
 		"min_match: half":                                          "staging[0].min_match: must be a number, not text",
 		"max_amplification: .inf":                                  "staging[0].max_amplification: +Inf is not a finite 64-bit number",
 		"missing: [error]":                                         "staging[0].missing: must be text, not a list",
-		"missing: {default: 1}":                                    "staging[0].missing.default: must be an object from columns to values, not a whole number",
+		"missing: {default: 1}":                                    "staging[0].missing.default: must be an object that maps columns to values, not a whole number",
 		"missing: {default: {'': 1}}":                              "a column's name has 1 to 1024 bytes",
 	} {
 		err := yamlFault(t, fmt.Sprintf(`{training: {table: a.b}, key: [k], staging: [{table: c.d, %s}]}`, rules))
@@ -326,7 +327,7 @@ func TestKindsThatAddNothing(t *testing.T) {
 		for _, kind := range rule.Kinds() {
 			more := map[bool]string{true: ", duplicates: first"}[field == "order_by" && kind.Adds()]
 			text := fmt.Sprintf("{training: {table: n.t}, key: [id], staging: [{table: n.f, join: %s, %s: %s%s}]}", kind, field, value, more)
-			_, err := dataset.FromYAML("d", document(t, text))
+			_, err := decode.Dataset("d", document(t, text))
 			if kind.Adds() && (field != "matched_as" || kind.Fills()) {
 				require.NoError(t, err, text)
 				continue

@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"os"
@@ -10,11 +10,12 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-// FuzzParseQuery checks that any text is either rejected with an Invalid error that has
+// FuzzQuery checks that any text is either rejected with an Invalid error that has
 // faults, or is a query whose canonical form decodes to an equal query.
-func FuzzParseQuery(f *testing.F) {
+func FuzzQuery(f *testing.F) {
 	seed(f, "bad.json")
 	f.Add([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":2,"index":0}}`))
 	for _, small := range []string{
@@ -28,20 +29,20 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add(m.query().Canonical())
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		q, err := dataset.ParseQuery(text)
+		q, err := decode.Query(text)
 		if refused(t, err) {
 			return
 		}
 		canonical := q.Canonical()
-		again, err := dataset.ParseQuery(canonical)
+		again, err := decode.Query(canonical)
 		require.NoError(t, err)
 		require.Equal(t, q, again)
 		require.Equal(t, string(canonical), string(again.Canonical()))
 	})
 }
 
-// FuzzParseCursor checks the same for one or several cursors.
-func FuzzParseCursor(f *testing.F) {
+// FuzzCursor checks the same for one or several cursors.
+func FuzzCursor(f *testing.F) {
 	seed(f, "bad-cursor.json")
 	f.Add([]byte(firstText))
 	m := maker{newRand(12)}
@@ -49,12 +50,12 @@ func FuzzParseCursor(f *testing.F) {
 		f.Add(m.cursors()[0].JSON())
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		all, err := dataset.ParseCursors(text)
+		all, err := decode.Cursors(text)
 		if refused(t, err) {
 			return
 		}
 		for _, c := range all {
-			again, err := dataset.ParseCursor(c.JSON())
+			again, err := decode.Cursor(c.JSON())
 			require.NoError(t, err)
 			require.Equal(t, c, again)
 			require.Equal(t, string(c.JSON()), string(again.JSON()))
@@ -67,9 +68,9 @@ func FuzzParseCursor(f *testing.F) {
 	})
 }
 
-// FuzzFromYAML checks that any YAML is either rejected or is a dataset whose canonical
+// FuzzDataset checks that any YAML is either rejected or is a dataset whose canonical
 // form decodes to an equal dataset.
-func FuzzFromYAML(f *testing.F) {
+func FuzzDataset(f *testing.F) {
 	seed(f, "bad.yaml")
 	f.Add([]byte(homefeed))
 	f.Add([]byte(everyRule))
@@ -79,11 +80,11 @@ func FuzzFromYAML(f *testing.F) {
 		if yaml.Unmarshal(text, &node) != nil {
 			return
 		}
-		d, err := dataset.FromYAML("d", &node)
+		d, err := decode.Dataset("d", &node)
 		if refused(t, err) {
 			return
 		}
-		q, err := dataset.ParseQuery([]byte(`{"dataset":` + string(d.Canonical()) + `}`))
+		q, err := decode.Query([]byte(`{"dataset":` + string(d.Canonical()) + `}`))
 		require.NoError(t, err)
 		q.Inline.Name = "d"
 		require.Equal(t, d, *q.Inline)

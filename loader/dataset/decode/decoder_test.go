@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 const homefeed = `
@@ -41,7 +42,7 @@ staging:
 
 func TestYAMLForms(t *testing.T) {
 	t.Parallel()
-	got, err := dataset.FromYAML("homefeed", document(t, homefeed))
+	got, err := decode.Dataset("homefeed", document(t, homefeed))
 	require.NoError(t, err)
 	want := dataset.Dataset{
 		Name:     "homefeed",
@@ -86,7 +87,7 @@ func same(t *testing.T, want string, got []byte) {
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(text string) string {
-		d, err := dataset.FromYAML(strconv.Itoa(len(text)), document(t, text))
+		d, err := decode.Dataset(strconv.Itoa(len(text)), document(t, text))
 		require.NoError(t, err)
 		return d.Digest()
 	}
@@ -157,7 +158,7 @@ func TestQueryDefaults(t *testing.T) {
 			q.Lanes, q.Order, q.Shuffle, q.Seed = 4096, dataset.Shuffled, "", -1<<63
 		}),
 	} {
-		got, err := dataset.ParseQuery([]byte(text))
+		got, err := decode.Query([]byte(text))
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 		require.Equal(t, got, got.Defaults(), "defaults are set once")
@@ -175,14 +176,14 @@ func TestQueryDefaults(t *testing.T) {
 func TestFaultsSayWhatToWrite(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"dataset":"d","seed":7}`:       "seed: says how order: shuffled permutes, and the order is stored; add order: shuffled",
+		`{"dataset":"d","seed":7}`:       "seed: has no effect with order: stored; add order: shuffled",
 		`{"dataset":"d","shuffle":true}`: `shuffle: must be text, not true or false; write order: "shuffled", and shuffle: "requests", "rows" or "splits"`,
 		`{"dataset":"d","shard":[0,4]}`:  `shard: must be an object, not a list; write shard: {"index": 0, "of": 4}`,
 		`{"dataset":"d","sample":0.1}`:   `sample: must be an object, not a number with a point or exponent; write sample: {"rate": 0.1`,
 		`{"dataset":"d","start":"warm"}`: "start: not served by this version; leave it out",
-		`{"dataset":"d","cursor":{}}`:    "cursor: this is no cursor: it names neither its version nor its plan; write cursor: and the object that came with a batch, as it is",
+		`{"dataset":"d","cursor":{}}`:    "cursor: this is not a cursor: it has neither a version nor a plan; write cursor: and the object received with a batch, unchanged",
 	} {
-		_, err := dataset.ParseQuery([]byte(text))
+		_, err := decode.Query([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), text)
 		require.ErrorContains(t, err, want, text)
 	}
@@ -202,16 +203,16 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":null}`:                              "dataset: missing",
 		`{"dataset":1}`:                                 "dataset: must be a dataset's name or a dataset, not a whole number",
 		`{"dataset":""}`:                                "dataset: must not be empty",
-		`{"dataset":"a\nb"}`:                            "dataset: must not hold control characters",
-		`{"dataset":"d","dataset":{}}`:                  "dataset: the field stands here a second time",
+		`{"dataset":"a\nb"}`:                            "dataset: must not contain control characters",
+		`{"dataset":"d","dataset":{}}`:                  "dataset: the field is repeated",
 		`{"dataset":{"name":"d"}}`:                      "dataset.training: missing",
 		`{"dataset":"d","columns":[]}`:                  "columns: must name at least one column; leave the field out for all",
 		`{"dataset":"d","columns":[null]}`:              "columns[0]: must be text, not null",
-		`{"dataset":"d","columns":["a","a"]}`:           `columns[1]: columns[0] is called "a" already; give one of them another name`,
+		`{"dataset":"d","columns":["a","a"]}`:           `columns[1]: columns[0] already has the name "a"; rename one of them`,
 		`{"dataset":"d","filter":"a >"}`:                "filter: at position 4: the filter ends too early",
 		`{"dataset":"d","shard":{"of":0}}`:              "shard.of: must be at least 1, not 0",
-		`{"dataset":"d","shard":{"index":2,"of":2}}`:    "shard.index: shard 2 is outside of 2 shards; the last one is 1",
-		`{"dataset":"d","shard":{"index":1}}`:           "shard.index: shard 1 is outside of 1 shard; the last one is 0",
+		`{"dataset":"d","shard":{"index":2,"of":2}}`:    "shard.index: shard 2 is out of range for 2 shards; the last one is 1",
+		`{"dataset":"d","shard":{"index":1}}`:           "shard.index: shard 1 is out of range for 1 shard; the last one is 0",
 		`{"dataset":"d","shard":{"index":-1,"of":2}}`:   "shard.index: must be at least 0, not -1",
 		`{"dataset":"d","lanes":5000}`:                  "lanes: must be at most 4096, not 5000",
 		`{"dataset":"d","lanes":4,"shard":{"of":3}}`:    "shard.of: 3 shards do not divide 4 lanes; set lanes to a multiple of 3, such as 6",
@@ -228,14 +229,14 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","snapshots":{"training":{"schema":1}}}`:                     `snapshots.training.uuid: missing; snapshots.training.snapshot: missing`,
 		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":-1}}}}`:             `snapshots.staging.s.snapshot: must be at least 1, not -1`,
 		`{"dataset":"d","snapshots":{"training":{"snapshot":"88390500955126643"}}}`: "snapshots.training.snapshot: must be a whole number, not text; write it without quotes",
-		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":"gold"}}}}`:         "snapshots.staging.s.snapshot: must be a whole number, not text; a branch or tag is the ref of staging.s in the dataset",
+		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":"gold"}}}}`:         "snapshots.staging.s.snapshot: must be a whole number, not text; to read a branch or tag, set the ref of staging.s in the dataset",
 		`{"dataset":"d","snapshots":{"training":{}}}`:                               `snapshots.training.snapshot: missing`,
 		`{"dataset":"d","epoch":-1}`:                                                `epoch: must be at least 0, not -1`,
 		`{"dataset":"d","order":"Shuffled"}`:                                        `order: unknown value "Shuffled"; known: stored, shuffled (did you mean "shuffled"?)`,
-		`{"dataset":"d","shuffle":"rows"}`:                                          "shuffle: rows says what order: shuffled permutes, and the order is stored; add order: shuffled",
-		`{"dataset":"d","shuffle_window":5}`:                                        "shuffle_window: says within how many rows order: shuffled permutes, and the order is stored",
-		`{"dataset":"d","order":"shuffled","shuffle":"splits","shuffle_window":5}`:  "shuffle_window: says within how many rows a shuffle of requests or rows permutes, and this one is of splits",
-		`{"dataset":"d","wire":"grouped"}`:                                          "wire: grouped sends a row for each request, in batches of whole ones; say how many with batch_requests",
+		`{"dataset":"d","shuffle":"rows"}`:                                          "shuffle: rows has no effect with order: stored; add order: shuffled",
+		`{"dataset":"d","shuffle_window":5}`:                                        "shuffle_window: has no effect with order: stored",
+		`{"dataset":"d","order":"shuffled","shuffle":"splits","shuffle_window":5}`:  "shuffle_window: has no effect with shuffle: splits, only with requests or rows",
+		`{"dataset":"d","wire":"grouped"}`:                                          "wire: grouped sends one row per request, so batches are sized in requests; set batch_requests",
 		`{"dataset":"d","cursor":"x"}`:                                              "cursor: must be an object, not text",
 		`{"dataset":"d","x":` + deep + `}`:                                          "values are nested more than 32 deep",
 		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`:     "columns: the list has 10001 entries, the limit is 10000",
@@ -243,7 +244,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"` + strings.Repeat("n", 1<<20) + `"}`:                          "the query has 1048590 bytes, the limit is 1048576",
 		`{"dataset":"d","x":[` + strings.Repeat("0,", 200_000) + `0]}`:              "there are more than 131072 of them",
 		`[{"dataset":"d"}]`:                                                         "must be an object, not a list",
-		`{"dataset":"d","dense":["a"]}`:                                             "dense: must be an object from a name to a list of columns, not a list",
+		`{"dataset":"d","dense":["a"]}`:                                             "dense: must be an object that maps names to lists of columns, not a list",
 		`{"dataset":"d","dense":{"f":"a"}}`:                                         "dense.f: must be a list of columns, or an object with columns and fill, not text",
 		`{"dataset":"d","dense":{"f":null}}`:                                        "dense.f: must be a list of columns, or an object with columns and fill, not null",
 		`{"dataset":"d","dense":{"f":[]}}`:                                          "dense.f: must name at least one column",
@@ -251,11 +252,11 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","dense":{"f":{"columns":["a"],"fil":0}}}`:                   `dense.f.fil: unknown field (did you mean "fill"?)`,
 		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":1e39}}}`:               "dense.f.fill: must be at most 3.4028234663852886e+38, not 1e+39",
 		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":"x"}}}`:                "dense.f.fill: must be a number, not text",
-		`{"dataset":"d","dense":{"f":[{"column":"a","name":"b"}]}}`:                 `dense.f[0]: "b" is a name that nobody sees`,
+		`{"dataset":"d","dense":{"f":[{"column":"a","name":"b"}]}}`:                 `dense.f[0]: the name "b" has no effect`,
 		`{"dataset":"d","dense":{"":["a"]}}`:                                        "a column's name has 1 to 1024 bytes",
-		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                             "dense.f: the field stands here a second time",
+		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                             "dense.f: the field is repeated",
 	} {
-		_, err := dataset.ParseQuery([]byte(text))
+		_, err := decode.Query([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
 		require.ErrorContains(t, err, want, "%.80s", text)
 		require.NotEmpty(t, fault.As(err).Faults)
@@ -278,8 +279,8 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"training: {table: a.b}\nstaging: {}":                                          "staging: must be a list, not an object; write staging: [{\"table\": \"namespace.table\"}] (line 2)",
 		"training: {? [a] : b}":                                                        "training: a field's name must be text (line 1)",
 		"training: {~: b}":                                                             "training: a field's name must be text (line 1)",
-		"training: {table: !!binary aGVsbG8=}":                                         "training.table: values of the type !!binary are not known here (line 1)",
-		"training: {table: !mine x}":                                                   "values of the type !mine are not known here",
+		"training: {table: !!binary aGVsbG8=}":                                         "training.table: values of type !!binary are not supported (line 1)",
+		"training: {table: !mine x}":                                                   "values of type !mine are not supported",
 		"training: {table: a.b, snapshot: 0}":                                          "training.snapshot: must be at least 1, not 0 (line 1)",
 		"training: {table: a.b, snapshot: 1e3}":                                        "training.snapshot: must be a whole number, not a number with a point or exponent",
 		"training: {<<: [1], table: a.b}":                                              "training.<<: must merge a mapping or a list of them, not a whole number (line 1)",
@@ -289,19 +290,19 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: {table: a.b}, staging: [{table: a.c, key: {a: ''}}]}":              "staging[0].key.a: must not be empty",
 		"{training: {table: a.b}, staging: [{table: a.c, key: {'': a}}]}":              `staging[0].key[""]: a column's name has 1 to 1024 bytes`,
 		"{training: {table: a.b, request_level: []}, key: [k]}":                        "training.request_level: must name at least one column",
-		"{training: {table: a.b, request_level: [u, v, u]}, key: [k]}":                 `training.request_level[2]: "u" is request-level already`,
+		"{training: {table: a.b, request_level: [u, v, u]}, key: [k]}":                 `training.request_level[2]: "u" is listed twice`,
 		"{training: {table: a.b, request_level: [u]}}":                                 "training.request_level: the dataset has no key, which tells requests apart",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing.x: unknown field; known: default (line 1); staging[0].missing.default: missing",
-		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] is called "pa" already`,
+		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] already has the name "pa"`,
 		"{training: ml.t}":                      `training: must be an object, not text; write training: {"table": "namespace.table"} (line 1)`,
-		"{training: {table: a.b, as_of: 2026}}": "training.as_of: not served by this version; write ref: and a branch or tag, or snapshot: and the id of one (line 1)",
+		"{training: {table: a.b, as_of: 2026}}": "training.as_of: not served by this version; write ref: and a branch or tag, or snapshot: and a snapshot's id (line 1)",
 	} {
-		_, err := dataset.FromYAML("d", document(t, text))
+		_, err := decode.Dataset("d", document(t, text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
 		require.ErrorContains(t, err, want, "%.80s", text)
 	}
 	for _, name := range []string{"", "a\tb"} {
-		_, err := dataset.FromYAML(name, document(t, "training: {table: a.b}"))
+		_, err := decode.Dataset(name, document(t, "training: {table: a.b}"))
 		require.ErrorContains(t, err, "a dataset's name has 1 to 1024 bytes and no control characters")
 	}
 }
@@ -330,12 +331,12 @@ func TestUnservedFields(t *testing.T) {
 
 func yamlFault(t *testing.T, text string) error {
 	t.Helper()
-	_, err := dataset.FromYAML("d", document(t, text))
+	_, err := decode.Dataset("d", document(t, text))
 	return err
 }
 
 func queryFault(text string) error {
-	_, err := dataset.ParseQuery([]byte(text))
+	_, err := decode.Query([]byte(text))
 	return err
 }
 
@@ -352,8 +353,18 @@ func TestDocumentOrItsValue(t *testing.T) {
 	t.Parallel()
 	node := document(t, "training: {table: a.b}")
 	for _, n := range []*yaml.Node{node, node.Content[0]} {
-		d, err := dataset.FromYAML("d", n)
+		d, err := decode.Dataset("d", n)
 		require.NoError(t, err)
 		require.Equal(t, "a.b", d.Training.Table)
 	}
+}
+
+// TestFaultsOfFiltersHavePositions checks that a fault of a filter names its field and its
+// position in the filter's text.
+func TestFaultsOfFiltersHavePositions(t *testing.T) {
+	t.Parallel()
+	_, err := decode.Query([]byte(`{"dataset": "d", "filter": "day = = 1"}`))
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Equal(t, 7, fault.As(err).Faults[0].Position)
+	require.Equal(t, "filter", fault.As(err).Faults[0].Field)
 }

@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"bytes"
@@ -10,28 +10,18 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
-// ParseQuery decodes a query from JSON and sets its defaults. All faults are reported in
-// one Invalid error.
-func ParseQuery(text []byte) (Query, error) {
+// Query decodes a query from JSON and sets its defaults. All faults are reported in one
+// Invalid error.
+func Query(text []byte) (dataset.Query, error) {
 	return parse(text, "query", (*decoder).query)
 }
 
-// parseCursor decodes a cursor. No field that this version writes may be missing.
-func parseCursor(text []byte) (Cursor, error) {
+// Cursor decodes a cursor from JSON. No field that this version writes may be missing.
+func Cursor(text []byte) (dataset.Cursor, error) {
 	return parse(text, "cursor", (*decoder).cursor)
-}
-
-// parseCursors decodes a cursor or a list of them. Merge checks whether the cursors of a
-// list belong together.
-func parseCursors(text []byte) (Cursors, error) {
-	return parse(text, "cursor", (*decoder).cursors)
-}
-
-// parsePin decodes a pin, as it appears in a manifest or a FlightInfo.
-func parsePin(text []byte) (Pin, error) {
-	return parse(text, "pin", (*decoder).pin)
 }
 
 // parse decodes a JSON text. Errors refer to it as what.
@@ -148,10 +138,10 @@ func (r *jsonReader) object(path string, depth int) *node {
 		if err != nil || !isText {
 			return r.broken(path, err)
 		}
-		p := join(path, name)
+		p := fault.FieldPath(path, name)
 		value := r.value(p, depth+1)
 		if seen[name] {
-			r.fail(p, "the field stands here a second time")
+			r.fail(p, "the field is repeated")
 			continue
 		}
 		seen[name] = true

@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"cmp"
@@ -9,18 +9,19 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // decoder decodes trees into values and collects all faults. Values that it returns after
 // a fault are meaningless.
 type decoder struct {
 	faults []fault.Field
-	most   int            // maximum number of faults to report individually
-	more   int            // number of faults beyond most
+	limit  int            // maximum number of faults to report individually
+	more   int            // number of faults beyond limit
 	lines  map[string]int // line of each path in a YAML text
 }
 
-func newDecoder() *decoder { return &decoder{most: maxFaults, lines: map[string]int{}} }
+func newDecoder() *decoder { return &decoder{limit: maxFaults, lines: map[string]int{}} }
 
 // err returns all faults as one Invalid error, or nil if there are none.
 func (d *decoder) err() error {
@@ -33,7 +34,7 @@ func (d *decoder) err() error {
 
 // add records a fault. If line is 0, the line of the field is used, if it is known.
 func (d *decoder) add(line int, f fault.Field) {
-	if len(d.faults) == d.most {
+	if len(d.faults) == d.limit {
 		d.more++
 		return
 	}
@@ -61,8 +62,8 @@ func (d *decoder) failAt(line int, path, format string, args ...any) {
 	d.add(line, fault.Field{Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (d *decoder) tooLarge(path string, most int) {
-	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, most)
+func (d *decoder) tooLarge(path string, limit int) {
+	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, limit)
 }
 
 // sound reports whether no fault is at or below any of the paths. It returns false if
@@ -131,7 +132,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	}
 	for _, f := range fields {
 		if f.must && !given[f.name] {
-			d.fail(join(at.path, f.name), "missing%s", formOf(join(at.path, f.name)))
+			d.fail(at.pathOf(f.name), "missing%s", formOf(at.pathOf(f.name)))
 		}
 	}
 }
@@ -176,7 +177,7 @@ func (d *decoder) short(at place, limit int) string {
 	case len(text) > limit:
 		d.fail(at.path, "has %d bytes, the limit is %d", len(text), limit)
 	case strings.ContainsFunc(text, isControl):
-		d.fail(at.path, "must not hold control characters")
+		d.fail(at.path, "must not contain control characters")
 	}
 	return text
 }
@@ -186,8 +187,8 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // name decodes the name of a column, ref or staging table.
 func (d *decoder) name(at place) string { return d.short(at, maxName) }
 
-// whole decodes a whole number between least and greatest, inclusive.
-func (d *decoder) whole(at place, least, greatest int64) int64 {
+// whole decodes a whole number from minimum to maximum.
+func (d *decoder) whole(at place, minimum, maximum int64) int64 {
 	if at.kind != kindWhole {
 		d.mismatch(at, "a whole number")
 		return 0
@@ -195,11 +196,11 @@ func (d *decoder) whole(at place, least, greatest int64) int64 {
 	v, err := strconv.ParseInt(at.text, 10, 64)
 	switch {
 	case err != nil:
-		d.fail(at.path, "%s is beyond 64-bit integers", shorten(at.text, 40))
-	case v < least:
-		d.fail(at.path, "must be at least %d, not %d", least, v)
-	case v > greatest:
-		d.fail(at.path, "must be at most %d, not %d", greatest, v)
+		d.fail(at.path, "%s does not fit in a 64-bit integer", fault.Shorten(at.text, 40))
+	case v < minimum:
+		d.fail(at.path, "must be at least %d, not %d", minimum, v)
+	case v > maximum:
+		d.fail(at.path, "must be at most %d, not %d", maximum, v)
 	}
 	return v
 }
@@ -214,7 +215,7 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 		d.fail(at.path, "%s is not served by this version; served: %s", got, words(served))
 	default:
 		d.add(0, fault.Field{
-			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", shorten(string(got), 40), words(served)),
+			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", fault.Shorten(string(got), 40), words(served)),
 			Nearest: nearest(got, served),
 		})
 	}
@@ -248,8 +249,8 @@ func only[T any](served string, later ...string) func(*decoder, place, *T) {
 	return func(d *decoder, at place, _ *T) { choice(d, at, []string{served}, later...) }
 }
 
-func (d *decoder) filter(at place) Filter {
-	out, err := ParseFilter(d.text(at))
+func (d *decoder) filter(at place) dataset.Filter {
+	out, err := dataset.ParseFilter(d.text(at))
 	if err != nil {
 		e := fault.As(err)
 		if len(e.Faults) == 0 {
@@ -261,12 +262,4 @@ func (d *decoder) filter(at place) Filter {
 		}
 	}
 	return out
-}
-
-// shorten truncates a text to at most limit bytes, for messages.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -1,4 +1,4 @@
-package dataset
+package decode
 
 import (
 	"strconv"
@@ -6,23 +6,24 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
-// FromYAML decodes a dataset of a config file, given its name and value. The fields of
+// Dataset decodes a dataset of a config file, given its name and value. The fields of
 // faults are paths inside the dataset, such as "staging[0].key".
-func FromYAML(name string, value *yaml.Node) (Dataset, error) {
+func Dataset(name string, value *yaml.Node) (dataset.Dataset, error) {
 	d := newDecoder()
 	out := d.named(name, d.yaml(value, 0, maxNodes))
 	if err := d.err(); err != nil {
-		return Dataset{}, fault.Op(err, "read dataset %s", name)
+		return dataset.Dataset{}, fault.Op(err, "read dataset %s", name)
 	}
 	return out, nil
 }
 
 // yaml converts a YAML value, either a document or a part of one, to a tree. Nesting is
-// counted from depth, and most limits the number of nodes.
-func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
-	r := yamlReader{decoder: d, most: most}
+// counted from depth, and limit is the maximum number of nodes.
+func (d *decoder) yaml(value *yaml.Node, depth, limit int) place {
+	r := yamlReader{decoder: d, limit: limit}
 	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {
 		value = value.Content[0]
 	}
@@ -34,7 +35,7 @@ func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
 type yamlReader struct {
 	*decoder
 	nodes int
-	most  int  // maximum number of nodes
+	limit int  // maximum number of nodes
 	stop  bool // too deep or too large: the fault is recorded, and the rest is not read
 }
 
@@ -43,9 +44,9 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
 		return &node{}
 	}
 	r.lines[path] = y.Line
-	if r.nodes++; depth > maxDepth || r.nodes > r.most {
+	if r.nodes++; depth > maxDepth || r.nodes > r.limit {
 		r.stop = true
-		r.tooLarge(path, r.most)
+		r.tooLarge(path, r.limit)
 		return &node{}
 	}
 	switch y.Kind {
@@ -82,16 +83,16 @@ func (r *yamlReader) members(path string, y *yaml.Node, n *node, depth int) {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null":
 			r.failAt(key.Line, path, "a field's name must be text")
 		case at[key.Value] > 0:
-			r.failAt(key.Line, join(path, key.Value), "the field stands here a second time, after line %d", at[key.Value])
+			r.failAt(key.Line, fault.FieldPath(path, key.Value), "the field is repeated, first on line %d", at[key.Value])
 		default:
 			at[key.Value] = key.Line
-			p := join(path, key.Value)
+			p := fault.FieldPath(path, key.Value)
 			n.members = append(n.members, &member{name: key.Value, line: key.Line, value: r.value(p, value, depth+1)})
 			r.lines[p] = key.Line
 		}
 	}
 	for _, value := range merged {
-		r.merge(path, r.value(join(path, "<<"), value, depth+1), n)
+		r.merge(path, r.value(fault.FieldPath(path, "<<"), value, depth+1), n)
 	}
 }
 
@@ -105,11 +106,11 @@ func (r *yamlReader) merge(path string, from, n *node) {
 		for _, m := range from.members {
 			if n.member(m.name) == nil {
 				n.members = append(n.members, m)
-				r.lines[join(path, m.name)] = m.line
+				r.lines[fault.FieldPath(path, m.name)] = m.line
 			}
 		}
 	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindText:
-		r.fail(join(path, "<<"), "must merge a mapping or a list of them, not %s", from.kind)
+		r.fail(fault.FieldPath(path, "<<"), "must merge a mapping or a list of them, not %s", from.kind)
 	}
 }
 
@@ -136,16 +137,7 @@ func (r *yamlReader) scalar(path string, y *yaml.Node) *node {
 	case "!!timestamp":
 		n.kind = kindTime
 	default:
-		r.fail(path, "values of the type %s are not known here", tag)
+		r.fail(path, "values of type %s are not supported", tag)
 	}
 	return n
-}
-
-func (n *node) member(name string) *member {
-	for _, m := range n.members {
-		if m.name == name {
-			return m
-		}
-	}
-	return nil
 }

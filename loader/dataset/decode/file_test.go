@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
 func TestFile(t *testing.T) {
 	t.Parallel()
-	file, faults := dataset.FileFromYAML(document(t, `
+	file, faults := decode.File(document(t, `
 catalogs:
   lake: {type: sql, uri: "sqlite:///a.db"}
   default: &sql {type: sql, uri: "sqlite:///b.db", warehouse: "file:///w", name: 007}
@@ -43,11 +44,11 @@ server:
 		},
 	}, file)
 	for _, text := range []string{"{}", "catalogs: null", "datasets:\nserver:\n"} {
-		file, faults = dataset.FileFromYAML(document(t, text), nil)
+		file, faults = decode.File(document(t, text), nil)
 		require.Empty(t, faults)
 		require.Zero(t, file)
 	}
-	_, faults = dataset.FileFromYAML(document(t, "datasets: [a, b]"), nil)
+	_, faults = decode.File(document(t, "datasets: [a, b]"), nil)
 	require.Len(t, faults, 1)
 	require.Equal(t, "datasets: must be a mapping from names to objects, not a list (line 1)", faults[0].String())
 }
@@ -61,7 +62,7 @@ func TestFileTellsAllFaults(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(&text, "  c%d: {typ: sql}\n", i)
 	}
-	file, faults := dataset.FileFromYAML(document(t, text.String()), []string{"drain"})
+	file, faults := decode.File(document(t, text.String()), []string{"drain"})
 	require.Len(t, faults, 200)
 	require.Equal(t, `catalogs.c199: it needs type and uri, such as {type: sql, uri: "sqlite:////path/to/catalog.db"} (line 202)`, faults[199].String())
 	require.Len(t, file.Server, 1)

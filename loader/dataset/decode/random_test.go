@@ -1,4 +1,4 @@
-package dataset_test
+package decode_test
 
 import (
 	"math"

@@ -1,0 +1,31 @@
+package fault
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxMember is the maximum number of bytes of a member's name in a path.
+const maxMember = 64
+
+// FieldPath returns the path of a member of the object at path, for Field.Field: the
+// names separated by a dot. It quotes a name that would be ambiguous and shortens a long
+// one.
+func FieldPath(path, name string) string {
+	name = Shorten(name, maxMember)
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`.[]"`, r) }) {
+		return fmt.Sprintf("%s[%q]", path, name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// Shorten truncates a text to at most limit bytes, for messages.
+func Shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}

@@ -1,0 +1,281 @@
+package decode
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// requestName is the name of the training table's request-level columns on the wire. It
+// is reserved: staging tables cannot use it.
+const requestName = "request"
+
+// named decodes a dataset of a config file.
+func (d *decoder) named(name string, at place) dataset.Dataset {
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, isControl) {
+		d.fail(at.path, "a dataset's name has 1 to %d bytes and no control characters", maxName)
+	}
+	out := d.dataset(at)
+	out.Name = name
+	return out
+}
+
+// dataset decodes a dataset and sets its defaults.
+func (d *decoder) dataset(at place) dataset.Dataset {
+	var out dataset.Dataset
+	object(d, at, &out, []field[dataset.Dataset]{
+		{name: "training", also: []string{"train", "left", "base"}, must: true, read: func(d *decoder, at place, out *dataset.Dataset) { out.Training = d.training(at) }},
+		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Dataset) { out.Key = d.key(at) }},
+		{name: "staging", also: []string{"joins", "right", "tables", "features"}, read: func(d *decoder, at place, out *dataset.Dataset) {
+			out.Staging = list(d, at, maxStaging, (*decoder).staging)
+		}},
+	})
+	if len(out.Staging) == 0 {
+		out.Staging = nil
+	}
+	out = out.Defaults()
+	d.checkKeys(at, out)
+	d.checkRequest(at, out)
+	d.checkNames(at, out)
+	return out
+}
+
+// meantByKey returns names that other programs use for the key columns of a join.
+func meantByKey() []string {
+	return []string{"on", "keys", "using", "left_on", "right_on", "join_key", "primary_key"}
+}
+
+// checkKeys reports staging tables without a key. It skips entries that are not objects,
+// which have a fault already.
+func (d *decoder) checkKeys(at place, out dataset.Dataset) {
+	for i, s := range out.Staging {
+		path := at.pathOf("staging") + indexed(i)
+		if len(s.Key) == 0 && d.sound(at.pathOf("key"), fault.FieldPath(path, "key")) && !d.faulty(path) {
+			d.fail(fault.FieldPath(path, "key"), "missing; name the columns here, or as the dataset's key")
+		}
+	}
+}
+
+// requestLevel decodes the names of columns that are constant within a request.
+func (d *decoder) requestLevel(at place) []string {
+	names := list(d, at, maxColumns, (*decoder).name)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "must name at least one column; leave the field out for none")
+	}
+	for i, name := range names {
+		if slices.Index(names, name) < i {
+			d.fail(at.path+indexed(i), "%q is listed twice", name)
+		}
+	}
+	return names
+}
+
+// checkRequest reports request-level columns of a dataset without a key, which defines
+// its requests.
+func (d *decoder) checkRequest(at place, out dataset.Dataset) {
+	path := fault.FieldPath(at.pathOf("training"), "request_level")
+	if len(out.Training.RequestLevel) > 0 && len(out.Key) == 0 && d.sound(at.pathOf("key"), path) {
+		d.fail(path, "the dataset has no key, which tells requests apart; name its columns as the dataset's key")
+	}
+}
+
+// checkNames reports staging tables with reserved or duplicate names, since each names an
+// indexed column.
+func (d *decoder) checkNames(at place, out dataset.Dataset) {
+	for i, s := range out.Staging {
+		path := fault.FieldPath(at.pathOf("staging")+indexed(i), "name")
+		if s.Name == requestName {
+			d.fail(path, "%q is reserved for the training table's columns; choose another name", s.Name)
+		}
+		first := slices.IndexFunc(out.Staging, func(o dataset.Staging) bool { return o.Name == s.Name })
+		if s.Name != "" && first < i {
+			d.fail(path, "%q is already the name of staging[%d]; rename one of them", s.Name, first)
+		}
+	}
+}
+
+func (d *decoder) training(at place) dataset.Training {
+	var out dataset.Training
+	object(d, at, &out, []field[dataset.Training]{
+		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *dataset.Training) { out.Table = d.table(at) }},
+		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Name = d.ref(at) }},
+		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "as_of"},
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Training) { out.Filter = d.filter(at) }},
+		{name: "request_level", read: func(d *decoder, at place, out *dataset.Training) { out.RequestLevel = d.requestLevel(at) }},
+		{name: "distinct", read: func(d *decoder, at place, out *dataset.Training) { out.Distinct = d.distinct(at) }},
+	})
+	d.checkRef(at, out.Ref)
+	return out
+}
+
+func (d *decoder) staging(at place) dataset.Staging {
+	var out dataset.Staging
+	object(d, at, &out, slices.Concat(tableFields(), matchFields(), timeFields(), effortFields()))
+	d.checkRef(at, out.Ref)
+	d.checkOutputs(at.pathOf("columns"), out.Prefix, out.Columns)
+	d.checkRules(at, out)
+	return out
+}
+
+// tableFields are the fields that select rows and columns of a staging table.
+func tableFields() []field[dataset.Staging] {
+	return []field[dataset.Staging]{
+		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *dataset.Staging) { out.Table = d.table(at) }},
+		{name: "name", read: func(d *decoder, at place, out *dataset.Staging) { out.Name = d.name(at) }},
+		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Name = d.ref(at) }},
+		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "as_of"},
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Filter = d.filter(at) }},
+		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Staging) { out.Key = d.keyPairs(at) }},
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Columns = d.columns(at) }},
+		{name: "prefix", read: func(d *decoder, at place, out *dataset.Staging) { out.Prefix = d.prefix(at) }},
+	}
+}
+
+// matchFields are the fields that define the result for one, several and no matches.
+func matchFields() []field[dataset.Staging] {
+	return []field[dataset.Staging]{
+		{name: "join", also: []string{"how", "type", "join_type"}, read: func(d *decoder, at place, out *dataset.Staging) {
+			out.Join = word(d, at, rule.Kinds())
+		}},
+		{name: "nulls", read: func(d *decoder, at place, out *dataset.Staging) {
+			out.Nulls = word(d, at, rule.AllNulls())
+		}},
+		{name: "missing", also: []string{"on_missing", "fill", "default", "defaults", "fillna"}, read: func(d *decoder, at place, out *dataset.Staging) { out.Missing, out.Defaults = d.missing(at) }},
+		{name: "duplicates", also: []string{"dedup", "deduplicate", "on_duplicate"}, read: func(d *decoder, at place, out *dataset.Staging) {
+			out.Duplicates = word(d, at, rule.AllDuplicates())
+		}},
+		{name: "order_by", also: []string{"sort", "sort_by"}, read: func(d *decoder, at place, out *dataset.Staging) { out.OrderBy = d.orderBy(at) }},
+		{name: "min_match", read: func(d *decoder, at place, out *dataset.Staging) { out.MinMatch = d.number(at, 0, 1) }},
+		{name: "matched_as", also: []string{"indicator"}, read: func(d *decoder, at place, out *dataset.Staging) { out.MatchedAs = d.name(at) }},
+	}
+}
+
+func (d *decoder) checkRef(at place, ref dataset.Ref) {
+	if ref.Name != "" && ref.Snapshot != 0 {
+		d.fail(at.pathOf("snapshot"), "ref and snapshot cannot be combined; keep one of them")
+	}
+}
+
+// checkOutputs reports columns that would have the same name in the stream.
+func (d *decoder) checkOutputs(path, prefix string, columns []dataset.Column) {
+	first := map[string]int{}
+	for i, c := range columns {
+		name := c.Output()
+		if c.Name == "" {
+			name = prefix + name
+		}
+		before, ok := first[name]
+		if ok && c.Output() != "" { // an empty name has a fault already
+			d.fail(path+indexed(i), "columns[%d] already has the name %q; rename one of them", before, name)
+			continue
+		}
+		first[name] = i
+	}
+}
+
+// table decodes the name of a table, [catalog.]namespace.table.
+func (d *decoder) table(at place) string {
+	name := d.name(at)
+	parts := strings.Split(name, ".")
+	switch {
+	case at.kind != kindText || name == "":
+	case len(parts) < 2:
+		d.fail(at.path, "%q has no namespace; write namespace.table", fault.Shorten(name, 80))
+	case slices.Contains(parts, ""):
+		d.fail(at.path, "%q has an empty part; write namespace.table", fault.Shorten(name, 80))
+	case strings.ContainsAny(name, " \"`"):
+		d.fail(at.path, "%q has spaces or quotes, which table names cannot contain", fault.Shorten(name, 80))
+	}
+	return name
+}
+
+// ref decodes the name of a branch or tag. It returns "" for main.
+func (d *decoder) ref(at place) string {
+	name := d.name(at)
+	if name == dataset.MainBranch {
+		return ""
+	}
+	return name
+}
+
+func (d *decoder) prefix(at place) string {
+	if at.kind == kindText && at.text == "" {
+		return ""
+	}
+	return d.name(at)
+}
+
+// key decodes the names of key columns that are the same in both tables.
+func (d *decoder) key(at place) []string {
+	names := list(d, at, maxKeys, (*decoder).name)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "must name at least one column")
+	}
+	for i, name := range names {
+		if first := slices.Index(names, name); first < i {
+			d.fail(at.path+indexed(i), "%q is already a key column", name)
+		}
+	}
+	return names
+}
+
+// keyPairs decodes the key of a staging table: a list of names, or an object from
+// training columns to staging columns, whose order is kept.
+func (d *decoder) keyPairs(at place) []dataset.KeyPair {
+	if at.kind != kindObject {
+		var pairs []dataset.KeyPair
+		for _, name := range d.key(at) {
+			pairs = append(pairs, dataset.KeyPair{Training: name, Staging: name})
+		}
+		return pairs
+	}
+	if len(at.members) == 0 || len(at.members) > maxKeys {
+		d.fail(at.path, "must have 1 to %d columns, not %d", maxKeys, len(at.members))
+		return nil
+	}
+	var pairs []dataset.KeyPair
+	for _, m := range at.members {
+		p := dataset.KeyPair{Training: m.name, Staging: d.name(at.member(m))}
+		if p.Training == "" || len(p.Training) > maxName || strings.ContainsFunc(p.Training, isControl) {
+			d.fail(at.member(m).path, "a column's name has 1 to %d bytes and no control characters", maxName)
+		}
+		if slices.ContainsFunc(pairs, func(o dataset.KeyPair) bool { return o.Staging == p.Staging }) {
+			d.fail(at.member(m).path, "%q is already a key column", p.Staging)
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+func (d *decoder) columns(at place) []dataset.Column {
+	return list(d, at, maxColumns, (*decoder).column)
+}
+
+// column decodes a column: its name, or an object that renames or shapes it.
+func (d *decoder) column(at place) dataset.Column {
+	if at.kind != kindObject {
+		return dataset.Column{Column: d.name(at)}
+	}
+	var out dataset.Column
+	object(d, at, &out, []field[dataset.Column]{
+		{name: "column", must: true, read: func(d *decoder, at place, out *dataset.Column) { out.Column = d.name(at) }},
+		{name: "name", read: func(d *decoder, at place, out *dataset.Column) { out.Name = d.name(at) }},
+		{name: "first", read: func(d *decoder, at place, out *dataset.Column) { out.First = int(d.whole(at, 1, maxInt32)) }},
+		{name: "last", read: func(d *decoder, at place, out *dataset.Column) { out.Last = int(d.whole(at, 1, maxInt32)) }},
+		{name: "as", read: func(d *decoder, at place, out *dataset.Column) { out.As = d.castType(at) }},
+	})
+	if out.First != 0 && out.Last != 0 {
+		d.fail(at.pathOf("last"), "first and last cannot be combined; keep one of them")
+	}
+	return out
+}
+
+// faulty reports whether the value at a path has a fault itself, rather than inside it.
+func (d *decoder) faulty(path string) bool {
+	return slices.ContainsFunc(d.faults, func(f fault.Field) bool { return f.Field == path })
+}

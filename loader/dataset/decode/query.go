@@ -1,0 +1,238 @@
+package decode
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+const (
+	maxInt64 = math.MaxInt64
+	minInt64 = math.MinInt64
+	maxInt32 = math.MaxInt32
+)
+
+// query decodes a query and sets its defaults.
+func (d *decoder) query(at place) dataset.Query {
+	out := dataset.Query{}
+	object(d, at, &out, slices.Concat(queryFields(), unservedFields()))
+	given := out
+	out = out.Defaults()
+	d.checkResume(at, given)
+	d.checkShuffle(at, out)
+	d.checkSteps(at, given, out)
+	d.checkReading(at, out)
+	return out
+}
+
+// queryFields are the fields of a query that this version supports.
+func queryFields() []field[dataset.Query] {
+	return slices.Concat(
+		datasetFields(),
+		fieldsOf(rowsFields(), func(q *dataset.Query) *dataset.Rows { return &q.Rows }),
+		fieldsOf(readingFields(), func(q *dataset.Query) *dataset.Reading { return &q.Reading }),
+	)
+}
+
+// fieldsOf converts the fields of a part of a value to fields of the value.
+func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T] {
+	out := make([]field[T], len(fields))
+	for i, f := range fields {
+		out[i] = field[T]{name: f.name, must: f.must, idle: f.idle, also: f.also}
+		if f.read != nil {
+			out[i].read = func(d *decoder, at place, into *T) { f.read(d, at, part(into)) }
+		}
+	}
+	return out
+}
+
+// datasetFields are the fields of Rows whose form in queries differs from that in
+// cursors.
+func datasetFields() []field[dataset.Query] {
+	return []field[dataset.Query]{
+		{name: "dataset", must: true, read: func(d *decoder, at place, out *dataset.Query) { d.queryDataset(at, out) }},
+		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *dataset.Query) { out.Pin = d.partialPin(at) }},
+	}
+}
+
+// rowsFields are the fields of Rows that have the same form in queries and cursors.
+func rowsFields() []field[dataset.Rows] {
+	return []field[dataset.Rows]{
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Rows) { out.Filter = d.filter(at) }},
+		{name: "sample", read: func(d *decoder, at place, out *dataset.Rows) { out.Sample = d.sample(at) }},
+		{name: "since", read: func(d *decoder, at place, out *dataset.Rows) { out.Since = d.whole(at, 1, maxInt64) }},
+		{name: "order", read: func(d *decoder, at place, out *dataset.Rows) {
+			out.Order = choice(d, at, []dataset.Order{dataset.Stored, dataset.Shuffled})
+		}},
+		{name: "shuffle", read: func(d *decoder, at place, out *dataset.Rows) { out.Shuffle = d.shuffle(at) }},
+		{name: "shuffle_window", read: func(d *decoder, at place, out *dataset.Rows) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
+		{name: "seed", read: func(d *decoder, at place, out *dataset.Rows) { out.Seed = d.whole(at, minInt64, maxInt64) }},
+		{name: "epoch", read: func(d *decoder, at place, out *dataset.Rows) { out.Epoch = d.whole(at, 0, maxInt64) }},
+		{name: "lanes", read: func(d *decoder, at place, out *dataset.Rows) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
+	}
+}
+
+// readingFields are the fields of Reading.
+func readingFields() []field[dataset.Reading] {
+	return []field[dataset.Reading]{
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Reading) {
+			out.Columns = d.columns(at)
+			if at.kind == kindList && len(at.items) == 0 {
+				d.fail(at.path, "must name at least one column; leave the field out for all")
+			}
+			d.checkOutputs(at.path, "", out.Columns)
+		}},
+		{name: "dense", read: func(d *decoder, at place, out *dataset.Reading) { out.Dense = d.dense(at) }},
+		{name: "shard", also: []string{"rank", "world", "num_shards"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Shard = d.shard(at, dataset.AllShards) }},
+		{name: "every", also: []string{"workers", "num_workers"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Every = d.every(at) }},
+		{name: "batch_rows", also: []string{"batch_size", "batchsize", "rows_per_batch"}, read: func(d *decoder, at place, out *dataset.Reading) {
+			out.BatchRows = int(d.whole(at, 1, dataset.MaxBatchRows))
+		}},
+		{name: "global_batch_rows", also: []string{"global_batch_size"}, read: func(d *decoder, at place, out *dataset.Reading) {
+			out.GlobalBatchRows = int(d.whole(at, 1, dataset.MaxBatchRows))
+		}},
+		{name: "batch_requests", read: func(d *decoder, at place, out *dataset.Reading) {
+			out.BatchRequests = int(d.whole(at, 1, dataset.MaxBatchRows))
+		}},
+		{name: "limit", also: []string{"head", "max_rows", "rows"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Limit = d.whole(at, 1, maxInt64) }},
+		{name: "tail", also: []string{"drop_last", "drop_remainder"}, read: func(d *decoder, at place, out *dataset.Reading) {
+			out.Tail = choice(d, at, []dataset.Tail{dataset.TailKeep, dataset.TailDrop})
+		}},
+		{name: "count", read: func(d *decoder, at place, out *dataset.Reading) {
+			out.Count = choice(d, at, []dataset.Count{dataset.CountEstimate, dataset.CountExact})
+		}},
+		{name: "cursor", read: func(d *decoder, at place, out *dataset.Reading) { out.Cursor = d.cursors(at) }},
+		{name: "wire", read: func(d *decoder, at place, out *dataset.Reading) {
+			out.Wire = choice(d, at, []dataset.Wire{dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto, dataset.WireGrouped})
+		}},
+		{name: "cache", idle: true, read: only[dataset.Reading]("off", "read", "fill")},
+		{name: "endpoints", read: func(d *decoder, at place, out *dataset.Reading) {
+			out.Endpoints = choice(d, at, []dataset.Endpoints{dataset.EndpointsShards, dataset.EndpointsSplits})
+		}},
+	}
+}
+
+// unservedFields are specified fields that this version does not support.
+func unservedFields() []field[dataset.Query] {
+	return []field[dataset.Query]{
+		{name: "start"},
+	}
+}
+
+// queryDataset decodes the name of a dataset, or an inline dataset.
+func (d *decoder) queryDataset(at place, out *dataset.Query) {
+	switch at.kind {
+	case kindText:
+		out.Dataset = d.name(at)
+	case kindObject:
+		inline := d.dataset(at)
+		out.Inline = &inline
+	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindList:
+		d.fail(at.path, "must be a dataset's name or a dataset, not %s", at.kind)
+	}
+}
+
+func (d *decoder) shuffle(at place) dataset.Shuffle {
+	return choice(d, at, []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows, dataset.ShuffleSplits})
+}
+
+// shard decodes {index, of}. The index is unset if it is omitted.
+func (d *decoder) shard(at place, unset int) dataset.Shard {
+	out := dataset.Shard{Index: unset, Of: 1}
+	object(d, at, &out, []field[dataset.Shard]{
+		{name: "index", read: func(d *decoder, at place, out *dataset.Shard) { out.Index = int(d.whole(at, 0, maxLanes)) }},
+		{name: "of", read: func(d *decoder, at place, out *dataset.Shard) { out.Of = int(d.whole(at, 1, maxLanes)) }},
+	})
+	if d.sound(at.path) && out.Index >= out.Of {
+		d.fail(at.pathOf("index"), "shard %d is out of range for %s; the last one is %d", out.Index, fault.Count(out.Of, "shard"), out.Of-1)
+	}
+	return out
+}
+
+// checkShuffle reports shuffle, seed and shuffle_window if they cannot be combined with
+// the order or the shuffle.
+func (d *decoder) checkShuffle(at place, q dataset.Query) {
+	if !d.sound(at.pathOf("order"), at.pathOf("shuffle"), at.pathOf("shuffle_window"), at.pathOf("cursor")) {
+		return
+	}
+	windows := q.Shuffle == "" // the default, which permutes rows within windows
+	if !windows {
+		windows, _ = q.Shuffle.Windows() // checked when shuffle was decoded
+	}
+	switch {
+	case windows && !q.Order.IsShuffled():
+		d.fail(at.pathOf("shuffle"), "%s has no effect with order: %s; add order: shuffled", q.Shuffle, q.Order)
+	case q.Seed != 0 && !q.Order.IsShuffled() && len(q.Cursor) == 0 && d.sound(at.pathOf("seed")):
+		d.fail(at.pathOf("seed"), "has no effect with order: %s; add order: shuffled", q.Order)
+	case q.ShuffleWindow != 0 && !q.Order.IsShuffled():
+		d.fail(at.pathOf("shuffle_window"), "has no effect with order: %s; add order: shuffled", q.Order)
+	case q.ShuffleWindow != 0 && !windows:
+		d.fail(at.pathOf("shuffle_window"), "has no effect with shuffle: %s, only with requests or rows", q.Shuffle)
+	}
+}
+
+// every decodes {step, of}.
+func (d *decoder) every(at place) dataset.Every {
+	var out dataset.Every
+	object(d, at, &out, must([]field[dataset.Every]{
+		{name: "step", read: func(d *decoder, at place, out *dataset.Every) { out.Step = int(d.whole(at, 0, maxWorkers)) }},
+		{name: "of", read: func(d *decoder, at place, out *dataset.Every) { out.Of = int(d.whole(at, 1, maxWorkers)) }},
+	}))
+	if d.sound(at.path) && out.Step >= out.Of {
+		d.fail(at.pathOf("step"), "step %d is out of range for %d DataLoader workers; the last one is %d", out.Step, out.Of, out.Of-1)
+	}
+	return out
+}
+
+// checkSteps reports numbers of lanes, shards and rows that do not divide each other.
+func (d *decoder) checkSteps(at place, given, q dataset.Query) {
+	if !d.sound(at.pathOf("lanes"), at.pathOf("shard"), at.pathOf("cursor")) {
+		return
+	}
+	if q.Lanes%q.Shard.Of != 0 {
+		message := fmt.Sprintf("%d shards do not divide %s; ", q.Shard.Of, fault.Count(q.Lanes, "lane"))
+		more := (q.Lanes/q.Shard.Of + 1) * q.Shard.Of
+		switch {
+		case given.Lanes == 0 && len(q.Cursor) > 0:
+			message += "the cursor sets the lanes: resume with a number of shards that divides them"
+		case more <= maxLanes:
+			message += fmt.Sprintf("set lanes to a multiple of %d, such as %d", q.Shard.Of, more)
+		default:
+			message += fmt.Sprintf("set lanes to %d", maxLanes/q.Shard.Of*q.Shard.Of)
+		}
+		d.fail(at.pathOf("shard")+".of", "%s", message)
+		return
+	}
+	perStep := q.Lanes / q.Shard.Of
+	d.checkPerLane(at.pathOf("batch_rows"), "row", q.BatchRows, perStep)
+	d.checkPerLane(at.pathOf("batch_requests"), "request", q.BatchRequests, perStep)
+}
+
+// checkPerLane reports a batch that cannot be divided equally among the lanes of a shard.
+func (d *decoder) checkPerLane(path, what string, n, lanes int) {
+	if !d.sound(path) || n%lanes == 0 {
+		return
+	}
+	nearest := max(1, (n+lanes/2)/lanes) * lanes
+	if nearest > dataset.MaxBatchRows {
+		nearest -= lanes
+	}
+	d.fail(path, "%s cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d", fault.Count(n, what), lanes, lanes, nearest)
+}
+
+// checkReading reports conflicts among the fields that select a part of a plan. It skips
+// fields that have faults already.
+func (d *decoder) checkReading(at place, q dataset.Query) {
+	err := q.Check()
+	if err == nil || !d.sound(at.pathOf("lanes"), at.pathOf("shard"), at.pathOf("cursor"), at.pathOf("tail")) {
+		return
+	}
+	for _, f := range fault.As(err).Faults {
+		if f.Field = at.pathOf(f.Field); d.sound(f.Field) {
+			d.add(0, f)
+		}
+	}
+}

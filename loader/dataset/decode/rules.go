@@ -1,0 +1,290 @@
+package decode
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// distinct decodes the rule that drops repeated training rows.
+func (d *decoder) distinct(at place) *dataset.Distinct {
+	var out dataset.Distinct
+	object(d, at, &out, []field[dataset.Distinct]{
+		{name: "by", must: true, read: func(d *decoder, at place, out *dataset.Distinct) { out.By = d.key(at) }},
+		{name: "keep", read: func(d *decoder, at place, out *dataset.Distinct) {
+			out.Keep = choice(d, at, []dataset.Keep{dataset.KeepFirst, dataset.KeepLast})
+		}},
+		{name: "order_by", read: func(d *decoder, at place, out *dataset.Distinct) { out.OrderBy = d.orderBy(at) }},
+		{name: "scope", read: func(d *decoder, at place, out *dataset.Distinct) {
+			if out.Scope = choice(d, at, []dataset.Scope{tableScope, dataset.ScopePartition}); out.Scope == tableScope {
+				out.Scope = dataset.ScopeTable
+			}
+		}},
+	})
+	return &out
+}
+
+// tableScope is the text of ScopeTable, the default.
+const tableScope dataset.Scope = "table"
+
+// orderBy decodes the order of the rows of one key: a list, or a single entry.
+func (d *decoder) orderBy(at place) []dataset.OrderBy {
+	if at.kind == kindText {
+		return []dataset.OrderBy{d.order(at)}
+	}
+	out := list(d, at, maxKeys, (*decoder).order)
+	if at.kind == kindList && len(out) == 0 {
+		d.fail(at.path, "must name at least one column; leave the field out for the order of files")
+	}
+	for i, o := range out {
+		first := slices.IndexFunc(out, func(p dataset.OrderBy) bool { return p.Column == o.Column })
+		if first < i && o.Column != "" {
+			d.fail(at.path+indexed(i), "%q is listed twice", o.Column)
+		}
+	}
+	return out
+}
+
+// The directions of an order.
+const (
+	ascending  = "asc"
+	descending = "desc"
+)
+
+// order decodes a column, "column desc", or {column, order}.
+func (d *decoder) order(at place) dataset.OrderBy {
+	if at.kind == kindText {
+		out := dataset.ParseOrderBy(d.short(at, maxName+len(" "+descending)))
+		if meant, name := misdirected(out.Column); meant != "" {
+			d.fail(at.path, "%q looks like a column with a direction; write %q, or {column: %q} if that is its name", fault.Shorten(out.Column, 40), name+" "+meant, out.Column)
+		}
+		if len(out.Column) > maxName {
+			d.fail(at.path, "has %d bytes, the limit is %d", len(out.Column), maxName)
+		}
+		return out
+	}
+	if at.kind != kindObject {
+		d.fail(at.path, `must be a column such as "updated_at" or "updated_at desc", or {column, order}, not %s`, at.kind)
+		return dataset.OrderBy{}
+	}
+	var out dataset.OrderBy
+	object(d, at, &out, []field[dataset.OrderBy]{
+		{name: "column", must: true, read: func(d *decoder, at place, out *dataset.OrderBy) { out.Column = d.name(at) }},
+		{name: "order", read: func(d *decoder, at place, out *dataset.OrderBy) {
+			out.Descending = choice(d, at, []string{ascending, descending}) == descending
+		}},
+	})
+	return out
+}
+
+// misdirected returns the direction that a text has in another notation, such as "-a" or
+// "a descending", and the name without it. It returns "" for both if there is none.
+func misdirected(text string) (direction, name string) {
+	lower := strings.ToLower(text)
+	for long, short := range map[string]string{" descending": descending, " ascending": ascending} {
+		if strings.HasSuffix(lower, long) {
+			return short, text[:len(text)-len(long)]
+		}
+	}
+	if name, ok := strings.CutPrefix(text, "-"); ok {
+		return descending, name
+	}
+	return "", ""
+}
+
+// missing decodes the rule for keys without a staging row. Null in YAML or JSON, which
+// object treats as omitted, gives the default, which is also null.
+func (d *decoder) missing(at place) (rule.Missing, []dataset.Default) {
+	switch {
+	case at.kind == kindText && at.text == rule.MissingDefault.String():
+		d.fail(at.path, "has no values; write {default: {column: value}}")
+		return rule.MissingNull, nil
+	case at.kind == kindWhole || at.kind == kindNumber || at.kind == kindBool:
+		d.fail(at.path, "has no column; write {default: {column: %s}}", fault.Shorten(at.text, 40))
+		return rule.MissingNull, nil
+	case at.kind != kindObject:
+		return word(d, at, []rule.Missing{rule.MissingNull, rule.MissingError}), nil
+	}
+	var out []dataset.Default
+	object(d, at, &out, []field[[]dataset.Default]{
+		{name: "default", must: true, read: func(d *decoder, at place, out *[]dataset.Default) { *out = d.defaults(at) }},
+	})
+	return rule.MissingDefault, out
+}
+
+// defaults decodes an object from output columns to values. The result is sorted by
+// column.
+func (d *decoder) defaults(at place) []dataset.Default {
+	if at.kind != kindObject {
+		d.fail(at.path, "must be an object that maps columns to values, not %s", at.kind)
+		return nil
+	}
+	if len(at.members) == 0 || len(at.members) > maxColumns {
+		d.fail(at.path, "must have 1 to %d columns, not %d", maxColumns, len(at.members))
+		return nil
+	}
+	var out []dataset.Default
+	for _, m := range at.members {
+		p := at.member(m)
+		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
+			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", maxName)
+		}
+		out = append(out, dataset.Default{Column: m.name, Value: d.value(p)})
+	}
+	slices.SortFunc(out, func(a, b dataset.Default) int { return strings.Compare(a.Column, b.Column) })
+	return out
+}
+
+// value decodes null, true, false, a number or text.
+func (d *decoder) value(at place) any {
+	switch at.kind {
+	case kindNull:
+		return nil
+	case kindBool:
+		return at.text == strconv.FormatBool(true)
+	case kindWhole:
+		return d.whole(at, minInt64, maxInt64)
+	case kindNumber:
+		return d.number(at, -math.MaxFloat64, math.MaxFloat64)
+	case kindText:
+		return at.text
+	case kindTime:
+		d.fail(at.path, "is a YAML date; put it in quotes")
+	case kindList, kindObject:
+		d.fail(at.path, "must be null, true or false, a number or text, not %s", at.kind)
+	}
+	return nil
+}
+
+// number decodes a number from minimum to maximum.
+func (d *decoder) number(at place, minimum, maximum float64) float64 {
+	if at.kind != kindWhole && at.kind != kindNumber {
+		d.fail(at.path, "must be a number, not %s", at.kind)
+		return 0
+	}
+	v, err := strconv.ParseFloat(at.text, 64)
+	switch {
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		d.fail(at.path, "%s is not a finite 64-bit number", fault.Shorten(at.text, 40))
+	case v < minimum:
+		d.fail(at.path, "must be at least %v, not %v", minimum, v)
+	case v > maximum:
+		percent := ""
+		if maximum == 1 && v >= 2 && v <= 100 {
+			percent = fmt.Sprintf("; %v %% is %v", v, v/100)
+		}
+		d.fail(at.path, "must be at most %v, not %v%s", maximum, v, percent)
+	}
+	return v
+}
+
+// truth decodes true or false.
+func (d *decoder) truth(at place) bool {
+	if at.kind != kindBool {
+		d.fail(at.path, "must be true or false, not %s", at.kind)
+	}
+	return at.text == strconv.FormatBool(true)
+}
+
+// timeFields are the fields that select staging rows by time.
+func timeFields() []field[dataset.Staging] {
+	return []field[dataset.Staging]{
+		{name: "align", read: func(d *decoder, at place, out *dataset.Staging) { out.Align = d.align(at) }},
+		{name: "point_in_time", read: func(d *decoder, at place, out *dataset.Staging) { out.PointInTime = d.pointInTime(at) }},
+	}
+}
+
+func (d *decoder) align(at place) *dataset.Align {
+	var out dataset.Align
+	object(d, at, &out, []field[dataset.Align]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *dataset.Align) { out.Training = d.name(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *dataset.Align) { out.Staging = d.name(at) }},
+		{name: "rule", read: func(d *decoder, at place, out *dataset.Align) {
+			out.Rule = choice(d, at, []dataset.AlignRule{dataset.AlignSame, dataset.AlignLag, dataset.AlignLatestBefore})
+		}},
+		{name: "lag", read: func(d *decoder, at place, out *dataset.Align) { out.Lag = d.lag(at) }},
+	})
+	if path := at.pathOf("lag"); at.kind == kindObject && d.sound(path, at.pathOf("rule")) {
+		given := at.has("lag")
+		switch {
+		case out.Rule.IsLag() && !given:
+			d.fail(path, "missing; rule: lag requires a distance, such as 1d")
+		case out.Rule.IsSame() && given:
+			d.fail(path, "rule: same has no lag; leave it out, or use rule: lag")
+		case !out.Rule.IsLatest() && given && out.Lag == (dataset.Lag{}):
+			d.fail(path, "must be greater than zero; leave it out for the same partition")
+		}
+	}
+	return &out
+}
+
+func (d *decoder) pointInTime(at place) *dataset.PointInTime {
+	out := dataset.PointInTime{Exact: true}
+	object(d, at, &out, []field[dataset.PointInTime]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *dataset.PointInTime) { out.Training = d.name(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Staging = d.name(at) }},
+		{name: "tolerance", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Tolerance = d.tolerance(at) }},
+		{name: "exact", read: func(d *decoder, at place, out *dataset.PointInTime) { out.Exact = d.truth(at) }},
+	})
+	path := at.pathOf("tolerance")
+	switch {
+	case at.kind != kindObject || !d.sound(path):
+	case at.has("tolerance") && out.Tolerance == (dataset.Lag{}) && !out.Exact:
+		d.fail(path, "must be greater than zero if exact is false: no staging row could match")
+	case !at.has("tolerance"):
+		d.fail(path, "missing; set the maximum age of a staging row, such as 24h, or a number for long columns")
+	}
+	return &out
+}
+
+// effortFields are the fields that change the cost of reading but not the rows.
+func effortFields() []field[dataset.Staging] {
+	return []field[dataset.Staging]{
+		{name: "strategy", read: func(d *decoder, at place, out *dataset.Staging) { out.Strategy, out.Custom = d.strategy(at) }},
+		{name: "max_amplification", read: func(d *decoder, at place, out *dataset.Staging) {
+			out.MaxAmplification = d.number(at, 1, math.MaxFloat64)
+		}},
+	}
+}
+
+// strategy decodes a strategy, and the name of a custom one. The loader checks whether
+// that name is registered.
+func (d *decoder) strategy(at place) (rule.Strategy, string) {
+	if name, custom := strings.CutPrefix(at.text, dataset.CustomPrefix); custom && at.kind == kindText {
+		if d.name(at); name == "" {
+			d.fail(at.path, "has no strategy name; write %sNAME", dataset.CustomPrefix)
+		}
+		return rule.StrategyCustom, name
+	}
+	served := slices.DeleteFunc(rule.Strategies(), rule.Strategy.Custom)
+	return word(d, at, served), ""
+}
+
+// castType decodes the name of an Iceberg type that a column is cast to. It also accepts
+// the names of the corresponding machine types, such as int64.
+func (d *decoder) castType(at place) string {
+	const float, long = "float", "long"
+	switch at.text {
+	case "float32":
+		return float
+	case "float64":
+		return "double"
+	case "int32":
+		return "int"
+	case "int64":
+		return long
+	}
+	types := []string{"int", long, float, "double", "date", "timestamp", "timestamptz"}
+	meant := map[string]string{"bigint": long, "integer": "int", "real": float, "datetime": "timestamp"}[strings.ToLower(at.text)]
+	if at.kind == kindText && meant != "" {
+		d.add(0, fault.Field{Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", at.text, words(types)), Nearest: meant})
+		return meant
+	}
+	return choice(d, at, types)
+}
