@@ -70,7 +70,7 @@ def client(config: Path) -> Iterator[penstock.Client]:
         ("scores", {"columns": ["row", "scroe"]}, "columns[1]", ["scroe", "score"]),
         ("scores", {"filter": "row = = 3"}, "filter", ["position 7"]),
         ("scores", {"filter": "row = 'a'"}, "filter", ["row"]),
-        ("scores", {"shard": (4, 4)}, "shard.index", ["outside"]),
+        ("scores", {"shard": (4, 4)}, "shard.index", ["out of range"]),
         ("scores", {"shard": (0, 3), "lanes": 4}, "shard.of", ["3", "4"]),
         ("scores", {"lanes": 4, "batch_rows": 10}, "batch_rows", ["multiple of 4"]),
         ("scores", {"order": "sorted"}, "order", ["shuffled"]),

@@ -16,11 +16,12 @@ from penstock import fields
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "loader" / "dataset"
+DECODER = SERVER / "decode"
 
 
-def served(function: str, file: str = "decode_query.go") -> list[str]:
+def served(function: str, file: str = "query.go") -> list[str]:
     """The fields that a function of the server's decoder lists."""
-    source = (SERVER / file).read_text()
+    source = (DECODER / file).read_text()
     body = source[source.index(f"func {function}(") :]
     return re.findall(r'\{name: "(\w+)"', body[: body.index("\n}\n")])
 
@@ -42,10 +43,10 @@ def test_query_has_the_fields_that_the_server_serves() -> None:
 @pytest.mark.parametrize(
     ("known", "function", "file"),
     [
-        (penstock.Column, "column", "decode_dataset.go"),
+        (penstock.Column, "column", "dataset.go"),
         (penstock.Dense, "dense", "dense.go"),
-        (penstock.Shard, "shard", "decode_query.go"),
-        (penstock.Every, "every", "decode_query.go"),
+        (penstock.Shard, "shard", "query.go"),
+        (penstock.Every, "every", "query.go"),
         (penstock.Sample, "sample", "sample.go"),
     ],
 )
