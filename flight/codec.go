@@ -45,8 +45,8 @@ type batchLease struct {
 // has it, and when the network makes no progress.
 type charged interface {
 	Bytes() int64
-	Lend()
-	Stuck()
+	MarkInFlight()
+	MarkStalled()
 }
 
 func newBatchLease(b arrow.RecordBatch, p *streamInflight) *batchLease {
@@ -111,14 +111,14 @@ func (l *batchLease) Get(n int) *[]byte {
 // markInFlight marks the batch: the network has it.
 func (l *batchLease) markInFlight() {
 	if c, ok := l.batch.(charged); ok {
-		c.Lend()
+		c.MarkInFlight()
 	}
 }
 
 // markStalled marks the batch: its client does not take it.
 func (l *batchLease) markStalled() {
 	if c, ok := l.batch.(charged); ok {
-		c.Stuck()
+		c.MarkStalled()
 	}
 }
 

@@ -44,6 +44,9 @@ func travel(tr *inflightBatches) *traveller {
 	return t
 }
 
+// Batches of the loader are counted: newBatchLease finds this out at run time.
+var _ charged = (*batch.Charged)(nil)
+
 // leaseOf returns a lease on a batch that takes a number of bytes of a budget.
 func leaseOf(t *testing.T, p *streamInflight, bytes int64) *batchLease {
 	t.Helper()

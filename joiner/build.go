@@ -33,7 +33,7 @@ func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit in
 	if err != nil {
 		return nil, err
 	}
-	held.Leave(opts.Spare)
+	held.KeepFree(opts.Spare)
 	b := &builder{in: in, spec: spec, mem: opts.memory(), held: held, limit: limit, kept: batch.Retained{}}
 	built, err := b.build(ctx)
 	b.releaseAll()

@@ -57,7 +57,7 @@ type Options struct {
 type Loader struct {
 	options Options
 	streams stream.Options
-	paid    *budget.Once[*plan.Plan] // plans of open streams
+	paid    *budget.SharedReservation[*plan.Plan] // plans of open streams
 	counter counter
 }
 
@@ -74,7 +74,7 @@ func New(options Options) *Loader {
 		},
 	})
 	return &Loader{
-		options: options, paid: budget.NewOnce[*plan.Plan](options.Budget, "the plan of a stream"),
+		options: options, paid: budget.NewSharedReservation[*plan.Plan](options.Budget, "the plan of a stream"),
 		streams: stream.Options{Joins: joins, Budget: options.Budget, Memory: options.Memory, MaxBatchBytes: options.MaxBatchBytes},
 	}
 }

@@ -26,7 +26,7 @@ func (w *watch) disk(create func(what string) (spill.Store, error)) func(what st
 		by := callers()
 		w.mu.Lock()
 		for function, way := range map[string]string{
-			"Divide": "divided by bucket", "Slice": "sliced",
+			"Partition": "divided by bucket", "Slice": "sliced",
 			"(*matchPass).writeWinners": "a slice that does not fit", "(*matchPass).writeAll": "a slice that does not fit, of all rows",
 		} {
 			if by[function] {

@@ -26,7 +26,7 @@ import (
 // disk opens a spool for the test.
 func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (spill.Store, error)) {
 	t.Helper()
-	s, err := spool.Open(spool.Options{Place: t.TempDir(), Limit: limit})
+	s, err := spool.Open(spool.Options{Folder: t.TempDir(), Limit: limit})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.Zero(t, s.Stats().Files, "spool files that are still open") })
 	return s, func(what string) (spill.Store, error) {

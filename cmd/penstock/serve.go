@@ -125,7 +125,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
 	metrics.Storage(e.calls)
-	requests := metrics.S3()
+	requests := metrics.Requests()
 	e.requests.Store(&requests)
 	e.observeTags(metrics, log)
 	e.budget.SetPeerShare(c.Server.MaxPeerShare)

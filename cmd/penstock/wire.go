@@ -93,7 +93,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.disk, err = spool.Open(spool.Options{Place: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
+	e.disk, err = spool.Open(spool.Options{Folder: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
 	if err != nil {
 		return nil, err
 	}

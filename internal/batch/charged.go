@@ -48,12 +48,12 @@ func (c *charge) of(b arrow.RecordBatch) *Charged {
 // Bytes returns the size of the reservation.
 func (c *Charged) Bytes() int64 { return c.charge.held.Held() }
 
-// Lend marks the batch as handed to the network: it will be released without
+// MarkInFlight marks the batch as handed to the network: it will be released without
 // further action.
-func (c *Charged) Lend() { c.charge.held.Lend() }
+func (c *Charged) MarkInFlight() { c.charge.held.MarkInFlight() }
 
-// Stuck marks the batch as stalled: the network does not accept it.
-func (c *Charged) Stuck() { c.charge.held.Stuck() }
+// MarkStalled marks the batch as stalled: the network does not accept it.
+func (c *Charged) MarkStalled() { c.charge.held.MarkStalled() }
 
 // Retain adds a reference.
 func (c *Charged) Retain() {

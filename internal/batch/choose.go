@@ -67,7 +67,7 @@ func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
 	defer g.Release()
 	if width, ok := c.width(dt); ok {
 		rows := int64(len(c.at))
-		return g.room(rows*width) + g.room(bitutil.BytesForBits(rows)), nil
+		return g.allocatedSize(rows*width) + g.allocatedSize(bitutil.BytesForBits(rows)), nil
 	}
 	bytes, err := g.Size(dt, c.segments(sources))
 	if c.groupsBySource() {

@@ -6,7 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Size returns the bytes that Gather of the same segments allocates (see Room). It
+// Size returns the bytes that Gather of the same segments allocates (see AllocatedSize). It
 // reads offsets and widths and copies nothing. The result may be slightly too large,
 // if columns share validity bits, but never too small. Size fails as Gather does,
 // except for offsets that overflow.
@@ -34,20 +34,22 @@ func ValueBytes(segments []Segment) (int64, error) {
 	return g.size(dt, inputs, int64(rows)), nil
 }
 
-// Room returns the bytes that an allocator uses for an Arrow buffer of n bytes. A
-// Pool rounds n up; for other allocators, Room returns n.
-func Room(mem memory.Allocator, n int64) int64 {
+// AllocatedSize returns the bytes that an allocator uses for an Arrow buffer of n bytes. A
+// Pool rounds n up; for other allocators, AllocatedSize returns n.
+func AllocatedSize(mem memory.Allocator, n int64) int64 {
 	if r, ok := mem.(rounding); ok && n > 0 {
-		return r.room(n)
+		return r.allocatedSize(n)
 	}
 	return n
 }
 
 // rounding is an allocator that rounds sizes up.
-type rounding interface{ room(n int64) int64 }
+type rounding interface{ allocatedSize(n int64) int64 }
 
-// room implements rounding.
-func (*Pool) room(n int64) int64 {
+var _, _ rounding = (*Pool)(nil), (*Poison)(nil)
+
+// allocatedSize implements rounding.
+func (*Pool) allocatedSize(n int64) int64 {
 	n = (n + alignment - 1) / alignment * alignment // as Arrow's buffers grow
 	if n > 1<<maxClassBits {
 		return n + alignment
@@ -56,11 +58,11 @@ func (*Pool) room(n int64) int64 {
 	return int64(room)
 }
 
-// room implements rounding.
-func (p *Poison) room(n int64) int64 { return Room(p.under, n) }
+// allocatedSize implements rounding.
+func (p *Poison) allocatedSize(n int64) int64 { return AllocatedSize(p.under, n) }
 
-// room is Room for the gathering's allocator.
-func (g *gathering) room(n int64) int64 { return Room(g.mem, n) }
+// allocatedSize is AllocatedSize for the gathering's allocator.
+func (g *gathering) allocatedSize(n int64) int64 { return AllocatedSize(g.mem, n) }
 
 // size returns the bytes that column allocates for the same arguments.
 func (g *gathering) size(dt arrow.DataType, inputs []input, rows int64) int64 {
@@ -70,7 +72,7 @@ func (g *gathering) size(dt arrow.DataType, inputs []input, rows int64) int64 {
 	bytes := int64(0)
 	for _, p := range inputs {
 		if !g.valuesOnly && p.nullness() != noNulls {
-			bytes = g.room(bitutil.BytesForBits(rows))
+			bytes = g.allocatedSize(bitutil.BytesForBits(rows))
 			break
 		}
 	}
@@ -93,15 +95,15 @@ func (g *gathering) size(dt arrow.DataType, inputs []input, rows int64) int64 {
 	case *arrow.LargeListType:
 		return bytes + listSize[int64](g, dt.Elem(), inputs, rows)
 	case *arrow.StringType, *arrow.BinaryType:
-		return bytes + g.room((rows+1)*int64(widthOf[int32]())) + g.room(itemCount[int32](inputs))
+		return bytes + g.allocatedSize((rows+1)*int64(widthOf[int32]())) + g.allocatedSize(itemCount[int32](inputs))
 	case *arrow.LargeStringType, *arrow.LargeBinaryType:
-		return bytes + g.room((rows+1)*int64(widthOf[int64]())) + g.room(itemCount[int64](inputs))
+		return bytes + g.allocatedSize((rows+1)*int64(widthOf[int64]())) + g.allocatedSize(itemCount[int64](inputs))
 	case *arrow.BooleanType:
-		return bytes + g.room(bitutil.BytesForBits(rows))
+		return bytes + g.allocatedSize(bitutil.BytesForBits(rows))
 	case *arrow.DictionaryType:
-		return bytes + g.room(rows*int64(dt.IndexType.(arrow.FixedWidthDataType).Bytes()))
+		return bytes + g.allocatedSize(rows*int64(dt.IndexType.(arrow.FixedWidthDataType).Bytes()))
 	default:
-		return bytes + g.room(rows*int64(dt.(arrow.FixedWidthDataType).Bytes()))
+		return bytes + g.allocatedSize(rows*int64(dt.(arrow.FixedWidthDataType).Bytes()))
 	}
 }
 
@@ -125,12 +127,12 @@ func itemCount[O int32 | int64](inputs []input) int64 {
 
 // listSize returns the bytes of the offsets and items of lists.
 func listSize[O int32 | int64](g *gathering, elem arrow.DataType, inputs []input, rows int64) int64 {
-	bytes := g.room((rows + 1) * int64(widthOf[O]()))
+	bytes := g.allocatedSize((rows + 1) * int64(widthOf[O]()))
 	items := itemCount[O](inputs)
 	if width, ok := plainWidth(elem); ok {
-		bytes += g.room(items * width)
+		bytes += g.allocatedSize(items * width)
 		if !g.valuesOnly && mayBeNull(inputs) {
-			bytes += g.room(bitutil.BytesForBits(items))
+			bytes += g.allocatedSize(bitutil.BytesForBits(items))
 		}
 		return bytes
 	}

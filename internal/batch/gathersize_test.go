@@ -17,7 +17,7 @@ type taken struct {
 }
 
 func (t *taken) Allocate(n int) []byte {
-	t.bytes += batch.Room(t.Pool, int64(n))
+	t.bytes += batch.AllocatedSize(t.Pool, int64(n))
 	return t.Pool.Allocate(n)
 }
 
@@ -66,10 +66,10 @@ func TestRoomIsAnUpperBound(t *testing.T) {
 	for _, n := range []int64{0, 1, 63, 64, 256, 257, 1000, 4096, 4097, 1 << 20, 1<<20 + 1, 1 << 26, 1<<26 + 1} {
 		b := memory.NewResizableBuffer(pool)
 		b.Resize(int(n))
-		require.LessOrEqual(t, int64(cap(b.Buf())), batch.Room(pool, n), "%d", n)
-		require.LessOrEqual(t, batch.Room(pool, n), n+n/4+320, "%d", n)
-		require.Equal(t, batch.Room(pool, n), batch.Room(batch.NewPoison(pool), n))
-		require.Equal(t, n, batch.Room(memory.DefaultAllocator, n))
+		require.LessOrEqual(t, int64(cap(b.Buf())), batch.AllocatedSize(pool, n), "%d", n)
+		require.LessOrEqual(t, batch.AllocatedSize(pool, n), n+n/4+320, "%d", n)
+		require.Equal(t, batch.AllocatedSize(pool, n), batch.AllocatedSize(batch.NewPoison(pool), n))
+		require.Equal(t, n, batch.AllocatedSize(memory.DefaultAllocator, n))
 		b.Release()
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // PackedSize returns the bytes that Pack of the same columns allocates.
 func (g *Gatherer) PackedSize(columns [][]Segment) int64 {
-	return g.room(int64(g.packedRows(columns)) * int64(len(columns)) * int64(arrow.Float32SizeBytes))
+	return g.allocatedSize(int64(g.packedRows(columns)) * int64(len(columns)) * int64(arrow.Float32SizeBytes))
 }
 
 // packedRows returns the number of rows, which is the same for all columns.

@@ -24,7 +24,7 @@ type Budget struct {
 	share int64 // bytes that one peer may hold while other peers have streams; 0: no bound
 	used  atomic.Int64
 	peak  atomic.Int64
-	lent  atomic.Int64 // part of used that is in flight: see Lend
+	lent  atomic.Int64 // part of used that is in flight: see MarkInFlight
 
 	pressed atomic.Bool // a reservation lacked room since the last Pressed
 
@@ -155,19 +155,19 @@ func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 // Reservation is the memory that one holder has reserved. It is safe for concurrent
 // use. The zero value belongs to no budget and is unlimited.
 type Reservation struct {
-	budget  *Budget
-	what    string
-	peer    *peer // it counts against this peer's share; nil: no share
-	reserve int64 // bytes of the budget that must stay free
-	held    atomic.Int64
-	lent    atomic.Int64 // part of held that is in flight: 0 or all
+	budget   *Budget
+	what     string
+	peer     *peer // it counts against this peer's share; nil: no share
+	keepFree int64 // bytes of the budget that must stay free
+	held     atomic.Int64
+	inFlight atomic.Int64 // part of held that is in flight: 0 or all
 }
 
 // Grow adds n bytes. If they do not fit it fails with Exhausted, and the reservation is
 // unchanged.
 func (r *Reservation) Grow(n int64) error {
 	if b := r.budget; b != nil && !r.tryTake(n) {
-		b.press(b.used.Load() + n + r.reserve - b.limit)
+		b.press(b.used.Load() + n + r.keepFree - b.limit)
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
@@ -183,16 +183,16 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 		e = fault.New(fault.Exhausted, "%s needs %d bytes more, this client's host has %d of the memory budget's %d, and may have %d beside others (max_peer_share)",
 			r.what, n, r.peer.held.Load(), r.budget.limit, r.budget.share)
 	}
-	if n <= r.budget.limit-r.reserve && r.budget.othersHold() {
+	if n <= r.budget.limit-r.keepFree && r.budget.othersHold() {
 		e.RetryAfter = maxWait
 	}
 	return e.WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
 
-// Leave lets the reservation grow only while the given bytes of the budget stay free.
+// KeepFree lets the reservation grow only while the given bytes of the budget stay free.
 // It is for a holder that has an alternative to memory, beside others that have none. It
 // must be called before the reservation is used.
-func (r *Reservation) Leave(bytes int64) { r.reserve = bytes }
+func (r *Reservation) KeepFree(bytes int64) { r.keepFree = bytes }
 
 // Shrink releases n bytes of those held.
 func (r *Reservation) Shrink(n int64) {
@@ -221,18 +221,18 @@ func (r *Reservation) Release() {
 	}
 }
 
-// Lend marks the reservation as in flight: its memory, a batch that the network has,
+// MarkInFlight marks the reservation as in flight: its memory, a batch that the network has,
 // will be released without further action by any stream. While there is such memory,
 // waiting streams are not deadlocked. The reservation no longer grows or shrinks.
-func (r *Reservation) Lend() {
-	if held := r.held.Load(); r.budget != nil && r.lent.CompareAndSwap(0, held) {
+func (r *Reservation) MarkInFlight() {
+	if held := r.held.Load(); r.budget != nil && r.inFlight.CompareAndSwap(0, held) {
 		r.budget.lent.Add(held)
 	}
 }
 
-// Stuck ends the effect of Lend: the network does not accept the batch, so that its
+// MarkStalled ends the effect of MarkInFlight: the network does not accept the batch, so that its
 // release may take long.
-func (r *Reservation) Stuck() {
+func (r *Reservation) MarkStalled() {
 	if r.returned() {
 		b := r.budget
 		b.queue.mu.Lock()
@@ -241,9 +241,9 @@ func (r *Reservation) Stuck() {
 	}
 }
 
-// returned ends the effect of Lend, and reports whether there was one.
+// returned ends the effect of MarkInFlight, and reports whether there was one.
 func (r *Reservation) returned() bool {
-	lent := r.lent.Swap(0)
+	lent := r.inFlight.Swap(0)
 	if lent != 0 {
 		r.budget.lent.Add(-lent)
 	}
@@ -258,7 +258,7 @@ func (r *Reservation) releaseBytes(n int64) {
 	if r.budget == nil {
 		return
 	}
-	// In this order, settle never misses these bytes: it reads lent before used.
+	// In this order, settle never misses these bytes: it reads inFlight before used.
 	r.budget.used.Add(-n)
 	r.returned()
 	r.budget.freed()

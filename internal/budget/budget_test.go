@@ -96,7 +96,7 @@ func TestLeave(t *testing.T) {
 	b.OnPressure(func(bytes int64) { asked = append(asked, bytes) })
 	modest, err := b.Reserve("rows", 0)
 	require.NoError(t, err)
-	modest.Leave(20)
+	modest.KeepFree(20)
 	require.NoError(t, modest.Grow(40))
 	require.Equal(t, fault.Exhausted, fault.KindOf(modest.Grow(5)))
 	require.Equal(t, []int64{5}, asked)

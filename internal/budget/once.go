@@ -7,10 +7,10 @@ import (
 	"github.com/penstock/penstock/internal/release"
 )
 
-// Once reserves memory that several holders share, by key: once, for as long as a key
+// SharedReservation reserves memory that several holders share, by key: once, for as long as a key
 // has a holder. It is safe for concurrent use. The zero value belongs to no budget and is
 // unlimited.
-type Once[K comparable] struct {
+type SharedReservation[K comparable] struct {
 	budget *Budget
 	what   string
 
@@ -25,15 +25,15 @@ type shared struct {
 	held    *Reservation  // nil: it failed
 }
 
-// NewOnce makes a Once. What its memory is for is named in errors.
-func NewOnce[K comparable](b *Budget, what string) *Once[K] {
-	return &Once[K]{budget: b, what: what, shared: map[K]*shared{}}
+// NewSharedReservation makes a SharedReservation. What its memory is for is named in errors.
+func NewSharedReservation[K comparable](b *Budget, what string) *SharedReservation[K] {
+	return &SharedReservation[K]{budget: b, what: what, shared: map[K]*shared{}}
 }
 
 // Hold adds a holder of a key that takes the given bytes, until the Handle is released.
 // The first holder reserves them, waiting as GrowWait does, while others wait for it. If
 // it fails, another one tries.
-func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (*release.Handle, error) {
+func (o *SharedReservation[K]) Hold(ctx context.Context, key K, bytes int64) (*release.Handle, error) {
 	if o == nil || o.budget == nil {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
@@ -57,7 +57,7 @@ func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (*release.Handle
 }
 
 // reserve reserves the bytes of a key.
-func (o *Once[K]) reserve(ctx context.Context, key K, s *shared, bytes int64) error {
+func (o *SharedReservation[K]) reserve(ctx context.Context, key K, s *shared, bytes int64) error {
 	held, err := o.budget.Reserve(o.what, 0)
 	if err == nil {
 		err = held.GrowWait(ctx, bytes)
@@ -90,7 +90,7 @@ func (s *shared) wait(ctx context.Context) error {
 }
 
 // acquire adds a holder of a key, and reports whether it is the one that reserves.
-func (o *Once[K]) acquire(key K) (s *shared, first bool) {
+func (o *SharedReservation[K]) acquire(key K) (s *shared, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s = o.shared[key]
@@ -103,7 +103,7 @@ func (o *Once[K]) acquire(key K) (s *shared, first bool) {
 }
 
 // release removes a holder of a key. The last one releases the memory.
-func (o *Once[K]) release(key K, s *shared) {
+func (o *SharedReservation[K]) release(key K, s *shared) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s.holders--

@@ -16,7 +16,7 @@ import (
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := budget.New(100)
-	o := budget.NewOnce[string](b, "a plan")
+	o := budget.NewSharedReservation[string](b, "a plan")
 	first, err := o.Hold(t.Context(), "p", 60)
 	require.NoError(t, err)
 	again, err := o.Hold(t.Context(), "p", 60)
@@ -32,7 +32,7 @@ func TestOnce(t *testing.T) {
 	anew, err := o.Hold(t.Context(), "p", 100)
 	require.NoError(t, err)
 	anew.Release()
-	free, err := budget.NewOnce[string](nil, "a plan").Hold(t.Context(), "p", 1<<60)
+	free, err := budget.NewSharedReservation[string](nil, "a plan").Hold(t.Context(), "p", 1<<60)
 	require.NoError(t, err)
 	free.Release()
 }
@@ -43,7 +43,7 @@ func TestOncePaysOnce(t *testing.T) {
 	t.Parallel()
 	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
 		"the first pays": func(t *testing.T, b *budget.Budget) {
-			o, full := budget.NewOnce[string](b, "a plan"), enter(t, b, 50)
+			o, full := budget.NewSharedReservation[string](b, "a plan"), enter(t, b, 50)
 			one, two := holding(t, b, o, 60), holding(t, b, o, 60)
 			require.True(t, one.waits() && two.waits())
 			full.held.Release()
@@ -58,7 +58,7 @@ func TestOncePaysOnce(t *testing.T) {
 			two.end()
 		},
 		"the first goes away": func(t *testing.T, b *budget.Budget) {
-			o, full := budget.NewOnce[string](b, "a plan"), enter(t, b, 50)
+			o, full := budget.NewSharedReservation[string](b, "a plan"), enter(t, b, 50)
 			one, two := holding(t, b, o, 60), holding(t, b, o, 60)
 			one.cancel()
 			require.ErrorIs(t, <-one.ended, context.Canceled)
@@ -71,7 +71,7 @@ func TestOncePaysOnce(t *testing.T) {
 			two.end()
 		},
 		"the second goes away": func(t *testing.T, b *budget.Budget) {
-			o, full := budget.NewOnce[string](b, "a plan"), enter(t, b, 50)
+			o, full := budget.NewSharedReservation[string](b, "a plan"), enter(t, b, 50)
 			one, two := holding(t, b, o, 60), holding(t, b, o, 60)
 			two.cancel()
 			require.ErrorIs(t, <-two.ended, context.Canceled)
@@ -85,14 +85,14 @@ func TestOncePaysOnce(t *testing.T) {
 	})
 }
 
-// holder is a stream that holds what a Once pays for.
+// holder is a stream that holds what a SharedReservation pays for.
 type holder struct {
 	*entered
 	cancel context.CancelFunc
 	shared *release.Handle
 }
 
-func holding(t *testing.T, b *budget.Budget, o *budget.Once[string], bytes int64) *holder {
+func holding(t *testing.T, b *budget.Budget, o *budget.SharedReservation[string], bytes int64) *holder {
 	t.Helper()
 	h := &holder{entered: enter(t, b, 0)}
 	h.ctx, h.cancel = context.WithCancel(h.ctx)
@@ -110,7 +110,7 @@ func holding(t *testing.T, b *budget.Budget, o *budget.Once[string], bytes int64
 func TestOnceFromManySides(t *testing.T) {
 	t.Parallel()
 	b := budget.New(100)
-	o := budget.NewOnce[int](b, "a footer")
+	o := budget.NewSharedReservation[int](b, "a footer")
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {

@@ -78,7 +78,7 @@ func (b *Budget) shares(p *peer, n int64) bool {
 // whether it did.
 func (r *Reservation) tryTake(n int64) bool {
 	if r.peer == nil {
-		return r.budget.tryReserve(n, r.reserve)
+		return r.budget.tryReserve(n, r.keepFree)
 	}
 	for held := r.peer.held.Load(); ; held = r.peer.held.Load() {
 		if !r.budget.shares(r.peer, n) {
@@ -88,7 +88,7 @@ func (r *Reservation) tryTake(n int64) bool {
 			break
 		}
 	}
-	if r.budget.tryReserve(n, r.reserve) {
+	if r.budget.tryReserve(n, r.keepFree) {
 		return true
 	}
 	r.peer.held.Add(-n)

@@ -256,7 +256,7 @@ func (b *Budget) exceed() bool {
 		if b.shares(p, w.bytes) {
 			return false // the room is for this waiter
 		}
-		if p.blocked == p.open && b.tryReserve(w.bytes, w.into.reserve) {
+		if p.blocked == p.open && b.tryReserve(w.bytes, w.into.keepFree) {
 			p.held.Add(w.bytes)
 			q.finish(w, nil)
 			return true

@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// End is the end of a file, as it was read to find the footer. Reads of that part, which
+// FileTail is the end of a file, as it was read to find the footer. Reads of that part, which
 // is all of a small file, need no storage. It is safe for concurrent use.
-type End struct {
+type FileTail struct {
 	start   int64
 	content atomic.Pointer[[]byte] // nil: dropped
 }
 
 // Bytes returns the bytes that an End holds, for its owner to charge.
-func (e *End) Bytes() int64 { return int64(len(e.bytes())) }
+func (e *FileTail) Bytes() int64 { return int64(len(e.bytes())) }
 
 // Drop frees the memory. Later reads go to storage.
-func (e *End) Drop() { e.content.Store(nil) }
+func (e *FileTail) Drop() { e.content.Store(nil) }
 
-func (e *End) bytes() []byte {
+func (e *FileTail) bytes() []byte {
 	if e == nil {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 
 // Spare is memory that was reserved for reading ahead.
 type Spare interface {
-	// Lend announces that Release will be called soon. It is called at most once.
-	Lend()
+	// MarkInFlight announces that Release will be called soon. It is called at most once.
+	MarkInFlight()
 	// Release returns the memory. It is called once, on any goroutine.
 	Release()
 }
@@ -34,7 +34,7 @@ type Spare interface {
 // The goroutine of the Reader's caller runs Fetch, which asks ReadOptions.Ahead for a
 // Spare; take, in Next; release, when that row group is closed; and drop, when the Reader
 // ends or opens another row group. The goroutine of the fetch runs run. The memory's
-// owner calls drop on any goroutine: reading lends the Spare, ready releases it at once,
+// owner calls drop on any goroutine: reading marks the Spare as in flight, ready releases it at once,
 // failed forgets its error, so that the row group is read again, and other states ignore
 // it.
 //
@@ -127,7 +127,7 @@ func (f *fetch) drop() {
 	case fetchReading:
 		f.state = fetchDropped
 		f.cancel()
-		f.spare.Lend()
+		f.spare.MarkInFlight()
 	case fetchReady:
 		f.releaseLocked(fetchReleased, nil)
 	case fetchFailed:

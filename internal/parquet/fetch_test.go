@@ -36,7 +36,7 @@ type spare struct {
 	once  sync.Once
 }
 
-func (s *spare) Lend() {
+func (s *spare) MarkInFlight() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.of.lent++
@@ -250,7 +250,7 @@ func TestEndIsNotReadAgain(t *testing.T) {
 		s := errstore.New(m)
 		o, err := s.Open(t.Context(), location, int64(len(content)))
 		require.NoError(t, err)
-		footer, end, err := parquet.ReadEnd(t.Context(), o, parquet.FooterLimits{Tail: 32 << 10})
+		footer, end, err := parquet.ReadFooterAndTail(t.Context(), o, parquet.FooterLimits{Tail: 32 << 10})
 		require.NoError(t, err)
 		require.Equal(t, min(int64(len(content)), 32<<10), end.Bytes())
 		f, err := parquet.Open(t.Context(), o, parquet.Options{Footer: footer, End: end})
@@ -342,7 +342,7 @@ func TestOpenExpectsFooterTag(t *testing.T) {
 	first := &taggedObject{Object: object(t, content), tag: "one"}
 	footer, err := parquet.ReadFooter(t.Context(), first, parquet.FooterLimits{})
 	require.NoError(t, err)
-	renamed, err := footer.Named(func([]string) (int, int, bool) { return 0, 0, false })
+	renamed, err := footer.ApplyNameMapping(func([]string) (int, int, bool) { return 0, 0, false })
 	require.NoError(t, err)
 	for _, known := range []*parquet.Footer{footer, renamed} {
 		later := &taggedObject{Object: object(t, content)}

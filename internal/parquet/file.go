@@ -28,7 +28,7 @@ type Options struct {
 	Footer *Footer
 	// End is the end of the file as read to find its footer. It is kept while the file is
 	// open. Nil if there is none.
-	End *End
+	End *FileTail
 	// Gap is the maximum distance in bytes between two column chunks that are read in one
 	// request. 0 means DefaultGap.
 	Gap int64
@@ -44,7 +44,7 @@ type Options struct {
 type File struct {
 	*Footer
 	obj           store.Object
-	end           *End // nil: none
+	end           *FileTail // nil: none
 	gap, readSize int64
 }
 

@@ -92,18 +92,18 @@ func (f *Footer) CreatedBy() string { return f.meta.GetCreatedBy() }
 // needed. The buffers are garbage-collected, so a read that is left behind may keep
 // writing to them.
 func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, error) {
-	footer, _, err := ReadEnd(ctx, obj, limits)
+	footer, _, err := ReadFooterAndTail(ctx, obj, limits)
 	return footer, err
 }
 
-// ReadEnd is ReadFooter, but also returns the end of the file that it read.
-func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, *End, error) {
+// ReadFooterAndTail is ReadFooter, but also returns the end of the file that it read.
+func ReadFooterAndTail(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, *FileTail, error) {
 	size := obj.Size()
 	if size < int64(len(magic))+trailer {
 		return nil, nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
 	}
 	first := cmp.Or(max(limits.Tail, 0), DefaultTail)
-	end := &End{start: size - min(size, max(first, trailer))}
+	end := &FileTail{start: size - min(size, max(first, trailer))}
 	held, err := limits.Budget.Reserve("the end of "+obj.Location(), 0)
 	if err == nil && first > tailBytes {
 		err = held.GrowWait(ctx, size-end.start)

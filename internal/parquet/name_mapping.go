@@ -41,17 +41,17 @@ func childFields(t arrow.DataType) []arrow.Field {
 	}
 }
 
-// Named returns the footer of a file without field ids, with ids assigned by find. find
+// ApplyNameMapping returns the footer of a file without field ids, with ids assigned by find. find
 // gets the path of a column's names, in which elements, keys and values are called
 // "element", "key" and "value", whatever the file calls them. inside is the number of
 // fields that the mapping has in the field at the path. A column that find does not know
 // is not a column of the table. Neither is a struct if find knows fields inside it but
 // the file has none of them: such a file has no information about the struct.
 //
-// Named returns Invalid for two columns with one id, and for a nested column with an id
+// ApplyNameMapping returns Invalid for two columns with one id, and for a nested column with an id
 // whose children have none, unless it is such a struct. f is not changed and shares
 // everything else with the result.
-func (f *Footer) Named(find func(path []string) (id, inside int, ok bool)) (*Footer, error) {
+func (f *Footer) ApplyNameMapping(find func(path []string) (id, inside int, ok bool)) (*Footer, error) {
 	manifest, err := f.manifest()
 	if err != nil {
 		return nil, err

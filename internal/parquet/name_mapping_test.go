@@ -31,7 +31,7 @@ func TestNamedAssignsFieldIDs(t *testing.T) {
 	require.False(t, footer.HasAnyFieldID())
 	ids := map[string]int{"l": 1, "l.element": 2, "m": 3, "m.key": 4, "m.value": 5, "s": 6, "s.x": 7, "s.x.element": 8, "s.x.element.y": 9}
 	var asked []string
-	named, err := footer.Named(func(path []string) (int, int, bool) {
+	named, err := footer.ApplyNameMapping(func(path []string) (int, int, bool) {
 		asked = append(asked, strings.Join(path, "."))
 		id, ok := ids[strings.Join(path, ".")]
 		return id, 0, ok
@@ -70,7 +70,7 @@ func TestNamedAssignsFieldIDs(t *testing.T) {
 	}, lines)
 
 	delete(ids, "s.x.element.y")
-	_, err = footer.Named(func(path []string) (int, int, bool) {
+	_, err = footer.ApplyNameMapping(func(path []string) (int, int, bool) {
 		id, ok := ids[strings.Join(path, ".")]
 		return id, 0, ok
 	})
@@ -92,7 +92,7 @@ func TestNamedReadsSetsAsLists(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, footer.HasAnyFieldID())
 	ids := map[string]int{"c": 1, "c.element": 2}
-	named, err := footer.Named(func(path []string) (int, int, bool) {
+	named, err := footer.ApplyNameMapping(func(path []string) (int, int, bool) {
 		id, ok := ids[strings.Join(path, ".")]
 		return id, 0, ok
 	})
@@ -130,7 +130,7 @@ func TestStructsWithoutMappedFields(t *testing.T) {
 		id, ok := ids[strings.Join(path, ".")]
 		return id[0], id[1], ok
 	}
-	named, err := footer.Named(find)
+	named, err := footer.ApplyNameMapping(find)
 	require.NoError(t, err)
 	for id, there := range map[int]bool{1: false, 3: true, 4: false, 6: true, 7: false, 8: false} {
 		_, field := named.Field(id)
@@ -138,11 +138,11 @@ func TestStructsWithoutMappedFields(t *testing.T) {
 	}
 
 	ids["s"] = [2]int{1, 0}
-	_, err = footer.Named(find)
+	_, err = footer.ApplyNameMapping(find)
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "a mapping without fields inside the struct is incomplete: %v", err)
 	require.ErrorContains(t, err, "for column s of the file, but none for any field inside it")
 	ids["s"], ids["l"], ids["l.element"] = [2]int{1, 1}, [2]int{10, 1}, [2]int{11, 1}
-	_, err = footer.Named(find)
+	_, err = footer.ApplyNameMapping(find)
 	require.ErrorContains(t, err, "for column l.element of the file, but none for any field inside it", "elements cannot be absent")
 	require.NotEmpty(t, fault.As(err).Remedy)
 }

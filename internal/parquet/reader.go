@@ -135,14 +135,14 @@ func (r *Reader) Release() {
 	left := r.refs.Add(-1)
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
-		r.Drop()
+		r.ReleaseBatch()
 		r.stopFetch()
 		r.closeGroup()
 	}
 }
 
-// Drop releases the last batch before the next call of Next does.
-func (r *Reader) Drop() {
+// ReleaseBatch releases the last batch before the next call of Next does.
+func (r *Reader) ReleaseBatch() {
 	if r.batch != nil {
 		r.batch.Release()
 		r.batch = nil
@@ -151,7 +151,7 @@ func (r *Reader) Drop() {
 
 // Next decodes the next batch. It returns false at the end and on an error.
 func (r *Reader) Next() bool {
-	r.Drop()
+	r.ReleaseBatch()
 	if r.err != nil || r.refs.Load() <= 0 {
 		return false
 	}

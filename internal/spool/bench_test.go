@@ -8,7 +8,7 @@ import (
 
 // BenchmarkSpool writes and reads batches of a few hundred kilobytes.
 func BenchmarkSpool(b *testing.B) {
-	s, err := Open(Options{Place: b.TempDir()})
+	s, err := Open(Options{Folder: b.TempDir()})
 	require.NoError(b, err)
 	rows := random(1, 4096)
 	f, err := s.Create("rows")

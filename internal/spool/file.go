@@ -50,7 +50,7 @@ type schema struct {
 
 // Create creates an empty file. What it is for is named in errors. The caller releases it.
 func (s *Spool) Create(what string) (*File, error) {
-	disk, err := os.CreateTemp(s.place, pattern)
+	disk, err := os.CreateTemp(s.folder, pattern)
 	if err != nil {
 		return nil, s.broken("create a file in", err)
 	}
@@ -210,8 +210,8 @@ func (f *File) Read(number int) (arrow.RecordBatch, error) {
 		return nil, f.spool.broken("read from", err)
 	}
 	if sum.Sum64() != x.sum {
-		return nil, fault.New(fault.Corrupt, "%s was written to %s, and its bytes have changed since", f.what, f.spool.place).
-			WithRemedy("the disk of %s is faulty; name another folder with the setting spool", f.spool.place)
+		return nil, fault.New(fault.Corrupt, "%s was written to %s, and its bytes have changed since", f.what, f.spool.folder).
+			WithRemedy("the disk of %s is faulty; name another folder with the setting spool", f.spool.folder)
 	}
 	return array.NewRecordBatch(x.schema.of, b.Columns(), b.NumRows()), nil
 }

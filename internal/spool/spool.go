@@ -16,7 +16,7 @@ import (
 
 // Options configure a Spool.
 type Options struct {
-	Place  string           // the folder, created if its parent exists; "": the system's temporary folder
+	Folder string           // the folder, created if its parent exists; "": the system's temporary folder
 	Limit  int64            // maximum bytes of all files; 0 or less: no limit but the disk's
 	Memory memory.Allocator // of the batches that are read; nil: the Go heap
 }
@@ -32,9 +32,9 @@ type Stats struct {
 // Spool creates files in a folder on local disk. It is safe for concurrent use. It holds no
 // resources of its own, so it needs no Close.
 type Spool struct {
-	place string
-	limit int64
-	mem   memory.Allocator
+	folder string
+	limit  int64
+	mem    memory.Allocator
 	// unlink unlinks an open file. It fails on systems that cannot.
 	unlink func(path string) error
 
@@ -48,9 +48,9 @@ const pattern = "penstock-*.spool"
 // Open makes a Spool. It removes files that killed processes have left in the folder, but not
 // those of running processes.
 func Open(o Options) (*Spool, error) {
-	s := &Spool{place: o.Place, limit: o.Limit, mem: o.Memory, unlink: os.Remove}
-	if s.place == "" {
-		s.place = os.TempDir()
+	s := &Spool{folder: o.Folder, limit: o.Limit, mem: o.Memory, unlink: os.Remove}
+	if s.folder == "" {
+		s.folder = os.TempDir()
 	}
 	if s.mem == nil {
 		s.mem = memory.DefaultAllocator
@@ -58,7 +58,7 @@ func Open(o Options) (*Spool, error) {
 	if err := s.create(); err != nil {
 		return nil, err
 	}
-	left, err := filepath.Glob(filepath.Join(s.place, pattern))
+	left, err := filepath.Glob(filepath.Join(s.folder, pattern))
 	if err != nil {
 		return nil, s.broken("list the folder", err)
 	}
@@ -72,15 +72,15 @@ func Open(o Options) (*Spool, error) {
 // disk of its first existing parent.
 func (s *Spool) create() error {
 	const private = 0o700
-	err := os.Mkdir(s.place, private)
-	switch at, missing := os.Stat(s.place); {
+	err := os.Mkdir(s.folder, private)
+	switch at, missing := os.Stat(s.folder); {
 	case missing == nil && at.IsDir():
 		return nil
 	case missing == nil:
-		return fault.New(fault.Invalid, "spool: %s is not a folder", s.place).WithRemedy("name a folder with the setting spool")
+		return fault.New(fault.Invalid, "spool: %s is not a folder", s.folder).WithRemedy("name a folder with the setting spool")
 	case errors.Is(err, fs.ErrNotExist):
-		return fault.New(fault.Invalid, "spool: the folder %s does not exist, and neither does its parent folder", s.place).
-			WithRemedy("correct the setting spool, or create %s", filepath.Dir(filepath.Clean(s.place)))
+		return fault.New(fault.Invalid, "spool: the folder %s does not exist, and neither does its parent folder", s.folder).
+			WithRemedy("correct the setting spool, or create %s", filepath.Dir(filepath.Clean(s.folder)))
 	}
 	return s.broken("create the folder", err)
 }
@@ -120,8 +120,8 @@ func trial() arrow.RecordBatch {
 	return array.NewRecordBatch(schema, []arrow.Array{column}, rows)
 }
 
-// Place returns the folder.
-func (s *Spool) Place() string { return s.place }
+// Folder returns the folder.
+func (s *Spool) Folder() string { return s.folder }
 
 // Limit returns the limit in bytes, or 0 if there is none.
 func (s *Spool) Limit() int64 { return max(s.limit, 0) }
@@ -139,7 +139,7 @@ func (s *Spool) reserve(what string, n int64) error {
 	defer s.mu.Unlock()
 	if s.limit > 0 && s.stats.Used+n > s.limit {
 		return fault.New(fault.Exhausted, "%s needs %d bytes more on local disk, %d of the %d that %s may hold are in use",
-			what, n, s.stats.Used, s.limit, s.place).
+			what, n, s.stats.Used, s.limit, s.folder).
 			WithRemedy("raise the limit of the spool or the memory budget, ask for fewer columns, or write the staging table with more buckets")
 	}
 	s.stats.Used += n
@@ -158,6 +158,6 @@ func (s *Spool) release(n int64) {
 
 // broken returns an error of the disk.
 func (s *Spool) broken(doing string, err error) error {
-	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.place, err).
-		WithRemedy("make sure that the server can write to %s and that its disk has room, or name another folder with the setting spool", s.place)
+	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.folder, err).
+		WithRemedy("make sure that the server can write to %s and that its disk has room, or name another folder with the setting spool", s.folder)
 }

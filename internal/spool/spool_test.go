@@ -112,7 +112,7 @@ func TestReadBack(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
 	place := t.TempDir()
-	s, err := Open(Options{Place: place, Memory: mem})
+	s, err := Open(Options{Folder: place, Memory: mem})
 	require.NoError(t, err)
 	f, err := s.Create("rows")
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestReadBack(t *testing.T) {
 // cleared.
 func TestNulls(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Options{Place: t.TempDir(), Memory: batch.NewPoison(memory.NewGoAllocator())})
+	s, err := Open(Options{Folder: t.TempDir(), Memory: batch.NewPoison(memory.NewGoAllocator())})
 	require.NoError(t, err)
 	f, err := s.Create("nulls")
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestNulls(t *testing.T) {
 // TestLimit fails before anything is written, and lets on when room is made.
 func TestLimit(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Options{Place: t.TempDir(), Limit: 40_000})
+	s, err := Open(Options{Folder: t.TempDir(), Limit: 40_000})
 	require.NoError(t, err)
 	one, err := s.Create("one")
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestLimit(t *testing.T) {
 	}
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.Contains(t, err.Error(), "one needs")
-	require.Contains(t, err.Error(), s.Place())
+	require.Contains(t, err.Error(), s.Folder())
 	require.NotEmpty(t, fault.As(err).Remedy)
 	require.LessOrEqual(t, s.Stats().Peak, s.Limit())
 	_, err = two.Append(b)
@@ -220,7 +220,7 @@ func TestLimit(t *testing.T) {
 func TestBrokenDisk(t *testing.T) {
 	t.Parallel()
 	place := t.TempDir()
-	s, err := Open(Options{Place: place})
+	s, err := Open(Options{Folder: place})
 	require.NoError(t, err)
 	f, err := s.Create("rows")
 	require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestFolder(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	for _, place := range []string{filepath.Join(parent, "spool"), parent + "/slash/", filepath.Join(parent, "spool")} {
-		s, err := Open(Options{Place: place})
+		s, err := Open(Options{Folder: place})
 		require.NoError(t, err)
 		require.NoError(t, s.Try())
 		at, err := os.Stat(place)
@@ -266,14 +266,14 @@ func TestFolder(t *testing.T) {
 		filepath.Join(parent, "dangling", "spool"): "neither does its parent folder",
 		plain: "is not a folder",
 	} {
-		_, err := Open(Options{Place: place})
+		_, err := Open(Options{Folder: place})
 		require.Equal(t, fault.Invalid, fault.KindOf(err), place)
 		require.ErrorContains(t, err, place)
 		require.ErrorContains(t, err, why)
 		require.Contains(t, fault.As(err).Remedy, "the setting spool")
 	}
 	for _, place := range []string{filepath.Join(plain, "spool"), filepath.Join(parent, "dangling")} {
-		_, err := Open(Options{Place: place})
+		_, err := Open(Options{Folder: place})
 		require.Equal(t, fault.Unavailable, fault.KindOf(err), place)
 		require.ErrorContains(t, err, place)
 	}
@@ -288,7 +288,7 @@ func TestFolder(t *testing.T) {
 func TestNamedFiles(t *testing.T) {
 	t.Parallel()
 	place := t.TempDir()
-	s, err := Open(Options{Place: place})
+	s, err := Open(Options{Folder: place})
 	require.NoError(t, err)
 	s.unlink = func(string) error { return errors.New("the file is open") }
 	f, err := s.Create("rows")
@@ -302,7 +302,7 @@ func TestNamedFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(left, []byte("of a killed process"), 0o600))
 	strange := filepath.Join(place, "else")
 	require.NoError(t, os.WriteFile(strange, []byte("not ours"), 0o600))
-	_, err = Open(Options{Place: place})
+	_, err = Open(Options{Folder: place})
 	require.NoError(t, err)
 	require.ElementsMatch(t, append(used, strange), files(t, place))
 	_, err = f.Append(random(1, 10))
@@ -333,7 +333,7 @@ func TestKill(t *testing.T) {
 }
 
 func spoolForever(folder string) {
-	s, err := Open(Options{Place: folder})
+	s, err := Open(Options{Folder: folder})
 	if err != nil {
 		os.Exit(1)
 	}
@@ -362,7 +362,7 @@ func TestTry(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
 	place := t.TempDir()
-	s, err := Open(Options{Place: place, Memory: mem})
+	s, err := Open(Options{Folder: place, Memory: mem})
 	require.NoError(t, err)
 	require.NoError(t, s.Try())
 	require.Empty(t, files(t, place))
@@ -376,7 +376,7 @@ func TestTry(t *testing.T) {
 	require.ErrorContains(t, err, "try the spool: create a file in "+place)
 	require.Contains(t, fault.As(err).Remedy, "the setting spool")
 
-	small, err := Open(Options{Place: t.TempDir(), Limit: 1000, Memory: mem})
+	small, err := Open(Options{Folder: t.TempDir(), Limit: 1000, Memory: mem})
 	require.NoError(t, err)
 	err = small.Try()
 	require.Equal(t, fault.Exhausted, fault.KindOf(err), "a limit below what one batch takes")

@@ -32,7 +32,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Budget(budget.New(1))
 	m.Storage(store.NewCalls(store.Options{}))
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
-	m.S3()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
+	m.Requests()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	m.PinTags()(pintag.Look{})
 	o := m.Observer()
 	o.StreamBegan("d")

@@ -43,9 +43,9 @@ func (m *requestMetrics) add(r store.Request) {
 	}
 }
 
-// S3 returns the observer of requests to remote storage: S3, and any other kind,
+// Requests returns the observer of requests to remote storage: S3, and any other kind,
 // whose metrics are registered at its first request. It is called once.
-func (m *Metrics) S3() func(store.Request) {
+func (m *Metrics) Requests() func(store.Request) {
 	var mu sync.Mutex
 	kinds := map[string]*requestMetrics{"s3": m.newRequests("s3", "S3")}
 	return func(r store.Request) {

@@ -214,7 +214,7 @@ func TestProfilesOnlyWhenAskedFor(t *testing.T) {
 // TestS3Requests are counted by what they were for and how they ended.
 func TestS3Requests(t *testing.T) {
 	m := telemetry.NewMetrics("v")
-	told := m.S3()
+	told := m.Requests()
 	told(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.Throttled, Took: time.Second})
 	told(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 100, Again: true, Took: time.Second})
 	text := get(m.Handler(false), "/metrics").Body.String()

@@ -33,7 +33,7 @@ func BenchmarkSpilled(b *testing.B) {
 		_, column := joinertest.BenchColumn(wanted, false)
 		training := joinertest.BenchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
 		opts := joiner.Options{Memory: &batch.Pool{}}
-		place, err := spool.Open(spool.Options{Place: b.TempDir(), Memory: opts.Memory})
+		place, err := spool.Open(spool.Options{Folder: b.TempDir(), Memory: opts.Memory})
 		require.NoError(b, err)
 		disk := spill.Options{
 			Options: opts, WorkingMemory: 16 << 20,

@@ -2,7 +2,7 @@
 // the same rows in the same order, and the same counts and errors, as
 // [joiner.Build] in memory.
 //
-// There are two ways. [Divide] writes a stream as [Parts], each of which can be
+// There are two ways. [Partition] writes a stream as [Partitions], each of which can be
 // read without the others; the caller defines which partition a row belongs to. [Slice]
 // writes staging rows in slices by a hash of their key: a [Sliced] is probed
 // like a build side in memory.

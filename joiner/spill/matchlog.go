@@ -63,7 +63,7 @@ type matchPass struct {
 	rule     joiner.Rule
 	spilled  func(bytes int64) // called with the bytes that the join writes to local disk
 	log      *matchLog
-	training *Parts            // the training rows' keys and times, by slice
+	training *Partitions       // the training rows' keys and times, by slice
 	keys     *joiner.KeyReader // reads training
 	working  int64             // working memory
 	portion  int64             // bytes of staging rows to load at a time from a slice that does not fit
@@ -160,7 +160,7 @@ func (p *matchPass) writeSlice(ctx context.Context, number int) error {
 }
 
 // load builds a build side from stored staging rows.
-func (p *matchPass) load(ctx context.Context, of *Parts, staging portion) (*joiner.BuildSide, error) {
+func (p *matchPass) load(ctx context.Context, of *Partitions, staging portion) (*joiner.BuildSide, error) {
 	return joiner.Build(ctx, of.input(staging), p.sliced.spec, p.sliced.opts.Options)
 }
 

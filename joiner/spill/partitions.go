@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Parts holds a stream's rows on local disk, divided into partitions. It is immutable and
+// Partitions holds a stream's rows on local disk, divided into partitions. It is immutable and
 // reference counted; the last Release frees the disk space.
-type Parts struct {
+type Partitions struct {
 	refs   atomic.Int64
 	in     joiner.Input
 	schema *arrow.Schema // the columns that were kept, then the row numbers in the stream
@@ -25,8 +25,8 @@ type Parts struct {
 	opts   Options
 }
 
-// Divider defines how a stream is divided.
-type Divider struct {
+// Partitioning defines how a stream is divided.
+type Partitioning struct {
 	Parts int // the number of partitions
 	// Of writes the partition of each row, given its key columns: 0 to Parts - 1, or a
 	// negative number for a row that is not needed. It need not be safe for
@@ -34,21 +34,21 @@ type Divider struct {
 	Of func(keys []arrow.Array, parts []int32) error
 }
 
-// Divide reads a stream and writes each row, with all its columns, to the partition that the
+// Partition reads a stream and writes each row, with all its columns, to the partition that the
 // divider returns. The caller releases the result; after an error nothing is held.
 //
 // Memory: up to half of the working memory for rows that are not yet written, and an
 // eighth for a batch that is being written. A batch of the stream that is larger is
 // divided without being retained.
-func Divide(ctx context.Context, in joiner.Input, by Divider, opts Options) (*Parts, error) {
+func Partition(ctx context.Context, in joiner.Input, by Partitioning, opts Options) (*Partitions, error) {
 	w := &partitionWriter{in: in, by: &columnPartitioner{by: by, key: in.Key}, opts: opts}
 	parts, err := w.write(ctx, by.Parts)
 	return parts, fault.Op(err, "divide rows on local disk")
 }
 
-// columnPartitioner divides whole rows by a Divider.
+// columnPartitioner divides whole rows by a Partitioning.
 type columnPartitioner struct {
-	by   Divider
+	by   Partitioning
 	key  []int
 	keys []arrow.Array // scratch
 }
@@ -71,10 +71,10 @@ func (p *columnPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 
 // Input returns the rows of one partition, in the stream's order and with its columns at their
 // positions. The Parts must outlive all readers of it.
-func (p *Parts) Input(number int) joiner.Input { return p.input(p.parts[number].batches) }
+func (p *Partitions) Input(number int) joiner.Input { return p.input(p.parts[number].batches) }
 
 // input returns the rows of some stored batches.
-func (p *Parts) input(rows portion) joiner.Input {
+func (p *Partitions) input(rows portion) joiner.Input {
 	return joiner.Input{
 		Key: p.in.Key, Columns: p.in.Columns,
 		Open: func(ctx context.Context) (array.RecordReader, error) { return p.open(ctx, rows) },
@@ -83,13 +83,13 @@ func (p *Parts) input(rows portion) joiner.Input {
 }
 
 // Size returns the bytes of memory that the rows of a partition take.
-func (p *Parts) Size(number int) int64 { return p.parts[number].bytes }
+func (p *Partitions) Size(number int) int64 { return p.parts[number].bytes }
 
 // Bytes returns the bytes on disk.
-func (p *Parts) Bytes() int64 { return p.store.Bytes() }
+func (p *Partitions) Bytes() int64 { return p.store.Bytes() }
 
 // rowSize returns the average bytes of memory that a row takes.
-func (p *Parts) rowSize() int64 {
+func (p *Partitions) rowSize() int64 {
 	rows, bytes := int64(1), int64(0)
 	for i := range p.parts {
 		rows += p.parts[i].rows
@@ -100,21 +100,21 @@ func (p *Parts) rowSize() int64 {
 
 // emptyIn returns Parts for rows of the same stream in another store: one partition without
 // rows. The caller keeps the store.
-func (p *Parts) emptyIn(store Store) *Parts {
-	return &Parts{in: p.in, schema: p.schema, store: store, parts: make([]batchList, 1), opts: p.opts}
+func (p *Partitions) emptyIn(store Store) *Partitions {
+	return &Partitions{in: p.in, schema: p.schema, store: store, parts: make([]batchList, 1), opts: p.opts}
 }
 
 // Retain adds a reference. The caller holds one already.
-func (p *Parts) Retain() {
+func (p *Partitions) Retain() {
 	refs := p.refs.Add(1)
 	invariant.Check(refs > 1, "Retain of parts after their last Release")
 }
 
 // Release removes a reference. It is safe for concurrent use.
-func (p *Parts) Release() { p.release() }
+func (p *Partitions) Release() { p.release() }
 
 // release is Release, and reports whether it was the last.
-func (p *Parts) release() bool {
+func (p *Partitions) release() bool {
 	refs := p.refs.Add(-1)
 	invariant.Check(refs >= 0, "more Releases of parts than references")
 	if refs == 0 {
@@ -124,7 +124,7 @@ func (p *Parts) release() bool {
 }
 
 // open returns stored batches in order, with one in memory at a time.
-func (p *Parts) open(ctx context.Context, rows portion) (array.RecordReader, error) {
+func (p *Partitions) open(ctx context.Context, rows portion) (array.RecordReader, error) {
 	held, err := p.opts.Budget.Reserve("reading "+rowsOnDisk, 0)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (p *Parts) open(ctx context.Context, rows portion) (array.RecordReader, err
 
 // file returns the file of a row of some stored batches. It reads the row's number in
 // the stream from disk, as it is called only for errors.
-func (p *Parts) file(rows portion, row int64) string {
+func (p *Partitions) file(rows portion, row int64) string {
 	if p.in.File == nil {
 		return ""
 	}

@@ -33,7 +33,7 @@ type partitionWriter struct {
 	maxRows int64 // of a stored batch; 0: only bytes are limited
 
 	columns  []int // to be kept
-	out      *Parts
+	out      *Partitions
 	held     *budget.Reservation
 	kept     batch.Retained // the memory of the waiting batches' columns
 	maxBytes int64          // of waiting rows
@@ -55,7 +55,7 @@ const rowOverhead = 8 + 4 + 4
 
 // write reads the stream and writes it as a number of partitions. The caller releases
 // them; after an error nothing is held.
-func (w *partitionWriter) write(ctx context.Context, parts int) (*Parts, error) {
+func (w *partitionWriter) write(ctx context.Context, parts int) (*Partitions, error) {
 	held, err := w.opts.Budget.Reserve(rowsOnDisk, 0)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (w *partitionWriter) write(ctx context.Context, parts int) (*Parts, error) 
 		return nil, err
 	}
 	w.held, w.kept, w.maxBytes = held, batch.Retained{}, w.opts.workingMemory()/2
-	w.out = &Parts{in: w.in, store: store, parts: make([]batchList, parts), opts: w.opts}
+	w.out = &Partitions{in: w.in, store: store, parts: make([]batchList, parts), opts: w.opts}
 	w.out.in.Open = nil // partitions may outlive the opened stream
 	w.out.refs.Store(1)
 	err = w.in.ReadAll(ctx, w.begin, func(b arrow.RecordBatch) error { return w.add(ctx, b) })

@@ -61,10 +61,10 @@ const runSize = 96
 // runCollector collects the runs of a round of training rows.
 type runCollector struct {
 	*logWriter
-	runs   [][]run  // by training row
-	checks []int32  // by training row
-	copies []*Parts // by portion, the rows that were copied of it
-	bytes  int64    // reserved
+	runs   [][]run       // by training row
+	checks []int32       // by training row
+	copies []*Partitions // by portion, the rows that were copied of it
+	bytes  int64         // reserved
 }
 
 func (c *runCollector) reserve(n int64) error {
@@ -152,7 +152,7 @@ func addRun(runs []run, r run) []run {
 }
 
 // copyRows writes rows of a portion, in the given order.
-func (c *runCollector) copyRows(from portion, rows []int32, to *Parts) error {
+func (c *runCollector) copyRows(from portion, rows []int32, to *Partitions) error {
 	bytes := from.bytes() + c.maxBytes
 	if err := c.reserve(bytes); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (c *runCollector) copyRows(from portion, rows []int32, to *Parts) error {
 }
 
 // copyBatch writes rows of a portion, whose batches are given, as one batch.
-func (c *runCollector) copyBatch(from portion, batches []arrow.RecordBatch, rows []int32, to *Parts) error {
+func (c *runCollector) copyBatch(from portion, batches []arrow.RecordBatch, rows []int32, to *Partitions) error {
 	segments := make([][]batch.Segment, to.schema.NumFields())
 	last := -1
 	for _, row := range rows {

@@ -17,7 +17,7 @@ import (
 // [joiner.BuildSide]. It is immutable and reference counted, and any number of joins can
 // use it at once.
 type Sliced struct {
-	parts  *Parts
+	parts  *Partitions
 	spec   joiner.BuildSpec // with the positions of the stored columns
 	schema joiner.Schema
 	row0   *array.Struct // row 0 of every dictionary, and nothing else

@@ -29,7 +29,7 @@ import (
 
 // disk returns the Disk function of a test, and its spool.
 func disk(t testing.TB, mem memory.Allocator) (func(string) (spill.Store, error), *spool.Spool) {
-	place, err := spool.Open(spool.Options{Place: t.TempDir(), Memory: mem})
+	place, err := spool.Open(spool.Options{Folder: t.TempDir(), Memory: mem})
 	require.NoError(t, err)
 	return func(what string) (spill.Store, error) { return place.Create(what) }, place
 }
@@ -401,7 +401,7 @@ func TestDivide(t *testing.T) {
 			}
 			return nil
 		}
-		divided, err := spill.Divide(t.Context(), x.Input(t, mem, []int{1}, []int{0}), spill.Divider{Parts: parts, Of: of},
+		divided, err := spill.Partition(t.Context(), x.Input(t, mem, []int{1}, []int{0}), spill.Partitioning{Parts: parts, Of: of},
 			spill.Options{Options: joiner.Options{Memory: mem, Budget: limit}, Disk: stores.disk, WorkingMemory: room})
 		require.NoError(t, err)
 		require.Zero(t, limit.Used())
@@ -448,7 +448,7 @@ func TestDivide(t *testing.T) {
 		mem := joinertest.Checked(t)
 		stores := &shelf{mem: mem}
 		of := func(_ []arrow.Array, to []int32) error { to[0] = 2; return nil }
-		_, err := spill.Divide(t.Context(), x.Input(t, mem, []int{1}, nil), spill.Divider{Parts: 2, Of: of}, spill.Options{Options: joiner.Options{Memory: mem}, Disk: stores.disk})
+		_, err := spill.Partition(t.Context(), x.Input(t, mem, []int{1}, nil), spill.Partitioning{Parts: 2, Of: of}, spill.Options{Options: joiner.Options{Memory: mem}, Disk: stores.disk})
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 		require.Zero(t, stores.open)
 	})
@@ -487,7 +487,7 @@ func TestDivideLeavesMemoryToOthers(t *testing.T) {
 			}()
 		}
 		of := func(_ []arrow.Array, to []int32) error { clear(to); return nil }
-		divided, err := spill.Divide(t.Context(), x.Input(t, mem, []int{1}, []int{0}), spill.Divider{Parts: 1, Of: of},
+		divided, err := spill.Partition(t.Context(), x.Input(t, mem, []int{1}, []int{0}), spill.Partitioning{Parts: 1, Of: of},
 			spill.Options{Options: joiner.Options{Memory: mem, Budget: limit}, Disk: stores.disk})
 		require.NoError(t, err)
 		require.EqualValues(t, 3000, divided.Rows())

@@ -85,7 +85,7 @@ func (f *found) markWinners(wins []bool) {
 }
 
 // copyMarked writes the marked rows of a portion.
-func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool, to *Parts) error {
+func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool, to *Partitions) error {
 	reader, err := p.sliced.parts.open(ctx, rows)
 	if err != nil {
 		return err

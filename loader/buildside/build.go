@@ -54,7 +54,7 @@ func (g *group) onDisk(ctx context.Context) (buildSide, error) {
 		return g.slice(ctx, g.rows(), g.memory)
 	}
 	p := g.partitioning
-	parts, err := spill.Divide(ctx, g.rows(), spill.Divider{Parts: p.of, Of: p.divide}, g.pool.onDisk(g.memory))
+	parts, err := spill.Partition(ctx, g.rows(), spill.Partitioning{Parts: p.of, Of: p.divide}, g.pool.onDisk(g.memory))
 	if err != nil {
 		return buildSide{}, fault.Op(err, "divide %s on local disk", g.input.Name)
 	}
@@ -75,7 +75,7 @@ func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buil
 
 // buildPartition returns the build side of the range's partition of a partitioned group,
 // with a reference.
-func (r *Reference) buildPartition(ctx context.Context, parts *spill.Parts) (buildSide, error) {
+func (r *Reference) buildPartition(ctx context.Context, parts *spill.Partitions) (buildSide, error) {
 	g := r.group
 	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])
 	if r.partition == nil {

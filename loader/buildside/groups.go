@@ -33,16 +33,16 @@ type Groups struct {
 }
 
 // Groups returns the file groups of a stream's staging input. The caller declares the
-// ranges that it will read (Coming), and closes the Groups.
+// ranges that it will read (Expect), and closes the Groups.
 func (p *Pool) Groups(in Input) *Groups {
 	return &Groups{pool: p, input: in, partitionings: partitionings(in), coming: map[int]int{}, open: map[int]*group{}}
 }
 
-// Coming declares a range that the stream will read.
-func (g *Groups) Coming(at plan.Range) { g.coming[g.numberOf(at)]++ }
+// Expect declares a range that the stream will read.
+func (g *Groups) Expect(at plan.Range) { g.coming[g.numberOf(at)]++ }
 
-// Begun reports that the stream has reached a range that it declared.
-func (g *Groups) Begun(at plan.Range) { g.coming[g.numberOf(at)]-- }
+// MarkReached reports that the stream has reached a range that it declared.
+func (g *Groups) MarkReached(at plan.Range) { g.coming[g.numberOf(at)]-- }
 
 // numberOf returns the number of the group that the rows of a range are joined with.
 func (g *Groups) numberOf(at plan.Range) int {
@@ -53,10 +53,10 @@ func (g *Groups) numberOf(at plan.Range) int {
 // fit in memory beside those of the open ranges.
 const maxPrefetch = 16 << 20
 
-// Ahead reports whether the group of a range should be prefetched: if no reference to it
+// ShouldPrefetch reports whether the group of a range should be prefetched: if no reference to it
 // exists, it is small, and memory is plentiful. others is the bytes of files of the
 // groups that are being prefetched already.
-func (g *Groups) Ahead(at plan.Range, others int64) bool {
+func (g *Groups) ShouldPrefetch(at plan.Range, others int64) bool {
 	number := g.numberOf(at)
 	if one := g.open[number]; one != nil && one.references > 0 {
 		return false
@@ -75,9 +75,9 @@ func (g *Groups) bytes(number int) int64 {
 	return g.input.Plan.Staging[g.input.Table].Group(number).Bytes
 }
 
-// Follow continues the costs of the closed Groups that the stream had for the same input
+// Continue continues the costs of the closed Groups that the stream had for the same input
 // before it was parked.
-func (g *Groups) Follow(earlier *Groups) { g.costs.follow(&earlier.costs) }
+func (g *Groups) Continue(earlier *Groups) { g.costs.follow(&earlier.costs) }
 
 // Costs returns the costs so far.
 func (g *Groups) Costs() Costs { return g.costs.sum() }

@@ -59,7 +59,7 @@ func (g *group) divisible() bool {
 	return len(p.served) > 1 || len(p.served) == 1 && g.memory <= g.pool.options.Budget.Limit()
 }
 
-// divide is the Of of a spill.Divider. It keeps the rows of all buckets, including those
+// divide is the Of of a spill.Partitioning. It keeps the rows of all buckets, including those
 // that only other streams have splits of.
 func (p *partitioning) divide(keys []arrow.Array, numbers []int32) error {
 	return resolve.Buckets(numbers, keys[p.key], p.of)

@@ -75,4 +75,6 @@ func inMemory(s *joiner.BuildSide) buildSide {
 
 func sliced(s *spill.Sliced) buildSide { return buildSide{s, cache.Size{Disk: max(1, s.Bytes())}} }
 
-func partitioned(p *spill.Parts) buildSide { return buildSide{p, cache.Size{Disk: max(1, p.Bytes())}} }
+func partitioned(p *spill.Partitions) buildSide {
+	return buildSide{p, cache.Size{Disk: max(1, p.Bytes())}}
+}

@@ -103,7 +103,7 @@ func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
 			defer groups.Close()
 			r := groups.Reference(plan.Range{})
 			defer r.Release()
-			r.BuildAhead(older)
+			r.Prefetch(older)
 			synctest.Wait()
 			close(begin)
 			synctest.Wait()
@@ -146,7 +146,7 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 				if other {
 					asks = groups.Reference(plan.Range{})
 				}
-				ahead.BuildAhead(one)
+				ahead.Prefetch(one)
 				asked, waited := make(chan error, 1), make(chan error, 1)
 				go func() {
 					made, err := asks.Probeable(one)
@@ -189,14 +189,14 @@ func TestWhatIsBuiltAheadGivesWay(t *testing.T) {
 		return nil
 	})
 	r := groups.ReferenceAhead(plan.Range{})
-	r.BuildAhead(t.Context())
-	require.True(t, r.Settle())
+	r.Prefetch(t.Context())
+	require.True(t, r.WaitPrefetch())
 	require.Positive(t, b.Used())
 	all, err := b.Reserve("all", 1<<20)
 	require.NoError(t, err)
 	all.Release()
 
-	r.Begin()
+	r.Pin()
 	made, err := r.Probeable(t.Context())
 	require.NoError(t, err)
 	made.Release()
@@ -226,7 +226,7 @@ func TestWhatIsBuiltAheadOutlivesItsReference(t *testing.T) {
 
 func outlive(t *testing.T, asks bool) {
 	t.Helper()
-	place, err := spool.Open(spool.Options{Place: t.TempDir()})
+	place, err := spool.Open(spool.Options{Folder: t.TempDir()})
 	require.NoError(t, err)
 	b, p := budget.New(64<<20), planOf(10)
 	pool := New(Options{Options: joiner.Options{Budget: b}, Disk: func(what string) (spill.Store, error) { return place.Create(what) }})
@@ -248,7 +248,7 @@ func outlive(t *testing.T, asks bool) {
 		return nil
 	})
 	coming := groups.ReferenceAhead(plan.Range{Split: 0})
-	coming.BuildAhead(t.Context())
+	coming.Prefetch(t.Context())
 	open := groups.Reference(plan.Range{Split: 1})
 	close(onDisk)
 	coming.Release()
@@ -279,7 +279,7 @@ func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			place, err := spool.Open(spool.Options{Place: t.TempDir()})
+			place, err := spool.Open(spool.Options{Folder: t.TempDir()})
 			require.NoError(t, err)
 			full := &atomic.Bool{}
 			b := budget.New(1 << 20)
@@ -289,7 +289,7 @@ func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
 			}})
 			larger := int64(1 << 20) // than the budget, as rows in memory
 			first := groupsOf(t, pool, planOf(larger), nil)
-			first.Coming(plan.Range{})
+			first.Expect(plan.Range{})
 			r := first.Reference(plan.Range{})
 			probe(t, r)
 			r.Release() // and nobody uses it
@@ -305,8 +305,8 @@ func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
 			})
 			r = second.Reference(plan.Range{Split: 1})
 			if c.ahead {
-				r.BuildAhead(t.Context())
-				require.True(t, r.Settle())
+				r.Prefetch(t.Context())
+				require.True(t, r.WaitPrefetch())
 			} else if c.goes {
 				probe(t, r)
 			} else {
@@ -316,7 +316,7 @@ func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
 			require.Equal(t, !c.goes, pool.shared.EvictDisk(), "whether it still lay there")
 			r.Release()
 			second.Close()
-			first.Begun(plan.Range{})
+			first.MarkReached(plan.Range{})
 			first.Close()
 			require.Zero(t, place.Stats().Files)
 			require.Zero(t, b.Used())

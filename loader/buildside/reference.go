@@ -51,7 +51,7 @@ type prefetch struct {
 func (g *Groups) Reference(at plan.Range) *Reference {
 	r := &Reference{group: g.group(at), at: at}
 	r.group.references++
-	r.Begin()
+	r.Pin()
 	return r
 }
 
@@ -64,8 +64,8 @@ func (g *Groups) ReferenceAhead(at plan.Range) *Reference {
 	return &Reference{group: one, at: at}
 }
 
-// Begin pins the build side: the range is open from now on. Later calls do nothing.
-func (r *Reference) Begin() {
+// Pin pins the build side: the range is open from now on. Later calls do nothing.
+func (r *Reference) Pin() {
 	if r.pin == nil {
 		r.pin = r.group.need.Pin()
 	}
@@ -93,9 +93,9 @@ func (r *Reference) Release() {
 	}
 }
 
-// BuildAhead starts building the build side on a goroutine. No prefetch of the group is
-// running: see Ahead.
-func (r *Reference) BuildAhead(ctx context.Context) {
+// Prefetch starts building the build side on a goroutine. No prefetch of the group is
+// running: see ShouldPrefetch.
+func (r *Reference) Prefetch(ctx context.Context) {
 	invariant.Check(r.group.prefetch == nil, "%s is prefetched twice", r.group.input.Name)
 	ctx, await := budget.Prefetch(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -122,21 +122,21 @@ func (g *group) endPrefetch(p *prefetch) {
 	}
 }
 
-// BuildEarly is BuildAhead for an open range that no row was joined for yet. It does
+// PrefetchOpen is Prefetch for an open range that no row was joined for yet. It does
 // nothing unless this is the only reference to the group, no prefetch runs, the group is
 // small, and memory is plentiful.
-func (r *Reference) BuildEarly(ctx context.Context) {
+func (r *Reference) PrefetchOpen(ctx context.Context) {
 	if g := r.group; g.prefetch == nil && g.references == 1 && g.fits(g.number, 0) {
-		r.BuildAhead(ctx)
+		r.Prefetch(ctx)
 	}
 }
 
 // Bytes returns the stored size of the group's files.
 func (r *Reference) Bytes() int64 { return r.group.bytes(r.group.number) }
 
-// Settle waits for the end of the group's prefetch, for whichever range it runs, and
+// WaitPrefetch waits for the end of the group's prefetch, for whichever range it runs, and
 // reports whether there was one.
-func (r *Reference) Settle() bool {
+func (r *Reference) WaitPrefetch() bool {
 	p := r.group.prefetch
 	if p == nil {
 		return false
@@ -155,7 +155,7 @@ func (r *Reference) Settle() bool {
 // It waits for the stream's own prefetch of the group first. After that, a wait in the
 // pool is a wait for another stream.
 func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
-	r.Settle()
+	r.WaitPrefetch()
 	return r.probeable(ctx, false)
 }
 
@@ -165,7 +165,7 @@ func (r *Reference) probeable(ctx context.Context, prefetch bool) (joiner.Probea
 	if err != nil {
 		return nil, err
 	}
-	if parts, ok := side.refCounted.(*spill.Parts); ok {
+	if parts, ok := side.refCounted.(*spill.Partitions); ok {
 		side, err = r.buildPartition(ctx, parts)
 		parts.Release() // the pool has its own reference
 		if err != nil {

@@ -72,11 +72,11 @@ func (s *Ranges) acquire(l *laneState, index int, at plan.Range) {
 	}
 	delete(l.built, index)
 	for i, in := range s.staging {
-		in.groups.Begun(at)
+		in.groups.MarkReached(at)
 		if held[i] == nil {
 			held[i] = in.groups.Reference(at)
 		}
-		held[i].Begin()
+		held[i].Pin()
 	}
 	l.references = held
 	last.release()

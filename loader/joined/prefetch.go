@@ -53,14 +53,14 @@ func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
 	}
 	var built laneReferences
 	for i, in := range s.staging {
-		if !in.groups.Ahead(at, others) {
+		if !in.groups.ShouldPrefetch(at, others) {
 			continue
 		}
 		if built == nil {
 			built = make(laneReferences, len(s.staging))
 		}
 		built[i] = in.groups.ReferenceAhead(at)
-		built[i].BuildAhead(s.ctx)
+		built[i].Prefetch(s.ctx)
 		others += built[i].Bytes()
 	}
 	if built != nil {
@@ -113,7 +113,7 @@ func (s *Ranges) ReleasePrefetched() bool {
 	some := s.releasePrefetched()
 	for _, l := range s.lanes {
 		for _, r := range l.references {
-			some = r.Settle() || some
+			some = r.WaitPrefetch() || some
 		}
 	}
 	return some

@@ -168,7 +168,7 @@ func (o *OpenRange) begin() {
 	o.begun = true
 	if o.ranges.plan.Inexact == "" { // otherwise there may be no row to join
 		for _, r := range o.lane.references {
-			r.BuildEarly(o.ranges.ctx)
+			r.PrefetchOpen(o.ranges.ctx)
 		}
 	}
 	o.ranges.prefetch(o.lane, o.index)

@@ -108,7 +108,7 @@ func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
 		s.lanes[l.Number] = newLaneState(l)
 		for _, at := range l.Ranges[l.First:] {
 			for _, in := range s.staging {
-				in.groups.Coming(at)
+				in.groups.Expect(at)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (s *Ranges) Follow(earlier *Ranges) {
 		}
 	}
 	for i, in := range s.staging {
-		in.groups.Follow(earlier.staging[i].groups)
+		in.groups.Continue(earlier.staging[i].groups)
 	}
 }
 

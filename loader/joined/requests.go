@@ -112,7 +112,7 @@ func (r *selfReferring) next() (arrow.RecordBatch, error) {
 	}
 	b := r.rows.RecordBatch()
 	n := int(b.NumRows())
-	if more := batch.Room(r.memory, int64(n*arrow.Int32SizeBytes)) + int64(n) - r.held.Held(); more > 0 {
+	if more := batch.AllocatedSize(r.memory, int64(n*arrow.Int32SizeBytes)) + int64(n) - r.held.Held(); more > 0 {
 		if err := r.held.GrowWait(r.ctx, more); err != nil {
 			return nil, err
 		}

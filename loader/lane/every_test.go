@@ -104,9 +104,9 @@ func (x turns) take(t *testing.T) {
 		}
 		what := fmt.Sprintf("%v from %v, %d rows of each lane, known %v, windows of %d, %d steps, every %d of %d", x.rows, x.start, x.q, x.known, x.window, steps, step, x.of)
 		require.Equal(t, whole.Positions(), r.Positions(), what)
-		require.Equal(t, whole.Passed(), r.Passed(), what)
-		each, _ := whole.Given()
-		eachOf, _ := r.Given()
+		require.Equal(t, whole.Consumed(), r.Consumed(), what)
+		each, _ := whole.RowsPerLane()
+		eachOf, _ := r.RowsPerLane()
 		require.Equal(t, each, eachOf, what)
 		require.Equal(t, whole.Steps(), r.Steps(), what)
 		require.EqualValues(t, len(batches), r.Batches(), what)

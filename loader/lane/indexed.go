@@ -196,7 +196,7 @@ func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.
 
 // indexedBytes returns the bytes that indexed takes for a number of rows.
 func (r *Reader) indexedBytes(columns []IndexedColumn, rows int64) int64 {
-	bytes := int64(len(columns)) * (batch.Room(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
+	bytes := int64(len(columns)) * (batch.AllocatedSize(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
 	for _, x := range columns {
 		if r.options.Requests != nil && x.Index == r.options.Requests.Index {
 			bytes += requestBytes(rows)

@@ -137,7 +137,7 @@ type pendingStep struct {
 // New returns the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
 	r := &Reader{options: options, ctx: ctx}
-	r.Form(options.Schema, options.Columns, options.Indexed)
+	r.SetLayout(options.Schema, options.Columns, options.Indexed)
 	if options.Memory == nil {
 		r.options.Memory = memory.DefaultAllocator
 	}
@@ -148,8 +148,8 @@ func New(ctx context.Context, options Options) *Reader {
 	return r
 }
 
-// Form sets the columns of the following batches, see Options.
-func (r *Reader) Form(schema *arrow.Schema, columns []Column, indexed []IndexedColumn) {
+// SetLayout sets the columns of the following batches, see Options.
+func (r *Reader) SetLayout(schema *arrow.Schema, columns []Column, indexed []IndexedColumn) {
 	r.options.Schema, r.options.Columns, r.options.Indexed = schema, columns, indexed
 	r.distinct = make([]distinctRows, len(indexed))
 	for i, x := range indexed {
@@ -179,25 +179,25 @@ func (r *Reader) Positions() []Position {
 // skipped ones; at the end, of all steps.
 func (r *Reader) Steps() int64 { return r.step }
 
-// Given returns the number of rows that each lane has contributed or skipped so far, or of
+// RowsPerLane returns the number of rows that each lane has contributed or skipped so far, or of
 // requests if lanes contribute these; lanes that have ended do not count. After a step
 // that Limit cut short it is the maximum of all lanes, and uneven reports that another lane
 // may have contributed less.
-func (r *Reader) Given() (rows int64, uneven bool) { return r.perLane, r.uneven }
+func (r *Reader) RowsPerLane() (rows int64, uneven bool) { return r.perLane, r.uneven }
 
 // Batches returns the number of batches returned so far.
 func (r *Reader) Batches() int64 { return r.batches }
 
-// Gave returns the number of the ranges' rows in the batch last returned, and of their
+// LastBatch returns the number of the ranges' rows in the batch last returned, and of their
 // requests if lanes contribute requests, otherwise of rows again.
-func (r *Reader) Gave() (rows, counted int64) { return r.last.rows, r.last.counted }
+func (r *Reader) LastBatch() (rows, counted int64) { return r.last.rows, r.last.counted }
 
 // Skipped returns the number of rows skipped so far, since other readers return them.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// Passed returns the number of rows, or requests, that each lane has contributed or
+// Consumed returns the number of rows, or requests, that each lane has contributed or
 // skipped so far, in the order of Options.Lanes.
-func (r *Reader) Passed() []int64 {
+func (r *Reader) Consumed() []int64 {
 	if r.pending != nil {
 		return r.pending.consumed
 	}
@@ -208,9 +208,9 @@ func (r *Reader) Passed() []int64 {
 	return passed
 }
 
-// Sent returns the number of staging rows in the batches returned so far, for each
+// DistinctSent returns the number of staging rows in the batches returned so far, for each
 // of Options.Indexed.
-func (r *Reader) Sent() []int64 {
+func (r *Reader) DistinctSent() []int64 {
 	sent := make([]int64, len(r.distinct))
 	for i := range r.distinct {
 		sent[i] = r.distinct[i].sent
@@ -268,7 +268,7 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 
 // choose chooses the rows of the next batch; none at the end.
 func (r *Reader) choose() error {
-	c := &pendingStep{before: r.Positions(), consumed: r.Passed(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
+	c := &pendingStep{before: r.Positions(), consumed: r.Consumed(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
 	if r.step == r.options.Steps || r.left() == 0 {
 		r.pending = c
 		return nil

@@ -42,7 +42,7 @@ func TestLimits(t *testing.T) {
 			got = append(got, b...)
 		}
 		require.Equal(t, all[:min(int(c.limit), len(all))], got)
-		given, uneven := r.Given()
+		given, uneven := r.RowsPerLane()
 		require.Equal(t, c.given, given, "limit %d", c.limit)
 		require.Equal(t, c.uneven, uneven, "limit %d", c.limit)
 		require.Equal(t, c.at, at[len(at)-1], "limit %d", c.limit)

@@ -124,7 +124,7 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	r.row += b.NumRows()
 	from, to := max(r.want.From-first, 0), min(r.want.To-first, b.NumRows())
 	if from >= to {
-		r.rows.Drop()
+		r.rows.ReleaseBatch()
 		r.queue.release(bytes)
 		return nil, 0, nil
 	}

@@ -52,7 +52,7 @@ func (o *opened) releaseEnd() {
 
 // reserveEnd reserves memory for the end of a file, and reports whether there is an end to
 // keep and memory to spare for it.
-func (s *Scanner) reserveEnd(ctx context.Context, o *opened, end *parquet.End) bool {
+func (s *Scanner) reserveEnd(ctx context.Context, o *opened, end *parquet.FileTail) bool {
 	if end == nil || s.options.ReadTail == NoTail {
 		return false
 	}
@@ -160,7 +160,7 @@ func withFieldIDs(t *catalog.Table, p *projection, footer *parquet.Footer) (*par
 				WithRemedy("rewrite the file through Iceberg")
 		}
 	}
-	return footer.Named(t.Mapping.Find)
+	return footer.ApplyNameMapping(t.Mapping.Find)
 }
 
 func someIDs(what string) error {
@@ -246,14 +246,14 @@ func (s *Scanner) forgetIfCorrupt(t *catalog.Table, f catalog.File, err error) e
 
 // footer returns an object's footer, from the cache or from the file. If it reads the
 // file, it also returns the file's end.
-func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, *parquet.End, error) {
+func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, *parquet.FileTail, error) {
 	limits := parquet.FooterLimits{Tail: s.options.ReadTail, Bytes: s.options.MaxFooter, Budget: s.options.Budget}
 	if s.options.Footers == nil {
-		return parquet.ReadEnd(ctx, object, limits)
+		return parquet.ReadFooterAndTail(ctx, object, limits)
 	}
-	var end *parquet.End
+	var end *parquet.FileTail
 	footer, err := s.options.Footers.Get(ctx, keyOf(t, object.Location(), object.Size()), func(ctx context.Context) (footer *parquet.Footer, _ int64, err error) {
-		if footer, end, err = parquet.ReadEnd(ctx, object, limits); err != nil {
+		if footer, end, err = parquet.ReadFooterAndTail(ctx, object, limits); err != nil {
 			return nil, 0, err
 		}
 		return footer, footer.Bytes(), nil

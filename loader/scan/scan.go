@@ -103,7 +103,7 @@ func (o Options) validate() error {
 // Scanner opens sources. It is safe for concurrent use.
 type Scanner struct {
 	options Options
-	footers *budget.Once[*parquet.Footer] // reserves the memory of the footers of open files
+	footers *budget.SharedReservation[*parquet.Footer] // reserves the memory of the footers of open files
 	deletes *deletes.Pool
 	spares  *spares
 }
@@ -113,7 +113,7 @@ func New(options Options) (*Scanner, error) {
 	if err := options.validate(); err != nil {
 		return nil, fault.Op(err, "configure scan")
 	}
-	s := &Scanner{options: options, spares: newSpares(options.Budget), footers: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
+	s := &Scanner{options: options, spares: newSpares(options.Budget), footers: budget.NewSharedReservation[*parquet.Footer](options.Budget, "the footer of a file")}
 	s.deletes = deletes.New(deletes.Options{
 		Files: options.Files, Budget: options.Budget,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {

@@ -50,10 +50,10 @@ func (s *spares) take(ctx context.Context, n int64, drop func()) (parquet.Spare,
 	return out, true
 }
 
-// Lend implements parquet.Spare.
-func (s *spare) Lend() {
+// MarkInFlight implements parquet.Spare.
+func (s *spare) MarkInFlight() {
 	s.lent.Store(true)
-	s.held.Lend()
+	s.held.MarkInFlight()
 }
 
 // Release implements parquet.Spare.

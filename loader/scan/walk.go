@@ -174,7 +174,7 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 			return item{}, err
 		}
 	}
-	w.open.rows.Drop() // frees the rows that do not pass before their bytes are released
+	w.open.rows.ReleaseBatch() // frees the rows that do not pass before their bytes are released
 	actual := int64(0)
 	if out != nil {
 		actual = batch.Size(out)

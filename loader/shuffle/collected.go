@@ -12,7 +12,7 @@ import (
 
 // collected holds the rows of a window, in the batches of the join.
 type collected struct {
-	joined     Joined
+	joined     JoinedColumns
 	memory     memory.Allocator
 	columns    [][]arrow.Array // by column, then by batch; empty for those of Joined
 	priorities []arrow.Array

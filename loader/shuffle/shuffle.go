@@ -39,14 +39,14 @@ type Options struct {
 	// all rows of the window before Start, since its last request may continue in Start. It
 	// requires a Key.
 	Whole bool
-	// Crossed is called with the number of each window before the join gets its first row,
+	// EnterWindow is called with the number of each window before the join gets its first row,
 	// and after the join has processed all rows before it.
-	Crossed func(window int64)
-	// GiveWay is called when a window lacks memory. It releases what was prefetched, and
+	EnterWindow func(window int64)
+	// ReleasePrefetched is called when a window lacks memory. It releases what was prefetched, and
 	// reports whether there was anything to release. It may be nil.
-	GiveWay func() bool
-	Memory  memory.Allocator
-	Budget  *budget.Budget
+	ReleasePrefetched func() bool
+	Memory            memory.Allocator
+	Budget            *budget.Budget
 }
 
 // Shuffle permutes one range. It is not safe for concurrent use.
@@ -67,12 +67,12 @@ func New(schema *arrow.Schema, options Options) (*Shuffle, error) {
 	return s, err
 }
 
-// Divided returns the number of windows so far that begin within a request: the row
+// DividedRequests returns the number of windows so far that begin within a request: the row
 // stored before the window is of the same request as the window's first row.
-func (s *Shuffle) Divided() int64 { return s.divided }
+func (s *Shuffle) DividedRequests() int64 { return s.divided }
 
-// Left returns the number of training rows that were skipped before the start.
-func (s *Shuffle) Left() int64 { return s.left }
+// SkippedRows returns the number of training rows that were skipped before the start.
+func (s *Shuffle) SkippedRows() int64 { return s.left }
 
 // Names of the columns that pass through the join.
 const (
@@ -196,8 +196,8 @@ func (t *training) place(ordinal int64, priority uint64) stored {
 // cross starts the window of its first remaining row.
 func (t *training) cross(first stored) {
 	s := t.shuffle
-	if s.options.Crossed != nil {
-		s.options.Crossed(first.window)
+	if s.options.EnterWindow != nil {
+		s.options.EnterWindow(first.window)
 	}
 	t.window = first.window
 	before := s.options.First + first.window*s.options.Rows - 1

@@ -157,7 +157,7 @@ func (w *world) windows(t *testing.T, left []int64, cut int, o Options, skip int
 		}
 		return w.batch(of), nil
 	}, nil)
-	windows, err := s.Windows(t.Context(), rows, Joined{Ordinal: 1, Priority: 2, Skip: skip, BatchRows: 1 + cut*3/2})
+	windows, err := s.Windows(t.Context(), rows, JoinedColumns{Ordinal: 1, Priority: 2, Skip: skip, BatchRows: 1 + cut*3/2})
 	require.NoError(t, err)
 	return windows
 }
@@ -283,7 +283,7 @@ func TestPrefetchedIsReleasedForAWindow(t *testing.T) {
 	ahead, err := b.Reserve("what is done ahead", 1<<20)
 	require.NoError(t, err)
 	asked := 0
-	o := Options{Rows: 100, Memory: w.memory, Budget: b, GiveWay: func() bool {
+	o := Options{Rows: 100, Memory: w.memory, Budget: b, ReleasePrefetched: func() bool {
 		asked++
 		ahead.Release()
 		return asked == 1

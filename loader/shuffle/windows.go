@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Joined describes the joined rows: the positions of the columns that Training added,
+// JoinedColumns describes the joined rows: the positions of the columns that Training added,
 // which are null in the batches of Windows.
-type Joined struct {
+type JoinedColumns struct {
 	Ordinal, Priority int // columns
 	// Requests, if not nil, is a column that refers to the rows of its own batch of
 	// training rows, which the join does not reserve beyond that batch.
@@ -27,7 +27,9 @@ type Joined struct {
 }
 
 // refersToItself reports whether a column refers to the rows of its own batch.
-func (j Joined) refersToItself(column int) bool { return j.Requests != nil && *j.Requests == column }
+func (j JoinedColumns) refersToItself(column int) bool {
+	return j.Requests != nil && *j.Requests == column
+}
 
 // Windows returns the rows of a range window by window, and those of a window by
 // priority. No batch has rows of two windows.
@@ -35,7 +37,7 @@ type Windows struct {
 	array.RecordReader
 	shuffle *Shuffle
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	joined  Joined
+	joined  JoinedColumns
 	rows    array.RecordReader
 	pending bool // rows has a batch that was not collected
 	ended   bool
@@ -50,7 +52,7 @@ type Windows struct {
 
 // Windows takes ownership of joined rows, which are those of Training after joins and
 // filters. It is Invalid if window Options.Start has fewer rows than joined.Skip.
-func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined Joined) (*Windows, error) {
+func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined JoinedColumns) (*Windows, error) {
 	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows}
 	var err error
 	if w.held, err = s.room(ctx, "a shuffle window"); err == nil {
@@ -194,7 +196,7 @@ type room struct {
 
 func (s *Shuffle) room(ctx context.Context, what string) (*room, error) {
 	r, err := s.options.Budget.ReserveFor(ctx, what, 0)
-	return &room{r, s.options.GiveWay}, err
+	return &room{r, s.options.ReleasePrefetched}, err
 }
 
 // grow reserves more memory. It adds the remedy to the error.

@@ -116,6 +116,6 @@ func (s *ShardReader) decide() error {
 		s.sequences.joined.SendRequestsApart()
 	}
 	columns, tables := s.columns()
-	s.reader.Form(s.layout.schema, columns, tables)
+	s.reader.SetLayout(s.layout.schema, columns, tables)
 	return nil
 }

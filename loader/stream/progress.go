@@ -14,7 +14,7 @@ type progress struct {
 	steps    int64           // of the shard; at the end, of all steps
 	batches  int64
 	skipped  int64   // rows in the steps of other DataLoader workers
-	perLane  int64   // rows, or requests, that each lane has returned, see lane.Reader.Given
+	perLane  int64   // rows, or requests, that each lane has returned, see lane.Reader.RowsPerLane
 	uneven   bool    // lanes have not all returned exactly perLane
 	distinct []int64 // by indexed column: distinct rows in the batches
 }
@@ -25,9 +25,9 @@ func (s *ShardReader) progress() progress {
 	if r := s.reader; r != nil {
 		p.at = r.Positions()
 		p.steps, p.batches, p.skipped = p.steps+r.Steps(), p.batches+r.Batches(), p.skipped+r.Skipped()
-		rows, uneven := r.Given()
+		rows, uneven := r.RowsPerLane()
 		p.perLane, p.uneven = p.perLane+rows, p.uneven || uneven
-		p.consumed, p.distinct = sums(r.Passed(), p.consumed), sums(r.Sent(), p.distinct)
+		p.consumed, p.distinct = sums(r.Consumed(), p.consumed), sums(r.DistinctSent(), p.distinct)
 	}
 	return p
 }

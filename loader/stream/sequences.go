@@ -82,12 +82,12 @@ func (s *sequences) openShuffled(ctx context.Context, number int, from lane.Posi
 	whole := s.joined.Range(number, from.Range)
 	one := &permuted{}
 	crossed := func(window int64) {
-		one.starts = append(one.starts, windowStart{window: window, counts: one.joined.Counts(), divided: one.shuffle.Divided()})
+		one.starts = append(one.starts, windowStart{window: window, counts: one.joined.Counts(), divided: one.shuffle.DividedRequests()})
 	}
 	transform := func(ctx context.Context, scanned joined.SourceRows) (joined.SourceRows, error) {
 		made, err := shuffle.New(scanned.Schema(), shuffle.Options{
 			Rows: s.window, First: whole.From, Start: from.Window, Seed: s.spec.Plan.ShuffleSeed(whole.Split), Key: s.joined.Key(), Whole: s.spec.Plan.Rows.Requests,
-			Crossed: crossed, GiveWay: s.joined.ReleasePrefetched, Memory: s.options.Memory, Budget: s.options.Budget,
+			EnterWindow: crossed, ReleasePrefetched: s.joined.ReleasePrefetched, Memory: s.options.Memory, Budget: s.options.Budget,
 		})
 		if err != nil {
 			scanned.Release()
@@ -99,7 +99,7 @@ func (s *sequences) openShuffled(ctx context.Context, number int, from lane.Posi
 	opened, err := s.joined.OpenTransformed(ctx, number, from.Range, joined.Transformation{
 		From: whole.From + from.Window*s.window, Transform: transform,
 		Closed: func() {
-			s.divided += one.shuffle.Divided()
+			s.divided += one.shuffle.DividedRequests()
 			delete(s.permuted, number)
 		},
 	})
@@ -107,7 +107,7 @@ func (s *sequences) openShuffled(ctx context.Context, number int, from lane.Posi
 		return nil, err
 	}
 	one.joined, s.permuted[number] = opened, one
-	rows := shuffle.Joined{
+	rows := shuffle.JoinedColumns{
 		Ordinal: s.joined.Appended(), Priority: s.joined.Appended() + 1, Begins: one.begins, Skip: from.Row, BatchRows: s.stepRows(),
 	}
 	if requests := s.joined.Requests(); requests != nil {
@@ -179,7 +179,7 @@ func (s *sequences) discardAll() {
 func (s *sequences) dividedRequests() int64 {
 	divided := s.divided
 	for _, one := range s.permuted {
-		divided += one.shuffle.Divided()
+		divided += one.shuffle.DividedRequests()
 	}
 	return divided
 }
@@ -197,7 +197,7 @@ func (o *permuted) before(window int64) windowStart {
 			return s
 		}
 	}
-	return windowStart{counts: o.joined.Counts(), divided: o.shuffle.Divided()}
+	return windowStart{counts: o.joined.Counts(), divided: o.shuffle.DividedRequests()}
 }
 
 // laterRows are the rows of a scan without some of the first.
@@ -213,5 +213,5 @@ func (r *laterRows) Begin() { r.scanned.Begin() }
 // Files implements joined.SourceRows.
 func (r *laterRows) Files() func(row int64) string {
 	files := r.scanned.Files()
-	return func(row int64) string { return files(row + r.shuffle.Left()) }
+	return func(row int64) string { return files(row + r.shuffle.SkippedRows()) }
 }

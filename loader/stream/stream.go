@@ -129,7 +129,7 @@ func (s *ShardReader) Release() {
 // BatchRows returns the number of rows of the batch last returned; with wire: grouped, of
 // the rows of its requests.
 func (s *ShardReader) BatchRows() int64 {
-	rows, _ := s.reader.Gave()
+	rows, _ := s.reader.LastBatch()
 	return rows
 }
 
@@ -146,7 +146,7 @@ func (s *ShardReader) Next() bool {
 	if !s.reader.Next() {
 		return false
 	}
-	rows, counted := s.reader.Gave()
+	rows, counted := s.reader.LastBatch()
 	s.rows, s.amount = s.rows+rows, s.amount+counted
 	s.again -= min(rows, s.again)
 	return true

@@ -18,7 +18,7 @@ func foundMutants() []mutant {
 		{"what-others-build-ahead-is-not-waited-for", "loader/buildside/reference.go", "	if p == nil {\n", "	if p == nil || p.owner != r {\n", []string{"./loader/buildside"}},
 		{"want-of-memory-takes-what-is-on-disk", "loader/buildside/build.go", "errors.Is(err, spill.ErrDiskFull) &&", "(errors.Is(err, spill.ErrDiskFull) || fault.KindOf(err) == fault.Exhausted) &&", []string{"./loader/buildside"}},
 		{"what-is-built-ahead-stays", "loader/buildside/reference.go", "	one.need.Pin().Release() // makes", "	// makes", []string{"./loader/buildside"}},
-		{"what-was-built-ahead-of-nobody-stays", "loader/buildside/reference.go", "		p.partition.release()\n	}\n}\n\n// BuildEarly", "		_ = p.partition\n	}\n}\n\n// BuildEarly", []string{"./loader/buildside"}},
+		{"what-was-built-ahead-of-nobody-stays", "loader/buildside/reference.go", "		p.partition.release()\n	}\n}\n\n// PrefetchOpen", "		_ = p.partition\n	}\n}\n\n// PrefetchOpen", []string{"./loader/buildside"}},
 		{"what-is-built-ahead-ends-with-its-reference", "loader/buildside/reference.go", "	case g.references == 1:", "	case g.references == 1 || p.owner == r:", []string{"./loader/buildside", "./loader"}},
 		{"what-is-built-ahead-takes-what-is-on-disk", "loader/buildside/build.go", "	if !prefetch && errors.Is(", "	if errors.Is(", []string{"./loader/buildside"}},
 		{"spilled-bytes-forget-the-log", "joiner/spill/matchlog.go", "	p.spilled(p.training.Bytes() + store.Bytes())\n", "	p.spilled(p.training.Bytes())\n", []string{"-run", "TestSpilledBytes", "./loader"}},

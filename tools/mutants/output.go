@@ -31,7 +31,7 @@ func outputMutants() []mutant {
 		},
 		{
 			"spool-makes-what-is-above-it", "internal/spool/spool.go",
-			"	err := os.Mkdir(s.place, private)\n", "	err := os.MkdirAll(s.place, private)\n",
+			"	err := os.Mkdir(s.folder, private)\n", "	err := os.MkdirAll(s.folder, private)\n",
 			[]string{"./internal/spool"},
 		},
 		{

@@ -29,7 +29,7 @@ func shuffleMutants() []mutant {
 		{"ranges-divide-nothing", "loader/stream/sequences.go", "		read.From-- // to know", "		_ = read // to know", rows},
 		{"windows-divide-nothing", "loader/shuffle/shuffle.go", "t.last.ordinal == before && ", "t.last.ordinal == before+2 && ", rows},
 		{"parked-windows-are-counted-twice", "loader/stream/sequences.go", "		if s.window >= window {", "		if s.window > window {", rows},
-		{"dropped-rows-before-a-window-are-forgotten", "loader/stream/sequences.go", "counts: one.joined.Counts(), divided: one.shuffle.Divided()})", "counts: slices.Concat(one.starts, []windowStart{{counts: make([]joiner.Counts, len(one.joined.Counts()))}})[max(0, len(one.starts)-1)].counts, divided: one.shuffle.Divided()})", rows},
+		{"dropped-rows-before-a-window-are-forgotten", "loader/stream/sequences.go", "counts: one.joined.Counts(), divided: one.shuffle.DividedRequests()})", "counts: slices.Concat(one.starts, []windowStart{{counts: make([]joiner.Counts, len(one.joined.Counts()))}})[max(0, len(one.starts)-1)].counts, divided: one.shuffle.DividedRequests()})", rows},
 		{"plans-do-not-know-their-window", "loader/plan/identity.go", "	rows := p.Rows\n	rows.Pin.Staging", "	rows := p.Rows\n	rows.ShuffleWindow = 0\n	rows.Pin.Staging", plan},
 		{"any-order-may-have-a-window", "loader/dataset/decode/query.go", "q.ShuffleWindow != 0 && !q.Order.IsShuffled():", "q.ShuffleWindow < 0 && !q.Order.IsShuffled():", data},
 	}
