@@ -22,6 +22,7 @@ func (p *ranges) paying(q int64, b *budget.Budget, limit int64, lanes ...lane.La
 	}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: lanes, Rows: q, Steps: lane.Unknown, Schema: schema, Open: p.open, Memory: &batch.Pool{}, Budget: b, MaxBytes: limit,
+		SizedBy: lane.SizedBy{Field: "batch_rows", Batches: 1},
 		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
 	})
 }

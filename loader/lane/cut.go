@@ -87,14 +87,8 @@ func (r *Reader) tooLarge(of rowCount, bytes int64) error {
 	if fit == 0 {
 		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
 	}
-	field := "batch_rows"
-	switch of := int64(r.options.GlobalOf); {
-	case r.options.Request != nil:
-		field = "batch_requests"
-	case of > 0:
-		field, fit = "global_batch_rows", of*fit
-	}
-	return err.WithRemedy("ask for %s of at most %d, or for fewer columns, or raise max_batch_bytes", field, fit)
+	return err.WithRemedy("ask for %s of at most %d, or for fewer columns, or raise max_batch_bytes",
+		r.options.SizedBy.Field, fit*int64(r.options.SizedBy.Batches))
 }
 
 // source makes one column of the current batch.

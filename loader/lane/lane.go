@@ -80,6 +80,13 @@ type Dense struct {
 // Plain is the Field of a Column that is not in a dictionary.
 const Plain = -1
 
+// SizedBy is the query field that sets the size of batches, and the number of batches whose
+// rows, or requests, it counts.
+type SizedBy struct {
+	Field   string
+	Batches int
+}
+
 // Options are the options of a Reader.
 type Options struct {
 	Lanes   []Lane
@@ -104,9 +111,8 @@ type Options struct {
 	Budget *budget.Budget
 	// MaxBytes is the maximum size of a batch; 0: no limit.
 	MaxBytes int64
-	// GlobalOf is the number of shards if the query has global_batch_rows, and 0 if it
-	// has batch_rows. It is used for remedies of errors.
-	GlobalOf int
+	// SizedBy names the query field that sets the size of batches, for remedies of errors.
+	SizedBy SizedBy
 }
 
 // Reader is the stream of a shard. It is not safe for concurrent use.

@@ -3,6 +3,7 @@ package stream
 import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -48,30 +49,20 @@ func (s ReadSpec) fits(limit int64) error {
 		return nil
 	}
 	most := limit * 8 / least
-	field, times := sizedBy(r)
-	e := fault.InvalidField(field, "a batch of %s takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d can fit",
+	by := sizedBy(r)
+	e := fault.InvalidField(by.Field, "a batch of %s takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d can fit",
 		fault.Count(rows, "row"), rows*least/8, limit, most)
 	likely := min(most, limit/max(1, p.ExpectedBytes(s.Outputs)))
-	return e.WithRemedy("ask for %s of at most %d, or for fewer columns; or raise max_batch_bytes", field, times*wholeSteps(p, r, int(likely)))
+	return e.WithRemedy("ask for %s of at most %d, or for fewer columns; or raise max_batch_bytes", by.Field, by.Batches*wholeSteps(p, r, int(likely)))
 }
 
-// globalOf returns the number of shards among which a step's rows are divided; 0 if the
-// query sets the rows of a single batch.
-func globalOf(r dataset.Reading) int {
-	if r.GlobalBatchRows == 0 {
-		return 0
+// sizedBy returns the query field that sets the batch size.
+func sizedBy(r dataset.Reading) lane.SizedBy {
+	switch {
+	case r.BatchRequests != 0:
+		return lane.SizedBy{Field: "batch_requests", Batches: 1}
+	case r.GlobalBatchRows != 0:
+		return lane.SizedBy{Field: "global_batch_rows", Batches: max(1, r.Shard.Of)}
 	}
-	return max(1, r.Shard.Of)
-}
-
-// sizedBy returns the query field that sets the batch size, and the number of batches
-// whose rows the field counts.
-func sizedBy(r dataset.Reading) (field string, times int) {
-	if r.BatchRequests != 0 {
-		return "batch_requests", 1
-	}
-	if of := globalOf(r); of > 0 {
-		return "global_batch_rows", of
-	}
-	return "batch_rows", 1
+	return lane.SizedBy{Field: "batch_rows", Batches: 1}
 }

@@ -65,9 +65,9 @@ func begin(of ReadSpec) (start, error) {
 	}
 	perStep := l / r.Shard.Of
 	if batchRows < 1 || batchRows%perStep != 0 {
-		field, times := sizedBy(r)
-		return start{}, fault.InvalidField(field, "%d cannot be divided among the %d lanes of a shard", batchRows, perStep).
-			WithRemedy("use a multiple of %d, such as %d", times*perStep, times*max(1, batchRows/perStep)*perStep)
+		by := sizedBy(r)
+		return start{}, fault.InvalidField(by.Field, "%d cannot be divided among the %d lanes of a shard", batchRows, perStep).
+			WithRemedy("use a multiple of %d, such as %d", by.Batches*perStep, by.Batches*max(1, batchRows/perStep)*perStep)
 	}
 	counts, err := Known(p, r, of.Counts)
 	if err != nil {

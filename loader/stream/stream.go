@@ -175,7 +175,7 @@ func (s *ShardReader) open(ctx context.Context) error {
 			entered.Release()
 		},
 		Memory: s.options.Memory, Budget: s.options.Budget, MaxBytes: s.options.MaxBatchBytes,
-		GlobalOf: globalOf(s.spec.Reading),
+		SizedBy: sizedBy(s.spec.Reading),
 	})
 	return nil
 }

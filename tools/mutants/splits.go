@@ -33,6 +33,6 @@ func splitMutants() []mutant {
 		{"uneven-lanes-are-forgotten", "loader/stream/start.go", "		s.uneven = s.uneven || c.Uneven\n", "", loader},
 		{"limits-are-not-told", "flight/info.go", "\tif limit := p.Query.Limit; limit > 0 && rows > limit {\n", "\tif limit := p.Query.Limit; limit < 0 && rows > limit {\n", flight},
 		{"global-batch-rows-are-not-divided", "loader/stream/batchrows.go", "r.GlobalBatchRows / max(1, r.Shard.Of)", "r.GlobalBatchRows", loader},
-		{"global-batch-rows-that-fit-are-of-a-shard", "loader/stream/batchrows.go", "field, times*wholeSteps", "field, times/times*wholeSteps", loader},
+		{"global-batch-rows-that-fit-are-of-a-shard", "loader/stream/batchrows.go", "by.Field, by.Batches*wholeSteps", "by.Field, wholeSteps", loader},
 	}
 }
