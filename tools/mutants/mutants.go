@@ -97,7 +97,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"filter-on-joined-columns-is-ignored", "loader/joined/range.go",
-			"	if o.ranges.postJoin == nil {\n", "	if o.ranges.postJoin == nil || o.lane >= 0 {\n", loader,
+			"	if o.ranges.postJoin == nil {\n", "	if o.ranges.postJoin == nil || o.lane != nil {\n", loader,
 		},
 		{
 			"repeated-rows-stay", "loader/joined/training.go",
