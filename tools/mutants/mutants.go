@@ -162,7 +162,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"nulls-keep-is-replace", "loader/joined/staging.go",
-			"Nulls: r.Nulls}", "Nulls: 0}", loader,
+			"Nulls: r.Nulls}", "Nulls: \"\"}", loader,
 		},
 		{
 			"time-is-always-exact", "loader/joined/staging.go",
