@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// count finds out how many rows a planned query gives, if it asks for that and nobody
-// knows. That reads as much as a stream may, so that it has a place as one; it ends when
-// all have gone who wait for it.
+// count counts the rows of a planned query that requires it and whose rows are not known.
+// Counting reads as much as a stream, so it takes a slot. Callers that need the same count
+// share it, and it ends when the last of them leaves.
 func (s *Server) count(ctx context.Context, p *planned) error {
 	options := loader.StreamOptions{Counts: p.counts, Peer: hostOf(ctx)}
 	counts, err := s.options.Loader.Count(ctx, p.Planned, options, func(ctx context.Context) (context.Context, func(), error) {
@@ -34,8 +34,8 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	return err
 }
 
-// counted takes over what a ticket says was counted. One without it that needs it was
-// made when nobody counted.
+// counted sets the counts from a ticket. A ticket without counts that requires them was made
+// before rows were counted.
 func (p *planned) counted(c content) error {
 	if c.Counted != nil {
 		counts, err := c.Counted.Counts(len(p.Lanes), p.Query.Shard)
@@ -50,8 +50,8 @@ func (p *planned) counted(c content) error {
 	return nil
 }
 
-// carried is what tickets and cursors of a shard carry of the counts: what the plan does
-// not say by itself; nil if there is nothing.
+// carried returns the counts that tickets and cursors of a shard carry; nil if the plan
+// itself has them, or if there are none.
 func (p planned) carried(shard dataset.Shard) *dataset.Counted {
 	if p.counts == nil || p.Inexact == "" {
 		return nil
@@ -59,8 +59,7 @@ func (p planned) carried(shard dataset.Shard) *dataset.Counted {
 	return p.counts.Of(shard)
 }
 
-// rowsOf returns how many rows the query gives of one shard, from where its cursor
-// stands, or unknown.
+// rowsOf returns the number of rows of one shard from the query's cursor on, or unknown.
 func (p planned) rowsOf(shard dataset.Shard) int64 {
 	lanes, known := p.leftOf(shard)
 	if !known || p.Rows.Requests {
@@ -73,8 +72,8 @@ func (p planned) rowsOf(shard dataset.Shard) int64 {
 	return rows
 }
 
-// batchesOf returns in how many batches the query gives the rows of one shard, from where
-// its cursor stands, or unknown.
+// batchesOf returns the number of batches of one shard from the query's cursor on, or
+// unknown.
 func (p planned) batchesOf(shard dataset.Shard) int64 {
 	lanes, known := p.leftOf(shard)
 	if !known {
@@ -87,8 +86,9 @@ func (p planned) batchesOf(shard dataset.Shard) int64 {
 	return p.Query.Every.Steps(stepsFor(lanes, p.perStep(), rows))
 }
 
-// stepsFor returns how many steps, with q rows of each lane in each, give so many rows of
-// lanes; all steps if there are fewer. Lanes whose rows are unknown give none.
+// stepsFor returns the number of steps, of q rows per lane, that contain the given number of
+// rows; all steps if the lanes have fewer rows. Lanes with an unknown number of rows count as
+// empty.
 func stepsFor(lanes []int64, q, rows int64) int64 {
 	longest := max(0, slices.Max(lanes))
 	return int64(sort.Search(int((longest+q-1)/q), func(step int) bool {
@@ -100,8 +100,8 @@ func stepsFor(lanes []int64, q, rows int64) int64 {
 	}))
 }
 
-// leftOf returns how many rows, or requests, each lane of a shard gives, from where the
-// query's cursor stands; false if that is not known.
+// leftOf returns the number of rows, or requests, that each lane of a shard returns from the
+// query's cursor on; false if it is not known.
 func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 	if p.counts == nil || !p.counts.Knows(shard) {
 		return nil, false
@@ -121,9 +121,10 @@ func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 	return lanes, true
 }
 
-// givenBefore returns the rows that each lane has given where the query's cursor stands,
-// those that have ended left out, or unknown: by the rows of its ranges, where these are
-// exact and all rows are given, else by what the cursor says of all lanes.
+// givenBefore returns the number of rows that each lane has returned before the query's
+// cursor, or unknown. If ranges have as many rows as planned and every row is returned, it is
+// the rows of the lane's ranges before the cursor. Otherwise it is the number that the cursor
+// states for all lanes that have not ended.
 func (p planned) givenBefore() []int64 {
 	given := make([]int64, len(p.Lanes))
 	exact := p.Inexact == "" && !p.Query.Tail.Drops()

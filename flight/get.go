@@ -39,10 +39,10 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
 	defer out.inflight.Release()
-	// A panic must not lose the end: the observer counts open streams.
+	// The end is reported after a panic, too: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {
-		at.Release() // what hears of the end finds the stream gone
+		at.Release() // before the end is reported
 		leave()
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
@@ -54,32 +54,32 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	return failure
 }
 
-// serve sends a source, which it releases.
+// serve sends all batches of a source, and releases it.
 func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
 	o.stream = newParkableStream(source, o.inflight, o.slot)
 	defer source.Release()
-	o.take(o.stream)
-	defer o.giveUp(o.stream)
+	o.watchStalls(o.stream)
+	defer o.unwatchStalls(o.stream)
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
 	return err
 }
 
-// take lets a stream be looked at, until giveUp.
-func (s *Server) take(one *parkableStream) {
+// watchStalls adds a stream to those that are checked for stalls, until unwatchStalls.
+func (s *Server) watchStalls(one *parkableStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parkable[one] = struct{}{}
 }
 
-func (s *Server) giveUp(one *parkableStream) {
+func (s *Server) unwatchStalls(one *parkableStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.parkable, one)
 }
 
-// contextCause returns why a context that the server itself ended was ended, for
-// errors that came of it.
+// contextCause returns the cause of a context that the server ended, instead of the error
+// that resulted from it; otherwise it returns err.
 func contextCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -87,7 +87,7 @@ func contextCause(ctx context.Context, err error) error {
 	return err
 }
 
-// read reads a ticket: what it is for, if that can still be had.
+// read returns the content of a ticket and its query, if this server can still serve it.
 func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
 	c, err := s.options.Keys.open(ticket, s.options.Clock())
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
 	return c, query.Defaults(), nil
 }
 
-// redeem plans again what a ticket was made for. The plan must come out as it
-// was then: rows must neither repeat nor be lost between two askings.
+// redeem plans the query of a ticket again. The plan must equal that of the ticket:
+// otherwise rows could be repeated or lost between the streams of a run.
 func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (planned, error) {
 	p, err := s.plan(ctx, query)
 	if err != nil {
@@ -142,7 +142,7 @@ type outgoing struct {
 	staging  map[string]stream.StagingReport // once the stream has ended
 }
 
-// begin tells log and observer of a stream.
+// begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
@@ -158,7 +158,7 @@ func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	return o
 }
 
-// ended tells log and observer that the stream is over.
+// ended logs and reports the end of the stream.
 func (o *outgoing) ended(label string, err error) {
 	end := StreamEnd{
 		Dataset: o.dataset, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
@@ -172,11 +172,10 @@ func (o *outgoing) ended(label string, err error) {
 	o.options.Observer.StreamEnded(end)
 }
 
-// all sends a stream: its schema at once, or with its first rows where it follows
-// from them, its batches, its report. Nothing
-// reads ahead here: gRPC takes a message and returns while it is being written,
-// so the next batch is made meanwhile; a goroutine between the two gained
-// nothing measurable.
+// all sends a stream: its schema, its batches and its report. The schema is sent first, and
+// before any row is read unless it depends on the rows. Batches are not prefetched here:
+// gRPC writes a message after SendMsg has returned, so the next batch is assembled
+// meanwhile. A goroutine in between was not faster.
 func (o *outgoing) all(ctx context.Context) error {
 	source := o.stream
 	if err := source.Begin(); err != nil {
@@ -206,14 +205,14 @@ func (o *outgoing) all(ctx context.Context) error {
 	if err := source.Err(); err != nil {
 		return err
 	}
-	// A source that stopped because it was told to is not at its end.
+	// A source that was canceled has not reached its end.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return o.report(source.Report())
 }
 
-// batch sends a batch of so many rows.
+// batch sends a batch with the given number of rows.
 func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch, rows int64) error {
 	lease := newBatchLease(b, o.inflight)
 	defer lease.Release()
@@ -241,8 +240,7 @@ func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatc
 	return nil
 }
 
-// report sends the last message. A client that did not get it knows that its
-// rows are not all.
+// report sends the last message. A stream without it is incomplete.
 func (o *outgoing) report(r stream.Report) error {
 	if r.Rows != o.rows || r.Batches != o.batches {
 		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
@@ -252,8 +250,7 @@ func (o *outgoing) report(r stream.Report) error {
 	}{r})})
 }
 
-// write hands a message to the network. It waits while the client does not
-// read.
+// write sends a message. It blocks while the client does not read.
 func (o *outgoing) write(f *frame) error {
 	n := f.len()
 	if n > o.options.MaxMessage {

@@ -21,13 +21,11 @@ const (
 	descriptorCommand = arrowflight.DescriptorCMD
 )
 
-// unknown stands for a number of rows, steps or bytes that cannot be known
-// before reading.
+// unknown is a number of rows, steps or bytes that is not known before reading.
 const unknown = -1
 
-// summary is the app_metadata of a FlightInfo. Rows and steps are the whole
-// plan's, from its start and over all shards; total_records is those of the
-// endpoints listed.
+// summary is the app_metadata of a FlightInfo. Rows and steps are those of the whole plan,
+// from its start and over all shards; total_records counts the rows of the listed endpoints.
 type summary struct {
 	V         int         `json:"v"`
 	Plan      string      `json:"plan"`
@@ -35,17 +33,17 @@ type summary struct {
 	Lanes     int         `json:"lanes"`
 	Shards    int         `json:"shards"`
 	BatchRows int         `json:"batch_rows,omitempty"`
-	// BatchRequests stands in the place of BatchRows where batches are of requests.
+	// BatchRequests replaces BatchRows if batches consist of requests.
 	BatchRequests int    `json:"batch_requests,omitempty"`
 	Rows          int64  `json:"rows"`         // -1 is unknown
 	RowsUnknown   string `json:"rows_unknown"` // why; "" if known
 	Steps         int64  `json:"steps"`        // -1 is unknown
 	Splits        int    `json:"splits"`
-	// Sample is the query's, canonical, so that a trainer can weight rows by it;
-	// left out if all rows count.
+	// Sample is the canonical sample of the query, so that a trainer can weight rows by it;
+	// omitted if all rows are read.
 	Sample json.RawMessage `json:"sample,omitempty"`
-	// Since is the query's: the snapshot after which the rows were appended; left
-	// out if all rows count.
+	// Since is the snapshot after which the rows were appended; omitted if all rows are
+	// read.
 	Since int64 `json:"since,omitempty"`
 }
 
@@ -91,8 +89,8 @@ func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightD
 	return &arrowflight.SchemaResult{Schema: schemaBytes(schema)}, nil
 }
 
-// ListFlights implements arrowflight.FlightServer. A dataset that cannot be
-// resolved is listed with its error, so that one broken table hides no other.
+// ListFlights implements arrowflight.FlightServer. A dataset that cannot be resolved is
+// listed with its error, so that a broken table does not hide the others.
 func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight.FlightService_ListFlightsServer) error {
 	if len(criteria.GetExpression()) > 0 {
 		return fault.InvalidField("criteria", "an expression is not served by this version").WithRemedy("list without criteria")
@@ -167,7 +165,8 @@ func (p planned) summary() summary {
 	return out
 }
 
-// stepsTo returns how many steps, from the plan's start, give so many rows.
+// stepsTo returns the number of steps from the plan's start that contain the given number of
+// rows.
 func (p planned) stepsTo(rows int64) int64 {
 	if p.counts == nil {
 		return unknown
@@ -175,7 +174,7 @@ func (p planned) stepsTo(rows int64) int64 {
 	return stepsFor(p.counts.Lanes, p.perStep(), rows)
 }
 
-// perStep returns how many rows, or requests, each lane gives in a step.
+// perStep returns the number of rows, or requests, of each lane in a step.
 func (p planned) perStep() int64 {
 	return int64(p.BatchRows / (len(p.Lanes) / p.Query.Shard.Of))
 }
@@ -193,13 +192,12 @@ func (p planned) shards() []dataset.Shard {
 	return all
 }
 
-// rowsLeft returns how many rows the query's shards give from where its cursor
-// stands, or unknown.
+// rowsLeft returns the number of rows of the query's shards from its cursor on, or unknown.
 func (p planned) rowsLeft() int64 {
 	return p.limited(p.rowsFrom())
 }
 
-// limited returns so many rows, or the query's limit.
+// limited returns rows, but at most the query's limit.
 func (p planned) limited(rows int64) int64 {
 	if limit := p.Query.Limit; limit > 0 && rows > limit {
 		return limit
@@ -211,7 +209,7 @@ func (p planned) limited(rows int64) int64 {
 func (p planned) rowsFrom() int64 {
 	whole := len(p.Query.Cursor) == 0 && p.Query.Shard.Index == dataset.AllShards && p.Query.Every.Of == 1
 	if rows, exact := p.ExactRows(); (p.counts == nil || p.Rows.Requests) && exact && whole && !p.Query.Tail.Drops() {
-		return rows // nobody knows how many of them a lane gives
+		return rows // although those of each lane are not known
 	}
 	rows := int64(0)
 	for _, shard := range p.shards() {
@@ -227,8 +225,8 @@ func (p planned) rowsFrom() int64 {
 // endpointMetadata is the app_metadata of an endpoint.
 type endpointMetadata struct {
 	V    int   `json:"v"`
-	Rows int64 `json:"rows"` // that its ticket gives; -1 is unknown
-	// Batches is in how many; -1 is unknown.
+	Rows int64 `json:"rows"` // of the ticket's stream; -1 is unknown
+	// Batches is the number of batches of the stream; -1 is unknown.
 	Batches int64 `json:"batches"`
 }
 
@@ -263,10 +261,9 @@ func (s *Server) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightE
 	return e
 }
 
-// narrow makes one cursor of those of all shards that says where the lanes of
-// one shard stand, so that a ticket does not grow with the number of shards.
-// The cursors were checked with the plan: they stand at the same rows, and
-// those that do not have ended.
+// narrow merges the cursors of all shards into one with the positions of the lanes of one
+// shard, so that the size of a ticket does not depend on the number of shards. The plan has
+// checked the cursors: those that have not ended have returned the same number of rows.
 func (p planned) narrow(shard dataset.Shard) dataset.Cursors {
 	cursors := p.Query.Cursor
 	if len(cursors) == 0 {

@@ -59,8 +59,8 @@ func (s *parkableStream) waiting(wait func() error) error {
 	return wait()
 }
 
-// park parks a stream if it waits for its client. If pressed, it is parked for the sake of
-// other streams, and the source may refuse because it has only just resumed. Parking may
+// park parks a stream if it waits for its client. If pressed, it is parked because
+// other streams need memory or its slot, and the source may refuse because it has only just resumed. Parking may
 // wait for what the source prefetches.
 func (s *Server) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {

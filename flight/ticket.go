@@ -23,34 +23,34 @@ import (
 //	"pst", version, length of the key id, key id,
 //	expiry in Unix seconds (8 bytes, big-endian),
 //	deflated JSON of the content,
-//	HMAC-SHA256 of all that stands before it
+//	HMAC-SHA256 of everything before it
 const (
 	ticketMagic   = "pst"
 	ticketVersion = 1
 	maxTicket     = 64 << 10
-	// maxTickets bounds those of one answer, together.
+	// maxTickets bounds the tickets of one response, in bytes.
 	maxTickets = 64 << 20
-	maxContent = 1 << 20 // of the JSON; what was signed is smaller, this bounds what a bug may cost
+	maxContent = 1 << 20 // of the JSON; signed contents are smaller, so this only limits the cost of a bug
 )
 
-// planAgain is the remedy for every ticket that is no good any more.
+// planAgain is the remedy for every ticket that is no longer valid.
 const planAgain = "ask GetFlightInfo again, with the pin or cursor of the run"
 
-// content is what a ticket says. The query names or carries the dataset and
-// holds pin, shard and cursor, the pin inside the cursor if there is one.
+// content is the content of a ticket. The query names or contains the dataset, and contains
+// the pin, the shard and the cursor. If there is a cursor, the pin is part of it.
 type content struct {
 	Digest    string          `json:"digest"` // of the dataset
 	Plan      string          `json:"plan"`   // plan.Plan.ID
 	Files     string          `json:"files"`  // plan.Plan.FilesID
 	Algorithm int             `json:"algorithm"`
 	Query     json.RawMessage `json:"query"`
-	// Counted is how many rows the shard's lanes give, where that was counted and the
-	// query has no cursor that says it.
+	// Counted is the number of rows of the shard's lanes, if rows were counted and the query
+	// has no cursor, which would have it.
 	Counted *dataset.Counted `json:"counted,omitempty"`
-	// First is the expiry of the ticket that this one was when GetFlightInfo gave
-	// it, in Unix seconds; 0 if it is still that one.
+	// First is the expiry of the original ticket, in Unix seconds; 0 if this one was not
+	// renewed.
 	First int64 `json:"first,omitempty"`
-	// Part is which of the plan's splits are read, of endpoints: splits; else nil.
+	// Part is the part of the plan's splits that is read; nil unless endpoints is splits.
 	Part *plan.Part `json:"part,omitempty"`
 }
 
@@ -63,14 +63,14 @@ func newContent(q dataset.Query, p *plan.Plan) content {
 // seal signs a content. The same content, keys and expiry give the same bytes.
 func (k *Keys) seal(c content, expires time.Time) ([]byte, error) { return k.sealer()(c, expires) }
 
-// sealer returns seal for the contents of one answer, one after the other: what deflates
-// them is made once, since it takes a megabyte.
+// sealer returns a function that seals the contents of one response, one after the other.
+// They share a compressor, which takes a megabyte.
 func (k *Keys) sealer() func(c content, expires time.Time) ([]byte, error) {
 	return k.sealerOf(maxTickets)
 }
 
-// sealerOf is a sealer whose tickets may take so many bytes together.
-func (k *Keys) sealerOf(most int) func(c content, expires time.Time) ([]byte, error) {
+// sealerOf is a sealer whose tickets take at most maxBytes together.
+func (k *Keys) sealerOf(maxBytes int) func(c content, expires time.Time) ([]byte, error) {
 	deflated, err := flate.NewWriter(nil, flate.BestCompression)
 	sum := 0
 	return func(c content, expires time.Time) ([]byte, error) {
@@ -78,8 +78,8 @@ func (k *Keys) sealerOf(most int) func(c content, expires time.Time) ([]byte, er
 			return nil, fault.New(fault.Internal, "write a ticket: %w", err)
 		}
 		sealed, err := k.sealWith(deflated, c, expires)
-		if sum += len(sealed); err == nil && sum > most {
-			return nil, fault.New(fault.Invalid, "the tickets of all endpoints take more than %d bytes; this one takes %d", most, len(sealed)).
+		if sum += len(sealed); err == nil && sum > maxBytes {
+			return nil, fault.New(fault.Invalid, "the tickets of all endpoints take more than %d bytes; this one takes %d", maxBytes, len(sealed)).
 				WithRemedy("ask for one shard at a time (shard.index), or for fewer columns")
 		}
 		return sealed, err
@@ -114,8 +114,8 @@ func (k *Keys) mac(id string, signed []byte) []byte {
 	return h.Sum(nil)
 }
 
-// open verifies a ticket and returns its content. Nothing of it is looked at
-// before the signature holds, save what names the key.
+// open verifies a ticket and returns its content. Before the signature is verified, it reads
+// only the version and the id of the key.
 func (k *Keys) open(ticket []byte, now time.Time) (content, error) {
 	rest, ok := bytes.CutPrefix(ticket, []byte(ticketMagic))
 	if !ok || len(rest) < 2 || len(ticket) > maxTicket {
@@ -150,15 +150,15 @@ func (k *Keys) open(ticket []byte, now time.Time) (content, error) {
 	return c, nil
 }
 
-// expiryOf returns the expiry of a ticket that was looked at, in Unix seconds.
+// expiryOf returns the expiry of a verified ticket, in Unix seconds.
 func expiryOf(ticket []byte) int64 {
 	rest := ticket[len(ticketMagic):]
 	return int64(binary.BigEndian.Uint64(rest[2+int(rest[1]):]))
 }
 
-// renewed signs the content of a ticket that is still valid anew. However often
-// that is done, a ticket lasts only so long beyond its first expiry: it would
-// outlive the keys that it was signed with, and what its holder may do.
+// renewed signs the content of a valid ticket again, with a later expiry. The expiry is at
+// most Options.Renewal after that of the original ticket: otherwise tickets would outlive the
+// keys that signed them, and the rights of their holders.
 func (s *Server) renewed(ticket []byte) ([]byte, time.Time, error) {
 	now := s.options.Clock()
 	c, err := s.options.Keys.open(ticket, now)

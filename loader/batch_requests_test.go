@@ -399,5 +399,5 @@ func TestBatchRequestsAreRefused(t *testing.T) {
 	}
 	c.Dataset.Key, c.Dataset.Staging = nil, nil
 	_, err = loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan}).Plan(t.Context(), q)
-	require.ErrorContains(t, err, "requests are told apart by the dataset's key, and it has none")
+	require.ErrorContains(t, err, "requests are identified by the dataset's key, and it has none")
 }

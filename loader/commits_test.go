@@ -97,14 +97,14 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 		"a tie of no known order": {
 			staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: rule.DuplicatesFirst,
 			order: []dataset.OrderBy{{Column: "half"}},
-			tie: "duplicates: first must choose between rows of table features.f with the key id=1 that order_by does not tell apart, and of their files " +
-				"mem:///features.f/d (snapshot 1) and mem:///features.f/f (snapshot 2) nobody knows which was written first",
+			tie: "duplicates: first must choose between rows of table features.f with the key id=1 that order_by does not tell apart, and it is unknown which of their files " +
+				"mem:///features.f/d (snapshot 1) and mem:///features.f/f (snapshot 2) was written first",
 		},
 		"a tie, last": {
 			staging: written6(1, 2, 3, 4, catalog.Unranked, 5), duplicates: rule.DuplicatesLast,
 			order: []dataset.OrderBy{{Column: "half"}},
-			tie: "duplicates: last must choose between rows of table features.f with the key id=1 that order_by does not tell apart, and of their files " +
-				"mem:///features.f/b (snapshot 6) and mem:///features.f/e (snapshot 5) nobody knows which was written first",
+			tie: "duplicates: last must choose between rows of table features.f with the key id=1 that order_by does not tell apart, and it is unknown which of their files " +
+				"mem:///features.f/b (snapshot 6) and mem:///features.f/e (snapshot 5) was written first",
 		},
 		"none but one is on it, and last": {staging: written6(1, 2, catalog.Unranked, 3, 4, 5)[2:3], duplicates: rule.DuplicatesLast, want: []string{"[1 2]"}},
 	} {
@@ -133,7 +133,7 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 				return
 			}
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
-			require.ErrorContains(t, err, "duplicates: last goes by which row was written first")
+			require.ErrorContains(t, err, "duplicates: last depends on which row was written first")
 			pinned := one(1, 8)
 			table := func(name string) dataset.TablePin {
 				table, err := w.Table(t.Context(), name, dataset.Ref{})
@@ -188,7 +188,7 @@ func TestDistinctGoesByCommits(t *testing.T) {
 		shards, err := scenario.Read(context.Background(), l, q)
 		if c.want == nil {
 			require.Equal(t, fault.Invalid, fault.KindOf(err), name)
-			require.ErrorContains(t, err, "distinct goes by which row was written first")
+			require.ErrorContains(t, err, "distinct depends on which row was written first")
 			continue
 		}
 		require.NoError(t, err, name)

@@ -12,6 +12,6 @@
 //     leave the process, and equal rows have equal bytes.
 //
 // Readers follow Penstock's ownership rule: a batch is valid until the next call
-// of Next or Release on its reader; Retain it to keep it longer; whoever opens a
+// of Next or Release on its reader; Retain it to keep it longer. The caller that opens a
 // reader releases it.
 package batch

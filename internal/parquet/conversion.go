@@ -137,7 +137,7 @@ func identified(t *arrow.StructType) bool {
 }
 
 // change returns the scale between two units. Time zones do not change values: all
-// timestamps count from 1970-01-01 00:00, and the table's type says whether that is in
+// timestamps count from 1970-01-01 00:00, and the table's type determines whether that is in
 // UTC.
 func change(have, want arrow.TimeUnit) (u unitChange) {
 	from, to := perSecond(have), perSecond(want)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// DefaultGap is the default of Options.Gap: reading so many unused bytes is cheaper
+	// DefaultGap is the default of Options.Gap: reading that many unused bytes is cheaper
 	// than another request to an object store.
 	DefaultGap = 64 << 10
 	// DefaultReadSize is the default of Options.ReadSize.

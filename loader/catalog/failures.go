@@ -53,14 +53,14 @@ func ExpiredSnapshot(table string, id int64) *fault.Error {
 // ExpiredSince returns the Expired of a snapshot between since and the pinned one that no
 // longer exists, so that its changes are unknown.
 func ExpiredSince(table string, gone, since int64) *fault.Error {
-	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists, and what was appended since %d cannot be told without it", gone, table, since).
+	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists, and what was appended since %d cannot be determined without it", gone, table, since).
 		In(table, "").WithRemedy("name a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them")
 }
 
 // ForgottenParent returns the Expired of a since that may or may not be an ancestor of the
 // pinned snapshot, because the parent of the oldest known ancestor has expired.
 func ForgottenParent(table string, oldest, since int64) *fault.Error {
-	return fault.New(fault.Expired, "what snapshot %d of table %s came from has expired, and what was appended since %d cannot be told without it", oldest, table, since).
+	return fault.New(fault.Expired, "what snapshot %d of table %s came from has expired, and what was appended since %d cannot be determined without it", oldest, table, since).
 		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)
 }
 
@@ -119,7 +119,7 @@ func ExpiredMapping(table string) *fault.Error {
 // RecreatedTable returns the Expired of a pinned table whose name now belongs to another
 // table.
 func RecreatedTable(table, pinned, now string) *fault.Error {
-	return fault.New(fault.Expired, "table %s was dropped and made again: the pin is of table %s, and %s stands there now",
+	return fault.New(fault.Expired, "table %s was dropped and made again: the pin is of table %s, and table %s has its name now",
 		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
 }
 

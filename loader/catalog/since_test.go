@@ -32,7 +32,7 @@ func TestAfter(t *testing.T) {
 		{"the parent", 4, 5, []int64{5}, 0, ""},
 		{"itself", 5, 5, nil, 0, ""},
 		{"an ancestor that is gone", 20, 21, []int64{21}, 0, ""},
-		{"beyond one that is gone", 1, 21, nil, fault.Expired, "snapshot 20 of table t.t no longer exists, and what was appended since 1 cannot be told"},
+		{"beyond one that is gone", 1, 21, nil, fault.Expired, "snapshot 20 of table t.t no longer exists, and what was appended since 1 cannot be determined"},
 		{"gone, or never there", 77, 5, nil, fault.Expired, "snapshot 77 of table t.t no longer exists"},
 		{"a descendant", 5, 3, nil, fault.Invalid, "since: snapshot 5 is no ancestor of snapshot 3 of table t.t, which is read; name 3, the newest ancestor of both, or another one of 3, 2, 1"},
 		{"on another branch", 13, 5, nil, fault.Invalid, "name 2, the newest ancestor of both, or another one of 5, 4, 3, 2, 1"},

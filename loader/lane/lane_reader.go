@@ -103,8 +103,8 @@ func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 
 // lookAhead finds out whether the lane has another row if the plan does not tell, so that
 // the position of a cursor is never before an end that was not reached: then shards
-// that ended at different steps can be told from shards that were stopped at different
-// steps.
+// that ended at different steps can be distinguished from shards that were stopped at
+// different steps.
 func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
 		if err := l.fill(ctx, s); err != nil {

@@ -82,16 +82,16 @@ func (b *Bound) bindRequests(field, without string) error {
 	for _, name := range b.Relation.Dataset.Key {
 		f, ok := b.Relation.Training.Field(name)
 		if !ok {
-			return fault.InvalidField(field, "requests are told apart by column %s, which table %s does not have", name, b.Relation.Training.Name)
+			return fault.InvalidField(field, "requests are identified by column %s, which table %s does not have", name, b.Relation.Training.Name)
 		}
 		if !bucket.Supported(f.Type) {
-			return fault.InvalidField(field, "requests cannot be told apart by column %s.%s of type %s", b.Relation.Training.Name, f.Name, f.Type).
+			return fault.InvalidField(field, "requests cannot be identified by column %s.%s of type %s", b.Relation.Training.Name, f.Name, f.Type).
 				WithRemedy("key the dataset otherwise, or %s", without)
 		}
 		b.RequestKey = append(b.RequestKey, f)
 	}
 	if b.RequestKey == nil {
-		return fault.InvalidField(field, "requests are told apart by the dataset's key, and it has none").
+		return fault.InvalidField(field, "requests are identified by the dataset's key, and it has none").
 			WithRemedy("give the dataset a key, such as key: [request_id], or %s", without)
 	}
 	return nil

@@ -94,8 +94,8 @@ func (a *Arrival) Known(one, other string) bool {
 // written first.
 func (a *Arrival) Unknown(key, one, other string) error {
 	x, y := a.files[one], a.files[other]
-	return fault.New(fault.Invalid, "%s must choose between rows of table %s with the key %s that order_by does not tell apart, and of their files %s (snapshot %d) and %s (snapshot %d) "+
-		"nobody knows which was written first: they have no sequence numbers (format version 1), and a snapshot between them has expired",
+	return fault.New(fault.Invalid, "%s must choose between rows of table %s with the key %s that order_by does not tell apart, and it is unknown which of their files %s (snapshot %d) and %s (snapshot %d) "+
+		"was written first: they have no sequence numbers (format version 1), and a snapshot between them has expired",
 		a.what, a.table.Name, key, one, x.Snapshot, other, y.Snapshot).In(a.table.Name, one).
 		WithRemedy("add a column to order_by that tells these rows apart")
 }
@@ -135,7 +135,7 @@ func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, rem
 	if pinned {
 		kind = fault.Expired
 	}
-	return fault.New(kind, "%s goes by which row was written first, and of files %s (snapshot %d) and %s (snapshot %d) of table %s nobody knows that: "+
+	return fault.New(kind, "%s depends on which row was written first, and for files %s (snapshot %d) and %s (snapshot %d) of table %s that is unknown: "+
 		"they have no sequence numbers (format version 1), and a snapshot between them has expired", what, a.Location, a.Snapshot, b.Location, b.Snapshot, t.Name).
 		In(t.Name, a.Location).
 		WithRemedy("%s; to rewrite these files does not bring back the order in which they were written", remedy)

@@ -199,7 +199,7 @@ func (p *Plan) stepsText(q dataset.Query, of int) string {
 	case q.BatchRequests > 0:
 		return fmt.Sprintf("of %s of each stream; how many shows when they are read", counted(q.BatchRequests, "request"))
 	case perLane == 0:
-		return "of 8,192 rows of each stream, or fewer where these are wide; batch_rows says otherwise"
+		return "of 8,192 rows of each stream, or fewer if rows are wide; set batch_rows to change it"
 	case p.Inexact != "":
 		return fmt.Sprintf("of %s of each stream; how many is not known before reading", counted(batch, "row"))
 	case q.Tail.Drops():

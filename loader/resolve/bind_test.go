@@ -311,7 +311,7 @@ func TestOrderAndDistinctAreBound(t *testing.T) {
 	e.OrderBy = []dataset.OrderBy{{Column: "list"}}
 	_, err = bindWide(dataset.Training{Distinct: &dataset.Distinct{By: []string{"list", "idd"}}}, e)
 	require.ErrorContains(t, err, "has no order")
-	require.ErrorContains(t, err, "cannot be told apart by column ml.t.list")
+	require.ErrorContains(t, err, "cannot be distinguished by column ml.t.list")
 	require.ErrorContains(t, err, `no column "idd"`)
 }
 

@@ -178,7 +178,7 @@ func (b *binder) distinct(d *dataset.Distinct, t *catalog.Table) *Distinct {
 		at := fmt.Sprintf("training.distinct.by[%d]", i)
 		f, ok := b.column(t, name, at)
 		if ok && !bucket.Supported(f.Type) {
-			b.fault(at, "", "rows cannot be told apart by column %s.%s of type %s", t.Name, f.Name, f.Type)
+			b.fault(at, "", "rows cannot be distinguished by column %s.%s of type %s", t.Name, f.Name, f.Type)
 		}
 		if ok {
 			out.By = append(out.By, f)

@@ -26,7 +26,7 @@ func (b *binder) request(r *Relation) {
 	for i, name := range r.Dataset.Key {
 		f, ok := r.Training.Field(name)
 		if ok && !bucket.Supported(f.Type) {
-			b.fault(fmt.Sprintf("key[%d]", i), "", "requests cannot be told apart by column %s.%s of type %s; use another key, or omit training.request_level",
+			b.fault(fmt.Sprintf("key[%d]", i), "", "requests cannot be identified by column %s.%s of type %s; use another key, or omit training.request_level",
 				r.Training.Name, f.Name, f.Type)
 		}
 		r.Request = append(r.Request, f)

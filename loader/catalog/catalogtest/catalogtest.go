@@ -28,7 +28,7 @@ type Rig struct {
 	Unsequenced, Sequenced func(t *testing.T, table string)
 	// Commit changes a branch and returns the new snapshot's id.
 	Commit func(t *testing.T, table string, c Commit) int64
-	// SetRef lets a branch or tag stand at a snapshot.
+	// SetRef sets a branch or tag to a snapshot.
 	SetRef func(t *testing.T, table string, r Ref)
 	// Alter makes a schema of these columns the current one; known ids keep
 	// their columns.

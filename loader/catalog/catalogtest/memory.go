@@ -161,12 +161,12 @@ func (m *Memory) Commit(name string, c MemoryCommit) (int64, error) {
 	return id, err
 }
 
-// Branch lets a branch stand at a snapshot.
+// Branch sets a branch to a snapshot.
 func (m *Memory) Branch(name, branch string, snapshot int64) error {
 	return m.setRef(name, branch, memoryRef{snapshot: snapshot})
 }
 
-// Tag lets a tag stand at a snapshot.
+// Tag sets a tag to a snapshot.
 func (m *Memory) Tag(name, tag string, snapshot int64) error {
 	return m.setRef(name, tag, memoryRef{snapshot: snapshot, tag: true})
 }
@@ -197,7 +197,7 @@ func (m *Memory) Expire(name string, snapshot int64) error {
 	return m.change(name, func(t *memoryTable) error {
 		for ref, r := range t.refs {
 			if r.snapshot == snapshot {
-				return fault.New(fault.Invalid, "%s of table %s stands at snapshot %d", ref, name, snapshot).In(name, "")
+				return fault.New(fault.Invalid, "%s of table %s points to snapshot %d", ref, name, snapshot).In(name, "")
 			}
 		}
 		delete(t.snapshots, snapshot)

@@ -170,7 +170,7 @@ func (t *memoryTable) at(name string, pin dataset.TablePin) *catalog.Table {
 	return out
 }
 
-// nested says whether a field's name is a path into a column of its schema.
+// nested reports whether a field's name is a path into a column of its schema.
 func (t *memoryTable) nested(schema int, f catalog.Field) bool {
 	first, _, dotted := strings.Cut(f.Name, ".")
 	return dotted && slices.ContainsFunc(t.schemas[schema], func(column catalog.Field) bool {

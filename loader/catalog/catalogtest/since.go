@@ -261,7 +261,7 @@ func (h *history) expire(t *testing.T) {
 	p.expired = true
 }
 
-// compare says what came of a since, having held it against the rows.
+// compare checks the result of a since against the rows, and describes it.
 func (h *history) compare(t *testing.T, branch string, since *past) string {
 	t.Helper()
 	ref := dataset.Ref{Name: branch}

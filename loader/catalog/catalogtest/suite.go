@@ -202,8 +202,8 @@ func testPinHolds(t *testing.T, r Rig) {
 	assert.Equal(t, files, again)
 }
 
-// testRanks: files without sequence numbers come by their locations, and say in
-// which order they were committed, as far as that is known.
+// testRanks: files without sequence numbers are ordered by their locations, and have the
+// order in which they were committed as far as it is known.
 func testRanks(t *testing.T, r Rig) {
 	type rank struct {
 		name     string

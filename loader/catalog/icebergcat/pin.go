@@ -73,7 +73,7 @@ func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	}
 	snapshot := m.SnapshotByID(named.SnapshotID)
 	if snapshot == nil {
-		return pin, metafile.Corrupt(m.name, m.location, "%s of table %s stands at snapshot %d, which does not exist",
+		return pin, metafile.Corrupt(m.name, m.location, "%s of table %s points to snapshot %d, which does not exist",
 			name, m.name, named.SnapshotID)
 	}
 	pin.Snapshot = named.SnapshotID

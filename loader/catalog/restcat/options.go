@@ -66,7 +66,7 @@ type Options struct {
 	Random func() float64
 }
 
-// Signing says how to sign requests.
+// Signing configures the signatures of requests.
 type Signing struct {
 	Region, Service string
 	// Properties are the catalog's, and may include credentials.

@@ -92,9 +92,12 @@ ORDERS: dict[str, tuple[Row, list[int]]] = {
 
 
 # How a plan is refused that needs an order which is lost.
-UNKNOWN = r"files \S+ \(snapshot \d+\) and \S+ \(snapshot \d+\) of table ml\.six nobody knows that"
+UNKNOWN = r"files \S+ \(snapshot \d+\) and \S+ \(snapshot \d+\) of table ml\.six that is unknown"
 # Where order_by orders some rows of a key, a join ends at rows that it does not order.
-TIED = r"rows of table ml\.six with the key k=1 that order_by does not tell apart, and of their files \S+ \(snapshot \d+\)"
+TIED = (
+    r"rows of table ml\.six with the key k=1 that order_by does not tell apart, "
+    r"and it is unknown which of their files \S+ \(snapshot \d+\)"
+)
 
 # The rows that order_by leaves beside the one that is chosen, and which row that is.
 TIES = {

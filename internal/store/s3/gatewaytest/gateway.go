@@ -110,7 +110,7 @@ func moduleRoot() (string, error) {
 // Close ends the gateway.
 func (g *Gateway) Close() error {
 	err := g.ends.Close()
-	_ = g.process.Wait() // it was told to end
+	_ = g.process.Wait() // closing ends terminates it
 	if g.built != "" {
 		err = errors.Join(err, os.RemoveAll(g.built))
 	}

@@ -1,6 +1,6 @@
 // Package restcattest is an Iceberg REST catalog for tests, written after the
 // specification and not after our client: it answers for tables that a function looks up,
-// asks for tokens as it is told, vends credentials by table, and fails on request.
+// requires tokens if configured, vends credentials by table, and fails on request.
 package restcattest
 
 import (
@@ -44,7 +44,7 @@ type Server struct {
 	URL    string
 	Tables Tables
 	Names  []string // of all tables, with dots
-	// Prefix and Warehouse are what a client must be told, and tell.
+	// Prefix is what the server sends to clients, and Warehouse what they must send.
 	Prefix, Warehouse   string
 	Defaults, Overrides map[string]string
 	// Token is one that is taken; Client and Secret get others for so long as Lifetime.
@@ -121,7 +121,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.resource(w, r)
 }
 
-// knows says whether a request has a token that is good.
+// knows reports whether a request has a valid token.
 func (s *Server) knows(r *http.Request) bool {
 	if s.Token == "" && s.Client == "" {
 		return true

@@ -122,8 +122,8 @@ func programs() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// reachable returns where the programs are for whoever runs the server: a copy, if that is
-// not who runs the test, and they are not the system's.
+// reachable returns the folder of the programs for the user that runs the server: a copy, if
+// another user runs the test and they are not the system's programs.
 func reachable(t *testing.T, bin, dir string) string {
 	t.Helper()
 	if os.Getuid() != 0 || strings.HasPrefix(bin, "/usr/") {
@@ -134,7 +134,7 @@ func reachable(t *testing.T, bin, dir string) string {
 	return filepath.Join(install, "bin")
 }
 
-// free finds a port that nobody listens on.
+// free returns a port on which no program listens.
 func free(t *testing.T) int {
 	t.Helper()
 	var l net.ListenConfig
