@@ -45,7 +45,7 @@ func heapLimit(budget, machine int64) int64 {
 
 // maxPooled returns how many free bytes each of the two pools may keep under a budget: what
 // heapLimit assumes.
-func maxPooled(budget int64) int64 { return min(batch.MostKept, 32<<20+budget/32) }
+func maxPooled(budget int64) int64 { return min(batch.MaxKept, 32<<20+budget/32) }
 
 // boundHeap sets the limits of the collector. GOGC and GOMEMLIMIT override them.
 func (p process) boundHeap(log *slog.Logger, budget, machine int64) {

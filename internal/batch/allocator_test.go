@@ -156,7 +156,7 @@ func TestPoolKeepsWithinItsLimit(t *testing.T) {
 		}
 	}
 	require.Positive(t, again)
-	require.LessOrEqual(t, kept, batch.MostKept)
+	require.LessOrEqual(t, kept, batch.MaxKept)
 }
 
 // again counts the sizes for which a pool reuses memory of had.

@@ -29,17 +29,17 @@ type Trimming interface {
 	Trim() (used bool)
 }
 
-// MostKept is the maximum of freed memory that a Pool keeps, in bytes.
-const MostKept = 96 << 20
+// MaxKept is the maximum of freed memory that a Pool keeps, in bytes.
+const MaxKept = 96 << 20
 
 // NewAllocator returns the allocator for decoding and staging: a new Pool, wrapped
 // in a Poison in invariant builds.
-func NewAllocator() Trimming { return NewBoundedAllocator(MostKept) }
+func NewAllocator() Trimming { return NewBoundedAllocator(MaxKept) }
 
 // NewBoundedAllocator is like NewAllocator, with a lower maximum of freed bytes that
 // the pool keeps.
 func NewBoundedAllocator(maxFree int64) Trimming {
-	pool := &Pool{maxFree: min(maxFree, MostKept)}
+	pool := &Pool{maxFree: min(maxFree, MaxKept)}
 	if invariant.On {
 		return NewPoison(pool)
 	}
@@ -50,13 +50,13 @@ func NewBoundedAllocator(maxFree int64) Trimming {
 // larger allocations use the Go heap directly. Memory is aligned to 64 bytes and
 // not cleared: this package and arrow-go's builders of plain columns write
 // everything that they use, but arrow-go's Parquet reader does not, so decoders
-// must clear it first. The pool keeps at most MostKept bytes of freed memory, and
+// must clear it first. The pool keeps at most MaxKept bytes of freed memory, and
 // leaves the rest to the garbage collector. (A sync.Pool keeps what survives two
 // collections, which is most of the heap if they are rare.) Trim drops memory that
 // is not used for a while. The zero value is ready to use. A Pool is safe for
 // concurrent use.
 type Pool struct {
-	maxFree int64 // maximum of free; 0: MostKept
+	maxFree int64 // maximum of free; 0: MaxKept
 
 	mu      sync.Mutex
 	classes [classCount][]*byte // the starts of free blocks, in the order they were freed
@@ -128,7 +128,7 @@ func (p *Pool) keep(n, room int, start *byte) {
 	p.used = true
 	p.classes[n] = append(p.classes[n], start)
 	p.free += int64(room)
-	for p.free > cmp.Or(p.maxFree, MostKept) {
+	for p.free > cmp.Or(p.maxFree, MaxKept) {
 		p.discard(p.evict, min(1, len(p.classes[p.evict])))
 		p.evict = (p.evict + 1) % classCount
 	}

@@ -273,7 +273,7 @@ func locations(out *[]string, v value) error {
 			return fmt.Errorf("%q is not a location such as grpc://host:port", fault.RedactURI(uri))
 		}
 		if u.User != nil {
-			return fmt.Errorf("%q names a user: clients are told locations as they are, and this version takes no credentials", fault.RedactURI(uri))
+			return fmt.Errorf("%q names a user: clients get locations unchanged, and this version takes no credentials", fault.RedactURI(uri))
 		}
 		*out = append(*out, uri)
 	}

@@ -62,7 +62,7 @@ func Spark(interpreter, program string) Writer {
 	}
 }
 
-// Takes says why the writer cannot write a case, or "".
+// Takes returns why the writer cannot write a case, or "".
 func (w Writer) Takes(c *scenario.Case) string {
 	for _, t := range c.Tables() {
 		for _, spec := range t.Specs {

@@ -76,7 +76,7 @@ func storedRows(all []physical, rows, before arrow.RecordBatch) (arrow.RecordBat
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), values, rows.NumRows()), nil
 }
 
-// numbers are values of a column that nobody asks for anymore.
+// numbers are values of a column that is no longer read.
 func numbers(n int) arrow.Array {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()

@@ -141,7 +141,7 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 		return failed("the catalog cannot be opened", err)
 	}
 	real, err := r.Read(ctx, c, p, options)
-	if want.Unbound != "" { // nobody comes to look at files, and at what they lack
+	if want.Unbound != "" { // planning fails before it looks at files
 		out.Difference = c.Compare(want, real, err)
 		return out
 	}

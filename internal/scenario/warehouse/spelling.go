@@ -49,7 +49,7 @@ func decimalBytes(precision int) int {
 	return (precision*bitsPerDigit/digits + 1 + 8) / 8
 }
 
-// twinValue is a decimal's unscaled value, in so many bytes.
+// twinValue is a decimal's unscaled value, in a number of bytes.
 func twinValue(v any, width int) (any, error) {
 	if v == nil {
 		return nil, nil //nolint:nilnil // a partition value that is null
