@@ -9,5 +9,5 @@ def location(address: str) -> str:
 
 
 def bound(listen: str, port: int) -> str:
-    """The address of a server that was told to listen at `listen`; for TCP with its port."""
+    """The address of a server that listens at `listen`; for TCP with its port."""
     return listen if listen.startswith("unix:") else f"127.0.0.1:{port}"

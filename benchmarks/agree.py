@@ -234,7 +234,7 @@ def compare(case: Case, penstock: Penstock, peers: Peers) -> Found:
     """Run the query in all of them.
 
     Values are cast to the types of Penstock's schema. If Penstock refuses, the
-    peers are compared all the same, so that a wrong case is told from that.
+    peers are compared all the same, so that a wrong case is not mistaken for that.
     """
     lines: list[str] = []
     try:

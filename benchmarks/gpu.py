@@ -1,7 +1,7 @@
 """How fast T is copied to a GPU: with `device=`, compared with other ways.
 
 Each way reads T at 8,192 rows and trains nothing; where `--work` says so the device is
-kept busy after each batch for so many milliseconds, as a step of training would. Ways
+kept busy after each batch for that many milliseconds, like a step of training. Ways
 take turns in each run. It prints medians: rows/s, the bytes of tensors that came to the
 device each second, how much of the pass the loop waited for batches, and the speed
 beside that of tensors that stay in the memory of the machine.

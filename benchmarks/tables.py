@@ -87,7 +87,7 @@ def ensure(folder: Path, sizes: Sizes) -> None:
     """Make the tables in `folder`, unless they exist with the same sizes.
 
     What the folder held of other sizes is removed first. The marker is written
-    last: a run that was interrupted starts anew.
+    last: an interrupted run starts over.
     """
     marker = json.dumps({"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)})
     finished = folder / FINISHED

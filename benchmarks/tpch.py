@@ -73,7 +73,7 @@ def ensure(folder: Path, scale: str) -> dict[str, list[str]]:
     """Make the tables in `folder`, unless they exist with the same scale.
 
     Gives the paths of the data files of every table. The marker is written
-    last: a run that was interrupted starts anew.
+    last: an interrupted run starts over.
     """
     marker = json.dumps({"generation": _GENERATION, "folder": str(folder), "scale": scale})
     finished = folder / _FINISHED

@@ -94,8 +94,8 @@ func TestACancelledLoadPassesTheTurnOn(t *testing.T) {
 	group.Wait()
 }
 
-// TestWhoWaitsGetsWhatDoesNotFit: a value beyond the cache's bound is loaded
-// once for all who ask for it at the same moment.
+// TestWhoWaitsGetsWhatDoesNotFit: a value beyond the cache's bound is loaded once for all
+// concurrent callers.
 func TestWhoWaitsGetsWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestWhoWaitsGetsWhatDoesNotFit(t *testing.T) {
 }
 
 // TestAStreamThatWaitsForItselfIsNotBlocked: of two lanes of a stream one loads a
-// footer and the other waits for it. The stream goes on by itself, so another one
+// footer and the other waits for it. The stream continues by itself, so another one
 // keeps waiting for the memory that it holds.
 func TestAStreamThatWaitsForItselfIsNotBlocked(t *testing.T) {
 	t.Parallel()
@@ -168,7 +168,7 @@ func TestAStreamThatWaitsForItselfIsNotBlocked(t *testing.T) {
 	})
 }
 
-// TestForget: a value that was forgotten is loaded anew, and who has it keeps it.
+// TestForget: a value that was forgotten is loaded again, and its holders keep the old one.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	c := newCache(t)
@@ -176,7 +176,7 @@ func TestForget(t *testing.T) {
 	first, err := c.Get(context.Background(), "k", load)
 	require.NoError(t, err)
 	c.Forget("k")
-	c.Forget("of nobody")
+	c.Forget("unknown")
 	second, err := c.Get(context.Background(), "k", load)
 	require.NoError(t, err)
 	require.NotSame(t, first, second)

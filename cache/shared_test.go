@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// counted is a value that holds so many bytes of a budget, or of disk, until
-// its last reference goes.
+// counted is a value that holds bytes of a budget, or of disk, until its last reference is
+// released.
 type counted struct {
 	mu         sync.Mutex
 	references int
@@ -41,7 +41,7 @@ func (c *counted) Release() {
 
 func (c *counted) Size() cache.Size { return c.size }
 
-// loads loads values of so many bytes, and counts how often.
+// loads loads values of a size, and counts how often.
 type loads struct {
 	budget *budget.Budget
 	size   cache.Size
@@ -89,7 +89,7 @@ func TestAValueEndsWithTheLastNeed(t *testing.T) {
 	require.Equal(t, 2, l.times)
 }
 
-// TestAReferenceOutlivesTheNeed: who has got a value keeps it.
+// TestAReferenceOutlivesTheNeed: a reference keeps its value.
 func TestAReferenceOutlivesTheNeed(t *testing.T) {
 	t.Parallel()
 	b := budget.New(1000)
@@ -185,8 +185,7 @@ func TestDiskAndMemoryAreEvictedApart(t *testing.T) {
 	inMemory.Close()
 }
 
-// TestAFailedLoadPassesTheTurnOn: of two who ask, the first fails and the second
-// loads.
+// TestAFailedLoadPassesTheTurnOn: of two callers, the first fails and the second loads.
 func TestAFailedLoadPassesTheTurnOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +228,7 @@ func TestAFailedLoadPassesTheTurnOn(t *testing.T) {
 }
 
 // TestWhoeverWaitsForALoadCountsAsWaiting: the loading stream lacks memory that
-// the one which waits for it holds. Were that not known, it would be tried until
+// the one which waits for it holds. If that did not count, it would be retried until
 // the budget's patience ends.
 func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 	t.Parallel()

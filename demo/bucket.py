@@ -25,8 +25,8 @@ _START_LIMIT = 30.0
 def place(folder: Path) -> Iterator[lakehouse.Place]:
     """Serve the bucket and its catalog; returns where the tables are.
 
-    The server is told the catalog's address and a token. Which keys open the bucket, it
-    learns from the catalog, table by table.
+    The server gets the catalog's address and a token. It gets the keys of the bucket from the
+    catalog, table by table.
     """
     # The gateway occasionally refuses an upload whose checksum follows its body.
     os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")

@@ -1,8 +1,7 @@
 """Compares the rows of two tables, and describes the differences.
 
-Rows are told apart by key columns. Beyond the order of rows nothing is
-forgiven: column names and their order, types, nulls, list elements and every
-bit of a number must agree.
+Key columns identify rows. Only the order of rows may differ: column names and their order, types,
+nulls, list elements and every bit of a number must agree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compares the server's explain text of the demo's dataset with a golden file.
 
-What differs from run to run or between releases of the Parquet writer is
-masked: plan, snapshot and split ids, and sizes of files.
+It masks what differs between runs or between releases of the Parquet writer: plan, snapshot and
+split ids, and sizes of files.
 """
 
 from __future__ import annotations

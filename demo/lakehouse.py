@@ -1,10 +1,9 @@
 """The demo's Iceberg tables, and the server's configuration.
 
-PyIceberg writes them into a SQLite catalog, bucketed by the request id with
-three different counts. All lies in one place: a folder, or a folder that an S3
-gateway serves. Its marker is written last and names what the tables were made
-by, so that finished tables are used again, and tables that are unfinished,
-damaged or of an older demo are made anew.
+PyIceberg writes them into a SQLite catalog, bucketed by the request id with three different counts.
+Everything is in one place: a folder, or a folder that an S3 gateway serves. Its marker is written
+last and names what the tables were made by, so that finished tables are used again, and tables that
+are unfinished, damaged or of an older demo are created again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the demo rests on: features that never look ahead, a comparison that sees."""
+"""Tests that features never look ahead, and that the comparison finds differences."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ func TestGroupedRequests(t *testing.T) {
 	var sent atomic.Int64
 	s := serve(t, Options{Loader: w.loader(), Observer: Observer{BatchSent: func(_ string, rows, _ int64) { sent.Add(rows) }}})
 	const query = `{"dataset": "homefeed", "columns": ["request_id", "item", "country"], "order": "shuffled", "lanes": 2, "shard": {"of": 2}, "batch_requests": 5`
-	info := func(more string) (said map[string]any, records int64) {
+	summary := func(more string) (said map[string]any, records int64) {
 		answer, err := s.GetFlightInfo(context.Background(), command(query+more+"}"))
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(answer.GetAppMetadata(), &said))
@@ -31,10 +31,10 @@ func TestGroupedRequests(t *testing.T) {
 		}
 		return said, answer.GetTotalRecords()
 	}
-	said, records := info("")
+	said, records := summary("")
 	require.EqualValues(t, unknown, said["steps"])
 	require.EqualValues(t, trainingRows, records)
-	said, records = info(`, "count": "exact"`)
+	said, records = summary(`, "count": "exact"`)
 	require.EqualValues(t, trainingRows, records)
 	answer, err := s.GetFlightInfo(context.Background(), command(query+`, "count": "exact"}`))
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestGroupedRequests(t *testing.T) {
 	require.Len(t, requests, 101)
 	require.EqualValues(t, longest, said["steps"])
 
-	said, records = info(`, "tail": "drop"`)
+	said, records = summary(`, "tail": "drop"`)
 	require.EqualValues(t, unknown, records)
 	for _, g := range s.readAll(t, query+`, "tail": "drop"}`) {
 		require.Len(t, g.sizes, int(said["steps"].(float64)))

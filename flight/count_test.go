@@ -288,7 +288,7 @@ func TestCountsNeedASlot(t *testing.T) {
 	require.Zero(t, s.server.admission.taken)
 }
 
-// waits waits until somebody waits for a place.
+// waits waits until a call waits for a slot.
 func waits(s *served) {
 	for s.server.Waiting() == 0 {
 		runtime.Gosched()

@@ -207,7 +207,7 @@ func TestBadQueries(t *testing.T) {
 		"foreign cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, foreign)), codes.InvalidArgument, "cursor[0]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, d := s.infoFailure(t, c.descriptor)
+			code, d := s.flightInfoFailure(t, c.descriptor)
 			require.Equal(t, c.code, code, d)
 			require.NotEmpty(t, d.Faults, d)
 			require.Equal(t, c.field, d.Faults[0].Field)

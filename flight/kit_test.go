@@ -282,8 +282,8 @@ func failure(t testing.TB, err error, trailer metadata.MD) (codes.Code, details)
 	return status.Code(err), d
 }
 
-// infoFailure calls GetFlightInfo, which must fail.
-func (s *served) infoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, details) {
+// flightInfoFailure calls GetFlightInfo, which must fail.
+func (s *served) flightInfoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, details) {
 	var trailer metadata.MD
 	_, err := s.GetFlightInfo(context.Background(), d, grpc.Trailer(&trailer))
 	return failure(t, err, trailer)

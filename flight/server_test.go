@@ -349,7 +349,7 @@ func TestObserver(t *testing.T) {
 	require.Equal(t, StreamEnd{
 		Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2, Staging: map[string]stream.StagingReport{"history": history},
 	}, end)
-	s.infoFailure(t, command(`{"dataset": "gone"}`))
+	s.flightInfoFailure(t, command(`{"dataset": "gone"}`))
 	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)
 }
 

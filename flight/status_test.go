@@ -39,7 +39,7 @@ func TestKindsOfFailureOnTheWire(t *testing.T) {
 		e.Faults = []fault.Field{{Field: "filter", Position: 3, Message: "no such column", Nearest: "day"}}
 		e.RetryAfter, e.Differs = 1500*time.Millisecond, []string{"filter"}
 		cause = fault.Op(e, "plan %q", "homefeed")
-		got, d := s.infoFailure(t, command(`{"dataset": "homefeed"}`))
+		got, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
 		require.Equal(t, code, got, kind)
 		require.Equal(t, details{
 			Kind: kind.String(), Message: `plan "homefeed": it did not work`, Remedy: "try " + strings.ToUpper(kind.String()), Faults: e.Faults,
@@ -47,7 +47,7 @@ func TestKindsOfFailureOnTheWire(t *testing.T) {
 		}, d)
 	}
 	cause = errors.New("something of another library")
-	code, d := s.infoFailure(t, command(`{"dataset": "homefeed"}`))
+	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Internal, code)
 	require.Equal(t, details{Kind: "internal", Message: "something of another library"}, d)
 }
@@ -85,7 +85,7 @@ func TestEndings(t *testing.T) {
 		"a kind over a cancel":      {context.Background(), fault.New(fault.Unavailable, "gone: %w", context.Canceled), codes.Unavailable, "unavailable"},
 		"a status of gRPC":          {context.Background(), status.Error(codes.Unimplemented, "no"), codes.Unimplemented, "unimplemented"},
 		"an error without a kind":   {context.Background(), errors.New("x"), codes.Internal, "internal"},
-		"a wrapped fault":           {context.Background(), fault.Op(fails(fault.Expired), "go on"), codes.FailedPrecondition, "expired"},
+		"a wrapped fault":           {context.Background(), fault.Op(fails(fault.Expired), "resume"), codes.FailedPrecondition, "expired"},
 		"a connection that is lost": {context.Background(), fault.Op(status.Error(codes.Unavailable, "transport is closing"), "send"), codes.Canceled, "cancelled"},
 		"a cancel without a cause":  {context.Background(), context.Canceled, codes.Canceled, "cancelled"},
 	} {
@@ -139,7 +139,7 @@ func TestLongFailuresArrive(t *testing.T) {
 	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (loader.Planned, error) {
 		return loader.Planned{}, &fault.Error{Kind: fault.Conflict, Message: strings.Repeat("€", 20000), Remedy: strings.Repeat("r", 20000)}
 	}}})
-	code, d := s.infoFailure(t, command(`{"dataset": "homefeed"}`))
+	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Aborted, code)
 	require.Contains(t, d.Remedy, "rrr…")
 }
@@ -158,7 +158,7 @@ func TestPanicsFailOnlyTheirCall(t *testing.T) {
 			return w.loader().Plan(context.Background(), q)
 		}},
 	})
-	code, d := s.infoFailure(t, command(`{"dataset": "homefeed"}`))
+	code, d := s.flightInfoFailure(t, command(`{"dataset": "homefeed"}`))
 	require.Equal(t, codes.Internal, code)
 	require.Equal(t, "GetFlightInfo broke down: nil map", d.Message)
 	require.NotContains(t, fmt.Sprint(d), "goroutine")

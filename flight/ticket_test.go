@@ -410,7 +410,7 @@ func TestRenewalEnds(t *testing.T) {
 		opened, err := s.options.Keys.open(renewed, expires.Add(-time.Second))
 		require.NoError(t, err)
 		opened.First = 0
-		require.Equal(t, golden(), opened, "it says what it said")
+		require.Equal(t, golden(), opened, "the content is the same")
 		ticket = renewed
 	}
 	now = noon().Add(200 * time.Minute)

@@ -156,8 +156,8 @@ func (b *builder) doubtsOf(d *doubts, members []int32, from, to int32) error {
 	return nil
 }
 
-// rival returns the row that cannot be distinguished from the one that a rule chooses: the first
-// or the last of the n rows that start at from. It returns false if there is none.
+// rival returns the row that ties with the one that a rule chooses: the first or the last of
+// the n rows that start at from. It returns false if there is none.
 func (d *doubts) rival(from, n int32, last bool) (int32, bool) {
 	if d == nil {
 		return 0, false

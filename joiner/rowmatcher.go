@@ -148,8 +148,8 @@ func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	return m.built.dictionary, nil
 }
 
-// Rival returns the staging row that cannot be distinguished from the one that the rule
-// chooses for a row of the last batch; false if there is none.
+// Rival returns the staging row that ties with the one that the rule chooses for a row of the
+// last batch; false if there is none.
 func (m *RowMatcher) Rival(row int) (int32, bool) {
 	if m.counts == nil || m.counts[row] >= 0 {
 		return 0, false

@@ -178,7 +178,7 @@ func TestBatchesOfRequests(t *testing.T) {
 				require.Equal(t, stepsFrom(lanes, i, of, 0, perLane), batchesOf(s), "seed %d, shard %d of %d, %+v", seed, i, of, asked)
 				for step, cursor := range s.Cursors {
 					require.True(t, cursor.Requests)
-					require.EqualValues(t, min((step+1)*perLane, longestOf(lanes, dataset.Shard{Index: i, Of: of})), cursor.Given)
+					require.EqualValues(t, min((step+1)*perLane, maxRowsOf(lanes, dataset.Shard{Index: i, Of: of})), cursor.Given)
 				}
 			}
 			resumed += goesOn(t, c, asked, lanes, shards)

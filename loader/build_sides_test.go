@@ -179,7 +179,7 @@ func TestNeededBuildSidesDisplacePrefetchedOnes(t *testing.T) {
 	got, opened, _ := read(budget.New(both - 2000))                // less than the 400 rows hold
 	require.Equal(t, want, got)
 	require.Equal(t, 2, opened[4000], "they are read again when there is room")
-	require.Equal(t, 2, opened[400], "they gave way")
+	require.Equal(t, 2, opened[400], "they were released")
 }
 
 // TestIdleBuildSidesAreReleased checks that a budget in which only the open file groups fit

@@ -156,13 +156,13 @@ func TestOnlyExactCountsAreCounted(t *testing.T) {
 		counts int64
 		known  bool
 	}{
-		"nobody asks":               {dataset.Query{Rows: dataset.Rows{Dataset: "d"}}, 0, false},
-		"exact":                     {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}, Reading: dataset.Reading{Count: dataset.CountExact}}, 1, true},
-		"drop":                      {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 2}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
-		"both":                      {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 3}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 1, true},
-		"the manifests know":        {dataset.Query{Rows: dataset.Rows{Dataset: "plain"}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 0, true},
-		"a filter":                  {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
-		"a filter, and nobody asks": {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}}, 0, false},
+		"no count requested":               {dataset.Query{Rows: dataset.Rows{Dataset: "d"}}, 0, false},
+		"exact":                            {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}, Reading: dataset.Reading{Count: dataset.CountExact}}, 1, true},
+		"drop":                             {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 2}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
+		"both":                             {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 3}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 1, true},
+		"the manifests know":               {dataset.Query{Rows: dataset.Rows{Dataset: "plain"}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 0, true},
+		"a filter":                         {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
+		"a filter, and no count requested": {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}}, 0, false},
 	} {
 		var let atomic.Int64
 		got, err := count(context.Background(), l, test.query, &let)
@@ -177,7 +177,7 @@ func TestOnlyExactCountsAreCounted(t *testing.T) {
 	p, err := l.Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}})
 	require.NoError(t, err)
 	_, err = l.Open(context.Background(), p, loader.StreamOptions{})
-	require.Equal(t, fault.Internal, fault.KindOf(err), "nobody opens what was not counted")
+	require.Equal(t, fault.Internal, fault.KindOf(err), "a plan without counts is not opened")
 }
 
 // held is a loader whose scans wait until they are allowed to continue or their context
@@ -275,7 +275,7 @@ func TestConcurrentCallersShareOneCount(t *testing.T) {
 		h.goOn <- nil
 	}
 	got := <-h.ask(context.Background(), &let)
-	require.NoError(t, got.err, "whoever comes then counts anew")
+	require.NoError(t, got.err, "the next caller counts again")
 }
 
 // TestNextCallerCountsAfterAFailedCount checks that the error of a count is returned only to

@@ -112,7 +112,7 @@ var covered = []string{
 	"limited", "read by splits", "batches of requests", "grouped",
 	"a key of a staging table, shown",
 	"request-level columns", "requests sent once", "auto indexed", "auto plain", "dense", "dense fill", "dense null",
-	"workers take steps in turn", "shards end at the same step",
+	"DataLoader workers take steps in turn", "shards end at the same step",
 	"spilled", "divided by bucket", "sliced", "a slice that does not fit", "a slice that does not fit, of all rows", "a slice in several portions", "ran slices on disk",
 }
 

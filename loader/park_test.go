@@ -156,7 +156,7 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	require.True(t, s.Next())
 	require.True(t, s.Park(true))
 	require.True(t, s.Next())
-	require.True(t, s.Park(false), "nobody presses")
+	require.True(t, s.Park(false), "without pressure")
 }
 
 // TestRowsReadAgainCountOnce checks that a stream parked between the first and the last

@@ -54,8 +54,8 @@ func stepsOf(lanes [][]string, shard dataset.Shard, from, q int, drop bool) [][]
 	}
 }
 
-// longestOf returns the number of rows, or requests, of the longest lane of a shard.
-func longestOf[T any](lanes [][]T, shard dataset.Shard) int {
+// maxRowsOf returns the number of rows, or requests, of the longest lane of a shard.
+func maxRowsOf[T any](lanes [][]T, shard dataset.Shard) int {
 	longest := 0
 	for i := shard.Index; i < len(lanes); i += shard.Of {
 		longest = max(longest, len(lanes[i]))
@@ -100,7 +100,7 @@ func TestStepsOfShardsAndWorkers(t *testing.T) {
 				for i, s := range shards {
 					want := stepsOf(lanes, dataset.Shard{Index: i, Of: of}, from, perLane, drop)
 					require.Equal(t, want, batchTexts(s), "%s: shard %d of %d, %d workers, from row %d", c.Name, i, of, workers, from)
-					longest := longestOf(lanes, dataset.Shard{Index: i, Of: of})
+					longest := maxRowsOf(lanes, dataset.Shard{Index: i, Of: of})
 					for k, cursor := range s.Cursors {
 						require.EqualValues(t, min(from+(k+1)*perLane, longest), cursor.Given)
 					}

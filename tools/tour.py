@@ -1,4 +1,4 @@
-"""Runs what a page shows, block by block, as one shell session.
+"""Runs the blocks of a page, in order, as one shell session.
 
     python tools/tour.py README.md --section "A tour in five minutes"
     python tools/tour.py docs/quickstart.md --environment .venv/torch
@@ -33,7 +33,7 @@ from typing import NamedTuple
 PORT = "8815"
 FOLDER = "~/first"
 ROOT = Path(__file__).resolve().parents[1]
-# What a session does at its end, wherever that is.
+# Runs when a session ends, at whichever block.
 END = """
 code=$?; exec >&3 2>&4
 [ -z "${printed:-}" ] || cat "$printed"
@@ -62,7 +62,7 @@ def blocks(page: str, section: str) -> list[Block]:
 
 
 def script(found: list[Block], python: str, work: Path) -> str:
-    """Puts the blocks together as one bash script that ends what it started."""
+    """Combines the blocks into one bash script that stops what it started."""
     lines = ["set -euo pipefail", "exec 3>&1 4>&2", f"trap {shlex.quote(END)} EXIT"]
     for number, block in enumerate(found, start=1):
         wanted, printed = work / f"{number}.wanted", work / f"{number - 1}.printed"
@@ -87,7 +87,7 @@ def script(found: list[Block], python: str, work: Path) -> str:
 
 
 def shims(folder: Path, environment: Path) -> None:
-    """Makes a python3 whose environments are one that is there, and a pip that looks what it has."""
+    """Makes a python3 that uses an existing environment, and a pip that only checks what is installed."""
     pip = shlex.join([str(environment / "bin/python"), __file__, "--installed"])
     lines = [
         "#!/usr/bin/env bash",
@@ -104,7 +104,7 @@ def shims(folder: Path, environment: Path) -> None:
 
 
 def missing(requirements: list[str]) -> list[str]:
-    """Returns what pip would have to install: of our own package by its folder, of others by name."""
+    """Returns what pip would have to install: our own package by its folder, others by name."""
     out = []
     for requirement in requirements:
         form = re.fullmatch(r"(?:.*/)?([\w-]+)(?:\[([\w,-]+)\])?", requirement)
@@ -126,7 +126,7 @@ def missing(requirements: list[str]) -> list[str]:
 
 
 def differs(wanted: str, printed: str) -> bool:
-    """Says whether a block printed something else than the page shows."""
+    """Returns whether a block printed something else than the page shows."""
 
     def plain(text: str) -> str:
         return "\n".join(line.rstrip() for line in text.strip().splitlines())
@@ -136,7 +136,7 @@ def differs(wanted: str, printed: str) -> bool:
 
 
 def free_port() -> str:
-    """Returns a port that nobody listens on now."""
+    """Returns a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return str(listener.getsockname()[1])
 

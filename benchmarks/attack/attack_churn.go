@@ -62,8 +62,8 @@ func (r *run) churned(ctx context.Context) error {
 	})
 }
 
-// visit is one client's: it reads all of a table (-1), reads a little and
-// leaves, goes on with a cursor, asks for what there is not, or stalls.
+// visit is one client's: it reads all of a table (-1), reads a little and leaves, resumes from
+// a cursor, requests something that does not exist, or stalls.
 func (r *run) visit(ctx context.Context, s *server, kind int) error {
 	c, err := dial(s.address, dialing{})
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 		if _, err := c.plan(ctx, query{Dataset: "t", Columns: []string{"nothing"}}); !isKind(err, "invalid") {
 			return fmt.Errorf("a column that there is not: %w", err)
 		}
-	case 1: // a ticket that nobody signed
+	case 1: // a ticket without a valid signature
 		p, err := c.plan(ctx, q)
 		if err != nil {
 			return forgiven(err)

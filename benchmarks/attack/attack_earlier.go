@@ -109,10 +109,9 @@ func refusedTicket(ctx context.Context, c *client, ticket []byte) error {
 	return nil
 }
 
-// damage: a data file with a damaged byte, or cut, ends the stream with an
-// error or leaves the rows as they were. Without page checksums a changed
-// value cannot always be told from a right one: those are counted. The server
-// goes on.
+// damage: a data file with a damaged byte, or cut, ends the stream with an error or leaves the
+// rows as they were. Without page checksums a changed value cannot always be distinguished from
+// a right one: those are counted. The server continues.
 func (r *run) damage(ctx context.Context) error {
 	w, err := r.small(ctx, "damage")
 	if err != nil {

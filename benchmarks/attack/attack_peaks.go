@@ -22,7 +22,7 @@ func (r *run) each(ctx context.Context, harm func(context.Context, *server) erro
 	return nil
 }
 
-// together runs so many readers side by side, and joins their errors.
+// together runs readers concurrently, and joins their errors.
 func together(n int, one func(i int) error) error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -105,7 +105,7 @@ func (r *run) peakStalled(ctx context.Context) error {
 			if how.shared {
 				what = fmt.Sprintf("%d that stall, over one connection", how.n)
 			}
-			r.check(s, what, many.String(), "the others are told to come later", many.politely() && !s.dead())
+			r.check(s, what, many.String(), "the others get a retry delay", many.politely() && !s.dead())
 			many.close()
 			if s.dead() {
 				return nil

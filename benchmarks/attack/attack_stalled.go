@@ -37,8 +37,8 @@ func (r *run) stalled64(ctx context.Context) error {
 	return r.stalled(ctx, 256*mebi, crowded{n: 64, query: query{Dataset: "t"}})
 }
 
-// stalled lets a crowd stall. Streams of another client beside it must go on to
-// their ends, as if they were alone; and the stalled get all rows in the end.
+// stalled lets a crowd stall. Concurrent streams of another client must run to their ends, as
+// if they were alone; and the stalled get all rows in the end.
 func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 	whole := query{Dataset: "t"}
 	want, err := r.reference(ctx, r.home, whole, 0)
@@ -56,7 +56,7 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 		}
 		defer many.close()
 		wait(ctx, settled)
-		r.check(s, "who stalls", many.String(), "the others are told to come later", many.politely() && !s.dead())
+		r.check(s, "who stalls", many.String(), "the others get a retry delay", many.politely() && !s.dead())
 		if s.dead() {
 			return nil
 		}
@@ -93,7 +93,7 @@ func falling(ctx context.Context, s *server, how crowded) ([]*sleeper, *crowd, e
 }
 
 // waking lets sleepers read on, and compares their rows. It returns how often
-// they had to go on with their cursors.
+// they had to resume from their cursors.
 func waking(asleep []*sleeper, want *digest) (resumed int, err error) {
 	for _, one := range asleep {
 		got, failed := one.woken()

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// storageTime is the storage deadline that servers are told here.
+// storageTime is the servers' storage_timeout here.
 const storageTime = 2 * time.Second
 
 // smallTables are the training and the staging table of a small dataset.
@@ -41,8 +41,8 @@ func (r *run) small(ctx context.Context, name string) (*warehouse, error) {
 	return w, w.configure([3]string{"small", training.name, staging.name})
 }
 
-// fifo puts a pipe that nobody writes to in the place of a staging file: like a
-// dead mount, it lets nobody open it.
+// fifo replaces a staging file by a pipe without a writer: as on a dead mount, opening it never
+// returns.
 func (r *run) fifo(ctx context.Context) error {
 	_, staging := smallTables()
 	w, err := r.small(ctx, "fifo")

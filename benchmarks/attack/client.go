@@ -23,8 +23,8 @@ import (
 	"github.com/penstock/penstock/flight"
 )
 
-// longestMessage is the largest message that a client takes, in bytes.
-const longestMessage = 1 << 30
+// maxMessage is the largest message that a client takes, in bytes.
+const maxMessage = 1 << 30
 
 // query is what is asked for, in the form that servers read.
 type query struct {
@@ -42,7 +42,7 @@ type shard struct {
 	Of    int `json:"of"`
 }
 
-// dialing says how a client connects.
+// dialing has the settings with which a client connects.
 type dialing struct {
 	window int32  // bytes that it takes of a stream before it reads; 0: gRPC's default
 	from   string // its address; "": any
@@ -56,7 +56,7 @@ type client struct {
 
 func dial(address string, d dialing) (*client, error) {
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestMessage)),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	}
 	if d.window > 0 {
 		options = append(options, grpc.WithInitialWindowSize(d.window), grpc.WithInitialConnWindowSize(d.window))
@@ -144,7 +144,7 @@ func failed(op string, err error, trailer metadata.MD) error {
 	return f
 }
 
-// isKind says whether an error is a failure of one of some kinds. Without
+// isKind reports whether an error is a failure of one of some kinds. Without
 // details, as when a connection was closed, its code decides.
 func isKind(err error, kinds ...string) bool {
 	var f *failure

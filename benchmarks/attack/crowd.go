@@ -19,7 +19,7 @@ type crowd struct {
 	errs    []error // of those that got no batch
 }
 
-// crowded says how a crowd stalls.
+// crowded has the settings of a crowd that stalls.
 type crowded struct {
 	n      int
 	query  query
@@ -91,7 +91,7 @@ func (c *crowd) close() {
 	}
 }
 
-// String says how many hold a batch, and why the others do not.
+// String returns how many hold a batch, and why the others do not.
 func (c *crowd) String() string {
 	text := fmt.Sprintf("%d of %d stalled", len(c.streams), len(c.streams)+len(c.errs))
 	if len(c.errs) > 0 {
@@ -100,7 +100,7 @@ func (c *crowd) String() string {
 	return text
 }
 
-// politely says whether those without a batch were told to come later.
+// politely reports whether those without a batch got a retry delay.
 func (c *crowd) politely() bool {
 	return !slices.ContainsFunc(c.errs, func(err error) bool { return !isKind(err, "exhausted", "unavailable") })
 }
@@ -151,12 +151,12 @@ func (s *sleeper) woken() (*gotten, error) {
 	return s.got, s.err
 }
 
-// transient says whether a client may ask again after an error.
+// transient reports whether a client may retry after an error.
 func transient(err error) bool { return isKind(err, "exhausted", "unavailable") }
 
-// lost says whether a client of this server has lost its stream, as those may who have
-// read nothing for a second, and is to go on with its cursor.
+// lost reports whether a client of this server has lost its stream, as may happen if it has
+// read nothing for a second, and must resume with its cursor.
 func (s *server) lost(err error) bool { return isKind(err, "unavailable") && !s.dead() }
 
-// again says whether a client of this server is to go on with its cursor.
+// again reports whether a client of this server must resume with its cursor.
 func (s *server) again(err error) bool { return transient(err) && !s.dead() }

@@ -152,7 +152,7 @@ func fixed(c *column, a arrow.Array, values []byte, width int) {
 	}
 }
 
-// same says whether two digests are of the same rows, and what differs.
+// same reports whether two digests are of the same rows, and what differs.
 func same(got, want *digest) error {
 	if got.String() != want.String() {
 		return fmt.Errorf("other rows than the reference: %s instead of %s", strings.TrimSpace(got.String()), want)

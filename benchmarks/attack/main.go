@@ -58,7 +58,7 @@ func attacks() []attack {
 		{"peak-lanes", "as many lanes as a plan may have", (*run).peakLanes, false},
 		{"peak-spill", "8 joins at once that do not fit", (*run).peakSpill, false},
 		{"churn", "streams opened, cut, resumed, failing and stalled for long", (*run).churned, false},
-		{"kills", "the server killed at random, its clients go on", (*run).kills, false},
+		{"kills", "the server killed at random, its clients resume", (*run).kills, false},
 		{"tickets", "tickets with a flipped bit", (*run).tickets, false},
 		{"damage", "damaged data files", (*run).damage, false},
 	}
@@ -89,7 +89,7 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	out := flags.String("json", "", "also write the results to this file")
 	list := flags.Bool("list", false, "list the attacks and end")
 	patience := flags.Duration("patience", 0, "how long a stream may take to its end (default 5m, and 1m with -quick)")
-	ceiling := flags.Int64("ceiling", 10<<10, "kill a server that holds so many MiB, whatever its budget")
+	ceiling := flags.Int64("ceiling", 10<<10, "kill a server that holds this many MiB, whatever its budget")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

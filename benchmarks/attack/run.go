@@ -34,7 +34,7 @@ func (r *run) against(ctx context.Context, l launch, harm func(context.Context, 
 		r.check(s, "went as it should", err.Error(), "", false)
 	}
 	if _, failed := s.end(); failed != nil {
-		r.check(s, "ends when it is told to", failed.Error(), "", false)
+		r.check(s, "ends after SIGTERM", failed.Error(), "", false)
 	}
 	r.peak(s)
 	return ctx.Err()
@@ -68,9 +68,8 @@ func (r *run) rows(s *server, what string, got *gotten, want *digest) {
 	r.check(s, what, figure, "the reference rows", err == nil)
 }
 
-// reference returns the digest of a query's rows as a server gives them that
-// nobody attacks, with ample memory and in small batches. The shards of a
-// query have one lane each, if it has several.
+// reference returns the digest of a query's rows from a server that is not attacked, with ample
+// memory and in small batches. The shards of a query have one lane each, if it has several.
 func (r *run) reference(ctx context.Context, home string, q query, limit int64) (*digest, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *run) reference(ctx context.Context, home string, q query, limit int64) 
 
 // fitting reads a query, and follows the server where it refuses a batch and
 // names a number of rows that fits, or says when to ask again; where again says so of an
-// error it goes on with its cursor. It returns how often a batch was refused.
+// error it resumes from its cursor. It returns how often a batch was refused.
 func fitting(ctx context.Context, c *client, q query, limit int64, again func(error) bool) (got *gotten, refusals int, err error) {
 	const most = 3
 	for asked := 1; ; asked++ {

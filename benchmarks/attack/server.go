@@ -24,7 +24,7 @@ const (
 
 	// started bounds how long a server may take to say its address.
 	started = 2 * time.Minute
-	// drainTime is what every server is told to wait for running streams.
+	// drainTime is how long every server waits for running streams.
 	drainTime = 2 * time.Second
 	// endTime is how long after the drain time a server may take to end.
 	endTime = 5 * time.Second
@@ -38,7 +38,7 @@ const (
 // bound is the most resident memory that a server with a budget may ever hold.
 func bound(budget int64) int64 { return budget + budget/4 + 256*mebi }
 
-// launch says how a server is started.
+// launch has the settings with which a server is started.
 type launch struct {
 	home   string   // folder of penstock.yaml
 	budget int64    // bytes
@@ -154,7 +154,7 @@ func (s *server) watch(most int64) {
 	}
 }
 
-// dead says whether the server has ended.
+// dead reports whether the server has ended.
 func (s *server) dead() bool {
 	select {
 	case <-s.gone:

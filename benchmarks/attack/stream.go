@@ -65,8 +65,8 @@ func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	}
 }
 
-// skip reads so many batches without looking at them; a negative number reads
-// to the end. The end before that is io.EOF.
+// skip reads this many batches without looking at them; a negative number reads to the end. The
+// end before that is io.EOF.
 func (s *stream) skip(batches int) error {
 	for batches != 0 {
 		s.cursor = nil
@@ -88,7 +88,7 @@ type reading struct {
 	query query
 	limit int64            // rows after which to stop; 0: all
 	after func(batch int)  // called after each batch, counted from 1; nil: nothing
-	again func(error) bool // whether to go on with the cursor after an error; nil: never
+	again func(error) bool // whether to resume from the cursor after an error; nil: never
 	where func() *client   // the client to read with, asked before each attempt
 	pause time.Duration    // before going on
 }

@@ -31,8 +31,8 @@ const (
 	recordRows = 1 << 17
 )
 
-// shape is a table: so many requests, each with so many rows, of a key and
-// some columns. Equal shapes are equal tables.
+// shape is a table: a number of requests, each with a number of rows, of a key and some
+// columns. Equal shapes are equal tables.
 type shape struct {
 	name     string
 	requests int // their ids are the same in every table
@@ -191,7 +191,7 @@ func (s shape) file(path string, schema *arrow.Schema, requests []int64) error {
 	if err != nil {
 		return err
 	}
-	perRecord := max(1, min(recordRows, s.mostRows())/s.each)
+	perRecord := max(1, min(recordRows, s.maxRows())/s.each)
 	for len(requests) > 0 {
 		n := min(perRecord, len(requests))
 		rows := s.draw(schema, requests[:n])
@@ -224,7 +224,7 @@ func (s shape) entry(spec iceberg.PartitionSpec, path string, at int, rows int64
 
 // ensure makes the tables of a run, unless they are there. The marker is
 // written last and names all shapes: an interrupted run, and one of other
-// sizes, begins anew.
+// sizes, starts over.
 func ensure(ctx context.Context, home string, sizes sizes) error {
 	marker, want := filepath.Join(home, "finished"), fmt.Sprintf("%s %+v", home, sizes.tables())
 	if text, err := os.ReadFile(marker); err == nil && string(text) == want {

@@ -62,8 +62,8 @@ func (c drawn) width() int {
 	return 8
 }
 
-// mostRows bounds the rows that are drawn at a time to about 64 MiB.
-func (s shape) mostRows() int {
+// maxRows bounds the rows that are drawn at a time to about 64 MiB.
+func (s shape) maxRows() int {
 	width := 8
 	for _, c := range s.columns {
 		width += c.width()

@@ -66,7 +66,7 @@ func write(ctx context.Context, home, full string) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := t.Scan().PlanFiles(ctx)
+	planned, err := t.Scan().PlanFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func write(ctx context.Context, home, full string) error {
 	}
 	for _, v := range variants() {
 		w := &writer{Rand: rand.New(rand.NewPCG(7, 11)), dir: filepath.Join(home, string(v)), variant: v}
-		if err := w.table(ctx, tables, t, tasks); err != nil {
+		if err := w.table(ctx, tables, t, planned); err != nil {
 			return fmt.Errorf("table %s: %w", v, err)
 		}
 	}
@@ -95,7 +95,7 @@ type writer struct {
 	spec    iceberg.PartitionSpec
 }
 
-func (w *writer) table(ctx context.Context, tables *icesql.Catalog, t *icetable.Table, tasks []icetable.FileScanTask) error {
+func (w *writer) table(ctx context.Context, tables *icesql.Catalog, t *icetable.Table, planned []icetable.FileScanTask) error {
 	version := "2"
 	if w.variant == vectors {
 		version = "3"
@@ -114,8 +114,8 @@ func (w *writer) table(ctx context.Context, tables *icesql.Catalog, t *icetable.
 	}
 	w.spec = made.Spec()
 	var data, deletes []iceberg.DataFile
-	for _, task := range tasks {
-		f := task.File
+	for _, scanned := range planned {
+		f := scanned.File
 		b, err := iceberg.NewDataFileBuilder(w.spec, iceberg.EntryContentData, f.FilePath(), iceberg.ParquetFile, f.Partition(), nil, nil, f.Count(), f.FileSizeBytes())
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ func (r ready) total(n int) (t totals, err error) {
 }
 
 // draw returns the batches of each form: the same rows, which are those of T joined with its staging
-// table, except that they are drawn anew.
+// table, except that they are drawn again.
 func draw(batches, rows int, seed uint64) (map[string]ready, error) {
 	d := drawing{random: rand.New(rand.NewPCG(seed, 0)), names: names(countries)}
 	forms := map[string]ready{}

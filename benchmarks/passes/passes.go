@@ -70,7 +70,7 @@ func (s *Server) Close() error { return errors.Join(s.client.Close(), s.stop()) 
 
 func (s *Server) stop() error {
 	err := s.process.Process.Signal(os.Interrupt)
-	_ = s.process.Wait() // it was told to end
+	_ = s.process.Wait() // it got SIGTERM
 	return err
 }
 
@@ -81,12 +81,12 @@ func (s *Server) Read(ctx context.Context, query string) (Pass, error) {
 		return Pass{}, err
 	}
 	begun := time.Now()
-	info, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	flightInfo, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
 	if err != nil {
 		return Pass{}, err
 	}
 	var p Pass
-	for _, e := range info.Endpoint {
+	for _, e := range flightInfo.Endpoint {
 		stream, err := s.client.DoGet(ctx, e.Ticket)
 		if err != nil {
 			return Pass{}, err
@@ -101,8 +101,8 @@ func (s *Server) Read(ctx context.Context, query string) (Pass, error) {
 		return Pass{}, err
 	}
 	p.CPU = after - before
-	if info.TotalRecords >= 0 && info.TotalRecords != p.Rows {
-		return Pass{}, fmt.Errorf("received %d rows, but %d were planned", p.Rows, info.TotalRecords)
+	if flightInfo.TotalRecords >= 0 && flightInfo.TotalRecords != p.Rows {
+		return Pass{}, fmt.Errorf("received %d rows, but %d were planned", p.Rows, flightInfo.TotalRecords)
 	}
 	p.Peak, err = s.peak()
 	return p, err

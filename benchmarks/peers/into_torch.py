@@ -24,7 +24,7 @@ _RULES: dict[str, Any] = {
 
 
 def rules(schema: pa.Schema) -> dict[str, Any]:
-    """What a converter of T's columns is told, of those that are read."""
+    """The rules of a converter for those columns of T that are read."""
     names = set(_plain_names(schema))
     others = dict.fromkeys(names, "error")
     nulls = {**others, **{name: rule for name, rule in _RULES.items() if name.removesuffix("[]") in names}}

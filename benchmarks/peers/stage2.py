@@ -19,7 +19,7 @@ from peers import contender, sql
 
 
 class Stage2:
-    """Every pass writes anew; the files lie in a folder that goes with the process."""
+    """Every pass writes the files again, to a folder that is removed with the process."""
 
     def __init__(self, settings: contender.Settings, folder: Path) -> None:
         self._connection: duckdb.DuckDBPyConnection = sql.connect()

@@ -60,14 +60,14 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	fmt.Printf("%-26s %8s %8s %8s %14s\n", "plan", "splits", "ms", "MB", "MB allocated")
 	var failed error
-	for _, t := range tasks() {
+	for _, t := range allPlanned() {
 		failed = errors.Join(failed, measure(ctx, home, t, *rounds))
 	}
 	return failed
 }
 
 // measure plans without caches, and prints medians.
-func measure(ctx context.Context, home string, t task, rounds int) error {
+func measure(ctx context.Context, home string, t planned, rounds int) error {
 	tables, err := icebergcat.Open(ctx, icebergcat.Options{
 		Name: "default", Type: "sql", URI: "sqlite:///" + filepath.Join(home, database), BaseDir: home, Store: store.Local{},
 	})

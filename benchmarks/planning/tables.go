@@ -24,20 +24,20 @@ const (
 	columns = 20   // besides the key, each with bounds
 )
 
-// task is a plan to make.
-type task struct {
+// planned is a plan to make.
+type planned struct {
 	name, question  string
 	splits, deletes int
 }
 
-// tasks are the joins, and the tables with deletes.
-func tasks() []task {
-	var all []task
+// allPlanned returns the joins, and the tables with deletes.
+func allPlanned() []planned {
+	var all []planned
 	for _, m := range mixes() {
-		all = append(all, task{name: m.String(), question: m.question(), splits: files})
+		all = append(all, planned{name: m.String(), question: m.question(), splits: files})
 	}
 	for version, what := range map[string]string{"2": "position, equality", "3": "vectors"} {
-		all = append(all, task{
+		all = append(all, planned{
 			name: "50,000, 10,000 " + what, splits: deletedBuckets, deletes: deleteFiles,
 			question: fmt.Sprintf(`{"lanes": 64, "shard": {"index": 0, "of": 1}, "batch_rows": 8192, "dataset": {"training": {"table": "bench.deleted%s"}}}`, version),
 		})

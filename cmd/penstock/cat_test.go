@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 // golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {

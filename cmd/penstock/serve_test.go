@@ -153,7 +153,7 @@ func TestMetrics(t *testing.T) {
 	}
 	const free = "penstock_memory_reserved_bytes 0\n"
 	require.Eventually(t, func() bool { return strings.Contains(get("/metrics"), free) }, time.Minute, 10*time.Millisecond,
-		"what was on its way is given back once it has arrived")
+		"batches in flight are released once they have arrived")
 	text := get("/metrics")
 	for _, line := range []string{
 		`penstock_rows_sent_total{dataset="home"} 7`,

@@ -128,18 +128,18 @@ func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Ca
 	spec := source.Spec()
 	table, err := to.CreateTable(t.Context(), strings.Split(name, "."), source.Schema(), icecatalog.WithPartitionSpec(&spec))
 	require.NoError(t, err)
-	tasks, err := source.Scan().PlanFiles(t.Context())
+	planned, err := source.Scan().PlanFiles(t.Context())
 	require.NoError(t, err)
 	var files []iceberg.DataFile
-	for i, task := range tasks {
-		path, err := store.Path(task.File.FilePath())
+	for i, scanned := range planned {
+		path, err := store.Path(scanned.File.FilePath())
 		require.NoError(t, err)
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
 		key := fmt.Sprintf("%s/data/%d.parquet", name, i)
 		require.NoError(t, g.Put(t.Context(), bucket, key, content))
 		b, err := iceberg.NewDataFileBuilder(spec, iceberg.EntryContentData, "s3://"+bucket+"/"+key, iceberg.ParquetFile,
-			task.File.Partition(), nil, nil, task.File.Count(), int64(len(content)))
+			scanned.File.Partition(), nil, nil, scanned.File.Count(), int64(len(content)))
 		require.NoError(t, err)
 		files = append(files, b.Build())
 	}

@@ -35,14 +35,14 @@ type buildInfo struct {
 
 func readBuildInfo() buildInfo {
 	var b buildInfo
-	info, ok := debug.ReadBuildInfo()
+	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if info.Main.Version != "(devel)" {
-		b.module = info.Main.Version
+	if build.Main.Version != "(devel)" {
+		b.module = build.Main.Version
 	}
-	for _, s := range info.Settings {
+	for _, s := range build.Settings {
 		switch s.Key {
 		case "vcs.revision":
 			b.revision = s.Value

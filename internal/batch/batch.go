@@ -11,7 +11,6 @@
 //   - Fixed-width values under nulls are zero. So bytes of other streams never
 //     leave the process, and equal rows have equal bytes.
 //
-// Readers follow Penstock's ownership rule: a batch is valid until the next call
-// of Next or Release on its reader; Retain it to keep it longer. The caller that opens a
-// reader releases it.
+// Readers follow Penstock's ownership rule: a batch is valid until the next call of Next or
+// Release on its reader; Retain it to keep it longer. The code that opens a reader releases it.
 package batch

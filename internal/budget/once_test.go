@@ -105,8 +105,8 @@ func holding(t *testing.T, b *budget.Budget, o *budget.SharedReservation[string]
 	return h
 }
 
-// TestOnceFromManySides: whoever comes and goes at once, what is held is paid for
-// once, and nothing in the end.
+// TestOnceFromManySides: with concurrent holders, memory is charged once, and not at all in the
+// end.
 func TestOnceFromManySides(t *testing.T) {
 	t.Parallel()
 	b := budget.New(100)

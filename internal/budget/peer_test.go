@@ -56,7 +56,7 @@ func TestPeersShare(t *testing.T) {
 			one.end()
 			two.end()
 		},
-		"who holds nothing may have more than a share": func(t *testing.T, b *budget.Budget) {
+		"a peer that holds nothing may have more than a share": func(t *testing.T, b *budget.Budget) {
 			b.SetPeerShare(50)
 			other, one := enterFrom(t, b, "y", 0), enterFrom(t, b, "x", 80)
 			one.held.Shrink(40)
@@ -111,7 +111,7 @@ func TestPeersShare(t *testing.T) {
 			one.end()
 			other.end()
 		},
-		"who goes away while it waits takes nothing": func(t *testing.T, b *budget.Budget) {
+		"a cancelled waiter takes nothing": func(t *testing.T, b *budget.Budget) {
 			b.SetPeerShare(50)
 			one, other := enterFrom(t, b, "x", 0), enterFrom(t, b, "y", 60)
 			one.want(50)
@@ -228,8 +228,8 @@ func TestPeersTakeTheirShareAtOnce(t *testing.T) {
 	require.LessOrEqual(t, worst, int64(50))
 }
 
-// TestLentMemoryComesBack: nobody fails between the end of the lending and the room
-// that it gives.
+// TestLentMemoryComesBack: no caller fails between the end of a loan and the release of its
+// memory.
 func TestLentMemoryComesBack(t *testing.T) {
 	failed := 0
 	for range 20_000 {

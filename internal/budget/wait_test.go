@@ -84,7 +84,7 @@ func TestGrowWait(t *testing.T) {
 			require.NoError(t, <-one.ended)
 			one.end()
 		},
-		"until another gives back enough": func(t *testing.T, b *budget.Budget) {
+		"until another releases enough": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 40)
 			one.want(30)
 			require.True(t, one.waits())
@@ -132,7 +132,7 @@ func TestGrowWait(t *testing.T) {
 			one.want(10)
 			require.True(t, one.waits())
 			other.end()
-			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended), "nobody else can give memory back")
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended), "no other stream can release memory")
 			rest.Release()
 			one.end()
 		},
@@ -171,7 +171,7 @@ func TestGrowWaitFails(t *testing.T) {
 			err := one.held.GrowWait(one.ctx, 41)
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			require.ErrorContains(t, err, "rows needs 41 bytes more, 60 of the memory budget's 100 are in use")
-			require.Zero(t, fault.As(err).RetryAfter, "nobody else can give memory back")
+			require.Zero(t, fault.As(err).RetryAfter, "no other stream can release memory")
 			other := enter(t, b, 0)
 			require.Equal(t, budget.MaxWait, fault.As(one.held.Grow(41)).RetryAfter)
 			require.Zero(t, fault.As(one.held.Grow(101)).RetryAfter, "more than there is")
@@ -259,12 +259,12 @@ func TestGrowWaitFails(t *testing.T) {
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
 			blocked.Release()
 			old.want(20)
-			require.True(t, old.waits(), "what is done ahead goes on")
+			require.True(t, old.waits(), "prefetching continues")
 			blocked = budget.MarkBlocked(prefetch)
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
 			awaited.Release()
 			old.want(20)
-			require.True(t, old.waits(), "the young one goes on")
+			require.True(t, old.waits(), "the young one continues")
 			blocked.Release()
 			young.end()
 			require.NoError(t, <-old.ended)

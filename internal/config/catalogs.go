@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// common returns the properties that every catalog has.
-func common() []string { return []string{"type", "uri", "warehouse", "name", "pin_tags.keep"} }
+// everyCatalog returns the properties that every catalog has.
+func everyCatalog() []string { return []string{"type", "uri", "warehouse", "name", "pin_tags.keep"} }
 
 // elsewhere returns properties of other programs, so that their configuration can be pasted
 // and none of these properties is mistaken for a misspelled one. A name that ends in a dot
@@ -107,7 +107,7 @@ func (c *Config) unread(of dataset.Catalog, p dataset.Property, storage []string
 	if storage == nil {
 		storage = s3.Properties()
 	}
-	names := slices.Concat(common(), storage, icebergcat.Properties(of.Type))
+	names := slices.Concat(everyCatalog(), storage, icebergcat.Properties(of.Type))
 	if begins(names, p.Name) || strings.HasPrefix(p.Name, "auth.") {
 		return fault.Field{}, false
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 const minimal = "catalogs: {default: {type: sql, uri: \"sqlite:///catalog.db\"}}\n"
 
@@ -35,7 +35,7 @@ func env(variables map[string]string) func(string) (string, bool) {
 	}
 }
 
-// Every fault of file, environment and flags is told at once, with its line.
+// All faults of file, environment and flags are reported together, with their lines.
 func TestFaults(t *testing.T) {
 	_, err := config.Load(config.Origin{
 		File:  "testdata/faults.yaml",

@@ -138,7 +138,7 @@ func beside(path string) string {
 func syntax(path string, err error) error {
 	remedy := "look at that line and the one before it"
 	if strings.Contains(err.Error(), "cannot start any token") {
-		remedy += ": YAML is indented by spaces, not by tabs, and a value that begins with @, ` or % is quoted"
+		remedy += ": YAML is indented by spaces, not by tabs, and a value that begins with @, ` or % must be quoted"
 	}
 	return fault.New(fault.Invalid, "the config file is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: ")).In("", path).
 		WithRemedy("%s", remedy)

@@ -136,9 +136,8 @@ func identified(t *arrow.StructType) bool {
 	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return fieldID(f) == NoFieldID })
 }
 
-// change returns the scale between two units. Time zones do not change values: all
-// timestamps count from 1970-01-01 00:00, and the table's type determines whether that is in
-// UTC.
+// change returns the scale between two units. Time zones do not change values: all timestamps
+// count from 1970-01-01 00:00, and the table's type determines whether that is in UTC.
 func change(have, want arrow.TimeUnit) (u unitChange) {
 	from, to := perSecond(have), perSecond(want)
 	switch {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// DefaultGap is the default of Options.Gap: reading that many unused bytes is cheaper
-	// than another request to an object store.
+	// DefaultGap is the default of Options.Gap: reading this many unused bytes is cheaper than
+	// another request to an object store.
 	DefaultGap = 64 << 10
 	// DefaultReadSize is the default of Options.ReadSize.
 	DefaultReadSize = 32 << 20

@@ -119,7 +119,7 @@ func TestRules(t *testing.T) {
 			require.Len(t, m.find(m.bad), 1, m.rule.wrong)
 			require.Empty(t, m.find(m.good), m.rule.wrong)
 			if m.unless != nil {
-				require.Empty(t, of([]matcher{m}, []byte("for torch's DataLoader")), m.rule.wrong)
+				require.Empty(t, of([]matcher{m}, []byte("DataLoader, arrow.ArrayData")), m.rule.wrong)
 			}
 			require.Len(t, of([]matcher{m}, []byte("package a")), 1, m.rule.wrong)
 			require.Len(t, m.find(strings.ToUpper(m.bad)), 1, m.rule.wrong)

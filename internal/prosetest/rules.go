@@ -20,7 +20,7 @@ type rule struct {
 func phrases() []rule {
 	return []rule{
 		{`\bwho (asks?|reads?|finds?|has|holds?|waits?|goes|gives?|takes?)\b`, "name the component: the caller, the client, the stream", "who asks waits", "the caller waits", "", ""},
-		{`\b(is|are|was|were|be|been) told\b`, "returns, reports, logs", "the caller is told", "the call returns an error", "", ""},
+		{`\b(is|are|was|were|be|been) told\b`, "returns, reports, logs", "the caller is told", "the call returns an error", `\btold\s+apart\b`, ""},
 		{`\bstands? (in|on|at|behind|beside|before|there)\b`, "is, lies, follows, points to", "the field stands in the table", "the field is in the table", "", ""},
 		{`\bgo(es)? not\b`, "cannot be combined with; does not", "limit goes not with tail", "limit cannot be combined with tail", "", ""},
 		{`\b(nobody|somebody|whoever)\b`, "name the component, or use the passive", "nobody reads it", "it is never read", "", ""},
@@ -38,6 +38,12 @@ func phrases() []rule {
 		{`\bsake\b`, "to, so that", "for others' sake", "so that other streams get memory", "", ""},
 		{`\b(tasks?|managers?|helpers?|utils?)\b`, "a word of docs/glossary.md", "a helper of the lane", "the lane's reader", "", ""},
 		{`\bworkers?\b`, "worker is torch's DataLoader's alone", "a pool of workers", "a pool of readers", "", dataLoader},
+		{`\banew\b`, "again", "it is read anew", "it is read again", "", ""},
+		{`\bgo(es)? on\b`, "continues, resumes", "the stream goes on", "the stream resumes", "", ""},
+		{`\bof before\b`, "from before, older", "files of before a column", "files from before a column", "", ""},
+		{`\bfor ever\b`, "forever", "it waits for ever", "it waits forever", "", ""},
+		{`\bg(ives?|ave|iven) back\b`, "releases, returns", "memory is given back", "memory is released", "", ""},
+		{`\bbelieved?\b`, "trusted", "a claimed size is not believed", "a claimed size is not trusted", "", ""},
 	}
 }
 
@@ -47,13 +53,17 @@ func words() []rule {
 	return []rule{
 		{`\b(tasks?|managers?|helpers?|utils?|common|grip|cook|met|meeting|ladder|pieces?)\b`, "a word of docs/glossary.md", "stream manager", "stream registry", "", ""},
 		{`\bworkers?\b`, "worker is torch's DataLoader's alone", "worker pool", "reader pool", "", dataLoader},
-		{`^data$|^data | data$|^info$|^info | info$`, "say what it holds", "footer info", "footer", `\b(flight|file|dir|row group|build|worker|action|torch) (data|info)\b|\bdata (files?|types?|pages?|body|header|loaders?|sequence|loss|frame|offset)\b|\btest ?data\b`, ""},
+		{`^info$|^info | info$`, "say what it holds", "footer info", "footer", `\b(flight|file|dir|row group|build|worker|action|torch) info\b`, ""},
+		{`^data$|^data | data$`, "say what it holds", "footer data", "footer", `\b(flight|file|page|header|is) data\b|\bdata (files?|types?|pages?|body|header|fusion|loaders?|sequence|loss|frame|offset|v2)\b|\btest ?data\b`, dataOfLibraries},
 		{`^(most|least|longest|largest|smallest|fewest) `, "bounds are max… and min…", "most rows", "max rows", "", ""},
 	}
 }
 
 // dataLoader marks the files that speak of torch's DataLoader and its workers.
 const dataLoader = `DataLoader|num_workers|\btorch\b`
+
+// dataOfLibraries marks the files in which data is a term of Arrow, Iceberg or torch.
+const dataOfLibraries = `ArrayData|NewData\(|DataFile|[Dd]ata files?\b|IterableDataset`
 
 // matcher is a compiled rule.
 type matcher struct {

@@ -23,7 +23,7 @@ type Case struct {
 	Dataset  dataset.Dataset
 	Query    dataset.Query
 	ScanRows int      // rows per batch of a scan
-	Workers  int      // number of workers that share each shard; 0 is one
+	Workers  int      // number of DataLoader workers that share each shard; 0 is one
 	Drops    bool     // whether the query has tail: drop
 	Layouts  Coverage // properties of the tables
 }

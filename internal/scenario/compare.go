@@ -74,7 +74,7 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 // so which table the error names.
 var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct|has a null, and no fill|is beyond float32)\b`)
 
-// Read reads all rows of the case, as all of its workers.
+// Read reads all rows of the case, as all of its DataLoader workers.
 func (c *Case) Read(ctx context.Context, l *loader.Loader) ([]Shard, error) {
 	q := c.asked()
 	q.Limit = 0
@@ -90,7 +90,7 @@ func (c *Case) Compare(want Expectation, shards []Shard, err error) Difference {
 		want.Seen["shards end at the same step"]++
 	}
 	if c.Workers > 1 {
-		want.Seen["workers take steps in turn"]++
+		want.Seen["DataLoader workers take steps in turn"]++
 	}
 	if c.Drops || c.Workers > 1 {
 		want.Counts = nil

@@ -149,7 +149,7 @@ func (g *generator) query() {
 	g.Query = q
 }
 
-// steps chooses the number of workers, the tail, and batches by requests.
+// steps chooses the number of DataLoader workers, the tail, and batches by requests.
 func (g *generator) steps(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		g.Workers = 2 + r.IntN(3)

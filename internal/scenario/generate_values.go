@@ -62,8 +62,8 @@ func (g *generator) orNull(dt arrow.DataType, nullable bool, once int) any {
 	return g.value(dt)
 }
 
-// common is a long common prefix of texts.
-const common = "forty bytes that all of these begin with"
+// samePrefix is a long samePrefix prefix of texts.
+const samePrefix = "forty bytes that all of these begin with"
 
 // value returns one of few values of a type, including extreme ones.
 func (g *generator) value(dt arrow.DataType) any {
@@ -80,9 +80,9 @@ func (g *generator) value(dt arrow.DataType) any {
 		return g.chance(2)
 	case *arrow.StringType:
 		return pick(g.Rand, "", "x", "yy", "a b", "it's", `"q"`, "-", "null", "[x", "a%b_c\\", "\x00", "x\x00", "x\x00y", "\x01", "é", "😀", "😀😀😀😀!", "\u00a0", "\U0010ffff\U0010ffff\U0010ffff\U0010ffff\U0010ffff",
-			common+"1", common+"2", common)
+			samePrefix+"1", samePrefix+"2", samePrefix)
 	case *arrow.BinaryType:
-		return pick(g.Rand, "", "\x00", "\x00\x00", "x", "x\x00", "\xff", "\xff\xff\xff\xff\xff", common+"\x00", common+"\xff")
+		return pick(g.Rand, "", "\x00", "\x00\x00", "x", "x\x00", "\xff", "\xff\xff\xff\xff\xff", samePrefix+"\x00", samePrefix+"\xff")
 	case *arrow.FixedSizeBinaryType:
 		raw := make([]byte, dt.ByteWidth)
 		for i := range raw {
@@ -153,9 +153,9 @@ func (g *generator) specialKeys() []any {
 		}
 		return []any{int64(math.MaxInt64), int64(math.MinInt64 + 100), int64(0), int64(-1), int64(1) << 32}
 	case *arrow.StringType:
-		return []any{"", "k 1", `k"`, "it's", "-", "\x00", "k\x00", "k\x00\x00", "é", "😀", "k😀", common + "1", common + "2"}
+		return []any{"", "k 1", `k"`, "it's", "-", "\x00", "k\x00", "k\x00\x00", "é", "😀", "k😀", samePrefix + "1", samePrefix + "2"}
 	case *arrow.BinaryType:
-		return []any{"", "\x00", "\x00\x00", "\x00\xff", "\xff\xff", common + "\x00", common + "\x01"}
+		return []any{"", "\x00", "\x00\x00", "\x00\xff", "\xff\xff", samePrefix + "\x00", samePrefix + "\x01"}
 	case *arrow.Decimal128Type:
 		large := strings.Repeat("8", int(dt.Precision))
 		n, _ := new(big.Int).SetString(large, 10)

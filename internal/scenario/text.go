@@ -193,7 +193,7 @@ func (p *valueText) between(open, end string, one func() error) error {
 			return nil
 		}
 		if !p.accept(",") {
-			return fmt.Errorf("%q does not go on with , or %s", p.rest, end)
+			return fmt.Errorf("%q does not continue with , or %s", p.rest, end)
 		}
 	}
 }

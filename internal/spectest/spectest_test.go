@@ -25,7 +25,7 @@ func TestFaultsAreFound(t *testing.T) {
 		want       []string
 	}{
 		"nothing": {},
-		"a sentence that nobody cites": {
+		"a sentence without a citation": {
 			"docs/spec/join.md", "- **join-1** One.\n\nWhy.\n\n- **join-4** Four,\n  and more.\n- **join-5** Five.\n",
 			[]string{"docs/spec/join.md:7: no test cites join-5"},
 		},

@@ -104,9 +104,9 @@ func files(t *testing.T, place string) []string {
 	return found
 }
 
-// TestReadBack gives back what was written: any number of times, in any
-// order, to several goroutines, under the schema it was written with; and the
-// memory is the allocator's until it is released.
+// TestReadBack reads what was written: any number of times, in any order, in several
+// goroutines, under the schema it was written with; and the memory is the allocator's until it
+// is released.
 func TestReadBack(t *testing.T) {
 	t.Parallel()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -163,8 +163,7 @@ func TestReadBack(t *testing.T) {
 	last.Release()
 }
 
-// TestNulls gives back nulls where the allocator hands out memory that is not
-// cleared.
+// TestNulls reads nulls, with an allocator whose memory is not cleared.
 func TestNulls(t *testing.T) {
 	t.Parallel()
 	s, err := Open(Options{Folder: t.TempDir(), Memory: batch.NewPoison(memory.NewGoAllocator())})

@@ -160,9 +160,8 @@ func TestFileThatHangs(t *testing.T) {
 	})
 }
 
-// TestFullMount: on one mount no more calls run than it has places, however
-// many were left behind; other mounts go on, and so does this one once its calls
-// return.
+// TestFullMount: on one mount no more calls run than it has places, however many were left
+// behind; other mounts keep working, and so does this one once its calls return.
 func TestFullMount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -248,7 +247,7 @@ type closing struct {
 
 func (c closing) Close() error { close(c.closed); return nil }
 
-// TestLateValueIsClosed: what opens when nobody waits any more is closed.
+// TestLateValueIsClosed: an object that opens after its caller has left is closed.
 func TestLateValueIsClosed(t *testing.T) {
 	calls := store.NewCallsOn(0)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -264,9 +263,9 @@ func TestLateValueIsClosed(t *testing.T) {
 	<-closed
 }
 
-// TestCloseWaitsForNobody: an object is closed under nobody's read, and whoever
-// closes it does not wait for that.
-func TestCloseWaitsForNobody(t *testing.T) {
+// TestCloseDoesNotWaitForReads: an object is closed after its last read, and Close does not
+// wait for that.
+func TestCloseDoesNotWaitForReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, closed := make(chan struct{}), make(chan struct{})
 		under := memory(gate, errstore.Read, "", "/a")

@@ -96,8 +96,7 @@ func TestLocalNotAPlainFile(t *testing.T) {
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 }
 
-// TestLocalOpensPlainFilesAlone: what a device or a pipe does when it is opened
-// nobody knows.
+// TestLocalOpensPlainFilesAlone: opening a device or a pipe may have any effect.
 func TestLocalOpensPlainFilesAlone(t *testing.T) {
 	opened := 0
 	local := store.NewLocal(nil, func(path string) (store.File, error) {

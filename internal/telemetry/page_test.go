@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 // registered are the metrics of ours, as a server shows them that has served.
 func registered(t *testing.T) (names []string, table string) {

@@ -57,7 +57,7 @@ func TestLogsShowNoSecrets(t *testing.T) {
 }
 
 // TestLoggerIsBounded: whatever a client sends, a line has 4 KiB of each
-// attribute, in either form, and says what is left out.
+// attribute, in either form, and says what is omitted.
 func TestLoggerIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	runes := strings.Repeat("é", 2500) // 5000 bytes, two each

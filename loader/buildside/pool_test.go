@@ -28,9 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// planOf is a plan of ranges that each need a file group of their own, of one
-// staging table and so many bytes of files each. The training table has no
-// buckets.
+// planOf is a plan of ranges that each need their own file group of one staging table, with
+// files of a size. The training table has no buckets.
 func planOf(bytes ...int64) *plan.Plan {
 	p := &plan.Plan{Staging: []plan.Staging{{}}, Planned: plan.Columns{Staging: [][]int{nil}}}
 	p.Relation = &resolve.Relation{Training: &catalog.Table{}, Staging: []resolve.Staging{{Pinned: &catalog.Table{}}}}
@@ -292,7 +291,7 @@ func TestOnlyAFullDiskReleasesBuildSidesOnDisk(t *testing.T) {
 			first.Expect(plan.Range{})
 			r := first.Reference(plan.Range{})
 			probe(t, r)
-			r.Release() // and nobody uses it
+			r.Release() // it is unused now
 
 			p := planOf(larger, larger)
 			var once sync.Once
@@ -324,8 +323,7 @@ func TestOnlyAFullDiskReleasesBuildSidesOnDisk(t *testing.T) {
 	}
 }
 
-// limited is a store that has no room while full, which ends when a store is given
-// back.
+// limited is a store that has no room while it is full, until a store is released.
 type limited struct {
 	*spool.File
 	full *atomic.Bool

@@ -28,8 +28,8 @@ func (p *ranges) everyReader(q, steps int64, known bool, every lane.Every, lanes
 	})
 }
 
-// TestWorkersTakeTurns: the batches of all workers, in turn, are those of one that takes all
-// steps, and all have its positions, in between and at the end.
+// TestWorkersTakeTurns: the batches of all DataLoader workers, in turn, are those of one that
+// takes all steps, and all have its positions, in between and at the end.
 //
 // spec: step-1, step-3
 func TestWorkersTakeTurns(t *testing.T) {

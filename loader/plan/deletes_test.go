@@ -42,7 +42,7 @@ func TestDeletedRowsArePlanned(t *testing.T) {
 	require.True(t, exact)
 	require.EqualValues(t, 2_999_600, rows, "the vector counts once, for all of the file's splits")
 	require.Equal(t, "rows are deleted: 1 deletion vector", vectors.Inexact)
-	require.Nil(t, vectors.Counts(), "nobody knows in which lane the rows are deleted")
+	require.Nil(t, vectors.Counts(), "it is unknown in which lane the rows are deleted")
 	require.Contains(t, vectors.String(), "rows 2999600 (exact; 3000100 as stored, rows are deleted: 1 deletion vector)")
 	require.Contains(t, vectors.String(), "  deletes: 1 deletion vector, 400 B\n")
 

@@ -78,16 +78,16 @@ func TestFileGroups(t *testing.T) {
 		for m := 1; m <= 16; m++ {
 			s := tables{training: trainingTable(n), staging: stagingTable(spec(1, m)), entry: entry()}
 			s.trainingFiles, s.stagingFiles = numbered("", 0, n), numbered("", 0, m)
-			common := map[[2]int]bool{}
+			shared := map[[2]int]bool{}
 			for hash := range n * m {
-				common[[2]int{hash % n, hash % m}] = true
+				shared[[2]int{hash % n, hash % m}] = true
 			}
 			got := s.names(t)
 			require.Nil(t, got[0], "the null bucket")
 			for b := range n {
 				var want []string
 				for c := range m {
-					if common[[2]int{b, c}] {
+					if shared[[2]int{b, c}] {
 						want = append(want, strconv.Itoa(c))
 					}
 				}

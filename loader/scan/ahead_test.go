@@ -285,8 +285,8 @@ func TestFootersAreNotSharedBetweenFiles(t *testing.T) {
 	require.Len(t, lengths, 2, "the first two files are of one length")
 }
 
-// stubborn is a store whose first read goes on when its context has ended,
-// until the gate opens.
+// stubborn is a store whose first read continues after its context has ended, until the gate
+// opens.
 type stubborn struct {
 	store.Store
 	reading, gate chan struct{}

@@ -111,7 +111,7 @@ func group(files ...*catalog.DeleteFile) *catalog.EqualityGroup {
 	return &catalog.EqualityGroup{Columns: files[0].Columns, Files: files}
 }
 
-// allBut says which rows of the first file are left, by number.
+// allBut selects all rows of the first file but these, by number.
 func allBut(rows ...int64) func(row int64) bool {
 	return func(row int64) bool { return !slices.Contains(rows, row) }
 }

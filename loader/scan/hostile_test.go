@@ -45,7 +45,7 @@ func handmade(t *testing.T, h parquettest.Handmade) (*rig, plan.Source) {
 	return r, plan.Source{Table: r.table, Planned: []int{1}, Files: []plan.FileRange{{File: file, To: h.Rows}}}
 }
 
-// text is a plain value of so many zero bytes, in a frame of Zstandard.
+// text is a plain value of zero bytes, in a frame of Zstandard.
 func text(zeros int) []byte {
 	return parquettest.ZstdZeros(binary.LittleEndian.AppendUint32(nil, uint32(zeros)), zeros)
 }

@@ -111,7 +111,7 @@ func TestKeysInsideStructsThatFilesLack(t *testing.T) {
 	t.Parallel()
 	r := nestedKeys(t)
 	r.addNested(bucket.Null, -1)
-	// A file of before the column, and one whose structs have no field ids.
+	// A file from before the column, and one whose structs have no field ids.
 	ids, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{r.table.Fields[0].Arrow()}, nil), strings.NewReader(`[{"id":1}]`))
 	require.NoError(t, err)
 	r.add(ids, bucket.Null, parquettest.Options{FieldIDs: []int{1}})

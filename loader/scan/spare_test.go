@@ -70,7 +70,7 @@ func TestReadAheadIsReleasedUnderPressure(t *testing.T) {
 	require.True(t, rdr.Next())
 	need := limit.Limit() - limit.Used() + 1
 	require.Eventually(t, func() bool { // as soon as what is read ahead is there
-		held, err := limit.Reserve("somebody else", need)
+		held, err := limit.Reserve("another stream", need)
 		if err != nil {
 			return false
 		}
@@ -107,8 +107,8 @@ func TestRowGroupBeingDecodedIsNotReleased(t *testing.T) {
 		reads(2)
 		require.True(t, rdr.Next())
 		reads(3)
-		ctx, stream := limit.Enter(t.Context(), "somebody else") // waits for what is being read still
-		require.NoError(t, limit.Await(ctx, "somebody else", limit.Limit()-limit.Used()+1))
+		ctx, stream := limit.Enter(t.Context(), "another stream") // waits for what is being read still
+		require.NoError(t, limit.Await(ctx, "another stream", limit.Limit()-limit.Used()+1))
 		stream.Release()
 		rdr.Release()
 		require.Zero(t, limit.Used())
@@ -162,7 +162,7 @@ func TestBeginWithoutMemory(t *testing.T) {
 	r := newRig(t)
 	r.grow(100, 100, 1)
 	limit := budget.New(1 << 20)
-	all, err := limit.Reserve("somebody else", limit.Limit())
+	all, err := limit.Reserve("another stream", limit.Limit())
 	require.NoError(t, err)
 	rdr, err := r.scanner(scan.Options{Budget: limit}).Open(t.Context(), r.source(), r.columns("id"))
 	require.NoError(t, err)

@@ -2,7 +2,7 @@
 
     torchrun --standalone --nproc-per-node 2 train_ranks.py 127.0.0.1:8815 homefeed checkpoint.pt
 
-Killed at any moment and started again, also with 1 or 4 ranks, it goes on behind the last
+If it is killed and started again, also with 1 or 4 ranks, it resumes right after the last
 checkpoint: each row is trained on once. The dataset has `item_id` and `label`.
 
 A step has `global_batch_rows` rows over all ranks, so that the steps, and with them the losses,

@@ -37,7 +37,7 @@ def overwrite(table: Table) -> None:
 
 
 def delete(table: Table) -> None:
-    """Writes the files anew without some rows."""
+    """Rewrites the files without some rows."""
     table.delete("row < 80")
 
 

@@ -87,7 +87,7 @@ def get_flight_info(request: bytes, context: grpc.ServicerContext) -> bytes:
 
 
 def _resumes(name: str, context: grpc.ServicerContext) -> None:
-    """Refuses to plan with a cursor, as the dataset "down TIMES" or "down for ever" asks for."""
+    """Refuses to plan with a cursor, as the dataset "down TIMES" or "down forever" asks for."""
     if name.startswith("down "):
         times = name.split(" ")[1]
         _planned[f"{name}, down"] += 1

@@ -83,7 +83,7 @@ class Lake:
         rows: list[Row],
         files: int = 1,
     ) -> Written:
-        """Makes a table, bucketed by a column, and appends its rows in so many commits."""
+        """Makes a table, bucketed by a column, and appends its rows in several commits."""
         schema = Schema(
             *[NestedField(i, n, t, required=False) for i, (n, t) in enumerate(columns.items(), 1)]
         )

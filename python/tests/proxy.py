@@ -11,7 +11,7 @@ from typing import Self
 
 
 class Proxy:
-    """Hands connections on to a server until so many bytes have come from there.
+    """Passes connections on to a server until a number of bytes has come from there.
 
     Attributes:
         address: host:port to connect to.
@@ -21,7 +21,7 @@ class Proxy:
     """
 
     def __init__(self, target: str, budgets: Iterable[int] = ()) -> None:
-        """Cuts its first connections after so many bytes each, and the later ones never."""
+        """Cuts its first connections after these numbers of bytes, and the later ones never."""
         host, _, port = target.rpartition(":")
         self._target = (host, int(port))
         self._budgets: Iterator[int] = iter(budgets)

@@ -86,10 +86,10 @@ def read(lakeside: Lakeside, **query: Any) -> list[Given]:
     """Reads the shards of a query as any Flight client does."""
     with pyarrow.flight.connect(f"grpc://{lakeside.address}") as client:
         text = json.dumps({"dataset": "visits", **query})
-        info = client.get_flight_info(pyarrow.flight.FlightDescriptor.for_command(text))
+        planned = client.get_flight_info(pyarrow.flight.FlightDescriptor.for_command(text))
         shards = []
-        for endpoint in info.endpoints:
-            given = Given(json.loads(info.app_metadata), [], [], {})
+        for endpoint in planned.endpoints:
+            given = Given(json.loads(planned.app_metadata), [], [], {})
             reader = client.do_get(endpoint.ticket)
             while True:
                 try:
@@ -101,7 +101,7 @@ def read(lakeside: Lakeside, **query: Any) -> list[Given]:
                     given.report.update(said["report"])
                     continue
                 chunk.data.validate(full=True)
-                assert chunk.data.schema.equals(info.schema)
+                assert chunk.data.schema.equals(planned.schema)
                 given.batches.append(chunk.data)
                 given.cursors.append(said)
             shards.append(given)

@@ -89,7 +89,7 @@ def test_address_of_another_kind_of_server() -> None:
         serving.start()
         try:
             address = f"127.0.0.1:{web.server_port}"
-            prints = "take the address that `penstock serve` prints"
+            prints = "use the address that `penstock serve` prints"
             with penstock.connect(address) as client, pytest.raises(penstock.Unavailable, match=prints):
                 client.datasets()
         finally:

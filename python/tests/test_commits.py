@@ -135,7 +135,7 @@ def test_streams_are_unaffected_by_commits(lively: Lively) -> None:
     now = (
         client.read({"training": {"table": TABLES[0]}}, columns=["row"]).read_all().column("row").to_pylist()
     )
-    assert sorted(now) != list(range(ROWS)), "whoever plans now reads what is there now"
+    assert sorted(now) != list(range(ROWS)), "a new plan reads the current rows"
     assert client.plan("rows", snapshots=pins, **asked).id == planned.id
 
 

@@ -186,7 +186,7 @@ def test_each_split_has_a_file_of_its_own(world: World, client: penstock.Client,
 
 # spec: output-6
 def test_file_of_another_split_is_refused(client: penstock.Client, tmp_path: Path) -> None:
-    """Each time by name; the file stays, and goes on being the user's."""
+    """Each time by name; the file stays unchanged."""
     folder = tmp_path / "results"
     done = client.evaluate("d", folder, count, columns=["label"])
     other = client.evaluate("d", tmp_path / "other", count, columns=["label"], filter=FILTER)
@@ -324,7 +324,7 @@ def run(example: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 
 def test_an_evaluation_with_polars_that_is_killed_goes_on(tmp_path: Path) -> None:
-    """It is killed as soon as some results are there, and rows are committed before it goes on."""
+    """It is killed as soon as some results exist, and rows are committed before it resumes."""
     world = make(tmp_path / "lake")
     folder = tmp_path / "results"
     with Server(world.config) as server:

@@ -174,7 +174,7 @@ def test_damaged_files_fail_the_stream_by_name(tmp_path: Path) -> None:
 
 
 def test_streams_wait_for_slots(config: Path) -> None:
-    """A stream whose client reads nothing gives its place up, and goes on with its next row."""
+    """A stream whose client reads nothing releases its slot, and resumes with its next row."""
     with (
         Server(config, "--max-streams", "1") as server,
         penstock.connect(server.address, lookahead=0) as client,

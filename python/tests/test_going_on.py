@@ -1,4 +1,4 @@
-"""Streams that go on after a failure, against a fake server that fails as it is told."""
+"""Streams that resume after a failure of a fake server."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def test_corrupt_streams_are_not_retried(
 @pytest.mark.parametrize(
     ("name", "kind", "text", "rows", "resumed"),
     [
-        ("seam repeats", penstock.Corrupt, "goes on with step 3 .* step 4 .* is due", 192, 1),
-        ("seam skips", penstock.Corrupt, "goes on with step 5 .* step 4 .* is due", 192, 1),
-        ("seam loses", penstock.Corrupt, "planned 1000 rows, 936 arrived", 936, 1),
+        ("seam repeats", penstock.Corrupt, "resumed at step 3 .* instead of step 4 ", 192, 1),
+        ("seam skips", penstock.Corrupt, "resumed at step 5 .* instead of step 4 ", 192, 1),
+        ("seam loses", penstock.Corrupt, "planned 1000 rows, but 936 arrived", 936, 1),
         ("seam other plan", penstock.Expired, "its plan was p, and is q now", 192, 0),
         ("seam other schema", penstock.Corrupt, "its schema has changed", 192, 0),
     ],
@@ -134,7 +134,7 @@ def test_an_unknown_ticket_is_planned_again(lasting: penstock.Client) -> None:
     stream = lasting.read("stale")
     assert stream.read_all().column("n").to_pylist() == numbers(0, 1)
     assert "parts" not in stream.report
-    never = lasting.read("stale for ever")
+    never = lasting.read("stale forever")
     with pytest.raises(penstock.Expired, match="other keys"):
         next(never)
 
@@ -153,7 +153,7 @@ def test_retry_delays_grow(lasting: penstock.Client, caplog: pytest.LogCaptureFi
 
 def test_retries_end_after_the_limit(fake_address: str) -> None:
     with penstock.connect(fake_address, reconnect=0.4) as client:
-        stream = client.read("down for ever")
+        stream = client.read("down forever")
         for _ in range(3):
             next(stream)
         with pytest.raises(penstock.Unavailable) as caught:
@@ -166,7 +166,7 @@ def test_retries_end_after_the_limit(fake_address: str) -> None:
 
 
 def test_closing_ends_the_wait(lasting: penstock.Client, caplog: pytest.LogCaptureFixture) -> None:
-    stream = lasting.read("down for ever")
+    stream = lasting.read("down forever")
     for _ in range(3):
         next(stream)
     caught: list[penstock.Error] = []

@@ -144,8 +144,8 @@ def test_dictionary_has_only_the_rows_that_a_batch_uses(client: penstock.Client)
         for name in ("history", "scores"):
             level = batch.column(name)
             assert level.null_count == 0
-            met = list(dict.fromkeys(level.indices.to_pylist()))
-            assert met == list(range(len(level.dictionary)))
+            used = list(dict.fromkeys(level.indices.to_pylist()))
+            assert used == list(range(len(level.dictionary)))
             assert level.dictionary.null_count == 0
     # A row without a match finds nulls, but its matched_as.
     assert {"last_items": None, "country": None, "known": False} in level_rows(client, "left", "history")

@@ -54,7 +54,7 @@ def test_expiry_keeps_the_snapshots_of_a_run(tmp_path: Path) -> None:
     with Server(config(lake)) as server, penstock.connect(server.address) as client:
         with client.read("rows", batch_rows=8) as stream:
             taken = [next(stream)]
-            # Others go on: they write upon the tag, and expire all that they can.
+            # Others continue: they commit after the tag, and expire all that they can.
             table.refresh()
             append(table, 1000)
             append(table, 1001)
@@ -77,7 +77,7 @@ def test_expiry_keeps_the_snapshots_of_a_run(tmp_path: Path) -> None:
         assert sorted(table.scan(snapshot_id=pinned).to_arrow().column("row").to_pylist()) == list(range(100))
         assert len(table.scan().to_arrow()) == 102
 
-        # A pin that is given goes on being served; without the tag it would have ended.
+        # The pin can still be read; without the tag it would have expired.
         again = client.read("rows", snapshots={"training": {"snapshot": pinned}})
         assert again.read_all().num_rows == 100
         table.manage_snapshots().remove_tag(f"penstock-{pinned}").commit()

@@ -101,10 +101,10 @@ class Given:
 def read(address: str, **query: Any) -> Given:
     """Reads a query of one shard as any Flight client does."""
     with pyarrow.flight.connect(f"grpc://{address}") as client:
-        info = client.get_flight_info(
+        planned = client.get_flight_info(
             pyarrow.flight.FlightDescriptor.for_command(json.dumps({"dataset": "visits", **query}))
         )
-        reader = client.do_get(info.endpoints[0].ticket)
+        reader = client.do_get(planned.endpoints[0].ticket)
         batches, last = [], b""
         while True:
             try:
@@ -116,7 +116,7 @@ def read(address: str, **query: Any) -> Given:
             else:
                 chunk.data.validate(full=True)
                 batches.append(chunk.data)
-        return Given(info.schema, reader.schema, batches, json.loads(last)["report"])
+        return Given(planned.schema, reader.schema, batches, json.loads(last)["report"])
 
 
 def same(got: Any, want: Any) -> bool:
@@ -228,7 +228,7 @@ def test_a_null_without_a_fill_is_named(lakeside: Lakeside) -> None:
 @pytest.mark.parametrize("batch_rows", [1, 500])
 @pytest.mark.parametrize("wire", [None, "auto"])
 def test_package_converts_auto_to_plain(lakeside: Lakeside, batch_rows: int, wire: Any) -> None:
-    """So it does where nobody asks for a wire."""
+    """It also does if the query sets no wire."""
     query: dict[str, Any] = {
         "batch_rows": batch_rows,
         "filter": "row < 900",

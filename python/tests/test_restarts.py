@@ -35,7 +35,7 @@ QUERIES: dict[str, dict[str, Any]] = {
     "splits": {"endpoints": "splits"},
     "splits of unknown rows": {"endpoints": "splits", "filter": "row > 100"},
     "limit": {"limit": 2001},
-    "a worker": {"lanes": 2, "every": {"step": 1, "of": 3}},
+    "a DataLoader worker": {"lanes": 2, "every": {"step": 1, "of": 3}},
     "even steps": {"lanes": 4, "shard": (1, 2), "tail": "drop", "filter": "label = 1"},
     "global": {"lanes": 4, "shard": (0, 2), "batch_rows": None, "global_batch_rows": 128},
     "requests": {"batch_requests": 2, "batch_rows": None, "order": "shuffled", "lanes": 2},
@@ -176,7 +176,7 @@ def test_connection_cut_before_the_report(server: Server) -> None:
 
 
 def test_a_drained_server(world: World) -> None:
-    """What the drain time does not suffice for ends as unavailable, and goes on with the successor."""
+    """A stream that exceeds the drain time ends as unavailable, and resumes on the next server."""
     with Server(world.config, "--drain", "1ms") as first, connect(first.address) as client:
         whole = [row for batch in read(client) for row in batch.column("row").to_pylist()]
         stream = read(client)

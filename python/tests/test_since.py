@@ -66,7 +66,7 @@ class History:
             self._append(branch)
         elif what == "drop":  # whole files, old ones rather than new ones
             self.table.delete(f"part = {self._part(known[self._random.randrange(2)])}", branch=branch)
-        elif what == "trim":  # a file is written anew without a row
+        elif what == "trim":  # a file is rewritten without a row
             self.table.delete(f"row = {self._rows_of(known[0])[0]}", branch=branch)
         elif what == "overwrite":
             part = self._part(known[0])

@@ -178,7 +178,8 @@ def test_workers_take_turns_and_resume(served: Served, name: str, tail: str) -> 
         in_turn = itertools.zip_longest(*(w.cursors for w in workers))
         assert [c for turn in in_turn for c in turn if c is not None] == shard.cursors
         assert [w.report["cursor"] for w in workers] == [shard.report["cursor"]] * 2
-    # A job of 2 ranks with 2 workers each stops after 7 batches of each rank, and goes on with 4 ranks of 3.
+    # A job of 2 ranks with 2 workers each stops after 7 batches of each rank, and resumes with 4
+    # ranks of 3.
     cursors = [shard.cursors[6] for shard in whole]
     rows = Counter(row for shard in whole for batch in shard.batches[:7] for row in batch)
     for w in range(3):

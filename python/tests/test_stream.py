@@ -156,7 +156,7 @@ def test_close_ends_a_read_in_another_thread(fake: penstock.Client) -> None:
 
 
 def test_two_threads_do_not_read_one_stream(fake: penstock.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two would end the process inside gRPC; the thread that reads goes on, and no batch is lost."""
+    """Two would abort the process inside gRPC; the thread that reads continues, and no batch is lost."""
     stream = fake.read("good")
     reading = stream._readings[0]
     begun, go_on, given = threading.Event(), threading.Event(), []

@@ -80,8 +80,8 @@ def test_a_server_that_is_not_there_is_named() -> None:
         ({"uri": {}}, "uri", "write connect("),
         ({"headers": [("a", "b")]}, "headers", "a mapping from name to text"),
         ({"headers": {"a": 1}}, "headers['a']", "must be text, not int"),
-        ({"headers": {"a": "b\r\nx: y"}}, "headers['a']", "holds a line break"),
-        ({"token": "s3cret\n"}, "token", "strip() what was read of a file"),
+        ({"headers": {"a": "b\r\nx: y"}}, "headers['a']", "contains a line break"),
+        ({"token": "s3cret\n"}, "token", "call strip() on text from a file"),
         ({"token": b"s3cret"}, "token", "must be text, not bytes"),
         ({"tls_roots": "/etc/ca.pem"}, "tls_roots", "Path(file).read_bytes()"),
         ({"timeout": -1}, "timeout", "more than 0, not -1"),
@@ -128,9 +128,7 @@ def test_flight_server_other_than_penstock_is_reported(bare: str) -> None:
         for call in (client.datasets, lambda: client.plan("d"), lambda: client.explain("d")):
             with pytest.raises(penstock.Internal, match=r"^the server does not implement this call; ") as e:
                 call()
-            assert e.value.remedy.startswith(
-                f"grpc://{bare} does not answer as a Penstock server does: take the"
-            )
+            assert e.value.remedy.startswith(f"grpc://{bare} does not answer like a Penstock server: use the")
             assert "the address that `penstock serve` prints" in e.value.remedy
 
 

@@ -68,7 +68,7 @@ func run(arguments []string) error {
 	})
 }
 
-// announce prints the address once somebody answers there.
+// announce prints the address once the gateway answers there.
 func announce(ctx context.Context, to io.Writer, address string) {
 	for ctx.Err() == nil {
 		c, err := net.DialTimeout("tcp", address, time.Second)
@@ -81,7 +81,7 @@ func announce(ctx context.Context, to io.Writer, address string) {
 	}
 }
 
-// free is an address that nobody listens at.
+// free is an unused address.
 func free() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,7 +1,7 @@
 """Writes worlds as Iceberg tables with PyIceberg: pyiceberg_write.py FOLDER...
 
-What is in a folder, before and after, stands in exchange.py. One process
-writes many worlds, since to start one takes longer than to write several.
+exchange.py describes the contents of a folder, before and after. One process writes many worlds,
+since starting one takes longer than writing several.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Writer(Steps):
         self.catalog = SqlCatalog(
             "default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
         )
-        # Nobody needs the file after a crash, and to wait for the disk takes most of the time.
+        # The file is not needed after a crash, and waiting for the disk takes most of the time.
         event.listen(self.catalog.engine, "connect", lambda db, _: db.execute("PRAGMA synchronous = OFF"))
         self.catalog.engine.dispose()
 

@@ -1,7 +1,7 @@
 """Writes worlds as Iceberg tables with Spark: spark_write.py FOLDER...
 
-What is in a folder, before and after, stands in exchange.py. Where Spark's SQL
-has no word for a step, Iceberg's Java API does it.
+exchange.py describes the contents of a folder, before and after. Steps that Spark's SQL lacks use
+Iceberg's Java API.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Writer(Steps):
         """Commits rows."""
         path = self.folder / f"{step['rows']}.parquet"
         pq.write_table(exchange.rows(self.folder, step), path)
-        self.spark.read.parquet(str(path)).repartition(step.get("tasks", 1)).writeTo(
+        self.spark.read.parquet(str(path)).repartition(step.get("partitions", 1)).writeTo(
             f"default.{name}"
         ).append()
 
@@ -131,9 +131,9 @@ def truth(spark: SparkSession, name: str, id_column: str) -> Truth:
         {i: s.parentId() for i, s in snapshots.items()}, table.currentSnapshot().snapshotId()
     )
     added = {f.location(): i for i in known for f in snapshots[i].addedDataFiles(table.io())}
-    tasks = table.newScan().planFiles().iterator()
-    while tasks.hasNext():
-        file = tasks.next().file()
+    scans = table.newScan().planFiles().iterator()
+    while scans.hasNext():
+        file = scans.next().file()
         numbers, names = exchange.ids(file.location(), id_column)
         found.files.append(
             File(

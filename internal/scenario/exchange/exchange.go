@@ -67,7 +67,7 @@ type step struct {
 	Spec       []string          `json:"spec"`
 	Properties map[string]string `json:"properties,omitempty"`
 	Rows       string            `json:"rows,omitempty"`
-	Tasks      int               `json:"tasks,omitempty"` // of Spark, each with files of its own
+	Partitions int               `json:"partitions,omitempty"` // in Spark, each with its own files
 	Filter     string            `json:"filter,omitempty"`
 	Name       string            `json:"name,omitempty"`
 	Type       string            `json:"type,omitempty"`
@@ -285,7 +285,7 @@ func (h *history) append(i int, rows arrow.RecordBatch) error {
 	if h.writer.Adds && len(fieldsOf(h.Specs[h.spec])) == 0 && len(h.gone) == 0 && h.chance(2) {
 		do = "add_files"
 	}
-	h.steps = append(h.steps, step{Do: do, Rows: name, Tasks: 1 + h.IntN(2)})
+	h.steps = append(h.steps, step{Do: do, Rows: name, Partitions: 1 + h.IntN(2)})
 	if h.chance(6) {
 		id := h.ids(rows)[h.IntN(int(rows.NumRows()))]
 		h.steps = append(h.steps, step{Do: "delete", Filter: fmt.Sprintf("%s = %d", h.id, id)})

@@ -64,8 +64,8 @@ func root(t *testing.T) string {
 	return folder
 }
 
-// tells says how many rows a case gives, and whether they would be others if
-// the commits had come the other way round.
+// tells returns how many rows a case has, and whether they would differ if the commits were in
+// the opposite order.
 func tells(t *testing.T, c *scenario.Case) (rows int, ordered bool) {
 	t.Helper()
 	expect := func(c *scenario.Case) []string {
@@ -85,9 +85,8 @@ func tells(t *testing.T, c *scenario.Case) (rows int, ordered bool) {
 	return len(given), !slices.Equal(given, expect(turned))
 }
 
-// worlds has a writer write so many worlds, and reads each of them. All give
-// rows, and in a third of them it matters what was written first: few random
-// worlds are such.
+// worlds has a writer write a number of worlds, and reads each of them. All have rows, and in a
+// third of them the order of writes matters, which is rare in random worlds.
 func worlds(t *testing.T, w exchange.Writer, n int) {
 	t.Helper()
 	var folders []*exchange.Folder

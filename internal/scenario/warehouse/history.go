@@ -46,7 +46,7 @@ type History struct {
 	Upgrade int // commit before which a table of version 1 becomes one of version 2; 0 is never
 	Changes []Change
 	Lost    []bool // by commit, whether its snapshot has expired
-	Merged  int    // commit that wrote the manifests of all before it anew; 0 is none
+	Merged  int    // commit that rewrote the manifests of all earlier ones; 0 is none
 	Stale   bool   // late writers wrote their manifests with the schema they knew
 	Unnamed bool   // version 1: snapshots do not say their schema
 	Erased  []Erased

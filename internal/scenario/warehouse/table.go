@@ -330,7 +330,7 @@ func (w *table) snapshot(number, added int) error {
 	if number > 0 && number == w.Merged {
 		rows = 0
 		for _, e := range w.live {
-			rows += e.Count() // manifests that were written anew get new row ids
+			rows += e.Count() // rewritten manifests get new row ids
 		}
 	}
 	var out bytes.Buffer
@@ -363,7 +363,7 @@ func (w *table) snapshot(number, added int) error {
 	return w.metadata.SetSnapshotRef(icetable.MainBranch, id, icetable.BranchRef)
 }
 
-// merge writes the manifests of all commits before anew, one per spec.
+// merge rewrites the manifests of all earlier commits, one per spec.
 func (w *table) merge(number, added int) error {
 	w.list = nil
 	var specs []int32

@@ -29,7 +29,7 @@ const shrinking = 400
 // TestWorlds writes random worlds as real tables, of every format version and
 // with every history, and reads them as the server does: the rows, their order
 // and the counts are those of the same world in memory and of the oracle, or
-// the world is refused as nobody knows which of its rows were written first.
+// the world is refused, since it is unknown which of its rows were written first.
 //
 // spec: resolve-10, resolve-48, resolve-66, resolve-67, resolve-68, resolve-69, resolve-70, resolve-81, resolve-82, resolve-83, order-15, join-35, join-60
 func TestWorlds(t *testing.T) {
@@ -74,7 +74,7 @@ var covered = []string{
 	"refused", "read: added", "read: default", "read: by names", "beside: promoted", "rows",
 	"read: position deletes", "read: position deletes of a partition", "read: deletion vectors", "read: equality deletes",
 	"read: partitions by names beyond ASCII",
-	"shards end at the same step", "workers take steps in turn",
+	"shards end at the same step", "DataLoader workers take steps in turn",
 }
 
 // stored are the forms of columns in files that only many worlds have all of, in every role.

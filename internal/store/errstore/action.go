@@ -35,7 +35,7 @@ func Fail(err error) Action { return Action{kind: fail, err: err} }
 func Hold(gate <-chan struct{}) Action { return Action{kind: hold, gate: gate} }
 
 // Hang blocks the call until the gate is closed, even if its context ends, as the kernel
-// does for a disk that does not answer. Then the call goes on: a read writes to its
+// does for a disk that does not answer. Then the call continues: a read writes to its
 // buffer, although its caller may have left. When the call begins, it sends to asked,
 // unless that is nil.
 func Hang(asked chan<- struct{}, gate <-chan struct{}) Action {

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 )
 
-// TestNewCredentialsStay: who hears late that old credentials have ended goes on with those
-// that another reader got meanwhile, and asks for no others.
+// TestNewCredentialsStay: a reader that learns late that old credentials have expired uses
+// those that another reader got in the meantime, and requests no others.
 func TestNewCredentialsStay(t *testing.T) {
 	f := newFake(t, digits(100))
 	given := &keys{}

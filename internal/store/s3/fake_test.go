@@ -127,7 +127,7 @@ func TestReadIsOneRequest(t *testing.T) {
 }
 
 // TestUnknownSize: a small file is opened and read by one request, a larger one by two,
-// and the memory of the head is asked for, and given back.
+// and the memory of the head is reserved, and released.
 //
 // spec: storage-1
 func TestUnknownSize(t *testing.T) {
@@ -154,7 +154,7 @@ func TestUnknownSize(t *testing.T) {
 	}
 }
 
-// TestHeadThatIsRefused: who has no memory for a head opens nothing.
+// TestHeadThatIsRefused: without memory for the head, nothing is opened.
 func TestHeadThatIsRefused(t *testing.T) {
 	f := newFake(t, digits(10))
 	s := f.open(t, func(o *s3.Options) {
@@ -167,8 +167,8 @@ func TestHeadThatIsRefused(t *testing.T) {
 	require.Zero(t, f.count())
 }
 
-// TestPassingFaults: what goes wrong once or twice is mended by another request, and
-// what goes on is Unavailable, after so many.
+// TestPassingFaults: faults that occur once or twice are fixed by another request, and lasting
+// ones are Unavailable after the maximum number of requests.
 //
 // spec: storage-2, storage-5
 func TestPassingFaults(t *testing.T) {
@@ -331,7 +331,7 @@ func TestAnotherTag(t *testing.T) {
 }
 
 // TestSilence: a request that gets no answer, and one whose body stops, is given up and
-// made again, not for ever.
+// repeated, but not forever.
 //
 // spec: storage-5
 func TestSilence(t *testing.T) {
@@ -424,7 +424,7 @@ func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: fmt.Sprint("key", k.asked), SecretAccessKey: "secret"}, nil
 }
 
-// TestExpiredCredentials are asked for anew, once for a read.
+// TestExpiredCredentials are refreshed once per read.
 //
 // spec: storage-7
 func TestExpiredCredentials(t *testing.T) {
@@ -553,7 +553,7 @@ func TestManyReadersKeepConnections(t *testing.T) {
 	require.LessOrEqual(t, len(connections), 2*readers)
 }
 
-// TestNoSecretsInErrors: whatever a store says, its keys are shown to nobody.
+// TestNoSecretsInErrors: no error shows a key, whatever the store responds.
 //
 // spec: storage-9
 func TestNoSecretsInErrors(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 )
 
-// TestNotFoundByOthers: only a store that says that the key is not there is believed. What
-// else answers 404 (a wrong endpoint, what stands between) does not know the file; who
-// looks for the newest of several files would take an older one.
+// TestNotFoundByOthers: only a store that reports that the key does not exist is trusted. Other
+// sources of a 404 (a wrong endpoint, a proxy) do not know the file; who looks for the newest
+// of several files would take an older one.
 func TestNotFoundByOthers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":        func(w http.ResponseWriter, r *http.Request) { http.Error(w, "<html>nginx</html>", http.StatusNotFound) },

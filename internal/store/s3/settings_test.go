@@ -74,8 +74,8 @@ func TestFromProperties(t *testing.T) {
 	}
 }
 
-// TestPropertiesThatCannotBe are told all at once, without what they hold of secrets.
-func TestPropertiesThatCannotBe(t *testing.T) {
+// TestInvalidProperties are reported together, without their secrets.
+func TestInvalidProperties(t *testing.T) {
 	_, _, err := s3.FromProperties(map[string]string{
 		"s3.endpoint": "user:hunter2@host", "s3.proxy-uri": "ftp://h", "s3.connect-timeout": "-1", "s3.request-timeout": "1m", "s3.anonymous": "maybe",
 		"s3.force-virtual-addressing": "perhaps", "s3.access-key-id": "id", "s3.role-session-name": "n",
@@ -102,8 +102,8 @@ func TestPropertiesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestNewAsksNobody: a store is made without a network, whatever its settings are; a
-// profile that nobody knows is told at once.
+// TestNewAsksNobody: a store is created without a network, whatever its settings are; an
+// unknown profile is refused at once.
 func TestNewAsksNobody(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
@@ -168,7 +168,7 @@ func TestProfileAndRole(t *testing.T) {
 
 // TestWebIdentity: where the environment has a role and a token file, as pods on EKS do,
 // the token is what the keys are asked with, unsigned. When the keys end, the file is read
-// anew: it was replaced meanwhile.
+// again: it was replaced in the meantime.
 func TestWebIdentity(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	for _, unset := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"} {

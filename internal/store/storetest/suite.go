@@ -25,7 +25,7 @@ type Fixture struct {
 	Absent func(t *testing.T, name string) string
 	// Hang has the calls that can hang below the store, by name: "open", the call that
 	// follows it, or "read". Each function makes the next such call hang, even if its
-	// context ends: the call sends to asked when it begins, and release lets it go on.
+	// context ends: the call sends to asked when it begins, and release lets it continue.
 	// It is empty if no call can hang.
 	Hang map[string]func() (asked <-chan struct{}, release func())
 }

@@ -112,7 +112,7 @@ func partitionedByNamedTypes(t *testing.T) *handmade {
 	return h
 }
 
-// listed lists the files of a manifest, which it writes as part of a table made anew.
+// listed lists the files of a manifest, which it writes as part of a new table.
 func (f *avroFile) listed(t *testing.T, content iceberg.ManifestContent) ([]catalog.File, error) {
 	t.Helper()
 	h := partitionedByNamedTypes(t)
@@ -216,7 +216,7 @@ func TestHostileSchemas(t *testing.T) {
 				f.replace(t, `["null", "string"], "default": null}], "name": "r102"`, laughs(18)+`}], "name": "r102"`)
 			}, fault.Corrupt, "gives a record more values than that",
 		},
-		"references that multiply in a field that nobody reads": {
+		"references that multiply in an unread field": {
 			func(t *testing.T, f *avroFile) {
 				t.Helper()
 				f.replace(t, size, `{"name": "other", "type": `+laughs(18)+`}, `+size)
@@ -266,7 +266,7 @@ func TestHostileSchemas(t *testing.T) {
 					`"precision": 9, "scale": 3, "name": "decimal_9_2"}], "default": null}, {"name": "f"`)
 			}, fault.Corrupt, "defines a name twice",
 		},
-		"a type that nobody defines": {
+		"an undefined type": {
 			func(t *testing.T, f *avroFile) { t.Helper(); f.replace(t, `["null", "string"]`, `["null", "strings"]`) },
 			fault.Corrupt, "has a type that it does not define",
 		},

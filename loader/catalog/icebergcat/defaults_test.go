@@ -18,15 +18,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// withFields makes a table of format version 3 whose metadata has these fields, as
-// they stand there, behind id.
+// withFields makes a table of format version 3 whose metadata has these fields, as written
+// here, after id.
 func (w *writer) withFields(t *testing.T, fields string) {
 	t.Helper()
 	w.create(t, events, iceberg.NewSchema(0, idSchema().Field(0)), formatVersion("3"))
 	w.withSchemas(t, `[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","type":"int","required":false},`+fields+`]}]`, 0)
 }
 
-// withSchemas gives a table's metadata these schemas, as they stand there.
+// withSchemas sets the schemas of a table's metadata to this text.
 func (w *writer) withSchemas(t *testing.T, schemas string, current int) {
 	t.Helper()
 	path := local(t, w.load(t, events).MetadataLocation())
@@ -41,8 +41,8 @@ func (w *writer) withSchemas(t *testing.T, schemas string, current int) {
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 }
 
-// defaultOf reads the initial default of a column of a type, which stands in the
-// metadata as a text of JSON.
+// defaultOf reads the initial default of a column of a type, which is in the metadata as a text
+// of JSON.
 func defaultOf(t *testing.T, kind, written string) (*catalog.Table, error) {
 	t.Helper()
 	w := newWriter(t)

@@ -120,7 +120,7 @@ type vending struct {
 	bucket *bucket
 	mu     sync.Mutex
 	given  int
-	life   time.Duration // of keys; 0: nobody says when they end
+	life   time.Duration // of keys; 0: their expiry is unknown
 	config map[string]string
 }
 
@@ -239,7 +239,7 @@ func TestKeysBelongToTables(t *testing.T) {
 //
 // spec: catalog-4
 func TestKeysAreRenewed(t *testing.T) {
-	for name, life := range map[string]time.Duration{"nobody says when they end": 0, "long before they said": time.Hour} {
+	for name, life := range map[string]time.Duration{"an unknown expiry": 0, "long before their expiry": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			v := newVending(t)
 			v.life = life

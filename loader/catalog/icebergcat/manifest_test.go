@@ -90,7 +90,7 @@ func (h *handmade) publish(t *testing.T) {
 
 func (h *handmade) entry(t *testing.T, status iceberg.ManifestEntryStatus, name string, sequence *int64) iceberg.ManifestEntry {
 	t.Helper()
-	added := int64(11) // a snapshot that nobody knows any more
+	added := int64(11) // a snapshot that no longer exists
 	return iceberg.NewManifestEntry(status, &added, sequence, sequence, dataFile(t, h.table.Spec(), location(name), nil, nil))
 }
 

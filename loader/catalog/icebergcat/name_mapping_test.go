@@ -38,8 +38,8 @@ const (
 	ownNames = `[{"field-id":1,"names":["id"]},{"field-id":2,"names":["user"],"fields":[{"field-id":3,"names":["n"]}]},
 		{"field-id":4,"names":["tags"],"fields":[{"field-id":5,"names":["element"]}]},
 		{"field-id":6,"names":["pairs"],"fields":[{"field-id":7,"names":["key"]},{"field-id":8,"names":["value"]}]}]`
-	// otherNames says the same of fewer columns, with names of before, and more that
-	// changes nothing: columns that the table does not have, and one that none has.
+	// otherNames maps fewer columns in the same way, with earlier names, and has additions that
+	// change nothing: columns that the table does not have, and one that none has.
 	otherNames = `[{"field-id":99,"names":["id"]},{"names":["gone"],"fields":[{"names":["x"]}]},
 		{"field-id":4,"names":["labels","tags"],"fields":[{"field-id":5,"names":["element"]}]},
 		{"field-id":1,"names":["ID","id_","ID"]}]`

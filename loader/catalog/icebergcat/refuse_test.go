@@ -106,7 +106,7 @@ func TestDeleteFilesAreListed(t *testing.T) {
 			}
 
 			files, err = reader.Files(t.Context(), before, []int{1}, nil)
-			require.NoError(t, err, "a pin of before the delete is read")
+			require.NoError(t, err, "a pin from before the delete is read")
 			require.Len(t, files, 1)
 			require.True(t, files[0].Deletes.None())
 

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// remembering opens the writer's catalog with a cache of so many bytes.
+// remembering opens the writer's catalog with a cache of a size.
 func (w *writer) remembering(t *testing.T, bytes int64, from store.Store, memory int64) (*icebergcat.Catalog, *budget.Budget) {
 	t.Helper()
 	manifests, err := cache.New[[]byte](bytes)
@@ -59,7 +59,7 @@ func TestManifestsAreCached(t *testing.T) {
 	got, err := since(t, c, ids[commits-3])
 	require.NoError(t, err)
 	require.Equal(t, []string{"4", "5", "6"}, got)
-	require.Len(t, opened.files, 3, "the metadata twice, and the list of the one commit that nobody had asked for: %v", opened.files)
+	require.Len(t, opened.files, 3, "the metadata twice, and the manifest list of the one commit that was not read before: %v", opened.files)
 
 	var group errgroup.Group
 	table, err := c.Table(t.Context(), events, dataset.Ref{})

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// appends makes a table of so many appends, each of a file, and returns their ids.
+// appends makes a table of n appends, each of one file, and returns their ids.
 func appends(t *testing.T, w *writer, n int) (spec iceberg.PartitionSpec, ids []int64) {
 	t.Helper()
 	spec = w.create(t, events, idSchema()).Spec()

@@ -82,7 +82,7 @@ func eachTagging(t *testing.T, test func(t *testing.T, c tagging)) {
 	})
 }
 
-// table makes a table of so many snapshots, and pins the first of them.
+// table makes a table with a number of snapshots, and pins the first one.
 func (w *writer) table(t *testing.T, c catalog.Catalog, snapshots int) *catalog.Table {
 	t.Helper()
 	spec := w.create(t, events, idSchema()).Spec()
@@ -166,7 +166,7 @@ func TestTagKeepsASnapshotUntilItEnds(t *testing.T) {
 		require.True(t, ends.Equal(wanted))
 		require.Equal(t, before, c.load(t, events).MetadataLocation())
 
-		// One that does not is set anew: there is one tag.
+		// One that does not is set again: there is one tag.
 		later := wanted.Add(time.Hour)
 		ends, err = c.Tag(t.Context(), pinned, until(wanted.Add(time.Millisecond), later))
 		require.NoError(t, err)
@@ -349,7 +349,7 @@ func TestSettingATagGivesUp(t *testing.T) {
 		text          string
 	}{
 		"others are faster": {http.StatusConflict, 8, fault.Conflict, "others committed each time that snapshot"},
-		"nobody knows":      {http.StatusInternalServerError, 3 * 6, fault.Unavailable, "answers 500"},
+		"always unknown":    {http.StatusInternalServerError, 3 * 6, fault.Unavailable, "answers 500"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWriter(t)

@@ -33,8 +33,8 @@ func rawMembers(t *testing.T, text []byte) map[string]json.RawMessage {
 	return out
 }
 
-// described is a table whose metadata file was written anew by change, in a catalog of its
-// own, and its pin. The name is that of the file.
+// described is a table whose metadata file was rewritten by change, in its own catalog, and its
+// pin. The name is that of the file.
 func described(t *testing.T, name string, change func(text string) string) (*icebergcat.Catalog, *catalog.Table, func() string) {
 	t.Helper()
 	w := newWriter(t)

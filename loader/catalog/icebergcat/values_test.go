@@ -214,7 +214,7 @@ func TestRanges(t *testing.T) {
 		name        string
 		typ         iceberg.Type
 		low, high   []byte
-		nulls, nans int64 // nobody: not counted
+		nulls, nans int64 // unknown: not counted
 		want        expr.Range
 	}{
 		{"bool", primitive.Bool, marshal(iceberg.BoolLiteral(false)), marshal(iceberg.BoolLiteral(true)), nobody, nobody, known(expr.Bool(false), expr.Bool(true))},
@@ -241,7 +241,7 @@ func TestRanges(t *testing.T) {
 		{"no NaN", primitive.Float64, nil, nil, nobody, 0, expr.Range{Nulls: expr.Unknown, Rows: 10, NoNaN: true}},
 		{"some NaN", primitive.Float64, nil, nil, nobody, 1, expr.Unbounded(10)},
 		{"NaN as a bound", primitive.Float64, marshal(iceberg.Float64Literal(1)), marshal(iceberg.Float64Literal(math.NaN())), nobody, nobody, expr.Range{Lower: expr.Float(1), HasLower: true, Nulls: expr.Unknown, Rows: 10}},
-		{"bounds of before a promotion", primitive.Int64, marshal(iceberg.Int32Literal(-1)), marshal(iceberg.Int64Literal(2)), nobody, nobody, expr.Range{Lower: expr.Int(-1), HasLower: true, Upper: expr.Int(2), HasUpper: true, Nulls: expr.Unknown, Rows: 10}},
+		{"bounds from before a promotion", primitive.Int64, marshal(iceberg.Int32Literal(-1)), marshal(iceberg.Int64Literal(2)), nobody, nobody, expr.Range{Lower: expr.Int(-1), HasLower: true, Upper: expr.Int(2), HasUpper: true, Nulls: expr.Unknown, Rows: 10}},
 		{"bounds of another width", primitive.Int64, []byte{1, 2, 3}, marshal(iceberg.Int64Literal(2)), nobody, nobody, expr.Range{Upper: expr.Int(2), HasUpper: true, Nulls: expr.Unknown, Rows: 10}},
 		{"narrow bounds of a column that was not promoted", primitive.Int32, marshal(iceberg.Int32Literal(1)), marshal(iceberg.Int64Literal(2)), nobody, nobody, expr.Range{Lower: expr.Int(1), HasLower: true, Nulls: expr.Unknown, Rows: 10}},
 		{"bounds the wrong way round", primitive.Int64, marshal(iceberg.Int64Literal(2)), marshal(iceberg.Int64Literal(1)), nobody, nobody, expr.Unbounded(10)},
@@ -343,13 +343,13 @@ func TestWrittenByIcebergGo(t *testing.T) {
 	require.NoError(t, err)
 	files, err := reader.Files(t.Context(), table, []int{1, 2, 3}, []int{1})
 	require.NoError(t, err)
-	tasks, err := w.load(t, events).Scan().PlanFiles(t.Context())
+	scans, err := w.load(t, events).Scan().PlanFiles(t.Context())
 	require.NoError(t, err)
-	require.Len(t, files, len(tasks))
+	require.Len(t, files, len(scans))
 
 	planned := make(map[string]iceberg.DataFile)
-	for _, task := range tasks {
-		planned[task.File.FilePath()] = task.File
+	for _, scanned := range scans {
+		planned[scanned.File.FilePath()] = scanned.File
 	}
 	var rows int64
 	for i, f := range files {

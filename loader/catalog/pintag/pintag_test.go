@@ -233,8 +233,8 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	})
 }
 
-// Failed checks are reported and retried with growing waits. Streams go on, and new ones
-// are refused once the tag is not known to last.
+// Failed checks are reported and retried with growing waits. Streams continue, and new ones are
+// refused once the tag is not known to last.
 //
 // spec: pin-12
 func TestRenewalsThatFail(t *testing.T) {

@@ -195,7 +195,7 @@ func TestCancelledCallsDoNotWaitForAToken(t *testing.T) {
 	}()
 	<-asked
 	close(refuse)
-	time.Sleep(10 * time.Millisecond) // for the second to stand behind the first; without it the test sees less
+	time.Sleep(10 * time.Millisecond) // so that the second queues behind the first; without it the test covers less
 	leave()
 	require.ErrorIs(t, <-second, context.Canceled)
 	close(end)

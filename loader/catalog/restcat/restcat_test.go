@@ -199,7 +199,7 @@ func TestClientCredentials(t *testing.T) {
 			given++
 		}
 	}
-	require.Equal(t, 1, given, "one for all who ask")
+	require.Equal(t, 1, given, "one for all callers")
 
 	for _, wrong := range []string{"penstock:s3cret", "s3cret"} {
 		_, err = open(t, s, restcat.Options{Properties: map[string]string{"credential": wrong, "scope": s.Scope}})

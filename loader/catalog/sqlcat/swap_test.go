@@ -89,7 +89,7 @@ func swaps(t *testing.T, d owned) {
 	require.NoError(t, d.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM iceberg_tables WHERE metadata_location = 's3://b/1.json'`).Scan(&left))
 	require.Equal(t, 2, left, "rows of other tables and catalogs stay")
 
-	// Whoever comes second changes nothing.
+	// The second swap changes nothing.
 	outcome, err = c.Swap(t.Context(), events(), "s3://b/1.json", "s3://b/3.json")
 	require.NoError(t, err)
 	require.Equal(t, locator.Lost, outcome)
@@ -128,7 +128,7 @@ func swaps(t *testing.T, d owned) {
 	after, _ := d.one(t)
 	require.Equal(t, now, after)
 
-	// Who has gone cannot know.
+	// A cancelled call does not know the outcome.
 	ended, end := context.WithCancel(t.Context())
 	end()
 	outcome, err = c.Swap(ended, events(), now, "s3://b/5.json")
@@ -165,7 +165,7 @@ func TestLockedFile(t *testing.T) {
 			d.o.Timeout = 100 * time.Millisecond
 			c := d.open(t)
 			d.db.SetMaxOpenConns(1)
-			if mode == "WAL" { // readers wait for nobody else
+			if mode == "WAL" { // readers do not wait for writers
 				execute(t, d.db, `PRAGMA locking_mode = EXCLUSIVE`)
 			}
 			execute(t, d.db, `BEGIN EXCLUSIVE`)

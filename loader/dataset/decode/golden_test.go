@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew; review the diff")
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files; review the diff")
 
 // TestAllFaultsAreReportedTogether checks the messages for config files, queries and cursors
 // with many faults.

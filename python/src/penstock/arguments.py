@@ -29,7 +29,7 @@ def locations(uri: Any) -> tuple[str, ...]:
         uris = [uri]
     for one in uris:
         if not isinstance(one, str):
-            raise query.invalid("uri", f"{one!r} is no text; write connect('127.0.0.1:{_PORT}')")
+            raise query.invalid("uri", f"{one!r} is not text; write connect('127.0.0.1:{_PORT}')")
     if not uris:
         raise query.invalid("uri", "names no server")
     return tuple(location(one.strip()) for one in uris)
@@ -64,7 +64,7 @@ def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
     if given is not None and not isinstance(given, Mapping):
         raise query.invalid(
             "headers",
-            f"must be a mapping from name to text, as {{'x-team': 'ads'}}, not {type(given).__name__}",
+            f"must be a mapping from name to text, such as {{'x-team': 'ads'}}, not {type(given).__name__}",
         )
     sent = {_header("headers", name).lower(): value for name, value in (given or {}).items()}
     for name, value in sent.items():
@@ -79,7 +79,9 @@ def _header(at: str, value: Any) -> str:
     if not isinstance(value, str):
         raise query.invalid(at, f"must be text, not {type(value).__name__}")
     if not (value.isascii() and value.isprintable()):
-        raise query.invalid(at, "holds a line break, or what is not ASCII; strip() what was read of a file")
+        raise query.invalid(
+            at, "contains a line break or a non-ASCII character; call strip() on text from a file"
+        )
     return value
 
 
@@ -92,7 +94,7 @@ def pem(name: str, value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes | bytearray):
         return None if value is None else bytes(value)
     raise query.invalid(
-        name, f"must be the bytes of PEM, not {type(value).__name__}; of a file write Path(file).read_bytes()"
+        name, f"must be PEM as bytes, not {type(value).__name__}; for a file, write Path(file).read_bytes()"
     )
 
 

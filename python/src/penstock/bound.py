@@ -51,7 +51,7 @@ class BoundQuery:
 
     @property
     def step_stride(self) -> int:
-        """The number of steps between two batches of the stream: the number of workers that share its shard."""
+        """The number of steps between two batches: the number of DataLoader workers that share the shard."""
         every = self.form.get("every") or {}
         return int(every.get("of", 1))
 

@@ -1,11 +1,10 @@
 """One connection to a server, which survives a fork.
 
-gRPC does not work in a forked child if its threads ran in the parent at the
-moment of the fork: the child's first call waits forever. So connections are
-made at the first call, closed right before a fork where nothing uses them,
-and made anew by the next call on either side. Where a stream is open at the
-fork its connection cannot be closed: then calls in the child fail at once,
-and say so.
+gRPC does not work in a forked child if its threads ran in the parent at the moment of the fork: the
+child's first call waits forever. So connections are made at the first call, closed right before a
+fork if nothing uses them, and opened again by the next call on either side. If a stream is open at
+the fork, its connection cannot be closed: then calls in the child fail at once, with an error that
+says so.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ TRAILER = "penstock-error-bin"
 
 T = TypeVar("T")
 
-_ADDRESS = "take the address that `penstock serve` prints on standard output"
+_ADDRESS = "use the address that `penstock serve` prints on standard output"
 
 # Seconds that a fork waits for gRPC's threads to end, and seconds it waits if they cannot be listed.
 _QUIET_LIMIT = 2.0
@@ -244,7 +243,7 @@ class Channel:
                 if call.details is None:  # a Penstock server sends details with each failure
                     if e.message == pa.ArrowNotImplementedError.__name__:  # the error has no text
                         e.message = "the server does not implement this call"
-                    e.remedy = f"{self.location} does not answer as a Penstock server does: {_ADDRESS}; a proxy must pass on gRPC trailers"
+                    e.remedy = f"{self.location} does not answer like a Penstock server: {_ADDRESS}; a proxy must pass on gRPC trailers"
                 raise
             finally:
                 lease.release()
@@ -257,7 +256,7 @@ class Channel:
         scheme, _, address = self.location.partition("://")
         if scheme == "grpc+tls" and "handshake" in str(e):
             return f"connect to grpc://{address}: `penstock serve` does not serve TLS; grpc+tls is for a proxy in front of it"
-        return f"see that `penstock serve` listens at {self.location}"
+        return f"check that `penstock serve` listens at {self.location}"
 
     def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
         """Starts a stream. The caller releases the lease, and reads within the call's `translated`."""
@@ -361,7 +360,7 @@ def _grpc_ended() -> bool:
 def _is_grpc(thread: Path) -> bool:
     try:
         name = (thread / "comm").read_text().strip()
-    except OSError:  # ended meanwhile
+    except OSError:  # the thread has ended
         return False
     return name in ("event_engine", "lifeguard") or name.startswith(("grpc", "resolver"))
 

@@ -46,7 +46,7 @@ class Shard(TypedDict, total=False):
 
 
 class Every(TypedDict):
-    """The steps of a shard that one of several workers takes.
+    """The steps of a shard that one of several DataLoader workers takes.
 
     Attributes:
         step: 0 to of - 1.

@@ -144,7 +144,7 @@ class Reading:
         return batch
 
     def _open(self) -> bool:
-        """Opens a stream for what is left. Returns False if nothing is left, not even the report."""
+        """Opens a stream for the remaining rows. Returns False if nothing remains, not even the report."""
         channel, ticket = self._channel, self._ticket
         if ticket is None:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
@@ -156,7 +156,7 @@ class Reading:
             channel, ticket = found.channel, left.ticket
         wire = self._bound.form.get("wire", "plain")
         self._messages = Messages(channel, ticket, self._plan.schema, wire=wire)
-        if self._closed.is_set():  # meanwhile, by another thread
+        if self._closed.is_set():  # closed by another thread
             self._messages.close()
         return True
 
@@ -168,13 +168,13 @@ class Reading:
             found = self._bound.rest(self._plan, cursor, self.rows).plan()
         if found.plan.id != self._plan.id:
             raise errors.Expired(
-                f"the stream of {self._bound.name} cannot go on: its plan was {self._plan.id}, and is "
+                f"the stream of {self._bound.name} cannot resume: its plan was {self._plan.id}, and is "
                 f"{found.plan.id} now; the dataset's configuration has changed",
                 remedy="read it from the start",
             )
         if not found.plan.schema.equals(self._plan.schema):
             raise errors.Corrupt(
-                f"the stream of {self._bound.name} cannot go on: its schema has changed",
+                f"the stream of {self._bound.name} cannot resume: its schema has changed",
                 remedy="read it from the start",
             )
         return found
@@ -185,7 +185,7 @@ class Reading:
         if ours is None:
             if len(found.endpoints) != 1:
                 raise errors.Internal(
-                    f"the server gave {len(found.endpoints)} endpoints for the rest of one shard"
+                    f"the server returned {len(found.endpoints)} endpoints for the rest of one shard"
                 )
             return found.endpoints[0]
         if self._cursor is None:
@@ -198,7 +198,7 @@ class Reading:
         if theirs and ours[-len(theirs) :] == theirs:
             return first
         if set(theirs) & set(ours):
-            raise errors.Internal("the server lists other splits behind a cursor than before it")
+            raise errors.Internal("the server's splits after the cursor differ from those of the plan")
         return None
 
     def _prepare_retry(self, failure: errors.Error) -> bool:
@@ -213,7 +213,7 @@ class Reading:
                 self._ticket = None
             messages.close()
         if isinstance(failure, errors.Unavailable) and not failure.remedy:
-            failure.remedy = f"see that `penstock serve` listens at {channel.location}, and read on with the stream's cursor"
+            failure.remedy = f"check that `penstock serve` listens at {channel.location}, and resume with the stream's cursor"
         if self._closed.is_set() or not self._bound.servers.settings.reconnect:
             return False
         refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun
@@ -250,8 +250,8 @@ class Reading:
         due = before.get("step", 0) + self._bound.step_stride
         if after.get("step") != due or after.get("plan") != before.get("plan"):
             raise errors.Corrupt(
-                f"the stream of {self._bound.name} goes on with step {after.get('step')} of plan "
-                f"{after.get('plan')}, and step {due} of {before.get('plan')} is due",
+                f"the stream of {self._bound.name} resumed at step {after.get('step')} of plan "
+                f"{after.get('plan')}, instead of step {due} of plan {before.get('plan')}",
                 remedy="read again from the cursor of the last batch",
             )
 
@@ -259,7 +259,7 @@ class Reading:
         planned = self._endpoint.rows
         if planned is not None and planned != self.rows and self._bound.unit == "rows":
             raise errors.Corrupt(
-                f"the server planned {planned} rows, {self.rows} arrived",
+                f"the server planned {planned} rows, but {self.rows} arrived",
                 remedy="read again from the cursor of the last batch",
             )
         self._ended = True

@@ -146,7 +146,7 @@ def _workers(state: Mapping[str, Any]) -> list[Position]:
         raise errors.Invalid(
             f"the loader's state has {len(workers)} of {of} workers"
             + (f", and none of worker {_listed(missing)}" if missing else ""),
-            remedy="load the state as the StatefulDataLoader gave it",
+            remedy="load the state as the StatefulDataLoader returned it",
         )
     return workers
 

@@ -161,7 +161,7 @@ class Stream:
         kept = manifests.ask(self._bound.pinned(self._plan))
         if kept["plan"] != self._plan.id:
             raise errors.Expired(
-                f"the stream's plan is {self._plan.id}, and the server makes {kept['plan']} of its query now",
+                f"the stream's plan is {self._plan.id}, but the server's plan of its query is now {kept['plan']}",
                 remedy="read it from the start",
             )
         if file is not None:
@@ -183,7 +183,7 @@ class Stream:
         batches = self._batches()
         if batches is None:
             raise TypeError(
-                "nobody knows how many batches this stream has before it is read; ask with count='exact'"
+                "the number of batches is unknown before the stream is read; count='exact' makes it known"
             )
         return batches
 
@@ -336,9 +336,7 @@ class Stream:
     def _refuse_ended(self) -> None:
         """Refuses to make a table of a stream that has ended: the table would look like an empty result."""
         if self._done:
-            raise errors.Invalid(
-                "the stream was read to its end: there is nothing left to give", remedy="read again"
-            )
+            raise errors.Invalid("the stream was already read to its end", remedy="read again")
 
     def __repr__(self) -> str:
         stats, batches, rows = self.stats, self._batches(), self._rows()

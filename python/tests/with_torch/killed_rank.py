@@ -29,7 +29,7 @@ PACE = 0.004  # seconds of a step
 def train(
     address: str, rank: int, world: int, workers: int, state: dict[str, Any] | None, written: Path
 ) -> None:
-    """Trains for ever: a line of JSON for each step, with its rows and the state behind it."""
+    """Trains forever: prints a line of JSON for each step, with its rows and the state after it."""
     torch.set_num_threads(1)
     data = IterableDataset(
         address, "d", rank=rank, world=world, reconnect=60, lookahead=1 << 16, **QUERY, **RULES

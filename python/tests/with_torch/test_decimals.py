@@ -27,8 +27,8 @@ def tensor(column: pa.Array, form: str, **rules: Any) -> torch.Tensor:
 def of_digits(kind: pa.DataType, digits: list[int]) -> pa.Array:
     """Decimals by their unscaled values, since pyarrow takes none with a large exponent from Python."""
     width = kind.bit_width // 8
-    data = b"".join(d.to_bytes(width, "little", signed=True) for d in digits)
-    return pa.Array.from_buffers(kind, len(digits), [None, pa.py_buffer(data)])
+    raw = b"".join(d.to_bytes(width, "little", signed=True) for d in digits)
+    return pa.Array.from_buffers(kind, len(digits), [None, pa.py_buffer(raw)])
 
 
 def is_nearest(got: Any, exact: Fraction) -> bool:
@@ -124,8 +124,8 @@ def test_floats_beside_the_largest() -> None:
 def test_nulls_and_slices_of_decimals() -> None:
     kind = pa.decimal128(30, 4)
     values = [decimal.Decimal("0.3"), None, decimal.Decimal(10**25), decimal.Decimal("-0.7"), None]
-    data = pa.py_buffer(b"\xff" * 16 + pa.array(values, kind).buffers()[1].to_pybytes()[16:])
-    hidden = pa.Array.from_buffers(kind, 5, [pa.py_buffer(b"\x0c"), data])  # the first is null, and not zero
+    raw = pa.py_buffer(b"\xff" * 16 + pa.array(values, kind).buffers()[1].to_pybytes()[16:])
+    hidden = pa.Array.from_buffers(kind, 5, [pa.py_buffer(b"\x0c"), raw])  # the first is null, and not zero
     assert tensor(hidden, "float64", nulls={"c": 9}).tolist() == [9, 9, 1e25, -0.7, 9]
     assert tensor(hidden[1:4], "float64", nulls={"c": 9}).tolist() == [9, 1e25, -0.7]
     assert tensor(hidden[4:], "float64", nulls={"c": 9}).tolist() == [9]

@@ -18,7 +18,7 @@ Pair = namedtuple("Pair", "left right")
 
 
 class Event:
-    """A copy that ends when somebody waits for it."""
+    """A copy that ends when a caller waits for it."""
 
     def __init__(self) -> None:
         self.happened = False

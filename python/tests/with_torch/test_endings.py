@@ -212,7 +212,7 @@ def test_partially_constructed_stream_is_freed_without_errors() -> None:
 
 
 class Heard:
-    """Takes the place of `Client.tell`, and notes what is told."""
+    """Replaces `Client.tell`, and records the messages."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.told: list[tuple[str, dict[str, Any]]] = []
@@ -269,7 +269,7 @@ def test_busy_server_gets_reports_later(
     monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
     assert len(rows(here.dataset())) == 10
     assert len(heard.told) > 1
-    assert heard.told[-1][1]["rows"] == 1200, "what was not told is told with the rest"
+    assert heard.told[-1][1]["rows"] == 1200, "rows of a failed report are in the next one"
 
 
 # spec: trainer-18

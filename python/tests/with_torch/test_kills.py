@@ -1,9 +1,9 @@
 """Trainers and servers that are killed, again and again, and the steps that were made of the rows.
 
-Ranks train until they or their server are killed with -9, at a random step. Then as many ranks as the
-next leg has, with other numbers of DataLoader workers, go on from the last step that all ranks have
-written down. In the end the steps must be those of a run that nobody disturbed, one after the other:
-no row lost, none twice.
+Ranks train until they or their server are killed with -9, at a random step. Then the ranks of the
+next leg, with a different number of DataLoader workers, resume from the last step that all ranks
+have saved. In the end the steps must be those of an undisturbed run, one after the other: no row
+lost, none twice.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Leg:
         return found
 
     def wait(self, steps: int) -> None:
-        """Waits until all ranks have made so many steps."""
+        """Waits until all ranks have made a number of steps."""
         limit = time.monotonic() + PATIENCE
         while min(map(len, self.written())) < steps:
             assert all(process.is_alive() for process in self.processes), "a rank ended by itself"
@@ -134,7 +134,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Undisturbed:
-    """The steps of a run that nobody disturbs, as plain reads of its shards give them."""
+    """The steps of an undisturbed run, from plain reads of its shards."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -167,7 +167,7 @@ def disturb(run: Run, server: Server, rng: random.Random, folder: Path, number: 
         else:
             rng.choice(leg.processes).kill()
     finally:
-        leg.kill()  # as whoever starts ranks does, if one is gone
+        leg.kill()  # as a launcher does if one rank is gone
     assert run.accept(leg.written()) > 0
     return kind
 

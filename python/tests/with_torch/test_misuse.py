@@ -37,7 +37,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def after(ds: IterableDataset, steps: int) -> Any:
-    """The state of a dataset after so many steps, as JSON keeps it."""
+    """The state of a dataset after a number of steps, as JSON."""
     iterator = iter(ds)
     for _ in range(steps):
         next(iterator)
@@ -239,7 +239,7 @@ def test_the_length_of_an_epoch_waits_for_a_server_that_is_restarted(tmp_path: P
         began: list[Server] = []
 
         class Restarts(logging.Handler):
-            """Starts the server again as soon as somebody says that he waits."""
+            """Starts the server again as soon as a log line says that a client waits."""
 
             def emit(self, record: logging.LogRecord) -> None:
                 if "cannot begin" in record.getMessage() and len(began) == 1:

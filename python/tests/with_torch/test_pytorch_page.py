@@ -1,4 +1,4 @@
-"""The blocks of docs/pytorch.md run as they stand there, one after the other."""
+"""The blocks of docs/pytorch.md run unchanged, one after the other."""
 
 from __future__ import annotations
 

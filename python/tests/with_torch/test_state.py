@@ -32,7 +32,7 @@ def stateful(ds: IterableDataset, workers: int, **options: Any) -> StatefulDataL
 
 
 def after(made: Any, steps: int) -> Any:
-    """The state of a dataset or loader after so many steps, as JSON keeps it."""
+    """The state of a dataset or loader after a number of steps, as JSON."""
     iterator = iter(made)
     for _ in range(steps):
         next(iterator)

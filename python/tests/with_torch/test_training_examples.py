@@ -38,7 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def ranks(number: int, *arguments: str) -> list[str]:
-    """The command that starts the example on so many ranks."""
+    """The command that starts the example on a number of ranks."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
     return [*run, "--nproc-per-node", str(number), str(EXAMPLES / "train_ranks.py"), *arguments]
 
@@ -57,7 +57,7 @@ def losses(text: str) -> Losses:
 
 
 def killed(command: list[str], after: int) -> Losses:
-    """Runs a command until it printed so many lines, and kills it and all that it started."""
+    """Runs a command until it has printed a number of lines, and kills it and its children."""
     job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert job.stdout is not None

@@ -1,6 +1,6 @@
-"""What new users of `IterableDataset` write wrong: each error names the argument, and says what to write.
+"""Mistakes of new users of `IterableDataset`: each error names the argument, and what to write.
 
-No server is needed for it: a mistake is told where it is made, and not at the first batch.
+No server is needed: a mistake is refused where it is made, and not at the first batch.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ def rows(batches: Iterable[Batch]) -> Steps:
 def served(folder: Path, *flags: str, wide: int = 0) -> Iterator[Served]:
     """Serves a dataset of 1200 rows in 8 buckets, joined with one staging table.
 
-    Each row has a list "wide" of so many random numbers, which no connection
-    can hold a stream of where they are many.
+    Each row has a list "wide" of random numbers; if they are many, no connection can buffer a
+    stream of them.
     """
     rng = random.Random(16)
     made = Lake(folder)

@@ -83,7 +83,7 @@ def test_all_goes_by_names_without_sequence_numbers(lake: Lake) -> None:
     ("version", "expired", "refused"), [(1, 1, False), (1, 2, True), (1, 5, True), (2, 5, False)]
 )
 def test_expired_snapshots_leave_no_order(lake: Lake, version: int, expired: int, refused: bool) -> None:
-    """One that expired was first, and nobody knows which of two was.
+    """One that expired was first, and it is unknown which of two was.
 
     PyIceberg lets the oldest snapshot that is left forget its parent.
     """

@@ -93,10 +93,10 @@ def test_files_from_before_a_default(spark: Any, reader: Reader, role: str) -> N
 def begun_before(spark: Any) -> Any:
     """Takes the table's files out of it, and returns the commit that brings them back later."""
     table = java_table(spark, "default.ml.t")
-    tasks = table.newScan().planFiles().iterator()
+    scans = table.newScan().planFiles().iterator()
     late = []
-    while tasks.hasNext():
-        late.append(tasks.next().file())
+    while scans.hasNext():
+        late.append(scans.next().file())
     delete, append = table.newDelete(), table.newFastAppend()
     for file in late:
         delete = delete.deleteFile(file)

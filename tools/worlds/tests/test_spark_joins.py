@@ -116,9 +116,11 @@ class Lake:
         attach(self.spark, folder, "default")
         self.sql("CREATE NAMESPACE default.ml")
         training, staging, self._key = _LAYOUTS[layout]
-        common = f"k {self._key}, day date, ts timestamp_ntz, label bigint"
-        self._write("train", f"item bigint NOT NULL, {common}", training, self._train)
-        self._write("stage", f"row bigint NOT NULL, {common}, v bigint, version bigint", staging, self._stage)
+        columns = f"k {self._key}, day date, ts timestamp_ntz, label bigint"
+        self._write("train", f"item bigint NOT NULL, {columns}", training, self._train)
+        self._write(
+            "stage", f"row bigint NOT NULL, {columns}, v bigint, version bigint", staging, self._stage
+        )
 
     def sql(self, text: str) -> list[Row]:
         return [row.asDict() for row in self.spark.sql(text).collect()]
@@ -141,7 +143,7 @@ class Lake:
     def _maybe(self, text: str) -> str:
         return "NULL" if self._draw.randrange(8) == 0 else text
 
-    def _common(self) -> str:
+    def _key_columns(self) -> str:
         key = self._draw.randrange(40)
         hour = self._draw.randrange(96)
         return ", ".join(
@@ -154,11 +156,11 @@ class Lake:
         )
 
     def _train(self, item: int) -> str:
-        return f"({item}, {self._common()})"
+        return f"({item}, {self._key_columns()})"
 
     def _stage(self, row: int) -> str:
         v, version = self._draw.randrange(10), self._draw.randrange(4)
-        return f"({row}, {self._common()}, {self._maybe(str(v))}, {self._maybe(str(version))})"
+        return f"({row}, {self._key_columns()}, {self._maybe(str(v))}, {self._maybe(str(version))})"
 
 
 @pytest.fixture(scope="module", params=list(_LAYOUTS))

@@ -110,7 +110,7 @@ func moduleRoot() (string, error) {
 // Close ends the gateway.
 func (g *Gateway) Close() error {
 	err := g.ends.Close()
-	_ = g.process.Wait() // closing ends terminates it
+	_ = g.process.Wait() // its standard input is closed
 	if g.built != "" {
 		err = errors.Join(err, os.RemoveAll(g.built))
 	}

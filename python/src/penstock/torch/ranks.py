@@ -63,8 +63,8 @@ class Worker:
 
 def worker() -> Worker | None:
     """The DataLoader worker of this process; None if it is not a worker."""
-    info = get_worker_info()
-    return None if info is None else Worker(info.id, info.num_workers, info.seed - info.id)
+    found = get_worker_info()
+    return None if found is None else Worker(found.id, found.num_workers, found.seed - found.id)
 
 
 def loader_is_out_of_order() -> bool:

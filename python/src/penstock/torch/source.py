@@ -221,7 +221,7 @@ class Source:
         if self._convert:
             self._converter = Converter(stream.schema, **self._spec.options.rules)
         self._stream = stream
-        if self._closed.is_set():  # meanwhile, by another thread
+        if self._closed.is_set():  # closed by another thread
             self.close()
             raise errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
         return stream
