@@ -27,7 +27,7 @@ SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/prosetest ./in
 RANDOM_CASES := $(GO) test -tags invariants -vet=off ./loader ./joiner/spill
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
-WORLDS := $(GO) test -tags invariants -vet=off -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
+WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./internal/scenario/warehouse ./internal/scenario/exchange
 # All states of all fixtures, which are too many for the race detector.
 FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 FUZZTIME ?=
