@@ -135,7 +135,7 @@ check-go: $(GOLANGCI)
 check-python: .venv/test/.stamp
 	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
 	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
-	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --config-file $(CURDIR)/python/pyproject.toml .); done
+	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .); done
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
