@@ -35,6 +35,9 @@ RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner
 WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./internal/scenario/warehouse ./internal/scenario/exchange
 # All states of all fixtures, which are too many for the race detector.
 FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
+# Every Python test but those of penstock.torch.
+PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
+PYTHON_TESTS := --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -125,7 +128,7 @@ test: check test-go test-python ## lint, Go with the race detector, Python: ten 
 
 # What test leaves out for the sake of its time. CI runs it after test.
 .PHONY: test-more
-test-more: test-random test-torch test-docs test-attack ## all random cases, worlds and fixtures; torch; README, quickstart and attacks
+test-more: test-random test-python-more test-torch test-docs test-attack ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart and attacks
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -155,7 +158,11 @@ test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	$(PYTEST) -m "not more" $(PYTHON_TESTS)
+
+.PHONY: test-python-more
+test-python-more: build .venv/test/.stamp ## Python tests that take long and test no basic promise: those marked "more"
+	$(PYTEST) -m more $(PYTHON_TESTS)
 
 # penstock.torch, in an environment of its own: torch takes 5 GB. check-python
 # knows nothing of torch's types; here mypy does.
@@ -212,7 +219,7 @@ long: test test-more test-spark test-fixtures .venv/torch/.stamp .venv/bench/.st
 	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
-	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
