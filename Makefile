@@ -14,8 +14,13 @@ PYTHON ?= python3
 # Race detection and assertions are on in every test run. RACE= turns the
 # first off where there is no C compiler.
 RACE ?= -race
+# Nobody opens these tests in a debugger: without debug information, all that they are linked
+# from is compiled in three quarters of the time. Stacks keep their lines. A program
+# with the race detector waits at its end for races of goroutines that are left, by default a
+# second. Goleak finds goroutines that are left, and every command that a test starts waits too.
+RACE_FORM := $(if $(RACE),$(RACE) -gcflags=all=-dwarf=false)
 # golangci-lint runs all that go vet would, and more: see .golangci.yml.
-GOTEST := CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) -tags invariants -vet=off
+GOTEST := CGO_ENABLED=$(if $(RACE),1,0) GORACE=atexit_sleep_ms=100 $(GO) test $(RACE_FORM) -tags invariants -vet=off
 # The race detector alone needs cgo. All else is compiled in one form, that which is
 # shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
 export CGO_ENABLED := 0
@@ -24,12 +29,15 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 # only make it slow.
 SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/prosetest ./internal/spectest
 # All random cases of packages that try a share of them with the race detector.
-RANDOM_CASES := $(GO) test -tags invariants -vet=off ./loader ./joiner/spill
+RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
-WORLDS := $(GO) test -tags invariants -vet=off -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
+WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./internal/scenario/warehouse ./internal/scenario/exchange
 # All states of all fixtures, which are too many for the race detector.
 FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
+# Every Python test but those of penstock.torch.
+PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
+PYTHON_TESTS := --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -124,7 +132,7 @@ test: check test-go test-python ## lint, Go with the race detector, Python: ten 
 
 # What test leaves out for the sake of its time. CI runs it after test.
 .PHONY: test-more
-test-more: test-random test-torch test-docs test-attack ## all random cases, worlds and fixtures; torch; README, quickstart and attacks
+test-more: test-random test-python-more test-torch test-docs test-attack ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart and attacks
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -139,7 +147,7 @@ check-go: $(GOLANGCI)
 check-python: .venv/test/.stamp
 	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
 	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
-	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --config-file $(CURDIR)/python/pyproject.toml .); done
+	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .); done
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
@@ -154,7 +162,11 @@ test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	$(PYTEST) -m "not more" $(PYTHON_TESTS)
+
+.PHONY: test-python-more
+test-python-more: build .venv/test/.stamp ## Python tests that take long and test no basic promise: those marked "more"
+	$(PYTEST) -m more $(PYTHON_TESTS)
 
 # penstock.torch, in an environment of its own: torch takes 5 GB. check-python
 # knows nothing of torch's types; here mypy does.
@@ -211,7 +223,7 @@ long: test test-more test-spark test-fixtures .venv/torch/.stamp .venv/bench/.st
 	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
-	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py

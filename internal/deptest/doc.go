@@ -7,7 +7,8 @@
 // the table has a folder, that every package has a package comment and a meaningful
 // name, that code outside their packages does not compare enumerated words (CheckWords),
 // that no two packages declare a type of one name (SharedTypeNames, with the exceptions
-// of type_names.txt), and that the decision records in docs/adr are numbered without
+// of type_names.txt), that the Makefile runs each test whole of which only a share runs
+// under the race detector (CheckShares), and that the decision records in docs/adr are numbered without
 // gaps or duplicates.
 //
 // The test's own process opens and parses the sources. If it ran "go list" instead, go

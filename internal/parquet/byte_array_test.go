@@ -62,7 +62,7 @@ func TestByteArrayColumns(t *testing.T) {
 	if os.Getenv("PENSTOCK_LONG") != "" {
 		rounds = 480
 	}
-	for i := range rounds {
+	for i := 0; i < rounds; i += share {
 		n := 1 + r.IntN(3000)
 		want := textBatch(r, n, 1+r.IntN(2*n), []int{0, 3, 40, 600}[i/4%4], []float64{0, 0.1, 0.5, 1}[i%4])
 		opts := parquettest.Options{

@@ -77,7 +77,7 @@ func TestChecksums(t *testing.T) {
 			end += f.Stored(i, ids(4))
 		}
 		silent := 0
-		for at := int64(4); at < end; at += 7 {
+		for at := int64(4); at < end; at += 7 * share {
 			bad := slices.Clone(good)
 			bad[at] ^= 1 << (at % 8)
 			got, err := read(t, open(t, bad), parquet.ReadOptions{Fields: ids(4), Schema: want.Schema(), BatchRows: 64})
@@ -88,7 +88,7 @@ func TestChecksums(t *testing.T) {
 			silent++ // statistics in page headers have no checksum, and are not read
 			requireEqual(t, want, got)
 		}
-		require.Less(t, silent, int(end/7/3))
+		require.Less(t, silent, int(end/7/share/3))
 	}
 }
 

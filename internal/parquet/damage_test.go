@@ -58,7 +58,7 @@ func TestFlippedDeltas(t *testing.T) {
 		}
 		ends := chunkEnds(t, good, 5)
 		random := rand.New(rand.NewPCG(3, uint64(version)))
-		flips, found, compared := 150, 0, 0
+		flips, found, compared := 150/share, 0, 0
 		if long() {
 			flips *= 50
 		}
@@ -81,8 +81,8 @@ func TestFlippedDeltas(t *testing.T) {
 				}
 			}
 		}
-		require.Greater(t, found, 10)
-		require.Greater(t, compared, 40)
+		require.Greater(t, found, 10/share)
+		require.Greater(t, compared, 40/share)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestFlippedSparkFiles(t *testing.T) {
 			want, _, err := readAll(t, good, c.fields, c.schema)
 			require.NoError(t, err)
 			random := rand.New(rand.NewPCG(5, 6))
-			flips, found := 100, 0
+			flips, found := 100/share, 0
 			if long() {
 				flips *= 80
 			}
@@ -146,7 +146,7 @@ func TestFlippedSparkFiles(t *testing.T) {
 					}
 				}
 			}
-			require.Greater(t, found, 10)
+			require.Greater(t, found, 10/share)
 		})
 	}
 }

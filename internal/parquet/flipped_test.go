@@ -80,7 +80,7 @@ func TestFlippedFooter(t *testing.T) {
 		schema := from + bytes.Index(good[from:], []byte("bytes")) // name of the last column
 		refused := 0
 		for bit := 8 * from; bit < 8*len(good); bit++ {
-			if number++; !long() && (bit < 8*schema && number%31 != 0 || bit >= 8*schema && number%307 != 0) {
+			if number++; !long() && (bit < 8*schema && number%(31*share) != 0 || bit >= 8*schema && number%(307*share) != 0) {
 				continue
 			}
 			bad := slices.Clone(good)
@@ -102,9 +102,9 @@ func TestFlippedFooter(t *testing.T) {
 					name, bit-8*from, want.ColumnName(i), want.Column(i), got.Column(i))
 			}
 		}
-		require.Greater(t, refused, 30)
+		require.Greater(t, refused, 30/share)
 	}
-	require.Positive(t, absent)
+	require.True(t, absent > 0 || share > 1)
 }
 
 // readAll reads columns as a scan does, and returns the fields that the file lacks.
@@ -142,7 +142,7 @@ func TestFlippedPageHeaders(t *testing.T) {
 				require.NoError(t, err)
 				for _, h := range headers {
 					for bit := 8 * (begin + h[0]); bit < 8*(begin+h[1]); bit++ {
-						if number++; !long() && number%97 != 0 {
+						if number++; !long() && number%(97*share) != 0 {
 							continue
 						}
 						bad := slices.Clone(good)
@@ -159,7 +159,7 @@ func TestFlippedPageHeaders(t *testing.T) {
 				begin = end
 			}
 		}
-		require.Greater(t, refused, 5)
+		require.Greater(t, refused, 5/share)
 	}
 }
 

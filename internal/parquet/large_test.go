@@ -61,7 +61,7 @@ func (p *peak) admit(n, _ int64) error {
 // and no more beside them than a small one: pages and a batch. In long runs it has a
 // gigabyte.
 func TestLargeRowGroups(t *testing.T) { //nolint:paralleltest // it takes much memory
-	blocks := 8
+	blocks := max(2, 8/share)
 	if long() {
 		blocks = 256
 	}

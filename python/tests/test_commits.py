@@ -141,7 +141,7 @@ def test_streams_are_unaffected_by_commits(lively: Lively) -> None:
 
 # spec: pin-2
 @pytest.mark.parametrize("lively", [WIDE], indirect=True)
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [TABLES[0], pytest.param(TABLES[1], marks=pytest.mark.more)])
 def test_snapshot_that_expires_during_a_stream_is_expired(lively: Lively, table: str) -> None:
     client = lively.client
     pins = client.plan("rows").pin

@@ -323,6 +323,7 @@ def run(example: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
 
 
+@pytest.mark.more
 def test_an_evaluation_with_polars_that_is_killed_goes_on(tmp_path: Path) -> None:
     """It is killed as soon as some results exist, and rows are committed before it resumes."""
     world = make(tmp_path / "lake")

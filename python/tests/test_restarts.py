@@ -44,6 +44,8 @@ QUERIES: dict[str, dict[str, Any]] = {
     "plain": {"wire": "plain"},
     "sample": {"sample": {"rate": 0.5, "where": "label = 0"}, "columns": ["row", "wide"]},
 }
+# What make test reads through the death of two servers. make test-more reads the others.
+FEW = ("lanes", "splits", "grouped", "plain")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +107,9 @@ def rest_of(stream: penstock.Stream) -> list[tuple[pa.RecordBatch, Any]]:
     return [(batch, stream.cursor) for batch in stream]
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(
+    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.more) for name in QUERIES]
+)
 def test_a_killed_server_changes_nothing(world: World, server: Server, name: str) -> None:
     query = QUERIES[name]
     with connect(server.address) as client:
@@ -248,6 +252,7 @@ def test_a_connection_that_falls_silent_is_lost(world: World, server: Server) ->
             assert stream.stats.resumed == 1
 
 
+@pytest.mark.more
 def test_many_streams_of_one_client(world: World, server: Server) -> None:
     with connect(server.address) as client:
         want = [row for batch in read(client) for row in batch.column("row").to_pylist()]

@@ -16,6 +16,7 @@ COLUMNS, ASKED, ROWS = 20_000, 5_000, 3
 
 
 # spec: ticket-7
+@pytest.mark.more
 @pytest.mark.timeout(300)
 def test_thousands_of_columns(tmp_path: Path) -> None:
     rng = random.Random(17)

@@ -6,5 +6,8 @@ package warehouse_test
 // five times as slow, and finds other bugs.
 const few = 40
 
+// lineageRows is how many rows TestLineage reads, likewise.
+const lineageRows = 12
+
 // rare returns the properties that only many cases have.
 var rare []string

@@ -5,6 +5,9 @@ package warehouse_test
 // few is the number of cases in the short form.
 const few = 300
 
+// lineageRows is how many rows TestLineage reads.
+const lineageRows = 100
+
 // rare returns the properties that only many cases have.
 var rare = []string{
 	"refused, which shows", "beside: default",

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLineage reads the row ids of real tables: each row has its own, and the sequence
-// number of the commit that wrote it.
+// number of the commit that wrote it. Worlds are written until these have lineageRows rows.
 //
 // spec: resolve-78
 func TestLineage(t *testing.T) {
@@ -23,7 +23,7 @@ func TestLineage(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, w.Close()) }()
 	seen := 0
-	for seed := uint64(0); seen < 100; seed++ {
+	for seed := uint64(0); seen < lineageRows; seed++ {
 		require.Less(t, seed, uint64(400), "too few rows")
 		c := scenario.Generate(seed, 1+int(seed)%16, 1+int(seed)/16%16)
 		made, err := w.Write(t.Context(), c, seed)

@@ -14,6 +14,8 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 from reading import ORDERS, UNKNOWN, Reader, RefusedError, ask_for_orders, check_order, misled, staged
 
+pytestmark = pytest.mark.more  # worlds that PyIceberg writes are read in Go too
+
 _LONGS = pa.schema([pa.field(name, pa.int64()) for name in ("k", "v", "tie")])
 _SPEC = PartitionSpec(PartitionField(1, 1000, BucketTransform(2), "k_bucket"))
 _SCHEMA = Schema(
