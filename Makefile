@@ -14,10 +14,10 @@ PYTHON ?= python3
 # Race detection and assertions are on in every test run. RACE= turns the
 # first off where there is no C compiler.
 RACE ?= -race
-# Nobody opens these tests in a debugger: without debug information, all that they are linked
-# from is compiled in three quarters of the time. Stacks keep their lines. A program
-# with the race detector waits at its end for races of goroutines that are left, by default a
-# second. Goleak finds goroutines that are left, and every command that a test starts waits too.
+# Without debug information, which only a debugger needs, the race form of all libraries
+# compiles in three quarters of the time; stack traces keep their lines. A program with the
+# race detector sleeps for a second before it exits, to detect late races; the tests start
+# many programs, and goleak finds goroutines that are left, so a tenth of it is enough.
 RACE_FORM := $(if $(RACE),$(RACE) -gcflags=all=-dwarf=false)
 # golangci-lint runs all that go vet would, and more: see .golangci.yml.
 GOTEST := CGO_ENABLED=$(if $(RACE),1,0) GORACE=atexit_sleep_ms=100 $(GO) test $(RACE_FORM) -tags invariants -vet=off
