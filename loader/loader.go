@@ -39,7 +39,7 @@ type Options struct {
 	// Hold keeps the snapshot of a pinned table from expiring until the Handle is
 	// released; nil: snapshots may expire while they are read.
 	Hold   func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
-	Plans  *Plans           // caches plans by pin; nil: every query is planned anew
+	Plans  *Plans           // caches plans by pin; nil: nothing is cached
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches; nil: Go's heap
 	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.

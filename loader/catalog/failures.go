@@ -65,9 +65,9 @@ func ForgottenParent(table string, oldest, since int64) *fault.Error {
 }
 
 // NotAnAncestor returns the Invalid of a since that is no ancestor of the pinned snapshot.
-// The ancestors are the pinned snapshot and its ancestors, newest first; common is the
-// newest of them that is also an ancestor of since, or 0.
-func NotAnAncestor(table string, since int64, ancestors []int64, common int64) *fault.Error {
+// The ancestors are the pinned snapshot and its ancestors, newest first; newest is the
+// first of them that is also an ancestor of since, or 0.
+func NotAnAncestor(table string, since int64, ancestors []int64, newest int64) *fault.Error {
 	if len(ancestors) == 0 {
 		return fault.InvalidField("since", "table %s has no snapshot that is read, and so none since %d", table, since).In(table, "").
 			WithRemedy("leave since out")
@@ -78,15 +78,15 @@ func NotAnAncestor(table string, since int64, ancestors []int64, common int64) *
 	}
 	e := fault.InvalidField("since", "snapshot %d is no ancestor of snapshot %d of table %s, which is read", since, ancestors[0], table).In(table, "")
 	e.Faults[0].Nearest = fault.Nearest(strconv.FormatInt(since, 10), texts)
-	if common != 0 {
-		e.Faults[0].Nearest = strconv.FormatInt(common, 10)
+	if newest != 0 {
+		e.Faults[0].Nearest = strconv.FormatInt(newest, 10)
 	}
 	listed := strings.Join(texts[:min(len(texts), listedAncestors)], ", ")
 	if len(texts) > listedAncestors {
 		listed += " …"
 	}
-	if common != 0 {
-		return e.WithRemedy("name %d, the newest ancestor of both, or another one of %s", common, listed)
+	if newest != 0 {
+		return e.WithRemedy("name %d, the newest ancestor of both, or another one of %s", newest, listed)
 	}
 	return e.WithRemedy("name one of its ancestors: %s", listed)
 }

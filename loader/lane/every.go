@@ -24,8 +24,8 @@ func (e Every) before(step int64) int64 {
 // takes reports whether the reader returns a step.
 func (e Every) takes(step int64) bool { return e.Of <= 1 || step%e.Of == e.Step }
 
-// skipPending skips the step whose rows were chosen to be weighed: all workers of a shard
-// weigh its first step, whichever of them returns it, so that they decide alike.
+// skipPending skips the step whose rows were chosen to be weighed: all DataLoader workers of
+// a shard weigh its first step, whichever of them returns it, so that they decide alike.
 func (r *Reader) skipPending() {
 	c := r.pending
 	r.pending = nil

@@ -78,7 +78,7 @@ func (p *Plan) drawTraining(d *drawing) {
 	if p.Pruned.Files > 0 {
 		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
 	}
-	if largest := p.largestFile(); largest > 0 {
+	if largest := p.maxFileBytes(); largest > 0 {
 		d.fact("held", "up to %s for each open lane: a row group, decoded", bytesText(decoded*largest))
 	}
 	d.text("│", "")
@@ -143,7 +143,7 @@ func (p *Plan) matched(i int) []string {
 	}
 	var texts []string
 	for _, pairing := range s.Layout {
-		texts = append(texts, met(pairing, r))
+		texts = append(texts, layoutText(pairing, r))
 	}
 	if s.Aligned != "" {
 		texts = append(texts, "a training partition takes "+s.Aligned)
@@ -151,8 +151,8 @@ func (p *Plan) matched(i int) []string {
 	return texts
 }
 
-// met describes which staging buckets match a training bucket.
-func met(p resolve.Pairing, r resolve.Staging) string {
+// layoutText describes which staging buckets match a training bucket.
+func layoutText(p resolve.Pairing, r resolve.Staging) string {
 	if len(p.Buckets) == 0 {
 		return pairingText(p, r)
 	}

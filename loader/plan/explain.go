@@ -177,12 +177,12 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		fmt.Fprintf(b, "  each gives equal requests in a step: rows that follow each other with equal %s. No bucket is cut\n", strings.Join(names, ", "))
 	}
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
-		rows := min(p.Rows.ShuffleWindow, p.longestRange())
+		rows := min(p.Rows.ShuffleWindow, p.maxRangeRows())
 		bytes := decoded * p.storedBytes() / p.StoredRows * rows
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
 			bytesText(bytes), counted(rows, "row"), decoded)
 	}
-	if largest := p.largestFile(); largest > 0 {
+	if largest := p.maxFileBytes(); largest > 0 {
 		fmt.Fprintf(b, "  memory up to %s for each that is open: a row group, at most all of the largest file, %s, times %d for decoding\n",
 			bytesText(decoded*largest), bytesText(largest), decoded)
 	}
@@ -199,15 +199,15 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 	}
 }
 
-// longestRange returns the number of rows of the longest range.
-func (p *Plan) longestRange() int64 {
-	longest := int64(0)
+// maxRangeRows returns the number of rows of the longest range.
+func (p *Plan) maxRangeRows() int64 {
+	rows := int64(0)
 	for _, l := range p.Lanes {
 		for _, r := range l.Ranges {
-			longest = max(longest, r.To-r.From)
+			rows = max(rows, r.To-r.From)
 		}
 	}
-	return longest
+	return rows
 }
 
 // storedBytes estimates the size of the training rows that are read from their share of
@@ -222,15 +222,15 @@ func (p *Plan) storedBytes() int64 {
 	return bytes
 }
 
-// largestFile returns the size of the largest training file that is read.
-func (p *Plan) largestFile() int64 {
-	largest := int64(0)
+// maxFileBytes returns the size of the largest training file that is read.
+func (p *Plan) maxFileBytes() int64 {
+	bytes := int64(0)
 	for _, s := range p.Splits {
 		for _, f := range s.Files {
-			largest = max(largest, f.File.Bytes)
+			bytes = max(bytes, f.File.Bytes)
 		}
 	}
-	return largest
+	return bytes
 }
 
 // counted renders a count and its unit for people.

@@ -14,8 +14,8 @@ import (
 func (p *Plan) Explain(q dataset.Query) string {
 	var b strings.Builder
 	b.WriteString(p.Drawing(q) + "\n" + p.String())
-	counts, workers := q.CountsFirst() && p.Inexact != "" && !slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil }), int64(q.Every.Of)
-	if !counts && workers <= 1 {
+	counts, of := q.CountsFirst() && p.Inexact != "" && !slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil }), int64(q.Every.Of)
+	if !counts && of <= 1 {
 		return b.String()
 	}
 	b.WriteString("\nsteps\n")
@@ -23,10 +23,10 @@ func (p *Plan) Explain(q dataset.Query) string {
 		fmt.Fprintf(&b, "  rows are counted first, as %s: keys, deletes and filter columns are read of %s, unless it is remembered\n",
 			p.Inexact, strings.Join(append([]string{"the training table"}, p.countedTables()...), ", "))
 	}
-	if workers > 1 {
+	if of > 1 {
 		bytes := p.trainingBytes()
-		fmt.Fprintf(&b, "  every %d: %d workers take turns, from step %d on. A range of which a worker takes no row, and the plan knows that, is not read; else each reads the training files of the shard, all together up to %s, of which %s more than once unless a cache shares it. Staging rows are shared where streams are open at once\n",
-			workers, workers, q.Every.Step, bytesText(workers*bytes), bytesText((workers-1)*bytes))
+		fmt.Fprintf(&b, "  every %d: %d DataLoader workers take turns, from step %d on. A stream skips ranges of which it returns no row, if the plan knows that; otherwise each reads the training files of the shard: all together up to %s, of which %s more than once unless a cache shares it. Streams that are open at the same time share staging rows\n",
+			of, of, q.Every.Step, bytesText(of*bytes), bytesText((of-1)*bytes))
 	}
 	return b.String()
 }

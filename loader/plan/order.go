@@ -16,7 +16,7 @@ import (
 // rank is the sort key of a split, in the order of comparison.
 type rank struct {
 	first, second []byte // shuffled: hashes of partition and split, compared after digits
-	common        []any  // stored: values of the partition fields that all specs share
+	shared        []any  // stored: values of the partition fields that all specs share
 	family        int    // stored: the spec's family, identified by its other partition fields
 	rest          []any  // stored: the values of those fields
 	digits        []int
@@ -65,7 +65,7 @@ func (s *sorter) rank(split Split) rank {
 	}
 	if !s.plan.Rows.Order.IsShuffled() {
 		spec := s.specs[first.File.Spec]
-		r.family, r.common, r.rest = spec.family, pick(split.Partition, spec.common), pick(split.Partition, spec.rest)
+		r.family, r.shared, r.rest = spec.family, pick(split.Partition, spec.shared), pick(split.Partition, spec.rest)
 		return r
 	}
 	if !split.Bucket.Null() {
@@ -119,7 +119,7 @@ func (p *Plan) ShuffleSeed(split int) uint64 {
 }
 
 func compareStored(a, b rank) int {
-	return cmp.Or(comparePartitions(a.common, b.common), cmp.Compare(a.family, b.family), comparePartitions(a.rest, b.rest),
+	return cmp.Or(comparePartitions(a.shared, b.shared), cmp.Compare(a.family, b.family), comparePartitions(a.rest, b.rest),
 		slices.Compare(a.digits, b.digits), compareFiles(a, b))
 }
 

@@ -12,7 +12,7 @@ import (
 // specOrder describes how the partition values of a spec are compared with those of
 // other specs. Its fields are indices into a split's partition values.
 type specOrder struct {
-	common []int // fields that every spec in use has, in the order of the first spec
+	shared []int // fields that every spec in use has, in the order of the first spec
 	rest   []int // the others, in the spec's own order
 	family int   // the first spec with the same other fields
 }
@@ -34,14 +34,14 @@ func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 	for _, spec := range specs {
 		var o specOrder
 		for _, field := range fields[specs[0]] {
-			shared := !slices.ContainsFunc(specs, func(other int) bool { return !slices.Contains(fields[other], field) })
-			if at := slices.Index(fields[spec], field); shared && !slices.Contains(o.common, at) {
-				o.common = append(o.common, at)
+			inAll := !slices.ContainsFunc(specs, func(other int) bool { return !slices.Contains(fields[other], field) })
+			if at := slices.Index(fields[spec], field); inAll && !slices.Contains(o.shared, at) {
+				o.shared = append(o.shared, at)
 			}
 		}
 		var others []string
 		for at, field := range fields[spec] {
-			if !slices.Contains(o.common, at) {
+			if !slices.Contains(o.shared, at) {
 				o.rest = append(o.rest, at)
 				others = append(others, field)
 			}

@@ -169,8 +169,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"specs-before-common-fields", "loader/plan/order.go",
-			"cmp.Or(comparePartitions(a.common, b.common), cmp.Compare(a.family, b.family),",
-			"cmp.Or(cmp.Compare(a.family, b.family), comparePartitions(a.common, b.common),", plan,
+			"cmp.Or(comparePartitions(a.shared, b.shared), cmp.Compare(a.family, b.family),",
+			"cmp.Or(cmp.Compare(a.family, b.family), comparePartitions(a.shared, b.shared),", plan,
 		},
 		{
 			"amplification-is-not-limited", "loader/plan/file_groups.go",

@@ -204,7 +204,7 @@ func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error)
 func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
 	location := snapshot.ManifestList
 	if location == "" {
-		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 of before 2019)",
+		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 from before 2019)",
 			"rewrite its manifests with a current writer")
 	}
 	file := l.catalog.allow(metafile.Subject{What: "manifest list", Table: l.meta.name, Location: location}, held)

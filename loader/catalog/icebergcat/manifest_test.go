@@ -149,7 +149,7 @@ func TestEmbeddedManifestsAreRefused(t *testing.T) {
 	})
 	h.publish(t)
 	_, err := list(t, h.open(t), 1)
-	require.ErrorContains(t, err, "table ml.events: its snapshot has no manifest list (format version 1 of before 2019): "+
+	require.ErrorContains(t, err, "table ml.events: its snapshot has no manifest list (format version 1 from before 2019): "+
 		"not served by this version")
 	refused(t, err, h.load(t, events).MetadataLocation(), err.Error())
 }

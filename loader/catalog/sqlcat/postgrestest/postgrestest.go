@@ -62,13 +62,13 @@ func Start(t *testing.T) *Server {
 	}
 	secret := filepath.Join(dir, "password")
 	require.NoError(t, os.WriteFile(secret, []byte(Password), 0o644)) //nolint:gosec // of a test
-	data := filepath.Join(dir, "data")
-	run(owner("initdb", "--no-sync", "--auth", "scram-sha-256", "--username", User, "--pwfile", secret, "--encoding", "UTF8", "--locale", "C", data))
+	cluster := filepath.Join(dir, "data")
+	run(owner("initdb", "--no-sync", "--auth", "scram-sha-256", "--username", User, "--pwfile", secret, "--encoding", "UTF8", "--locale", "C", cluster))
 	s := &Server{Port: free(t)}
 	settings := fmt.Sprintf("-h 127.0.0.1 -p %d -c unix_socket_directories='' -c fsync=off -c log_statement=all", s.Port)
-	run(owner("pg_ctl", "--wait", "--pgdata", data, "--log", filepath.Join(dir, "log"), "--options", settings, "start"))
+	run(owner("pg_ctl", "--wait", "--pgdata", cluster, "--log", filepath.Join(dir, "log"), "--options", settings, "start"))
 	s.end = func(mode string) {
-		run(owner("pg_ctl", "--wait", "--pgdata", data, "--mode", mode, "stop"))
+		run(owner("pg_ctl", "--wait", "--pgdata", cluster, "--mode", mode, "stop"))
 	}
 	t.Cleanup(func() {
 		if s.end != nil {
