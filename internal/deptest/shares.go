@@ -60,7 +60,7 @@ func (r wholeRun) has(folder, test string) bool {
 }
 
 // variable matches a variable of the Makefile that is a command to run tests.
-var variable = regexp.MustCompile(`(?m)^([A-Z_]+) := \$\(GO\) test (.*)$`) //nolint:gochecknoglobals // a constant
+var variable = regexp.MustCompile(`(?m)^([A-Z_]+) := \$\(GO\) test (.*)$`)
 
 // wholeRuns returns the commands of wholeTarget.
 func wholeRuns(makefile string) ([]wholeRun, error) {

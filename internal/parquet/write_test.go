@@ -27,7 +27,10 @@ func TestWriteToUnclearedMemory(t *testing.T) {
 	}
 	mem := batch.NewPoison(&batch.Pool{}) // shared, so each file gets the memory of the previous one
 	for name, rows := range batches {
-		for i := 0; i < 8; i += share {
+		for i := range 8 {
+			if i%share != 0 {
+				continue
+			}
 			opts := parquettest.Options{
 				Codec: parquettest.Codec(i % 5), Plain: i&1 != 0, PageV2: i&2 != 0, PageIndex: i&4 != 0,
 				DecimalAsInteger: i%3 == 1, NoStatistics: i == 6, PageBytes: 512, RowGroupRows: 2000,
