@@ -91,7 +91,7 @@ def _resumes(name: str, context: grpc.ServicerContext) -> None:
     if name.startswith("down "):
         times = name.split(" ")[1]
         _planned[f"{name}, down"] += 1
-        if times == "for" or _planned[f"{name}, down"] <= int(times):
+        if times == "forever" or _planned[f"{name}, down"] <= int(times):
             fail(context, "UNAVAILABLE")
 
 
