@@ -199,7 +199,7 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 }
 
 // interleave runs jobs one step at a time, in random order.
-func interleave(t *testing.T, random *rand.Rand, l *fanout.Loader, all []*jobOf) {
+func interleave(t *testing.T, random *rand.Rand, l *fanout.SharingLoader, all []*jobOf) {
 	t.Helper()
 	pace := make([]int, len(all))
 	for i := range pace {

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// Opener opens the readers of groups and members; *loader.Loader is one.
-type Opener interface {
+// ReaderOpener opens the readers of groups and members; *loader.Loader is one.
+type ReaderOpener interface {
 	OpenReader(ctx context.Context, p loader.Planned, o loader.StreamOptions) (*stream.ShardReader, error)
 }
 
@@ -30,8 +30,8 @@ type Sharer struct {
 	options Options
 
 	mu      sync.Mutex
-	groups  map[string][]*group // by key
-	begun   int64               // number of groups so far: the age of the last one
+	groups  map[string][]*readerGroup // by key
+	begun   int64                     // number of groups so far: the age of the last one
 	members int
 	bytes   int64 // of all windows
 	shared  int64 // batches that members got without reading them
@@ -59,13 +59,13 @@ func New(o Options) *Sharer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Sharer{options: o, groups: map[string][]*group{}, alone: map[Reason]int64{}}
+	s := &Sharer{options: o, groups: map[string][]*readerGroup{}, alone: map[Reason]int64{}}
 	o.Budget.OnLack(s.giveUp)
 	return s
 }
 
-// Stats describes what is shared now, and what was shared so far.
-type Stats struct {
+// SharingStats describes what is shared now, and what was shared so far.
+type SharingStats struct {
 	Groups, Members int
 	WindowBytes     int64
 	Shared          int64            // batches that streams got without reading them
@@ -73,10 +73,10 @@ type Stats struct {
 }
 
 // Stats returns what is shared.
-func (s *Sharer) Stats() Stats {
+func (s *Sharer) Stats() SharingStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Stats{Members: s.members, WindowBytes: s.bytes, Shared: s.shared, Alone: maps.Clone(s.alone)}
+	out := SharingStats{Members: s.members, WindowBytes: s.bytes, Shared: s.shared, Alone: maps.Clone(s.alone)}
 	for _, groups := range s.groups {
 		out.Groups += len(groups)
 	}
@@ -112,17 +112,17 @@ func (t *trash) release() {
 	}
 }
 
-// Loader is a loader whose streams share batches.
-type Loader struct {
+// SharingLoader is a loader whose streams share batches.
+type SharingLoader struct {
 	*loader.Loader
 	sharer *Sharer
 }
 
-// Over returns a Loader that opens its readers with another one.
-func (s *Sharer) Over(l *loader.Loader) *Loader { return &Loader{Loader: l, sharer: s} }
+// Over returns a SharingLoader that opens its readers with another one.
+func (s *Sharer) Over(l *loader.Loader) *SharingLoader { return &SharingLoader{Loader: l, sharer: s} }
 
 // Open returns a stream as loader.Loader.Open does: the same rows, cursors and report.
-func (l *Loader) Open(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
+func (l *SharingLoader) Open(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
 	m, err := l.sharer.newMember(ctx, l.Loader, p, o)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ const (
 	maxSteps = 1024
 )
 
-// group is the members that take the steps of one reader, and the last of these steps.
-type group struct {
+// readerGroup is the members that take the steps of one reader, and the last of these steps.
+type readerGroup struct {
 	sharer *Sharer
 	key    string
 	age    int64
@@ -27,27 +27,27 @@ type group struct {
 	form    stream.Form
 	formed  bool
 	decides bool
-	origin  stream.Place // where it began
+	origin  stream.StepPlace // where it began
 
-	tail   stream.Place   // before the window
-	window []*stream.Step // without the end
-	end    *stream.Step   // at the front; nil: not reached
+	tail   stream.StepPlace // before the window
+	window []*stream.Step   // without the end
+	end    *stream.Step     // at the front; nil: not reached
 	// gathers is set while the group keeps all steps since a stream's start, for jobs that
 	// start a little later.
 	gathers bool
 
-	members map[*member]struct{}
+	members map[*groupMember]struct{}
 	reader  *stream.ShardReader // used by the member that pulls; nil before the first pull and after a failure
 	pulling bool
-	pulled  chan struct{}        // closed at the end of the pull
-	waiting map[*member]struct{} // for it
+	pulled  chan struct{}             // closed at the end of the pull
+	waiting map[*groupMember]struct{} // for it
 }
 
 // front returns the place after the last step.
-func (g *group) front() stream.Place { return g.placeBefore(len(g.window)) }
+func (g *readerGroup) front() stream.StepPlace { return g.placeBefore(len(g.window)) }
 
 // placeBefore returns the place before a step of the window.
-func (g *group) placeBefore(index int) stream.Place {
+func (g *readerGroup) placeBefore(index int) stream.StepPlace {
 	if index == 0 {
 		return g.tail
 	}
@@ -56,16 +56,16 @@ func (g *group) placeBefore(index int) stream.Place {
 
 // index returns the index in the window of the step after a place; len(window) is the front. It
 // is outside of the window if the place is.
-func (g *group) index(at stream.Place) int { return int(at.Step() - g.tail.Step()) }
+func (g *readerGroup) index(at stream.StepPlace) int { return int(at.Step() - g.tail.Step()) }
 
 // stands reports whether the group can go on from a place.
-func (g *group) stands(at stream.Place) bool {
+func (g *readerGroup) stands(at stream.StepPlace) bool {
 	i := g.index(at)
 	return i >= 0 && i <= len(g.window) && g.placeBefore(i).Equal(at)
 }
 
 // drop removes the first steps of the window.
-func (g *group) drop(steps int, to *trash) {
+func (g *readerGroup) drop(steps int, to *trash) {
 	for _, step := range g.window[:steps] {
 		if step.Batch != nil {
 			g.sharer.bytes -= bytesOf(step)
@@ -80,15 +80,15 @@ func (g *group) drop(steps int, to *trash) {
 	g.window = g.window[steps:]
 }
 
-// charged is a batch that knows how much memory it keeps alive, and whose charge can be shared.
-type charged interface {
+// chargedBatch is a batch that knows how much memory it keeps alive, and whose charge can be shared.
+type chargedBatch interface {
 	Bytes() int64
 	Share()
 }
 
 // bytesOf returns the memory of a step's batch.
 func bytesOf(step *stream.Step) int64 {
-	if c, ok := step.Batch.(charged); ok {
+	if c, ok := step.Batch.(chargedBatch); ok {
 		return c.Bytes()
 	}
 	return 0
@@ -100,7 +100,7 @@ func publish(step *stream.Step) {
 		return
 	}
 	batch.CountNulls(step.Batch)
-	if c, ok := step.Batch.(charged); ok {
+	if c, ok := step.Batch.(chargedBatch); ok {
 		c.Share()
 	}
 }

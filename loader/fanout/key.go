@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// sharing is everything that two streams must have in common, besides their places, to have
+// groupKey is everything that two streams must have in common, besides their places, to have
 // equal steps.
-type sharing struct {
+type groupKey struct {
 	Plan      string // its ID and what it reads
 	Files     string
 	Part      plan.Part
@@ -29,7 +29,7 @@ func mayDiffer(r dataset.Reading) dataset.Reading {
 
 // keyOf returns the key of the groups that a stream may join.
 func keyOf(p loader.Planned, o loader.StreamOptions) (string, error) {
-	key := sharing{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading), BatchRows: p.BatchRows}
+	key := groupKey{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading), BatchRows: p.BatchRows}
 	counts, err := stream.Known(p.Plan, p.Query.Reading, o.Counts)
 	if err != nil {
 		return "", err

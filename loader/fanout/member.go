@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-var _ loader.Stream = (*member)(nil)
+var _ loader.Stream = (*groupMember)(nil)
 
-// member is a stream that takes the steps of a group, or reads by itself. Its own reader has its
+// groupMember is a stream that takes the steps of a group, or reads by itself. Its own reader has its
 // position and its counts: it is parked while the member takes steps.
 //
 //	          enter              step that does not fit
@@ -22,9 +22,9 @@ var _ loader.Stream = (*member)(nil)
 //	   ▲                  │  ▲                              │
 //	   └──────────────────┘  └──────────────────────────────┘
 //	    behind, or parked      a group stands at its place
-type member struct {
+type groupMember struct {
 	sharer  *Sharer
-	opener  Opener
+	opener  ReaderOpener
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	planned loader.Planned
 	options loader.StreamOptions
@@ -33,9 +33,9 @@ type member struct {
 	refs    atomic.Int64
 
 	// Written by the member under Sharer.mu.
-	group  *group // nil: none
-	handed *taken // by the member that read it, while this one waits
-	at     stream.Place
+	group  *readerGroup // nil: none
+	handed *taken       // by the member that read it, while this one waits
+	at     stream.StepPlace
 	leaves func() bool // stops the call of Sharer.gone
 
 	begun  bool // it has taken a step
@@ -49,7 +49,7 @@ type member struct {
 }
 
 // newMember opens a stream.
-func (s *Sharer) newMember(ctx context.Context, opener Opener, p loader.Planned, o loader.StreamOptions) (*member, error) {
+func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Planned, o loader.StreamOptions) (*groupMember, error) {
 	o.Stepwise = true
 	key, err := keyOf(p, o)
 	if err != nil {
@@ -60,16 +60,16 @@ func (s *Sharer) newMember(ctx context.Context, opener Opener, p loader.Planned,
 		return nil, err
 	}
 	own.Park(false) // it keeps its position, and takes part in nothing
-	m := &member{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, own: own, at: own.Place()}
+	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, own: own, at: own.Place()}
 	m.refs.Store(1)
 	return m, nil
 }
 
 // place returns where the member stands. Sharer.mu is held, or the member calls it.
-func (m *member) place() stream.Place { return m.at }
+func (m *groupMember) place() stream.StepPlace { return m.at }
 
 // reader opens the reader of a group where the member stands.
-func (m *member) reader(g *group) (*stream.ShardReader, error) {
+func (m *groupMember) reader(g *readerGroup) (*stream.ShardReader, error) {
 	p := m.planned
 	p.Query.Reading = mayDiffer(p.Query.Reading)
 	p.Query.Cursor = m.own.Resumption()
@@ -85,7 +85,7 @@ func (m *member) reader(g *group) (*stream.ShardReader, error) {
 }
 
 // Begin implements loader.Stream.
-func (m *member) Begin() error {
+func (m *groupMember) Begin() error {
 	if _, formed := m.own.Form(); formed || m.Err() != nil {
 		return m.Err()
 	}
@@ -111,26 +111,26 @@ func (m *member) Begin() error {
 }
 
 // enter puts the member into a group, unless it is in one. It reports whether there was room.
-func (m *member) enter() bool {
+func (m *groupMember) enter() bool {
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
 	return m.group != nil || m.sharer.enter(m)
 }
 
 // limitedWithin reports whether the next step may be longer than the limit.
-func (m *member) limitedWithin() bool {
+func (m *groupMember) limitedWithin() bool {
 	left := m.own.Left()
 	return left != lane.Unknown && left <= int64(m.planned.BatchRows)
 }
 
 // readAlone makes the member read by itself from its next step on.
-func (m *member) readAlone(why Reason) {
+func (m *groupMember) readAlone(why Reason) {
 	m.leave(why)
 	m.alone = true
 }
 
 // leave leaves the group, if the member is in one.
-func (m *member) leave(why Reason) {
+func (m *groupMember) leave(why Reason) {
 	var dropped trash
 	s := m.sharer
 	s.mu.Lock()
@@ -146,7 +146,7 @@ func (m *member) leave(why Reason) {
 }
 
 // Next implements array.RecordReader.
-func (m *member) Next() bool {
+func (m *groupMember) Next() bool {
 	m.releaseBatch()
 	if m.ended || m.Begin() != nil {
 		return false
@@ -182,7 +182,7 @@ func (m *member) Next() bool {
 
 // take takes a step of the group. more reports that the member needs another step; otherwise some
 // reports whether it has a batch.
-func (m *member) take(step *taken) (more, some bool) {
+func (m *groupMember) take(step *taken) (more, some bool) {
 	skip := !step.End && !m.own.Takes()
 	if left := m.own.Left(); left != lane.Unknown && !skip && !step.End && step.Rows >= left {
 		step.release()
@@ -210,7 +210,7 @@ func (m *member) take(step *taken) (more, some bool) {
 }
 
 // stand notes where the member stands.
-func (m *member) stand() {
+func (m *groupMember) stand() {
 	at := m.own.Place()
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
@@ -218,7 +218,7 @@ func (m *member) stand() {
 }
 
 // nextAlone returns the next batch of the member's own reader.
-func (m *member) nextAlone() bool {
+func (m *groupMember) nextAlone() bool {
 	m.weighs = false
 	if !m.own.Next() {
 		m.err, m.ended = m.own.Err(), true
@@ -230,12 +230,12 @@ func (m *member) nextAlone() bool {
 }
 
 // mayRejoin reports whether a member that reads by itself may look for a group.
-func (m *member) mayRejoin() bool {
+func (m *groupMember) mayRejoin() bool {
 	return !m.weighs && m.own.Err() == nil && !m.limitedWithin()
 }
 
 // rejoin enters a group that stands where the member does.
-func (m *member) rejoin() {
+func (m *groupMember) rejoin() {
 	s := m.sharer
 	s.mu.Lock()
 	g := s.find(m, nil)
@@ -250,7 +250,7 @@ func (m *member) rejoin() {
 }
 
 // Park implements loader.Stream. A member of a group leaves it: the last one ends its reading.
-func (m *member) Park(pressed bool) bool {
+func (m *groupMember) Park(pressed bool) bool {
 	if m.Err() != nil || m.ended {
 		return false
 	}
@@ -266,7 +266,7 @@ func (m *member) Park(pressed bool) bool {
 }
 
 // releaseBatch releases the batch last returned.
-func (m *member) releaseBatch() {
+func (m *groupMember) releaseBatch() {
 	if m.batch != nil {
 		m.batch.Release()
 		m.batch = nil
@@ -274,7 +274,7 @@ func (m *member) releaseBatch() {
 }
 
 // Release implements array.RecordReader.
-func (m *member) Release() {
+func (m *groupMember) Release() {
 	if m.refs.Add(-1) != 0 {
 		return
 	}
@@ -284,13 +284,13 @@ func (m *member) Release() {
 }
 
 // Retain implements array.RecordReader.
-func (m *member) Retain() { m.refs.Add(1) }
+func (m *groupMember) Retain() { m.refs.Add(1) }
 
 // Schema implements array.RecordReader. With wire: auto it is final only after Begin.
-func (m *member) Schema() *arrow.Schema { return m.own.Schema() }
+func (m *groupMember) Schema() *arrow.Schema { return m.own.Schema() }
 
 // RecordBatch implements array.RecordReader.
-func (m *member) RecordBatch() arrow.RecordBatch {
+func (m *groupMember) RecordBatch() arrow.RecordBatch {
 	if m.alone {
 		return m.own.RecordBatch()
 	}
@@ -301,10 +301,10 @@ func (m *member) RecordBatch() arrow.RecordBatch {
 }
 
 // Record is the old name of RecordBatch in the Arrow library.
-func (m *member) Record() arrow.RecordBatch { return m.RecordBatch() }
+func (m *groupMember) Record() arrow.RecordBatch { return m.RecordBatch() }
 
 // Err implements array.RecordReader.
-func (m *member) Err() error {
+func (m *groupMember) Err() error {
 	if m.err != nil {
 		return m.err
 	}
@@ -312,10 +312,10 @@ func (m *member) Err() error {
 }
 
 // BatchRows implements loader.Progress.
-func (m *member) BatchRows() int64 { return m.rows }
+func (m *groupMember) BatchRows() int64 { return m.rows }
 
 // Cursor implements loader.Progress.
-func (m *member) Cursor() dataset.Cursor { return m.own.Cursor() }
+func (m *groupMember) Cursor() dataset.Cursor { return m.own.Cursor() }
 
 // Report implements loader.Stream.
-func (m *member) Report() stream.Report { return m.own.Report() }
+func (m *groupMember) Report() stream.Report { return m.own.Report() }

@@ -9,7 +9,7 @@ import (
 
 // enter puts a member into a group that can go on from where it stands, or into one of its own.
 // It reports whether there was room. s.mu is held.
-func (s *Sharer) enter(m *member) bool {
+func (s *Sharer) enter(m *groupMember) bool {
 	g := s.find(m, nil)
 	if g == nil {
 		if len(s.groups[m.key]) >= maxGroups {
@@ -22,11 +22,11 @@ func (s *Sharer) enter(m *member) bool {
 }
 
 // newGroup begins a group where a member stands. s.mu is held.
-func (s *Sharer) newGroup(m *member) *group {
+func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
-	g := &group{
+	g := &readerGroup{
 		sharer: s, key: m.key, age: s.begun, tail: m.place(), gathers: !m.begun,
-		members: map[*member]struct{}{}, waiting: map[*member]struct{}{},
+		members: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
 	g.form, g.formed = m.own.Form()
@@ -38,10 +38,10 @@ func (s *Sharer) newGroup(m *member) *group {
 // find returns the group that a member joins: the one with the most steps ahead, of those the
 // oldest, that is further than, or older than, the one that the member is in. nil if there is
 // none. s.mu is held.
-func (s *Sharer) find(m *member, in *group) *group {
+func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 	place := m.place()
 	form, formed := m.own.Form()
-	var best *group
+	var best *readerGroup
 	for _, g := range s.groups[m.key] {
 		switch {
 		case g == in || !g.stands(place):
@@ -64,7 +64,7 @@ func (s *Sharer) find(m *member, in *group) *group {
 }
 
 // before reports whether a group is ahead of another one, or older and not behind it.
-func (g *group) before(o *group) bool {
+func (g *readerGroup) before(o *readerGroup) bool {
 	if mine, its := g.front().Step(), o.front().Step(); mine != its {
 		return mine > its
 	}
@@ -72,18 +72,18 @@ func (g *group) before(o *group) bool {
 }
 
 // decidesAt reports whether the group decides, or decided, its form by the rows after a place.
-func (g *group) decidesAt(at stream.Place) bool {
+func (g *readerGroup) decidesAt(at stream.StepPlace) bool {
 	return g.decides && g.origin.Equal(at)
 }
 
 // lacks reports whether the step after a place was skipped, and the member takes it.
-func (g *group) lacks(m *member, at stream.Place) bool {
+func (g *readerGroup) lacks(m *groupMember, at stream.StepPlace) bool {
 	i := g.index(at)
 	return i < len(g.window) && g.window[i].Batch == nil && m.own.TakesAt(at.Step())
 }
 
 // join adds a member, which is in no group. s.mu is held.
-func (s *Sharer) join(m *member, g *group) {
+func (s *Sharer) join(m *groupMember, g *readerGroup) {
 	m.group = g
 	g.members[m] = struct{}{}
 	s.members++
@@ -91,7 +91,7 @@ func (s *Sharer) join(m *member, g *group) {
 }
 
 // leave removes a member from its group. s.mu is held.
-func (s *Sharer) leave(m *member, to *trash) {
+func (s *Sharer) leave(m *groupMember, to *trash) {
 	g := m.group
 	if g == nil {
 		return
@@ -112,7 +112,7 @@ func (s *Sharer) leave(m *member, to *trash) {
 }
 
 // close ends a group without members, for which nobody pulls.
-func (g *group) close(to *trash) {
+func (g *readerGroup) close(to *trash) {
 	g.retire()
 	g.drop(len(g.window), to)
 	if g.reader != nil {
@@ -122,17 +122,17 @@ func (g *group) close(to *trash) {
 }
 
 // retire ends the group's reading: no member may join it any more.
-func (g *group) retire() {
+func (g *readerGroup) retire() {
 	g.cancel()
 	s := g.sharer
-	s.groups[g.key] = slices.DeleteFunc(s.groups[g.key], func(o *group) bool { return o == g })
+	s.groups[g.key] = slices.DeleteFunc(s.groups[g.key], func(o *readerGroup) bool { return o == g })
 	if len(s.groups[g.key]) == 0 {
 		delete(s.groups, g.key)
 	}
 }
 
 // abandoned reports whether the contexts of all members have ended.
-func (g *group) abandoned() bool {
+func (g *readerGroup) abandoned() bool {
 	for m := range g.members {
 		if m.ctx.Err() == nil {
 			return false
@@ -142,7 +142,7 @@ func (g *group) abandoned() bool {
 }
 
 // gone is called when the context of a member ends. The last one ends the reading of its group.
-func (s *Sharer) gone(m *member) {
+func (s *Sharer) gone(m *groupMember) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := m.group; g != nil && g.abandoned() {

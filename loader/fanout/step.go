@@ -30,7 +30,7 @@ func retained(step *stream.Step, own bool) *taken {
 
 // next returns the next step of a member, or why the member cannot have it from its group. An
 // error is the member's: it read the step itself, or its context has ended.
-func (s *Sharer) next(m *member) (*taken, Reason, error) {
+func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	for {
 		if m.ctx.Err() != nil {
 			return nil, "", context.Cause(m.ctx)
@@ -70,7 +70,7 @@ func (s *Sharer) next(m *member) (*taken, Reason, error) {
 }
 
 // begin decides the form of a member's group by its first batch.
-func (s *Sharer) begin(m *member) (stream.Form, error) {
+func (s *Sharer) begin(m *groupMember) (stream.Form, error) {
 	for {
 		if m.ctx.Err() != nil {
 			return stream.Form{}, context.Cause(m.ctx)
@@ -92,7 +92,7 @@ func (s *Sharer) begin(m *member) (stream.Form, error) {
 }
 
 // move puts a member from its group into another one. s.mu is held, and unlocked.
-func (s *Sharer) move(m *member, to *group) {
+func (s *Sharer) move(m *groupMember, to *readerGroup) {
 	var dropped trash
 	s.leave(m, &dropped)
 	s.join(m, to)
@@ -102,7 +102,7 @@ func (s *Sharer) move(m *member, to *group) {
 
 // wait waits for the end of a pull, and returns the step if it is the member's next. s.mu is
 // held, and unlocked.
-func (s *Sharer) wait(m *member, g *group) *taken {
+func (s *Sharer) wait(m *groupMember, g *readerGroup) *taken {
 	pulled := g.pulled
 	g.waiting[m] = struct{}{}
 	s.mu.Unlock()
@@ -125,7 +125,7 @@ type read func(r *stream.ShardReader) (*stream.Step, error)
 func readForm(r *stream.ShardReader) (*stream.Step, error) { return nil, r.Begin() }
 
 // readStep reads the next step, whose batch is not made if no member takes it. s.mu is held.
-func (g *group) readStep(by *member) read {
+func (g *readerGroup) readStep(by *groupMember) read {
 	step, skip := g.front().Step(), true
 	for m := range g.members {
 		if m == by || m.place().Step() <= step {
@@ -137,7 +137,7 @@ func (g *group) readStep(by *member) read {
 
 // pull reads for a group. The reading goes on if the member's context ends, as long as others
 // need it. s.mu is held, and unlocked.
-func (s *Sharer) pull(m *member, g *group, read read) (*taken, error) {
+func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
 	g.pulling, g.pulled = true, make(chan struct{})
 	reader := g.reader
 	s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Sharer) pull(m *member, g *group, read read) (*taken, error) {
 
 // pulled ends a pull: it adds the step to the window, and hands it to those who wait for it. A
 // reader that failed is released; the next member that pulls opens another one.
-func (s *Sharer) pulled(m *member, g *group, reader *stream.ShardReader, step *stream.Step, err error) *taken {
+func (s *Sharer) pulled(m *groupMember, g *readerGroup, reader *stream.ShardReader, step *stream.Step, err error) *taken {
 	if err != nil && reader != nil {
 		reader.Release()
 		reader = nil
@@ -188,7 +188,7 @@ func (s *Sharer) pulled(m *member, g *group, reader *stream.ShardReader, step *s
 }
 
 // hand gives a step to the member that read it, to those who wait for it, and to the window.
-func (s *Sharer) hand(m *member, g *group, step *stream.Step, dropped *trash) *taken {
+func (s *Sharer) hand(m *groupMember, g *readerGroup, step *stream.Step, dropped *trash) *taken {
 	for w := range g.waiting {
 		if w.handed == nil && w.place().Equal(g.front()) {
 			w.handed = retained(step, false)
@@ -207,7 +207,7 @@ func (s *Sharer) hand(m *member, g *group, step *stream.Step, dropped *trash) *t
 
 // keep appends a step to the window, and drops steps that are too many: all of them, if only
 // one member would use them, or memory is short.
-func (s *Sharer) keep(g *group, step *stream.Step, dropped *trash) {
+func (s *Sharer) keep(g *readerGroup, step *stream.Step, dropped *trash) {
 	g.window = append(g.window, step)
 	if step.Batch != nil {
 		s.bytes += bytesOf(step)

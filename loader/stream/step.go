@@ -19,7 +19,7 @@ type Step struct {
 	Rows    int64             // in the batch, or skipped
 	End     bool              // there is no further step
 	counted int64             // Rows, or requests if batches consist of requests
-	after   Place
+	after   StepPlace
 
 	// By how much the reader's progress and counts rose.
 	perLane  int64
@@ -38,9 +38,9 @@ type judged struct {
 	counts joiner.Counts // of the rows since the step before
 }
 
-// Place is where a stream stands. Streams of one plan, shard and reading that stand at equal
+// StepPlace is where a stream stands. Streams of one plan, shard and reading that stand at equal
 // places have equal steps and cursors from there on.
-type Place struct {
+type StepPlace struct {
 	at      []lane.Position
 	step    int64
 	perLane int64
@@ -48,15 +48,15 @@ type Place struct {
 }
 
 // Step returns the number of steps of the shard before the place.
-func (p Place) Step() int64 { return p.step }
+func (p StepPlace) Step() int64 { return p.step }
 
 // Equal reports whether two places are the same.
-func (p Place) Equal(o Place) bool {
+func (p StepPlace) Equal(o StepPlace) bool {
 	return p.step == o.step && p.perLane == o.perLane && p.uneven == o.uneven && slices.Equal(p.at, o.at)
 }
 
 // After returns the place after the step.
-func (s *Step) After() Place { return s.after }
+func (s *Step) After() StepPlace { return s.after }
 
 // stepwise is what a ShardReader keeps between steps.
 type stepwise struct {
@@ -81,10 +81,10 @@ type mark struct {
 }
 
 // Place returns where the stream stands.
-func (s *ShardReader) Place() Place { return s.place(s.progress()) }
+func (s *ShardReader) Place() StepPlace { return s.place(s.progress()) }
 
-func (s *ShardReader) place(p progress) Place {
-	return Place{at: p.at, step: s.start.step + p.steps, perLane: s.start.rows + p.perLane, uneven: s.start.uneven || p.uneven}
+func (s *ShardReader) place(p progress) StepPlace {
+	return StepPlace{at: p.at, step: s.start.step + p.steps, perLane: s.start.rows + p.perLane, uneven: s.start.uneven || p.uneven}
 }
 
 // ReadStep reads the next step: its batch or, if skip is set, only its rows. The caller
