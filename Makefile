@@ -100,6 +100,10 @@ requests: build .venv/bench/.stamp ## columns of a request, sent once and with e
 	.venv/bench/bin/python benchmarks/requests_tables.py .bench/requests
 	$(GO) run ./benchmarks/requests
 
+.PHONY: floors
+floors: .venv/bench/.stamp ## what delivering ready batches costs: gRPC, sockets, mapped memory
+	$(GO) run ./benchmarks/floors -results benchmarks/results
+
 .PHONY: bench-torch
 bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
 	.venv/bench/bin/python benchmarks/tables.py .bench/full

@@ -305,7 +305,7 @@ func BenchmarkSend(b *testing.B) {
 				s := &sender{batch: batch, n: b.N, frames: way == "frames"}
 				options := []grpc.ServerOption{grpc.MaxSendMsgSize(DefaultMaxMessage)}
 				if s.frames {
-					options = append(options, grpc.ForceServerCodecV2(newCodec()), grpc.WriteBufferSize(writeBuffer))
+					options = append(options, grpc.ForceServerCodecV2(newCodec()), grpc.WriteBufferSize(defaultWriteBuffer))
 				}
 				server := grpc.NewServer(options...)
 				arrowflight.RegisterFlightServiceServer(server, s)

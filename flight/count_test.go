@@ -60,9 +60,9 @@ func list(t *testing.T, all []got, step int) string {
 	return string(text)
 }
 
-// TestFlightInfoCounts: what FlightInfo says of rows and steps is what the streams give,
-// for any number of shards and workers, from the start and from a cursor; ranks end at the
-// same step.
+// TestFlightInfoCounts checks that the streams return the rows and steps that FlightInfo
+// announces, for any number of shards and DataLoader workers, from the start and from a
+// cursor, and that ranks end at the same step.
 //
 // spec: step-7, step-1, order-16, order-17, endpoint-18
 func TestFlightInfoCounts(t *testing.T) {
@@ -127,11 +127,11 @@ func (l countingLoader) Count(ctx context.Context, p loader.Planned, r loader.St
 	})
 }
 
-// TestWhoCounts: GetFlightInfo, once, for those who ask for it. Tickets and cursors carry
-// what was counted to servers that have not.
+// TestOnlyGetFlightInfoCounts checks that only GetFlightInfo counts rows, once for
+// concurrent callers, and that tickets and cursors carry the counts to other servers.
 //
 // spec: step-5, step-9
-func TestWhoCounts(t *testing.T) {
+func TestOnlyGetFlightInfoCounts(t *testing.T) {
 	w := newWorld(t)
 	asked := 0
 	s := serve(t, Options{Loader: counts(w.loader(), &asked)})
@@ -172,7 +172,7 @@ func TestWhoCounts(t *testing.T) {
 	require.Zero(t, none)
 }
 
-// TestTicketsWithoutCounts: a ticket that lacks what it needs is not redeemed.
+// TestTicketsWithoutCounts checks that a ticket without the counts that it needs is refused.
 func TestTicketsWithoutCounts(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
@@ -193,7 +193,8 @@ func TestTicketsWithoutCounts(t *testing.T) {
 	}
 }
 
-// TestTicketsOfManyLanes: the counts of as many lanes as there may be fit into a ticket.
+// TestTicketsOfManyLanes checks that the counts of the maximum number of lanes fit into a
+// ticket.
 //
 // spec: ticket-7
 func TestTicketsOfManyLanes(t *testing.T) {
@@ -226,8 +227,8 @@ func blocked(under Loader, in, out chan<- error) Loader {
 	}}
 }
 
-// TestCountsEndWithTheirCalls: a client that cancels its call ends the count, and so does
-// the end of the server.
+// TestCountsEndWithTheirCalls checks that a count ends if its client cancels the call, and
+// if the server stops.
 //
 // spec: step-8
 func TestCountsEndWithTheirCalls(t *testing.T) {
@@ -256,10 +257,11 @@ func TestCountsEndWithTheirCalls(t *testing.T) {
 	require.Error(t, <-answered)
 }
 
-// TestCountsHavePlaces: one that finds none waits for it, and takes it from no stream.
+// TestCountsNeedASlot checks that a count without a slot waits for one, and does not take
+// one from a stream.
 //
 // spec: step-12
-func TestCountsHavePlaces(t *testing.T) {
+func TestCountsNeedASlot(t *testing.T) {
 	w := newWorld(t)
 	in, out := make(chan error, 1), make(chan error, 1)
 	s := serve(t, Options{Loader: blocked(w.loader(), in, out), MaxStreams: 1})
@@ -293,7 +295,8 @@ func waits(s *served) {
 	}
 }
 
-// TestExplainSaysWhatStepsCost names what a count reads, and what workers read again.
+// TestExplainSaysWhatStepsCost checks that explain names what a count reads, and what
+// DataLoader workers read more than once.
 //
 // spec: step-13
 func TestExplainSaysWhatStepsCost(t *testing.T) {

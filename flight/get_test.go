@@ -20,9 +20,9 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// TestStreamsGiveWhatTheLoaderGives reads every shard over the wire and in
-// process, in every form.
-func TestStreamsGiveWhatTheLoaderGives(t *testing.T) {
+// TestStreamsEqualTheLoaders reads every shard over the wire and in process, in every wire
+// form, and compares them.
+func TestStreamsEqualTheLoaders(t *testing.T) {
 	w := newWorld(t)
 	w.datasets = append(w.datasets, w.requests())
 	s := serve(t, Options{Loader: w.loader()})
@@ -64,12 +64,12 @@ func (w *world) requests() dataset.Dataset {
 	return d
 }
 
-// TestAutoSaysItsFormInTheStream: what is planned has the schema of the plain batches;
-// each stream has its own, which the same ticket gives again, and which a stream that
-// goes on from a cursor decides anew.
+// TestAutoSchemaIsInTheStream checks that a plan has the schema of the plain batches, and
+// each stream its own schema, which is the same whenever its ticket is redeemed. A stream
+// that resumes from a cursor chooses again.
 //
 // spec: wire-30, wire-31
-func TestAutoSaysItsFormInTheStream(t *testing.T) {
+func TestAutoSchemaIsInTheStream(t *testing.T) {
 	w := newWorld(t)
 	w.datasets = append(w.datasets, w.requests())
 	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
@@ -100,8 +100,8 @@ func TestAutoSaysItsFormInTheStream(t *testing.T) {
 	require.True(t, indexed(s, fmt.Sprintf(`{"dataset": "requests", "wire": "auto", "columns": ["request_id"], "batch_rows": 500, "cursor": %s}`, got.cursors[0])))
 }
 
-// TestErrorsOfRequestsComeOverTheWire: the kind and the words of a column that is not
-// constant, also where they come before the schema.
+// TestErrorsOfRequestsComeOverTheWire checks that the error of a column that is not constant
+// arrives with its kind and text, even if it occurs before the schema is sent.
 //
 // spec: wire-19
 func TestErrorsOfRequestsComeOverTheWire(t *testing.T) {
@@ -118,11 +118,11 @@ func TestErrorsOfRequestsComeOverTheWire(t *testing.T) {
 	require.Zero(t, w.budget.Used())
 }
 
-// TestGoOnAnywhere continues each stream from each of its cursors, on another
+// TestStreamsResumeOnAnotherServer resumes each stream from each of its cursors, on another
 // server with the same keys.
 //
 // spec: ticket-2
-func TestGoOnAnywhere(t *testing.T) {
+func TestStreamsResumeOnAnotherServer(t *testing.T) {
 	w := newWorld(t)
 	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
 	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 2}, "batch_rows": 64}`))
@@ -142,7 +142,7 @@ func TestGoOnAnywhere(t *testing.T) {
 	}
 }
 
-// TestCursorsOfAllShards continues with another number of shards.
+// TestCursorsOfAllShards resumes with a different number of shards.
 //
 // spec: ticket-8
 func TestCursorsOfAllShards(t *testing.T) {
@@ -173,8 +173,8 @@ func TestCursorsOfAllShards(t *testing.T) {
 	}
 }
 
-// TestSchemaComesAtOnce reads the schema while the source has not given a row.
-func TestSchemaComesAtOnce(t *testing.T) {
+// TestSchemaIsSentBeforeRows reads the schema before the source has returned a row.
+func TestSchemaIsSentBeforeRows(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: opens(w.loader(), func(ctx context.Context) *canned {
 		return &canned{next: func(int) (arrow.RecordBatch, error) { <-ctx.Done(); return nil, ctx.Err() }}
@@ -190,8 +190,9 @@ func TestSchemaComesAtOnce(t *testing.T) {
 	require.Equal(t, "cancelled", (<-s.ended).End)
 }
 
-// TestShortDataNeverLooksWhole ends streams before their time.
-func TestShortDataNeverLooksWhole(t *testing.T) {
+// TestIncompleteStreamsAreErrors ends streams too early and checks that the client gets an
+// error.
+func TestIncompleteStreamsAreErrors(t *testing.T) {
 	w := newWorld(t)
 	group := 3
 	corrupt := &fault.Error{Kind: fault.Corrupt, Op: "read split 3", Message: "page checksum differs", Table: "ml.impressions", File: "f.parquet", RowGroup: &group}
@@ -243,7 +244,8 @@ func TestShortDataNeverLooksWhole(t *testing.T) {
 	}
 }
 
-// TestInlineDatasets: a ticket carries a dataset that no server knows by name.
+// TestInlineDatasets checks that a ticket contains an inline dataset, which no server knows
+// by name.
 //
 // spec: ticket-2
 func TestInlineDatasets(t *testing.T) {

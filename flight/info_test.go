@@ -28,7 +28,7 @@ func summaryOf(t *testing.T, answer *arrowflight.FlightInfo) summary {
 	return s
 }
 
-// TestFlightInfo asks by path and by query.
+// TestFlightInfo requests FlightInfo by path and by query.
 func TestFlightInfo(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader(), Lifetime: time.Hour})
@@ -62,11 +62,11 @@ func TestFlightInfo(t *testing.T) {
 	}, summaryOf(t, byQuery))
 }
 
-// TestSampleIsTold before the first row and after the last, so that a trainer
-// can weight its rows.
+// TestPlanAndReportHaveTheSample checks that clients get the sample before the first row and
+// after the last, so that a trainer can weight its rows.
 //
 // spec: join-86
-func TestSampleIsTold(t *testing.T) {
+func TestPlanAndReportHaveTheSample(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	for sample, want := range map[string]string{
@@ -88,9 +88,9 @@ func TestSampleIsTold(t *testing.T) {
 	require.NotContains(t, string(answer.GetAppMetadata()), "sample")
 }
 
-// TestRecords: total_records are those of the endpoints listed, and not one
-// row is guessed.
-func TestRecords(t *testing.T) {
+// TestTotalRecords checks that total_records are those of the listed endpoints, and that no
+// row is estimated.
+func TestTotalRecords(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	whole := s.readAll(t, `{"dataset": "homefeed", "lanes": 4, "shard": {"of": 4}, "batch_rows": 100}`)
@@ -144,7 +144,7 @@ func TestAdvertise(t *testing.T) {
 	require.Equal(t, "grpc://b:1", locations[1].GetUri())
 }
 
-// TestListFlights lists what works and what does not.
+// TestListFlights checks that datasets that can be read and those that cannot are listed.
 func TestListFlights(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
@@ -177,7 +177,7 @@ func TestListFlights(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, code)
 }
 
-// TestBadQueries names what is wrong with a query.
+// TestBadQueries checks that errors name the mistakes in a query.
 func TestBadQueries(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
@@ -216,7 +216,7 @@ func TestBadQueries(t *testing.T) {
 	}
 }
 
-// TestActions runs what is served, and is told what is not.
+// TestActions runs every action, and checks that unknown ones are refused.
 func TestActions(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader(), Version: "1.2.3", Lifetime: time.Hour})
@@ -288,7 +288,7 @@ func TestActions(t *testing.T) {
 	require.ErrorContains(t, err, "explain, manifest, stall, RenewFlightEndpoint")
 }
 
-// TestRefusals names what this version does not serve.
+// TestRefusals checks that unsupported features are refused by name.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})

@@ -66,7 +66,7 @@ func TestStalledStreamsAreParked(t *testing.T) {
 	}
 }
 
-// TestStallTimeout ends streams that nobody reads.
+// TestStallTimeout checks that streams whose clients do not read are ended.
 //
 // spec: wire-13
 func TestStallTimeout(t *testing.T) {
@@ -94,9 +94,9 @@ func TestStallTimeout(t *testing.T) {
 	require.Equal(t, codes.Unavailable, code)
 }
 
-// TestStepsMayTakeLonger: ranks that compute for two seconds keep their streams, also
-// where the memory of their next batches is that of the last.
-func TestStepsMayTakeLonger(t *testing.T) {
+// TestSlowStepsKeepTheirStreams checks that ranks that compute for longer than a second keep
+// their streams, even if their next batches need the memory of their last ones.
+func TestSlowStepsKeepTheirStreams(t *testing.T) {
 	t.Parallel()
 	b := budget.New(3 << 19) // a batch and a half: both wait for the first one's
 	under := heavy(t, b, 3)

@@ -40,6 +40,8 @@ const (
 	defaultLifetime   = 24 * time.Hour
 	defaultRenewal    = 30 * 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
+	// It saves 10 to 20 % of the CPU time of sending.
+	defaultWriteBuffer = 256 << 10
 	// Clients accept 8 KB of headers, and the encoding of the details adds a third.
 	defaultMaxDetails = 4096
 )
@@ -47,7 +49,6 @@ const (
 // Sizes and times without a setting.
 const (
 	maxReceived     = 16 << 20        // bytes of a message from a client: queries and cursors
-	writeBuffer     = 256 << 10       // bytes per connection; saves 10 to 20 % of the CPU time of sending
 	statusGrace     = time.Second     // between ending the streams and closing the connections
 	callGrace       = 3 * time.Second // between closing the connections and leaving calls behind
 	pingAfter       = time.Minute     // of silence, to detect dead hosts
@@ -68,6 +69,9 @@ type Options struct {
 	MaxStreams int              // slots; streams without one wait, see admission; 0: no limit
 	PeerShare  int              // percentage of the slots that one host may have; 0: all
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
+	// WriteBuffer is the number of bytes that a connection collects before it writes them; 0:
+	// defaultWriteBuffer.
+	WriteBuffer int
 	// MaxTransit bounds the bytes of batches that were handed to the network and have not
 	// left; 0: no limit.
 	MaxTransit int64
@@ -123,6 +127,9 @@ func New(options Options) *Server {
 	if options.MaxMessage == 0 {
 		options.MaxMessage = DefaultMaxMessage
 	}
+	if options.WriteBuffer == 0 {
+		options.WriteBuffer = defaultWriteBuffer
+	}
 	if options.MaxDetails == 0 {
 		options.MaxDetails = defaultMaxDetails
 	}
@@ -156,7 +163,7 @@ func New(options Options) *Server {
 	s.callGrace = callGrace
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.WriteBufferSize(writeBuffer),
+		grpc.WriteBufferSize(options.WriteBuffer),
 		grpc.MaxRecvMsgSize(maxReceived),
 		grpc.MaxSendMsgSize(options.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),

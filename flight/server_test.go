@@ -268,8 +268,8 @@ func TestShutdownLeavesCallsBehind(t *testing.T) {
 	close(l.gate)
 }
 
-// TestHealth asks on the same port; a watch hears of the shutdown and does not
-// hold it up.
+// TestHealth checks the health service on the server's own port. A watch is notified of the
+// shutdown and does not delay it.
 func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
@@ -294,8 +294,8 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, codes.Canceled, status.Code(err), "Shutdown ends the stream")
 }
 
-// TestServeTellsWhyItStopped: a listener that breaks is no shutdown.
-func TestServeTellsWhyItStopped(t *testing.T) {
+// TestServeReturnsItsError checks that Serve returns the error of a listener that breaks.
+func TestServeReturnsItsError(t *testing.T) {
 	w := newWorld(t)
 	s := New(Options{Loader: w.loader(), Keys: testKeys(t), Clock: noon})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -42,8 +42,8 @@ func golden() content {
 	})
 }
 
-// TestGoldenTicket holds the bytes of a ticket: replicas of two builds must
-// read each other's.
+// TestGoldenTicket compares the bytes of a ticket: replicas of different builds must accept
+// each other's tickets.
 //
 // spec: ticket-1
 func TestGoldenTicket(t *testing.T) {
@@ -72,10 +72,10 @@ func TestGoldenTicket(t *testing.T) {
 	require.Equal(t, dataset.Shard{Index: 1, Of: 4}, query.Shard)
 }
 
-// TestTicketsThatDoNotHold changes tickets, keys and time.
+// TestInvalidTicketsAreRefused changes tickets, keys and time.
 //
 // spec: ticket-3, ticket-4, ticket-5
-func TestTicketsThatDoNotHold(t *testing.T) {
+func TestInvalidTicketsAreRefused(t *testing.T) {
 	keys := testKeys(t)
 	expires := noon().Add(time.Hour)
 	good, err := keys.seal(golden(), expires)
@@ -143,7 +143,8 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-// TestRotation: what an older key signed holds for as long as the key is there.
+// TestRotation checks that tickets of an older key are accepted as long as the key file has
+// the key.
 //
 // spec: ticket-6
 func TestRotation(t *testing.T) {
@@ -192,10 +193,10 @@ func TestKeyFiles(t *testing.T) {
 	require.Equal(t, fault.Internal, fault.KindOf(err))
 }
 
-// TestTooLarge names the part that must shrink.
+// TestTooLargeTicketsNameTheField checks that the error names the field that must shrink.
 //
 // spec: ticket-7
-func TestTooLarge(t *testing.T) {
+func TestTooLargeTicketsNameTheField(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	c := golden()
 	var names []dataset.Column
@@ -224,10 +225,11 @@ func TestTooLarge(t *testing.T) {
 	require.NotEmpty(t, fault.As(err).Remedy)
 }
 
-// TestManyShards: a ticket holds its own lanes alone, however many there are.
+// TestTicketsOnlyHaveTheirOwnLanes checks that a ticket only has the positions of its own
+// lanes, however many lanes there are.
 //
 // spec: ticket-8
-func TestManyShards(t *testing.T) {
+func TestTicketsOnlyHaveTheirOwnLanes(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	var cursors []json.RawMessage
@@ -244,11 +246,11 @@ func TestManyShards(t *testing.T) {
 	}
 }
 
-// TestChangedSince: a ticket for a dataset that another configuration
-// describes, or for a plan that comes out otherwise, is not redeemed.
+// TestTicketsOfChangedDatasets checks that a ticket is refused if its dataset was changed,
+// or if planning again results in a different plan.
 //
 // spec: ticket-9, ticket-10
-func TestChangedSince(t *testing.T) {
+func TestTicketsOfChangedDatasets(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
@@ -282,8 +284,8 @@ func TestChangedSince(t *testing.T) {
 	require.Contains(t, d.Message, "with files eeee")
 }
 
-// TestTicketsOfOtherAlgorithms: a ticket of another algorithm is expired, and never gives
-// other rows.
+// TestTicketsOfOtherAlgorithms checks that a ticket of another algorithm is expired, and
+// never returns other rows.
 //
 // spec: ticket-9
 func TestTicketsOfOtherAlgorithms(t *testing.T) {
@@ -305,10 +307,10 @@ func TestTicketsOfOtherAlgorithms(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfATicketComesBack: each field of a query, of an inline dataset and of what
-// else a ticket says is in its bytes. Fields are found by reflection: a forgotten one fails
-// by its name.
-func TestEveryFieldOfATicketComesBack(t *testing.T) {
+// TestEveryFieldOfATicketRoundTrips checks that a ticket encodes each field of a query, of
+// an inline dataset and of the ticket itself. It finds fields by reflection, so a forgotten
+// field fails by name.
+func TestEveryFieldOfATicketRoundTrips(t *testing.T) {
 	s := New(Options{Keys: testKeys(t), Clock: noon, Loader: newWorld(t).loader()})
 	pin := dataset.Pin{Training: dataset.TablePin{UUID: "u", Snapshot: 7}, Staging: map[string]dataset.TablePin{}}
 	datasettest.EachField(t, func(t *testing.T, what string, q dataset.Query) {
@@ -334,11 +336,11 @@ func TestEveryFieldOfATicketComesBack(t *testing.T) {
 	datasettest.Equal(t, full, opened, "a ticket")
 }
 
-// TestPinnedForGood: a commit after the ticket was made changes nothing in
-// what it gives.
+// TestTicketsIgnoreLaterCommits checks that commits after a ticket was made do not change
+// what it returns.
 //
 // spec: ticket-2
-func TestPinnedForGood(t *testing.T) {
+func TestTicketsIgnoreLaterCommits(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
@@ -356,7 +358,7 @@ func TestPinnedForGood(t *testing.T) {
 	}
 }
 
-// FuzzTicket holds that no bytes but those that were signed pass.
+// FuzzTicket checks that only signed bytes are accepted as a ticket.
 //
 // spec: ticket-3
 func FuzzTicket(f *testing.F) {

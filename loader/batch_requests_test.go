@@ -252,11 +252,11 @@ func droppedRequests(t *testing.T, c *scenario.Made, q dataset.Query) int {
 	return len(kept)
 }
 
-// TestRequestsOnBordersGoOn checks that each cursor resumes with the next request,
+// TestRequestsOnWindowBordersResume checks that each cursor resumes with the next request,
 // where most windows begin within a request of the previous window.
 //
 // spec: request-4, request-6
-func TestRequestsOnBordersGoOn(t *testing.T) {
+func TestRequestsOnWindowBordersResume(t *testing.T) {
 	t.Parallel()
 	c := grouped()
 	c.Query = dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1, Order: dataset.Shuffled, ShuffleWindow: 4}, Reading: dataset.Reading{BatchRequests: 1, Columns: itemAndRequest}}

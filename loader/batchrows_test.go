@@ -53,11 +53,11 @@ func TestDefaultBatchRows(t *testing.T) {
 	}
 }
 
-// TestBatchesThatSurelyDoNotFit checks that batches that can never fit are refused at
+// TestBatchesThatNeverFitAreRefusedWhenPlanned checks that batches that can never fit are refused at
 // planning, and others only when they are assembled.
 //
 // spec: wire-8
-func TestBatchesThatSurelyDoNotFit(t *testing.T) {
+func TestBatchesThatNeverFitAreRefusedWhenPlanned(t *testing.T) {
 	t.Parallel()
 	l := sized(t, 1000, 30_000)
 	_, err := l.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 2000}})

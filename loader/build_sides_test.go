@@ -36,12 +36,12 @@ func timesRead(w *scenario.World) map[string]int {
 	return times
 }
 
-// TestBuildSidesStay checks that a stream opens each staging file once, whatever its
+// TestBuildSidesAreKept checks that a stream opens each staging file once, whatever its
 // order and number of lanes, if memory is plentiful, and that scarce memory does not
 // change the rows.
 //
 // spec: join-63, resolve-2
-func TestBuildSidesStay(t *testing.T) {
+func TestBuildSidesAreKept(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
@@ -109,13 +109,13 @@ func (u *unfinished) Next() bool {
 
 func (u *unfinished) Err() error { return cmp.Or(u.failed, u.Rows.Err()) }
 
-// TestNeededBuildSidesComeBeforeThoseAhead checks that, without a local disk, build
+// TestNeededBuildSidesDisplacePrefetchedOnes checks that, without a local disk, build
 // sides in progress ahead are dropped for one that a row needs. The first of two lanes
 // builds the 400 rows of its next range ahead; then the second needs 4,000 rows, which
 // do not fit beside them.
 //
 // spec: join-63
-func TestNeededBuildSidesComeBeforeThoseAhead(t *testing.T) {
+func TestNeededBuildSidesDisplacePrefetchedOnes(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
@@ -182,11 +182,11 @@ func TestNeededBuildSidesComeBeforeThoseAhead(t *testing.T) {
 	require.Equal(t, 2, opened[400], "they gave way")
 }
 
-// TestIdleBuildSidesGiveWay checks that a budget in which only the open file groups fit
+// TestIdleBuildSidesAreReleased checks that a budget in which only the open file groups fit
 // is sufficient.
 //
 // spec: join-63
-func TestIdleBuildSidesGiveWay(t *testing.T) {
+func TestIdleBuildSidesAreReleased(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	read := func(limit int64) (int, error) {
@@ -255,11 +255,11 @@ type heldRows struct {
 	ctx context.Context
 }
 
-// TestBuildSidesKeepNothingOfTheirMakers checks that a build side that other streams
+// TestBuildSidesDoNotRetainTheirStreams checks that a build side that other streams
 // still use does not keep alive the stream that built it, which would retain its
 // client's connection and its unread batches. It tests build sides in memory and on
 // local disk.
-func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
+func TestBuildSidesDoNotRetainTheirStreams(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	onDisk := 0

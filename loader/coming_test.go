@@ -119,11 +119,11 @@ func sixteen(t *testing.T) (*loader.Loader, *readers) {
 	return l, seen
 }
 
-// TestHowFarAheadDependsOnHowMuchIsRead checks that a stream of which one batch is read
+// TestReadAheadGrowsWithRequestedBatches checks that a stream of which one batch is read
 // begins one range ahead, and one that is read further begins four.
 //
 // spec: storage-12
-func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
+func TestReadAheadGrowsWithRequestedBatches(t *testing.T) {
 	t.Parallel()
 	const ranges = 16
 	l, seen := sixteen(t)
@@ -153,12 +153,12 @@ func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// TestNothingIsBegunBehindTheLimit checks that ranges after the last row of the limit
+// TestNothingIsPrefetchedBeyondTheLimit checks that ranges after the last row of the limit
 // are not read, wherever the stream begins, and after it was parked. With a filter, all
 // ranges may be needed.
 //
 // spec: storage-12
-func TestNothingIsBegunBehindTheLimit(t *testing.T) {
+func TestNothingIsPrefetchedBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	l, seen := sixteen(t)
 	opened := func(q dataset.Query, limit int64, park bool) (int, dataset.Cursor) {

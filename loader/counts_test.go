@@ -41,11 +41,11 @@ func count(ctx context.Context, l *loader.Loader, q dataset.Query, let *atomic.I
 	return l.Count(ctx, p, loader.StreamOptions{}, everybody(let))
 }
 
-// TestCountsAreWhatStreamsGive checks for every rule that the count of each lane is the
+// TestCountsEqualTheRowsOfStreams checks for every rule that the count of each lane is the
 // number of rows that the lane returns, and that all memory is released.
 //
 // spec: step-7
-func TestCountsAreWhatStreamsGive(t *testing.T) {
+func TestCountsEqualTheRowsOfStreams(t *testing.T) {
 	t.Parallel()
 	counted := 0
 	for _, c := range stepped(t, thorough(40, 1500)) {
@@ -141,11 +141,11 @@ func TestCountsReadWhatDropsRows(t *testing.T) {
 	require.False(t, bucketed.Load(), "keys that nothing is joined by are not read")
 }
 
-// TestWhoCounts checks that rows are counted only for queries that request exact counts
+// TestOnlyExactCountsAreCounted checks that rows are counted only for queries that request exact counts
 // which the plan does not know.
 //
 // spec: step-5
-func TestWhoCounts(t *testing.T) {
+func TestOnlyExactCountsAreCounted(t *testing.T) {
 	t.Parallel()
 	w, d := counting(t)
 	plain := d
@@ -233,12 +233,12 @@ func (h *held) joined(n int) {
 	}
 }
 
-// TestOneCountsForAll checks that concurrent callers share one count. The count
+// TestConcurrentCallersShareOneCount checks that concurrent callers share one count. The count
 // continues when its caller leaves while others wait, and is canceled when the last one
 // leaves.
 //
 // spec: step-8
-func TestOneCountsForAll(t *testing.T) {
+func TestConcurrentCallersShareOneCount(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t)
 	var let atomic.Int64
@@ -278,11 +278,11 @@ func TestOneCountsForAll(t *testing.T) {
 	require.NoError(t, got.err, "whoever comes then counts anew")
 }
 
-// TestFailedCountsPassTheTurnOn checks that the error of a count is returned only to
+// TestNextCallerCountsAfterAFailedCount checks that the error of a count is returned only to
 // the caller that ran it.
 //
 // spec: step-8
-func TestFailedCountsPassTheTurnOn(t *testing.T) {
+func TestNextCallerCountsAfterAFailedCount(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t)
 	var let atomic.Int64
@@ -301,8 +301,8 @@ func TestFailedCountsPassTheTurnOn(t *testing.T) {
 	require.EqualValues(t, 2, let.Load())
 }
 
-// TestCountsAreRememberedWithinBounds checks that the oldest counts are dropped first.
-func TestCountsAreRememberedWithinBounds(t *testing.T) {
+// TestCountsAreCachedWithinBounds checks that the oldest counts are dropped first.
+func TestCountsAreCachedWithinBounds(t *testing.T) {
 	t.Parallel()
 	withoutRace(t)
 	w, d := counting(t)
@@ -405,9 +405,9 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 	require.EqualValues(t, 1, let.Load(), "cursors of which one does not say it are counted again")
 }
 
-// TestCountsOfThePlanAreThePlans checks that the counts of a cursor are ignored if the
+// TestKnownCountsOverrideThoseOfACursor checks that the counts of a cursor are ignored if the
 // manifests have the counts.
-func TestCountsOfThePlanAreThePlans(t *testing.T) {
+func TestKnownCountsOverrideThoseOfACursor(t *testing.T) {
 	t.Parallel()
 	w, d := counting(t)
 	d.Staging = nil

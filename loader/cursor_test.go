@@ -73,11 +73,11 @@ func TestBadReadings(t *testing.T) {
 	require.ErrorContains(t, err, `did you mean "d"?`)
 }
 
-// TestStepsThatCannotBe checks that a step that is inconsistent with the rows and
+// TestInconsistentStepsAreRefused checks that a step that is inconsistent with the rows and
 // positions of its cursor is refused, whatever the plan knows of its rows.
 //
 // spec: cursor-25
-func TestStepsThatCannotBe(t *testing.T) {
+func TestInconsistentStepsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for name, filter := range map[string]dataset.Filter{"rows that are known": {}, "rows that are not": dataset.MustFilter("item >= 0")} {
@@ -191,12 +191,12 @@ func TestFinishedCursor(t *testing.T) {
 	}
 }
 
-// TestAFinishedCursorSaysTheRows checks that a finished cursor has the number of rows
+// TestFinishedCursorHasTheNumberOfRows checks that a finished cursor has the number of rows
 // that its lanes returned, not that of full steps. Shards that ended at different steps
 // can resume together.
 //
 // spec: cursor-6, cursor-15, cursor-17
-func TestAFinishedCursorSaysTheRows(t *testing.T) {
+func TestFinishedCursorHasTheNumberOfRows(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)

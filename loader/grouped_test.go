@@ -110,11 +110,11 @@ func TestGrouped(t *testing.T) {
 	require.ErrorContains(t, err, "wire: grouped sends one row per request")
 }
 
-// TestWhatRequestsHaveOnce checks that columns are lists if rows of one request may
+// TestColumnsThatRequestsHaveOnce checks that columns are lists if rows of one request may
 // match different staging rows.
 //
 // spec: wire-35
-func TestWhatRequestsHaveOnce(t *testing.T) {
+func TestColumnsThatRequestsHaveOnce(t *testing.T) {
 	t.Parallel()
 	country := func(change func(c *scenario.Case)) string {
 		c := grouped()

@@ -92,9 +92,9 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 	}
 }
 
-// TestHoldsAreBroughtToTheirEnd checks that a table that cannot be held does not cancel
+// TestFailedHoldDoesNotCancelTheOthers checks that a table that cannot be held does not cancel
 // the other holds.
-func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
+func TestFailedHoldDoesNotCancelTheOthers(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)

@@ -142,7 +142,7 @@ func TestFileGroupsAreReadOnce(t *testing.T) {
 }
 
 // spec: resolve-16
-func TestStagingTablesThatCannotMatterAreNotRead(t *testing.T) {
+func TestUnneededStagingTablesAreNotRead(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	q := one(1, 8)
@@ -297,7 +297,7 @@ func TestPinnedPlans(t *testing.T) {
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }
 
-func TestPlansAreRemembered(t *testing.T) {
+func TestPlansAreCached(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	plans, err := loader.NewPlans(1 << 20)
@@ -383,9 +383,9 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 	}
 }
 
-// TestPlansArePaidFor checks that a large plan of open streams is charged to the budget
+// TestPlansAreCharged checks that a large plan of open streams is charged to the budget
 // once for all of them.
-func TestPlansArePaidFor(t *testing.T) {
+func TestPlansAreCharged(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)

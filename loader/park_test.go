@@ -254,11 +254,11 @@ func TestParkedStreamsEndWithTheirSteps(t *testing.T) {
 	require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()))
 }
 
-// TestParkedBehindDroppedRows checks that a join that drops the last rows of a window
+// TestParkingCountsDroppedRows checks that a join that drops the last rows of a window
 // has counted them when the stream is parked at the window's end.
 //
 // spec: wire-12
-func TestParkedBehindDroppedRows(t *testing.T) {
+func TestParkingCountsDroppedRows(t *testing.T) {
 	t.Parallel()
 	const window, kept = 30, 10
 	w := scenario.NewWorld()

@@ -178,9 +178,9 @@ func TestRangesOfSplits(t *testing.T) {
 	require.Equal(t, want, slices.Concat(bySplits(t, l, q)...))
 }
 
-// TestPartsThatArePlannedOtherwise checks that parts that no ticket can name are
+// TestImpossiblePartsAreInternalErrors checks that parts that no ticket can name are
 // Internal errors.
-func TestPartsThatArePlannedOtherwise(t *testing.T) {
+func TestImpossiblePartsAreInternalErrors(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for name, bad := range map[string]struct {

@@ -215,12 +215,12 @@ func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 	}
 }
 
-// TestSamplesMeet checks that a sample and its complement are disjoint and together
+// TestSampleAndComplementHaveAllRows checks that a sample and its complement are disjoint and together
 // have all rows, and that a rate keeps the same rows of those that `where` selects, but
 // not all of them, whatever the batches.
 //
 // spec: join-80, join-81
-func TestSamplesMeet(t *testing.T) {
+func TestSampleAndComplementHaveAllRows(t *testing.T) {
 	t.Parallel()
 	plain := func(c *scenario.Case) {
 		whole(c)

@@ -253,12 +253,12 @@ func TestSpilledBytesAreWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestFailedTriesAheadSendNothingToDisk checks that a build side that could not be
+// TestFailedPrefetchWritesNothingToDisk checks that a build side that could not be
 // built ahead is built in memory, if it fits, when a row needs it. Of two ranges of a
 // lane, the first attempt at the second one's group fails.
 //
 // spec: join-67
-func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
+func TestFailedPrefetchWritesNothingToDisk(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
@@ -287,9 +287,9 @@ func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
 	require.NotContains(t, report.Strategy, "disk")
 }
 
-// TestErrorsOfTriesAheadAreTheirOwn checks that unreadable rows are reported as such,
+// TestErrorsOfPrefetchedBuildsAreReported checks that unreadable rows are reported as such,
 // and not as a reason to use the disk.
-func TestErrorsOfTriesAheadAreTheirOwn(t *testing.T) {
+func TestErrorsOfPrefetchedBuildsAreReported(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)

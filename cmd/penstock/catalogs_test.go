@@ -220,7 +220,7 @@ func TestCatalogsPageHasAllProperties(t *testing.T) {
 // A second plan of a query makes one request per table to the catalog, and none to storage.
 //
 // spec: catalog-2
-func TestSecondPlansAskOnce(t *testing.T) {
+func TestSecondPlanMakesOneRequestPerTable(t *testing.T) {
 	l := readLake(t)
 	s := l.serveREST(t)
 	text := strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]

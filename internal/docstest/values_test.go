@@ -19,7 +19,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"columns of one list":                                        {decoder, "maxColumns"},
 		"bytes of the name of a table, column, branch, tag or entry": {decoder, "maxName"},
 		"lanes of a plan, and so shards":                             {decoder, "maxLanes"},
-		"workers of a shard (`every`)":                               {decoder, "maxWorkers"},
+		"DataLoader workers of a shard (`every`)":                    {decoder, "maxWorkers"},
 		"rows, or requests, of a batch":                              {set, "MaxBatchRows"},
 		"rows of a shuffle window":                                   {decoder, "maxShuffleWindow"},
 		"bytes of a filter":                                          {filter, "MaxText"},

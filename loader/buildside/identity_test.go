@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/internal/digest/digesttest"
 )
 
-func TestBuildSidesAreKnownByAllTheyAreMadeOf(t *testing.T) {
+func TestBuildSideIdentityCountsEveryField(t *testing.T) {
 	t.Parallel()
 	digesttest.EveryFieldCounts(t, groupID{
 		input: "9c12", partitioning: partitioningID{key: 1, of: 4}, files: []fileID{{"file:///a", 0, 3}, {"file:///b", 2, 9}},

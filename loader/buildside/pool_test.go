@@ -66,12 +66,11 @@ func groupsOf(t *testing.T, pool *Pool, p *plan.Plan, before func(ctx context.Co
 	})
 }
 
-// TestWaitingForWhatIsBuiltAheadCounts: the younger of two streams builds a group
-// and lacks memory that the older one holds. The older one builds the group ahead,
-// that is, waits for the younger one to build it, and comes to its range: now both
-// stand still. Were that not known, the younger one would try until the budget's
-// patience ends.
-func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
+// TestWaitingForAPrefetchedBuildCountsAsBlocked tests a deadlock: the younger of two streams
+// builds a group and needs memory that the older one holds. The older one has prefetched the
+// same group, so it waits for the younger one's build when it reaches its range. If that
+// wait did not count as blocked, the younger stream would retry until the budget times out.
+func TestWaitingForAPrefetchedBuildCountsAsBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(1 << 20)
@@ -120,11 +119,11 @@ func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
 	})
 }
 
-// TestAStreamThatBuildsAheadIsNotBlocked: a stream builds a group ahead itself,
-// and a lane of it comes to a range of the group, be it another lane than the one
-// it is built for. The stream goes on by itself, so another one keeps waiting for
-// the memory that it holds.
-func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
+// TestPrefetchingStreamIsNotBlocked checks that a stream that prefetches a group itself does
+// not count as blocked when one of its lanes reaches a range of the group, even another lane
+// than the one it is prefetched for. The stream continues by itself, so another stream keeps
+// waiting for its memory.
+func TestPrefetchingStreamIsNotBlocked(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]bool{"the lane that it is built for": false, "another lane": true} {
 		t.Run(name, func(t *testing.T) {
@@ -176,11 +175,12 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 	}
 }
 
-// TestWhatIsBuiltAheadGivesWay to whoever asks for memory, until its range begins; then it
-// stays. What gave way is built again.
+// TestPrefetchedBuildSideIsReleasedUnderPressure checks that a prefetched build side is
+// released under budget pressure until its range begins, and not after that. It is then
+// built again when it is needed.
 //
 // spec: join-63
-func TestWhatIsBuiltAheadGivesWay(t *testing.T) {
+func TestPrefetchedBuildSideIsReleasedUnderPressure(t *testing.T) {
 	t.Parallel()
 	b := budget.New(1 << 20)
 	built := 0
@@ -214,10 +214,10 @@ func TestWhatIsBuiltAheadGivesWay(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestWhatIsBuiltAheadOutlivesItsReference where another range refers to the same group:
-// that one has what was built of it, and no part of a group that is divided on disk stays
-// behind, whether the other one asks or not.
-func TestWhatIsBuiltAheadOutlivesItsReference(t *testing.T) {
+// TestPrefetchedBuildSideOutlivesItsReference checks that a prefetched build side stays if
+// another range refers to the same group, and that no partition of a group on disk is left
+// behind, whether the other range is read or not.
+func TestPrefetchedBuildSideOutlivesItsReference(t *testing.T) {
 	t.Parallel()
 	for _, asks := range []bool{true, false} {
 		outlive(t, asks)
@@ -264,12 +264,12 @@ func outlive(t *testing.T, asks bool) {
 	require.Zero(t, b.Used())
 }
 
-// TestOnlyAFullDiskTakesWhatLiesThere: a build side on local disk that nobody uses
-// at the moment gives way where the disk has no room for what a row asks for. It
-// stays where it is memory that lacks, or room for what is built ahead.
+// TestOnlyAFullDiskReleasesBuildSidesOnDisk checks that an unused build side on local disk
+// is released if the disk has no room for one that a row needs. It stays if only memory is
+// short, or room for prefetched build sides.
 //
 // spec: join-67, join-90
-func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
+func TestOnlyAFullDiskReleasesBuildSidesOnDisk(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ diskFull, ahead, goes bool }{
 		"memory is full":        {},

@@ -44,7 +44,7 @@ func applies(t *catalog.Table, f catalog.File, d *catalog.DeleteFile, vector boo
 	panic(d.Kind)
 }
 
-// TestWhichDeletesApply compares random tables with the rules, file by file.
+// TestWhichDeletesApply compares the deletes of random tables with the rules, file by file.
 //
 // spec: delete-2, delete-3
 func TestWhichDeletesApply(t *testing.T) {
@@ -119,9 +119,9 @@ func TestWhichDeletesApply(t *testing.T) {
 	}
 }
 
-// TestDeletesThatNobodyNeeds: equality deletes that are older than all files which their
-// group is for are not read.
-func TestDeletesThatNobodyNeeds(t *testing.T) {
+// TestUnneededEqualityDeletesAreNotRead checks that equality deletes older than all files of
+// their group are not read.
+func TestUnneededEqualityDeletesAreNotRead(t *testing.T) {
 	t.Parallel()
 	columns := []catalog.Field{{ID: 1}}
 	var deletes []*catalog.DeleteFile
@@ -135,7 +135,7 @@ func TestDeletesThatNobodyNeeds(t *testing.T) {
 }
 
 // spec: delete-5
-func TestVectorsThatContradict(t *testing.T) {
+func TestContradictoryVectorsAreCorrupt(t *testing.T) {
 	t.Parallel()
 	for name, deletes := range map[string][]*catalog.DeleteFile{
 		"data file a has two deletion vectors, in v and in w": {

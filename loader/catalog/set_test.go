@@ -25,7 +25,8 @@ func memory(t *testing.T, tables ...string) *catalogtest.Memory {
 	return m
 }
 
-// A set behaves like the catalog that it leads to, by either road.
+// TestSetConforms checks that a set behaves like the catalog that a name leads to, with the
+// catalog's name in front or without it.
 func TestSetConforms(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Snapshots 1 to 5 came one after another, 12 and 13 from 2, and 8 from nothing. 21
-// came from 20, which is gone, and 31 and 32 from each other.
+// Snapshots 1 to 5 are consecutive, 12 and 13 are children of 2, and 8 has no parent. 21 is
+// a child of 20, which is gone, and 31 and 32 are each other's parents.
 //
 // spec: since-2, since-3, since-4
 func TestAfter(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// TestPartitionText renders values as the Iceberg specification's transforms
-// count them.
+// TestPartitionText checks that values are rendered in the units of the Iceberg
+// specification's transforms.
 func TestPartitionText(t *testing.T) {
 	t.Parallel()
 	long := arrow.PrimitiveTypes.Int64

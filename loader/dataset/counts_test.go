@@ -49,11 +49,11 @@ func TestCountsOfCursors(t *testing.T) {
 	require.Nil(t, counts)
 }
 
-// TestCountsThatCannotBe checks that Cursors.Counts and Counted.Counts reject
+// TestInconsistentCountsAreRejected checks that Cursors.Counts and Counted.Counts reject
 // inconsistent counts.
 //
 // spec: step-10
-func TestCountsThatCannotBe(t *testing.T) {
+func TestInconsistentCountsAreRejected(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(cs dataset.Cursors){
 		"below the shortest":       func(cs dataset.Cursors) { cs[1].Counted.Shortest = 6 },

@@ -27,7 +27,7 @@ func TestFiltersKeepTheirText(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFilter(t *testing.T) {
+func TestFaultyFiltersHavePositions(t *testing.T) {
 	t.Parallel()
 	_, err := dataset.ParseFilter("day = = 1")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBitmaps compares sets with maps, as they are made and as another library stores
-// them.
+// TestBitmaps compares sets with maps, both as built and as stored by another library.
 func TestBitmaps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -55,7 +54,7 @@ func TestBitmaps(t *testing.T) {
 	}
 }
 
-// FuzzReadBitmap: whatever is stored, reading it ends, as an error or as a set.
+// FuzzReadBitmap checks that reading any bytes ends, with an error or a set.
 func FuzzReadBitmap(f *testing.F) {
 	set := dv.NewRoaringPositionBitmap()
 	set.SetRange(3, 90_000)
@@ -77,7 +76,7 @@ func FuzzReadBitmap(f *testing.F) {
 	})
 }
 
-// TestHostileBitmaps: what a bitmap says of its size is not believed.
+// TestHostileBitmaps checks that the sizes that a bitmap claims are not trusted.
 func TestHostileBitmaps(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string][]byte{

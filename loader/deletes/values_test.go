@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFormsTellRowsApart: rows have one form exactly if they are equal, also where text
-// runs from one column into the next, and where values are null.
+// TestFormsDistinguishRows checks that two rows have the same form exactly if they are
+// equal, even if text continues from one column into the next, and with nulls.
 //
 // spec: delete-3
-func TestFormsTellRowsApart(t *testing.T) {
+func TestFormsDistinguishRows(t *testing.T) {
 	t.Parallel()
 	text := func(values ...any) arrow.Array {
 		b := array.NewStringBuilder(memory.NewGoAllocator())
@@ -42,7 +42,8 @@ func TestFormsTellRowsApart(t *testing.T) {
 	}
 }
 
-// TestFloatsAreEqualByTheirBits, save that there is one NaN.
+// TestFloatsAreEqualByTheirBits checks that floats are compared by their bits, except that
+// all NaNs are equal.
 func TestFloatsAreEqualByTheirBits(t *testing.T) {
 	t.Parallel()
 	b := array.NewFloat64Builder(memory.NewGoAllocator())

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-func TestStagingInputsAreKnownByAllTheyAreMadeOf(t *testing.T) {
+func TestStagingInputIdentityCountsEveryField(t *testing.T) {
 	t.Parallel()
 	digesttest.EveryFieldCounts(t, inputOf{
 		table: "features.f", pin: dataset.TablePin{UUID: "9c12", Snapshot: 1, Schema: 1}, filter: "v < 3", keys: []int{1, 2},

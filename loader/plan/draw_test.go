@@ -46,9 +46,9 @@ func TestDrawings(t *testing.T) {
 	golden(t, "drawings", strings.Join(drawn, "\n"))
 }
 
-// TestDrawingsSayWhichStagingRowsCount shows which of a key's rows count by time and by
+// TestDrawingsShowWhichStagingRowsCount shows which of a key's rows count by time and by
 // a filter. A key with the same name in both tables is written once.
-func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
+func TestDrawingsShowWhichStagingRowsCount(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
 	for i, id := range []int{90, 91} {

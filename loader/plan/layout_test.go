@@ -165,11 +165,11 @@ func days(training, staging []int64) ([]*catalog.Table, plan.Files) {
 	return []*catalog.Table{t, s}, files
 }
 
-// TestPartitionsWithoutOneToMeetAreCounted checks that training partitions without an
+// TestPartitionsWithoutAnAlignedOneAreCounted checks that training partitions without an
 // aligned staging partition are counted with their rows.
 //
 // spec: resolve-30
-func TestPartitionsWithoutOneToMeetAreCounted(t *testing.T) {
+func TestPartitionsWithoutAnAlignedOneAreCounted(t *testing.T) {
 	t.Parallel()
 	tables, files := days([]int64{1, 2, 3, 5}, []int64{1, 3})
 	e := entry()
@@ -333,7 +333,7 @@ func TestDistinctKeepsBucketsWhole(t *testing.T) {
 }
 
 // spec: resolve-41
-func TestDistinctIsRefusedWhereRowsCouldMiss(t *testing.T) {
+func TestDistinctIsRefusedIfRepeatedRowsMaySpanSplits(t *testing.T) {
 	t.Parallel()
 	bucket, day := partitioned("b", 1, catalog.Bucket, 2), partitioned("day", 2, catalog.Identity, 0)
 	for name, c := range map[string]struct {
@@ -456,11 +456,11 @@ func TestKeysOfEverySpecAreChecked(t *testing.T) {
 	require.Empty(t, p.Group(0, resolve.NoGroup).Files)
 }
 
-// TestWindowsMakePlans checks that plans differ if their rows are shuffled within
+// TestWindowsArePartOfThePlanID checks that plans differ if their rows are shuffled within
 // different windows or by another unit, or if only one has batches of requests.
 //
 // spec: order-11
-func TestWindowsMakePlans(t *testing.T) {
+func TestWindowsArePartOfThePlanID(t *testing.T) {
 	t.Parallel()
 	table := training(2)
 	files := []catalog.File{file("f0", 1, int64(0), 100, 1), file("f1", 1, int64(1), 100, 1)}

@@ -61,7 +61,7 @@ func buckets(p *plan.Plan) []int {
 }
 
 // spec: order-5
-func TestStoredGoesByReversedDigits(t *testing.T) {
+func TestStoredOrderReversesBucketDigits(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int][]int{
 		16: {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15},
@@ -77,7 +77,7 @@ func TestStoredGoesByReversedDigits(t *testing.T) {
 }
 
 // spec: order-4, order-6
-func TestStoredGoesByPartitionThenBucketThenSequence(t *testing.T) {
+func TestStoredOrderIsByPartitionBucketAndSequence(t *testing.T) {
 	t.Parallel()
 	files := []catalog.File{
 		file("a", nil, int64(0), 10, 1), file("b", int64(2), nil, 10, 1), file("c", int64(2), int64(1), 10, 1),

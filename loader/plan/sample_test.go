@@ -158,7 +158,7 @@ func TestSampleRate(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestSampleWithout(t *testing.T) {
+func TestSampleThatIsNilOrLacksAColumn(t *testing.T) {
 	rows := sampled(t, 10)
 	var none *plan.Sample
 	require.Nil(t, none.Reads())

@@ -58,7 +58,7 @@ func sizes(t *testing.T, r *rig, columns ...string) (largest, stored int64) {
 // libraryPages is what the library's buffers for small pages of a column take.
 const libraryPages = 24 << 10
 
-// TestMemoryIsBounded asks the budget what a reader ever held.
+// TestMemoryIsBounded checks the maximum that a reader reserved from the budget.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	r := long(t)
@@ -75,7 +75,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestWaitingBatchesHoldTheirReservation stops the consumer and looks.
+// TestWaitingBatchesHoldTheirReservation stops the consumer and checks the reservations.
 func TestWaitingBatchesHoldTheirReservation(t *testing.T) {
 	t.Parallel()
 	r := long(t)
@@ -89,8 +89,8 @@ func TestWaitingBatchesHoldTheirReservation(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// TestTightBudgets reads with every budget from too little to plenty: it works
-// or fails with the remedy, and what works once works with more.
+// TestTightBudgets reads with every budget from too small to plentiful: reading works, or
+// fails with the remedy, and it works with every budget larger than one that works.
 func TestTightBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -116,8 +116,8 @@ func TestTightBudgets(t *testing.T) {
 	require.True(t, works)
 }
 
-// TestFootersArePaidFor as long as their files are open.
-func TestFootersArePaidFor(t *testing.T) {
+// TestFootersAreCharged checks that footers are charged as long as their files are open.
+func TestFootersAreCharged(t *testing.T) {
 	t.Parallel()
 	r := long(t)
 	limit := budget.New(1000)
@@ -127,9 +127,9 @@ func TestFootersArePaidFor(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// TestOthersComeFirst fills most of the budget: reading goes on, without
-// taking what is left for batches that nobody asked for yet.
-func TestOthersComeFirst(t *testing.T) {
+// TestReadAheadLeavesMemoryToOthers fills most of the budget: reading continues, and the
+// remaining memory is not used for batches that were not requested yet.
+func TestReadAheadLeavesMemoryToOthers(t *testing.T) {
 	t.Parallel()
 	r := long(t)
 	largest, stored := sizes(t, r, all...)
@@ -144,7 +144,7 @@ func TestOthersComeFirst(t *testing.T) {
 	require.LessOrEqual(t, limit.Peak()-99*free, free)
 }
 
-// TestReadsNoFurtherThanAhead counts requests while the consumer rests.
+// TestReadsNoFurtherThanAhead counts requests while the consumer does not read.
 func TestReadsNoFurtherThanAhead(t *testing.T) {
 	t.Parallel()
 	r := long(t)
@@ -185,8 +185,8 @@ func (s *telling) Open(ctx context.Context, location string, size int64) (store.
 	return s.Store.Open(ctx, location, size)
 }
 
-// TestNextFileIsOpenedAhead: the rows of the first file come only once the
-// second file is open.
+// TestNextFileIsOpenedAhead returns the rows of the first file only after the second file
+// was opened.
 func TestNextFileIsOpenedAhead(t *testing.T) {
 	t.Parallel()
 	r := small(t)
@@ -238,8 +238,9 @@ func TestEarlyRelease(t *testing.T) {
 	}
 }
 
-// TestFooters are read once per file, also by readers side by side.
-func TestFooters(t *testing.T) {
+// TestFootersAreReadOnce checks that a footer is read once per file, even by concurrent
+// readers.
+func TestFootersAreReadOnce(t *testing.T) {
 	t.Parallel()
 	r := small(t)
 	footers, err := cache.New[*parquet.Footer](1 << 20)
@@ -259,9 +260,9 @@ func TestFooters(t *testing.T) {
 	require.Equal(t, fault.Corrupt, fault.KindOf(got.err), "a footer is good for the file that it was read from alone")
 }
 
-// TestFootersOfOtherFiles: a footer is not taken for that of a file of the same
-// name in another table, nor for one of another length in the same.
-func TestFootersOfOtherFiles(t *testing.T) {
+// TestFootersAreNotSharedBetweenFiles checks that a footer is not used for a file of the
+// same name in another table, nor for a file of a different length in the same table.
+func TestFootersAreNotSharedBetweenFiles(t *testing.T) {
 	t.Parallel()
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
@@ -321,8 +322,8 @@ func (o *stubbornObject) Close() error {
 	return o.Object.Close()
 }
 
-// TestFooterLoadsAreWaitedFor: a reader that goes away while the cache loads a
-// footer for it leaves nothing behind that uses its file.
+// TestFooterLoadsAreWaitedFor checks that, if a reader is released while the cache loads a
+// footer for it, nothing uses its file afterwards.
 func TestFooterLoadsAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := small(t)
@@ -353,7 +354,7 @@ func TestFooterLoadsAreWaitedFor(t *testing.T) {
 	require.Zero(t, r.store.Counts().Open)
 }
 
-// TestManyReaders share a scanner, a budget and an allocator.
+// TestManyReaders checks that readers can share a scanner, a budget and an allocator.
 func TestManyReaders(t *testing.T) {
 	t.Parallel()
 	r := small(t)

@@ -85,8 +85,8 @@ func TestBloomFiltersThatCannotBeRead(t *testing.T) {
 	require.Empty(t, got.lines)
 }
 
-// TestPageIndex: where a footer has no bounds of a column, as of long strings, the page
-// index has: row groups that cannot match are not read.
+// TestPageIndex checks that, if a footer has no bounds of a column, such as of long strings,
+// row groups that cannot match are skipped by the page index.
 //
 // spec: resolve-65
 func TestPageIndex(t *testing.T) {

@@ -26,8 +26,8 @@ func (r *rig) partitionedBy(dt arrow.DataType, required bool, value any) {
 	f.Spec, f.Partition = 2, []any{int64(1), nil, value}
 }
 
-// TestPartitionColumns: files of migrated tables lack the columns that their partitions
-// say (Iceberg specification, "Column Projection").
+// TestPartitionColumns checks that columns that files of migrated tables lack are filled
+// from their partitions (Iceberg specification, "Column Projection").
 //
 // spec: resolve-49
 func TestPartitionColumns(t *testing.T) {
@@ -77,11 +77,11 @@ func TestPartitionColumns(t *testing.T) {
 	}
 }
 
-// TestPartitionColumnsThatCannotBe: what the manifest says is not of the column's type,
-// or null where the column is required.
+// TestInvalidPartitionColumnValues checks values in the manifest that are not of the
+// column's type, and nulls of required columns.
 //
 // spec: resolve-49
-func TestPartitionColumnsThatCannotBe(t *testing.T) {
+func TestInvalidPartitionColumnValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		dt    arrow.DataType
@@ -110,7 +110,8 @@ func TestPartitionColumnsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPartitionColumnsInStructs are given by themselves, not as part of their struct.
+// TestPartitionColumnsInStructs checks that such columns are returned by themselves, but not
+// as part of their struct.
 //
 // spec: resolve-49
 func TestPartitionColumnsInStructs(t *testing.T) {
@@ -130,7 +131,8 @@ func TestPartitionColumnsInStructs(t *testing.T) {
 	require.ErrorContains(t, got.err, "column user.day is not in the file but only in its partition values")
 }
 
-// TestInitialDefaultsOfPartitionColumns: the partition says what they are.
+// TestInitialDefaultsOfPartitionColumns checks that the value of the partition takes
+// precedence over the initial default.
 //
 // spec: resolve-49, resolve-70
 func TestInitialDefaultsOfPartitionColumns(t *testing.T) {

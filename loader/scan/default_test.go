@@ -31,8 +31,9 @@ func withID(id int, name string, kind arrow.DataType) arrow.Field {
 	return arrow.Field{Name: name, Type: kind, Nullable: true, Metadata: arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(id)})}
 }
 
-// TestInitialDefaults: files of before a column have its initial default in every row,
-// for whoever reads them, and files that have the column have their own values.
+// TestInitialDefaults checks that files from before a column have its initial default in
+// every row, in every use of the column, and that files with the column have their own
+// values.
 //
 // spec: resolve-70
 func TestInitialDefaults(t *testing.T) {
@@ -146,8 +147,8 @@ func grown(t *testing.T, files []string, defaults map[int]string) *rig {
 	return r
 }
 
-// TestDefaultsInStructs are those of the outermost field that a file lacks: the cases of
-// the specification's table of struct defaults, and deeper ones.
+// TestDefaultsInStructs checks that a field has the default of the outermost field that a
+// file lacks: the cases of the specification's table of struct defaults, and deeper ones.
 //
 // spec: resolve-71
 func TestDefaultsInStructs(t *testing.T) {
@@ -218,7 +219,7 @@ func TestDefaultsInStructs(t *testing.T) {
 	}
 }
 
-// TestDefaultsInLists: fields of structs that lie in lists and maps have them too.
+// TestDefaultsInLists checks the defaults of fields of structs inside lists and maps.
 //
 // spec: resolve-71
 func TestDefaultsInLists(t *testing.T) {

@@ -116,8 +116,8 @@ func allBut(rows ...int64) func(row int64) bool {
 	return func(row int64) bool { return !slices.Contains(rows, row) }
 }
 
-// TestDeletedRows: the rows that delete files name are gone, for every batch size, part of
-// the file, filter and projection.
+// TestDeletedRows checks that rows named by delete files are not returned, for every batch
+// size, part of the file, filter and projection.
 //
 // spec: delete-1
 func TestDeletedRows(t *testing.T) {
@@ -180,8 +180,8 @@ func TestDeletedRows(t *testing.T) {
 	}
 }
 
-// TestEqualityRules: sequence numbers, nulls, several columns, and delete files of one
-// group that come one after the other.
+// TestEqualityRules checks sequence numbers, nulls, several columns, and several delete
+// files of one group.
 //
 // spec: delete-3
 func TestEqualityRules(t *testing.T) {
@@ -209,8 +209,8 @@ func TestEqualityRules(t *testing.T) {
 	}), got.lines)
 }
 
-// TestValuesThatAreDeletedTwice: an older and a younger delete file of a group hold a
-// value, and it is the younger one that counts for files between them.
+// TestValuesThatAreDeletedTwice checks that, if an older and a younger delete file of a
+// group have the same value, the younger one applies to the files between them.
 //
 // spec: delete-3
 func TestValuesThatAreDeletedTwice(t *testing.T) {
@@ -227,8 +227,8 @@ func TestValuesThatAreDeletedTwice(t *testing.T) {
 	require.Equal(t, r.want(r.source(), id, allBut(2, 4)), got.lines)
 }
 
-// TestEqualityDeletesOfADroppedColumn: the table has dropped the column, and has another
-// one of its name.
+// TestEqualityDeletesOfADroppedColumn checks a table that has dropped the column, and has a
+// new column of the same name.
 //
 // spec: delete-4
 func TestEqualityDeletesOfADroppedColumn(t *testing.T) {
@@ -246,8 +246,8 @@ func TestEqualityDeletesOfADroppedColumn(t *testing.T) {
 	require.Equal(t, r.want(source, r.columns("id"), func(row int64) bool { return row%3 != 0 }), got.lines)
 }
 
-// TestEqualityDeletesOfAPromotedColumn: the delete file and the data file hold integers,
-// of either width.
+// TestEqualityDeletesOfAPromotedColumn checks delete files and data files with integers of
+// either width.
 //
 // spec: delete-4
 func TestEqualityDeletesOfAPromotedColumn(t *testing.T) {
@@ -262,8 +262,7 @@ func TestEqualityDeletesOfAPromotedColumn(t *testing.T) {
 	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(3, 7)), got.lines)
 }
 
-// TestDamagedDeletes: delete files that cannot be read whole, or that contradict what is
-// known, end the scan.
+// TestDamagedDeletes checks that incomplete or contradictory delete files end the scan.
 //
 // spec: delete-5
 func TestDamagedDeletes(t *testing.T) {
@@ -337,7 +336,7 @@ func TestDamagedDeletes(t *testing.T) {
 	}
 }
 
-// TestEveryBitOfAVector: no flipped bit of a vector goes unseen.
+// TestEveryBitOfAVector checks that every flipped bit of a vector is detected.
 //
 // spec: delete-5
 func TestEveryBitOfAVector(t *testing.T) {
@@ -359,8 +358,8 @@ func TestEveryBitOfAVector(t *testing.T) {
 	require.Len(t, got.lines, 16)
 }
 
-// TestDeletesAreLoadedOnce: readers that go on at once, and one after the other while
-// the deletes are kept, read a delete file once.
+// TestDeletesAreLoadedOnce checks that a delete file is read once by concurrent readers, and
+// by consecutive ones while the deletes are kept.
 //
 // spec: delete-7
 func TestDeletesAreLoadedOnce(t *testing.T) {
@@ -429,8 +428,8 @@ func TestDeletesAreLoadedOnce(t *testing.T) {
 	require.Equal(t, again, once, "twelve readers made as many requests as one")
 }
 
-// TestDeletesBeyondTheBudget: what does not fit is Exhausted, before it is held, and says
-// what to compact.
+// TestDeletesBeyondTheBudget checks that deletes that do not fit are Exhausted before they
+// are held, with an error that names what to compact.
 //
 // spec: delete-7
 func TestDeletesBeyondTheBudget(t *testing.T) {
@@ -457,8 +456,9 @@ func TestDeletesBeyondTheBudget(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// TestDroppedColumnsOfFilesWithoutIDs: a name mapping is pinned as far as it speaks of the
-// table's columns, and no longer says which column of a file was dropped.
+// TestDroppedColumnsOfFilesWithoutIDs checks that such files are refused: the pinned name
+// mapping only covers the table's columns, so it does not show which column of a file was
+// dropped.
 //
 // spec: delete-4
 func TestDroppedColumnsOfFilesWithoutIDs(t *testing.T) {
@@ -483,8 +483,8 @@ func TestDroppedColumnsOfFilesWithoutIDs(t *testing.T) {
 	require.Equal(t, []string{"2"}, got.lines)
 }
 
-// TestVectorsOfOneBlob: entries of several data files name one blob. What was loaded for
-// one of them is not taken for the other's.
+// TestVectorsOfOneBlob checks that entries of several data files may name the same blob, and
+// that the vector loaded for one is not used for the other.
 //
 // spec: delete-2
 func TestVectorsOfOneBlob(t *testing.T) {
@@ -504,11 +504,11 @@ func TestVectorsOfOneBlob(t *testing.T) {
 	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(1, 2, 5, 6)), got.lines)
 }
 
-// TestDeletesWaitForEachOther: streams that each need most of the budget for what they
-// load go on one after the other.
+// TestDeleteLoadsWaitForMemory checks that streams whose deletes each need most of the
+// budget continue one after the other.
 //
 // spec: delete-7
-func TestDeletesWaitForEachOther(t *testing.T) {
+func TestDeleteLoadsWaitForMemory(t *testing.T) {
 	t.Parallel()
 	const streams, files, rows = 8, 300, 100
 	for _, kind := range []catalog.DeleteKind{catalog.PositionDeletes, catalog.EqualityDeletes} {

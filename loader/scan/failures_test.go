@@ -46,8 +46,8 @@ func without(rows arrow.RecordBatch, column int) (arrow.RecordBatch, []int) {
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), arrays, rows.NumRows()), ids
 }
 
-// TestFaultyFiles reads a good file and then a faulty one: the rows of the
-// first come, then an error that names table and file, never an end.
+// TestFaultyFiles reads a good file and then a faulty one: the rows of the first are
+// returned, then an error that names table and file, and never an end.
 func TestFaultyFiles(t *testing.T) {
 	t.Parallel()
 	plain := parquettest.Options{Codec: parquettest.Snappy, Plain: true}
@@ -141,7 +141,7 @@ func TestFaultyFiles(t *testing.T) {
 	}
 }
 
-// TestSurplusRows reads a file whose pages hold more rows than its footer counts.
+// TestSurplusRows reads a file whose pages have more rows than its footer counts.
 func TestSurplusRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -232,8 +232,8 @@ func TestLongKeysAreCut(t *testing.T) {
 	require.True(t, utf8.ValidString(got.err.Error()))
 }
 
-// TestEveryReadFails lets each call of storage fail in turn: the stream fails,
-// and what came before is a beginning of the rows.
+// TestEveryReadFails makes each call of storage fail in turn: the stream fails, and the rows
+// before are the first rows.
 func TestEveryReadFails(t *testing.T) {
 	t.Parallel()
 	r := small(t)
@@ -308,7 +308,7 @@ func TestCancelledBeforeTheFirstNext(t *testing.T) {
 	require.Empty(t, got.lines)
 }
 
-// TestReleaseWhileStorageHangs must not wait for storage.
+// TestReleaseWhileStorageHangs checks that Release does not wait for storage.
 func TestReleaseWhileStorageHangs(t *testing.T) {
 	t.Parallel()
 	r := small(t)
@@ -322,7 +322,7 @@ func TestReleaseWhileStorageHangs(t *testing.T) {
 	require.Zero(t, r.store.Counts().Open)
 }
 
-// TestUnknownColumns is about callers that break the contract.
+// TestUnknownColumns checks callers that break the contract.
 func TestUnknownColumns(t *testing.T) {
 	t.Parallel()
 	r := small(t)
@@ -351,8 +351,8 @@ func TestUnknownColumns(t *testing.T) {
 	}
 }
 
-// TestChecksums: a scan says whether pages had checksums, and where they are
-// required it refuses files that have none and gives none of their rows.
+// TestChecksums checks that a scan reports whether pages had checksums, and that files
+// without them are refused, without returning any of their rows, if checksums are required.
 func TestChecksums(t *testing.T) {
 	r := newRig(t)
 	r.grow(10, 5, 0)

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// TestFilesKeepNothingOfTheReader: they are asked long after the stream has ended that
-// the reader belonged to, which its context leads to.
-func TestFilesKeepNothingOfTheReader(t *testing.T) {
+// TestFilesDoNotRetainTheirReader checks that files, which are used long after their stream
+// has ended, do not retain the stream's reader through its context.
+func TestFilesDoNotRetainTheirReader(t *testing.T) {
 	t.Parallel()
 	type stream struct{ _ [64]byte }
 	read := func() (files func(row int64) string, of weak.Pointer[stream]) {

@@ -50,8 +50,8 @@ func text(zeros int) []byte {
 	return parquettest.ZstdZeros(binary.LittleEndian.AppendUint32(nil, uint32(zeros)), zeros)
 }
 
-// TestHostileFiles are a few KB that unpack to a GB, or lie about it. A server with
-// little memory refuses them or reads them right, and never takes what it has not
+// TestHostileFiles reads files of a few KB that unpack to a GB, or claim to. A server with
+// little memory refuses them or reads them correctly, and never takes memory that it has not
 // reserved.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
@@ -133,8 +133,9 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestTotalsThatLieHigh promise more than there is: that costs nothing.
-func TestTotalsThatLieHigh(t *testing.T) {
+// TestFootersWithTooLargeTotalsCostNothing reads files whose footers claim more than the
+// files contain.
+func TestFootersWithTooLargeTotalsCostNothing(t *testing.T) {
 	t.Parallel()
 	r, source := handmade(t, parquettest.Handmade{
 		Rows: 1, Values: 1, Codec: zstdCodec, Plain: 1 << 60, Text: true,
@@ -149,8 +150,8 @@ func TestTotalsThatLieHigh(t *testing.T) {
 	require.NoError(t, rdr.Err())
 }
 
-// TestLongDictionaryValues: one value of 8 MiB that 16,384 rows have comes out in
-// batches that fit.
+// TestLongDictionaryValues checks that 16,384 rows with the same value of 8 MiB are returned
+// in batches that fit.
 func TestLongDictionaryValues(t *testing.T) {
 	t.Parallel()
 	const rows, long, limit = 16 << 10, 8 << 20, 64 << 20
@@ -178,8 +179,8 @@ func TestLongDictionaryValues(t *testing.T) {
 	require.LessOrEqual(t, b.Peak(), int64(limit))
 }
 
-// TestLongPrefixes: values that are told by what they add to the one before come out
-// in batches that fit.
+// TestLongPrefixes checks that values stored as differences from the previous one are
+// returned in batches that fit.
 func TestLongPrefixes(t *testing.T) {
 	t.Parallel()
 	const rows, long, limit = 1000, 32 << 10, 4 << 20
@@ -218,8 +219,8 @@ func TestLongPrefixes(t *testing.T) {
 	require.LessOrEqual(t, b.Peak(), int64(limit))
 }
 
-// TestFilteredRowsAreReserved: the rows that pass are copied beside those that they
-// are taken from.
+// TestFilteredRowsAreReserved checks that both the rows that pass and the rows that they are
+// copied from are reserved.
 func TestFilteredRowsAreReserved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/internal/digest/digesttest"
 )
 
-func TestFootersAreKnownByAllTheyDependOn(t *testing.T) {
+func TestFooterKeyCountsEveryField(t *testing.T) {
 	t.Parallel()
 	digesttest.EveryFieldCounts(t, footerID{table: "9c12", location: "file:///a", size: 1})
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// TestReadsLeftBehindStayCharged: a reader ends with its context, or at the
-// timeout of its storage, while a read hangs; the read's memory is charged until
-// that returns, and nothing else.
+// TestReadsLeftBehindStayCharged checks that a reader ends with its context, or at its
+// storage timeout, while a read hangs, and that only the read's memory stays charged until
+// the read returns.
 func TestReadsLeftBehindStayCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeout time.Duration

@@ -31,8 +31,8 @@ func lineage(t *testing.T) *rig {
 	return r
 }
 
-// TestLineage: ids count the rows that are stored, whatever is read of them, and what a
-// file stores itself comes first.
+// TestLineage checks that ids count the stored rows, whichever rows are read, and that
+// values stored in the file take precedence.
 //
 // spec: resolve-78
 func TestLineage(t *testing.T) {

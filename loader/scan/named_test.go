@@ -79,8 +79,8 @@ func (r *rig) give(columns ...string) outcome {
 	return r.read(r.scanner(scan.Options{}), source, r.columns(columns...))
 }
 
-// TestFilesWithoutFieldIDs are read by the table's name mapping, which has several
-// names for a column and for what is in it, beside files that have ids.
+// TestFilesWithoutFieldIDs checks that such files are read by the table's name mapping,
+// which has several names for columns and nested fields, along with files that have ids.
 //
 // spec: resolve-49, resolve-74
 func TestFilesWithoutFieldIDs(t *testing.T) {
@@ -117,10 +117,11 @@ func TestFilesWithoutFieldIDs(t *testing.T) {
 	require.Equal(t, []string{"3 | at", "5 | fr"}, got.lines)
 }
 
-// TestMappingsMayChange: the footer that is remembered has no ids of a mapping.
+// TestChangedMappingAppliesToCachedFooters checks that cached footers do not contain the ids
+// of a mapping.
 //
 // spec: resolve-74
-func TestMappingsMayChange(t *testing.T) {
+func TestChangedMappingAppliesToCachedFooters(t *testing.T) {
 	t.Parallel()
 	long := arrow.PrimitiveTypes.Int64
 	r := migrated(t)
@@ -140,7 +141,7 @@ func TestMappingsMayChange(t *testing.T) {
 }
 
 // spec: resolve-75
-func TestFilesThatNoMappingNames(t *testing.T) {
+func TestUnmappedFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	long := arrow.PrimitiveTypes.Int64
 	for name, c := range map[string]struct {

@@ -23,8 +23,8 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// TestPromotedDates: a column of dates that has become one of timestamps is filtered as
-// what it is now, and prunes row groups that cannot match.
+// TestPromotedDates checks that a date column that was promoted to timestamps is filtered as
+// timestamps, and prunes row groups that cannot match.
 //
 // spec: resolve-63
 func TestPromotedDates(t *testing.T) {
@@ -67,8 +67,8 @@ func TestPromotedDates(t *testing.T) {
 	}
 }
 
-// TestFilesOfSparkAreReserved: what reading takes of old forms is asked for before: INT96,
-// lists of two levels, fixed-length bytes as deltas.
+// TestFilesOfSparkAreReserved checks that memory for older forms is reserved before it is
+// used: INT96, two-level lists, fixed-length bytes as deltas.
 func TestFilesOfSparkAreReserved(t *testing.T) {
 	t.Parallel()
 	stamp := &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
@@ -152,8 +152,8 @@ func (r *rig) foreignFile(c foreignColumn, days ...int) *catalog.File {
 	return r.add(rows, bucket.Null, parquettest.Options{RowGroupRows: 10, Codec: parquettest.Snappy})
 }
 
-// TestForeignColumnsAreFiltered: columns of other types than Iceberg writes are filtered as
-// what they are in the table, and prune row groups that cannot match.
+// TestForeignColumnsAreFiltered checks that columns with types that Iceberg does not write
+// are filtered by their table type, and prune row groups that cannot match.
 //
 // spec: resolve-66, resolve-67, resolve-81
 func TestForeignColumnsAreFiltered(t *testing.T) {
@@ -198,7 +198,8 @@ func TestForeignColumnsAreFiltered(t *testing.T) {
 	}
 }
 
-// TestForeignKeysAreHashed as the values that the table has, where a file says its bucket.
+// TestForeignKeysAreHashed checks that such keys are hashed by their values in the table, if
+// a file has a bucket.
 //
 // spec: resolve-66, resolve-67, resolve-81
 func TestForeignKeysAreHashed(t *testing.T) {

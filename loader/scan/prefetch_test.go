@@ -15,8 +15,8 @@ import (
 
 func nothing() arrow.RecordBatch { return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, 1) }
 
-// TestAdmit asks with a context that has ended: what would have to wait says
-// so at once.
+// TestAdmit admits batches with a context that has ended: a call that would have to wait
+// fails at once.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	const (
@@ -88,7 +88,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitWaits for other streams to give memory back, if the consumer waits.
+// TestAdmitWaits checks that, if the consumer waits, admitting waits until other streams
+// release memory.
 //
 // spec: join-56
 func TestAdmitWaits(t *testing.T) {
@@ -115,7 +116,7 @@ func TestAdmitWaits(t *testing.T) {
 	})
 }
 
-// TestAdjust corrects an estimate either way.
+// TestAdjust corrects estimates that are too low and too high.
 func TestAdjust(t *testing.T) {
 	t.Parallel()
 	limit := budget.New(100)
@@ -130,8 +131,8 @@ func TestAdjust(t *testing.T) {
 	require.Equal(t, fault.Exhausted, fault.KindOf(r.adjust(t.Context(), 100, 101)))
 }
 
-// TestTake gives what waits, in order, then the end; but nothing once the
-// context has ended.
+// TestTake checks that waiting batches are taken in order, followed by the end, and that
+// none is returned after the context has ended.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	r, err := newPrefetchQueue(t.Context(), nil, "the test", 100)

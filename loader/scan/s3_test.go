@@ -118,8 +118,8 @@ func TestRequestsToS3(t *testing.T) {
 	}
 }
 
-// TestReplacedOnS3: a file that is replaced by one of the same length fails, while it is
-// read and when its footer was remembered, and gives no row of the new one.
+// TestReplacedOnS3 checks that a file replaced by one of the same length fails, while it is
+// read and when its footer is cached, and that no row of the new file is returned.
 //
 // spec: storage-3
 func TestReplacedOnS3(t *testing.T) {
@@ -165,8 +165,8 @@ func (o *retaggedObject) Expect(tag string) error {
 	return nil
 }
 
-// TestRestoredFile: who restores a file gives it another tag. That ends a reader which
-// knows the footer by the old one, and no later one.
+// TestRestoredFile checks that a restored file, which has a new ETag, ends a reader that
+// knows the footer with the old ETag, but no later reader.
 func TestRestoredFile(t *testing.T) {
 	r := newRig(t)
 	r.grow(50, 25, 1)

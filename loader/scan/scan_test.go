@@ -130,9 +130,9 @@ func TestRangesReadOnlyTheirRowGroups(t *testing.T) {
 	}
 }
 
-// TestAnyCut divides the rows of all files in any way: the rows and their
-// order stay.
-func TestAnyCut(t *testing.T) {
+// TestRowsDoNotDependOnCuts divides the rows of all files at random: rows and order stay the
+// same.
+func TestRowsDoNotDependOnCuts(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 7))
 	r := newRig(t)
@@ -218,7 +218,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestPruning counts the row groups that a filter leaves to read.
+// TestPruning counts the row groups that remain to be read with a filter.
 func TestPruning(t *testing.T) {
 	t.Parallel()
 	for text, groups := range map[string]int{
@@ -261,8 +261,8 @@ func TestAbsentColumns(t *testing.T) {
 	require.Equal(t, []string{"8", "9"}, got.lines)
 }
 
-// TestNestedFieldsHaveTheirIDs: a struct whose field was dropped, and added again
-// under its old name, holds other values in older files, where the new one is null.
+// TestNestedFieldsHaveTheirIDs reads a struct whose field was dropped and added again under
+// its old name: in older files, the new field is null.
 //
 // spec: resolve-45
 func TestNestedFieldsHaveTheirIDs(t *testing.T) {
@@ -281,7 +281,7 @@ func TestNestedFieldsHaveTheirIDs(t *testing.T) {
 	}
 }
 
-// TestOnlyPlannedColumnsAreRead: to give, to filter by, or to check.
+// TestOnlyPlannedColumnsAreRead checks output columns, filter columns and key columns.
 //
 // spec: resolve-43
 func TestOnlyPlannedColumnsAreRead(t *testing.T) {
@@ -306,7 +306,7 @@ func TestOnlyPlannedColumnsAreRead(t *testing.T) {
 	require.Zero(t, r.store.Counts().Reads)
 }
 
-// TestNullBucket reads the file of the keys that are null.
+// TestNullBucket reads the file of null keys.
 func TestNullBucket(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -11,8 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// TestSmallFileIsOneRead: a file inside its tail costs one read, also with its filters,
-// and one of a known footer one read for each run of columns.
+// TestSmallFileIsOneRead checks that a file that fits in its tail costs one read, including
+// its bloom filters, and that a file with a cached footer costs one read for each run of
+// columns.
 func TestSmallFileIsOneRead(t *testing.T) {
 	r := newRig(t)
 	r.grow(50, 10, 1)
@@ -23,8 +24,8 @@ func TestSmallFileIsOneRead(t *testing.T) {
 	require.Equal(t, 2, r.store.Counts().Reads)
 }
 
-// TestNextRowGroupIsReadAhead: while batches of a row group wait for their consumer, the
-// stored bytes of the next one are read, and those of the next file.
+// TestNextRowGroupIsReadAhead checks that the stored bytes of the next row group and of the
+// next file are read while batches of a row group wait for their consumer.
 func TestNextRowGroupIsReadAhead(t *testing.T) {
 	r := newRig(t)
 	first, second := r.grow(200, 100, 1), r.grow(100, 100, 1)
@@ -57,9 +58,9 @@ func TestNextRowGroupIsReadAhead(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// TestWhatIsReadAheadGivesWay: memory that is wanted elsewhere is taken from what was
-// read ahead, which is read again when its turn comes.
-func TestWhatIsReadAheadGivesWay(t *testing.T) {
+// TestReadAheadIsReleasedUnderPressure checks that memory needed elsewhere is taken from
+// read-ahead, which is read again when it is needed.
+func TestReadAheadIsReleasedUnderPressure(t *testing.T) {
 	r := newRig(t)
 	r.grow(200, 100, 1)
 	limit := budget.New(1 << 20)
@@ -86,11 +87,11 @@ func TestWhatIsReadAheadGivesWay(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
-// TestWhatIsTakenDoesNotCount: the row group that is decoded cannot be given up, so the
-// one behind it is, whichever is asked first.
+// TestRowGroupBeingDecodedIsNotReleased checks that the row group after the one being
+// decoded is released, whichever is asked first: the one being decoded cannot be.
 //
 // spec: storage-11
-func TestWhatIsTakenDoesNotCount(t *testing.T) {
+func TestRowGroupBeingDecodedIsNotReleased(t *testing.T) {
 	for range 20 {
 		r := newRig(t)
 		r.grow(400, 100, 1)
@@ -114,8 +115,8 @@ func TestWhatIsTakenDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestReadAheadThatFails: the error is that of the file that could not be read, and what
-// comes before it is given.
+// TestReadAheadThatFails checks that the error is that of the file that could not be read,
+// and that the rows before it are returned.
 func TestReadAheadThatFails(t *testing.T) {
 	r := newRig(t)
 	r.grow(100, 100, 1)
@@ -126,8 +127,8 @@ func TestReadAheadThatFails(t *testing.T) {
 	require.Len(t, got.lines, 100)
 }
 
-// TestBegin: a reader that may begin reads its first row group before it is asked, once,
-// decodes nothing, and leaves nothing behind if nobody asks.
+// TestBegin checks that a reader after Begin reads its first row group before the first
+// Next, once, decodes nothing, and leaves nothing behind if Next is never called.
 func TestBegin(t *testing.T) {
 	r := newRig(t)
 	r.grow(200, 100, 1)
@@ -156,7 +157,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestBeginWithoutMemory: what there is no room for is done when it is asked for.
+// TestBeginWithoutMemory checks that work for which Begin has no memory is done by Next.
 func TestBeginWithoutMemory(t *testing.T) {
 	r := newRig(t)
 	r.grow(100, 100, 1)

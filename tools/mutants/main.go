@@ -94,7 +94,7 @@ func texts() []string {
 	return []string{
 		"TestExplainOfMixedSpecs", "TestExplainOfRules", "TestExplainAndDatasets", "TestExplainSaysWhatStepsCost", // explain
 		"TestReport", "TestClean", // verify
-		"TestEveryFaultIsToldAtOnce", "TestFaults", "TestFaultyConfig", // messages
+		"TestAllFaultsAreReportedTogether", "TestFaults", "TestFaultyConfig", // messages
 	}
 }
 
@@ -102,8 +102,8 @@ func texts() []string {
 // tests run before them.
 func slow() []string {
 	return []string{
-		"TestOracle", "TestBuildSidesKeepNothingOfTheirMakers", "TestColumnsThatDifferWithinARequest", "TestStepsOfShardsAndWorkers",
-		"TestRowsOfARequestThatDiffer", "TestShufflesAreUniform", "TestCountsAreWhatStreamsGive", "TestParkedStreamsGiveTheSame",
+		"TestOracle", "TestBuildSidesDoNotRetainTheirStreams", "TestColumnsThatDifferWithinARequest", "TestStepsOfShardsAndWorkers",
+		"TestRowsOfARequestThatDiffer", "TestShufflesAreUniform", "TestCountsEqualTheRowsOfStreams", "TestParkedStreamsGiveTheSame",
 		"TestParkedStreamsOnDisk", "TestParkedWorkersTakeTheirSteps", "TestStagingBytesAreReadOnce", "TestSameRowsSameOrder",
 	}
 }

@@ -5,7 +5,7 @@ package main
 func stepMutants() []mutant {
 	lane, loader, dataset := []string{"./loader/lane"}, []string{"-run", "Steps|Count|Parked", "./loader"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	flight := []string{"-run", "Count|Ticket", "./flight"}
-	shared := []string{"-run", "TestOneCounts|TestFailedCounts|TestWhoCounts|TestCountsAreRemembered", "-timeout", "30s", "./loader"} // whoever waits in vain
+	shared := []string{"-run", "TestConcurrentCallersShareOneCount|TestNextCallerCountsAfterAFailedCount|TestOnlyExactCountsAreCounted|TestCountsAreCached", "-timeout", "30s", "./loader"} // a mutant may wait forever
 	const counts, counted = "loader/count.go", "loader/stream/count.go"
 	return []mutant{
 		{"workers-take-the-step-after", "loader/lane/every.go", "	return (e.Step - step%e.Of + e.Of) % e.Of\n", "	return (e.Step - (step+1)%e.Of + e.Of) % e.Of\n", lane},
@@ -44,6 +44,6 @@ func stepMutants() []mutant {
 		{"tickets-need-no-counts", "flight/count.go", "\tif p.counts == nil && p.Query.CountsFirst() {\n", "\tif p.counts == nil && len(p.Lanes) == 0 {\n", flight},
 		{"schemas-are-counted", "flight/service.go", "	return s.plan(ctx, query)\n}\n\n// queryOf", "	p, err := s.plan(ctx, query)\n	if err == nil {\n		err = s.count(ctx, &p)\n	}\n	return p, err\n}\n\n// queryOf", flight},
 		{"endpoints-say-the-rows-of-all-workers", "flight/count.go", "\t\trows += p.Query.Every.Rows(left, p.perStep())\n", "\t\trows += left\n", flight},
-		{"counts-have-no-place", "flight/count.go", "		if err := at.enter(in); err != nil {\n", "		if err := in.Err(); err != nil {\n", []string{"-run", "TestCountsHavePlaces", "-timeout", "20s", "./flight"}},
+		{"counts-have-no-place", "flight/count.go", "		if err := at.enter(in); err != nil {\n", "		if err := in.Err(); err != nil {\n", []string{"-run", "TestCountsNeedASlot", "-timeout", "20s", "./flight"}},
 	}
 }

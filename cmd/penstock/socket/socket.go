@@ -23,6 +23,14 @@ import (
 // dialTimeout bounds the check whether a server listens on an existing socket.
 const dialTimeout = 2 * time.Second
 
+// sendBuffer is the size of the send buffer of a connection, in bytes. Linux wakes a process that
+// waits to write into a Unix socket when three quarters of its buffer have been read. With the
+// system's default, about 200 KB, the server and a client that reads as fast as it can take turns
+// waiting for each other; TCP avoids that by growing its buffers. Linux doubles the value, after
+// limiting it to net.core.wmem_max. A client that does not read holds that much of the kernel's
+// memory, which is about as much as with TCP.
+const sendBuffer = 1 << 20
+
 // Listen binds a socket of mode 0600 at path, and returns its listener. Close removes the
 // socket. The folder is locked meanwhile, so that servers bind one after the other.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
@@ -97,6 +105,16 @@ type listener struct {
 	path  string
 	is    os.FileInfo
 	close func() error
+}
+
+// Accept implements net.Listener.
+func (s *listener) Accept() (net.Conn, error) {
+	c, err := s.AcceptUnix()
+	if err != nil {
+		return nil, err
+	}
+	_ = c.SetWriteBuffer(sendBuffer) // with the default, batches are sent more slowly
+	return c, nil
 }
 
 // Close stops listening and removes the socket. It may be called more than once.

@@ -131,8 +131,8 @@ func byPyIceberg(t *testing.T) *avroFile {
 
 func namedTypes() []any { return []any{"1.25", "-2.89", "\x06ab", "abc", "é"} }
 
-// TestPartitionFieldsOfNamedTypes reads partition fields that share a type with a name, as
-// writers spell that, and fields with any name.
+// TestPartitionFieldsOfNamedTypes reads partition fields that share a named type, in the
+// spellings of all writers, and fields with any name.
 //
 // spec: resolve-82, resolve-83
 func TestPartitionFieldsOfNamedTypes(t *testing.T) {
@@ -194,7 +194,7 @@ func TestPartitionFieldsOfNamedTypes(t *testing.T) {
 	}
 }
 
-// TestHostileSchemas: a schema costs no more than its text, whatever it says.
+// TestHostileSchemas checks that a schema costs no more than its text, whatever it contains.
 func TestHostileSchemas(t *testing.T) {
 	// laughs are records that hold the one before twice, down to one that holds nothing.
 	laughs := func(n int) string {
@@ -298,8 +298,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestFixedValuesThatMayHaveLengths: where a block fits with lengths before fixed values and
-// without, it is corrupt: either way would give values.
+// TestFixedValuesThatMayHaveLengths checks that a block is corrupt if it can be read both
+// with and without lengths before fixed values, since both would return values.
 func TestFixedValuesThatMayHaveLengths(t *testing.T) {
 	f := byPyIceberg(t)
 	f.metadata["avro.schema"] = `{"type": "record", "name": "manifest_entry", "fields": [
@@ -319,8 +319,9 @@ func TestFixedValuesThatMayHaveLengths(t *testing.T) {
 	require.NotContains(t, err.Error(), "in two ways")
 }
 
-// TestManifestsThatDoNotNameTheirContent are read as the manifest list has them. Format
-// version 1 has no such key, and Iceberg's Java library looks for it in no version.
+// TestManifestsThatDoNotNameTheirContent checks that such manifests have the content that
+// the manifest list names. Format version 1 has no such key, and Iceberg's Java library does
+// not read it in any version.
 //
 // spec: resolve-84
 func TestManifestsThatDoNotNameTheirContent(t *testing.T) {

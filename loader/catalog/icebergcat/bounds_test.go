@@ -17,9 +17,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestBoundsOfLongValuesHoldThem writes values that are longer than the bounds
-// that writers keep: an upper bound that was only cut would lie below them.
-func TestBoundsOfLongValuesHoldThem(t *testing.T) {
+// TestBoundsOfLongValuesIncludeThem writes values that are longer than the bounds that
+// writers store: an upper bound that was only truncated would be below them.
+func TestBoundsOfLongValuesIncludeThem(t *testing.T) {
 	schema := iceberg.NewSchema(0, idSchema().Field(0), field(2, "s", iceberg.PrimitiveTypes.String), field(3, "x", iceberg.PrimitiveTypes.Binary))
 	for name, values := range map[string][]string{
 		"letters":        {strings.Repeat("a", 40), strings.Repeat("z", 40)},

@@ -53,8 +53,8 @@ func defaultOf(t *testing.T, kind, written string) (*catalog.Table, error) {
 	return w.open(t).Table(t.Context(), events, dataset.Ref{})
 }
 
-// TestInitialDefaults: the values are those of the specification's table of JSON
-// single-value serialization where it has one.
+// TestInitialDefaults compares defaults with the specification's table of JSON single-value
+// serialization, where it has an example.
 //
 // spec: resolve-70
 func TestInitialDefaults(t *testing.T) {
@@ -135,10 +135,10 @@ func TestInitialDefaults(t *testing.T) {
 	}
 }
 
-// TestDefaultsThatCannotBe: nothing is rounded, cut or guessed.
+// TestInvalidDefaults checks that nothing is rounded, truncated or guessed.
 //
 // spec: resolve-72
-func TestDefaultsThatCannotBe(t *testing.T) {
+func TestInvalidDefaults(t *testing.T) {
 	list := func(element string, required bool) string {
 		return fmt.Sprintf(`{"type":"list","element-id":3,"element":%s,"element-required":%v}`, element, required)
 	}
@@ -207,8 +207,8 @@ func TestDefaultsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfStructs are made of those of their fields, at any depth, and so are
-// those of structs in lists and maps known by their field ids.
+// TestDefaultsOfStructs checks that these are made of the defaults of their fields, at any
+// depth, including structs in lists and maps, which are identified by field id.
 //
 // spec: resolve-71
 func TestDefaultsOfStructs(t *testing.T) {
@@ -237,7 +237,7 @@ func TestDefaultsOfStructs(t *testing.T) {
 	}, got)
 }
 
-// TestDefaultsAreCharged: the metadata's text is decoded once more for them.
+// TestDefaultsAreCharged checks the charge for decoding the metadata's text a second time.
 func TestDefaultsAreCharged(t *testing.T) {
 	w := newWriter(t)
 	w.withFields(t, `{"id":2,"name":"a","type":"string","required":false,"initial-default":"`+strings.Repeat("x", 1<<20)+`"}`)

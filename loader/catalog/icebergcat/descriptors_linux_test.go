@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// No connection outlives the question: nothing of the catalog's file is open, and
-// nothing of its shared memory mapped.
+// No connection outlives its call: the catalog's file is closed, and its shared memory
+// unmapped.
 func TestNothingStaysOpen(t *testing.T) {
 	metadata, _ := tables(t, 1)
 	path := filepath.Join(t.TempDir(), "catalog.db")

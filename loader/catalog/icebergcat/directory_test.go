@@ -40,7 +40,7 @@ func (w *writer) publish(t *testing.T, table string) {
 	require.NoError(t, os.Rename(hint+".new", hint))
 }
 
-// What a writer leaves in its warehouse is found there without its catalog.
+// Tables that a writer leaves in its warehouse are found without its catalog.
 //
 // spec: catalog-1
 func TestDirectoryConforms(t *testing.T) {
@@ -171,7 +171,7 @@ func TestDirectoryVersions(t *testing.T) {
 	require.ErrorContains(t, err, "a catalog of type directory needs one, or tables")
 }
 
-// On S3 a table is found by its hint, and nothing is listed.
+// On S3, a table is found by its hint, and folders are not listed.
 func TestDirectoryOnS3(t *testing.T) {
 	folder, snapshots := versioned(t)
 	files := storetest.NewMemory()

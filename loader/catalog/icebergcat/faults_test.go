@@ -61,9 +61,9 @@ func cuts(content []byte) []int {
 	}
 }
 
-// A metadata file that was cut anywhere fails the listing and is named; it
-// never makes a snapshot look smaller.
-func TestCutFilesAreCorrupt(t *testing.T) {
+// A metadata file that was truncated anywhere fails the listing, with its name; a snapshot
+// never looks smaller.
+func TestTruncatedFilesAreCorrupt(t *testing.T) {
 	w := newWriter(t)
 	listLocation, manifest := twoManifests(t, w)
 	metadata := w.load(t, events).MetadataLocation()
@@ -207,7 +207,7 @@ func TestMetadataReplacedDuringLoad(t *testing.T) {
 	require.Len(t, files, 1)
 }
 
-// Partition values that cannot be right are never guessed at.
+// Partition values that cannot be right are errors, and never guessed.
 func TestPartitionValuesThatContradictTheSpec(t *testing.T) {
 	w := newWriter(t)
 	w.create(t, events, iceberg.NewSchema(0, nested(t, fieldsOf(t))...))

@@ -197,8 +197,8 @@ func touch(ctx context.Context, c *icebergcat.Catalog, t *catalog.Table, locatio
 	return object.Close()
 }
 
-// Each table's files are opened with what the catalog gave for that table, the longest
-// prefix first, and with nothing else.
+// Each table's files are opened with the credentials that the catalog returned for that
+// table, the longest prefix first, and with no others.
 //
 // spec: catalog-3
 func TestKeysBelongToTables(t *testing.T) {
@@ -235,7 +235,7 @@ func TestKeysBelongToTables(t *testing.T) {
 	require.Len(t, v.bucket.made, 5)
 }
 
-// Keys that end are replaced under those who read, with one question for all of them.
+// Expiring keys are replaced during reads, with one request for all readers.
 //
 // spec: catalog-4
 func TestKeysAreRenewed(t *testing.T) {
@@ -262,10 +262,10 @@ func TestKeysAreRenewed(t *testing.T) {
 	}
 }
 
-// A key is not given out that ends at once, and one is asked for before it ends.
+// A key that is about to expire is not used, and a new one is requested before it expires.
 //
 // spec: catalog-4
-func TestKeysSayWhenTheyEnd(t *testing.T) {
+func TestKeysAreRenewedBeforeTheyExpire(t *testing.T) {
 	v := newVending(t)
 	v.life = 40 * time.Second
 	var keys store.Credentials
@@ -291,9 +291,9 @@ func TestKeysSayWhenTheyEnd(t *testing.T) {
 	require.ErrorContains(t, err, `the catalog gives no keys for files of table a.events below "s3://b/a" that are good now`)
 }
 
-// A process that did not pin a table asks for what opens its files, and one that fails to
-// does not go on without.
-func TestKeysOfPinsOfOthers(t *testing.T) {
+// A process that did not pin a table requests credentials for its files, and fails if that
+// fails.
+func TestKeysForTablesPinnedElsewhere(t *testing.T) {
 	v := newVending(t)
 	a := pin(t, v.open(t, nil), "a.events")
 	c := v.open(t, nil)
@@ -309,8 +309,8 @@ func TestKeysOfPinsOfOthers(t *testing.T) {
 	}
 }
 
-// A catalog that gives nothing is not asked again for each file.
-func TestCatalogsThatGiveNothing(t *testing.T) {
+// A catalog that returns no credentials is not asked again for each file.
+func TestCatalogsWithoutCredentialsAreAskedOnce(t *testing.T) {
 	v := newVending(t)
 	under := v.Tables
 	v.Tables = func(namespace []string, name string) (restcattest.Table, bool) {

@@ -9,13 +9,13 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-func TestManifestsAreKnownByAllTheyDependOn(t *testing.T) {
+func TestManifestKeyCountsEveryField(t *testing.T) {
 	t.Parallel()
 	digesttest.EveryFieldCounts(t, manifestOf{table: "9c12", location: "file:///m.avro", length: 7})
 }
 
-// TestOffends: manifest lists of old writers do not count files, and then nothing is
-// taken for granted.
+// TestOffends checks that snapshots are judged by their numbers of files. Manifest lists of
+// old writers have no such numbers, and then nothing is assumed.
 //
 // spec: since-5
 func TestOffends(t *testing.T) {

@@ -62,7 +62,7 @@ func startJava(t *testing.T, jars string, w *writer) string {
 	return uri
 }
 
-// The reference implementation of the specification takes tags.
+// The reference implementation of the specification accepts tags.
 func TestJavaRESTTakesTags(t *testing.T) {
 	jars := os.Getenv(jarsEnv)
 	if jars == "" {
@@ -86,7 +86,8 @@ func TestJavaRESTTakesTags(t *testing.T) {
 	require.Equal(t, map[int64]time.Duration{pinned.Pin.Snapshot: later.Sub(w.committed(t, pinned.Pin.Snapshot))}, w.tags(t))
 }
 
-// The reference implementation of the specification gives what the catalog under it does.
+// The reference implementation of the specification returns the same tables as the catalog
+// behind it.
 func TestJavaRESTConforms(t *testing.T) {
 	jars := os.Getenv(jarsEnv)
 	if jars == "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestCallsOfTheCatalogsFile end with their context where the disk of that file
-// answers nobody: when the catalog is opened, and when a table is asked for.
-func TestCallsOfTheCatalogsFile(t *testing.T) {
+// TestHangingCatalogFileEndsWithTheContext checks that opening the catalog and loading a
+// table end with their context if the disk of the catalog's file does not respond.
+func TestHangingCatalogFileEndsWithTheContext(t *testing.T) {
 	w := newWriter(t)
 	w.create(t, events, idSchema())
 	o := w.options()
@@ -55,9 +55,9 @@ func left(c *store.Calls) int {
 	return n
 }
 
-// TestQuestionsThatAreLeftBehind touch nothing of their callers: for the race
-// detector.
-func TestQuestionsThatAreLeftBehind(t *testing.T) {
+// TestAbandonedCallsDoNotTouchTheirCallers is for the race detector: calls that their
+// callers abandoned use none of the callers' memory.
+func TestAbandonedCallsDoNotTouchTheirCallers(t *testing.T) {
 	w := newWriter(t)
 	w.create(t, events, idSchema())
 	o := w.options()

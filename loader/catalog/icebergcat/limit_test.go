@@ -36,8 +36,8 @@ func (w *writer) limited(t *testing.T, most, memory int64) (*icebergcat.Catalog,
 	return c, o.Budget, counted
 }
 
-// A file of metadata that is longer than allowed is refused before a byte of it is
-// read, and names what to do.
+// A metadata file that is longer than the limit is refused before any of it is read, with a
+// remedy.
 func TestSparseMetadata(t *testing.T) {
 	const size = 20 << 30
 	for _, which := range []string{"metadata", "manifest list", "manifest"} {
@@ -64,7 +64,7 @@ func TestSparseMetadata(t *testing.T) {
 	}
 }
 
-// What is read and parsed is charged before it is allocated, and given back.
+// Metadata is charged before it is allocated, and the charge is then released.
 func TestMetadataIsCharged(t *testing.T) {
 	w := newWriter(t)
 	_, manifest := twoManifests(t, w)
@@ -157,8 +157,8 @@ func rename(content []byte, codec string) []byte {
 
 func codecs() []string { return []string{"deflate", "null", "snappy", "zstandard"} }
 
-// Manifests and manifest lists give the same files however they are packed. Codecs that
-// Avro has and this version does not are refused by name.
+// Manifests and manifest lists return the same files with every codec. Avro codecs that this
+// version does not support are refused by name.
 //
 // spec: resolve-85
 func TestCodecs(t *testing.T) {
@@ -208,8 +208,8 @@ func pinned(t *testing.T, c *icebergcat.Catalog) dataset.TablePin {
 	return table.Pin
 }
 
-// A file that unpacks to more than is allowed is refused where that shows, and
-// what a block claims to hold is not believed.
+// A file that unpacks to more than the limit is refused as soon as that is detected, and the
+// size that a block claims is not trusted.
 func TestBombs(t *testing.T) {
 	const most = 1 << 20
 	w := newWriter(t)
@@ -243,7 +243,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Metadata that is packed is read as far as it may unpack.
+// Compressed metadata is read up to the limit for unpacked metadata.
 func TestPackedMetadata(t *testing.T) {
 	w := newWriter(t)
 	w.create(t, events, idSchema())

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestLineage: files have row ids from the commit on that came after the upgrade, and
-// they are of the manifest's where they have none of their own.
+// TestLineage checks that files have row ids from the first commit after the upgrade on,
+// taken from the manifest if they have none of their own.
 //
 // spec: resolve-78, resolve-79
 func TestLineage(t *testing.T) {
@@ -66,7 +66,7 @@ func TestLineage(t *testing.T) {
 }
 
 // spec: resolve-78
-func TestLineageThatCannotBe(t *testing.T) {
+func TestInvalidLineage(t *testing.T) {
 	w := newWriter(t)
 	spec := w.create(t, events, idSchema(), formatVersion("3")).Spec()
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(1<<63 - 5) }))

@@ -94,8 +94,8 @@ func (h *handmade) entry(t *testing.T, status iceberg.ManifestEntryStatus, name 
 	return iceberg.NewManifestEntry(status, &added, sequence, sequence, dataFile(t, h.table.Spec(), location(name), nil, nil))
 }
 
-// One manifest holds files that were added, that stayed and that were deleted:
-// the deleted ones are gone, the others have the sequence number of their data.
+// One manifest has files that were added, kept and deleted: the deleted ones are not listed,
+// and the others have the sequence number of their data.
 func TestEntriesOfEveryStatus(t *testing.T) {
 	h := newHandmade(t, "2")
 	two, three := int64(2), int64(3)
@@ -116,7 +116,7 @@ func TestEntriesOfEveryStatus(t *testing.T) {
 	}, got)
 }
 
-// A manifest whose files were all deleted is not even opened.
+// A manifest whose files were all deleted is not opened.
 func TestDeadManifests(t *testing.T) {
 	h := newHandmade(t, "2")
 	two := int64(2)
@@ -142,7 +142,7 @@ func TestEncryptedManifestsAreRefused(t *testing.T) {
 		"read a copy of the table that is not encrypted")
 }
 
-// The oldest tables keep their manifests in the snapshot itself.
+// The oldest tables have their manifests in the snapshot itself.
 func TestEmbeddedManifestsAreRefused(t *testing.T) {
 	h := newHandmade(t, "1", func(s *icetable.Snapshot) {
 		s.SequenceNumber, s.ManifestLocations = 0, []string{"/warehouse/m.avro"}
@@ -186,8 +186,8 @@ func TestMetadataOfANewerFormat(t *testing.T) {
 	require.ErrorContains(t, err, "is of a format version that is not served by this version")
 }
 
-// TestFieldsOfLaterFormats: metadata of an older format version that has fields of a later
-// one is read without them, as Iceberg's Java library reads it.
+// TestFieldsOfLaterFormats checks that fields of a later format version in metadata of an
+// older one are ignored, as in Iceberg's Java library.
 //
 // spec: resolve-86
 func TestFieldsOfLaterFormats(t *testing.T) {

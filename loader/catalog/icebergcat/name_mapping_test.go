@@ -97,8 +97,7 @@ func find(t *catalog.Table, path string) (int, bool) {
 	return id, ok
 }
 
-// TestNameMappingsArePinned: what a pin read files by, it always does, or it has
-// expired.
+// TestNameMappingsArePinned checks that a pin always uses the same mapping, or has expired.
 //
 // spec: resolve-76
 func TestNameMappingsArePinned(t *testing.T) {
@@ -163,7 +162,7 @@ func TestNameMappingsArePinned(t *testing.T) {
 }
 
 // spec: resolve-77
-func TestNameMappingsThatCannotBe(t *testing.T) {
+func TestInvalidNameMappings(t *testing.T) {
 	for name, c := range map[string]struct{ text, why string }{
 		"no JSON":        {`{`, "unexpected end of JSON input"},
 		"no list":        {`{"names":[]}`, "cannot unmarshal object"},
@@ -182,8 +181,8 @@ func TestNameMappingsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestRangesOfMappedTables: what a manifest says of the values of imported files may be of
-// another column since, and counts for nothing; what partitions say does.
+// TestRangesOfMappedTables checks that a manifest's value ranges of imported files are not
+// used, since they may be of another column by now, and that partition values are used.
 //
 // spec: resolve-80
 func TestRangesOfMappedTables(t *testing.T) {

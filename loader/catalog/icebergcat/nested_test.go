@@ -76,7 +76,7 @@ func TestColumnsInsideStructs(t *testing.T) {
 	require.ErrorContains(t, err, "no column with field id 7")
 }
 
-// TestChangedColumnsInsideStructsAreListed: files are read by field id.
+// TestChangedColumnsInsideStructsAreListed checks that files are read by field id.
 func TestChangedColumnsInsideStructsAreListed(t *testing.T) {
 	integer, long := iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64
 	for name, after := range map[string]*iceberg.Schema{

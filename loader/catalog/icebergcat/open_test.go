@@ -128,8 +128,8 @@ func TestOpenFindsTheFile(t *testing.T) {
 	}
 }
 
-// A catalog of PyIceberg has no column iceberg_type, one of Spark has no rows
-// of type TABLE in it but for new ones; both stay as they are.
+// A catalog of PyIceberg has no column iceberg_type, and one of Spark has rows of type TABLE
+// only for new tables; neither is changed.
 func TestForeignCatalogs(t *testing.T) {
 	w := newWriter(t)
 	w.create(t, "ml.events", idSchema())
@@ -205,7 +205,7 @@ func TestViewsAreRefused(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
-// Spark writes locations with one slash, others with three or none.
+// Spark writes locations with one slash, other writers with three or none.
 func TestLocations(t *testing.T) {
 	for name, prefix := range map[string]string{"one slash": "file:", "three slashes": "file://", "plain": ""} {
 		t.Run(name, func(t *testing.T) {

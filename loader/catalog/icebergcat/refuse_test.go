@@ -55,8 +55,8 @@ func deleteFile(t *testing.T, spec iceberg.PartitionSpec, content iceberg.Manife
 	return b.Build()
 }
 
-// TestDeleteFilesAreListed: delete files stand with the data files that they delete rows
-// of, as long as they are live.
+// TestDeleteFilesAreListed checks that delete files are listed with the data files whose
+// rows they delete, as long as they are live.
 //
 // spec: delete-2, delete-3
 func TestDeleteFilesAreListed(t *testing.T) {
@@ -125,10 +125,11 @@ func TestDeleteFilesAreListed(t *testing.T) {
 	}
 }
 
-// TestDeleteFilesThatCannotBeRead are refused by name, never left out.
+// TestUnsupportedDeleteFilesAreRefused checks that they are refused by name and never
+// ignored.
 //
 // spec: delete-8
-func TestDeleteFilesThatCannotBeRead(t *testing.T) {
+func TestUnsupportedDeleteFilesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		content iceberg.ManifestEntryContent
 		format  iceberg.FileFormat
@@ -161,11 +162,11 @@ func TestDeleteFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestVectorsThatAreNowhere: a manifest that does not say where a vector lies, or of what
-// it is, is Corrupt.
+// TestVectorsWithoutALocationAreCorrupt checks manifests without the location of a vector,
+// or without its data file.
 //
 // spec: delete-5
-func TestVectorsThatAreNowhere(t *testing.T) {
+func TestVectorsWithoutALocationAreCorrupt(t *testing.T) {
 	for name, with := range map[string]func(b *iceberg.DataFileBuilder){
 		"of no file":     func(b *iceberg.DataFileBuilder) { b.ContentOffset(4).ContentSizeInBytes(40) },
 		"without offset": func(b *iceberg.DataFileBuilder) { b.ReferencedDataFile(location("a")).ContentSizeInBytes(40) },
@@ -250,8 +251,8 @@ func listOf(id int, element iceberg.Type) iceberg.Type {
 	return &iceberg.ListType{ElementID: id, Element: element}
 }
 
-// TestChangedColumnsAreListed alters one column after a file was written: files are read
-// by field id, whatever a column's name and type was.
+// TestChangedColumnsAreListed changes one column after a file was written: files are read by
+// field id, whatever the column's old name and type.
 func TestChangedColumnsAreListed(t *testing.T) {
 	integer, long, text := iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64, iceberg.PrimitiveTypes.String
 	required := func(f iceberg.NestedField) iceberg.NestedField {
@@ -283,7 +284,7 @@ func TestChangedColumnsAreListed(t *testing.T) {
 	}
 }
 
-// TestBoundsOfPromotedColumns are those of the type that they were written with.
+// TestBoundsOfPromotedColumns checks bounds that have the type that they were written with.
 func TestBoundsOfPromotedColumns(t *testing.T) {
 	id := idSchema().Field(0)
 	for name, c := range map[string]struct {
@@ -322,8 +323,8 @@ func TestBoundsOfPromotedColumns(t *testing.T) {
 	}
 }
 
-// What a file was written under is known although its snapshot has expired:
-// from the manifest that came with it, or from all schemas that remain.
+// The schema of a file is known even if its snapshot has expired: from the manifest that
+// added it, or from all remaining schemas.
 //
 // spec: resolve-73
 func TestRequiredColumnsAreRefusedAfterExpiry(t *testing.T) {
@@ -383,9 +384,9 @@ func TestRequiredColumnsAreRefused(t *testing.T) {
 	require.Len(t, files, 2)
 }
 
-// TestFieldsSayWhatFilesMustHold: the ids of all that is nested, which scans compare
-// with files.
-func TestFieldsSayWhatFilesMustHold(t *testing.T) {
+// TestFieldsHaveTheIDsOfNestedFields checks the ids of all nested fields, which scans
+// compare with files.
+func TestFieldsHaveTheIDsOfNestedFields(t *testing.T) {
 	long := iceberg.PrimitiveTypes.Int64
 	w := newWriter(t)
 	w.create(t, events, idSchema(), formatVersion("3"))
@@ -409,7 +410,7 @@ func TestFieldsSayWhatFilesMustHold(t *testing.T) {
 	require.False(t, s.Type.(*arrow.StructType).Field(0).HasMetadata(), "what users see has none")
 }
 
-func TestUnservedTypesAreRefusedWhenAskedFor(t *testing.T) {
+func TestUnsupportedTypesAreRefusedIfRequested(t *testing.T) {
 	w := newWriter(t)
 	schema := iceberg.NewSchema(0, idSchema().Field(0), field(2, "v", iceberg.VariantType{}),
 		field(3, "s", structOf(field(4, "v", iceberg.VariantType{}))))
@@ -425,8 +426,8 @@ func TestUnservedTypesAreRefusedWhenAskedFor(t *testing.T) {
 	require.ErrorContains(t, err, `column "s" of table ml.events is of type struct<4: v: optional variant>`)
 }
 
-// TestDroppedColumnsWithDefaults: files of before such a column mean its initial default,
-// which is known of the table's own columns alone.
+// TestDroppedColumnsWithDefaults checks files from before such a column: they have its
+// initial default, which is only known for the table's current columns.
 //
 // spec: delete-8
 func TestDroppedColumnsWithDefaults(t *testing.T) {

@@ -33,9 +33,9 @@ func (w *writer) remembering(t *testing.T, bytes int64, from store.Store, memory
 	return c, o.Budget
 }
 
-// A table is listed again without reading a manifest, and after a commit by what that
-// wrote, however many manifests there are and whoever asks.
-func TestManifestsAreRemembered(t *testing.T) {
+// Listing a table again reads no manifest, and after a commit only what the commit wrote,
+// for any number of manifests and any caller.
+func TestManifestsAreCached(t *testing.T) {
 	const commits = 6
 	w := newWriter(t)
 	spec, ids := appends(t, w, commits)
@@ -78,8 +78,8 @@ func TestManifestsAreRemembered(t *testing.T) {
 	require.Len(t, opened.files, 8, "the metadata alone")
 }
 
-// Where there is no room manifests are read again, and a failure is not remembered.
-func TestManifestsThatAreNotRemembered(t *testing.T) {
+// If the cache has no room, manifests are read again. Failures are not cached.
+func TestUncachedManifests(t *testing.T) {
 	w := newWriter(t)
 	appends(t, w, 3)
 	faulty := errstore.New(store.Local{})
@@ -103,8 +103,8 @@ func TestManifestsThatAreNotRemembered(t *testing.T) {
 	require.Zero(t, faulty.Counts().Open)
 }
 
-// What is remembered is charged to who lists by it, as if it were read.
-func TestRememberedManifestsAreCharged(t *testing.T) {
+// A caller that lists by cached manifests is charged for them, as if it had read them.
+func TestCachedManifestsAreCharged(t *testing.T) {
 	w := newWriter(t)
 	appends(t, w, 1)
 	manifests, err := cache.New[[]byte](1 << 20)
@@ -128,9 +128,9 @@ func TestRememberedManifestsAreCharged(t *testing.T) {
 	require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String())
 }
 
-// A table that was made anew, with metadata files of the old one's names, is listed by
-// its own.
-func TestManifestsOfTablesMadeAnew(t *testing.T) {
+// A table that was created again, with metadata files of the same names as the old one's, is
+// listed by its own metadata.
+func TestManifestsOfRecreatedTables(t *testing.T) {
 	w := newWriter(t)
 	appends(t, w, 1)
 	c, _ := w.remembering(t, 1<<20, store.Local{}, 64<<20)
@@ -154,9 +154,9 @@ func TestManifestsOfTablesMadeAnew(t *testing.T) {
 	require.Equal(t, location("other"), files[0].Location)
 }
 
-// A metadata file on S3 is read once for all who plan by it; one whose name may be given
-// again, and one of this machine, each time.
-func TestMetadataIsRemembered(t *testing.T) {
+// A metadata file on S3 is read once for all callers. A file whose name may be reused, or on
+// the local disk, is read each time.
+func TestMetadataIsCached(t *testing.T) {
 	w := newWriter(t)
 	spec := w.create(t, events, idSchema()).Spec()
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
@@ -189,9 +189,8 @@ func TestMetadataIsRemembered(t *testing.T) {
 	}
 }
 
-// What turns out to be damaged is not remembered: once it is restored, the table is read
-// again.
-func TestDamageIsNotRemembered(t *testing.T) {
+// Damaged files are not cached: once the file is restored, the table is read again.
+func TestDamageIsNotCached(t *testing.T) {
 	w := newWriter(t)
 	spec := w.create(t, events, idSchema()).Spec()
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))

@@ -55,8 +55,8 @@ func openFile(t *testing.T, path string) *icebergcat.Catalog {
 	return c
 }
 
-// Whoever asks after another file was put in the catalog's place is answered from
-// that one, however many ask meanwhile.
+// After the catalog's file was replaced, every call is answered from the new file, however
+// many calls are running.
 func TestReplacedFileIsReadAtOnce(t *testing.T) {
 	const askers, between = 8, 40
 	metadata, uuids := tables(t, 4)
@@ -120,8 +120,8 @@ func TestReplacedFileIsReadAtOnce(t *testing.T) {
 	}
 }
 
-// A catalog that was well at the start and is not there any more says so, until
-// it is back.
+// If the catalog's file disappears after the start, calls fail with that error until the
+// file is back.
 func TestLostFile(t *testing.T) {
 	metadata, uuids := tables(t, 2)
 	path := filepath.Join(t.TempDir(), "catalog.db")
@@ -158,8 +158,8 @@ func TestLostFile(t *testing.T) {
 	require.Equal(t, uuids[1], uuid)
 }
 
-// A file that is copied over the catalog is never read as a catalog of other
-// tables, however much of it is there yet.
+// A file that is being copied over the catalog is never read as a catalog of other tables,
+// however much of it was copied.
 func TestHalfWrittenFile(t *testing.T) {
 	metadata, uuids := tables(t, 1)
 	dir := t.TempDir()
@@ -185,8 +185,8 @@ func TestHalfWrittenFile(t *testing.T) {
 	require.Equal(t, uuids[0], table.Pin.UUID)
 }
 
-// While a writer keeps the file to itself, whoever asks waits as long as its own
-// context says, also behind another one that waits.
+// While a writer has the file locked, each caller waits as long as its own context allows,
+// even behind another caller that waits.
 func TestLockedFile(t *testing.T) {
 	metadata, _ := tables(t, 1)
 	path := filepath.Join(t.TempDir(), "catalog.db")

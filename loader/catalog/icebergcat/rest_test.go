@@ -56,7 +56,7 @@ func TestRESTConforms(t *testing.T) {
 	})
 }
 
-// A table is loaded by one question, and its metadata file is not read.
+// A table is loaded with one request, and its metadata file is not read.
 //
 // spec: catalog-2
 func TestRESTReadsNoMetadataFile(t *testing.T) {

@@ -57,7 +57,7 @@ func (o *opens) Open(ctx context.Context, location string, size int64) (store.Ob
 	return o.Store.Open(ctx, location, size)
 }
 
-// What is older than since is not read again, however many commits made it.
+// Manifests older than since are not read again, however many commits they are from.
 //
 // spec: since-7
 func TestSinceReadsWhatIsNewer(t *testing.T) {
@@ -110,8 +110,8 @@ func TestSinceOverRewrittenManifests(t *testing.T) {
 	}
 }
 
-// A snapshot that expires while its list is about to be read is expired. One whose
-// list is missing is corrupt while it is there.
+// A snapshot that expires just before its manifest list is read is expired. If the list is
+// missing while the snapshot exists, it is corrupt.
 //
 // spec: since-4
 func TestExpiryDuringSince(t *testing.T) {
@@ -141,8 +141,8 @@ func TestExpiryDuringSince(t *testing.T) {
 	}
 }
 
-// A snapshot is taken at its word, and one that does not say what it did is none that
-// appended.
+// The operation that a snapshot records is trusted, and a snapshot that records none does
+// not count as an append.
 //
 // spec: since-5
 func TestSinceOverUnknownOperations(t *testing.T) {
@@ -181,8 +181,8 @@ func TestSinceOverUnknownOperations(t *testing.T) {
 	}
 }
 
-// What deletes rows of files that were appended applies to them, whichever snapshot
-// brought it; an upsert, which brings rows too, is no append.
+// Deletes of rows in appended files apply to them, whichever snapshot added the deletes; an
+// upsert, which also adds rows, is not an append.
 //
 // spec: since-1, since-5
 func TestSinceOverDeleteFiles(t *testing.T) {

@@ -193,8 +193,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Many servers that tag the same snapshot at once, while others commit, leave one tag and
-// no file that the catalog does not know.
+// Many servers that tag the same snapshot at once, while others commit, leave one tag and no
+// file that the catalog does not refer to.
 //
 // spec: pin-7
 func TestTagsThatRace(t *testing.T) {
@@ -255,7 +255,7 @@ func TestTagsThatAreRefused(t *testing.T) {
 	})
 }
 
-// A tag that says no age of its own ends as the table says, or never.
+// A tag without an age of its own expires by the table's setting, or never.
 func TestTagsWithoutAnAge(t *testing.T) {
 	w := newWriter(t)
 	c := tagging{w, w.open(t)}
@@ -282,9 +282,9 @@ func TestFoldersTakeNoTags(t *testing.T) {
 	require.NoError(t, newWriter(t).open(t).Tags())
 }
 
-// What the server cannot know it looks for: a commit that was made although its answer
-// says nothing is found, and one that was not is made.
-func TestTagsOfWhichNobodyKnows(t *testing.T) {
+// If the outcome of a commit is unknown, the server checks: a commit that was made is found,
+// and one that was not made is repeated.
+func TestTagsWithAnUnknownOutcome(t *testing.T) {
 	for name, made := range map[string]bool{"it was made": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWriter(t)
@@ -318,8 +318,8 @@ func TestTagsOfWhichNobodyKnows(t *testing.T) {
 	}
 }
 
-// What a server refuses the query gets, once.
-func TestTagsThatTheServerRefuses(t *testing.T) {
+// If the catalog's server refuses a tag, the query gets that error, after one attempt.
+func TestRefusedTagsAreNotRetried(t *testing.T) {
 	w := newWriter(t)
 	s := w.serve(t)
 	w.commits(t, s)
@@ -341,9 +341,8 @@ func TestTagsThatTheServerRefuses(t *testing.T) {
 	require.Len(t, s.Asked(), 2, "the look and the commit")
 }
 
-// Where others commit the whole time, or nobody ever knows what became of a commit, it is
-// not tried for ever.
-func TestTagsThatAreNeverSet(t *testing.T) {
+// If others commit all the time, or the outcome of a commit stays unknown, the attempts end.
+func TestSettingATagGivesUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		status, posts int
 		kind          fault.Kind
@@ -391,9 +390,9 @@ func (f forgetful) Create(ctx context.Context, location string, content []byte) 
 	return f.Local.Create(ctx, location, content[:min(f.keep, len(content))])
 }
 
-// Where storage says that it has a metadata file and has not, the catalog goes on naming
-// the one before: it would have lost the table.
-func TestMetadataThatIsNotThere(t *testing.T) {
+// If storage reports that it wrote a metadata file but does not have it, the catalog keeps
+// the old file: otherwise the table would be lost.
+func TestMissingNewMetadataIsNotCommitted(t *testing.T) {
 	for _, keep := range []int{-1, 0, 100} {
 		w := newWriter(t)
 		o := w.options()

@@ -61,7 +61,7 @@ func described(t *testing.T, name string, change func(text string) string) (*ice
 const named = "00007-5a2f1f6c-0c5d-4a57-9d0c-9e4a7f2f3c11.metadata.json"
 
 // A tag changes three members of a table's metadata, and leaves the text of all others.
-func TestMetadataStaysButForTheTag(t *testing.T) {
+func TestTagLeavesOtherMetadataUnchanged(t *testing.T) {
 	var before string
 	const more = `"of-a-later-version" : {"n": 123456789012345678901234567890.50, "html": "<&> \u00fc ü", "list":[ 1, 2 ]}`
 	c, pinned, at := described(t, named, func(text string) string {
@@ -103,8 +103,8 @@ func TestMetadataStaysButForTheTag(t *testing.T) {
 	require.GreaterOrEqual(t, string(is["last-updated-ms"]), string(was["last-updated-ms"]))
 }
 
-// A table of before refs says where main is from then on: readers would take it for a
-// table without a main otherwise.
+// Metadata without refs also gets a ref for main: otherwise readers would assume that the
+// table has no main.
 func TestTagsOfTablesWithoutRefs(t *testing.T) {
 	c, pinned, at := described(t, named, func(text string) string {
 		object := rawMembers(t, []byte(text))
@@ -124,8 +124,8 @@ func TestTagsOfTablesWithoutRefs(t *testing.T) {
 	require.Equal(t, pinned.Pin, again.Pin)
 }
 
-// A metadata file is packed as the one before it, whatever it is called.
-func TestMetadataIsPackedAsBefore(t *testing.T) {
+// A metadata file has the same compression as the previous one, whatever its name.
+func TestNewMetadataKeepsItsCompression(t *testing.T) {
 	gz := func(text string) string {
 		var out bytes.Buffer
 		w := gzip.NewWriter(&out)
@@ -174,7 +174,7 @@ func TestMetadataThatContradictsItself(t *testing.T) {
 	require.Equal(t, before, at())
 }
 
-// Metadata is charged while it is written, and what was charged is given back.
+// Metadata is charged while it is written, and the charge is then released.
 func TestTagsAreCharged(t *testing.T) {
 	w := newWriter(t)
 	pinned := w.table(t, w.open(t), 2)
@@ -200,7 +200,7 @@ func TestTagsAreCharged(t *testing.T) {
 	require.Zero(t, o.Budget.Used())
 }
 
-// A store that only reads, and a folder that nobody may write in, refuse.
+// A read-only store, and a folder without write permission, refuse tags.
 func TestTagsThatStorageRefuses(t *testing.T) {
 	w := newWriter(t)
 	pinned := w.table(t, w.open(t), 2)

@@ -82,7 +82,7 @@ func TestTypes(t *testing.T) {
 	require.Zero(t, deep.Field(0).Metadata.Len())
 }
 
-// Partition values of every type, through iceberg-go's writer and back.
+// Partition values of every type are written by iceberg-go and read back.
 func TestPartitionValues(t *testing.T) {
 	id := uuid.MustParse("00112233-4455-6677-8899-aabbccddeeff")
 	primitive := iceberg.PrimitiveTypes
@@ -153,7 +153,7 @@ func TestPartitionValues(t *testing.T) {
 	require.Equal(t, map[int]catalog.Spec{0: want}, table.Specs)
 }
 
-// Every file is read by its own spec; void fields are left out.
+// Every file is read with its own spec; void fields are omitted.
 func TestSpecEvolution(t *testing.T) {
 	w := newWriter(t)
 	schema := iceberg.NewSchema(0, nested(t, fieldsOf(t))...)
@@ -313,8 +313,8 @@ func TestRangesOfPartitionColumns(t *testing.T) {
 	}, files[0].Ranges)
 }
 
-// A table with data of its own, written by iceberg-go: the same files, buckets
-// and row counts as iceberg-go plans.
+// iceberg-go writes a table with rows: it has the files, buckets and row counts that
+// iceberg-go itself plans.
 func TestWrittenByIcebergGo(t *testing.T) {
 	w := newWriter(t)
 	spec := suiteSpec()

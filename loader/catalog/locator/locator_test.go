@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-func TestGrowAsksWhoCharges(t *testing.T) {
+func TestGrowCallsCharge(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, locator.Table{}.Grow(1<<40))
 	full, charged := errors.New("full"), int64(0)

@@ -37,9 +37,9 @@ func only(metadata string) restcattest.Tables {
 	}
 }
 
-// What answers a commit and has not made it is not believed: neither a table without the
-// tag, nor the look that a redirect makes of a commit.
-func TestCommitsThatNobodyMade(t *testing.T) {
+// A response does not confirm a commit if its table lacks the tag, or if a redirect has
+// turned the commit into a GET.
+func TestUnconfirmedCommitsAreErrors(t *testing.T) {
 	for _, metadata := range []string{
 		`{}`, `{"refs": {}}`, `{"refs": {"penstock-9007199254740993": {"type": "tag", "snapshot-id": 9007199254740992}}}`,
 		`{"refs": {"penstock-9007199254740993": {"type": "branch", "snapshot-id": 9007199254740993}}}`, `{"refs": 1}`,
@@ -76,7 +76,7 @@ func TestCommitsThatNobodyMade(t *testing.T) {
 	}
 }
 
-// A commit says what it was decided upon: the table, and where the tag stood.
+// A commit has the table and the position of the tag that it is based on as conditions.
 func TestSetTag(t *testing.T) {
 	s, asked := committing(t)
 	c, err := open(t, s, restcat.Options{})
@@ -98,8 +98,8 @@ func TestSetTag(t *testing.T) {
 	}
 }
 
-// What a server answers says whether the commit was made: only a conflict is a lost race,
-// and what only the next look can tell is unknown.
+// The response determines whether the commit was made: only a conflict is a lost race, and
+// everything that only another look at the table can settle is unknown.
 func TestOutcomesOfCommits(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
@@ -150,7 +150,7 @@ func TestOutcomesOfCommits(t *testing.T) {
 	})
 }
 
-// A token that has ended is replaced for a commit too.
+// An expired token is also replaced during a commit.
 func TestCommitsRenewTokens(t *testing.T) {
 	s, asked := committing(t)
 	s.Client, s.Secret = "penstock", "s3cret"

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
 
-// A server that sends on for ever is asked a few times, and one that sends elsewhere is
-// told of by where that is.
+// A server with endless redirects is called a few times, and the error for a redirect to
+// another host names the host.
 func TestRedirectsEnd(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{})
@@ -43,8 +43,8 @@ func TestRedirectsEnd(t *testing.T) {
 	require.NotContains(t, fault.As(err).Remedy, "s3cret")
 }
 
-// Some servers repeat what they refuse: no secret among it is shown.
-func TestSecretsThatAreRepeated(t *testing.T) {
+// Some servers repeat the request that they refuse: the error shows none of its secrets.
+func TestRepeatedSecretsAreHidden(t *testing.T) {
 	s := serve(t)
 	long := strings.Repeat("x", 280)
 	refuse := func(w http.ResponseWriter, r *http.Request) bool {
@@ -79,8 +79,8 @@ func TestSecretsThatAreRepeated(t *testing.T) {
 	require.NotContains(t, err.Error(), "given")
 }
 
-// Tokens that were given for a credential are secrets too.
-func TestGivenTokensAreSecrets(t *testing.T) {
+// Tokens received for a credential are secrets too.
+func TestReceivedTokensAreHidden(t *testing.T) {
 	s := serve(t)
 	s.Client, s.Secret = "penstock", "s3cret"
 	c, err := open(t, s, restcat.Options{Properties: map[string]string{"credential": "penstock:s3cret"}})
@@ -96,8 +96,8 @@ func TestGivenTokensAreSecrets(t *testing.T) {
 	isFault(t, err, fault.Unavailable, "no: Bearer xxxxx")
 }
 
-// Some write the life of a token as text, which RFC 6749 does not.
-func TestLivesOfTokens(t *testing.T) {
+// Some servers send the lifetime of a token as text, which RFC 6749 does not allow.
+func TestTokenLifetimes(t *testing.T) {
 	for life, asked := range map[string]int{`"3600"`: 1, `3600`: 1, `3.6e3`: 1, `null`: 1, `0`: 1, `-5`: 1, `1e300`: 1, `"1"`: 3} {
 		s := serve(t)
 		s.Client, s.Secret = "penstock", "s3cret"
@@ -126,9 +126,8 @@ func TestLivesOfTokens(t *testing.T) {
 	}
 }
 
-// A server of tokens that hangs does not keep those from going on whose token is good for
-// a while yet.
-func TestTokensThatCannotBeRenewedYet(t *testing.T) {
+// A token server that hangs does not block callers whose token is still valid.
+func TestHangingTokenServerDoesNotBlockValidTokens(t *testing.T) {
 	s := serve(t)
 	s.Token = "given"
 	var asked atomic.Int32
@@ -158,8 +157,8 @@ func TestTokensThatCannotBeRenewedYet(t *testing.T) {
 	isFault(t, err, fault.Unavailable, "did not answer")
 }
 
-// Who leaves does not wait for the token that another question asks for.
-func TestQuestionsLeaveWhileATokenIsAskedFor(t *testing.T) {
+// A cancelled call does not wait for the token that another call has requested.
+func TestCancelledCallsDoNotWaitForAToken(t *testing.T) {
 	var ended atomic.Bool // the token
 	asked, end, refuse := make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -203,7 +202,7 @@ func TestQuestionsLeaveWhileATokenIsAskedFor(t *testing.T) {
 	<-first
 }
 
-// What is too large and no table is no matter of max_metadata.
+// The limit max_metadata does not apply to responses that are too large and are not tables.
 func TestConfigurationThatIsTooLarge(t *testing.T) {
 	s := serve(t)
 	s.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -215,7 +214,7 @@ func TestConfigurationThatIsTooLarge(t *testing.T) {
 	require.NotContains(t, err.Error(), "max_metadata")
 }
 
-// Servers are often named as requests to them are.
+// Users often configure a server by the URI of its requests, which ends in /v1.
 func TestURIWithVersion(t *testing.T) {
 	s := serve(t)
 	_, err := open(t, s, restcat.Options{URI: "/v1/"})

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat"
 )
 
-// TestList: every table of every namespace, those within others too, page by page.
+// TestList lists the tables of every namespace, including nested ones, page by page.
 func TestList(t *testing.T) {
 	want := [][]string{{"ml", "clicks"}, {"ml", "events"}, {"raw", "eu", "ch", "clicks"}, {"raw", "eu", "clicks"}}
 	for _, page := range []int{0, 1, 2} {
@@ -24,8 +24,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListFailures: pages that do not end, an answer that is no list, and a server that
-// refuses are failures; a list that there is not is empty.
+// TestListFailures checks that endless pages, responses that are not lists, and refusals are
+// failures, and that a missing list is empty.
 func TestListFailures(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"namespaces": [["ml"]], "next-page-token": "again"}`: "its pages do not end",

@@ -117,7 +117,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	isFault(t, err, fault.Unavailable, "ask for the configuration", "127.0.0.1:1")
 }
 
-// What a server has by default gives way to the properties, and these to what it overrides.
+// The block's properties override the server's defaults, and the server's overrides override
+// both.
 //
 // spec: catalog-5
 func TestConfiguration(t *testing.T) {
@@ -227,7 +228,7 @@ func failing(s *restcattest.Server, n int, how func(w http.ResponseWriter)) {
 }
 
 // spec: catalog-7
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestTemporaryErrorsAreRetried(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{})
 	require.NoError(t, err)
@@ -266,10 +267,11 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An answer that is no table, or too large, is an error and never less of a table.
+// A response that is not a table, or is too large, is an error, and never an incomplete
+// table.
 //
 // spec: catalog-7
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidResponsesAreErrors(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{})
 	require.NoError(t, err)
@@ -324,7 +326,7 @@ func TestTimeout(t *testing.T) {
 	isFault(t, err, fault.Unavailable, "did not answer within 200ms", "storage_timeout")
 }
 
-// No token goes to a server to which it was not given.
+// A token is never sent to a server that it was not given for.
 //
 // spec: catalog-9
 func TestRedirects(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The wait for a lock ends before the storage timeout, so that a lock is reported as one,
+// The wait for a lock ends before the storage timeout, so that a lock is reported as a lock,
 // however long a call has waited for others.
 func TestLockTimeout(t *testing.T) {
 	for _, c := range []struct{ limit, waited, want time.Duration }{

@@ -136,8 +136,8 @@ func swaps(t *testing.T, d owned) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A file that another connection writes for too long is no refusal: who looks again may
-// find it free.
+// A file that another connection writes to for too long is not refused: a later attempt may
+// succeed.
 func TestSwapOfABusyFile(t *testing.T) {
 	d := sqlite(t, "DELETE")
 	execute(t, d.db, oldTables, insert("events", "s3://b/1.json"))
@@ -155,8 +155,8 @@ func TestSwapOfABusyFile(t *testing.T) {
 	require.Equal(t, "s3://b/1.json", now)
 }
 
-// A file that another process holds locked is not blamed on the disk, however many
-// questions wait for it.
+// A file that another process has locked is not reported as a failure of the disk, however
+// many calls wait for it.
 func TestLockedFile(t *testing.T) {
 	for _, mode := range []string{"DELETE", "WAL"} {
 		t.Run(mode, func(t *testing.T) {
@@ -203,8 +203,8 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
-// A catalog whose file is gone makes none.
-func TestSwapMakesNoFile(t *testing.T) {
+// A swap does not create a catalog file that is gone.
+func TestSwapDoesNotCreateTheFile(t *testing.T) {
 	d := sqlite(t, "DELETE")
 	execute(t, d.db, oldTables, insert("events", "s3://b/1.json"))
 	c := d.open(t)

@@ -427,11 +427,11 @@ func TestNoCursorIsNotTheStart(t *testing.T) {
 	require.Equal(t, datasettest.Shards(), both)
 }
 
-// TestCountsOfCursorsThatCannotBe checks that cursors with inconsistent counts are
+// TestCursorsWithInconsistentCountsAreRejected checks that cursors with inconsistent counts are
 // rejected.
 //
 // spec: step-10
-func TestCountsOfCursorsThatCannotBe(t *testing.T) {
+func TestCursorsWithInconsistentCountsAreRejected(t *testing.T) {
 	t.Parallel()
 	form := `{"v":1,"plan":"p","algorithm":2,"dataset":"d","filter":"","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,` +
 		`"pin":{"training":{"uuid":"u","snapshot":1,"schema":0},"staging":{}},"shard":{"index":0,"of":1},"step":0,"rows":0,` +
@@ -456,11 +456,11 @@ func TestCountsOfCursorsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPinsBesideACursorComeBack checks that a query's text keeps the pins of tables that
+// TestPinsBesideACursorRoundTrip checks that a query's text keeps the pins of tables that
 // its cursor does not have.
 //
 // spec: cursor-28
-func TestPinsBesideACursorComeBack(t *testing.T) {
+func TestPinsBesideACursorRoundTrip(t *testing.T) {
 	t.Parallel()
 	q := dataset.Query{
 		Rows: dataset.Rows{Dataset: "d", Pin: dataset.Pin{Staging: map[string]dataset.TablePin{

@@ -53,9 +53,9 @@ server:
 	require.Equal(t, "datasets: must be a mapping from names to objects, not a list (line 1)", faults[0].String())
 }
 
-// TestFileTellsAllFaults checks that all faults of a config file are reported, and that
+// TestFileReportsAllFaults checks that all faults of a config file are reported, and that
 // the parts that could be read are returned with them.
-func TestFileTellsAllFaults(t *testing.T) {
+func TestFileReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	text.WriteString("server: {drain: 10s}\ncatalogs:\n")

@@ -16,9 +16,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew; review the diff")
 
-// TestEveryFaultIsToldAtOnce checks the messages for config files, queries and cursors
+// TestAllFaultsAreReportedTogether checks the messages for config files, queries and cursors
 // with many faults.
-func TestEveryFaultIsToldAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	for name, decode := range map[string]func([]byte) error{
 		"bad.yaml": func(text []byte) error {

@@ -14,9 +14,9 @@ import (
 // rounds is the number of random values for which each property is checked.
 const rounds = 400
 
-// TestQueriesComeBack checks that the canonical form of a query decodes to an equal query
+// TestQueriesRoundTrip checks that the canonical form of a query decodes to an equal query
 // with the same canonical form.
-func TestQueriesComeBack(t *testing.T) {
+func TestQueriesRoundTrip(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 1)
 	inline, resumed, sampled := 0, 0, 0
@@ -60,10 +60,10 @@ func TestQueriesComeBack(t *testing.T) {
 	require.Greater(t, resumed, rounds/100)
 }
 
-// TestEveryFieldOfAQueryComesBack checks that each field of a query, including those of
+// TestEveryFieldOfAQueryRoundTrips checks that each field of a query, including those of
 // an inline dataset, is encoded and decoded. It finds fields by reflection, so a field
 // that the encoder or decoder lacks fails by name.
-func TestEveryFieldOfAQueryComesBack(t *testing.T) {
+func TestEveryFieldOfAQueryRoundTrips(t *testing.T) {
 	t.Parallel()
 	datasettest.EachField(t, func(t *testing.T, what string, q dataset.Query) {
 		t.Helper()
@@ -75,11 +75,11 @@ func TestEveryFieldOfAQueryComesBack(t *testing.T) {
 	})
 }
 
-// TestEveryFieldOfACursorComesBack checks that a cursor with all fields set is encoded
+// TestEveryFieldOfACursorRoundTrips checks that a cursor with all fields set is encoded
 // and decoded.
 //
 // spec: cursor-3
-func TestEveryFieldOfACursorComesBack(t *testing.T) {
+func TestEveryFieldOfACursorRoundTrips(t *testing.T) {
 	t.Parallel()
 	c := datasettest.Cursor(t)
 	back, err := decode.Cursor(c.JSON())
@@ -89,7 +89,7 @@ func TestEveryFieldOfACursorComesBack(t *testing.T) {
 }
 
 // spec: cursor-3
-func TestCursorsComeBack(t *testing.T) {
+func TestCursorsRoundTrip(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 2)
 	for range rounds {
@@ -108,7 +108,7 @@ func TestCursorsComeBack(t *testing.T) {
 	}
 }
 
-func TestPinsComeBack(t *testing.T) {
+func TestPinsRoundTrip(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 3)
 	for range rounds {

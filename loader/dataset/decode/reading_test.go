@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
 
-// TestWhatDoesNotGoTogether checks that fields that cannot be combined are reported by
+// TestFieldsThatCannotBeCombined checks that fields that cannot be combined are reported by
 // name.
 //
 // spec: endpoint-2, endpoint-11, endpoint-16
-func TestWhatDoesNotGoTogether(t *testing.T) {
+func TestFieldsThatCannotBeCombined(t *testing.T) {
 	t.Parallel()
 	four := `"cursor":` + firstText + `,`
 	for text, want := range map[string]string{

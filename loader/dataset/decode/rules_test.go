@@ -126,9 +126,9 @@ func TestDefaultsKeepTheirTypes(t *testing.T) {
 	require.Contains(t, string(got.Canonical()), `{"default":{"half":0.5,"ok":"?","one":1.0,"p":null,"price":-1,"yes":true}}`)
 }
 
-// TestRulesAreSeenInTheDigest checks that each rule changes the digest, unless it is at
+// TestEachRuleChangesTheDigest checks that each rule changes the digest, unless it is at
 // its default.
-func TestRulesAreSeenInTheDigest(t *testing.T) {
+func TestEachRuleChangesTheDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(rule string) string {
 		d, err := decode.Dataset("d", document(t, `{training: {table: a.b}, key: [k], staging: [{table: c.d`+rule+`}]}`))
@@ -317,9 +317,9 @@ func TestRulesThatFit(t *testing.T) {
 	}
 }
 
-// TestKindsThatAddNothing checks that fields about columns are rejected for kinds of join
+// TestFieldsOfJoinsWithoutColumns checks that fields about columns are rejected for kinds of join
 // that add no columns, and accepted for others.
-func TestKindsThatAddNothing(t *testing.T) {
+func TestFieldsOfJoinsWithoutColumns(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{
 		"columns": "[a]", "prefix": "x_", "matched_as": "m", "missing": "error", "duplicates": "first", "order_by": "n",
