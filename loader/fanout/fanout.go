@@ -22,12 +22,12 @@ type ReaderOpener interface {
 type Options struct {
 	Window int64          // bytes of all windows; 0: windows stay empty
 	Budget *budget.Budget // takes the windows' memory back when it lacks room; nil: unlimited
-	Logger *slog.Logger   // nil: no logs
 }
 
 // Sharer holds the groups of a server. It is safe for concurrent use.
 type Sharer struct {
 	options Options
+	log     *slog.Logger
 
 	mu      sync.Mutex
 	groups  map[string][]*readerGroup // by key
@@ -56,13 +56,14 @@ func Reasons() []Reason { return []Reason{Behind, Parked, Limited, Skipped, Form
 
 // New returns a Sharer without groups.
 func New(o Options) *Sharer {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	s := &Sharer{options: o, groups: map[string][]*readerGroup{}, alone: map[Reason]int64{}}
+	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, alone: map[Reason]int64{}}
 	o.Budget.OnLack(s.giveUp)
 	return s
 }
+
+// LogTo sets the logger, which is told why streams leave their groups. It is called before the
+// Sharer is used.
+func (s *Sharer) LogTo(log *slog.Logger) { s.log = log }
 
 // SharingStats describes what is shared now, and what was shared so far.
 type SharingStats struct {

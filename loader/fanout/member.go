@@ -141,7 +141,7 @@ func (m *groupMember) leave(why Reason) {
 	s.mu.Unlock()
 	dropped.release()
 	if why != "" {
-		s.options.Logger.DebugContext(m.ctx, "stream leaves its group", "plan", m.planned.ID, "shard", m.planned.Query.Shard.Index, "step", m.at.Step(), "reason", string(why))
+		s.log.DebugContext(m.ctx, "stream leaves its group", "plan", m.planned.ID, "shard", m.planned.Query.Shard.Index, "step", m.at.Step(), "reason", string(why))
 	}
 }
 
