@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -155,8 +156,8 @@ func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, q dataset.Query, n 
 	return out
 }
 
-// TestSharedStreamsGiveTheSame has jobs read a query in a random interleaving. They start
-// late, are parked, and leave before their end. Each gets what it gets alone.
+// TestSharedStreamsGiveTheSame has jobs read a query in a random interleaving, or at once. They
+// start late, are parked, and leave before their end. Each gets what it gets alone.
 func TestSharedStreamsGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(30, 2))
@@ -180,7 +181,11 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 		all := jobs(t, random, l, c.Query, 2+random.IntN(5))
 		window := []int64{0, 1000, 5000, 1 << 30}[random.IntN(4)]
 		sharer := fanout.New(fanout.Options{Budget: limit, Window: window})
-		interleave(t, random, sharer.Over(l), all)
+		if random.IntN(3) == 0 {
+			concurrently(t, random, sharer.Over(l), all)
+		} else {
+			interleave(t, random, sharer.Over(l), all)
+		}
 		for _, j := range all {
 			j.check(t, c.Name)
 		}
@@ -232,6 +237,40 @@ func interleave(t *testing.T, random *rand.Rand, l *fanout.SharingLoader, all []
 			running--
 		}
 	}
+}
+
+// concurrently runs jobs at once. Some are canceled in the middle.
+func concurrently(t *testing.T, random *rand.Rand, l *fanout.SharingLoader, all []*jobOf) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, j := range all {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := l.Open(ctx, j.planned, j.options)
+		require.NoError(t, err)
+		j.stream = s
+		ends := -1
+		if random.IntN(4) == 0 {
+			ends = random.IntN(6)
+		}
+		parks := rand.New(rand.NewPCG(random.Uint64(), 1))
+		group.Go(func() {
+			defer cancel()
+			defer s.Release()
+			for j.step() {
+				if ends == 0 {
+					cancel()
+					s.Next()
+					j.left = true
+					return
+				}
+				ends--
+				if parks.IntN(12) == 0 && !j.endsWithin() {
+					s.Park(false)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // endsWithin reports whether the job is a worker with a limit: if it is parked at its limit, it

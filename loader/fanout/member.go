@@ -34,7 +34,7 @@ type groupMember struct {
 
 	// Written by the member under Sharer.mu.
 	group  *readerGroup // nil: none
-	handed *taken       // by the member that read it, while this one waits
+	handed *taken       // the next step, by the member that read it while this one waited
 	at     stream.StepPlace
 	leaves func() bool // stops the call of Sharer.gone
 

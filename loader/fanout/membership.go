@@ -98,6 +98,12 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 	}
 	m.leaves()
 	m.group = nil
+	if m.handed != nil {
+		if b := m.handed.Batch; b != nil {
+			to.batches = append(to.batches, b)
+		}
+		m.handed = nil
+	}
 	delete(g.members, m)
 	s.members--
 	switch {

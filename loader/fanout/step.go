@@ -39,6 +39,11 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 		g, place := m.group, m.place()
 		i := g.index(place)
 		switch {
+		case m.handed != nil:
+			defer s.mu.Unlock()
+			handed := m.handed
+			m.handed = nil
+			return handed, "", nil
 		case i < 0:
 			s.mu.Unlock()
 			return nil, Behind, nil
@@ -53,9 +58,7 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 			defer s.mu.Unlock()
 			return retained(g.end, false), "", nil
 		case g.pulling:
-			if handed := s.wait(m, g); handed != nil {
-				return handed, "", nil
-			}
+			s.wait(m, g)
 		default:
 			if other := s.find(m, g); other != nil {
 				s.move(m, other)
@@ -100,9 +103,9 @@ func (s *Sharer) move(m *groupMember, to *readerGroup) {
 	dropped.release()
 }
 
-// wait waits for the end of a pull, and returns the step if it is the member's next. s.mu is
-// held, and unlocked.
-func (s *Sharer) wait(m *groupMember, g *readerGroup) *taken {
+// wait waits for the end of a pull. If that was of the member's next step, the member is handed
+// the step. s.mu is held, and unlocked.
+func (s *Sharer) wait(m *groupMember, g *readerGroup) {
 	pulled := g.pulled
 	g.waiting[m] = struct{}{}
 	s.mu.Unlock()
@@ -113,9 +116,6 @@ func (s *Sharer) wait(m *groupMember, g *readerGroup) *taken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(g.waiting, m)
-	handed := m.handed
-	m.handed = nil
-	return handed
 }
 
 // read is what a member does with a group's reader: it reads a step, or nothing.
@@ -190,7 +190,8 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, reader *stream.ShardRead
 // hand gives a step to the member that read it, to those who wait for it, and to the window.
 func (s *Sharer) hand(m *groupMember, g *readerGroup, step *stream.Step, dropped *trash) *taken {
 	for w := range g.waiting {
-		if w.handed == nil && w.place().Equal(g.front()) {
+		skipped := step.Batch == nil && !step.End && w.own.TakesAt(w.place().Step()) // it joined too late
+		if w.handed == nil && !skipped && w.place().Equal(g.front()) {
 			w.handed = retained(step, false)
 			s.shared++
 		}
