@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -25,7 +27,7 @@ const (
 // lives. So when the limit is reached, the stream whose client has taken nothing for longest
 // loses its connection: nothing else frees its memory. Its client can resume from its
 // cursor. The invariants are:
-//   - bytes is the sum of the leases of all streams;
+//   - bytes is the sum of the batches that have leases, each once;
 //   - a lease ends once: with its last part, or with its connection.
 type inflightBatches struct {
 	limit int64 // bytes; 0: unlimited
@@ -34,12 +36,46 @@ type inflightBatches struct {
 	mu      sync.Mutex
 	bytes   int64
 	leaving int64 // of bytes: those whose connections were closed
+	batches map[arrow.RecordBatch]*batchInflight
 	streams map[*streamInflight]struct{}
 	freed   chan struct{} // closed and replaced when bytes are freed
 }
 
 func newInflightBatches(limit int64, clock func() time.Time) *inflightBatches {
-	return &inflightBatches{limit: limit, clock: clock, streams: map[*streamInflight]struct{}{}, freed: make(chan struct{})}
+	return &inflightBatches{limit: limit, clock: clock, batches: map[arrow.RecordBatch]*batchInflight{}, streams: map[*streamInflight]struct{}{}, freed: make(chan struct{})}
+}
+
+// batchInflight is a batch in flight, to one client or to several.
+type batchInflight struct {
+	bytes  int64
+	leases int
+	cut    int // of leases: those of streams whose connections were closed
+}
+
+// leaving returns the bytes that will be free when the closed connections have ended.
+func (b batchInflight) leaving() int64 {
+	if b.leases > 0 && b.cut == b.leases {
+		return b.bytes
+	}
+	return 0
+}
+
+// count adds leases of a batch, of which some are of streams whose connections were closed.
+// mu is held.
+func (t *inflightBatches) count(l *batchLease, leases, cut int) {
+	b := t.batches[l.batch]
+	if b == nil {
+		b = &batchInflight{bytes: l.bytes}
+		t.batches[l.batch] = b
+		t.bytes += b.bytes
+	}
+	before := b.leaving()
+	b.leases, b.cut = b.leases+leases, b.cut+cut
+	t.leaving += b.leaving() - before
+	if b.leases == 0 {
+		delete(t.batches, l.batch)
+		t.bytes -= b.bytes
+	}
 }
 
 // streamInflight is the batches of one stream that are in flight.
@@ -130,21 +166,22 @@ func (p *streamInflight) tryAdmit(l *batchLease) (wait time.Duration, freed <-ch
 	t := p.all
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.limit == 0 || t.bytes == 0 || t.bytes+l.bytes <= t.limit {
+	more := l.bytes
+	if t.batches[l.batch] != nil {
+		more = 0 // another client gets the same batch
+	}
+	if t.limit == 0 || t.bytes == 0 || t.bytes+more <= t.limit {
 		if p.bytes == 0 {
 			p.move()
 		}
 		p.leases[l] = struct{}{}
 		l.markInFlight()
-		if p.cut {
-			t.leaving += l.bytes
-		}
 		p.bytes += l.bytes
-		t.bytes += l.bytes
+		t.count(l, 1, p.cutLeases(1))
 		return 0, nil, nil
 	}
 	victim := t.slowest()
-	if victim == nil || victim == p || t.bytes-t.leaving+l.bytes <= t.limit {
+	if victim == nil || victim == p || t.bytes-t.leaving+more <= t.limit {
 		return stalledAfter, t.freed, nil
 	}
 	if still := victim.still(); still < stalledAfter {
@@ -153,11 +190,22 @@ func (p *streamInflight) tryAdmit(l *batchLease) (wait time.Duration, freed <-ch
 	for other := range t.streams {
 		if other.connection == victim.connection && !other.cut {
 			other.cut = true
-			t.leaving += other.bytes
+			for lease := range other.leases {
+				t.count(lease, 0, 1)
+			}
 			cut = append(cut, other)
 		}
 	}
 	return stalledAfter, t.freed, cut
+}
+
+// cutLeases returns how many of the stream's leases count as those of a closed connection: all
+// or none.
+func (p *streamInflight) cutLeases(leases int) int {
+	if p.cut {
+		return leases
+	}
+	return 0
 }
 
 // slowest returns the stream whose client has taken nothing for longest, of those that have
@@ -198,10 +246,7 @@ func (p *streamInflight) remove(l *batchLease) {
 	}
 	delete(p.leases, l)
 	p.bytes -= l.bytes
-	t.bytes -= l.bytes
-	if p.cut {
-		t.leaving -= l.bytes
-	}
+	t.count(l, -1, p.cutLeases(-1))
 	t.forget(p)
 	close(t.freed)
 	t.freed = make(chan struct{})

@@ -162,6 +162,27 @@ func TestInflightBatches(t *testing.T) {
 			one.Release()
 			other.Release()
 		},
+		"a batch of two clients counts once": func(t *testing.T, tr *inflightBatches) {
+			one, other := travel(tr), travel(tr)
+			first := one.hand(t, 60)
+			second := newBatchLease(first.batch, other.streamInflight)
+			require.NoError(t, other.admit(t.Context(), second), "it takes no more")
+			require.Equal(t, int64(60), tr.total())
+			time.Sleep(stalledAfter)
+			third := leaseOf(t, other.streamInflight, 60)
+			wait, freed, cut := other.tryAdmit(third)
+			require.NotNil(t, freed)
+			require.Positive(t, wait)
+			require.Len(t, cut, 1)
+			require.Zero(t, tr.leaving, "the other client has the batch, too")
+			first.Release()
+			require.Equal(t, int64(60), tr.total())
+			second.Release()
+			require.NoError(t, other.admit(t.Context(), third))
+			third.Release()
+			one.Release()
+			other.Release()
+		},
 		"a stream that ends stops waiting": func(t *testing.T, tr *inflightBatches) {
 			one, other := travel(tr), travel(tr)
 			first := one.hand(t, 60)
@@ -184,6 +205,7 @@ func TestInflightBatches(t *testing.T) {
 				require.Zero(t, tr.total())
 				require.Zero(t, tr.leaving)
 				require.Empty(t, tr.streams)
+				require.Empty(t, tr.batches)
 			})
 		})
 	}

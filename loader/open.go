@@ -35,13 +35,15 @@ type StreamOptions struct {
 	Counts *dataset.Counts // of the plan, as returned by Count; nil: not counted
 	Part   plan.Part       // of the plan's splits; zero: all of them
 	Peer   string          // the host of the client, whose streams share a part of the memory
+	// Stepwise makes the stream count each of its steps, see stream.Step.
+	Stepwise bool
 }
 
 // spec describes the stream of a planned query.
 func (p Planned) spec(o StreamOptions) stream.ReadSpec {
 	return stream.ReadSpec{
 		Plan: p.Plan, Reading: p.Query.Reading, Outputs: p.Outputs, BatchRows: p.BatchRows,
-		Counts: o.Counts, Part: o.Part, Peer: o.Peer,
+		Counts: o.Counts, Part: o.Part, Peer: o.Peer, Stepwise: o.Stepwise,
 	}
 }
 
@@ -49,6 +51,15 @@ func (p Planned) spec(o StreamOptions) stream.ReadSpec {
 // stream reads until the stream is released, and fails if one cannot be held. Nothing
 // is read before the first Next. The caller releases the stream; canceling ctx ends it.
 func (l *Loader) Open(ctx context.Context, p Planned, o StreamOptions) (Stream, error) {
+	s, err := l.OpenReader(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenReader is Open for callers that need more of the stream than a Stream has.
+func (l *Loader) OpenReader(ctx context.Context, p Planned, o StreamOptions) (*stream.ShardReader, error) {
 	s, err := stream.New(ctx, l.streams, p.spec(o))
 	if err != nil {
 		return nil, err

@@ -130,12 +130,16 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	e.observeTags(metrics, log)
 	e.budget.SetPeerShare(c.Server.MaxPeerShare)
 	server := flight.New(flight.Options{
-		Loader: e.loader, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Loader: e.streams, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
 	metrics.Streams(server)
+	if e.sharer != nil {
+		metrics.Sharing(e.sharer.Stats)
+		e.sharer.LogTo(log)
+	}
 	running := &runningServer{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
 	if c.Server.Metrics != "" {
 		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/config"
@@ -24,6 +25,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/pintag"
+	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
@@ -39,6 +41,8 @@ const (
 // process.
 type engine struct {
 	loader    *loader.Loader
+	sharer    *fanout.Sharer // of the streams of a server
+	streams   flight.Loader  // loader, whose streams share batches unless the setting is off
 	budget    *budget.Budget
 	calls     *store.Calls
 	footers   *cache.Cache[*parquet.Footer]
@@ -118,8 +122,18 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		},
 		Keep: scanner.Keep,
 	})
+	e.share(c)
 	e.renewTags(ctx)
 	return e, nil
+}
+
+// share makes the streams of a server share batches.
+func (e *engine) share(c *config.Config) {
+	e.streams = e.loader
+	if window := c.Server.Window(); window > 0 {
+		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget})
+		e.streams = e.sharer.Over(e.loader)
+	}
 }
 
 // readAhead converts the setting to scan's option, where nothing read ahead is NoAhead.

@@ -55,6 +55,10 @@ func (c *Charged) MarkInFlight() { c.charge.held.MarkInFlight() }
 // MarkStalled marks the batch as stalled: the network does not accept it.
 func (c *Charged) MarkStalled() { c.charge.held.MarkStalled() }
 
+// Share ends the count of the reservation against a peer's share, see budget.Reservation. It is
+// called before the batch is used by more than one goroutine.
+func (c *Charged) Share() { c.charge.held.Share() }
+
 // Retain adds a reference.
 func (c *Charged) Retain() {
 	c.refs.Add(1)

@@ -30,6 +30,7 @@ type Budget struct {
 
 	mu    sync.Mutex
 	frees []func(bytes int64) // of OnPressure
+	spare []func(bytes int64) // of OnLack
 
 	queue queue
 }
@@ -102,20 +103,6 @@ func (b *Budget) anyWaiter(matches func(*waiter) bool) bool {
 	return slices.ContainsFunc(b.queue.waiting, matches)
 }
 
-// press asks the holders that can free memory for the given bytes.
-func (b *Budget) press(bytes int64) {
-	if bytes <= 0 {
-		return // only the peer's share lacks room
-	}
-	b.pressed.Store(true)
-	b.mu.Lock()
-	frees := slices.Clone(b.frees)
-	b.mu.Unlock()
-	for _, free := range frees {
-		free(bytes)
-	}
-}
-
 // freed wakes waiters that fit now that memory was freed.
 func (b *Budget) freed() {
 	if b.queue.length.Load() > 0 {
@@ -167,7 +154,7 @@ type Reservation struct {
 // unchanged.
 func (r *Reservation) Grow(n int64) error {
 	if b := r.budget; b != nil && !r.tryTake(n) {
-		b.press(b.used.Load() + n + r.keepFree - b.limit)
+		b.press(n + r.keepFree)
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}

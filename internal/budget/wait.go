@@ -167,6 +167,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	b.queue.add(w)
 	b.settle()
 	b.queue.mu.Unlock()
+	b.lack(n + r.keepFree) // what was held since the attempt; later holders see the waiter
 	select {
 	case <-w.done:
 		return w.err

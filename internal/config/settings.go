@@ -123,6 +123,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return size(&s.MaxBatchBytes, v) },
 		},
 		{
+			Name: "share_batches", Shape: "BYTES",
+			Usage: "the memory for batches that wait for other streams of the same rows, columns and batch size, taken from the memory budget while at most half of it is in use; 0 is off: then each stream reads for itself (default: an eighth of the memory budget, at most 1GiB)",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
+		},
+		{
 			Name: "stall_timeout", Default: "2h", Shape: "TIME",
 			Usage: "how long a client may read nothing before its stream ends",
 			set:   func(s *Server, v value) error { return duration(&s.StallTimeout, v, time.Second) },

@@ -103,12 +103,13 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader/stream",
-			Imports: "dataset plan resolve lane shuffle joined joiner budget fault release",
+			Imports: "dataset plan resolve lane shuffle joined buildside joiner budget fault release",
 		},
 		{
 			Folder:  "loader",
 			Imports: "dataset catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
+		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget digest fault"},
 
 		{
 			Folder: "flight", Imports: "loader stream dataset decode plan fault",

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader/catalog/pintag"
+	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -32,6 +33,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Budget(budget.New(1))
 	m.Storage(store.NewCalls(store.Options{}))
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
+	m.Sharing(fanout.New(fanout.Options{}).Stats)
 	m.Requests()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	m.PinTags()(pintag.Look{})
 	o := m.Observer()

@@ -14,10 +14,11 @@ import (
 type Costs struct {
 	Strategy string // how rows are looked up; comma-separated if groups differ
 	Read     int64  // bytes of the files that were read
+	Shared   int64  // bytes of the files that another stream read for both
 	// ReadAgain is the bytes of files of groups that the stream had already read before it
 	// was parked.
 	ReadAgain int64
-	Stored    int64 // bytes of the distinct files that were read
+	Stored    int64 // bytes of the distinct files of Read and Shared
 	Spilled   int64 // bytes written to local disk
 }
 
@@ -83,6 +84,40 @@ func (c *costs) sum() Costs {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sum := c.all
-	sum.Strategy = strings.Join(slices.Sorted(maps.Keys(c.strategies)), ", ")
+	sum.Strategy = strings.Join(slices.Sorted(maps.Keys(c.strategies)), separator)
 	return sum
 }
+
+// Minus returns what the costs are beyond earlier ones. Strategies are all.
+func (c Costs) Minus(earlier Costs) Costs {
+	c.Read, c.Shared, c.ReadAgain = c.Read-earlier.Read, c.Shared-earlier.Shared, c.ReadAgain-earlier.ReadAgain
+	c.Stored, c.Spilled = c.Stored-earlier.Stored, c.Spilled-earlier.Spilled
+	return c
+}
+
+// take adds costs of other Groups: those of this stream, or shared ones. What was written to
+// disk for another stream costs this one nothing.
+func (c *costs) take(more Costs, own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !own {
+		more.Shared, more.Read, more.Spilled = more.Shared+more.Read+more.ReadAgain, 0, 0
+		more.ReadAgain = 0
+	}
+	c.all.Read += more.Read
+	c.all.Shared += more.Shared
+	c.all.ReadAgain += more.ReadAgain
+	c.all.Stored += more.Stored
+	c.all.Spilled += more.Spilled
+	if c.strategies == nil {
+		c.strategies = map[string]bool{}
+	}
+	for _, strategy := range strings.Split(more.Strategy, separator) {
+		if strategy != "" {
+			c.strategies[strategy] = true
+		}
+	}
+}
+
+// separator is between strategies.
+const separator = ", "

@@ -79,6 +79,10 @@ func (g *Groups) bytes(number int) int64 {
 // before it was parked.
 func (g *Groups) Continue(earlier *Groups) { g.costs.follow(&earlier.costs) }
 
+// Take adds the costs of another stream's Groups for the same input: as this stream's own, or
+// as shared ones.
+func (g *Groups) Take(more Costs, own bool) { g.costs.take(more, own) }
+
 // Costs returns the costs so far.
 func (g *Groups) Costs() Costs { return g.costs.sum() }
 

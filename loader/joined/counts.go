@@ -1,7 +1,6 @@
 package joined
 
 import (
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
 )
@@ -108,12 +107,8 @@ func (o *OpenRange) checkMinMatch(ended bool) error {
 		if !ended && (s.plan.Inexact != "" || here.Rows < o.rows.To-o.rows.From) {
 			continue
 		}
-		all := s.total(i)
-		if share := float64(all.Matched) / float64(max(1, all.Rows)); all.Rows >= minMatchFrom && share < in.bound.MinMatch {
-			return fault.New(fault.Invalid, "%d of %d training rows match %s: %.4f, where min_match asks for %g",
-				all.Matched, all.Rows, in.rule.Name, share, in.bound.MinMatch).
-				In(in.bound.Pinned.Name, "").
-				WithRemedy("look for the keys that are missing (penstock verify), or lower min_match of %s", in.rule.Name)
+		if err := s.judge(i, s.total(i)); err != nil {
+			return err
 		}
 	}
 	return nil

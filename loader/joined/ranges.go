@@ -37,6 +37,7 @@ type RangesSpec struct {
 	// CountOnly means that the caller only counts rows: joins that change no number of
 	// rows are left out, and min_match is not checked.
 	CountOnly bool
+	Judge     Judge // nil: CheckMinMatch
 }
 
 // LaneRanges are the ranges of a lane.

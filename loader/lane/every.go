@@ -33,6 +33,22 @@ func (r *Reader) skipPending() {
 	c.release()
 }
 
+// Skip skips the next step, whichever steps the reader returns, and reports whether there was
+// one. It gathers nothing. The batch last returned stays valid.
+func (r *Reader) Skip() (bool, error) {
+	switch {
+	case r.pending != nil && r.pending.rows == 0:
+		return false, nil // the next call of Next finds the end
+	case r.pending != nil:
+		r.skipPending()
+		return true, nil
+	case r.step == r.options.Steps:
+		return false, nil
+	}
+	passed, err := r.skipSteps(1)
+	return passed > 0, err
+}
+
 // Counted holds the number of rows of lanes, if they were counted before they are read.
 type Counted struct {
 	Left []int64 // rows of each lane from its Start on, in the order of Options.Lanes
@@ -47,23 +63,29 @@ func (r *Reader) skip() error {
 	if r.options.Steps != Unknown {
 		steps = min(steps, r.options.Steps-r.step)
 	}
+	_, err := r.skipSteps(steps)
+	return err
+}
+
+// skipSteps skips the next steps, and returns how many there were.
+func (r *Reader) skipSteps(steps int64) (passed int64, err error) {
 	if steps == 0 {
-		return nil
+		return 0, nil
 	}
 	most := int64(0)
 	for _, l := range r.lanes {
 		left, err := l.skip(r.ctx, steps*r.options.Rows)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := r.checkSteps(l, left.counted, steps); err != nil {
-			return err
+			return 0, err
 		}
 		most, r.skipped = max(most, left.counted), r.skipped+left.rows
 	}
-	passed := (most + r.options.Rows - 1) / r.options.Rows
+	passed = (most + r.options.Rows - 1) / r.options.Rows
 	r.step, r.perLane = r.step+passed, r.perLane+passed*r.options.Rows
-	return r.checkCounted()
+	return passed, r.checkCounted()
 }
 
 // checkSteps checks that a lane contributed all of some steps, if the number of steps is

@@ -104,18 +104,27 @@ func (s *ShardReader) decide() error {
 	if err != nil {
 		return fault.Op(err, "choose the form of the batches")
 	}
+	var form Form
 	for i, w := range weights {
 		if w.Indexed < w.Plain {
-			s.layout.indexed = append(s.layout.indexed, candidates[i])
+			form.indexed = append(form.indexed, candidates[i])
 		}
 	}
-	s.layout.decided = true
+	s.setForm(form)
+	return nil
+}
+
+// setForm decides the layout.
+func (s *ShardReader) setForm(form Form) {
+	s.layout.indexed, s.layout.decided = form.indexed, true
 	s.layout.schema = resolve.IndexedSchema(s.spec.Outputs, s.layout.indexed)
 	s.earlier.distinct = make([]int64, len(s.layout.indexed))
+	if s.reader == nil {
+		return
+	}
 	if !s.layout.mayIndex(resolve.RequestTable) {
 		s.sequences.joined.SendRequestsApart()
 	}
 	columns, tables := s.columns()
 	s.reader.SetLayout(s.layout.schema, columns, tables)
-	return nil
 }

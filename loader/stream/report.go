@@ -47,8 +47,9 @@ type StagingReport struct {
 	joiner.Counts
 	Strategy      string  `json:"strategy"`                   // used; several, if file groups differed
 	BytesRead     int64   `json:"bytes_read"`                 // of files, by this stream: build sides that another stream built are not included
+	Shared        int64   `json:"bytes_shared,omitempty"`     // in addition: of files that another stream read for batches that both sent
 	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // in addition: read again after the stream was parked
-	Amplification float64 `json:"amplification"`              // bytes read over the bytes of the distinct files read; 0 if none were
+	Amplification float64 `json:"amplification"`              // bytes read and shared over the bytes of the distinct files; 0 if none were read
 	SpilledBytes  int64   `json:"spilled_bytes"`              // written to local disk
 	Sent          int64   `json:"sent,omitempty"`             // with wire: indexed: rows of the table in the batches' dictionaries
 	Ratio         float64 `json:"ratio,omitempty"`            // rows of the stream over Sent
@@ -90,9 +91,9 @@ func (s *ShardReader) Report() Report {
 func stagingReports(used []joined.Used) map[string]StagingReport {
 	byName := make(map[string]StagingReport, len(used))
 	for _, u := range used {
-		r := StagingReport{Counts: u.Counts, Strategy: u.Costs.Strategy, BytesRead: u.Costs.Read, ReadAgain: u.Costs.ReadAgain, SpilledBytes: u.Costs.Spilled}
+		r := StagingReport{Counts: u.Counts, Strategy: u.Costs.Strategy, BytesRead: u.Costs.Read, Shared: u.Costs.Shared, ReadAgain: u.Costs.ReadAgain, SpilledBytes: u.Costs.Spilled}
 		if u.Costs.Stored > 0 {
-			r.Amplification = float64(u.Costs.Read) / float64(u.Costs.Stored)
+			r.Amplification = float64(u.Costs.Read+u.Costs.Shared) / float64(u.Costs.Stored)
 		}
 		byName[u.Name] = r
 	}

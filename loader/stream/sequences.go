@@ -28,6 +28,7 @@ type sequences struct {
 	joined   *joined.Ranges
 	permuted map[int]*permuted // the open ranges, by lane, if rows are permuted
 	divided  int64             // requests divided by windows or ranges, in the closed ranges
+	exact    bool              // rewind takes back counts up to the row, and not to a joined batch
 }
 
 // permuted is an open range whose rows are permuted within windows.
@@ -145,7 +146,7 @@ func (s *sequences) scanned(whole plan.Range, from int64) plan.Range {
 func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) {
 	for i, l := range lanes {
 		if s.window == 0 {
-			again += s.joined.Rewind(l.Number, at[i].Range, at[i].Row)
+			again += s.rewindStored(l.Number, at[i])
 			continue
 		}
 		one := s.permuted[l.Number]
@@ -164,6 +165,16 @@ func (s *sequences) rewind(lanes []lane.Lane, at []lane.Position) (again int64) 
 			again += s.window
 		}
 	}
+	return again
+}
+
+// rewindStored is rewind for a lane whose rows are not permuted.
+func (s *sequences) rewindStored(number int, at lane.Position) (again int64) {
+	if !s.exact {
+		return s.joined.Rewind(number, at.Range, at.Row)
+	}
+	counts, again := s.joined.CountsTo(number, at.Range, at.Row)
+	s.joined.Discard(number, counts)
 	return again
 }
 

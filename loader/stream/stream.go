@@ -35,6 +35,7 @@ type ReadSpec struct {
 	Counts    *dataset.Counts  // of the plan, as counted; nil: not counted
 	Part      plan.Part        // of the plan's splits; zero: all of them
 	Peer      string           // the host of the client, whose streams share a part of the memory
+	Stepwise  bool             // the counts of each step are needed, see Step
 }
 
 // ShardReader reads one shard of a plan. It holds nothing before the first Next and while it
@@ -57,6 +58,7 @@ type ShardReader struct {
 	amount    int64    // the same, or requests if batches consist of requests
 	earlier   progress // of the earlier readers
 	again     int64    // training rows that were read again and not yet returned since
+	stepwise  stepwise // with ReadSpec.Stepwise
 }
 
 // New returns a stream. Nothing is read before the first Next. The caller releases the
@@ -164,6 +166,7 @@ func (s *ShardReader) open(ctx context.Context) error {
 	if s.sequences != nil {
 		opened.follow(s.sequences)
 	}
+	opened.exact = s.spec.Stepwise
 	s.sequences = opened
 	columns, tables := s.columns()
 	s.reader = lane.New(ctx, lane.Options{
@@ -196,6 +199,7 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 	of := opens{
 		spec: joined.RangesSpec{
 			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey, KeepKey: p.Rows.Requests,
+			Judge: s.judge,
 		},
 		window: p.Rows.ShuffleWindow, batchRows: s.start.q,
 	}

@@ -1,0 +1,68 @@
+package budget
+
+import "slices"
+
+// OnLack is OnPressure for a holder of memory that nobody needs. It is called before the
+// holders of OnPressure, and if it frees enough, the budget was not pressed.
+func (b *Budget) OnLack(free func(bytes int64)) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spare = append(b.spare, free)
+}
+
+// Plentiful reports whether at most half of the budget is in use and no stream waits: memory
+// that nobody needs may be held.
+func (b *Budget) Plentiful() bool {
+	return b == nil || b.used.Load() <= b.limit/2 && b.queue.length.Load() == 0
+}
+
+// press asks the holders that can free memory for what a reservation of n bytes lacks.
+func (b *Budget) press(n int64) {
+	lacks := b.used.Load() + n - b.limit
+	if lacks <= 0 {
+		return // only the peer's share lacks room
+	}
+	if b.lack(n) {
+		return
+	}
+	b.pressed.Store(true)
+	b.mu.Lock()
+	frees := slices.Clone(b.frees)
+	b.mu.Unlock()
+	for _, free := range frees {
+		free(lacks)
+	}
+}
+
+// lack asks the holders of spare memory for what a reservation of n bytes lacks, and reports
+// whether they freed it.
+func (b *Budget) lack(n int64) bool {
+	b.mu.Lock()
+	spare := slices.Clone(b.spare)
+	b.mu.Unlock()
+	if len(spare) == 0 {
+		return false
+	}
+	for _, free := range spare {
+		if lacks := b.used.Load() + n - b.limit; lacks > 0 {
+			free(lacks)
+		}
+	}
+	return b.used.Load()+n <= b.limit
+}
+
+// Share ends the count against a peer's share: the memory is held for streams of several. It
+// is called before the reservation is used by more than one goroutine.
+func (r *Reservation) Share() {
+	if r.peer == nil {
+		return
+	}
+	r.peer.held.Add(-r.held.Load())
+	r.peer = nil
+	if b := r.budget; b != nil {
+		b.freed()
+	}
+}

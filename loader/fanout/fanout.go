@@ -1,0 +1,132 @@
+package fanout
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// ReaderOpener opens the readers of groups and members; *loader.Loader is one.
+type ReaderOpener interface {
+	OpenReader(ctx context.Context, p loader.Planned, o loader.StreamOptions) (*stream.ShardReader, error)
+}
+
+// Options configures a Sharer.
+type Options struct {
+	Window int64          // bytes of all windows; 0: windows stay empty
+	Budget *budget.Budget // takes the windows' memory back when it lacks room; nil: unlimited
+}
+
+// Sharer holds the groups of a server. It is safe for concurrent use.
+type Sharer struct {
+	options Options
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	groups  map[string][]*readerGroup // by key
+	begun   int64                     // number of groups so far: the age of the last one
+	members int
+	bytes   int64 // of all windows
+	shared  int64 // batches that members got without reading them
+	alone   map[Reason]int64
+}
+
+// Reason is why a stream reads without others of its key.
+type Reason string
+
+// The values of Reason.
+const (
+	Behind  Reason = "behind"  // it fell behind the window
+	Parked  Reason = "parked"  // it was parked
+	Limited Reason = "limit"   // its limit lies in the next step
+	Skipped Reason = "skipped" // its group skipped a step that it takes
+	Form    Reason = "form"    // wire: auto depends on its own first batch
+	Crowded Reason = "crowded" // there are too many groups of its key
+)
+
+// Reasons returns all values of Reason.
+func Reasons() []Reason { return []Reason{Behind, Parked, Limited, Skipped, Form, Crowded} }
+
+// New returns a Sharer without groups.
+func New(o Options) *Sharer {
+	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, alone: map[Reason]int64{}}
+	o.Budget.OnLack(s.giveUp)
+	return s
+}
+
+// LogTo sets the logger, which is told why streams leave their groups. It is called before the
+// Sharer is used.
+func (s *Sharer) LogTo(log *slog.Logger) { s.log = log }
+
+// SharingStats describes what is shared now, and what was shared so far.
+type SharingStats struct {
+	Groups, Members int
+	WindowBytes     int64
+	Shared          int64            // batches that streams got without reading them
+	Alone           map[Reason]int64 // how often a stream went on without its group
+}
+
+// Stats returns what is shared.
+func (s *Sharer) Stats() SharingStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := SharingStats{Members: s.members, WindowBytes: s.bytes, Shared: s.shared, Alone: maps.Clone(s.alone)}
+	for _, groups := range s.groups {
+		out.Groups += len(groups)
+	}
+	return out
+}
+
+// giveUp empties all windows. It is the budget's OnLack.
+func (s *Sharer) giveUp(int64) {
+	s.mu.Lock()
+	var dropped trash
+	for _, groups := range s.groups {
+		for _, g := range groups {
+			g.drop(len(g.window), &dropped)
+		}
+	}
+	s.mu.Unlock()
+	dropped.release()
+}
+
+// trash is what is released after Sharer.mu was unlocked.
+type trash struct {
+	batches []arrow.RecordBatch
+	readers []*stream.ShardReader
+}
+
+// release releases batches, and waits until readers have stopped.
+func (t *trash) release() {
+	for _, b := range t.batches {
+		b.Release()
+	}
+	for _, r := range t.readers {
+		r.Release()
+	}
+}
+
+// SharingLoader is a loader whose streams share batches.
+type SharingLoader struct {
+	*loader.Loader
+	sharer *Sharer
+}
+
+// Over returns a SharingLoader that opens its readers with another one.
+func (s *Sharer) Over(l *loader.Loader) *SharingLoader { return &SharingLoader{Loader: l, sharer: s} }
+
+// Open returns a stream as loader.Loader.Open does: the same rows, cursors and report.
+func (l *SharingLoader) Open(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
+	m, err := l.sharer.newMember(ctx, l.Loader, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}

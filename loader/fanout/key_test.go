@@ -1,0 +1,59 @@
+package fanout_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// mayDiffer lists the fields of a reading that members of a group may have different.
+var mayDiffer = []string{"Cursor", "Limit", "Every"}
+
+// TestKeyHasAllOfTheReading changes each field of a reading: streams share nothing if they
+// differ in a field that is not listed here.
+func TestKeyHasAllOfTheReading(t *testing.T) {
+	t.Parallel()
+	p := loader.Planned{Plan: &plan.Plan{ID: "p", FilesID: "f", Lanes: make([]plan.Lane, 1)}}
+	key := func(p loader.Planned, o loader.StreamOptions) string {
+		k, err := fanout.KeyOf(p, o)
+		require.NoError(t, err)
+		return k
+	}
+	same := key(p, loader.StreamOptions{})
+	fields := reflect.TypeFor[dataset.Reading]()
+	for i := range fields.NumField() {
+		changed, name := p, fields.Field(i).Name
+		of := reflect.ValueOf(&changed.Query.Reading).Elem().Field(i)
+		switch of.Kind() {
+		case reflect.Slice:
+			of.Set(reflect.MakeSlice(of.Type(), 1, 1))
+		case reflect.Struct:
+			of.Field(of.NumField() - 1).SetInt(7)
+		case reflect.String:
+			of.SetString("other")
+		case reflect.Int, reflect.Int64:
+			of.SetInt(7)
+		default:
+			t.Fatalf("%s is of kind %s: change it here", name, of.Kind())
+		}
+		if name == "Cursor" {
+			changed.Query.Cursor[0].Rows.Lanes = 1
+		}
+		require.Equal(t, slices.Contains(mayDiffer, name), key(changed, loader.StreamOptions{}) == same, name)
+	}
+	require.NotEqual(t, same, key(p, loader.StreamOptions{Part: plan.Part{From: 1, To: 2}}))
+	require.Equal(t, same, key(p, loader.StreamOptions{Peer: "another"}))
+	for name, changed := range map[string]plan.Plan{"plan": {ID: "q", FilesID: "f"}, "files": {ID: "p", FilesID: "g"}} {
+		changed.Lanes = p.Lanes
+		other := p
+		other.Plan = &changed
+		require.NotEqual(t, same, key(other, loader.StreamOptions{}), name)
+	}
+}

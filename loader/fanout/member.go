@@ -1,0 +1,321 @@
+package fanout
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+var _ loader.Stream = (*groupMember)(nil)
+
+// groupMember is a stream that takes the steps of a group, or reads by itself. Its own reader has its
+// position and its counts: it is parked while the member takes steps.
+//
+//	          enter              step that does not fit
+//	outside ─────────► in group ────────────────────────► alone
+//	   ▲                  │  ▲                              │
+//	   └──────────────────┘  └──────────────────────────────┘
+//	    behind, or parked      a group stands at its place
+type groupMember struct {
+	sharer  *Sharer
+	opener  ReaderOpener
+	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	planned loader.Planned
+	options loader.StreamOptions
+	key     string
+	own     *stream.ShardReader
+	refs    atomic.Int64
+
+	// Written by the member under Sharer.mu.
+	group  *readerGroup // nil: none
+	handed *taken       // the next step, by the member that read it while this one waited
+	at     stream.StepPlace
+	leaves func() bool // stops the call of Sharer.gone
+
+	begun  bool // it has taken a step
+	alone  bool // it reads by itself
+	weighs bool // its own reader has weighed its next batch
+	ended  bool
+	batch  arrow.RecordBatch // last returned; nil: none, or it is of the own reader
+	rows   int64             // of the batch
+	again  int64             // training rows that it reads again for its group, and has not returned since
+	err    error
+}
+
+// newMember opens a stream.
+func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Planned, o loader.StreamOptions) (*groupMember, error) {
+	o.Stepwise = true
+	key, err := keyOf(p, o)
+	if err != nil {
+		return nil, err
+	}
+	own, err := opener.OpenReader(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	own.Park(false) // it keeps its position, and takes part in nothing
+	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, own: own, at: own.Place()}
+	m.refs.Store(1)
+	return m, nil
+}
+
+// place returns where the member stands. Sharer.mu is held, or the member calls it.
+func (m *groupMember) place() stream.StepPlace { return m.at }
+
+// reader opens the reader of a group where the member stands.
+func (m *groupMember) reader(g *readerGroup) (*stream.ShardReader, error) {
+	p := m.planned
+	p.Query.Reading = mayDiffer(p.Query.Reading)
+	p.Query.Cursor = m.own.Resumption()
+	r, err := m.opener.OpenReader(g.ctx, p, m.options)
+	if err != nil {
+		return nil, err
+	}
+	if form, formed := m.own.Form(); formed {
+		r.SetForm(form)
+	}
+	m.again = m.own.Again()
+	return r, nil
+}
+
+// Begin implements loader.Stream.
+func (m *groupMember) Begin() error {
+	if _, formed := m.own.Form(); formed || m.Err() != nil {
+		return m.Err()
+	}
+	if m.limitedWithin() {
+		m.readAlone(Form) // its first batch may be another one
+	}
+	if !m.alone && !m.enter() {
+		m.readAlone(Crowded)
+	}
+	if m.alone {
+		m.weighs = true
+		m.err = m.own.Begin()
+		return m.err
+	}
+	form, err := m.sharer.begin(m)
+	if err != nil {
+		m.err = err
+		m.leave("")
+		return err
+	}
+	m.own.SetForm(form)
+	return nil
+}
+
+// enter puts the member into a group, unless it is in one. It reports whether there was room.
+func (m *groupMember) enter() bool {
+	m.sharer.mu.Lock()
+	defer m.sharer.mu.Unlock()
+	return m.group != nil || m.sharer.enter(m)
+}
+
+// limitedWithin reports whether the next step may be longer than the limit.
+func (m *groupMember) limitedWithin() bool {
+	left := m.own.Left()
+	return left != lane.Unknown && left <= int64(m.planned.BatchRows)
+}
+
+// readAlone makes the member read by itself from its next step on.
+func (m *groupMember) readAlone(why Reason) {
+	m.leave(why)
+	m.alone = true
+}
+
+// leave leaves the group, if the member is in one.
+func (m *groupMember) leave(why Reason) {
+	var dropped trash
+	s := m.sharer
+	s.mu.Lock()
+	if why != "" {
+		s.alone[why]++
+	}
+	s.leave(m, &dropped)
+	s.mu.Unlock()
+	dropped.release()
+	if why != "" {
+		s.log.DebugContext(m.ctx, "stream leaves its group", "plan", m.planned.ID, "shard", m.planned.Query.Shard.Index, "step", m.at.Step(), "reason", string(why))
+	}
+}
+
+// Next implements array.RecordReader.
+func (m *groupMember) Next() bool {
+	m.releaseBatch()
+	if m.ended || m.Begin() != nil {
+		return false
+	}
+	for {
+		if m.alone && m.mayRejoin() {
+			m.rejoin()
+		}
+		if !m.alone && m.limitedWithin() {
+			m.readAlone(Limited)
+		}
+		if !m.alone && !m.enter() {
+			m.readAlone(Crowded)
+		}
+		if m.alone {
+			return m.nextAlone()
+		}
+		step, why, err := m.sharer.next(m)
+		switch {
+		case err != nil:
+			m.err = err
+			m.leave("")
+			return false
+		case step == nil:
+			m.leave(why)
+			continue
+		}
+		if more, some := m.take(step); !more {
+			return some
+		}
+	}
+}
+
+// take takes a step of the group. more reports that the member needs another step; otherwise some
+// reports whether it has a batch.
+func (m *groupMember) take(step *taken) (more, some bool) {
+	skip := !step.End && !m.own.Takes()
+	if left := m.own.Left(); left != lane.Unknown && !skip && !step.End && step.Rows >= left {
+		step.release()
+		m.readAlone(Limited)
+		return true, false
+	}
+	if m.err = m.own.TakeStep(step.Step, skip, step.own); m.err != nil {
+		step.release()
+		m.leave("")
+		return false, false
+	}
+	m.stand()
+	switch {
+	case step.End:
+		m.ended = true
+		m.leave("")
+		return false, false
+	case skip:
+		step.release()
+		return true, false
+	}
+	m.batch, m.rows = step.Batch, step.Rows
+	m.again -= min(m.again, step.Rows)
+	return false, true
+}
+
+// stand notes where the member stands.
+func (m *groupMember) stand() {
+	at := m.own.Place()
+	m.sharer.mu.Lock()
+	defer m.sharer.mu.Unlock()
+	m.at, m.begun = at, true
+}
+
+// nextAlone returns the next batch of the member's own reader.
+func (m *groupMember) nextAlone() bool {
+	m.weighs = false
+	if !m.own.Next() {
+		m.err, m.ended = m.own.Err(), true
+		return false
+	}
+	m.rows = m.own.BatchRows()
+	m.stand()
+	return true
+}
+
+// mayRejoin reports whether a member that reads by itself may look for a group.
+func (m *groupMember) mayRejoin() bool {
+	return !m.weighs && m.own.Err() == nil && !m.limitedWithin()
+}
+
+// rejoin enters a group that stands where the member does.
+func (m *groupMember) rejoin() {
+	s := m.sharer
+	s.mu.Lock()
+	g := s.find(m, nil)
+	if g != nil {
+		s.join(m, g)
+	}
+	s.mu.Unlock()
+	if g != nil {
+		m.own.Park(false)
+		m.alone = false
+	}
+}
+
+// Park implements loader.Stream. A member of a group leaves it: the last one ends its reading.
+func (m *groupMember) Park(pressed bool) bool {
+	if m.Err() != nil || m.ended {
+		return false
+	}
+	if m.alone {
+		return m.own.Park(pressed)
+	}
+	if m.group == nil || pressed && m.again > 0 {
+		return false
+	}
+	m.releaseBatch()
+	m.leave(Parked)
+	return true
+}
+
+// releaseBatch releases the batch last returned.
+func (m *groupMember) releaseBatch() {
+	if m.batch != nil {
+		m.batch.Release()
+		m.batch = nil
+	}
+}
+
+// Release implements array.RecordReader.
+func (m *groupMember) Release() {
+	if m.refs.Add(-1) != 0 {
+		return
+	}
+	m.releaseBatch()
+	m.leave("")
+	m.own.Release()
+}
+
+// Retain implements array.RecordReader.
+func (m *groupMember) Retain() { m.refs.Add(1) }
+
+// Schema implements array.RecordReader. With wire: auto it is final only after Begin.
+func (m *groupMember) Schema() *arrow.Schema { return m.own.Schema() }
+
+// RecordBatch implements array.RecordReader.
+func (m *groupMember) RecordBatch() arrow.RecordBatch {
+	if m.alone {
+		return m.own.RecordBatch()
+	}
+	if m.batch == nil {
+		return nil
+	}
+	return m.batch
+}
+
+// Record is the old name of RecordBatch in the Arrow library.
+func (m *groupMember) Record() arrow.RecordBatch { return m.RecordBatch() }
+
+// Err implements array.RecordReader.
+func (m *groupMember) Err() error {
+	if m.err != nil {
+		return m.err
+	}
+	return m.own.Err()
+}
+
+// BatchRows implements loader.Progress.
+func (m *groupMember) BatchRows() int64 { return m.rows }
+
+// Cursor implements loader.Progress.
+func (m *groupMember) Cursor() dataset.Cursor { return m.own.Cursor() }
+
+// Report implements loader.Stream.
+func (m *groupMember) Report() stream.Report { return m.own.Report() }

@@ -1,0 +1,157 @@
+package fanout
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// enter puts a member into a group that can go on from where it stands, or into one of its own.
+// It reports whether there was room. s.mu is held.
+func (s *Sharer) enter(m *groupMember) bool {
+	g := s.find(m, nil)
+	if g == nil {
+		if len(s.groups[m.key]) >= maxGroups {
+			return false
+		}
+		g = s.newGroup(m)
+	}
+	s.join(m, g)
+	return true
+}
+
+// newGroup begins a group where a member stands. s.mu is held.
+func (s *Sharer) newGroup(m *groupMember) *readerGroup {
+	s.begun++
+	g := &readerGroup{
+		sharer: s, key: m.key, age: s.begun, tail: m.place(), gathers: !m.begun,
+		members: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
+	}
+	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
+	g.form, g.formed = m.own.Form()
+	g.decides, g.origin = !g.formed, g.tail
+	s.groups[m.key] = append(s.groups[m.key], g)
+	return g
+}
+
+// find returns the group that a member joins: the one with the most steps ahead, of those the
+// oldest, that is further than, or older than, the one that the member is in. nil if there is
+// none. s.mu is held.
+func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
+	place := m.place()
+	form, formed := m.own.Form()
+	var best *readerGroup
+	for _, g := range s.groups[m.key] {
+		switch {
+		case g == in || !g.stands(place):
+			continue
+		case formed && (!g.formed || !g.form.Equal(form)):
+			continue
+		case !formed && !g.decidesAt(place):
+			continue
+		case g.lacks(m, place):
+			continue
+		}
+		if best == nil || g.before(best) {
+			best = g
+		}
+	}
+	if best != nil && in != nil && !best.before(in) {
+		return nil
+	}
+	return best
+}
+
+// before reports whether a group is ahead of another one, or older and not behind it.
+func (g *readerGroup) before(o *readerGroup) bool {
+	if mine, its := g.front().Step(), o.front().Step(); mine != its {
+		return mine > its
+	}
+	return g.age < o.age
+}
+
+// decidesAt reports whether the group decides, or decided, its form by the rows after a place.
+func (g *readerGroup) decidesAt(at stream.StepPlace) bool {
+	return g.decides && g.origin.Equal(at)
+}
+
+// lacks reports whether the step after a place was skipped, and the member takes it.
+func (g *readerGroup) lacks(m *groupMember, at stream.StepPlace) bool {
+	i := g.index(at)
+	return i < len(g.window) && g.window[i].Batch == nil && m.own.TakesAt(at.Step())
+}
+
+// join adds a member, which is in no group. s.mu is held.
+func (s *Sharer) join(m *groupMember, g *readerGroup) {
+	m.group = g
+	g.members[m] = struct{}{}
+	s.members++
+	m.leaves = context.AfterFunc(m.ctx, func() { s.gone(m) })
+}
+
+// leave removes a member from its group. s.mu is held.
+func (s *Sharer) leave(m *groupMember, to *trash) {
+	g := m.group
+	if g == nil {
+		return
+	}
+	m.leaves()
+	m.group = nil
+	if m.handed != nil {
+		if b := m.handed.Batch; b != nil {
+			to.batches = append(to.batches, b)
+		}
+		m.handed = nil
+	}
+	delete(g.members, m)
+	s.members--
+	switch {
+	case len(g.members) == 0:
+		g.close(to)
+	case len(g.members) == 1 && !g.gathers:
+		g.drop(len(g.window), to)
+	}
+	if g.abandoned() {
+		g.retire()
+	}
+}
+
+// close ends a group without members, for which nobody pulls.
+func (g *readerGroup) close(to *trash) {
+	g.retire()
+	g.drop(len(g.window), to)
+	if g.reader != nil {
+		to.readers = append(to.readers, g.reader)
+		g.reader = nil
+	}
+}
+
+// retire ends the group's reading: no member may join it any more.
+func (g *readerGroup) retire() {
+	g.cancel()
+	s := g.sharer
+	s.groups[g.key] = slices.DeleteFunc(s.groups[g.key], func(o *readerGroup) bool { return o == g })
+	if len(s.groups[g.key]) == 0 {
+		delete(s.groups, g.key)
+	}
+}
+
+// abandoned reports whether the contexts of all members have ended.
+func (g *readerGroup) abandoned() bool {
+	for m := range g.members {
+		if m.ctx.Err() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// gone is called when the context of a member ends. The last one ends the reading of its group.
+func (s *Sharer) gone(m *groupMember) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := m.group; g != nil && g.abandoned() {
+		g.retire()
+	}
+}

@@ -1,0 +1,296 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// trace is what a client sees of a stream.
+type trace struct {
+	schema  string
+	batches [][]string // rows as text
+	cursors []string
+	rows    []int64 // BatchRows
+	err     string
+	report  stream.Report
+}
+
+// note notes the batch that a stream has returned.
+func (x *trace) note(s loader.Stream) {
+	x.batches = append(x.batches, scenario.Texts(scenario.Values(s.RecordBatch())))
+	x.cursors = append(x.cursors, string(s.Cursor().JSON()))
+	x.rows = append(x.rows, s.BatchRows())
+}
+
+// end notes the end of a stream.
+func (x *trace) end(s loader.Stream) {
+	if err := s.Err(); err != nil {
+		x.err = err.Error()
+		return
+	}
+	x.report = s.Report()
+}
+
+// traced reads a stream to its end, and releases it.
+func traced(s loader.Stream) trace {
+	defer s.Release()
+	var x trace
+	if s.Begin() == nil {
+		x.schema = s.Schema().String()
+		for s.Next() {
+			x.note(s)
+		}
+	}
+	x.end(s)
+	return x
+}
+
+// jobOf is one job that reads a planned query.
+type jobOf struct {
+	planned loader.Planned
+	options loader.StreamOptions
+	want    trace
+	got     trace
+	stream  loader.Stream // nil: it has not started, or has ended
+	begun   bool
+	left    bool // it was released before its end
+	ended   bool
+}
+
+// comparable returns the report without what reading ahead changes: costs and, where a
+// stream reads more rows than it returns, their counts.
+func (j *jobOf) comparable(r stream.Report) stream.Report {
+	q := j.planned.Query
+	staging := map[string]stream.StagingReport{}
+	for name, of := range r.Staging {
+		of.Strategy, of.BytesRead, of.Shared, of.ReadAgain, of.Amplification, of.SpilledBytes = "", 0, 0, 0, 0, 0
+		if q.Limit > 0 || q.Tail.Drops() || q.Every.Of > 1 {
+			of.Counts = j.want.report.Staging[name].Counts
+		}
+		staging[name] = of
+	}
+	if q.Limit > 0 || q.Every.Of > 1 || q.Tail.Drops() {
+		r.Divided = 0
+	}
+	r.Staging = staging
+	return r
+}
+
+// check compares what a job got with what it gets alone.
+func (j *jobOf) check(t *testing.T, name string) {
+	t.Helper()
+	name = fmt.Sprintf("%s: %+v", name, j.planned.Query.Reading)
+	n := len(j.got.batches)
+	require.LessOrEqual(t, n, len(j.want.batches), name)
+	if n > 0 {
+		require.Equal(t, j.want.batches[:n], j.got.batches, name)
+		require.Equal(t, j.want.cursors[:n], j.got.cursors, name)
+		require.Equal(t, j.want.rows[:n], j.got.rows, name)
+		require.Equal(t, j.want.schema, j.got.schema, name)
+	}
+	if j.left {
+		return
+	}
+	require.Equal(t, j.want.err, j.got.err, name)
+	require.Len(t, j.want.batches, n, name)
+	if j.want.err == "" {
+		require.Equal(t, j.comparable(j.want.report), j.comparable(j.got.report), name)
+	}
+}
+
+// jobs returns jobs that read a query from random positions, up to random limits, and as
+// workers.
+func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, q dataset.Query, n int) []*jobOf {
+	t.Helper()
+	p, err := l.Plan(t.Context(), q)
+	require.NoError(t, err)
+	counts, err := l.Count(t.Context(), p, loader.StreamOptions{}, func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
+	require.NoError(t, err)
+	if p.Query.Shard.Index == dataset.AllShards {
+		p.Query.Shard.Index = random.IntN(p.Query.Shard.Of)
+	}
+	o := loader.StreamOptions{Counts: counts}
+	if p.Query.Endpoints.BySplits() {
+		parts := p.PartsFrom(0)
+		o.Part = parts[random.IntN(len(parts))]
+	}
+	whole, err := l.Open(t.Context(), p, o)
+	require.NoError(t, err)
+	all := traced(whole)
+	var out []*jobOf
+	for i := range n {
+		j := &jobOf{planned: p, options: o}
+		if len(all.cursors) > 0 && random.IntN(3) == 0 {
+			at, err := l.Open(t.Context(), p, o)
+			require.NoError(t, err)
+			for range 1 + random.IntN(len(all.cursors)) {
+				at.Next()
+			}
+			j.planned.Query.Cursor = dataset.Cursors{at.Cursor()}
+			at.Release()
+		}
+		if o.Part.IsZero() && random.IntN(3) == 0 {
+			of := 2 + random.IntN(2)
+			j.planned.Query.Every = dataset.Every{Step: i % of, Of: of}
+		} else if random.IntN(3) == 0 && !p.Query.Tail.Drops() && p.Query.BatchRequests == 0 && o.Part.IsZero() {
+			j.planned.Query.Limit = 1 + random.Int64N(40)
+		}
+		alone, err := l.Open(t.Context(), j.planned, j.options)
+		require.NoError(t, err)
+		j.want = traced(alone)
+		out = append(out, j)
+	}
+	return out
+}
+
+// TestSharedStreamsGiveTheSame has jobs read a query in a random interleaving, or at once. They
+// start late, are parked, and leave before their end. Each gets what it gets alone.
+func TestSharedStreamsGiveTheSame(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(30, 2))
+	var shared int64
+	alone := map[fanout.Reason]int64{}
+	changed := 0
+	for _, c := range generated(t, thorough(60, 2000), func(c *scenario.Case) {
+		if changed++; changed%2 == 0 {
+			keepAllRows(c)
+		}
+	}) {
+		c.ScanRows = 1 + random.IntN(9)
+		resized(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
+		if random.IntN(2) == 0 {
+			c.Query.Limit = 0
+		}
+		m := made(t, c)
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		limit := budget.New(plenty)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit, Memory: mem})
+		all := jobs(t, random, l, c.Query, 2+random.IntN(5))
+		window := []int64{0, 1000, 5000, 1 << 30}[random.IntN(4)]
+		sharer := fanout.New(fanout.Options{Budget: limit, Window: window})
+		if random.IntN(3) == 0 {
+			concurrently(t, random, sharer.Over(l), all)
+		} else {
+			interleave(t, random, sharer.Over(l), all)
+		}
+		for _, j := range all {
+			j.check(t, c.Name)
+		}
+		stats := sharer.Stats()
+		shared += stats.Shared
+		for why, n := range stats.Alone {
+			alone[why] += n
+		}
+		require.Zero(t, stats.Groups+stats.Members, c.Name)
+		require.Zero(t, stats.WindowBytes, c.Name)
+		require.Zero(t, limit.Used(), c.Name)
+		mem.AssertSize(t, 0)
+	}
+	t.Logf("%d batches shared; alone: %v", shared, alone)
+	require.Greater(t, shared, int64(100/share))
+}
+
+// interleave runs jobs one step at a time, in random order.
+func interleave(t *testing.T, random *rand.Rand, l *fanout.SharingLoader, all []*jobOf) {
+	t.Helper()
+	pace := make([]int, len(all))
+	for i := range pace {
+		pace[i] = 1 + random.IntN(4)
+	}
+	parks := random.IntN(2) == 0
+	for running := len(all); running > 0; {
+		i := random.IntN(len(all))
+		j := all[i]
+		if j.ended || random.IntN(pace[i]) > 0 {
+			continue
+		}
+		if j.stream == nil {
+			s, err := l.Open(t.Context(), j.planned, j.options)
+			require.NoError(t, err)
+			j.stream = s
+			continue
+		}
+		switch {
+		case parks && random.IntN(8) == 0 && !j.endsWithin():
+			j.stream.Park(random.IntN(2) == 0)
+			continue
+		case random.IntN(60) == 0:
+			j.left, j.ended = true, true
+		case !j.step():
+			j.ended = true
+		}
+		if j.ended {
+			j.stream.Release()
+			running--
+		}
+	}
+}
+
+// concurrently runs jobs at once. Some are canceled in the middle.
+func concurrently(t *testing.T, random *rand.Rand, l *fanout.SharingLoader, all []*jobOf) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, j := range all {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := l.Open(ctx, j.planned, j.options)
+		require.NoError(t, err)
+		j.stream = s
+		ends := -1
+		if random.IntN(4) == 0 {
+			ends = random.IntN(6)
+		}
+		parks := rand.New(rand.NewPCG(random.Uint64(), 1))
+		group.Go(func() {
+			defer cancel()
+			defer s.Release()
+			for j.step() {
+				if ends == 0 {
+					cancel()
+					s.Next()
+					j.left = true
+					return
+				}
+				ends--
+				if parks.IntN(12) == 0 && !j.endsWithin() {
+					s.Park(false)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// endsWithin reports whether the job is a worker with a limit: if it is parked at its limit, it
+// does not skip the steps of others before its next one.
+func (j *jobOf) endsWithin() bool { return j.planned.Query.Limit > 0 && j.planned.Query.Every.Of > 1 }
+
+// step reads one batch, and reports whether there was one.
+func (j *jobOf) step() bool {
+	if !j.begun {
+		j.begun = true
+		if j.stream.Begin() != nil {
+			j.got.end(j.stream)
+			return false
+		}
+		j.got.schema = j.stream.Schema().String()
+	}
+	if j.stream.Next() {
+		j.got.note(j.stream)
+		return true
+	}
+	j.got.end(j.stream)
+	return false
+}

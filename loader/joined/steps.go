@@ -1,0 +1,68 @@
+package joined
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
+)
+
+// ClosedCounts returns the counts of the closed ranges, by staging table that is read.
+func (s *Ranges) ClosedCounts() []joiner.Counts { return slices.Clone(s.counts) }
+
+// CountsTo returns the counts of a lane's open range for the rows before a row of its final
+// sequence, and the number of training rows that must be read again by who begins there.
+// If the plan knows the range's rows, the counts are exact; otherwise there are none (nil),
+// since who begins there joins the range from its first row. It changes nothing.
+func (s *Ranges) CountsTo(number, index int, row int64) (counts []joiner.Counts, again int64) {
+	l := s.lanes[number]
+	o := l.open
+	switch {
+	case o == nil || o.index != index:
+		return nil, 0
+	case s.plan.Inexact != "":
+		return nil, row
+	}
+	from, _ := o.split(l.Ranges[index].From, row)
+	start := o.rows.From - l.Ranges[index].From + o.returned // the range's row at which the joined batch begins
+	if row >= start+o.last {
+		return o.joined.Counts(), 0
+	}
+	return o.joined.CountsBefore(int(row - start)), row - from
+}
+
+// Judge is called at the end of each range with the counts of a staging table that has
+// min_match: of all rows so far. An error ends the range.
+type Judge func(table int, all joiner.Counts) error
+
+// judge calls the spec's Judge, or else CheckMinMatch.
+func (s *Ranges) judge(table int, all joiner.Counts) error {
+	if s.spec.Judge != nil {
+		return s.spec.Judge(table, all)
+	}
+	return s.CheckMinMatch(table, all)
+}
+
+// CheckMinMatch returns an error if the share of matched rows is below a staging table's
+// min_match. The table is counted among those that are read.
+func (s *Ranges) CheckMinMatch(table int, all joiner.Counts) error {
+	in := s.staging[table]
+	share := float64(all.Matched) / float64(max(1, all.Rows))
+	if all.Rows < minMatchFrom || share >= in.bound.MinMatch {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%d of %d training rows match %s: %.4f, where min_match asks for %g",
+		all.Matched, all.Rows, in.rule.Name, share, in.bound.MinMatch).
+		In(in.bound.Pinned.Name, "").
+		WithRemedy("look for the keys that are missing (penstock verify), or lower min_match of %s", in.rule.Name)
+}
+
+// Take adds what the joins of another Ranges of the same spec did for this stream: counts,
+// and costs, which are this stream's own or shared. All ranges are closed.
+func (s *Ranges) Take(counts []joiner.Counts, costs []buildside.Costs, own bool) {
+	s.add(counts)
+	for i, in := range s.staging {
+		in.groups.Take(costs[i], own)
+	}
+}
