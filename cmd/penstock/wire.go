@@ -42,7 +42,7 @@ const (
 type engine struct {
 	loader    *loader.Loader
 	sharer    *fanout.Sharer // of the streams of a server
-	streams   flight.Loader  // loader, whose streams share batches unless the setting is off
+	streams   flight.Loader  // loader, or one whose streams share batches
 	budget    *budget.Budget
 	calls     *store.Calls
 	footers   *cache.Cache[*parquet.Footer]
@@ -127,10 +127,10 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	return e, nil
 }
 
-// share makes the streams of a server share batches.
+// share makes the streams of a server share batches, if the settings ask for it.
 func (e *engine) share(c *config.Config) {
 	e.streams = e.loader
-	if window := c.Server.Window(); window > 0 {
+	if window := c.Server.ShareBatches; window > 0 {
 		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget})
 		e.streams = e.sharer.Over(e.loader)
 	}

@@ -2,8 +2,8 @@ package budget
 
 import "slices"
 
-// OnLack is OnPressure for a holder of memory that nobody needs. It is called before the
-// holders of OnPressure, and if it frees enough, the budget was not pressed.
+// OnLack is OnPressure for a holder of memory that is not in use. Its function is called before
+// those of OnPressure; if it frees enough, the budget does not count as pressed.
 func (b *Budget) OnLack(free func(bytes int64)) {
 	if b == nil {
 		return
@@ -13,8 +13,8 @@ func (b *Budget) OnLack(free func(bytes int64)) {
 	b.spare = append(b.spare, free)
 }
 
-// Plentiful reports whether at most half of the budget is in use and no stream waits: memory
-// that nobody needs may be held.
+// Plentiful reports whether at most half of the budget is in use and no stream waits. Memory
+// that is not in use may be kept only then.
 func (b *Budget) Plentiful() bool {
 	return b == nil || b.used.Load() <= b.limit/2 && b.queue.length.Load() == 0
 }

@@ -58,7 +58,7 @@ type Server struct {
 	MaxStreams       int   // 0 is no limit; streamsFollow derives it from the memory budget
 	MaxPeerShare     int   // percent
 	MaxBatchBytes    int64 // 0 derives it from the memory budget
-	ShareBatches     int64 // 0 is off; windowFollows derives it from the memory budget
+	ShareBatches     int64 // 0 is off
 	StallTimeout     time.Duration
 	Drain            time.Duration
 	TicketKeys       string // path; "" is a random key
@@ -91,7 +91,7 @@ func Load(origin Origin) (*Config, error) {
 		_ = s.set(&c.Server, value{text: s.Default})
 	}
 	c.Server.Memory = defaultMemory(origin.Memory)
-	c.Server.MaxStreams, c.Server.ShareBatches = streamsFollow, windowFollows
+	c.Server.MaxStreams = streamsFollow
 
 	if err := c.readFile(&given, origin); err != nil {
 		return nil, err
@@ -140,23 +140,6 @@ func (s Server) BatchBytes() int64 {
 	}
 	return min(maxBatch, s.Memory/batchShare)
 }
-
-// Window returns the memory of the batches that wait for streams that share them; 0 is off.
-func (s Server) Window() int64 {
-	if s.ShareBatches != windowFollows {
-		return s.ShareBatches
-	}
-	return min(maxWindow, s.Memory/windowShare)
-}
-
-// windowFollows is the default of ShareBatches.
-const windowFollows = -1
-
-// The default window is 1/windowShare of the memory budget, at most maxWindow bytes.
-const (
-	maxWindow   = 1 << 30
-	windowShare = 8
-)
 
 // Streams returns how many streams may be open at once; 0 is unlimited.
 func (s Server) Streams() int {

@@ -123,8 +123,8 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return size(&s.MaxBatchBytes, v) },
 		},
 		{
-			Name: "share_batches", Shape: "BYTES",
-			Usage: "the memory for batches that wait for other streams of the same rows, columns and batch size, taken from the memory budget while at most half of it is in use; 0 is off: then each stream reads for itself (default: an eighth of the memory budget, at most 1GiB)",
+			Name: "share_batches", Default: "0", Shape: "BYTES",
+			Usage: "lets streams of the same rows, columns and batch size share one scan and one join, and keeps up to this many bytes of their last batches for the slower ones while at most half of the memory budget is in use; 0 is off",
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
 		},
 		{

@@ -24,7 +24,7 @@ func (m *Metrics) Sharing(read func() fanout.SharingStats) {
 		window:  desc("penstock_sharing_window_bytes", "Bytes of the memory budget for batches that wait for other streams of their group."),
 		batches: desc("penstock_sharing_batches_total", "Batches that streams got from their group without reading them."),
 		aloneReason: desc("penstock_sharing_left_total",
-			"How often a stream left its group to go on by itself, by reason: behind, parked, limit, skipped, form or crowded.", "reason"),
+			"How often a stream left its group to read alone, by reason: behind, parked, limit, skipped, form or crowded.", "reason"),
 	})
 }
 

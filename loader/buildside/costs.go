@@ -112,7 +112,7 @@ func (c *costs) take(more Costs, own bool) {
 	if c.strategies == nil {
 		c.strategies = map[string]bool{}
 	}
-	for _, strategy := range strings.Split(more.Strategy, separator) {
+	for strategy := range strings.SplitSeq(more.Strategy, separator) {
 		if strategy != "" {
 			c.strategies[strategy] = true
 		}

@@ -5,15 +5,15 @@
 //	member ─┼─► group (a window of steps) ─► stream.ShardReader
 //	member ─┘
 //
-// A Loader opens members, which are streams. Members of one key (key.go) that stand at the same
-// place form a group. The member that needs the next step reads it, others that need it wait,
-// and the last steps stay in the group's window. Nobody waits for a slower member: who falls
-// behind the window begins a group of its own, and joins another one where that stands at the
-// very same place.
+// A SharingLoader opens members, which are streams. Members with equal keys (key.go) and equal
+// positions form a group. The member that needs the next step reads it, other members that need
+// it wait, and the last steps stay in the group's window. No member waits for a slower one: a
+// member that falls behind the window begins a group of its own. It joins another group as soon
+// as the two have equal positions.
 //
 // Each member is a parked ShardReader that takes the group's steps, so its cursors, counts and
-// report are those of a stream alone. It reads by itself where steps of a group do not fit: in
-// the step in which its limit lies.
+// report are those of a stream that shares nothing. It reads alone if it cannot take the
+// group's next step, such as the step in which it reaches its limit.
 //
 // Invariants, all guarded by Sharer.mu:
 //   - a group has members, or was removed from its Sharer;

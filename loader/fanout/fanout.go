@@ -56,13 +56,13 @@ func Reasons() []Reason { return []Reason{Behind, Parked, Limited, Skipped, Form
 
 // New returns a Sharer without groups.
 func New(o Options) *Sharer {
-	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, alone: map[Reason]int64{}}
+	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, alone: make(map[Reason]int64)}
 	o.Budget.OnLack(s.giveUp)
 	return s
 }
 
-// LogTo sets the logger, which is told why streams leave their groups. It is called before the
-// Sharer is used.
+// LogTo sets the logger, which gets the reasons why streams leave their groups. It is called
+// before the Sharer is used.
 func (s *Sharer) LogTo(log *slog.Logger) { s.log = log }
 
 // SharingStats describes what is shared now, and what was shared so far.
@@ -70,7 +70,7 @@ type SharingStats struct {
 	Groups, Members int
 	WindowBytes     int64
 	Shared          int64            // batches that streams got without reading them
-	Alone           map[Reason]int64 // how often a stream went on without its group
+	Alone           map[Reason]int64 // how often a stream left its group to read alone
 }
 
 // Stats returns what is shared.
@@ -84,7 +84,7 @@ func (s *Sharer) Stats() SharingStats {
 	return out
 }
 
-// giveUp empties all windows. It is the budget's OnLack.
+// giveUp empties all windows. The budget calls it when a reservation lacks room.
 func (s *Sharer) giveUp(int64) {
 	s.mu.Lock()
 	var dropped trash
@@ -97,7 +97,7 @@ func (s *Sharer) giveUp(int64) {
 	dropped.release()
 }
 
-// trash is what is released after Sharer.mu was unlocked.
+// trash is what must be released after Sharer.mu is unlocked.
 type trash struct {
 	batches []arrow.RecordBatch
 	readers []*stream.ShardReader

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -38,16 +39,15 @@ type kit struct {
 	before func(ctx context.Context, table string) error // called before a scan; may be nil
 }
 
-// newKit returns a kit whose windows have so many bytes.
+// newKit returns a kit whose windows have at most the given number of bytes.
 func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	t.Helper()
 	k := &kit{World: scenario.NewWorld(), budget: budget.New(plenty), opened: map[string]int{}}
 	t.Cleanup(k.Release)
 	k.BatchRows = 16
 	change(k)
-	number := func(i int) string { return strconv.Itoa(i) + " " + strconv.Itoa(-i) }
-	k.write(t, "ml.train", "id:long item:long", "bucket(16,id)", rows, number)
-	k.write(t, "features.f", "id:long v:long", "bucket(16,id)", rows/2, number)
+	k.write(t, "ml.train", "id:long item:long", rows)
+	k.write(t, "features.f", "id:long v:long", rows/2)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 		Staging: []dataset.Staging{{Table: "features.f", MinMatch: k.minimum}},
@@ -58,17 +58,18 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	return k
 }
 
-func (k *kit) write(t *testing.T, name, header, spec string, rows int, row func(i int) string) {
+// write makes a table in 16 buckets of id, whose rows are (0, 0), (1, -1), ….
+func (k *kit) write(t *testing.T, name, header string, rows int) {
 	t.Helper()
 	fields, err := scenario.Fields(header)
 	require.NoError(t, err)
-	s, err := scenario.Spec(spec, fields)
+	s, err := scenario.Spec("bucket(16,id)", fields)
 	require.NoError(t, err)
 	table, err := k.NewTable(name, fields, s)
 	require.NoError(t, err)
 	text := make([]string, rows)
 	for i := range text {
-		text[i] = row(i)
+		text[i] = strconv.Itoa(i) + " " + strconv.Itoa(-i)
 	}
 	b, err := scenario.Rows(fields, text)
 	require.NoError(t, err)
@@ -164,6 +165,8 @@ func next(t *testing.T, s loader.Stream) string {
 func same(*kit) {}
 
 // TestEightJobsCostOneScan has eight jobs read at once: files are scanned as often as for one.
+//
+// spec: wire-39
 func TestEightJobsCostOneScan(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 400, plenty, same)
@@ -208,9 +211,11 @@ func TestEightJobsCostOneScan(t *testing.T) {
 	require.Zero(t, k.budget.Used())
 }
 
-// TestNobodyWaitsForTheSlowest reads one job to its end while another one stands. That one goes
-// on by itself from the very next row.
-func TestNobodyWaitsForTheSlowest(t *testing.T) {
+// TestSlowStreamsDoNotDelayOthers reads one job to its end while another one reads nothing. That
+// one continues alone with the very next row.
+//
+// spec: wire-40
+func TestSlowStreamsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 400, 2000, same)
 	want := k.alone(t, query(unchanged))
@@ -307,9 +312,11 @@ func (b blocked) wait(ctx context.Context, table string) error {
 	}
 }
 
-// TestReadingGoesOnWithoutItsReader ends the context of the member that reads for a group: the
+// TestReadingContinuesWithoutItsReader ends the context of the member that reads for a group: the
 // other one gets the batch.
-func TestReadingGoesOnWithoutItsReader(t *testing.T) {
+//
+// spec: wire-41
+func TestReadingContinuesWithoutItsReader(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 100, plenty, same)
 	want := k.alone(t, query(unchanged))
@@ -324,6 +331,7 @@ func TestReadingGoesOnWithoutItsReader(t *testing.T) {
 	var err error
 	group.Go(func() { got, err = rest(other) })
 	for k.sharer.Stats().Members < 2 {
+		runtime.Gosched()
 	}
 	cancel()
 	close(b.let)
@@ -352,6 +360,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	done := make(chan bool)
 	go func() { done <- waits.Next() }()
 	for k.sharer.Stats().Members < 2 {
+		runtime.Gosched()
 	}
 	endSecond(gone)
 	require.False(t, <-done)
@@ -367,6 +376,8 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 
 // TestFailuresAreTheReadersAlone has a scan fail once: the member that read gets the error,
 // the other one all rows.
+//
+// spec: wire-41
 func TestFailuresAreTheReadersAlone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 100, plenty, same)
@@ -392,7 +403,7 @@ func TestFailuresAreTheReadersAlone(t *testing.T) {
 }
 
 // TestWindowsAreGivenUp has a reservation lack the room that a window takes: it gets it, and
-// nothing counts as pressed. The members go on.
+// the budget does not count as pressed. The members continue.
 func TestWindowsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 400, plenty, same)
@@ -440,16 +451,16 @@ func TestOneMemberKeepsNoWindow(t *testing.T) {
 	s.Release()
 }
 
-// TestStepsThatNobodyTakesAreNotCut has one of two workers read first. The other one finds its
-// first step skipped.
-func TestStepsThatNobodyTakesAreNotCut(t *testing.T) {
+// TestStepsOfNoMemberAreNotCut has one of two DataLoader workers read first. The other one finds
+// its first step skipped.
+func TestStepsOfNoMemberAreNotCut(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 400, plenty, same)
-	worker := func(step int) dataset.Query {
+	every := func(step int) dataset.Query {
 		return query(func(q *dataset.Query) { q.Every = dataset.Every{Step: step, Of: 2} })
 	}
-	want := [][]string{k.alone(t, worker(0)), k.alone(t, worker(1))}
-	one, two := k.open(t.Context(), t, worker(0)), k.open(t.Context(), t, worker(1))
+	want := [][]string{k.alone(t, every(0)), k.alone(t, every(1))}
+	one, two := k.open(t.Context(), t, every(0)), k.open(t.Context(), t, every(1))
 	got := [][]string{{next(t, one), next(t, one)}, {next(t, two)}}
 	require.Equal(t, int64(1), k.sharer.Stats().Alone[fanout.Skipped])
 	for i, s := range []loader.Stream{one, two} {
@@ -461,7 +472,7 @@ func TestStepsThatNobodyTakesAreNotCut(t *testing.T) {
 }
 
 // TestMinMatchIsCheckedForEachStream has a stream of all rows fail, and one that began shortly
-// before the end go on.
+// before the end continue.
 func TestMinMatchIsCheckedForEachStream(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 12_000, plenty, func(k *kit) { k.BatchRows, k.minimum = 1000, 0.9 })

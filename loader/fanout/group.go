@@ -14,7 +14,8 @@ const (
 	maxSteps = 1024
 )
 
-// readerGroup is the members that take the steps of one reader, and the last of these steps.
+// readerGroup is the members that take the steps of one reader, and the window of its last
+// steps.
 type readerGroup struct {
 	sharer *Sharer
 	key    string
@@ -22,8 +23,8 @@ type readerGroup struct {
 	ctx    context.Context //nolint:containedctx // of the reader: it ends with the last member
 	cancel context.CancelFunc
 
-	// form is that of the batches, once it is decided. A group that decides it by its own first
-	// batch begins where form follows from plan and reading.
+	// form is the form of the batches, once it is decided. A group that decides it (decides)
+	// does so by the first batch after origin.
 	form    stream.Form
 	formed  bool
 	decides bool
@@ -32,7 +33,7 @@ type readerGroup struct {
 	tail   stream.StepPlace // before the window
 	window []*stream.Step   // without the end
 	end    *stream.Step     // at the front; nil: not reached
-	// gathers is set while the group keeps all steps since a stream's start, for jobs that
+	// gathers is set while the group keeps all steps since a stream's start, for streams that
 	// start a little later.
 	gathers bool
 
@@ -58,8 +59,8 @@ func (g *readerGroup) placeBefore(index int) stream.StepPlace {
 // is outside of the window if the place is.
 func (g *readerGroup) index(at stream.StepPlace) int { return int(at.Step() - g.tail.Step()) }
 
-// stands reports whether the group can go on from a place.
-func (g *readerGroup) stands(at stream.StepPlace) bool {
+// serves reports whether the group has, or reads next, the step after a place.
+func (g *readerGroup) serves(at stream.StepPlace) bool {
 	i := g.index(at)
 	return i >= 0 && i <= len(g.window) && g.placeBefore(i).Equal(at)
 }
@@ -80,7 +81,8 @@ func (g *readerGroup) drop(steps int, to *trash) {
 	g.window = g.window[steps:]
 }
 
-// chargedBatch is a batch that knows how much memory it keeps alive, and whose charge can be shared.
+// chargedBatch is a batch with a known amount of memory, whose charge can be shared. Batches of
+// the lane are *batch.Charged.
 type chargedBatch interface {
 	Bytes() int64
 	Share()
@@ -94,7 +96,8 @@ func bytesOf(step *stream.Step) int64 {
 	return 0
 }
 
-// publish makes a batch ready for several goroutines.
+// publish prepares a batch for use by several goroutines: it computes what Arrow otherwise
+// computes on first use, and makes its memory count against no host's share.
 func publish(step *stream.Step) {
 	if step.Batch == nil {
 		return

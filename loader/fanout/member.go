@@ -14,14 +14,14 @@ import (
 
 var _ loader.Stream = (*groupMember)(nil)
 
-// groupMember is a stream that takes the steps of a group, or reads by itself. Its own reader has its
-// position and its counts: it is parked while the member takes steps.
+// groupMember is a stream that takes the steps of a group, or reads alone. Its own reader has
+// its position and its counts; it is parked while the member takes steps.
 //
-//	          enter              step that does not fit
+//	          enter              cannot take the step
 //	outside ─────────► in group ────────────────────────► alone
 //	   ▲                  │  ▲                              │
 //	   └──────────────────┘  └──────────────────────────────┘
-//	    behind, or parked      a group stands at its place
+//	    behind, or parked      a group serves its position
 type groupMember struct {
 	sharer  *Sharer
 	opener  ReaderOpener
@@ -39,7 +39,7 @@ type groupMember struct {
 	leaves func() bool // stops the call of Sharer.gone
 
 	begun  bool // it has taken a step
-	alone  bool // it reads by itself
+	alone  bool // it reads alone
 	weighs bool // its own reader has weighed its next batch
 	ended  bool
 	batch  arrow.RecordBatch // last returned; nil: none, or it is of the own reader
@@ -59,16 +59,16 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 	if err != nil {
 		return nil, err
 	}
-	own.Park(false) // it keeps its position, and takes part in nothing
+	own.Park(false) // it keeps its position, and holds nothing else
 	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, own: own, at: own.Place()}
 	m.refs.Store(1)
 	return m, nil
 }
 
-// place returns where the member stands. Sharer.mu is held, or the member calls it.
+// place returns the member's position. Sharer.mu is held, or the member calls it.
 func (m *groupMember) place() stream.StepPlace { return m.at }
 
-// reader opens the reader of a group where the member stands.
+// reader opens a reader for a group at the member's position.
 func (m *groupMember) reader(g *readerGroup) (*stream.ShardReader, error) {
 	p := m.planned
 	p.Query.Reading = mayDiffer(p.Query.Reading)
@@ -90,7 +90,7 @@ func (m *groupMember) Begin() error {
 		return m.Err()
 	}
 	if m.limitedWithin() {
-		m.readAlone(Form) // its first batch may be another one
+		m.readAlone(Form) // its first batch may be shorter than the group's
 	}
 	if !m.alone && !m.enter() {
 		m.readAlone(Crowded)
@@ -110,7 +110,8 @@ func (m *groupMember) Begin() error {
 	return nil
 }
 
-// enter puts the member into a group, unless it is in one. It reports whether there was room.
+// enter adds the member to a group, unless it is in one. It returns false if there are too many
+// groups.
 func (m *groupMember) enter() bool {
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
@@ -123,7 +124,7 @@ func (m *groupMember) limitedWithin() bool {
 	return left != lane.Unknown && left <= int64(m.planned.BatchRows)
 }
 
-// readAlone makes the member read by itself from its next step on.
+// readAlone makes the member read alone from its next step on.
 func (m *groupMember) readAlone(why Reason) {
 	m.leave(why)
 	m.alone = true
@@ -209,7 +210,7 @@ func (m *groupMember) take(step *taken) (more, some bool) {
 	return false, true
 }
 
-// stand notes where the member stands.
+// stand updates the member's position after a step.
 func (m *groupMember) stand() {
 	at := m.own.Place()
 	m.sharer.mu.Lock()
@@ -229,12 +230,12 @@ func (m *groupMember) nextAlone() bool {
 	return true
 }
 
-// mayRejoin reports whether a member that reads by itself may look for a group.
+// mayRejoin reports whether a member that reads alone may join a group.
 func (m *groupMember) mayRejoin() bool {
 	return !m.weighs && m.own.Err() == nil && !m.limitedWithin()
 }
 
-// rejoin enters a group that stands where the member does.
+// rejoin joins a group that serves the member's position, if there is one.
 func (m *groupMember) rejoin() {
 	s := m.sharer
 	s.mu.Lock()

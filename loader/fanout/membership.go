@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// enter puts a member into a group that can go on from where it stands, or into one of its own.
-// It reports whether there was room. s.mu is held.
+// enter adds a member to a group that serves its position, or to a new one. It returns false if
+// there are too many groups. s.mu is held.
 func (s *Sharer) enter(m *groupMember) bool {
 	g := s.find(m, nil)
 	if g == nil {
@@ -21,7 +21,7 @@ func (s *Sharer) enter(m *groupMember) bool {
 	return true
 }
 
-// newGroup begins a group where a member stands. s.mu is held.
+// newGroup begins a group at a member's position. s.mu is held.
 func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
 	g := &readerGroup{
@@ -35,16 +35,16 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	return g
 }
 
-// find returns the group that a member joins: the one with the most steps ahead, of those the
-// oldest, that is further than, or older than, the one that the member is in. nil if there is
-// none. s.mu is held.
+// find returns the group that a member should join: of those that serve its position, the one
+// furthest ahead, and of several the oldest. It returns nil if there is none, or if the member's
+// own group (in) is as good. s.mu is held.
 func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 	place := m.place()
 	form, formed := m.own.Form()
 	var best *readerGroup
 	for _, g := range s.groups[m.key] {
 		switch {
-		case g == in || !g.stands(place):
+		case g == in || !g.serves(place):
 			continue
 		case formed && (!g.formed || !g.form.Equal(form)):
 			continue
@@ -63,7 +63,7 @@ func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 	return best
 }
 
-// before reports whether a group is ahead of another one, or older and not behind it.
+// before reports whether a group is ahead of another one, or equal to it and older.
 func (g *readerGroup) before(o *readerGroup) bool {
 	if mine, its := g.front().Step(), o.front().Step(); mine != its {
 		return mine > its
@@ -117,7 +117,7 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 	}
 }
 
-// close ends a group without members, for which nobody pulls.
+// close ends a group without members. No pull is running.
 func (g *readerGroup) close(to *trash) {
 	g.retire()
 	g.drop(len(g.window), to)
@@ -127,7 +127,7 @@ func (g *readerGroup) close(to *trash) {
 	}
 }
 
-// retire ends the group's reading: no member may join it any more.
+// retire ends the group's reading. Members no longer join it.
 func (g *readerGroup) retire() {
 	g.cancel()
 	s := g.sharer
@@ -147,7 +147,8 @@ func (g *readerGroup) abandoned() bool {
 	return true
 }
 
-// gone is called when the context of a member ends. The last one ends the reading of its group.
+// gone is called when the context of a member ends. It ends the reading of a group when the
+// contexts of all its members have ended.
 func (s *Sharer) gone(m *groupMember) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

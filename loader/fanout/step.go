@@ -28,8 +28,8 @@ func retained(step *stream.Step, own bool) *taken {
 	return &taken{step, own}
 }
 
-// next returns the next step of a member, or why the member cannot have it from its group. An
-// error is the member's: it read the step itself, or its context has ended.
+// next returns the next step of a member, or the reason why its group does not have it. An
+// error belongs to the member: it read the step itself, or its context has ended.
 func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 	for {
 		if m.ctx.Err() != nil {
@@ -94,7 +94,7 @@ func (s *Sharer) begin(m *groupMember) (stream.Form, error) {
 	}
 }
 
-// move puts a member from its group into another one. s.mu is held, and unlocked.
+// move moves a member to another group. s.mu is held, and unlocked.
 func (s *Sharer) move(m *groupMember, to *readerGroup) {
 	var dropped trash
 	s.leave(m, &dropped)
@@ -135,15 +135,15 @@ func (g *readerGroup) readStep(by *groupMember) read {
 	return func(r *stream.ShardReader) (*stream.Step, error) { return r.ReadStep(skip) }
 }
 
-// pull reads for a group. The reading goes on if the member's context ends, as long as others
-// need it. s.mu is held, and unlocked.
+// pull reads for a group. Reading continues after the member's context has ended while
+// other members need it. s.mu is held, and unlocked.
 func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
 	g.pulling, g.pulled = true, make(chan struct{})
 	reader := g.reader
 	s.mu.Unlock()
 
 	var step *stream.Step
-	// If reading panics, the others must not wait for ever.
+	// If reading panics, the other members must not wait forever.
 	err := error(fault.New(fault.Internal, "the reader of a group broke down"))
 	var mine *taken
 	func() {
@@ -161,8 +161,8 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	return mine, err
 }
 
-// pulled ends a pull: it adds the step to the window, and hands it to those who wait for it. A
-// reader that failed is released; the next member that pulls opens another one.
+// pulled ends a pull: it adds the step to the window, and hands it to the waiting members. A
+// reader that failed is released, and the next member that pulls opens another one.
 func (s *Sharer) pulled(m *groupMember, g *readerGroup, reader *stream.ShardReader, step *stream.Step, err error) *taken {
 	if err != nil && reader != nil {
 		reader.Release()
@@ -179,7 +179,7 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, reader *stream.ShardRead
 		g.form, g.formed = reader.Form()
 	}
 	if step != nil {
-		mine = s.hand(m, g, step, &dropped)
+		mine = s.hand(g, step, &dropped)
 	}
 	close(g.pulled)
 	s.mu.Unlock()
@@ -187,8 +187,8 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, reader *stream.ShardRead
 	return mine
 }
 
-// hand gives a step to the member that read it, to those who wait for it, and to the window.
-func (s *Sharer) hand(m *groupMember, g *readerGroup, step *stream.Step, dropped *trash) *taken {
+// hand gives a step to the member that read it, to the waiting members, and to the window.
+func (s *Sharer) hand(g *readerGroup, step *stream.Step, dropped *trash) *taken {
 	for w := range g.waiting {
 		skipped := step.Batch == nil && !step.End && w.own.TakesAt(w.place().Step()) // it joined too late
 		if w.handed == nil && !skipped && w.place().Equal(g.front()) {
@@ -206,8 +206,8 @@ func (s *Sharer) hand(m *groupMember, g *readerGroup, step *stream.Step, dropped
 	return mine
 }
 
-// keep appends a step to the window, and drops steps that are too many: all of them, if only
-// one member would use them, or memory is short.
+// keep appends a step to the window, and drops the oldest steps beyond the window's bounds. It
+// drops all steps if the group has a single member, or if memory is short.
 func (s *Sharer) keep(g *readerGroup, step *stream.Step, dropped *trash) {
 	g.window = append(g.window, step)
 	if step.Batch != nil {

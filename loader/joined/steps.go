@@ -12,9 +12,9 @@ import (
 func (s *Ranges) ClosedCounts() []joiner.Counts { return slices.Clone(s.counts) }
 
 // CountsTo returns the counts of a lane's open range for the rows before a row of its final
-// sequence, and the number of training rows that must be read again by who begins there.
+// sequence, and the number of training rows that a stream that begins there must read again.
 // If the plan knows the range's rows, the counts are exact; otherwise there are none (nil),
-// since who begins there joins the range from its first row. It changes nothing.
+// since a stream that begins there joins the range from its first row. It changes nothing.
 func (s *Ranges) CountsTo(number, index int, row int64) (counts []joiner.Counts, again int64) {
 	l := s.lanes[number]
 	o := l.open

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Step is one step of a stream, or its end, as one ShardReader read it (ReadStep) and others
-// of the same reading that stand at the same Place may take it (TakeStep). It does not change.
+// Step is one step of a stream, or its end. A ShardReader reads it (ReadStep), and others of the
+// same reading at an equal Place take it (TakeStep). It is immutable.
 type Step struct {
 	Batch   arrow.RecordBatch // retained; nil if the step was skipped, and at the end
 	Rows    int64             // in the batch, or skipped
@@ -21,14 +21,14 @@ type Step struct {
 	counted int64             // Rows, or requests if batches consist of requests
 	after   StepPlace
 
-	// By how much the reader's progress and counts rose.
+	// The differences of the reader's progress and counts.
 	perLane  int64
 	consumed []int64
 	distinct []int64
 	counts   []joiner.Counts
 	costs    []buildside.Costs
 	divided  int64
-	again    int64 // training rows that must be read again by who reads on from here
+	again    int64 // training rows that a stream that continues from here must read again
 	judged   []judged
 }
 
@@ -38,8 +38,8 @@ type judged struct {
 	counts joiner.Counts // of the rows since the step before
 }
 
-// StepPlace is where a stream stands. Streams of one plan, shard and reading that stand at equal
-// places have equal steps and cursors from there on.
+// StepPlace is the position of a stream. Streams of one plan, shard and reading at equal places
+// have equal steps and cursors from there on.
 type StepPlace struct {
 	at      []lane.Position
 	step    int64
@@ -58,7 +58,7 @@ func (p StepPlace) Equal(o StepPlace) bool {
 // After returns the place after the step.
 func (s *Step) After() StepPlace { return s.after }
 
-// stepwise is what a ShardReader keeps between steps.
+// stepwise is the state of a ShardReader between steps.
 type stepwise struct {
 	before mark
 	reads  bool // ReadStep was called: before is set
@@ -80,7 +80,7 @@ type mark struct {
 	again   int64
 }
 
-// Place returns where the stream stands.
+// Place returns the stream's position.
 func (s *ShardReader) Place() StepPlace { return s.place(s.progress()) }
 
 func (s *ShardReader) place(p progress) StepPlace {
@@ -143,7 +143,7 @@ func (s *ShardReader) advance(skip bool) (bool, error) {
 	return some, s.Err()
 }
 
-// rise sets by how much progress and counts rose.
+// rise sets the differences of progress and counts.
 func (s *Step) rise(before, after mark) {
 	s.perLane = after.perLane - before.perLane
 	s.consumed = differences(after.consumed, before.consumed)
@@ -159,7 +159,7 @@ func (s *Step) rise(before, after mark) {
 	}
 }
 
-// differences returns values less earlier ones, of which there may be none.
+// differences returns the values minus earlier ones; nil counts as zeros.
 func differences(values, earlier []int64) []int64 {
 	out := slices.Clone(values)
 	for i, v := range earlier {
@@ -168,8 +168,8 @@ func differences(values, earlier []int64) []int64 {
 	return out
 }
 
-// mark returns the stream's progress, and the counts with which a stream would begin that
-// reads on from there.
+// mark returns the stream's progress, and the counts that a stream has that continues from
+// there.
 func (s *ShardReader) mark() mark {
 	m := mark{progress: s.progress()}
 	if s.reader != nil && s.reader.Weighed() > 0 { // the lanes are ahead, and no row was returned
@@ -191,7 +191,7 @@ func (s *ShardReader) totals() (counts []joiner.Counts, divided int64) {
 	return counts, s.sequences.dividedRequests()
 }
 
-// countsAt returns what rewind would leave of the counts, and what it would return.
+// countsAt returns the counts that rewind would leave, and its result.
 func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []joiner.Counts, divided, again int64) {
 	counts, divided = s.joined.ClosedCounts(), s.divided
 	for i, l := range lanes {
@@ -214,7 +214,8 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 	return counts, divided, again
 }
 
-// judge judges min_match, or leaves that to the streams that take the step.
+// judge checks min_match or, if steps are read, records the counts for the streams that take
+// the step.
 func (s *ShardReader) judge(table int, all joiner.Counts) error {
 	if !s.stepwise.reads {
 		return s.sequences.joined.CheckMinMatch(table, all)
@@ -223,9 +224,9 @@ func (s *ShardReader) judge(table int, all joiner.Counts) error {
 	return nil
 }
 
-// TakeStep moves the stream, which is parked, over the next step, which another ShardReader
-// read: it has returned the batch, or skipped it as a step of another DataLoader worker. own
-// reports that it was read for this stream, others merely share it.
+// TakeStep advances the stream, which is parked, by a step that another ShardReader read: the
+// stream has then returned the step's batch or, with skip, skipped it as a step of another
+// DataLoader worker. own reports that the step was read for this stream.
 func (s *ShardReader) TakeStep(of *Step, skip, own bool) error {
 	sequences := s.sequences
 	for _, j := range of.judged {
@@ -254,8 +255,8 @@ func (s *ShardReader) TakeStep(of *Step, skip, own bool) error {
 	return nil
 }
 
-// Again returns how many training rows were read again, or will be when the stream reads on by
-// itself, and not yet returned since.
+// Again returns the number of training rows that were read again, or will be when the stream
+// reads alone, and not yet returned since.
 func (s *ShardReader) Again() int64 { return s.again }
 
 // Takes reports whether the stream takes the next step, or leaves it to another DataLoader
@@ -270,7 +271,7 @@ func (s *ShardReader) TakesAt(step int64) bool {
 	return s.spec.Reading.Every.Of <= 1 || step >= s.start.step && s.spec.Reading.Every.Takes(step-s.start.step)
 }
 
-// Left returns how many rows the stream may still return; lane.Unknown if it has no limit.
+// Left returns the number of rows up to the stream's limit; lane.Unknown if it has none.
 func (s *ShardReader) Left() int64 {
 	if s.spec.Reading.Limit == 0 {
 		return lane.Unknown
@@ -278,7 +279,7 @@ func (s *ShardReader) Left() int64 {
 	return s.spec.Reading.Limit - s.rows
 }
 
-// Resumption returns the cursors with which another stream begins where this one stands.
+// Resumption returns the cursors with which another stream begins at this one's position.
 func (s *ShardReader) Resumption() dataset.Cursors {
 	if p := s.progress(); p.steps == 0 {
 		return s.spec.Reading.Cursor
@@ -286,7 +287,7 @@ func (s *ShardReader) Resumption() dataset.Cursors {
 	return dataset.Cursors{s.Cursor()}
 }
 
-// Form is how the batches of a stream with wire: auto are laid out: which columns are indexed.
+// Form is the form of the batches of a stream with wire: auto: which columns are indexed.
 type Form struct{ indexed []resolve.Indexed }
 
 // Equal reports whether two forms are the same.
@@ -298,7 +299,7 @@ func (f Form) Equal(o Form) bool {
 // was not read.
 func (s *ShardReader) Form() (Form, bool) { return Form{s.layout.indexed}, s.layout.decided }
 
-// SetForm decides the form of the batches, as another stream has.
+// SetForm sets the form of the batches to that of another stream.
 func (s *ShardReader) SetForm(f Form) {
 	if !s.layout.decided {
 		s.setForm(f)

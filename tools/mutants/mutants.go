@@ -92,8 +92,8 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"		if !ok || p.of != 0 && (p.of != b.Of || p.key != key) {\n", "		if !ok || p.of != 0 && p.key != key {\n", loader,
 		},
 		{
-			"min-match-is-never-judged", "loader/joined/counts.go",
-			"share < in.bound.MinMatch {", "share < 0 {", loader,
+			"min-match-is-never-judged", "loader/joined/steps.go",
+			"share >= in.bound.MinMatch {", "share >= 0 {", loader,
 		},
 		{
 			"filter-on-joined-columns-is-ignored", "loader/joined/range.go",

@@ -11,7 +11,7 @@ func stepMutants() []mutant {
 		{"workers-take-the-step-after", "loader/lane/every.go", "	return (e.Step - step%e.Of + e.Of) % e.Of\n", "	return (e.Step - (step+1)%e.Of + e.Of) % e.Of\n", lane},
 		{"steps-are-counted-from-the-start", "loader/stream/stream.go", "((int64(every.Step)-s.earlier.steps)%of + of) % of", "((int64(every.Step)-s.start.step-s.earlier.steps)%of + of) % of", loader},
 		{"parked-workers-begin-anew", "loader/stream/stream.go", "((int64(every.Step)-s.earlier.steps)%of + of) % of", "int64(every.Step) % of", loader},
-		{"workers-lose-the-last-rows", "loader/lane/every.go", "	passed := (most + r.options.Rows - 1) / r.options.Rows\n", "	passed := most / r.options.Rows\n", lane},
+		{"workers-lose-the-last-rows", "loader/lane/every.go", "	passed = (most + r.options.Rows - 1) / r.options.Rows\n", "	passed = most / r.options.Rows\n", lane},
 		{"workers-end-with-their-own-step", "loader/lane/every.go", "		steps = min(steps, r.options.Steps-r.step)\n", "		steps = min(steps, max(0, r.options.Steps-r.step-1))\n", lane},
 		{"what-is-skipped-is-not-looked-beyond", "loader/lane/every.go", "	return skipped, l.lookAhead(ctx, nothing)\n", "	return skipped, nil\n", lane},
 		{"skipped-ranges-are-read", "loader/lane/every.go", "known != Unknown && (l.reader == nil ||", "known != Unknown && (l.reader == nil && l.at.Row < 0 ||", lane},
