@@ -147,7 +147,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	err := error(fault.New(fault.Internal, "the reader of a group broke down"))
 	var mine *taken
 	func() {
-		defer func() { mine = s.pulled(m, g, reader, step, err) }()
+		defer func() { mine = s.pulled(g, reader, step, err) }()
 		if reader == nil {
 			if reader, err = m.reader(g); err != nil {
 				return
@@ -163,7 +163,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 
 // pulled ends a pull: it adds the step to the window, and hands it to the waiting members. A
 // reader that failed is released, and the next member that pulls opens another one.
-func (s *Sharer) pulled(m *groupMember, g *readerGroup, reader *stream.ShardReader, step *stream.Step, err error) *taken {
+func (s *Sharer) pulled(g *readerGroup, reader *stream.ShardReader, step *stream.Step, err error) *taken {
 	if err != nil && reader != nil {
 		reader.Release()
 		reader = nil
