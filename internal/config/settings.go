@@ -124,7 +124,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "share_batches", Default: "0", Shape: "BYTES",
-			Usage: "lets streams of the same rows, columns and batch size share one scan and one join, and keeps up to this many bytes of their last batches for the slower ones while at most half of the memory budget is in use; 0 is off",
+			Usage: "how much of the memory budget may hold batches that equal streams share, such as 1GiB; 0 is off: each stream reads for itself",
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
 		},
 		{
