@@ -165,6 +165,7 @@ func TestInflightBatches(t *testing.T) {
 		"a batch of two clients counts once": func(t *testing.T, tr *inflightBatches) {
 			one, other := travel(tr), travel(tr)
 			first := one.hand(t, 60)
+			time.Sleep(time.Millisecond) // one is the slowest
 			second := newBatchLease(first.batch, other.streamInflight)
 			require.NoError(t, other.admit(t.Context(), second), "it takes no more")
 			require.Equal(t, int64(60), tr.total())
