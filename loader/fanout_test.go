@@ -77,12 +77,12 @@ func (j *jobOf) comparable(r stream.Report) stream.Report {
 	staging := map[string]stream.StagingReport{}
 	for name, of := range r.Staging {
 		of.Strategy, of.BytesRead, of.Shared, of.ReadAgain, of.Amplification, of.SpilledBytes = "", 0, 0, 0, 0, 0
-		if q.Limit > 0 || q.Tail.Drops() || q.Every.Of > 1 {
+		if q.Limit > 0 || q.Every.Of > 1 {
 			of.Counts = j.want.report.Staging[name].Counts
 		}
 		staging[name] = of
 	}
-	if q.Limit > 0 || q.Every.Of > 1 || q.Tail.Drops() {
+	if q.Limit > 0 || q.Every.Of > 1 {
 		r.Divided = 0
 	}
 	r.Staging = staging

@@ -32,7 +32,8 @@ type kit struct {
 	budget  *budget.Budget
 	sharer  *fanout.Sharer
 	loader  *fanout.SharingLoader
-	minimum float64 // min_match
+	minimum float64           // min_match
+	id      func(row int) int // of a training row
 
 	mu     sync.Mutex
 	opened map[string]int                                // by file: how often it was scanned
@@ -42,12 +43,12 @@ type kit struct {
 // newKit returns a kit whose windows have at most the given number of bytes.
 func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	t.Helper()
-	k := &kit{World: scenario.NewWorld(), budget: budget.New(plenty), opened: map[string]int{}}
+	k := &kit{World: scenario.NewWorld(), budget: budget.New(plenty), opened: map[string]int{}, id: number}
 	t.Cleanup(k.Release)
 	k.BatchRows = 16
 	change(k)
-	k.write(t, "ml.train", "id:long item:long", rows)
-	k.write(t, "features.f", "id:long v:long", rows/2)
+	k.write(t, "ml.train", "id:long item:long", rows, k.id)
+	k.write(t, "features.f", "id:long v:long", rows/2, number)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 		Staging: []dataset.Staging{{Table: "features.f", MinMatch: k.minimum}},
@@ -58,8 +59,10 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	return k
 }
 
-// write makes a table in 16 buckets of id, whose rows are (0, 0), (1, -1), ….
-func (k *kit) write(t *testing.T, name, header string, rows int) {
+func number(row int) int { return row }
+
+// write makes a table in 16 buckets of id, whose rows are (id(0), 0), (id(1), -1), ….
+func (k *kit) write(t *testing.T, name, header string, rows int, id func(row int) int) {
 	t.Helper()
 	fields, err := scenario.Fields(header)
 	require.NoError(t, err)
@@ -69,7 +72,7 @@ func (k *kit) write(t *testing.T, name, header string, rows int) {
 	require.NoError(t, err)
 	text := make([]string, rows)
 	for i := range text {
-		text[i] = strconv.Itoa(i) + " " + strconv.Itoa(-i)
+		text[i] = strconv.Itoa(id(i)) + " " + strconv.Itoa(-i)
 	}
 	b, err := scenario.Rows(fields, text)
 	require.NoError(t, err)
@@ -288,6 +291,86 @@ func TestResumedMembersRejoin(t *testing.T) {
 	for _, s := range []loader.Stream{one, two, resumed} {
 		s.Release()
 	}
+}
+
+// TestStreamsAtOneStepMayHaveOtherPlaces resumes two jobs from cursors of different batch sizes,
+// which have equal steps and different rows: they share nothing.
+//
+// spec: wire-39
+func TestStreamsAtOneStepMayHaveOtherPlaces(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, 400, plenty, same)
+	var cursors []dataset.Cursor
+	for _, rows := range []int{8, 4} {
+		s := k.open(t.Context(), t, query(func(q *dataset.Query) { q.BatchRows = rows }))
+		for range 4 {
+			next(t, s)
+		}
+		cursors = append(cursors, s.Cursor())
+		s.Release()
+	}
+	require.Equal(t, cursors[0].Step, cursors[1].Step)
+	var streams []loader.Stream
+	var want [][]string
+	for _, at := range cursors {
+		resumed := query(func(q *dataset.Query) { q.Cursor = dataset.Cursors{at} })
+		want = append(want, k.alone(t, resumed))
+		streams = append(streams, k.open(t.Context(), t, resumed))
+	}
+	shared := k.sharer.Stats().Shared
+	got := make([][]string, len(streams))
+	for range 10 {
+		for i, s := range streams {
+			got[i] = append(got[i], next(t, s))
+		}
+	}
+	require.Equal(t, 2, k.sharer.Stats().Groups)
+	for i, s := range streams {
+		more, err := rest(s)
+		require.NoError(t, err)
+		require.Equal(t, want[i], append(got[i], more...))
+		s.Release()
+	}
+	require.Equal(t, shared, k.sharer.Stats().Shared)
+}
+
+// TestFormsAreNotMixed has a stream with wire: auto begin where another one arrives that decided
+// on another form: each keeps its own.
+//
+// spec: wire-39
+func TestFormsAreNotMixed(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, 800, plenty, func(k *kit) {
+		k.id = func(row int) int { return max(0, row-400) } // 400 rows have equal ids
+	})
+	auto := func(cursor ...dataset.Cursor) dataset.Query {
+		return query(func(q *dataset.Query) { q.Lanes, q.Wire, q.Cursor = 1, dataset.WireAuto, cursor })
+	}
+	first := k.open(t.Context(), t, auto())
+	require.NoError(t, first.Begin())
+	var before []string
+	for {
+		before = append(before, next(t, first))
+		second := k.open(t.Context(), t, auto(first.Cursor()))
+		require.NoError(t, second.Begin())
+		if second.Schema().Equal(first.Schema()) {
+			second.Release()
+			continue
+		}
+		want := k.alone(t, auto(first.Cursor()))
+		shared := k.sharer.Stats().Shared
+		var got, more []string
+		for second.Next() {
+			got, more = append(got, given(second)), append(more, next(t, first))
+		}
+		require.NoError(t, second.Err())
+		require.Equal(t, want, got)
+		require.Equal(t, k.alone(t, auto()), append(before, more...))
+		require.Equal(t, shared, k.sharer.Stats().Shared)
+		second.Release()
+		break
+	}
+	first.Release()
 }
 
 // blocked is a scan that waits until it is let go, or its context ends.

@@ -118,7 +118,8 @@ func (m *groupMember) enter() bool {
 	return m.group != nil || m.sharer.enter(m)
 }
 
-// limitedWithin reports whether the next step may be longer than the limit.
+// limitedWithin reports whether the next step may reach the limit. A stream with a limit has
+// batches of rows, not of requests.
 func (m *groupMember) limitedWithin() bool {
 	left := m.own.Left()
 	return left != lane.Unknown && left <= int64(m.planned.BatchRows)
@@ -185,11 +186,6 @@ func (m *groupMember) Next() bool {
 // reports whether it has a batch.
 func (m *groupMember) take(step *taken) (more, some bool) {
 	skip := !step.End && !m.own.Takes()
-	if left := m.own.Left(); left != lane.Unknown && !skip && !step.End && step.Rows >= left {
-		step.release()
-		m.readAlone(Limited)
-		return true, false
-	}
 	if m.err = m.own.TakeStep(step.Step, skip, step.own); m.err != nil {
 		step.release()
 		m.leave("")
