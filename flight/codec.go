@@ -34,11 +34,13 @@ type frame struct {
 // the lease, or until gRPC no longer uses the connection. It implements the pool to which
 // gRPC returns buffers.
 type batchLease struct {
-	batch    arrow.RecordBatch
-	inflight *streamInflight // of the stream; nil: the batch is not counted
-	bytes    int64           // of memory that the batch keeps alive
-	parts    atomic.Int64    // that gRPC has, plus one for the sender
-	over     atomic.Bool
+	batch     arrow.RecordBatch
+	inflight  *streamInflight // of the stream; nil: the batch is not counted
+	encodings *batchEncodings // has the batch until the lease ends; nil: its messages are not shared
+	encoding  *batchEncoding
+	bytes     int64        // of memory that the batch keeps alive
+	parts     atomic.Int64 // that gRPC has, plus one for the sender
+	over      atomic.Bool
 }
 
 // charged is a batch that knows how much memory it keeps alive. It is marked when the network
@@ -49,14 +51,25 @@ type charged interface {
 	MarkStalled()
 }
 
-func newBatchLease(b arrow.RecordBatch, p *streamInflight) *batchLease {
+func newBatchLease(b arrow.RecordBatch, p *streamInflight, e *batchEncodings) *batchLease {
 	b.Retain()
-	l := &batchLease{batch: b, inflight: p}
+	l := &batchLease{batch: b, inflight: p, encodings: e, encoding: &batchEncoding{}}
+	if e != nil {
+		l.encoding = e.enter(b)
+	}
 	if c, ok := b.(charged); ok {
 		l.bytes = c.Bytes()
 	}
 	l.parts.Store(1)
 	return l
+}
+
+// encoded returns the messages of the batch. l may be nil: then nothing is shared.
+func (l *batchLease) encoded() *batchEncoding {
+	if l == nil {
+		return &batchEncoding{}
+	}
+	return l.encoding
 }
 
 // maxPart bounds a part of a batch, in bytes. A stream is seen to move when gRPC has written
@@ -92,6 +105,9 @@ func (l *batchLease) Release() {
 // end releases the batch. It may be called more than once.
 func (l *batchLease) end() {
 	if l.over.CompareAndSwap(false, true) {
+		if l.encodings != nil {
+			l.encodings.leave(l.batch)
+		}
 		l.batch.Release()
 		if l.inflight != nil {
 			l.inflight.remove(l)
@@ -161,15 +177,14 @@ func (f *frame) marshal() mem.BufferSlice {
 	return append(mem.BufferSlice{mem.SliceBuffer(head)}, f.body...)
 }
 
-// Write appends to the body without a copy. Callers must not change p afterwards.
-func (f *frame) Write(p []byte) (int, error) {
+// add appends to the body without a copy. Callers must not change p afterwards.
+func (f *frame) add(p []byte) {
 	if f.lease != nil {
 		f.body = f.lease.lend(f.body, p)
 	} else {
 		f.body = append(f.body, mem.SliceBuffer(p))
 	}
 	f.size += len(p)
-	return len(p), nil
 }
 
 // codec is gRPC's protobuf codec, except that frames are not copied.

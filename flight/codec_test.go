@@ -152,7 +152,7 @@ func TestDictionariesAreReleasedWithTheirBatch(t *testing.T) {
 	column.Release()
 	f := newFrames(b.Schema())
 	for range 2 {
-		l := newBatchLease(b, nil)
+		l := newBatchLease(b, nil, nil)
 		made, err := f.batch(b, nil, l)
 		require.NoError(t, err)
 		require.Len(t, made, 2)
@@ -198,7 +198,7 @@ func TestLeaseRetainsTheBatch(t *testing.T) {
 		memory := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		b := everyType(t, memory)
 		f := newFrames(b.Schema())
-		l := newBatchLease(b, nil)
+		l := newBatchLease(b, nil, nil)
 		made, err := f.batch(b, []byte("cursor"), l)
 		require.NoError(t, err)
 		plain, err := newFrames(b.Schema()).batch(b, []byte("cursor"), nil)
@@ -237,7 +237,7 @@ func TestOtherMessagesAreProtobuf(t *testing.T) {
 
 func TestBatchOfAnotherSchemaFails(t *testing.T) {
 	_, err := newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(numbers(1), nil, nil)
-	require.ErrorContains(t, err, "write a batch of 1 rows")
+	require.ErrorContains(t, err, "a batch has the schema")
 }
 
 // wide returns a batch of 16 int64 and 16 float32 columns.

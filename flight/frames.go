@@ -16,9 +16,9 @@ type frames struct {
 	schema  *arrow.Schema
 	indexed bool // it has dictionaries
 	writer  *ipc.Writer
-	begun   bool        // the writer has written its own schema message
-	made    []*frame    // of the current batch
-	lease   *batchLease // on it
+	begun   bool          // the writer has written its own schema message
+	made    []message     // of the current batch
+	checked *arrow.Schema // equal to schema
 }
 
 func newFrames(schema *arrow.Schema) *frames {
@@ -39,22 +39,51 @@ func (f *frames) newWriter() {
 func (f *frames) first() (*frame, error) {
 	p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
 	defer p.Release()
-	return frameOf(&p, nil)
+	m, err := encodedPayload(&p)
+	return m.frame(nil), err
 }
 
 // batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which
 // alone carries the metadata. They point into the batch's memory, which the lease retains.
 // The caller drops the lease, and the frames that it did not send, even after an error.
 func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *batchLease) ([]*frame, error) {
-	f.made, f.lease = nil, lease
+	if err := f.check(b.Schema()); err != nil {
+		return nil, err
+	}
+	messages, err := lease.encoded().once(func() ([]message, error) { return f.encode(b) })
+	if err != nil {
+		return nil, err
+	}
+	made := make([]*frame, len(messages))
+	for i, m := range messages {
+		made[i] = m.frame(lease)
+	}
+	made[len(made)-1].metadata = metadata
+	return made, nil
+}
+
+// check checks that a batch has the stream's schema: another stream may have encoded it.
+func (f *frames) check(schema *arrow.Schema) error {
+	if schema == f.checked {
+		return nil
+	}
+	if !schema.Equal(f.schema) {
+		return fault.New(fault.Internal, "a batch has the schema %s in a stream of the schema %s", schema, f.schema)
+	}
+	f.checked = schema
+	return nil
+}
+
+// encode returns the messages of a batch. They point into its memory.
+func (f *frames) encode(b arrow.RecordBatch) ([]message, error) {
+	f.made = nil
 	if f.indexed {
 		defer f.newWriter()
 		defer f.writer.Close() //nolint:errcheck // writes nothing; failures are returned by Write
 	}
 	if err := f.writer.Write(b); err != nil {
-		return f.made, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
+		return nil, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
 	}
-	f.made[len(f.made)-1].metadata = metadata
 	return f.made, nil
 }
 
@@ -70,18 +99,10 @@ func (f *frames) WritePayload(p ipc.Payload) error {
 		f.begun = true
 		return nil
 	}
-	made, err := frameOf(&p, f.lease)
-	f.made = append(f.made, made)
+	m, err := encodedPayload(&p)
+	f.made = append(f.made, m)
 	return err
 }
 
 // Close implements ipc.PayloadWriter.
 func (f *frames) Close() error { return nil }
-
-// frameOf returns a frame that points into a payload's memory.
-func frameOf(p *ipc.Payload, lease *batchLease) (*frame, error) {
-	meta := p.Meta()
-	defer meta.Release()
-	f := &frame{header: meta.Bytes(), lease: lease}
-	return f, p.SerializeBody(f)
-}

@@ -214,7 +214,7 @@ func (o *outgoing) all(ctx context.Context) error {
 
 // batch sends a batch with the given number of rows.
 func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch, rows int64) error {
-	lease := newBatchLease(b, o.inflight)
+	lease := newBatchLease(b, o.inflight, o.encodings)
 	defer lease.Release()
 	made, err := frames.batch(b, o.cursor.JSON(), lease)
 	defer func() {

@@ -54,7 +54,7 @@ func leaseOf(t *testing.T, p *streamInflight, bytes int64) *batchLease {
 	require.NoError(t, err)
 	b := batch.NewCharged(numbers(1), held)
 	defer b.Release()
-	return newBatchLease(b, p)
+	return newBatchLease(b, p, nil)
 }
 
 // hand hands a batch to gRPC.
@@ -166,7 +166,7 @@ func TestInflightBatches(t *testing.T) {
 			one, other := travel(tr), travel(tr)
 			first := one.hand(t, 60)
 			time.Sleep(time.Millisecond) // one is the slowest
-			second := newBatchLease(first.batch, other.streamInflight)
+			second := newBatchLease(first.batch, other.streamInflight, nil)
 			require.NoError(t, other.admit(t.Context(), second), "it takes no more")
 			require.Equal(t, int64(60), tr.total())
 			time.Sleep(stalledAfter)
@@ -341,7 +341,7 @@ func TestUnsentFramesAreReleased(t *testing.T) {
 	held, err := b.Reserve("a batch", 1000)
 	require.NoError(t, err)
 	batch := batch.NewCharged(numbers(5000), held)
-	l := newBatchLease(batch, nil)
+	l := newBatchLease(batch, nil, nil)
 	made, err := newFrames(batch.Schema()).batch(batch, nil, l)
 	require.NoError(t, err)
 	batch.Release()
@@ -366,7 +366,7 @@ func TestWaitingBatchesAreNotInFlight(t *testing.T) {
 		}
 		p := travel(tr)
 		one, two := charged(40), charged(40)
-		l1, l2 := newBatchLease(one, p.streamInflight), newBatchLease(two, p.streamInflight)
+		l1, l2 := newBatchLease(one, p.streamInflight, nil), newBatchLease(two, p.streamInflight, nil)
 		one.Release()
 		two.Release()
 		require.NoError(t, p.admit(t.Context(), l1))

@@ -105,6 +105,7 @@ type Server struct {
 
 	admission   *admission
 	inflight    *inflightBatches
+	encodings   *batchEncodings
 	connections *connections
 
 	mu       sync.Mutex
@@ -152,7 +153,7 @@ func New(options Options) *Server {
 		options.PeerShare = 100
 	}
 	options.Observer = options.Observer.withDefaults()
-	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, crowded: make(chan struct{}, 1)}
+	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
 	s.connections = &connections{ended: s.inflight.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())

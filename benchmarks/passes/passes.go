@@ -1,14 +1,12 @@
-// Package passes times complete reads of a server's datasets over Flight. The client receives
+// Package passes times complete reads of a server's datasets over Flight. Its client receives
 // messages but does not decode them.
 package passes
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -18,8 +16,6 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Pass is one complete read.
@@ -39,34 +35,34 @@ func Middle(all []Pass) Pass {
 
 // Server is a server process for passes.
 type Server struct {
+	*Client
+
 	process *exec.Cmd
-	client  flight.Client
 }
 
-// Start starts a program's server with a configuration. If logs is set, its log goes to standard
-// error.
-func Start(ctx context.Context, program, config string, logs bool) (*Server, error) {
+// Start starts a program's server with a configuration, and settings as more arguments. If logs is
+// set, its log goes to standard error.
+func Start(ctx context.Context, program, config string, logs bool, settings ...string) (*Server, error) {
 	address, err := free(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{process: exec.CommandContext(ctx, program, "serve", "--config", config, "--listen", address)} //nolint:gosec // the program under test
+	arguments := append([]string{"serve", "--config", config, "--listen", address}, settings...)
+	s := &Server{process: exec.CommandContext(ctx, program, arguments...)} //nolint:gosec // the program under test
 	if logs {
 		s.process.Stderr = os.Stderr
 	}
 	if err := s.process.Start(); err != nil {
 		return nil, err
 	}
-	s.client, err = flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true)))
-	if err != nil {
+	if s.Client, err = Connect(address); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
 }
 
 // Close stops the server.
-func (s *Server) Close() error { return errors.Join(s.client.Close(), s.stop()) }
+func (s *Server) Close() error { return errors.Join(s.Client.Close(), s.stop()) }
 
 func (s *Server) stop() error {
 	err := s.process.Process.Signal(os.Interrupt)
@@ -76,72 +72,32 @@ func (s *Server) stop() error {
 
 // Read reads all endpoints of a query, one after the other.
 func (s *Server) Read(ctx context.Context, query string) (Pass, error) {
-	before, err := s.cpu()
+	before, err := s.CPU()
 	if err != nil {
 		return Pass{}, err
 	}
 	begun := time.Now()
-	flightInfo, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	var p Pass
+	report, err := s.Receive(ctx, query, func(message *flight.FlightData) error {
+		p.Bytes += int64(len(message.GetDataHeader()) + len(message.GetDataBody()))
+		return nil
+	})
 	if err != nil {
 		return Pass{}, err
 	}
-	var p Pass
-	for _, e := range flightInfo.Endpoint {
-		stream, err := s.client.DoGet(ctx, e.Ticket)
-		if err != nil {
-			return Pass{}, err
-		}
-		if err := p.drain(stream); err != nil {
-			return Pass{}, err
-		}
-	}
-	p.Took = time.Since(begun)
-	after, err := s.cpu()
+	p.Took, p.Rows = time.Since(begun), report.Rows
+	after, err := s.CPU()
 	if err != nil {
 		return Pass{}, err
 	}
 	p.CPU = after - before
-	if flightInfo.TotalRecords >= 0 && flightInfo.TotalRecords != p.Rows {
-		return Pass{}, fmt.Errorf("received %d rows, but %d were planned", p.Rows, flightInfo.TotalRecords)
-	}
 	p.Peak, err = s.peak()
 	return p, err
 }
 
-// Plan requests the endpoints of a query, and returns how long that took.
-func (s *Server) Plan(ctx context.Context, query string) (time.Duration, error) {
-	begun := time.Now()
-	_, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
-	return time.Since(begun), err
-}
-
-// drain receives a stream's messages; the last one is the report.
-func (p *Pass) drain(stream flight.FlightService_DoGetClient) error {
-	var last []byte
-	for {
-		message, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		last = message.GetAppMetadata()
-		p.Bytes += int64(len(message.GetDataHeader()) + len(message.GetDataBody()))
-	}
-	var report struct {
-		Report struct {
-			Rows int64 `json:"rows"`
-		} `json:"report"`
-	}
-	err := json.Unmarshal(last, &report)
-	p.Rows += report.Report.Rows
-	return err
-}
-
-// cpu returns the CPU time of the server in seconds (proc(5): fields 14 and 15 of stat, in
+// CPU returns the CPU time of the server so far in seconds (proc(5): fields 14 and 15 of stat, in
 // hundredths).
-func (s *Server) cpu() (float64, error) {
+func (s *Server) CPU() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid))
 	if err != nil {
 		return 0, err

@@ -25,9 +25,9 @@ func (t *Turns) Flags(flags *flag.FlagSet) {
 // Rounds returns the number of turns per variant.
 func (t *Turns) Rounds() int { return t.rounds }
 
-// Start starts the server of a turn. The caller closes it.
-func (t *Turns) Start(ctx context.Context, config string) (*Server, error) {
-	return Start(ctx, t.program, config, t.logs)
+// Start starts the server of a turn, with settings as more arguments. The caller closes it.
+func (t *Turns) Start(ctx context.Context, config string, settings ...string) (*Server, error) {
+	return Start(ctx, t.program, config, t.logs, settings...)
 }
 
 // Medians returns the pass with the median time for each query to servers of a configuration.

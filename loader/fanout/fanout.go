@@ -106,7 +106,9 @@ type trash struct {
 // release releases batches, and waits until readers have stopped.
 func (t *trash) release() {
 	for _, b := range t.batches {
-		b.Release()
+		if b != nil {
+			b.Release()
+		}
 	}
 	for _, r := range t.readers {
 		r.Release()

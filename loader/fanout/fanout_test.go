@@ -513,11 +513,45 @@ func TestWindowsAreGivenUp(t *testing.T) {
 	require.Zero(t, k.budget.Used())
 }
 
-// TestOneMemberKeepsNoWindow checks that a stream alone keeps its first batches only until the
-// window is full, and a resumed one none.
+// TestLargerWindowsMakeRoom has two jobs of one sweep fill the window. Two of another one get a part
+// of it.
+func TestLargerWindowsMakeRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, 400, 4000, same)
+	other := query(func(q *dataset.Query) { q.BatchRows = 4 })
+	one, two := k.open(t.Context(), t, query(unchanged)), k.open(t.Context(), t, query(unchanged))
+	three, four := k.open(t.Context(), t, other), k.open(t.Context(), t, other)
+	next(t, two)
+	for range 20 {
+		next(t, one)
+	}
+	full := k.sharer.Stats().WindowBytes
+	require.Greater(t, full, int64(3000))
+	var got []string
+	want := k.alone(t, other)
+	got = append(got, next(t, four))
+	for range 5 {
+		next(t, three)
+	}
+	require.LessOrEqual(t, k.sharer.Stats().WindowBytes, int64(4000))
+	shared := k.sharer.Stats().Shared
+	for range 4 {
+		got = append(got, next(t, four))
+	}
+	require.Equal(t, shared+4, k.sharer.Stats().Shared)
+	require.Equal(t, want[:5], got)
+	for _, s := range []loader.Stream{one, two, three, four} {
+		s.Release()
+	}
+	require.Zero(t, k.sharer.Stats().WindowBytes)
+	require.Zero(t, k.budget.Used())
+}
+
+// TestOneMemberKeepsNoWindow checks that a stream alone keeps its first batches only until they
+// take a quarter of the window, and a resumed one none.
 func TestOneMemberKeepsNoWindow(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, 400, 1000, same)
+	k := newKit(t, 400, 4000, same)
 	s := k.open(t.Context(), t, query(unchanged))
 	next(t, s)
 	first := k.sharer.Stats().WindowBytes

@@ -10,6 +10,9 @@ import (
 const (
 	// maxGroups bounds the groups of one key: each is looked at when a stream looks for a group.
 	maxGroups = 64
+	// gatherDivisor divides the bytes of all windows into what one stream alone may gather at its
+	// start. To keep batches costs CPU time: each takes memory that no cache has.
+	gatherDivisor = 4
 	// maxSteps bounds the steps of a window, whose counts take memory besides the batches.
 	maxSteps = 1024
 )
@@ -32,9 +35,10 @@ type readerGroup struct {
 
 	tail   stream.StepPlace // before the window
 	window []*stream.Step   // without the end
+	bytes  int64            // of the window
 	end    *stream.Step     // at the front; nil: not reached
 	// gathers is set while the group keeps all steps since a stream's start, for streams that
-	// start a little later.
+	// start a little later: until they take the bytes that gatheredBytes returns.
 	gathers bool
 
 	members map[*groupMember]struct{}
@@ -69,6 +73,7 @@ func (g *readerGroup) serves(at stream.StepPlace) bool {
 func (g *readerGroup) drop(steps int, to *trash) {
 	for _, step := range g.window[:steps] {
 		if step.Batch != nil {
+			g.bytes -= bytesOf(step)
 			g.sharer.bytes -= bytesOf(step)
 			to.batches = append(to.batches, step.Batch)
 		}

@@ -113,23 +113,23 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 		g.drop(len(g.window), to)
 	}
 	if g.abandoned() {
-		g.retire()
+		g.retire(to)
 	}
 }
 
 // close ends a group without members. No pull is running.
 func (g *readerGroup) close(to *trash) {
-	g.retire()
-	g.drop(len(g.window), to)
+	g.retire(to)
 	if g.reader != nil {
 		to.readers = append(to.readers, g.reader)
 		g.reader = nil
 	}
 }
 
-// retire ends the group's reading. Members no longer join it.
-func (g *readerGroup) retire() {
+// retire ends the group's reading. Members no longer join it, and it keeps no steps.
+func (g *readerGroup) retire(to *trash) {
 	g.cancel()
+	g.drop(len(g.window), to)
 	s := g.sharer
 	s.groups[g.key] = slices.DeleteFunc(s.groups[g.key], func(o *readerGroup) bool { return o == g })
 	if len(s.groups[g.key]) == 0 {
@@ -150,9 +150,11 @@ func (g *readerGroup) abandoned() bool {
 // gone is called when the context of a member ends. It ends the reading of a group when the
 // contexts of all its members have ended.
 func (s *Sharer) gone(m *groupMember) {
+	var dropped trash
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if g := m.group; g != nil && g.abandoned() {
-		g.retire()
+		g.retire(&dropped)
 	}
+	s.mu.Unlock()
+	dropped.release()
 }

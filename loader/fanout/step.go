@@ -206,20 +206,37 @@ func (s *Sharer) hand(g *readerGroup, step *stream.Step, dropped *trash) *taken 
 	return mine
 }
 
-// keep appends a step to the window, and drops the oldest steps beyond the window's bounds. It
-// drops all steps if the group has a single member, or if memory is short.
+// keep appends a step to the window, and drops the oldest steps beyond the bounds, of the groups
+// with the most bytes. It drops all steps if the group has a single member, or if memory is short.
 func (s *Sharer) keep(g *readerGroup, step *stream.Step, dropped *trash) {
-	g.window = append(g.window, step)
-	if step.Batch != nil {
-		s.bytes += bytesOf(step)
+	if g.ctx.Err() != nil { // all members have gone
+		dropped.batches = append(dropped.batches, step.Batch)
+		return
 	}
-	for s.bytes > s.options.Window || len(g.window) > maxSteps {
-		if len(g.window) == 0 {
-			break
-		}
+	g.window = append(g.window, step)
+	g.bytes += bytesOf(step)
+	s.bytes += bytesOf(step)
+	if len(g.window) > maxSteps {
 		g.drop(1, dropped)
 	}
+	for s.bytes > s.options.Window {
+		s.largest().drop(1, dropped)
+	}
+	g.gathers = g.gathers && g.bytes <= s.options.Window/gatherDivisor
 	if len(g.members) == 1 && !g.gathers || !s.options.Budget.Plentiful() {
 		g.drop(len(g.window), dropped)
 	}
+}
+
+// largest returns the group whose window has the most bytes. s.mu is held.
+func (s *Sharer) largest() *readerGroup {
+	var largest *readerGroup
+	for _, groups := range s.groups {
+		for _, g := range groups {
+			if largest == nil || g.bytes > largest.bytes {
+				largest = g
+			}
+		}
+	}
+	return largest
 }

@@ -104,7 +104,6 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 	switch {
 	case !some:
 		out.End = true
-		after.counts, after.divided = s.totals()
 	case skip:
 		out.Rows = after.skipped - before.skipped
 	default:
@@ -181,14 +180,6 @@ func (s *ShardReader) mark() mark {
 		m.costs = append(m.costs, u.Costs)
 	}
 	return m
-}
-
-// totals returns the counts of all rows that were joined.
-func (s *ShardReader) totals() (counts []joiner.Counts, divided int64) {
-	for _, u := range s.sequences.joined.Used() {
-		counts = append(counts, u.Counts)
-	}
-	return counts, s.sequences.dividedRequests()
 }
 
 // countsAt returns the counts that rewind would leave, and its result.

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/benchmarks/passes"
+)
+
+// echo is the server of benchmarks/floors, as a process of its own.
+type echo struct {
+	*passes.Client
+
+	process *exec.Cmd
+	folder  string
+	in      io.WriteCloser
+	out     *json.Decoder
+}
+
+// startEcho builds and starts it.
+func startEcho(ctx context.Context) (e *echo, err error) {
+	e = &echo{}
+	if e.folder, err = os.MkdirTemp("", "sweep"); err != nil {
+		return nil, err
+	}
+	program := filepath.Join(e.folder, "floors")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./benchmarks/floors") //nolint:gosec // its own folder
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(e.folder))
+	}
+	e.process = exec.CommandContext(ctx, program, "-role", "server", "-folder", e.folder) //nolint:gosec // built above
+	e.process.Stderr = os.Stderr
+	if e.in, err = e.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := e.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	e.out = json.NewDecoder(out)
+	if err := e.process.Start(); err != nil {
+		return nil, err
+	}
+	var offer struct {
+		Addresses map[string]string `json:"addresses"`
+	}
+	if err := e.out.Decode(&offer); err != nil {
+		return nil, err
+	}
+	e.Client, err = passes.Connect(offer.Addresses["gRPC, TCP"])
+	return e, err
+}
+
+// Close stops the server.
+func (e *echo) Close() error {
+	return errors.Join(e.Client.Close(), e.in.Close(), e.process.Wait(), os.RemoveAll(e.folder))
+}
+
+// cpu returns the CPU time of the server so far, in seconds.
+func (e *echo) cpu() (float64, error) {
+	if _, err := fmt.Fprintln(e.in, "{}"); err != nil {
+		return 0, err
+	}
+	var answer struct {
+		CPU float64 `json:"cpu"`
+	}
+	err := e.out.Decode(&answer)
+	return answer.CPU, err
+}
+
+// pass receives one stream of ready batches.
+func (e *echo) pass(ctx context.Context, form string) (c cost, err error) {
+	before, err := e.cpu()
+	if err != nil {
+		return c, err
+	}
+	begun := time.Now()
+	if _, err := e.Receive(ctx, fmt.Sprintf(`{"dataset": %q}`, form), func(*flight.FlightData) error { return nil }); err != nil {
+		return c, err
+	}
+	c.took = time.Since(begun)
+	after, err := e.cpu()
+	c.cpu = after - before
+	return c, err
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// measured has all timed passes of a form.
+type measured struct {
+	alone, shared, together, echo []cost
+	firsts                        []time.Duration // of the crowd, in all turns
+}
+
+// cost is what a pass cost.
+type cost struct {
+	cpu  float64 // seconds of the server
+	took time.Duration
+}
+
+// measure takes all turns of a form.
+func (s *sweep) measure(ctx context.Context, form string) (m measured, err error) {
+	for range s.turns.Rounds() {
+		for _, of := range []struct {
+			window string
+			jobs   int
+			to     *[]cost
+		}{{"0", 1, &m.alone}, {s.window, 1, &m.shared}, {s.window, s.jobs, &m.together}} {
+			one, err := s.jobsOf(ctx, form, of.window, of.jobs)
+			if err != nil {
+				return m, err
+			}
+			*of.to = append(*of.to, one)
+		}
+		firsts, err := s.firsts(ctx, form)
+		if err != nil {
+			return m, err
+		}
+		m.firsts = append(m.firsts, firsts...)
+		one, err := s.echo.pass(ctx, form)
+		if err != nil {
+			return m, err
+		}
+		m.echo = append(m.echo, one)
+	}
+	return m, nil
+}
+
+// jobsOf times jobs that read at once from a new server, after a pass of one that warms it.
+func (s *sweep) jobsOf(ctx context.Context, form, window string, jobs int) (c cost, err error) {
+	server, err := s.turns.Start(ctx, s.config, "--share-batches", window)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if _, err := atOnce(ctx, server.Address, form, 1, false); err != nil {
+		return c, err
+	}
+	before, err := server.CPU()
+	if err != nil {
+		return c, err
+	}
+	begun := time.Now()
+	if _, err := atOnce(ctx, server.Address, form, jobs, false); err != nil {
+		return c, err
+	}
+	c.took = time.Since(begun)
+	after, err := server.CPU()
+	c.cpu = after - before
+	return c, err
+}
+
+// firsts returns how long each job of a crowd that starts at once waits for its first batch.
+func (s *sweep) firsts(ctx context.Context, form string) (all []time.Duration, err error) {
+	server, err := s.turns.Start(ctx, s.config, "--share-batches", s.window)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if _, err := atOnce(ctx, server.Address, form, 1, true); err != nil {
+		return nil, err
+	}
+	return atOnce(ctx, server.Address, form, s.crowd, true)
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The targets.
+const (
+	maxReads = 1.3 // times the scan and join of one job
+	maxFirst = 500 * time.Millisecond
+)
+
+// median returns the pass with the median CPU time.
+func median(all []cost) cost {
+	all = slices.SortedFunc(slices.Values(all), func(a, b cost) int { return int((a.cpu - b.cpu) * 1000) })
+	return all[len(all)/2]
+}
+
+// percentile returns the time within which a share of all times lie.
+func percentile(all []time.Duration, share float64) time.Duration {
+	all = slices.Sorted(slices.Values(all))
+	return all[min(len(all)-1, int(share*float64(len(all))))]
+}
+
+// report prints the medians of a form, and returns an error for each target that was missed.
+func (s *sweep) report(form string, head bool, m measured) error {
+	alone, shared, together, echo := median(m.alone), median(m.shared), median(m.together), median(m.echo)
+	reads := (together.cpu - float64(s.jobs)*echo.cpu) / (alone.cpu - echo.cpu)
+	last := percentile(m.firsts, 0.99)
+	if head {
+		fmt.Println("| batches | one job: CPU s, seconds | the same, of a server that shares | echo: CPU s, seconds | jobs | CPU s, seconds | CPU s of as many jobs alone | scans and joins | first batch of the crowd: p50, p99 |")
+		fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+	}
+	fmt.Printf("| %s | %s | %s | %s | %d | %s | %.2f | %.2f | %.2f, %.2f s |\n", form, alone, shared, echo, s.jobs, together,
+		together.cpu/(float64(s.jobs)*alone.cpu), reads, percentile(m.firsts, 0.5).Seconds(), last.Seconds())
+	var missed error
+	if reads > maxReads {
+		missed = errors.Join(missed, fmt.Errorf("%s: %d jobs cost %.2f times the scan and join of one, more than %g", form, s.jobs, reads, maxReads))
+	}
+	if last > maxFirst {
+		missed = errors.Join(missed, fmt.Errorf("%s: the first batch of a job among %d took %s", form, s.crowd, last))
+	}
+	return missed
+}
+
+// String implements fmt.Stringer.
+func (c cost) String() string { return fmt.Sprintf("%.2f, %.2f", c.cpu, c.took.Seconds()) }
