@@ -112,6 +112,11 @@ requests: build .venv/bench/.stamp ## columns of a request, sent once and with e
 floors: .venv/bench/.stamp ## what delivering ready batches costs: gRPC, sockets, mapped memory
 	$(GO) run ./benchmarks/floors -results benchmarks/results
 
+.PHONY: sweep
+sweep: build .venv/bench/.stamp ## equal jobs that share one scan and join, beside one job and ready batches
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	$(GO) run ./benchmarks/sweep
+
 .PHONY: bench-torch
 bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
 	.venv/bench/bin/python benchmarks/tables.py .bench/full

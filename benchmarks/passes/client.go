@@ -24,9 +24,12 @@ type Client struct {
 }
 
 // Connect returns a client of the server at an address, which may still start.
-func Connect(address string) (*Client, error) {
-	c, err := flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.WaitForReady(true)))
+func Connect(address string, more ...grpc.DialOption) (*Client, error) {
+	options := append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.WaitForReady(true)),
+	}, more...)
+	c, err := flight.NewClientWithMiddleware(address, nil, nil, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +57,12 @@ type StagingReport struct {
 // calls each with every message but the report. It returns the report, of the last endpoint with
 // the rows of all.
 func (c *Client) Receive(ctx context.Context, query string, each func(*flight.FlightData) error) (Report, error) {
-	info, err := c.flight.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	planned, err := c.flight.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
 	if err != nil {
 		return Report{}, err
 	}
 	var all Report
-	for _, e := range info.GetEndpoint() {
+	for _, e := range planned.GetEndpoint() {
 		stream, err := c.flight.DoGet(ctx, e.GetTicket())
 		if err != nil {
 			return Report{}, err
@@ -71,8 +74,8 @@ func (c *Client) Receive(ctx context.Context, query string, each func(*flight.Fl
 		one.Rows += all.Rows
 		all = one
 	}
-	if info.GetTotalRecords() >= 0 && info.GetTotalRecords() != all.Rows {
-		return Report{}, fmt.Errorf("received %d rows, but %d were planned", all.Rows, info.GetTotalRecords())
+	if planned.GetTotalRecords() >= 0 && planned.GetTotalRecords() != all.Rows {
+		return Report{}, fmt.Errorf("received %d rows, but %d were planned", all.Rows, planned.GetTotalRecords())
 	}
 	return all, nil
 }

@@ -12,9 +12,14 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
 
 	"github.com/penstock/penstock/benchmarks/passes"
 )
+
+// window is the receive window of a job in bytes. gRPC would adapt it to what it measures, and on a
+// machine whose cores are busy it gives some clients several times the window of others.
+const window = 512 << 10
 
 // The jobs that read in their own ways, and how many jobs there must be.
 const (
@@ -41,7 +46,7 @@ type job struct {
 
 // newJob returns a job with a connection of its own, as a process would have. read closes it.
 func newJob(address string, sums bool) (*job, error) {
-	client, err := passes.Connect(address)
+	client, err := passes.Connect(address, grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))
 	return &job{client: client, sums: sums, ended: make(chan struct{})}, err
 }
 
@@ -49,7 +54,7 @@ func newJob(address string, sums bool) (*job, error) {
 var errEnough = errors.New("enough")
 
 // read receives a query's messages. It calls after, which may be nil, with each one's number.
-func (j *job) read(ctx context.Context, form, more string, after func(n int, m *flight.FlightData) error) (seen, error) {
+func (j *job) read(ctx context.Context, asked string, after func(n int, m *flight.FlightData) error) (seen, error) {
 	defer close(j.ended)
 	defer j.client.Close() //nolint:errcheck // nothing is left to receive
 	ctx, cancel := context.WithCancel(ctx)
@@ -58,7 +63,7 @@ func (j *job) read(ctx context.Context, form, more string, after func(n int, m *
 	table := crc32.MakeTable(crc32.Castagnoli)
 	begun := time.Now()
 	var err error
-	s.report, err = j.client.Receive(ctx, query(form, more), func(m *flight.FlightData) error {
+	s.report, err = j.client.Receive(ctx, asked, func(m *flight.FlightData) error {
 		if len(m.GetDataBody()) > 0 && s.first == 0 {
 			s.first = time.Since(begun)
 		}
@@ -118,16 +123,16 @@ func (s *sweep) check(ctx context.Context, form string) error {
 			switch i {
 			case late:
 				first.wait(int64(all / 4))
-				got[i], failures[i] = j.read(ctx, form, "", nil)
+				got[i], failures[i] = j.read(ctx, query(form, ""), nil)
 			case slow:
-				got[i], failures[i] = j.read(ctx, form, "", func(n int, _ *flight.FlightData) error {
+				got[i], failures[i] = j.read(ctx, query(form, ""), func(n int, _ *flight.FlightData) error {
 					first.wait(int64(2 * n))
 					return nil
 				})
 			case ended:
 				got[i], failures[i] = killed(ctx, j, server.Address, form, all/3)
 			default:
-				got[i], failures[i] = j.read(ctx, form, "", nil)
+				got[i], failures[i] = j.read(ctx, query(form, ""), nil)
 			}
 		})
 	}
@@ -149,13 +154,13 @@ func (s *sweep) alone(ctx context.Context, form string) (got seen, err error) {
 	if err != nil {
 		return got, err
 	}
-	return j.read(ctx, form, "", nil)
+	return j.read(ctx, query(form, ""), nil)
 }
 
 // killed reads up to a message, and resumes from the cursor of the last batch before it.
 func killed(ctx context.Context, j *job, address, form string, after int) (seen, error) {
 	cursor, sums := "", 0
-	before, err := j.read(ctx, form, "", func(n int, m *flight.FlightData) error {
+	before, err := j.read(ctx, query(form, ""), func(n int, m *flight.FlightData) error {
 		if len(m.GetAppMetadata()) > 0 {
 			cursor, sums = string(m.GetAppMetadata()), n
 		}
@@ -171,7 +176,7 @@ func killed(ctx context.Context, j *job, address, form string, after int) (seen,
 	if err != nil {
 		return before, err
 	}
-	rest, err := resumed.read(ctx, form, fmt.Sprintf(`, "cursor": [%s]`, cursor), nil)
+	rest, err := resumed.read(ctx, query(form, fmt.Sprintf(`, "cursor": [%s]`, cursor)), nil)
 	if err != nil {
 		return before, err
 	}

@@ -9,7 +9,8 @@
 //   - one job of a server that shares nothing, and one of a server that does;
 //   - all jobs at once, of a server that shares;
 //   - a crowd of more jobs at once, of which each stops after its first batch;
-//   - one client of the server of benchmarks/floors, which sends ready batches of T's shape: the echo.
+//   - as many clients of the server of benchmarks/floors, which sends ready batches of T's shape: the
+//     echo. Its CPU time is that of one client.
 //
 // Before that, one untimed pass checks that jobs which share get, byte for byte, the batches, cursors
 // and counts of a job that shares nothing, and the files are read once. Of the jobs, one starts when the
@@ -58,13 +59,13 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags.IntVar(&s.crowd, "crowd", 32, "jobs at once, for the time to the first batch")
 	s.turns.Flags(flags)
 	role := flags.String("role", "", "of a child process: job")
-	address, form := flags.String("address", "", "of a child process"), flags.String("form", "", "of a child process")
+	address, asked := flags.String("address", "", "of a child process"), flags.String("query", "", "of a child process")
 	first := flags.Bool("first", false, "of a child process")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if *role == "job" {
-		return one(ctx, *address, *form, *first)
+		return one(ctx, *address, *asked, *first)
 	}
 	s.config = filepath.Join(*full, "penstock.yaml")
 	if s.jobs < minJobs {

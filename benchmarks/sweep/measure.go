@@ -37,7 +37,7 @@ func (s *sweep) measure(ctx context.Context, form string) (m measured, err error
 			return m, err
 		}
 		m.firsts = append(m.firsts, firsts...)
-		one, err := s.echo.pass(ctx, form)
+		one, err := s.echo.pass(ctx, form, s.jobs)
 		if err != nil {
 			return m, err
 		}
@@ -53,7 +53,7 @@ func (s *sweep) jobsOf(ctx context.Context, form, window string, jobs int) (c co
 		return c, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if _, err := atOnce(ctx, server.Address, form, 1, false); err != nil {
+	if _, err := atOnce(ctx, server.Address, query(form, ""), 1, false); err != nil {
 		return c, err
 	}
 	before, err := server.CPU()
@@ -61,7 +61,7 @@ func (s *sweep) jobsOf(ctx context.Context, form, window string, jobs int) (c co
 		return c, err
 	}
 	begun := time.Now()
-	if _, err := atOnce(ctx, server.Address, form, jobs, false); err != nil {
+	if _, err := atOnce(ctx, server.Address, query(form, ""), jobs, false); err != nil {
 		return c, err
 	}
 	c.took = time.Since(begun)
@@ -77,8 +77,8 @@ func (s *sweep) firsts(ctx context.Context, form string) (all []time.Duration, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if _, err := atOnce(ctx, server.Address, form, 1, true); err != nil {
+	if _, err := atOnce(ctx, server.Address, query(form, ""), 1, true); err != nil {
 		return nil, err
 	}
-	return atOnce(ctx, server.Address, form, s.crowd, true)
+	return atOnce(ctx, server.Address, query(form, ""), s.crowd, true)
 }

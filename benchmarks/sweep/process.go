@@ -14,9 +14,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 )
 
-// atOnce has jobs read at once, each in a process of its own, and returns the times to their first
+// atOnce has jobs read a query at once, each in a process of its own, and returns the times to their first
 // batches. With first, they stop there.
-func atOnce(ctx context.Context, address, form string, jobs int, first bool) (firsts []time.Duration, err error) {
+func atOnce(ctx context.Context, address, asked string, jobs int, first bool) (firsts []time.Duration, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func atOnce(ctx context.Context, address, form string, jobs int, first bool) (fi
 		}
 	}()
 	for i := range processes {
-		if processes[i], err = startJob(ctx, self, address, form, first); err != nil {
+		if processes[i], err = startJob(ctx, self, address, asked, first); err != nil {
 			return nil, err
 		}
 	}
@@ -55,8 +55,8 @@ type jobProcess struct {
 }
 
 // startJob starts a process, and returns when it is connected. It reads when it receives a line.
-func startJob(ctx context.Context, self, address, form string, first bool) (p jobProcess, err error) {
-	p.command = exec.CommandContext(ctx, self, "-role", "job", "-address", address, "-form", form, fmt.Sprintf("-first=%t", first)) //nolint:gosec // this program
+func startJob(ctx context.Context, self, address, asked string, first bool) (p jobProcess, err error) {
+	p.command = exec.CommandContext(ctx, self, "-role", "job", "-address", address, "-query", asked, fmt.Sprintf("-first=%t", first)) //nolint:gosec // this program
 	p.command.Stderr = os.Stderr
 	if p.in, err = p.command.StdinPipe(); err != nil {
 		return p, err
@@ -82,12 +82,12 @@ func (p jobProcess) close() error {
 }
 
 // one is the main function of such a process.
-func one(ctx context.Context, address, form string, first bool) error {
+func one(ctx context.Context, address, asked string, first bool) error {
 	j, err := newJob(address, false)
 	if err != nil {
 		return err
 	}
-	if _, err := j.client.Plan(ctx, query(form, "")); err != nil { // connects
+	if _, err := j.client.Plan(ctx, asked); err != nil { // connects
 		return err
 	}
 	out := json.NewEncoder(os.Stdout)
@@ -97,7 +97,7 @@ func one(ctx context.Context, address, form string, first bool) error {
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 		return err
 	}
-	got, err := j.read(ctx, form, "", func(_ int, m *flight.FlightData) error {
+	got, err := j.read(ctx, asked, func(_ int, m *flight.FlightData) error {
 		if first && len(m.GetAppMetadata()) > 0 {
 			return errEnough
 		}

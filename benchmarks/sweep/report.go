@@ -31,7 +31,7 @@ func (s *sweep) report(form string, head bool, m measured) error {
 	reads := (together.cpu - float64(s.jobs)*echo.cpu) / (alone.cpu - echo.cpu)
 	last := percentile(m.firsts, 0.99)
 	if head {
-		fmt.Println("| batches | one job: CPU s, seconds | the same, of a server that shares | echo: CPU s, seconds | jobs | CPU s, seconds | CPU s of as many jobs alone | scans and joins | first batch of the crowd: p50, p99 |")
+		fmt.Println("| batches | one job: CPU s, seconds | the same, of a server that shares | echo of as many jobs at once: CPU s of one, seconds of all | jobs | CPU s, seconds | CPU s of as many jobs alone | scans and joins | first batch of the crowd: p50, p99 |")
 		fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 	}
 	fmt.Printf("| %s | %s | %s | %s | %d | %s | %.2f | %.2f | %.2f, %.2f s |\n", form, alone, shared, echo, s.jobs, together,

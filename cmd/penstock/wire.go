@@ -127,10 +127,10 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	return e, nil
 }
 
-// share makes the streams of a server share batches, if the settings ask for it.
+// share makes the streams of a server share batches, unless the settings turn it off.
 func (e *engine) share(c *config.Config) {
 	e.streams = e.loader
-	if window := c.Server.ShareBatches; window > 0 {
+	if window := c.Server.SharedBytes(); window > 0 {
 		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget})
 		e.streams = e.sharer.Over(e.loader)
 	}

@@ -58,7 +58,7 @@ type Server struct {
 	MaxStreams       int   // 0 is no limit; streamsFollow derives it from the memory budget
 	MaxPeerShare     int   // percent
 	MaxBatchBytes    int64 // 0 derives it from the memory budget
-	ShareBatches     int64 // 0 is off
+	ShareBatches     int64 // shareFollows derives it from the memory budget; 0 is off
 	StallTimeout     time.Duration
 	Drain            time.Duration
 	TicketKeys       string // path; "" is a random key
@@ -92,6 +92,7 @@ func Load(origin Origin) (*Config, error) {
 	}
 	c.Server.Memory = defaultMemory(origin.Memory)
 	c.Server.MaxStreams = streamsFollow
+	c.Server.ShareBatches = shareFollows
 
 	if err := c.readFile(&given, origin); err != nil {
 		return nil, err
@@ -140,6 +141,23 @@ func (s Server) BatchBytes() int64 {
 	}
 	return min(maxBatch, s.Memory/batchShare)
 }
+
+// SharedBytes returns how much memory may hold batches that streams share; 0 is off.
+func (s Server) SharedBytes() int64 {
+	if s.ShareBatches != shareFollows {
+		return s.ShareBatches
+	}
+	return min(maxShared, s.Memory/sharedShare)
+}
+
+// shareFollows is the default of ShareBatches.
+const shareFollows = -1
+
+// The default of shared batches: budget/sharedShare, but at most maxShared bytes.
+const (
+	sharedShare = 8
+	maxShared   = 1 << 30
+)
 
 // Streams returns how many streams may be open at once; 0 is unlimited.
 func (s Server) Streams() int {

@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1,
 		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
@@ -105,6 +105,12 @@ func TestDefaults(t *testing.T) {
 func TestBatchBytes(t *testing.T) {
 	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, 0, 128 << 20}, {64 << 30, 0, 256 << 20}, {1 << 30, 1 << 20, 1 << 20}} {
 		require.Equal(t, c.want, config.Server{Memory: c.memory, MaxBatchBytes: c.set}.BatchBytes())
+	}
+}
+
+func TestSharedBytes(t *testing.T) {
+	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, -1, 128 << 20}, {64 << 30, -1, 1 << 30}, {1 << 30, 0, 0}, {1 << 30, 2 << 20, 2 << 20}} {
+		require.Equal(t, c.want, config.Server{Memory: c.memory, ShareBatches: c.set}.SharedBytes())
 	}
 }
 

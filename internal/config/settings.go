@@ -123,8 +123,8 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return size(&s.MaxBatchBytes, v) },
 		},
 		{
-			Name: "share_batches", Default: "0", Shape: "BYTES",
-			Usage: "how much of the memory budget may hold batches that equal streams share, such as 1GiB; 0 is off: each stream reads for itself",
+			Name: "share_batches", Shape: "BYTES",
+			Usage: "how much of the memory budget may hold batches that equal streams share; 0 is off: each stream reads for itself (default: an eighth of the memory budget, at most 1GiB)",
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
 		},
 		{
