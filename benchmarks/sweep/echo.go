@@ -84,7 +84,7 @@ func (e *echo) pass(ctx context.Context, form string, clients int) (c cost, err 
 		return c, err
 	}
 	begun := time.Now()
-	if _, err := atOnce(ctx, e.Address, fmt.Sprintf(`{"dataset": %q}`, form), clients, false); err != nil {
+	if _, err := atOnce(ctx, e.Address, echoed(form), clients, false); err != nil {
 		return c, err
 	}
 	c.took = time.Since(begun)
@@ -92,3 +92,6 @@ func (e *echo) pass(ctx context.Context, form string, clients int) (c cost, err 
 	c.cpu = (after - before) / float64(clients)
 	return c, err
 }
+
+// echoed returns the query of ready batches.
+func echoed(form string) string { return fmt.Sprintf(`{"dataset": %q}`, form) }

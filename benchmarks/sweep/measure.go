@@ -9,7 +9,7 @@ import (
 // measured has all timed passes of a form.
 type measured struct {
 	alone, shared, together, echo []cost
-	firsts                        []time.Duration // of the crowd, in all turns
+	firsts, echoes                []time.Duration // first batches of the crowd, and of the echo's, in all turns
 }
 
 // cost is what a pass cost.
@@ -37,6 +37,11 @@ func (s *sweep) measure(ctx context.Context, form string) (m measured, err error
 			return m, err
 		}
 		m.firsts = append(m.firsts, firsts...)
+		firsts, err = atOnce(ctx, s.echo.Address, echoed(form), s.crowd, true)
+		if err != nil {
+			return m, err
+		}
+		m.echoes = append(m.echoes, firsts...)
 		one, err := s.echo.pass(ctx, form, s.jobs)
 		if err != nil {
 			return m, err

@@ -31,11 +31,12 @@ func (s *sweep) report(form string, head bool, m measured) error {
 	reads := (together.cpu - float64(s.jobs)*echo.cpu) / (alone.cpu - echo.cpu)
 	last := percentile(m.firsts, 0.99)
 	if head {
-		fmt.Println("| batches | one job: CPU s, seconds | the same, of a server that shares | echo of as many jobs at once: CPU s of one, seconds of all | jobs | CPU s, seconds | CPU s of as many jobs alone | scans and joins | first batch of the crowd: p50, p99 |")
-		fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+		fmt.Println("| batches | one job: CPU s, seconds | the same, of a server that shares | echo of as many jobs at once: CPU s of one, seconds of all | jobs | CPU s, seconds | CPU s of as many jobs alone | scans and joins | first batch of the crowd: p50, p99 | of the echo's crowd |")
+		fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	}
-	fmt.Printf("| %s | %s | %s | %s | %d | %s | %.2f | %.2f | %.2f, %.2f s |\n", form, alone, shared, echo, s.jobs, together,
-		together.cpu/(float64(s.jobs)*alone.cpu), reads, percentile(m.firsts, 0.5).Seconds(), last.Seconds())
+	fmt.Printf("| %s | %s | %s | %s | %d | %s | %.2f | %.2f | %.2f, %.2f s | %.2f, %.2f s |\n", form, alone, shared, echo, s.jobs, together,
+		together.cpu/(float64(s.jobs)*alone.cpu), reads, percentile(m.firsts, 0.5).Seconds(), last.Seconds(),
+		percentile(m.echoes, 0.5).Seconds(), percentile(m.echoes, 0.99).Seconds())
 	var missed error
 	if reads > maxReads {
 		missed = errors.Join(missed, fmt.Errorf("%s: %d jobs cost %.2f times the scan and join of one, more than %g", form, s.jobs, reads, maxReads))

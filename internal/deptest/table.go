@@ -32,6 +32,7 @@ const (
 	libRoaring     = "github.com/RoaringBitmap/roaring/v2"
 	libSQLite      = "modernc.org/sqlite"
 	libTesting     = "github.com/stretchr/testify go.uber.org/goleak"
+	libUnix        = "golang.org/x/sys/unix"
 	libYAML        = "go.yaml.in/yaml/v3"
 )
 
@@ -52,6 +53,7 @@ func Graph() []Row {
 		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
+		{Folder: "internal/slot", Outside: libUnix},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
