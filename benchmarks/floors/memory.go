@@ -10,7 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
-	"github.com/penstock/penstock/internal/slot"
+	"github.com/penstock/penstock/internal/segment"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // mapped is memory that can be passed to another process.
 type mapped struct {
-	*slot.Slot
+	*segment.Owned
 
 	stream []span // of batches that lie there
 }
@@ -41,7 +41,7 @@ func lie(form ready) (*mapped, error) {
 		stream = append(stream, span{from, all.Len() - from})
 		all.Write(make([]byte, -all.Len()&63)) // Arrow aligns buffers to 64 bytes
 	}
-	memory, err := slot.New(all.Len())
+	memory, err := segment.New(all.Len())
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,11 @@ func (s *server) passMemory(c net.Conn, w way, name string) (err error) {
 	size, window := 0, len(form.batches)
 	if w.copied {
 		size, window = int(float64(at.stream[0].length)*slotMargin)&^63, slots
-		memory, err := slot.New(size * slots)
+		memory, err := segment.New(size * slots)
 		if err != nil {
 			return err
 		}
-		at = &mapped{Slot: memory}
+		at = &mapped{Owned: memory}
 		defer func() { err = errors.Join(err, memory.Close()) }()
 	}
 	if err := at.Send(to, []byte{0}); err != nil {
@@ -113,7 +113,7 @@ func copyInto(memory []byte, form ready, i int) (length int, err error) {
 
 // readMapped reads a stream of mapped batches.
 func readMapped(from *net.UnixConn, p *pass, c *consumer) (err error) {
-	_, received, err := slot.Receive(from, make([]byte, 1))
+	_, received, err := segment.Receive(from, make([]byte, 1))
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func Graph() []Row {
 		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
-		{Folder: "internal/slot", Outside: libUnix},
+		{Folder: "internal/segment", Outside: libUnix},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},

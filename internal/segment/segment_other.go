@@ -1,6 +1,6 @@
 //go:build !linux
 
-package slot
+package segment
 
 import (
 	"errors"
@@ -9,22 +9,22 @@ import (
 
 var errLinux = errors.New("memory can be passed to other processes only on Linux")
 
-// Slot is memory that other processes can map.
-type Slot struct{}
+// Owned is memory that other processes can map.
+type Owned struct{}
 
 // New fails on this system.
-func New(int) (*Slot, error) { return nil, errLinux }
+func New(int) (*Owned, error) { return nil, errLinux }
 
 // Memory returns nothing.
-func (*Slot) Memory() []byte { return nil }
+func (*Owned) Memory() []byte { return nil }
 
 // Send fails on this system.
-func (*Slot) Send(*net.UnixConn, []byte) error { return errLinux }
+func (*Owned) Send(*net.UnixConn, []byte) error { return errLinux }
 
 // Close does nothing.
-func (*Slot) Close() error { return nil }
+func (*Owned) Close() error { return nil }
 
-// Received is the memory of another process's slot.
+// Received is the memory of another process's segment.
 type Received struct{}
 
 // Receive fails on this system.

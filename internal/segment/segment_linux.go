@@ -1,4 +1,4 @@
-package slot
+package segment
 
 import (
 	"errors"
@@ -8,20 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seals are the seals of a slot (fcntl(2)). F_SEAL_FUTURE_WRITE, which needs Linux 5.1, leaves the
+// seals are the seals of a segment (fcntl(2)). F_SEAL_FUTURE_WRITE, which needs Linux 5.1, leaves the
 // owner's mapping writable, which is older.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 
-// Slot is memory that other processes can map. Only its owner can write to it.
-type Slot struct {
+// Owned is memory that other processes can map. Only its owner can write to it.
+type Owned struct {
 	file   int
 	memory []byte
 }
 
-// New returns a slot of the given size in bytes, all zero. Close releases it.
-func New(size int) (_ *Slot, err error) {
-	s := &Slot{}
-	if s.file, err = unix.MemfdCreate("penstock-slot", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
+// New returns a segment of the given size in bytes, all zero. Close releases it.
+func New(size int) (_ *Owned, err error) {
+	s := &Owned{}
+	if s.file, err = unix.MemfdCreate("penstock-segment", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
 	defer func() {
@@ -41,14 +41,14 @@ func New(size int) (_ *Slot, err error) {
 	return s, nil
 }
 
-// Memory returns the slot's memory, until Close.
-func (s *Slot) Memory() []byte { return s.memory }
+// Memory returns the segment's memory, until Close.
+func (s *Owned) Memory() []byte { return s.memory }
 
-// Send sends a message of at least one byte, and the slot with it. The receiver uses Receive.
-func (s *Slot) Send(to *net.UnixConn, message []byte) error {
+// Send sends a message of at least one byte, and the segment with it. The receiver uses Receive.
+func (s *Owned) Send(to *net.UnixConn, message []byte) error {
 	n, _, err := to.WriteMsgUnix(message, unix.UnixRights(s.file), nil)
 	if err != nil {
-		return fmt.Errorf("send a slot: %w", err)
+		return fmt.Errorf("send a segment: %w", err)
 	}
 	if n < len(message) {
 		_, err = to.Write(message[n:])
@@ -56,8 +56,8 @@ func (s *Slot) Send(to *net.UnixConn, message []byte) error {
 	return err
 }
 
-// Close releases the slot for this process. Mappings of other processes remain readable.
-func (s *Slot) Close() error {
+// Close releases the segment for this process. Mappings of other processes remain readable.
+func (s *Owned) Close() error {
 	err := unix.Close(s.file)
 	if s.memory != nil {
 		err = errors.Join(err, unix.Munmap(s.memory))
@@ -66,16 +66,16 @@ func (s *Slot) Close() error {
 	return err
 }
 
-// Received is the memory of another process's slot, which this process can only read.
+// Received is the memory of another process's segment, which this process can only read.
 type Received struct{ memory []byte }
 
 // Receive reads into a message what a single Send has sent, at most len(message) bytes, and maps its
-// slot. It fails if the memory could shrink, or if processes besides its owner could write to it.
+// segment. It fails if the memory could shrink, or if processes besides its owner could write to it.
 func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, control, flags, _, err := from.ReadMsgUnix(message, rights)
 	if err != nil {
-		return 0, nil, fmt.Errorf("receive a slot: %w", err)
+		return 0, nil, fmt.Errorf("receive a segment: %w", err)
 	}
 	file, err := passedFile(rights[:control], flags)
 	if err != nil {
@@ -84,14 +84,14 @@ func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error)
 	defer func() { err = errors.Join(err, unix.Close(file)) }()
 	got, err := unix.FcntlInt(uintptr(file), unix.F_GET_SEALS, 0)
 	if err != nil {
-		return 0, nil, fmt.Errorf("receive a slot: its seals: %w", err)
+		return 0, nil, fmt.Errorf("receive a segment: its seals: %w", err)
 	}
 	if got&seals != seals {
-		return 0, nil, fmt.Errorf("receive a slot: it has the seals %#x instead of %#x", got, seals)
+		return 0, nil, fmt.Errorf("receive a segment: it has the seals %#x instead of %#x", got, seals)
 	}
 	var is unix.Stat_t
 	if err := unix.Fstat(file, &is); err != nil {
-		return 0, nil, fmt.Errorf("receive a slot: %w", err)
+		return 0, nil, fmt.Errorf("receive a segment: %w", err)
 	}
 	r = &Received{}
 	if r.memory, err = unix.Mmap(file, 0, int(is.Size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
@@ -104,13 +104,13 @@ func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error)
 func passedFile(control []byte, flags int) (int, error) {
 	parsed, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
-		return 0, fmt.Errorf("receive a slot: %w", err)
+		return 0, fmt.Errorf("receive a segment: %w", err)
 	}
 	var files []int
 	for i := range parsed {
 		some, err := unix.ParseUnixRights(&parsed[i])
 		if err != nil {
-			return 0, fmt.Errorf("receive a slot: %w", err)
+			return 0, fmt.Errorf("receive a segment: %w", err)
 		}
 		files = append(files, some...)
 	}
@@ -120,10 +120,10 @@ func passedFile(control []byte, flags int) (int, error) {
 	for _, f := range files {
 		err = errors.Join(err, unix.Close(f))
 	}
-	return 0, errors.Join(fmt.Errorf("receive a slot: %d files were passed instead of one", len(files)), err)
+	return 0, errors.Join(fmt.Errorf("receive a segment: %d files were passed instead of one", len(files)), err)
 }
 
-// Memory returns the slot's memory, until Close. Writing to it is a fault.
+// Memory returns the segment's memory, until Close. Writing to it is a fault.
 func (r *Received) Memory() []byte { return r.memory }
 
 // Close unmaps the memory.

@@ -1,4 +1,4 @@
-package slot
+package segment
 
 import (
 	"net"
@@ -26,7 +26,7 @@ func pair(t *testing.T) (one, other *net.UnixConn) {
 	return one, other
 }
 
-// TestNoOtherProcessWritesOrResizes tries all ways to change a slot with its descriptor.
+// TestNoOtherProcessWritesOrResizes tries all ways to change a segment with its descriptor.
 func TestNoOtherProcessWritesOrResizes(t *testing.T) {
 	s, err := New(size)
 	require.NoError(t, err)
@@ -49,17 +49,17 @@ func TestNoOtherProcessWritesOrResizes(t *testing.T) {
 	}
 }
 
-// TestReceiversSeeWhatTheOwnerWrites passes a slot, and closes it: what was received stays readable.
+// TestReceiversSeeWhatTheOwnerWrites passes a segment, and closes it: what was received stays readable.
 func TestReceiversSeeWhatTheOwnerWrites(t *testing.T) {
 	one, other := pair(t)
 	s, err := New(size)
 	require.NoError(t, err)
 	s.Memory()[0] = 7
-	require.NoError(t, s.Send(one, []byte("slot 3")))
+	require.NoError(t, s.Send(one, []byte("segment 3")))
 	message := make([]byte, 16)
 	n, r, err := Receive(other, message)
 	require.NoError(t, err)
-	require.Equal(t, "slot 3", string(message[:n]))
+	require.Equal(t, "segment 3", string(message[:n]))
 	require.Len(t, r.Memory(), size)
 	s.Memory()[1] = 8
 	require.Equal(t, []byte{7, 8}, r.Memory()[:2])
@@ -115,8 +115,8 @@ func TestMemoryThatMayChangeIsRefused(t *testing.T) {
 	}
 }
 
-// TestSlotsLeaveNothingOpen makes slots, also of a size that there cannot be.
-func TestSlotsLeaveNothingOpen(t *testing.T) {
+// TestSegmentsLeaveNothingOpen makes segments, also of a size that there cannot be.
+func TestSegmentsLeaveNothingOpen(t *testing.T) {
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	for _, size := range []int{-1, 0} {

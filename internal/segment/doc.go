@@ -1,0 +1,6 @@
+// Package segment passes memory to other processes of this host (docs/adr/0034-batches-in-mapped-memory.md).
+//
+// A segment is a memfd. Its owner passes it over a Unix socket, and the receiver maps it. Seals guarantee
+// to the receiver that the memory does not shrink under its mapping, and to the owner that no other
+// process writes to it. Both need Linux; elsewhere, New and Receive return errors.
+package segment
