@@ -1,6 +1,8 @@
 package parquet
 
 import (
+	"context"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -58,4 +60,12 @@ func (r *Reader) AwaitFetch() {
 func ToBinary(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
 	conv := &conversion{want: arrow.BinaryTypes.Binary}
 	return conv.toBinary(fixed.Data(), fixed.NullBitmapBytes(), memory.DefaultAllocator)
+}
+
+// ReadBeyond reads the first bytes of a file as the library does where a chunk is longer than its
+// footer says.
+func ReadBeyond(ctx context.Context, f *File, scratch memory.Allocator, length int) error {
+	s := &source{ctx: ctx, file: f, scratch: &trackedAllocator{under: scratch, account: &account{}}}
+	_, err := s.ReadAt(make([]byte, length), 0)
+	return err
 }

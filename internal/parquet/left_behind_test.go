@@ -53,3 +53,34 @@ func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
 	require.True(t, bytes.Equal(pattern, live), "a read that was left behind wrote to memory that was in use")
 	require.True(t, bytes.Contains(content, scratch.Allocate(stored)), "the memory of the read was not freed when it returned")
 }
+
+// TestReadsLeftBehindBeyondAChunk is the same for a read that the library makes itself.
+func TestReadsLeftBehindBeyondAChunk(t *testing.T) {
+	content := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 1000))
+	m := storetest.NewMemory()
+	m.Put(location, content)
+	faulty := errstore.New(m)
+	o, err := store.NewBounded(faulty, store.NewCalls(store.Options{})).Open(t.Context(), location, int64(len(content)))
+	require.NoError(t, err)
+	f, err := parquet.Open(t.Context(), o, parquet.Options{})
+	require.NoError(t, err)
+	asked, gate := make(chan struct{}), make(chan struct{})
+	faulty.Set(errstore.Rule{Call: errstore.Read, Action: errstore.Hang(asked, gate)})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	scratch := &batch.Pool{}
+	const length = 1000
+	err = parquet.ReadBeyond(ctx, f, scratch, length)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, o.Close())
+	live, pattern := scratch.Allocate(length), bytes.Repeat([]byte{0xaa}, length)
+	copy(live, pattern)
+	returned := make(chan struct{})
+	store.WhenReturned(err, func() { close(returned) })
+	close(gate)
+	<-returned
+	require.True(t, bytes.Equal(pattern, live), "a read that was left behind wrote to memory that was in use")
+}

@@ -9,6 +9,10 @@ func storageMutants() []mutant {
 			"		store.WhenReturned(err, s.scratch.detach(content).Release)", "		s.scratch.Free(content)", parquet,
 		},
 		{
+			"memory-of-hanging-chunks-is-used-again", "internal/parquet/source.go",
+			"			store.WhenReturned(err, s.scratch.detach(s.regions[i].content).Release)", "			s.scratch.Free(s.regions[i].content)", parquet,
+		},
+		{
 			"hanging-reads-are-not-charged", "loader/scan/file.go",
 			"		Part: func(n int64) func() { return w.queue.held.Split(n).Release },\n", "		Part: func(n int64) func() { w.queue.held.Split(n).Release(); return func() {} },\n", scanned,
 		},
