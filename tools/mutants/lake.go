@@ -20,7 +20,7 @@ func lakeMutants() []mutant {
 		{"ranges-begin-all-at-once", "loader/joined/prefetch.go", "min(s.batches, max(1, maxPrefetched/len(s.lanes)))", "max(1, maxPrefetched/len(s.lanes))", loaded},
 		{"keys-of-one-table-open-all", grants, "	if t := f.tables[id]; t != nil {\n", "	for _, t := range f.tables {\n", iceberg},
 		{"the-shortest-prefix-counts", grants, "cmp.Compare(length(y), length(x))", "cmp.Compare(length(x), length(y))", iceberg},
-		{"keys-are-given-for-good", lease, "ok && !maps.Equal(c.Properties, l.given.Properties) {", "ok {", iceberg},
+		{"keys-are-given-for-good", lease, "ok && !maps.Equal(c.Properties, l.given.Properties) {", "ok && (!maps.Equal(c.Properties, l.given.Properties) || ok) {", iceberg},
 		{"keys-are-used-to-their-end", lease, "	c.Expires = g.Expires.Add(-min(left/earlyPart, maxEarly))\n", "	c.Expires = g.Expires\n", iceberg},
 		{"servers-override-nothing", "loader/catalog/restcat/catalog.go", "{answer.Defaults, c.options.Properties, answer.Overrides}", "{answer.Defaults, answer.Overrides, c.options.Properties}", rest},
 		{"tokens-are-used-to-their-end", "loader/catalog/restcat/token.go", "		t.renew = t.ends.Add(-min(life/earlyPart, maxEarly))\n", "		t.renew = t.ends\n", rest},

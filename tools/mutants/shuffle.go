@@ -5,7 +5,7 @@ func shuffleMutants() []mutant {
 	rows, lane, plan, data := []string{"./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/plan", "./loader"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	return []mutant{
 		{"windows-begin-with-the-split", "loader/stream/sequences.go", "First: whole.From, Start", "First: 0, Start", rows},
-		{"windows-begin-where-reading-does", "loader/stream/sequences.go", "First: whole.From, Start: from.Window", "First: at.From, Start: 0", rows},
+		{"windows-begin-where-reading-does", "loader/stream/sequences.go", "First: whole.From, Start: from.Window", "First: whole.From + from.Window*s.window, Start: 0", rows},
 		{"windows-count-rows-that-are-left", "loader/shuffle/shuffle.go", "		if row.window != first.window {\n", "		if int64(to-t.used) >= o.Rows {\n", rows},
 		{"windows-are-one-row-longer", "loader/shuffle/shuffle.go", "	return (ordinal - o.First) / o.Rows\n", "	return (ordinal - o.First) / (o.Rows + 1)\n", rows},
 		{"rows-before-the-start-are-joined", "loader/shuffle/shuffle.go", "		if row.window >= s.options.Start {\n", "		if row.ordinal >= s.options.First+s.options.Start*s.options.Rows-1 {\n", rows},

@@ -24,7 +24,7 @@ func stepMutants() []mutant {
 		{"parked-lanes-are-counted-again", "loader/stream/stream.go", "\t\tleft[i] -= s.earlier.consumed[i]\n", "\t\tleft[i] -= 0 * s.earlier.consumed[i]\n", loader},
 		{"the-longest-lane-is-the-shortest", "loader/dataset/counts.go", "Shortest: slices.Min(lanes)", "Shortest: slices.Max(lanes)", loader},
 		{"steps-are-of-the-longest-lane", "loader/dataset/counts.go", "		return c.Shortest / q\n", "		return c.Longest / q\n", dataset},
-		{"left-over-rows-are-as-planned", "loader/stream/report.go", "s.start.counts.Lanes[l.Number] - r.Cursor.Given", "s.plan.Lanes[l.Number].Rows - r.Cursor.Given", loader},
+		{"left-over-rows-are-as-planned", "loader/stream/report.go", "s.start.counts.Lanes[l.Number] - r.Cursor.Given", "s.spec.Plan.Lanes[l.Number].Rows - r.Cursor.Given", loader},
 		{"counts-come-before-filters", counted, "		rows += reader.RecordBatch().NumRows()\n	}\n", "	}\n	if at := s.joined.Range(0, index); true {\n		rows = at.To - at.From\n	}\n", loader},
 		{"counts-leave-tables-out-that-drop-rows", "loader/joined/staging.go", "in.spec.Matched == \"\" && in.rule.Kind.KeepsAll() && !fails", "in.spec.Matched == \"\" && (counting || in.rule.Kind.KeepsAll()) && !fails", loader},
 		{"counts-leave-tables-out-that-repeat-rows", "loader/joined/staging.go", "!fails && !in.rule.Duplicates.Multiply()", "!fails && (counting || !in.rule.Duplicates.Multiply())", loader},
