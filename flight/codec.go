@@ -53,10 +53,7 @@ type charged interface {
 
 func newBatchLease(b arrow.RecordBatch, p *streamInflight, e *batchEncodings) *batchLease {
 	b.Retain()
-	l := &batchLease{batch: b, inflight: p, encodings: e, encoding: &batchEncoding{}}
-	if e != nil {
-		l.encoding = e.enter(b)
-	}
+	l := &batchLease{batch: b, inflight: p, encodings: e, encoding: e.enter(b)}
 	if c, ok := b.(charged); ok {
 		l.bytes = c.Bytes()
 	}
@@ -105,9 +102,7 @@ func (l *batchLease) Release() {
 // end releases the batch. It may be called more than once.
 func (l *batchLease) end() {
 	if l.over.CompareAndSwap(false, true) {
-		if l.encodings != nil {
-			l.encodings.leave(l.batch)
-		}
+		l.encodings.leave(l.batch)
 		l.batch.Release()
 		if l.inflight != nil {
 			l.inflight.remove(l)

@@ -40,7 +40,7 @@ func (m message) frame(lease *batchLease) *frame {
 }
 
 // batchEncodings has the messages of the batches that have leases, so that streams that send the same
-// batch encode it once. It is safe for concurrent use.
+// batch encode it once. nil shares nothing. It is safe for concurrent use.
 type batchEncodings struct {
 	mu  sync.Mutex
 	all map[arrow.RecordBatch]*batchEncoding
@@ -59,6 +59,9 @@ type batchEncoding struct {
 
 // enter returns the encoding of a batch, until leave.
 func (e *batchEncodings) enter(b arrow.RecordBatch) *batchEncoding {
+	if e == nil {
+		return &batchEncoding{}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	one := e.all[b]
@@ -72,6 +75,9 @@ func (e *batchEncodings) enter(b arrow.RecordBatch) *batchEncoding {
 
 // leave ends one use of a batch's encoding.
 func (e *batchEncodings) leave(b arrow.RecordBatch) {
+	if e == nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	one := e.all[b]

@@ -57,7 +57,7 @@ type StagingReport struct {
 // calls each with every message but the report. It returns the report, of the last endpoint with
 // the rows of all.
 func (c *Client) Receive(ctx context.Context, query string, each func(*flight.FlightData) error) (Report, error) {
-	planned, err := c.flight.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	planned, err := c.plan(ctx, query)
 	if err != nil {
 		return Report{}, err
 	}
@@ -113,6 +113,10 @@ func drain(stream flight.FlightService_DoGetClient, each func(*flight.FlightData
 // Plan requests the endpoints of a query, and returns how long that took.
 func (c *Client) Plan(ctx context.Context, query string) (time.Duration, error) {
 	begun := time.Now()
-	_, err := c.flight.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	_, err := c.plan(ctx, query)
 	return time.Since(begun), err
+}
+
+func (c *Client) plan(ctx context.Context, query string) (*flight.FlightInfo, error) {
+	return c.flight.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
 }

@@ -2,7 +2,7 @@
 // (share_batches). Jobs read T (benchmarks/README.md) over Flight on the loopback interface, receive
 // messages, and decode nothing. When times are taken, each is a process of its own.
 //
-//	go run ./benchmarks/sweep [-program bin/penstock] [-full .bench/full] [-rounds 3] [-jobs 8] [-crowd 32]
+//	go run ./benchmarks/sweep [-program bin/penstock] [-full .bench/full] [-rounds 5] [-jobs 8] [-crowd 32]
 //
 // For plain and for indexed batches, these take turns:
 //
@@ -13,9 +13,9 @@
 //     echo. Its CPU time is that of one client.
 //
 // Before that, one untimed pass checks that jobs which share get, byte for byte, the batches, cursors
-// and counts of a job that shares nothing, and the files are read once. Of the jobs, one starts when the
-// first one has received a quarter, one receives at half of its speed, and one ends after a third and
-// resumes from its cursor.
+// and counts of a job that shares nothing, and prints how many bytes of files they read together. Of the
+// jobs, one starts when the first one has received a quarter, one receives at half of its speed, and one
+// ends after a third and resumes from its cursor.
 //
 // The command prints medians. It exits with 1 if a check fails, if the jobs cost the server more than
 // 1.3 times one job without its echo, and the echo once per job, or if in 99 of 100 cases the first

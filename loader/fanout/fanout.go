@@ -99,7 +99,7 @@ func (s *Sharer) giveUp(int64) {
 
 // trash is what must be released after Sharer.mu is unlocked.
 type trash struct {
-	batches []arrow.RecordBatch
+	batches []arrow.RecordBatch // nil: of a step that was skipped
 	readers []*stream.ShardReader
 }
 

@@ -38,7 +38,7 @@ type readerGroup struct {
 	bytes  int64            // of the window
 	end    *stream.Step     // at the front; nil: not reached
 	// gathers is set while the group keeps all steps since a stream's start, for streams that
-	// start a little later: until they take the bytes that gatheredBytes returns.
+	// start a little later, up to a part of the bytes of all windows (gatherDivisor).
 	gathers bool
 
 	members map[*groupMember]struct{}
@@ -72,11 +72,9 @@ func (g *readerGroup) serves(at stream.StepPlace) bool {
 // drop removes the first steps of the window.
 func (g *readerGroup) drop(steps int, to *trash) {
 	for _, step := range g.window[:steps] {
-		if step.Batch != nil {
-			g.bytes -= bytesOf(step)
-			g.sharer.bytes -= bytesOf(step)
-			to.batches = append(to.batches, step.Batch)
-		}
+		g.bytes -= bytesOf(step)
+		g.sharer.bytes -= bytesOf(step)
+		to.batches = append(to.batches, step.Batch)
 	}
 	if steps > 0 {
 		g.tail = g.window[steps-1].After()

@@ -99,9 +99,7 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 	m.leaves()
 	m.group = nil
 	if m.handed != nil {
-		if b := m.handed.Batch; b != nil {
-			to.batches = append(to.batches, b)
-		}
+		to.batches = append(to.batches, m.handed.Batch)
 		m.handed = nil
 	}
 	delete(g.members, m)
@@ -109,11 +107,10 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 	switch {
 	case len(g.members) == 0:
 		g.close(to)
+	case g.abandoned():
+		g.retire(to)
 	case len(g.members) == 1 && !g.gathers:
 		g.drop(len(g.window), to)
-	}
-	if g.abandoned() {
-		g.retire(to)
 	}
 }
 
