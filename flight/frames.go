@@ -37,20 +37,21 @@ func (f *frames) newWriter() {
 // first returns the frame of the schema. The library would write the schema with the first
 // batch; clients need it earlier.
 func (f *frames) first() (*frame, error) {
+	m, err := f.schemaMessage()
+	return m.frame(nil), err
+}
+
+func (f *frames) schemaMessage() (message, error) {
 	p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
 	defer p.Release()
-	m, err := encodedPayload(&p)
-	return m.frame(nil), err
+	return encodedPayload(&p)
 }
 
 // batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which
 // alone carries the metadata. They point into the batch's memory, which the lease retains.
 // The caller drops the lease, and the frames that it did not send, even after an error.
 func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *batchLease) ([]*frame, error) {
-	if err := f.check(b.Schema()); err != nil {
-		return nil, err
-	}
-	messages, err := lease.encoded().once(func() ([]message, error) { return f.encode(b) })
+	messages, err := f.messages(b, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +61,14 @@ func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *batchLease) 
 	}
 	made[len(made)-1].metadata = metadata
 	return made, nil
+}
+
+// messages returns the messages of a batch. They are encoded once for all leases on it.
+func (f *frames) messages(b arrow.RecordBatch, lease *batchLease) ([]message, error) {
+	if err := f.check(b.Schema()); err != nil {
+		return nil, err
+	}
+	return lease.encoded().once(func() ([]message, error) { return f.encode(b) })
 }
 
 // check checks that a batch has the stream's schema: another stream may have encoded it.

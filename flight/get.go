@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
+	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -39,6 +40,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
 	defer out.inflight.Release()
+	out.session = s.claimSession(ctx, out.inflight)
 	// The end is reported after a panic, too: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {
@@ -133,13 +135,16 @@ type outgoing struct {
 	send     func(*frame) error
 	slot     *slot
 	inflight *streamInflight
+	session  *local.Session // nil: all batches go over the network
 	stream   *parkableStream
 	dataset  string
 	rows     int64
 	batches  int64
 	bytes    int64
-	cursor   dataset.Cursor
-	staging  map[string]stream.StagingReport // once the stream has ended
+	// mappedBytes is the size of the batches that were delivered in mapped memory. bytes does not include it.
+	mappedBytes int64
+	cursor      dataset.Cursor
+	staging     map[string]stream.StagingReport // once the stream has ended
 }
 
 // begin logs and reports the beginning of a stream.
@@ -162,9 +167,9 @@ func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 func (o *outgoing) ended(label string, err error) {
 	end := StreamEnd{
 		Dataset: o.dataset, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
-		Took: o.options.Clock().Sub(o.began), Staging: o.staging,
+		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
-	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "step", o.cursor.Step, "took", end.Took}
+	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
 	if err != nil {
 		attributes = append(attributes, "error", err)
 	}
@@ -216,6 +221,22 @@ func (o *outgoing) all(ctx context.Context) error {
 func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch, rows int64) error {
 	lease := newBatchLease(b, o.inflight, o.encodings)
 	defer lease.Release()
+	wire, mapped := o.bytes, o.mappedBytes
+	delivered, err := o.deliver(ctx, frames, b, lease)
+	if err == nil && !delivered {
+		err = o.transmit(ctx, frames, b, lease)
+	}
+	if err != nil {
+		return err
+	}
+	o.rows += rows
+	o.batches++
+	o.options.Observer.BatchSent(o.dataset, rows, o.bytes-wire, o.mappedBytes-mapped)
+	return nil
+}
+
+// transmit sends a batch over the network.
+func (o *outgoing) transmit(ctx context.Context, frames *frames, b arrow.RecordBatch, lease *batchLease) error {
 	made, err := frames.batch(b, o.cursor.JSON(), lease)
 	defer func() {
 		for _, f := range made {
@@ -228,15 +249,11 @@ func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatc
 	if err := o.stream.waiting(func() error { return o.inflight.admit(ctx, lease) }); err != nil {
 		return err
 	}
-	before := o.bytes
 	for _, f := range made {
 		if err := o.write(f); err != nil {
 			return err
 		}
 	}
-	o.rows += rows
-	o.batches++
-	o.options.Observer.BatchSent(o.dataset, rows, o.bytes-before)
 	return nil
 }
 

@@ -45,6 +45,8 @@ type summary struct {
 	// Since is the snapshot after which the rows were appended; omitted if all rows are
 	// read.
 	Since int64 `json:"since,omitempty"`
+	// LocalSocket is the path of the socket for batches in mapped memory; omitted if there is none.
+	LocalSocket string `json:"local_socket,omitempty"`
 }
 
 // broken is the app_metadata of a dataset that cannot be resolved.
@@ -62,7 +64,7 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 	if err := s.count(ctx, &p); err != nil {
 		return nil, err
 	}
-	flightInfo, err := p.flightInfo(descriptor)
+	flightInfo, err := s.flightInfo(p, descriptor)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (s *service) listed(ctx context.Context, descriptor *arrowflight.FlightDesc
 	if err != nil {
 		return nil, err
 	}
-	return p.flightInfo(descriptor)
+	return s.flightInfo(p, descriptor)
 }
 
 func schemaBytes(schema *arrow.Schema) []byte {
@@ -127,14 +129,16 @@ func schemaBytes(schema *arrow.Schema) []byte {
 }
 
 // flightInfo describes a plan, without endpoints.
-func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+func (s *Server) flightInfo(p planned, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
 		return nil, err
 	}
+	about := p.summary()
+	about.LocalSocket = s.options.LocalSocket
 	return &arrowflight.FlightInfo{
 		Schema: schemaBytes(schema), FlightDescriptor: descriptor,
-		TotalRecords: p.rowsLeft(), TotalBytes: unknown, AppMetadata: marshal(p.summary()),
+		TotalRecords: p.rowsLeft(), TotalBytes: unknown, AppMetadata: marshal(about),
 	}, nil
 }
 

@@ -15,9 +15,9 @@ type Observer struct {
 	CallEnded func(method, end string, took time.Duration)
 	// StreamBegan is called when a stream of batches begins.
 	StreamBegan func(dataset string)
-	// BatchSent is called after each batch was handed to the network, with its rows and its
-	// bytes on the wire.
-	BatchSent func(dataset string, rows, bytes int64)
+	// BatchSent is called after each batch was handed to the network or delivered in mapped memory, with
+	// its rows, its bytes on the wire, and its bytes in mapped memory.
+	BatchSent func(dataset string, rows, bytes, mapped int64)
 	// StreamEnded is called when a stream that began has ended.
 	StreamEnded func(StreamEnd)
 	// Stalled is called with each report of a trainer.
@@ -31,7 +31,9 @@ type StreamEnd struct {
 	Rows    int64
 	Batches int64
 	Bytes   int64 // on the wire, including cursors
-	Took    time.Duration
+	// MappedBytes is the size of the batches that were delivered in mapped memory.
+	MappedBytes int64
+	Took        time.Duration
 	// Staging is the counts of each staging table that was read, by the entry's name, even of
 	// a stream that ended before its report.
 	Staging map[string]stream.StagingReport
@@ -46,7 +48,7 @@ func (o Observer) withDefaults() Observer {
 		o.StreamBegan = func(string) {}
 	}
 	if o.BatchSent == nil {
-		o.BatchSent = func(string, int64, int64) {}
+		o.BatchSent = func(string, int64, int64, int64) {}
 	}
 	if o.StreamEnded == nil {
 		o.StreamEnded = func(StreamEnd) {}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -82,10 +83,15 @@ type Options struct {
 	Wanted func(host string) bool
 	// StallTimeout is how long a client may take nothing; 0: DefaultStallTimeout.
 	StallTimeout time.Duration
-	MaxDetails   int          // bytes of a failure's details, as JSON; 0: what every client accepts
-	Version      string       // of the program, for manifests
-	Logger       *slog.Logger // nil: no logs
-	Observer     Observer
+	// Local delivers batches in mapped memory to clients on the same host; nil: all batches go over
+	// the network.
+	Local *local.Sessions
+	// LocalSocket is the path on which Local serves, for FlightInfo.
+	LocalSocket string
+	MaxDetails  int          // bytes of a failure's details, as JSON; 0: what every client accepts
+	Version     string       // of the program, for manifests
+	Logger      *slog.Logger // nil: no logs
+	Observer    Observer
 }
 
 // Server is a Flight server with gRPC health checks on the same port. It is

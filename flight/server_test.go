@@ -327,7 +327,7 @@ func TestObserver(t *testing.T) {
 		Observer: Observer{
 			CallEnded:   func(method, end string, _ time.Duration) { calls <- call{method, end} },
 			StreamBegan: func(dataset string) { began = dataset },
-			BatchSent:   func(_ string, rows, n int64) { bytes += n; batches <- rows },
+			BatchSent:   func(_ string, rows, n, _ int64) { bytes += n; batches <- rows },
 			StreamEnded: func(e StreamEnd) { ends <- e },
 		},
 	})

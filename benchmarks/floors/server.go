@@ -102,7 +102,7 @@ func (s *server) listen(ctx context.Context, w way, path string) (l net.Listener
 	case w.socket == systemBuffer:
 		l, err = (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	default:
-		l, err = socket.Listen(ctx, path)
+		l, err = socket.Listen(ctx, socket.Streams, path)
 	}
 	if err == nil && w.socket > 0 {
 		l = buffered{l, w.socket}

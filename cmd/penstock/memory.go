@@ -71,6 +71,10 @@ const (
 	maxIdleBytes = 16 << 20
 )
 
+// trimmed is a pool of memory. Trim drops what was not used since the last call, and reports whether
+// anything was used.
+type trimmed interface{ Trim() (used bool) }
+
 // idleMemory returns the memory that ended streams leave behind to the system. It would stay
 // otherwise: in the pools, for the next stream, and as garbage, because an idle process does
 // not collect.
@@ -79,7 +83,7 @@ const (
 // while streams run. If the process was idle between two checks, garbage is collected and all
 // free memory returned, once: a server under load is never stopped for it.
 type idleMemory struct {
-	pools     []batch.Trimming
+	pools     []trimmed
 	allocated func() uint64 // bytes ever allocated on the heap
 	free      func()        // collects garbage, and returns free memory
 
@@ -87,7 +91,7 @@ type idleMemory struct {
 	due    bool   // the process was busy since memory was last returned
 }
 
-func newIdleMemory(pools []batch.Trimming) *idleMemory {
+func newIdleMemory(pools []trimmed) *idleMemory {
 	return &idleMemory{pools: pools, allocated: allocated, free: freeMemory}
 }
 

@@ -72,7 +72,7 @@ func TestIdleMemory(t *testing.T) {
 		var heap atomic.Uint64
 		var given atomic.Int64
 		pools := []batch.Trimming{batch.NewAllocator(), batch.NewAllocator()}
-		m := &idleMemory{pools: pools, allocated: heap.Load, free: func() { given.Add(1) }}
+		m := &idleMemory{pools: []trimmed{pools[0], pools[1]}, allocated: heap.Load, free: func() { given.Add(1) }}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { m.run(ctx); close(done) }()
@@ -114,7 +114,7 @@ func TestIdleMemoryTrimsPools(t *testing.T) {
 		b := pool.Allocate(1 << 20)
 		before = &b[0]
 		pool.Free(b)
-		m := &idleMemory{pools: []batch.Trimming{pool}, allocated: func() uint64 { return 0 }}
+		m := &idleMemory{pools: []trimmed{pool}, allocated: func() uint64 { return 0 }}
 		m.free = func() { after = &pool.Allocate(1 << 20)[0] }
 		m.check()
 		m.check()

@@ -123,24 +123,23 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	started()
 	p.boundHeap(log, c.Server.Memory, machineMemory())
 	metrics := telemetry.NewMetrics(version())
-	metrics.Budget(e.budget)
-	metrics.Storage(e.calls)
-	requests := metrics.Requests()
-	e.requests.Store(&requests)
-	e.observeTags(metrics, log)
+	e.observe(metrics, log)
 	e.budget.SetPeerShare(c.Server.MaxPeerShare)
+	mapped, err := e.listenLocal(ctx, c.Server, log)
+	if err != nil {
+		return err
+	}
+	defer mapped.Close()
 	server := flight.New(flight.Options{
 		Loader: e.streams, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
+		Local: mapped.sessions, LocalSocket: mapped.path,
 	})
 	metrics.Streams(server)
-	if e.sharer != nil {
-		metrics.Sharing(e.sharer.Stats)
-		e.sharer.LogTo(log)
-	}
-	running := &runningServer{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
+	mapped.observe(metrics)
+	running := &runningServer{log: log, signals: signals, server: server, engine: e, mapped: mapped, drain: c.Server.Drain}
 	if c.Server.Metrics != "" {
 		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {
 			return err
@@ -179,7 +178,7 @@ func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
 // reach require --insecure.
 func listen(ctx context.Context, setting, address string, s config.Server) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
-		return socket.Listen(ctx, path)
+		return socket.Listen(ctx, socket.Streams, path)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -219,6 +218,7 @@ type runningServer struct {
 	signals <-chan os.Signal
 	server  *flight.Server
 	engine  *engine
+	mapped  mappedMemory
 	drain   time.Duration
 	metrics net.Listener // nil: off
 	handler http.Handler
@@ -242,6 +242,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		})
 	}
 	group.Go(func() error { return s.server.Serve(listener) })
+	group.Go(s.mapped.serve)
 	group.Go(func() error {
 		defer stop()
 		why := "the server failed"
@@ -264,6 +265,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 			}
 		}()
 		err := s.server.Shutdown(limit)
+		s.mapped.Close()
 		s.log.Info("shut down", "clean", err == nil)
 		return errors.Join(err, web.Close())
 	})

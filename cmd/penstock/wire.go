@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
@@ -51,7 +53,7 @@ type engine struct {
 	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
-	pools     []batch.Trimming
+	pools     []trimmed
 	disk      *spool.Spool
 	closers   []func() // of the parts above, in the order in which they were made
 }
@@ -63,7 +65,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	e := &engine{
 		budget: budget.New(c.Server.Memory),
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
-		pools:  []batch.Trimming{memory, scratch},
+		pools:  []trimmed{memory, scratch},
 	}
 	files := store.NewBounded(store.Local{}, e.calls)
 	defer func() {
@@ -133,6 +135,19 @@ func (e *engine) share(c *config.Config) {
 	if window := c.Server.SharedBytes(); window > 0 {
 		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget})
 		e.streams = e.sharer.Over(e.loader)
+	}
+}
+
+// observe adds metrics of the engine's parts, and logs their failures. It is called once.
+func (e *engine) observe(metrics *telemetry.Metrics, log *slog.Logger) {
+	metrics.Budget(e.budget)
+	metrics.Storage(e.calls)
+	requests := metrics.Requests()
+	e.requests.Store(&requests)
+	e.observeTags(metrics, log)
+	if e.sharer != nil {
+		metrics.Sharing(e.sharer.Stats)
+		e.sharer.LogTo(log)
 	}
 }
 

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -15,7 +16,13 @@ type Charged struct {
 	arrow.RecordBatch
 	refs   atomic.Int64
 	charge *charge
+
+	mu       sync.Mutex
+	attached Attachment
 }
+
+// Attachment is a value that lives as long as a batch.
+type Attachment interface{ Release() }
 
 // charge is the reservation that a Charged and its slices share.
 type charge struct {
@@ -70,8 +77,24 @@ func (c *Charged) Release() {
 	last := c.refs.Add(-1) == 0
 	c.RecordBatch.Release()
 	if last {
+		if c.attached != nil {
+			c.attached.Release()
+			c.attached = nil
+		}
 		c.charge.release()
 	}
+}
+
+// Attach returns the value that is attached to the batch. If there is none, it attaches what create
+// returns, unless that is nil; other callers wait meanwhile. The last Release of the batch releases the
+// value. The caller has a reference to the batch.
+func (c *Charged) Attach(create func() Attachment) Attachment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attached == nil {
+		c.attached = create()
+	}
+	return c.attached
 }
 
 // NewSlice returns rows [i, j) of the batch. The slice shares the reservation.

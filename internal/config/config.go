@@ -55,10 +55,11 @@ type Server struct {
 	ReadSize         int64         // bytes
 	ReadAhead        int64         // bytes
 	RequireChecksums bool
-	MaxStreams       int   // 0 is no limit; streamsFollow derives it from the memory budget
-	MaxPeerShare     int   // percent
-	MaxBatchBytes    int64 // 0 derives it from the memory budget
-	ShareBatches     int64 // shareFollows derives it from the memory budget; 0 is off
+	MaxStreams       int    // 0 is no limit; streamsFollow derives it from the memory budget
+	MaxPeerShare     int    // percent
+	MaxBatchBytes    int64  // 0 derives it from the memory budget
+	ShareBatches     int64  // shareFollows derives it from the memory budget; 0 is off
+	LocalSocket      string // path; "" is off
 	StallTimeout     time.Duration
 	Drain            time.Duration
 	TicketKeys       string // path; "" is a random key
@@ -150,10 +151,18 @@ func (s Server) SharedBytes() int64 {
 	return min(maxShared, s.Memory/sharedShare)
 }
 
+// MappedBytes returns how much memory batches in mapped memory may take; 0 is off.
+func (s Server) MappedBytes() int64 {
+	if s.LocalSocket == "" {
+		return 0
+	}
+	return min(maxShared, s.Memory/sharedShare)
+}
+
 // shareFollows is the default of ShareBatches.
 const shareFollows = -1
 
-// The default of shared batches: budget/sharedShare, but at most maxShared bytes.
+// The default of shared batches, and the bound of those in mapped memory: budget/sharedShare, but at most maxShared bytes.
 const (
 	sharedShare = 8
 	maxShared   = 1 << 30

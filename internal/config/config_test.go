@@ -114,6 +114,13 @@ func TestSharedBytes(t *testing.T) {
 	}
 }
 
+func TestMappedBytes(t *testing.T) {
+	require.Zero(t, config.Server{Memory: 1 << 30}.MappedBytes())
+	for memory, want := range map[int64]int64{1 << 30: 128 << 20, 64 << 30: 1 << 30} {
+		require.Equal(t, want, config.Server{Memory: memory, LocalSocket: "/a/l"}.MappedBytes())
+	}
+}
+
 func TestStreams(t *testing.T) {
 	for flag, want := range map[string]int{"": 64, "0": 0, "7": 7} {
 		flags := map[string]string{"memory": "1GiB"}
@@ -151,6 +158,7 @@ func TestPrecedence(t *testing.T) {
 		"max_peer_share":    {"1", "100", "50", ""},
 		"max_batch_bytes":   {"1MiB", "2MiB", "3MiB", ""},
 		"share_batches":     {"1MiB", "2MiB", "0", ""},
+		"local_socket":      {"/a/l", "/b/l", "/c/l", ""},
 		"stall_timeout":     {"1h", "2h", "3h", ""},
 		"drain":             {"1s", "2s", "3s", ""},
 		"ticket_keys":       {"/a", "/b", "/c", ""},

@@ -128,6 +128,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
 		},
 		{
+			Name: "local_socket", Shape: "PATH",
+			Usage: "a socket for clients on the same machine, which then read batches from shared memory; it is in a folder that only this user can enter, created if its parent exists (default: none)",
+			set:   func(s *Server, v value) error { s.LocalSocket = v.path(); return nil },
+		},
+		{
 			Name: "stall_timeout", Default: "2h", Shape: "TIME",
 			Usage: "how long a client may read nothing before its stream ends",
 			set:   func(s *Server, v value) error { return duration(&s.StallTimeout, v, time.Second) },

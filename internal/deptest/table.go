@@ -53,7 +53,7 @@ func Graph() []Row {
 		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
-		{Folder: "internal/segment", Outside: libUnix},
+		{Folder: "internal/segment", Imports: "budget", Outside: libUnix},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
@@ -113,8 +113,9 @@ func Graph() []Row {
 		},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget digest fault"},
 
+		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan fault",
+			Folder: "flight", Imports: "loader stream dataset decode plan batch fault local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

@@ -103,24 +103,22 @@ func Receive(from *net.UnixConn, message []byte) (n int, r *Received, err error)
 // passedFile returns the single file descriptor of a control message. It closes all others.
 func passedFile(control []byte, flags int) (int, error) {
 	parsed, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return 0, fmt.Errorf("receive a segment: %w", err)
-	}
 	var files []int
 	for i := range parsed {
-		some, err := unix.ParseUnixRights(&parsed[i])
-		if err != nil {
-			return 0, fmt.Errorf("receive a segment: %w", err)
-		}
+		some, failed := unix.ParseUnixRights(&parsed[i])
+		err = errors.Join(err, failed)
 		files = append(files, some...)
 	}
-	if len(files) == 1 && flags&unix.MSG_CTRUNC == 0 {
+	if err == nil && len(files) == 1 && flags&unix.MSG_CTRUNC == 0 {
 		return files[0], nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%d files were passed instead of one", len(files))
 	}
 	for _, f := range files {
 		err = errors.Join(err, unix.Close(f))
 	}
-	return 0, errors.Join(fmt.Errorf("receive a segment: %d files were passed instead of one", len(files)), err)
+	return 0, fmt.Errorf("receive a segment: %w", err)
 }
 
 // Memory returns the segment's memory, until Close. Writing to it is a fault.

@@ -27,6 +27,8 @@ func pair(t *testing.T) (one, other *net.UnixConn) {
 }
 
 // TestNoOtherProcessWritesOrResizes tries all ways to change a segment with its descriptor.
+//
+// spec: local-6
 func TestNoOtherProcessWritesOrResizes(t *testing.T) {
 	s, err := New(size)
 	require.NoError(t, err)

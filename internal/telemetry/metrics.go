@@ -22,6 +22,7 @@ type Metrics struct {
 	rows     *prometheus.CounterVec   // sent, by dataset
 	batches  *prometheus.CounterVec   // sent, by dataset
 	bytes    *prometheus.CounterVec   // sent, by dataset
+	mapped   *prometheus.CounterVec   // bytes delivered in mapped memory, by dataset
 	streams  *prometheus.HistogramVec // seconds, by dataset
 	staging  stagingMetrics
 	trainers trainerMetrics
@@ -87,6 +88,7 @@ func NewMetrics(version string) *Metrics {
 		rows:     counter("penstock_rows_sent_total", "Rows handed to the network.", "dataset"),
 		batches:  counter("penstock_batches_sent_total", "Batches handed to the network.", "dataset"),
 		bytes:    counter("penstock_bytes_sent_total", "Bytes of batches handed to the network.", "dataset"),
+		mapped:   counter("penstock_mapped_bytes_total", "Bytes of batches delivered in mapped memory.", "dataset"),
 		streams: histogram("penstock_stream_seconds", "How long streams were open.",
 			prometheus.ExponentialBuckets(minStream, streamFactor, streamBuckets), "dataset"),
 		staging: stagingMetrics{
@@ -108,7 +110,7 @@ func NewMetrics(version string) *Metrics {
 	}
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.streams, m.calls, m.took, built,
+	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.mapped, m.streams, m.calls, m.took, built,
 		m.trainers.rows, m.trainers.batches, m.trainers.seconds, m.trainers.waited,
 		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -134,10 +136,11 @@ func (m *Metrics) Observer() flight.Observer {
 			m.took.WithLabelValues(method).Observe(took.Seconds())
 		},
 		StreamBegan: func(dataset string) { m.open.WithLabelValues(label(dataset)).Inc() },
-		BatchSent: func(dataset string, rows, bytes int64) {
+		BatchSent: func(dataset string, rows, bytes, mapped int64) {
 			m.rows.WithLabelValues(label(dataset)).Add(float64(rows))
 			m.batches.WithLabelValues(label(dataset)).Inc()
 			m.bytes.WithLabelValues(label(dataset)).Add(float64(bytes))
+			m.mapped.WithLabelValues(label(dataset)).Add(float64(mapped))
 		},
 		StreamEnded: func(end flight.StreamEnd) {
 			m.open.WithLabelValues(label(end.Dataset)).Dec()

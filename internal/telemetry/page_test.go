@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,7 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/segment"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
@@ -33,12 +36,13 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Budget(budget.New(1))
 	m.Storage(store.NewCalls(store.Options{}))
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
+	m.Mapped(local.New(segment.NewLender(nil, 0), time.Now, slog.New(slog.DiscardHandler)).Stats)
 	m.Sharing(fanout.New(fanout.Options{}).Stats)
 	m.Requests()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	m.PinTags()(pintag.Look{})
 	o := m.Observer()
 	o.StreamBegan("d")
-	o.BatchSent("d", 1, 1)
+	o.BatchSent("d", 1, 1, 1)
 	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]stream.StagingReport{"s": {}}})
 	o.Stalled(flight.Stall{Dataset: "d", Rows: 1, Batches: 1, Took: time.Second, Waited: time.Second})
 	o.CallEnded("DoGet", "ok", time.Second)

@@ -144,9 +144,9 @@ func TestMetrics(t *testing.T) {
 	o.StreamBegan("home")
 	o.StreamBegan("home")
 	o.StreamBegan("")
-	o.BatchSent("home", 10, 100)
-	o.BatchSent("home", 5, 60)
-	o.BatchSent("", 1, 2)
+	o.BatchSent("home", 10, 100, 0)
+	o.BatchSent("home", 5, 60, 1000)
+	o.BatchSent("", 1, 2, 0)
 	history := stream.StagingReport{
 		Counts: joiner.Counts{Rows: 10, Matched: 7, Missing: 3, NullKeys: 1, Duplicates: 2}, BytesRead: 4096, SpilledBytes: 512,
 	}
@@ -165,6 +165,8 @@ func TestMetrics(t *testing.T) {
 		`penstock_bytes_sent_total{dataset="home"} 160`,
 		`penstock_calls_total{end="corrupt",method="DoGet"} 1`,
 		`penstock_calls_total{end="ok",method="GetFlightInfo"} 1`,
+		`penstock_mapped_bytes_total{dataset="(inline)"} 0`,
+		`penstock_mapped_bytes_total{dataset="home"} 1000`,
 		`penstock_memory_budget_bytes 1000`,
 		`penstock_memory_reserved_bytes 300`,
 		`penstock_memory_reserved_peak_bytes 500`,

@@ -10,7 +10,7 @@ func shuffleMutants() []mutant {
 		{"windows-are-one-row-longer", "loader/shuffle/shuffle.go", "	return (ordinal - o.First) / o.Rows\n", "	return (ordinal - o.First) / (o.Rows + 1)\n", rows},
 		{"rows-before-the-start-are-joined", "loader/shuffle/shuffle.go", "		if row.window >= s.options.Start {\n", "		if row.ordinal >= s.options.First+s.options.Start*s.options.Rows-1 {\n", rows},
 		{"priorities-do-not-know-the-epoch", "loader/plan/order.go", "	return binary.BigEndian.Uint64(p.mix(\"row\", p.Splits[split].ID))", "	return uint64(len(p.Splits[split].ID))", rows},
-		{"requests-do-not-know-the-epoch", "loader/plan/order.go", "		return binary.BigEndian.Uint64(p.mix(\"request\"))", "		return uint64(p.Seed)", rows},
+		{"requests-do-not-know-the-epoch", "loader/plan/order.go", "		return binary.BigEndian.Uint64(p.mix(\"request\"))", "		return uint64(p.Rows.Seed)", rows},
 		{"priorities-are-by-place-in-a-batch", "loader/shuffle/shuffle.go", "return draw(s.options.Seed, ordinals[row]) }", "return draw(s.options.Seed, int64(row)) }", rows},
 		{"null-keys-are-one-request", "joiner/keyreader.go", "			dst[i] = alone(i)\n", "			dst[i] = seed\n", rows},
 		{"rows-of-a-request-turn-around", "loader/shuffle/sort.go", "cmp.Compare(a.first, b.first)", "cmp.Compare(b.first, a.first)", rows},

@@ -31,19 +31,25 @@ const dialTimeout = 2 * time.Second
 // memory, which is about as much as with TCP.
 const sendBuffer = 1 << 20
 
+// The networks of Listen, as in package net.
+const (
+	Streams = "unix"
+	Packets = "unixpacket"
+)
+
 // Listen binds a socket of mode 0600 at path, and returns its listener. Close removes the
 // socket. The folder is locked meanwhile, so that servers bind one after the other.
-func Listen(ctx context.Context, path string) (net.Listener, error) {
+func Listen(ctx context.Context, network, path string) (net.Listener, error) {
 	address := config.SocketScheme + path
 	lock, err := lockFolder(filepath.Dir(path))
 	if err != nil {
 		return nil, unbound(address, err)
 	}
 	defer lock.Release()
-	if err := removeStale(ctx, path); err != nil {
+	if err := removeStale(ctx, network, path); err != nil {
 		return nil, err
 	}
-	bound, err := bind(ctx, path)
+	bound, err := bind(ctx, network, path)
 	if err != nil {
 		return nil, unbound(address, err)
 	}
@@ -62,7 +68,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // removeStale removes a socket at path on which no server listens.
-func removeStale(ctx context.Context, path string) error {
+func removeStale(ctx context.Context, network, path string) error {
 	address := config.SocketScheme + path
 	switch found, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist):
@@ -73,7 +79,7 @@ func removeStale(ctx context.Context, path string) error {
 		return fault.New(fault.Invalid, "listen %s: a file that is not a socket has that name", address).
 			WithRemedy("choose a path where no file exists")
 	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", path)
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, path)
 	switch {
 	case err == nil:
 		_ = conn.Close() // it was only a check
@@ -139,3 +145,26 @@ func (address) Network() string { return "unix" }
 
 // String implements net.Addr.
 func (a address) String() string { return config.SocketScheme + string(a) }
+
+// PrivateFolder creates a folder of mode 0700, if its parent exists, or checks that the one at path is
+// the user's, and that no other user can enter it.
+func PrivateFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err == nil || !errors.Is(err, os.ErrExist) {
+		if err != nil {
+			return fault.New(fault.Unavailable, "create folder %s: %w", path, err).
+				WithRemedy("choose a path in a folder that exists and that this user may write to")
+		}
+		return nil
+	}
+	is, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return fault.New(fault.Unavailable, "folder %s: %w", path, err)
+	case !is.IsDir():
+		return fault.New(fault.Invalid, "%s is not a folder", path).WithRemedy("choose a path in a folder")
+	case is.Mode().Perm()&0o077 != 0 || !isOwn(is):
+		return fault.New(fault.Invalid, "folder %s is not private: it has mode %04o", path, is.Mode().Perm()).
+			WithRemedy("choose a path in a folder that does not exist yet, or in one that is this user's and has mode 0700")
+	}
+	return nil
+}

@@ -19,7 +19,7 @@ func TestSendBufferIsEnlarged(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(folder)) }()
 	path := filepath.Join(folder, "sock")
-	l, err := Listen(t.Context(), path)
+	l, err := Listen(t.Context(), Streams, path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	dialed, err := net.Dial("unix", path)

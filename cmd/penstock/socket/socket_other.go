@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 
 	"github.com/penstock/penstock/internal/release"
 )
@@ -14,4 +15,6 @@ var errUnsupported = errors.New("Unix domain sockets are not supported on this s
 
 func lockFolder(string) (*release.Handle, error) { return nil, errUnsupported }
 
-func bind(context.Context, string) (net.Listener, error) { return nil, errUnsupported }
+func bind(context.Context, string, string) (net.Listener, error) { return nil, errUnsupported }
+
+func isOwn(os.FileInfo) bool { return false }

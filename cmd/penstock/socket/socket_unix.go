@@ -26,7 +26,13 @@ func lockFolder(folder string) (*release.Handle, error) {
 
 // bind creates a socket of mode 0600. Nothing else in the process may create files at the
 // same time: the umask is the process's.
-func bind(ctx context.Context, path string) (net.Listener, error) {
+func bind(ctx context.Context, network, path string) (net.Listener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
-	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	return (&net.ListenConfig{}).Listen(ctx, network, path)
+}
+
+// isOwn reports whether a file belongs to the user of this process.
+func isOwn(is os.FileInfo) bool {
+	of, ok := is.Sys().(*syscall.Stat_t)
+	return ok && int(of.Uid) == os.Geteuid()
 }

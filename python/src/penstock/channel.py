@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors
+from penstock import errors, local
 
 TRAILER = "penstock-error-bin"
 
@@ -54,6 +54,7 @@ class Settings:
         reconnect: seconds for which a broken stream is retried; 0 never retries.
         keepalive: seconds of silence after which the server is pinged, and seconds to wait for its answer before
             the connection counts as lost.
+        local: whether batches are read from mapped memory, if a server on the same host offers it.
     """
 
     locations: tuple[str, ...]
@@ -65,6 +66,7 @@ class Settings:
     lookahead: int | None = None
     reconnect: float = 0.0
     keepalive: float = 30.0
+    local: bool = True
 
     def connect(self, location: str, calls: Calls) -> flight.FlightClient:
         """Creates a client for one of the servers. It connects at its first call."""
@@ -93,11 +95,15 @@ class Settings:
                 remedy="write the server's address as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
             ) from e
 
-    def options(self, *, unlimited: bool) -> flight.FlightCallOptions:
-        """The options of a call. Streams have no timeout, since it would limit the whole stream."""
+    def options(self, *, unlimited: bool, session: str | None = None) -> flight.FlightCallOptions:
+        """The options of a call. Streams have no timeout, since it would limit the whole stream.
+
+        `session` is that for batches in mapped memory.
+        """
+        headers = self.headers if session is None else (*self.headers, (local.HEADER, session))
         return flight.FlightCallOptions(
             timeout=None if unlimited else self.timeout,
-            headers=[(name.encode(), value.encode()) for name, value in self.headers],
+            headers=[(name.encode(), value.encode()) for name, value in headers],
         )
 
 
@@ -258,12 +264,17 @@ class Channel:
             return f"connect to grpc://{address}: `penstock serve` does not serve TLS; grpc+tls is for a proxy in front of it"
         return f"check that `penstock serve` listens at {self.location}"
 
-    def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
-        """Starts a stream. The caller releases the lease, and reads within the call's `translated`."""
+    def stream(self, ticket: flight.Ticket, session: str | None = None) -> tuple[Lease, Call]:
+        """Starts a stream. The caller releases the lease, and reads within the call's `translated`.
+
+        `session` is that for batches in mapped memory, if there is one.
+        """
         lease = self.lease()
         try:
             with self._calls.watched() as call:
-                lease.reader = lease.client.do_get(ticket, self.settings.options(unlimited=True))
+                lease.reader = lease.client.do_get(
+                    ticket, self.settings.options(unlimited=True, session=session)
+                )
         except BaseException as e:
             lease.broken = isinstance(e, errors.Unavailable)
             lease.release()

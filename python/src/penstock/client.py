@@ -40,6 +40,7 @@ def connect(
     timeout: float | None = 120.0,
     lookahead: int | None = None,
     reconnect: float = 300.0,
+    local: bool = True,
 ) -> Client:
     """Creates a client for a server, or for several servers of the same datasets. Connects at the first call.
 
@@ -64,6 +65,8 @@ def connect(
             40 MB for a slow reader. About two batches' worth limits memory at nearly the same speed.
         reconnect: seconds for which a failed stream is retried before it raises; each batch received resets
             the time. 0 raises at once.
+        local: read batches from mapped memory if the server runs on this host and has a `local_socket`. They
+            take much less time than those that come over the network, and are equal. False never does.
 
     Raises:
         Invalid: an argument cannot be read.
@@ -78,6 +81,7 @@ def connect(
             timeout=None if timeout is None else arguments.seconds("timeout", timeout),
             lookahead=None if lookahead is None else mistakes.whole("lookahead", lookahead, minimum=0),
             reconnect=arguments.seconds("reconnect", reconnect, zero=True),
+            local=local,
         )
     )
 

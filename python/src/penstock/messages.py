@@ -11,6 +11,7 @@ import pyarrow.flight as flight
 from penstock import errors
 from penstock.channel import Call, Channel, Lease
 from penstock.indexed import expand, plain_schema
+from penstock.local import Session
 
 
 class Messages:
@@ -31,7 +32,15 @@ class Messages:
     # Set here, since __del__ also runs for objects whose __init__ was interrupted.
     _lease: Lease | None = None
 
-    def __init__(self, channel: Channel, ticket: bytes, schema: pa.Schema, *, wire: str = "plain") -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        ticket: bytes,
+        schema: pa.Schema,
+        *,
+        wire: str = "plain",
+        local_socket: str | None = None,
+    ) -> None:
         """Prepares to read.
 
         Args:
@@ -40,6 +49,7 @@ class Messages:
             schema: the planned schema.
             wire: with "auto", the stream chooses its own form, and its batches are converted to plain ones. With
                 "grouped", a batch has one row per request, and the report counts requests.
+            local_socket: the path of the server's socket for batches in mapped memory; None if it has none.
         """
         self.channel = channel
         self._ticket = ticket
@@ -47,6 +57,8 @@ class Messages:
         self._auto = wire == "auto"
         self._unit = "requests" if wire == "grouped" else "rows"
         self._call = Call()
+        self._local_socket = local_socket if channel.settings.local else None
+        self._session: Session | None = None
         self.begun = False
         self.cursor: bytes | None = None
         self.rows = 0
@@ -64,7 +76,10 @@ class Messages:
 
     def _next(self) -> pa.RecordBatch | None:
         if self._lease is None:
-            self._lease, self._call = self.channel.stream(flight.Ticket(self._ticket))
+            if self._local_socket is not None:
+                self._session = Session.open(self._local_socket)
+            session = None if self._session is None else self._session.identity
+            self._lease, self._call = self.channel.stream(flight.Ticket(self._ticket), session)
         if self._lease.foreign:
             raise errors.Invalid(
                 "the stream was opened before this process was forked",
@@ -84,8 +99,13 @@ class Messages:
                     self._ended()
                     return None
                 if chunk.data is not None:
-                    return self._batch(chunk)
-                self._last(chunk.app_metadata)
+                    if chunk.app_metadata is None:
+                        raise errors.Corrupt("a batch came without its cursor")
+                    return self._batch(chunk.data, chunk.app_metadata.to_pybytes())
+                message = {} if chunk.app_metadata is None else _object(chunk.app_metadata.to_pybytes())
+                if "delivery" in message:
+                    return self._mapped(message)
+                self._last(message)
 
     def _is_planned(self, schema: pa.Schema) -> bool:
         """Whether a stream's schema is the planned one, or is converted to it."""
@@ -102,6 +122,7 @@ class Messages:
 
     def close(self) -> None:
         """Closes the stream on both sides."""
+        self._session = None  # which ends when its last batch is gone
         if self._lease is not None:
             self._lease.release()
 
@@ -114,18 +135,22 @@ class Messages:
             )
         return reader
 
-    def _batch(self, chunk: flight.FlightStreamChunk) -> pa.RecordBatch:
+    def _batch(self, batch: pa.RecordBatch, cursor: bytes) -> pa.RecordBatch:
         if self.report is not None:
             raise errors.Corrupt("a batch came after the stream's report")
-        if chunk.app_metadata is None:
-            raise errors.Corrupt("a batch came without its cursor")
-        self.cursor = chunk.app_metadata.to_pybytes()
-        self.rows += chunk.data.num_rows
+        self.cursor = cursor
+        self.rows += batch.num_rows
         self.batches += 1
-        return self._planned(chunk.data)
+        return self._planned(batch)
 
-    def _last(self, metadata: pa.Buffer | None) -> None:
-        message = {} if metadata is None else _object(metadata.to_pybytes())
+    def _mapped(self, message: dict[str, Any]) -> pa.RecordBatch:
+        """The batch of a message that names it by the number of its delivery."""
+        if self._session is None or not isinstance(message.get("cursor"), dict):
+            raise errors.Corrupt("the stream names a batch in mapped memory that was not asked for")
+        batch = self._session.batch(message, self._reader().schema)
+        return self._batch(batch, json.dumps(message["cursor"]).encode())
+
+    def _last(self, message: dict[str, Any]) -> None:
         report = message.get("report")
         if (
             self.report is not None

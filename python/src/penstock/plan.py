@@ -32,6 +32,7 @@ class Plan:
         sample: the query's sample, as the server read it; None for all rows. If it has a `rate`, a row that
             satisfies its `where` stands for 1/rate rows.
         since: the snapshot of the training table after which the rows were appended; None for all rows.
+        local_socket: the path of the server's socket for clients on the same host; None if it has none.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Plan:
     rows_left: int | None
     sample: dict[str, Any] | None
     since: int | None
+    local_socket: str | None
 
     def __repr__(self) -> str:
         rows = "unknown rows" if self.rows is None else _count(self.rows, "row")
@@ -86,6 +88,7 @@ class Plan:
                 rows_left=_known(found.total_records),
                 sample=dict(summary["sample"]) if "sample" in summary else None,
                 since=int(summary["since"]) if "since" in summary else None,
+                local_socket=str(summary["local_socket"]) if "local_socket" in summary else None,
             )
         except (KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e

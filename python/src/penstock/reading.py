@@ -145,7 +145,7 @@ class Reading:
 
     def _open(self) -> bool:
         """Opens a stream for the remaining rows. Returns False if nothing remains, not even the report."""
-        channel, ticket = self._channel, self._ticket
+        channel, ticket, plan = self._channel, self._ticket, self._plan
         if ticket is None:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
@@ -153,9 +153,11 @@ class Reading:
             left = self._rest_of(found)
             if left is None:
                 return False
-            channel, ticket = found.channel, left.ticket
+            channel, ticket, plan = found.channel, left.ticket, found.plan
         wire = self._bound.form.get("wire", "plain")
-        self._messages = Messages(channel, ticket, self._plan.schema, wire=wire)
+        self._messages = Messages(
+            channel, ticket, self._plan.schema, wire=wire, local_socket=plan.local_socket
+        )
         if self._closed.is_set():  # closed by another thread
             self._messages.close()
         return True

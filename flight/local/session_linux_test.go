@@ -1,0 +1,333 @@
+package local
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/penstock/penstock/internal/segment"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+// host is a server's sessions, on a socket.
+type host struct {
+	*Sessions
+	lender *segment.Lender
+	path   string
+}
+
+func serve(t *testing.T) *host { return serveAs(t, os.Geteuid()) }
+
+// serveAs serves the processes of a user.
+func serveAs(t *testing.T, user int) *host {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // whose folders have long names
+	require.NoError(t, err)
+	h := &host{lender: segment.NewLender(nil, 1<<30), path: filepath.Join(folder, "l")}
+	h.Sessions = New(h.lender, time.Now, slog.New(slog.DiscardHandler))
+	h.user = user
+	l, err := net.Listen("unixpacket", h.path)
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	t.Cleanup(func() {
+		h.Close()
+		require.NoError(t, <-served)
+		require.Eventually(t, func() bool { return h.Stats().Sessions == 0 && h.Stats().Lent == 0 }, patience, time.Millisecond)
+		h.lender.Close()
+		require.NoError(t, os.RemoveAll(folder))
+	})
+	return h
+}
+
+// client is the other end of a session.
+type client struct {
+	*net.UnixConn
+	t  *testing.T
+	id string
+}
+
+func (h *host) dial(t *testing.T) *client {
+	t.Helper()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	packet := make([]byte, 256)
+	n, err := conn.Read(packet)
+	require.NoError(t, err)
+	var said hello
+	require.NoError(t, json.Unmarshal(packet[:n], &said))
+	require.Equal(t, 1, said.V)
+	require.Len(t, said.Session, 2*idBytes)
+	return &client{conn, t, said.Session}
+}
+
+// records sends records in one packet.
+func (c *client) records(all ...[2]uint32) {
+	c.t.Helper()
+	var packet []byte
+	for _, r := range all {
+		packet = binary.LittleEndian.AppendUint32(packet, r[0])
+		packet = binary.LittleEndian.AppendUint32(packet, r[1])
+	}
+	_, err := c.Write(packet)
+	require.NoError(c.t, err)
+}
+
+// receive returns the next delivery's number and memory.
+func (c *client) receive() (number uint32, memory []byte) {
+	c.t.Helper()
+	packet := make([]byte, 16)
+	n, got, err := segment.Receive(c.UnixConn, packet)
+	require.NoError(c.t, err)
+	require.Equal(c.t, 4, n)
+	c.t.Cleanup(func() { require.NoError(c.t, got.Close()) })
+	return binary.LittleEndian.Uint32(packet), got.Memory()
+}
+
+// deliver lends a segment that begins with a mark, and delivers it.
+func (h *host) deliver(t *testing.T, to *Session, mark byte) uint32 {
+	t.Helper()
+	loan := h.Lend(1)
+	require.NotNil(t, loan)
+	defer loan.Release()
+	loan.Memory()[0] = mark
+	number, err := to.Deliver(loan)
+	require.NoError(t, err)
+	return number
+}
+
+// reaches waits until the lender has what a test expects.
+func (h *host) reaches(t *testing.T, want segment.LenderStats) {
+	t.Helper()
+	require.Eventually(t, func() bool { return h.lender.Stats() == want }, patience, time.Millisecond, "%+v is %+v", want, h.lender.Stats())
+}
+
+const smallest = 64 << 10 // bytes of a segment
+
+func ended(t *testing.T, s *Session) {
+	t.Helper()
+	require.Eventually(t, s.Ended, patience, time.Millisecond)
+}
+
+// spec: local-2, local-10
+//
+// A segment is delivered, and free once all sessions have returned it.
+func TestSegmentsAreFreeWhenAllSessionsReturnedThem(t *testing.T) {
+	h := serve(t)
+	one, two := h.dial(t), h.dial(t)
+	first, second := h.Claim(one.id, nil), h.Claim(two.id, nil)
+	loan := h.Lend(1)
+	loan.Memory()[0] = 7
+	for _, to := range []*Session{first, second} {
+		number, err := to.Deliver(loan)
+		require.NoError(t, err)
+		require.Equal(t, uint32(1), number)
+	}
+	loan.Release()
+	for _, c := range []*client{one, two} {
+		number, memory := c.receive()
+		require.Equal(t, uint32(1), number)
+		require.Equal(t, byte(7), memory[0])
+		require.Equal(t, segment.LenderStats{Lent: smallest}, h.lender.Stats())
+		c.records([2]uint32{recordReturned, 1})
+	}
+	h.reaches(t, segment.LenderStats{Free: smallest})
+	require.Equal(t, 2, h.Stats().Sessions)
+}
+
+// The id of a session is good for one stream.
+func TestSessionsAreClaimedOnce(t *testing.T) {
+	h := serve(t)
+	c := h.dial(t)
+	require.Nil(t, h.Claim("", nil))
+	require.Nil(t, h.Claim(c.id+"0", nil))
+	s := h.Claim(c.id, nil)
+	require.NotNil(t, s)
+	require.Nil(t, h.Claim(c.id, nil))
+	gone := h.dial(t)
+	require.NoError(t, gone.Close())
+	require.Eventually(t, func() bool { return h.Stats().Sessions == 1 }, patience, time.Millisecond)
+	require.Nil(t, h.Claim(gone.id, nil))
+}
+
+// After maxUnseen deliveries, Wait waits until the reader has seen one, or returned it.
+func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
+	h := serve(t)
+	c := h.dial(t)
+	moved := make(chan struct{}, 10)
+	s := h.Claim(c.id, func() { moved <- struct{}{} })
+	for i := range maxUnseen {
+		require.NoError(t, s.Wait(t.Context()))
+		require.Equal(t, uint32(i+1), h.deliver(t, s, 0))
+	}
+	full := func() {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, s.Wait(ctx), context.DeadlineExceeded)
+	}
+	full()
+	for _, kind := range []uint32{recordSeen, recordReturned} {
+		c.records([2]uint32{kind, kind}) // delivery 1 is seen, 2 returned
+		<-moved
+		require.NoError(t, s.Wait(t.Context()))
+		h.deliver(t, s, 0)
+		full()
+	}
+	c.records([2]uint32{recordReturned, 1}, [2]uint32{recordSeen, 1}, [2]uint32{recordSeen, 2}) // counted already
+	require.Eventually(t, func() bool { return h.lender.Stats().Lent == maxUnseen*smallest }, patience, time.Millisecond)
+	full()
+	require.Empty(t, moved)
+	require.NoError(t, c.Close())
+	require.NoError(t, s.Wait(t.Context()), "the session has ended")
+	loan := h.Lend(1)
+	defer loan.Release()
+	_, err := s.Deliver(loan)
+	require.ErrorIs(t, err, errEnded)
+}
+
+// What a session had when it ended, or when its client forked, is never written to again: another
+// process may read it.
+//
+// spec: local-11
+func TestMemoryThatOthersMayReadIsNotReused(t *testing.T) {
+	for name, leave := range map[string]func(c *client, s *Session){
+		"the client ends":   func(c *client, _ *Session) { require.NoError(t, c.Close()) },
+		"the session ends":  func(_ *client, s *Session) { s.Close() },
+		"the client forks":  func(c *client, _ *Session) { c.records([2]uint32{recordForked, 0}, [2]uint32{recordReturned, 1}) },
+		"an invalid record": func(c *client, _ *Session) { c.records([2]uint32{9, 1}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := serve(t)
+			c := h.dial(t)
+			s := h.Claim(c.id, nil)
+			h.deliver(t, s, 7)
+			_, memory := c.receive()
+			leave(c, s)
+			h.reaches(t, segment.LenderStats{})
+			next := h.Lend(1)
+			clear(next.Memory())
+			require.Equal(t, byte(7), memory[0])
+			next.Release()
+		})
+	}
+}
+
+// After a fork, only what was delivered before it is lost.
+func TestForksLoseOnlyEarlierDeliveries(t *testing.T) {
+	h := serve(t)
+	c := h.dial(t)
+	s := h.Claim(c.id, nil)
+	h.deliver(t, s, 0)
+	c.records([2]uint32{recordForked, 0}, [2]uint32{recordSeen, 1})
+	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.unseen == 0 }, patience, time.Millisecond)
+	h.deliver(t, s, 0)
+	c.records([2]uint32{recordReturned, 1}, [2]uint32{recordReturned, 2})
+	h.reaches(t, segment.LenderStats{Free: smallest})
+}
+
+// A client that does not follow the protocol loses its session. Others keep theirs.
+//
+// spec: local-13
+func TestInvalidRecordsEndTheirSession(t *testing.T) {
+	h := serve(t)
+	other := h.dial(t)
+	kept := h.Claim(other.id, nil)
+	h.deliver(t, kept, 5)
+	_, memory := other.receive()
+	for name, packet := range map[string][]byte{
+		"a part of a record":      {1, 0, 0, 0, 1},
+		"an unknown kind":         binary.LittleEndian.AppendUint64(nil, 1<<32),
+		"seen, not delivered":     binary.LittleEndian.AppendUint64(nil, 2<<32|recordSeen),
+		"seen, number 0":          binary.LittleEndian.AppendUint64(nil, recordSeen),
+		"returned twice":          binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 1<<32|recordReturned), 1<<32|recordReturned),
+		"returned, not delivered": binary.LittleEndian.AppendUint64(nil, 2<<32|recordReturned),
+	} {
+		c := h.dial(t)
+		s := h.Claim(c.id, nil)
+		h.deliver(t, s, 9)
+		_, err := c.Write(packet)
+		require.NoError(t, err, name)
+		ended(t, s)
+	}
+	flood := h.dial(t)
+	for range 10_000 {
+		if _, err := flood.Write(binary.LittleEndian.AppendUint64(nil, 7<<32|recordReturned)); err != nil {
+			break
+		}
+	}
+	require.False(t, kept.Ended())
+	require.Equal(t, byte(5), memory[0])
+	h.deliver(t, kept, 6)
+	_, memory = other.receive()
+	require.Equal(t, byte(6), memory[0])
+}
+
+// A client that never reads its socket cannot hold a delivery up: the send fails.
+func TestDeliveriesDoNotWaitForClients(t *testing.T) {
+	h := serve(t)
+	c := h.dial(t)
+	s := h.Claim(c.id, nil)
+	loan := h.Lend(1)
+	defer loan.Release()
+	began := time.Now()
+	for {
+		if _, err := s.Deliver(loan); err != nil {
+			break
+		}
+	}
+	require.Less(t, time.Since(began), patience)
+	require.True(t, s.Ended())
+}
+
+// refused connects, and is disconnected before the first packet.
+func (h *host) refused(t *testing.T) {
+	t.Helper()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, conn.Close())
+	require.Zero(t, h.Stats().Sessions)
+}
+
+// Processes of another user than the server's are disconnected.
+//
+// spec: local-2
+func TestOtherUsersGetNoSession(t *testing.T) {
+	serveAs(t, os.Geteuid()+1).refused(t)
+}
+
+// Connections beyond the bound are closed without a word.
+func TestSessionsAreBounded(t *testing.T) {
+	h := serve(t)
+	h.mu.Lock()
+	for range maxSessions {
+		h.open[&Session{ended: true}] = struct{}{}
+	}
+	h.mu.Unlock()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NoError(t, conn.Close())
+	h.mu.Lock()
+	clear(h.open)
+	h.mu.Unlock()
+	h.dial(t)
+}

@@ -1,0 +1,225 @@
+package local
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/segment"
+)
+
+const (
+	// maxSessions bounds the connections.
+	maxSessions = 4096
+	// claimTimeout is how long a session may exist before a stream names it.
+	claimTimeout = 30 * time.Second
+	// acceptPause is the time between two attempts to accept, if the process has too many open files.
+	acceptPause = 100 * time.Millisecond
+	// idBytes is the size of the random id of a session.
+	idBytes = 16
+)
+
+// Sessions accepts the sessions of a server. It is safe for concurrent use.
+type Sessions struct {
+	lender *segment.Lender
+	clock  func() time.Time
+	log    *slog.Logger
+	user   int // whose processes get sessions
+
+	mu        sync.Mutex
+	open      map[*Session]struct{}
+	unclaimed map[string]*Session // by id
+	listeners map[net.Listener]struct{}
+	closed    chan struct{}
+	close     func() // closes closed, once
+}
+
+// New returns Sessions that deliver segments of a lender. The clock is that of the system, for deadlines.
+// Nothing starts before Serve.
+func New(lender *segment.Lender, clock func() time.Time, log *slog.Logger) *Sessions {
+	s := &Sessions{
+		lender: lender, clock: clock, log: log, user: os.Geteuid(), closed: make(chan struct{}),
+		open: map[*Session]struct{}{}, unclaimed: map[string]*Session{}, listeners: map[net.Listener]struct{}{},
+	}
+	s.close = sync.OnceFunc(func() { close(s.closed) })
+	return s
+}
+
+// Lend returns a segment for a batch of size bytes, or nil if there is no room. The caller releases it.
+func (s *Sessions) Lend(size int) *segment.Loan { return s.lender.Lend(size) }
+
+// SessionStats describes the sessions and their lender.
+type SessionStats struct {
+	Sessions int
+	segment.LenderStats
+}
+
+// Stats returns what there is now.
+func (s *Sessions) Stats() SessionStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return SessionStats{len(s.open), s.lender.Stats()}
+}
+
+// hello is the first packet of a session.
+type hello struct {
+	V       int    `json:"v"`
+	Session string `json:"session"`
+}
+
+// Serve accepts sessions on a listener of Unix packets, which it closes, until Close. It returns
+// only errors of the listener itself.
+func (s *Sessions) Serve(on net.Listener) error {
+	if !s.listen(on) {
+		return on.Close()
+	}
+	for {
+		conn, err := on.Accept()
+		switch packets, ok := conn.(*net.UnixConn); {
+		case err == nil && ok:
+			go s.serve(packets)
+		case err == nil:
+			return errors.Join(fault.New(fault.Internal, "serve sessions on %s: a connection of type %T", on.Addr(), conn), conn.Close())
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		default:
+			s.log.Warn("a session for batches in mapped memory was not accepted", "error", err)
+			select {
+			case <-time.After(acceptPause):
+			case <-s.closed:
+				return nil
+			}
+		}
+	}
+}
+
+// listen adds a listener that Close closes, unless it was called already.
+func (s *Sessions) listen(on net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners[on] = struct{}{}
+	return !s.isClosed()
+}
+
+func (s *Sessions) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve is the session of one connection, from its first packet to its end.
+func (s *Sessions) serve(conn *net.UnixConn) {
+	one, id, err := s.greet(conn)
+	if err == nil {
+		err = one.receive()
+		one.Close()
+		s.forget(id)
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		s.log.Warn("a session for batches in mapped memory ended", "error", err)
+	}
+}
+
+// greet makes a session, and sends its id. If it fails, the connection is closed.
+func (s *Sessions) greet(conn *net.UnixConn) (*Session, string, error) {
+	refuse := func(err error) (*Session, string, error) { return nil, "", errors.Join(err, conn.Close()) }
+	user, err := peerUser(conn)
+	if err != nil {
+		return refuse(err)
+	}
+	if user != s.user {
+		return refuse(fmt.Errorf("its client is of user %d, the server of %d", user, s.user))
+	}
+	var random [idBytes]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	id := hex.EncodeToString(random[:])
+	one := s.add(conn, id)
+	if one == nil {
+		return refuse(fmt.Errorf("there are %d sessions already", maxSessions))
+	}
+	packet, err := json.Marshal(hello{V: 1, Session: id})
+	if err == nil {
+		err = conn.SetDeadline(s.clock().Add(claimTimeout))
+	}
+	if err == nil {
+		_, err = conn.Write(packet)
+	}
+	if err != nil {
+		one.Close()
+		s.forget(id)
+	}
+	return one, id, err
+}
+
+// add adds a session, or returns nil if there are too many.
+func (s *Sessions) add(conn *net.UnixConn, id string) *Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isClosed() || len(s.open) >= maxSessions {
+		return nil
+	}
+	one := newSession(conn, s.clock)
+	one.end = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, one)
+	}
+	s.open[one] = struct{}{}
+	s.unclaimed[id] = one
+	return one
+}
+
+// forget removes the id of a session, which no stream can name any more.
+func (s *Sessions) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unclaimed, id)
+}
+
+// Claim returns the session of an id for a stream, and for no other; nil if there is none. seen is
+// called each time that the client's reader has seen another delivery.
+func (s *Sessions) Claim(id string, seen func()) *Session {
+	s.mu.Lock()
+	one := s.unclaimed[id]
+	delete(s.unclaimed, id)
+	s.mu.Unlock()
+	if one == nil {
+		return nil
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.seen = seen
+	if one.conn.SetDeadline(time.Time{}) != nil {
+		return nil // it has ended
+	}
+	return one
+}
+
+// Close ends all sessions, and Serve.
+func (s *Sessions) Close() {
+	s.mu.Lock()
+	s.close()
+	open := make([]*Session, 0, len(s.open))
+	for one := range s.open {
+		open = append(open, one)
+	}
+	for on := range s.listeners {
+		_ = on.Close() // nothing is accepted any more
+	}
+	s.mu.Unlock()
+	for _, one := range open {
+		one.Close()
+	}
+}

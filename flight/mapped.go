@@ -1,0 +1,160 @@
+package flight
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/segment"
+)
+
+// headerSession is the header of a DoGet that names the client's session for batches in mapped memory.
+const headerSession = "penstock-session"
+
+// mappedBatch is the app_metadata of a message for a batch in mapped memory. The message has nothing
+// else.
+type mappedBatch struct {
+	Delivery uint32          `json:"delivery"` // its number in the session
+	Bytes    int             `json:"bytes"`    // of the IPC stream in the segment
+	Cursor   json.RawMessage `json:"cursor"`
+}
+
+// claimSession returns the session that a DoGet names; nil if there is none: then batches are sent over
+// the network.
+func (s *Server) claimSession(ctx context.Context, p *streamInflight) *local.Session {
+	ids := metadata.ValueFromIncomingContext(ctx, headerSession)
+	if len(ids) != 1 || s.options.Local == nil {
+		return nil
+	}
+	return s.options.Local.Claim(ids[0], p.move)
+}
+
+// deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
+// did: without a session, or without room for a segment, the batch must go over the network.
+func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBatch, lease *batchLease) (bool, error) {
+	if o.session == nil || o.session.Ended() {
+		return false, nil
+	}
+	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {
+		return false, err
+	}
+	in, err := o.segmentOf(frames, b, lease)
+	if in == nil {
+		return false, err
+	}
+	defer in.Release()
+	number, err := o.session.Deliver(in.loan)
+	if err != nil {
+		o.log.WarnContext(ctx, "a batch was not delivered in mapped memory, and is sent over the network", "error", err)
+		return false, nil
+	}
+	o.mappedBytes += int64(in.bytes)
+	return true, o.write(&frame{metadata: marshal(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.JSON())})})
+}
+
+// segmentBatch is a batch as a complete IPC stream in a segment. Several streams may deliver it.
+type segmentBatch struct {
+	loan  *segment.Loan
+	bytes int // of the IPC stream
+}
+
+// Release releases the loan of the segment.
+func (s *segmentBatch) Release() { s.loan.Release() }
+
+// segmentOf returns the segment of a batch, which streams that send the same batch share. It returns nil
+// if there is no room. The caller releases it.
+func (o *outgoing) segmentOf(frames *frames, b arrow.RecordBatch, lease *batchLease) (in *segmentBatch, err error) {
+	shared, ok := b.(*batch.Charged)
+	if !ok {
+		return o.copied(frames, b, lease)
+	}
+	attached := shared.Attach(func() batch.Attachment {
+		if in, err = o.copied(frames, b, lease); in == nil {
+			return nil
+		}
+		return in
+	})
+	in, ok = attached.(*segmentBatch)
+	if !ok {
+		return nil, err
+	}
+	in.loan.Retain()
+	return in, nil
+}
+
+// copied copies a batch into a segment; nil if there is no room.
+func (o *outgoing) copied(frames *frames, b arrow.RecordBatch, lease *batchLease) (*segmentBatch, error) {
+	schema, err := frames.schemaMessage()
+	if err != nil {
+		return nil, err
+	}
+	batch, err := frames.messages(b, lease)
+	if err != nil {
+		return nil, err
+	}
+	all := append([]message{schema}, batch...)
+	size := streamSize(all)
+	loan := o.options.Local.Lend(size)
+	if loan == nil {
+		return nil, nil
+	}
+	if written := writeStream(loan.Memory()[:size], all); written != size {
+		loan.Release()
+		return nil, fault.New(fault.Internal, "a batch took %d bytes of a segment instead of %d", written, size)
+	}
+	return &segmentBatch{loan, size}, nil
+}
+
+// Sizes of an IPC stream, in bytes (Arrow columnar format, "Encapsulated message format").
+const (
+	ipcPrefix = 8  // before a header: a marker and the header's size
+	ipcEnd    = 8  // after the last message
+	ipcAlign  = 64 // of bodies, so that readers need not copy
+)
+
+// ipcMarker begins a message.
+const ipcMarker = 0xFFFFFFFF
+
+// paddedHeader returns the size of the header of a message at an offset, such that the body behind it is
+// aligned.
+func paddedHeader(at int, m message) int {
+	body := at + ipcPrefix + len(m.header)
+	return len(m.header) + (ipcAlign-body%ipcAlign)%ipcAlign
+}
+
+// streamSize returns the size of messages as an IPC stream.
+func streamSize(all []message) int {
+	at := 0
+	for _, m := range all {
+		at += ipcPrefix + paddedHeader(at, m)
+		for _, part := range m.body {
+			at += len(part)
+		}
+	}
+	return at + ipcEnd
+}
+
+// writeStream writes messages as an IPC stream, and returns its size.
+func writeStream(to []byte, all []message) int {
+	at := 0
+	for _, m := range all {
+		header := paddedHeader(at, m)
+		binary.LittleEndian.PutUint32(to[at:], ipcMarker)
+		binary.LittleEndian.PutUint32(to[at+4:], uint32(header))
+		at += ipcPrefix
+		clear(to[at+copy(to[at:], m.header) : at+header])
+		at += header
+		for _, part := range m.body {
+			at += copy(to[at:], part)
+		}
+	}
+	binary.LittleEndian.PutUint32(to[at:], ipcMarker)
+	binary.LittleEndian.PutUint32(to[at+4:], 0)
+	return at + ipcEnd
+}

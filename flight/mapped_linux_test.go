@@ -1,0 +1,344 @@
+package flight
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/segment"
+)
+
+// localHost is a server with a local socket, and what its segments take.
+type localHost struct {
+	*served
+	lender *segment.Lender
+	path   string
+}
+
+func serveLocal(t *testing.T, limit int64, options Options) *localHost {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // whose folders have long names
+	require.NoError(t, err)
+	h := &localHost{lender: segment.NewLender(nil, limit), path: filepath.Join(folder, "l")}
+	options.Local, options.LocalSocket = local.New(h.lender, time.Now, slog.New(slog.DiscardHandler)), h.path
+	on, err := net.Listen("unixpacket", h.path)
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- options.Local.Serve(on) }()
+	t.Cleanup(func() {
+		options.Local.Close()
+		require.NoError(t, <-served)
+		require.Eventually(t, func() bool { return h.lender.Stats().Lent == 0 }, 10*time.Second, time.Millisecond)
+		h.lender.Close()
+		require.NoError(t, os.RemoveAll(folder))
+	})
+	h.served = serve(t, options)
+	return h
+}
+
+// near is a client's session, as docs/spec/local.md describes it, without code of the package local.
+type near struct {
+	*net.UnixConn
+	t  *testing.T
+	id string
+}
+
+func (h *localHost) near(t *testing.T) *near {
+	t.Helper()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	var said struct{ Session string }
+	packet := make([]byte, 256)
+	n, err := conn.Read(packet)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(packet[:n], &said))
+	return &near{conn, t, said.Session}
+}
+
+func (n *near) record(kind, number uint32) {
+	_, err := n.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, kind), number))
+	require.NoError(n.t, err)
+}
+
+// mappedMessage is the app_metadata of a stream's message, in any form.
+type mappedMessage struct {
+	Delivery uint32
+	Bytes    int
+	Cursor   json.RawMessage
+	Report   json.RawMessage
+}
+
+// open begins a stream in a session.
+func (h *localHost) open(t *testing.T, session, query string) arrowflight.FlightService_DoGetClient {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "penstock-session", session)
+	stream, err := h.DoGet(ctx, h.ticket(t, query))
+	require.NoError(t, err)
+	m, err := stream.Recv()
+	require.NoError(t, err)
+	require.NotEmpty(t, m.GetDataHeader(), "of the schema")
+	return stream
+}
+
+// next returns the next message of a stream without a body; ok is false at its end.
+func next(t *testing.T, stream arrowflight.FlightService_DoGetClient) (said mappedMessage, m *arrowflight.FlightData, ok bool) {
+	t.Helper()
+	m, err := stream.Recv()
+	if err != nil {
+		require.ErrorIs(t, err, io.EOF)
+		return said, nil, false
+	}
+	require.NoError(t, json.Unmarshal(m.GetAppMetadata(), &said))
+	return said, m, true
+}
+
+// batch returns the rows of a delivery, and checks its file.
+func (n *near) batch(said mappedMessage) (schema *arrow.Schema, rows [][]any) {
+	n.t.Helper()
+	packet := make([]byte, 8)
+	size, got, err := segment.Receive(n.UnixConn, packet)
+	require.NoError(n.t, err)
+	defer func() { require.NoError(n.t, got.Close()) }()
+	require.Equal(n.t, binary.LittleEndian.AppendUint32(nil, said.Delivery), packet[:size])
+	reader, err := ipc.NewReader(bytes.NewReader(got.Memory()[:said.Bytes]))
+	require.NoError(n.t, err)
+	defer reader.Release()
+	require.True(n.t, reader.Next())
+	rows = scenario.Values(reader.RecordBatch())
+	require.False(n.t, reader.Next())
+	require.NoError(n.t, reader.Err())
+	return reader.Schema(), rows
+}
+
+// TestMappedStreamsEqualThoseOfTheNetwork reads each form in a session and without one.
+//
+// spec: local-1, local-3, local-4, local-7, local-10
+func TestMappedStreamsEqualThoseOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
+	for _, wire := range []string{"plain", "indexed", "auto"} {
+		query := `{"dataset":"homefeed","batch_rows":4,"lanes":2,"wire":"` + wire + `"}`
+		answer, err := h.GetFlightInfo(t.Context(), command(query))
+		require.NoError(t, err)
+		require.Equal(t, h.path, summaryOf(t, answer).LocalSocket)
+		want := h.readAll(t, query)[0]
+		n := h.near(t)
+		stream := h.open(t, n.id, query)
+		var rows [][]any
+		var cursors []string
+		var report json.RawMessage
+		for {
+			said, m, ok := next(t, stream)
+			if !ok {
+				break
+			}
+			require.Empty(t, m.GetDataHeader())
+			require.Empty(t, m.GetDataBody())
+			if said.Report != nil {
+				report = said.Report
+				continue
+			}
+			schema, some := n.batch(said)
+			require.True(t, schema.Equal(want.schema), wire)
+			rows, cursors = append(rows, some...), append(cursors, string(said.Cursor))
+			n.record(2, said.Delivery)
+		}
+		require.Equal(t, want.rows, rows, wire)
+		require.Len(t, cursors, len(want.cursors))
+		for i, c := range want.cursors {
+			require.JSONEq(t, string(c), cursors[i])
+		}
+		require.NotNil(t, report)
+		require.Eventually(t, func() bool { return h.lender.Stats() == segment.LenderStats{Free: h.lender.Stats().Free} }, 10*time.Second, time.Millisecond)
+	}
+	require.LessOrEqual(t, h.lender.Stats().Free, int64(4*64<<10), "batches were in the memory of those before")
+}
+
+// A session that does not exist, or that another stream has, leaves the stream on the network.
+//
+// spec: local-3
+func TestUnknownSessionsHaveNoEffect(t *testing.T) {
+	t.Parallel()
+	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
+	n := h.near(t)
+	query := `{"dataset":"homefeed","wire":"plain"}`
+	first := h.open(t, n.id, query)
+	for _, id := range []string{"", "nobody", n.id} {
+		stream := h.open(t, id, query)
+		_, m, ok := next(t, stream)
+		require.True(t, ok)
+		require.NotEmpty(t, m.GetDataBody(), id)
+	}
+	said, _, _ := next(t, first)
+	require.Equal(t, uint32(1), said.Delivery)
+}
+
+// When the lender has no room, and after the session's end, batches come over the network.
+//
+// spec: local-8, local-12
+func TestBatchesWithoutRoomComeOverTheNetwork(t *testing.T) {
+	t.Parallel()
+	const room = 3
+	h := serveLocal(t, room*64<<10, Options{Loader: newWorld(t).loader()})
+	for name, ends := range map[string]bool{"the lender is empty": false, "the session ends": true} {
+		t.Run(name, func(t *testing.T) {
+			query := `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`
+			n := h.near(t)
+			stream := h.open(t, n.id, query)
+			mapped, sent := 0, 0
+			for {
+				said, m, ok := next(t, stream)
+				if !ok {
+					break
+				}
+				switch {
+				case said.Delivery > 0 && ends && mapped >= 2:
+					mapped++ // sent before the server knew
+				case said.Delivery > 0:
+					n.batch(said)
+					n.record(1, said.Delivery)
+					mapped++
+					if ends && mapped == 2 {
+						require.NoError(t, n.Close())
+					}
+				case said.Report == nil:
+					require.NotEmpty(t, m.GetDataHeader())
+					sent++
+				}
+			}
+			rows := len(h.readAll(t, query)[0].rows)
+			require.Equal(t, rows, mapped+sent)
+			require.Positive(t, sent)
+			require.LessOrEqual(t, mapped, 2+4)
+			if !ends {
+				require.Equal(t, room, mapped)
+				require.NoError(t, n.Close())
+			}
+			require.Eventually(t, func() bool { return h.lender.Stats().Lent == 0 }, 10*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// A client that reads no message gets four, and the rest once it has seen them.
+//
+// spec: local-9
+func TestUnseenBatchesHoldTheirStreamUp(t *testing.T) {
+	t.Parallel()
+	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
+	n := h.near(t)
+	stream := h.open(t, n.id, `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`)
+	require.Eventually(t, func() bool { return h.lender.Stats().Lent == 4*64<<10 }, 10*time.Second, time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
+	require.Equal(t, int64(4*64<<10), h.lender.Stats().Lent)
+	n.record(1, 2)
+	require.Eventually(t, func() bool { return h.lender.Stats().Lent == 5*64<<10 }, 10*time.Second, time.Millisecond)
+	for number := uint32(1); ; number++ {
+		said, _, ok := next(t, stream)
+		require.True(t, ok)
+		if said.Report != nil {
+			return
+		}
+		require.Equal(t, number, said.Delivery)
+		n.batch(said)
+		n.record(1, number)
+	}
+}
+
+// Streams that send the same batch have one segment, which is lent until the batch and all clients
+// have released it.
+func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
+	t.Parallel()
+	lender := segment.NewLender(nil, 1<<30)
+	defer lender.Close()
+	server := New(Options{Clock: time.Now, Local: local.New(lender, time.Now, slog.New(slog.DiscardHandler))})
+	held, err := budget.New(1<<20).Reserve("test", 1000)
+	require.NoError(t, err)
+	b := batch.NewCharged(everyType(t, memory.DefaultAllocator), held)
+	var all []*segmentBatch
+	for range 2 {
+		o := &outgoing{Server: server}
+		lease := newBatchLease(b, nil, server.encodings)
+		in, err := o.segmentOf(newFrames(b.Schema()), b, lease)
+		require.NoError(t, err)
+		lease.Release()
+		all = append(all, in)
+	}
+	require.Same(t, all[0], all[1])
+	one := lender.Stats().Lent
+	require.Positive(t, one)
+	b.Release()
+	all[0].Release()
+	require.Equal(t, one, lender.Stats().Lent)
+	all[1].Release()
+	require.Equal(t, segment.LenderStats{Free: one}, lender.Stats())
+}
+
+// A segment has an IPC stream as the Arrow library reads it, with aligned bodies.
+//
+// spec: local-5
+func TestSegmentsHoldAlignedStreams(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]arrow.RecordBatch{"plain": everyType(t, memory.DefaultAllocator), "indexed": dictionaries(t, 0)} {
+		frames := newFrames(b.Schema())
+		schema, err := frames.schemaMessage()
+		require.NoError(t, err)
+		made, err := frames.encode(b)
+		require.NoError(t, err)
+		all := append([]message{schema}, made...)
+		stream := bytes.Repeat([]byte{0xAA}, streamSize(all)) // as of an earlier batch
+		require.Equal(t, len(stream), writeStream(stream, all))
+		reader, err := ipc.NewReader(bytes.NewReader(stream))
+		require.NoError(t, err)
+		require.True(t, reader.Next())
+		require.True(t, array.RecordEqual(b, reader.RecordBatch()), name)
+		require.False(t, reader.Next())
+		require.NoError(t, reader.Err())
+		at := 0
+		for _, m := range all {
+			require.Equal(t, uint32(ipcMarker), binary.LittleEndian.Uint32(stream[at:]))
+			require.Equal(t, m.header, stream[at+ipcPrefix:][:len(m.header)])
+			padding := stream[at+ipcPrefix+len(m.header):]
+			at += ipcPrefix + int(binary.LittleEndian.Uint32(stream[at+4:]))
+			require.Zero(t, at%ipcAlign, name)
+			require.Empty(t, bytes.Trim(padding[:at-(len(stream)-len(padding))], "\x00"), name)
+			for _, part := range m.body {
+				at += len(part)
+			}
+		}
+		reader.Release()
+	}
+}
+
+// A stream that waits for its client to see batches ends with its call.
+func TestWaitingForAClientEndsWithTheCall(t *testing.T) {
+	t.Parallel()
+	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
+	n := h.near(t)
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "penstock-session", n.id))
+	_, err := h.DoGet(ctx, h.ticket(t, `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return h.lender.Stats().Lent == 4*64<<10 }, 10*time.Second, time.Millisecond)
+	cancel()
+	require.Equal(t, "cancelled", (<-h.ended).End)
+}

@@ -1,0 +1,307 @@
+"""Batches in mapped memory equal those that come over the network, and nothing changes them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lake
+import pyarrow as pa
+import pytest
+from lake import Lake
+from server import Server
+
+import penstock
+from penstock import local
+
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="memory can be passed to other processes only on Linux"
+    ),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+ROWS = 4000
+REQUESTS = 100
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = random.Random(7)
+    made = Lake(tmp_path_factory.mktemp("local"))
+    made.write("ml.events", lake.EVENTS, ("request_id", 4), lake.events(rng, ROWS, REQUESTS), files=2)
+    made.write("features.scores", lake.SCORES, ("request_id", 8), lake.scores(rng, REQUESTS))
+    return made.config(
+        {
+            "d": {
+                "training": {"table": "ml.events"},
+                "key": ["request_id"],
+                "staging": [{"table": "features.scores"}],
+            }
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder whose path is short enough for a socket; pytest's own are long."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+class Host:
+    """A server with a local socket, and its metrics."""
+
+    _made = itertools.count()
+
+    def __init__(self, config: Path, folder: Path, *flags: str) -> None:
+        number = next(self._made)
+        self.socket = folder / f"private{number}" / "local.sock"
+        own = config.with_stem(f"local{number}")  # the log has its name
+        shutil.copy(config, own)
+        self.server = Server(
+            own,
+            "--local-socket",
+            str(self.socket),
+            "--metrics",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+            *flags,
+        )
+        self._log = own.with_suffix(".log")
+
+    def __enter__(self) -> Host:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.kill()
+
+    def connect(self, **options: Any) -> penstock.Client:
+        return penstock.connect(self.server.address, **options)
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels, or of one with its labels."""
+        listen = re.search(r'"metrics".*"listen":"([^"]*)"', self._log.read_text())
+        assert listen is not None
+        with urllib.request.urlopen(f"http://{listen[1]}/metrics") as page:
+            lines = page.read().decode().splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+    def waits_for(self, name: str, value: float, seconds: float = 10) -> None:
+        limit = time.monotonic() + seconds
+        while self.metric(name) != value:
+            assert time.monotonic() < limit, f"{name} is {self.metric(name)} instead of {value}"
+            time.sleep(0.02)
+
+
+LENT, FREE = (f'penstock_mapped_memory_bytes{{state="{state}"}}' for state in ("lent", "free"))
+SMALLEST = 64 << 10  # bytes of a segment
+
+
+@pytest.fixture(scope="module")
+def host(config: Path, folder: Path) -> Iterator[Host]:
+    with Host(config, folder) as host:
+        yield host
+
+
+def mapped(batch: pa.RecordBatch) -> bool:
+    """Whether a batch is in mapped memory: the process's maps name its file."""
+    address = batch.column(batch.num_columns - 1).buffers()[1].address
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        first, last = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
+        if first <= address < last:
+            return "memfd:penstock-segment" in line
+    return False
+
+
+def read(client: penstock.Client, **query: Any) -> tuple[list[pa.RecordBatch], list[Any], dict[str, Any]]:
+    """All batches, the cursors after them, and the report without times."""
+    stream = client.read("d", **query)
+    batches, cursors = [], []
+    for batch in stream:
+        batches.append(batch)
+        cursors.append(stream.cursor)
+    report = {name: value for name, value in (stream.report or {}).items() if name != "bytes_shared"}
+    return batches, cursors, report
+
+
+# spec: local-7, local-14
+@pytest.mark.parametrize("wire", ["plain", "indexed", None])
+def test_mapped_batches_equal_those_of_the_network(host: Host, wire: str | None) -> None:
+    query: dict[str, Any] = {"batch_rows": 256, "lanes": 2, **({} if wire is None else {"wire": wire})}
+    with host.connect() as near, host.connect(local=False) as far:
+        got, want = read(near, **query), read(far, **query)
+    assert len(got[0]) == ROWS // 256 + 1
+    for one, other in zip(got[0], want[0], strict=True):
+        one.validate(full=True)
+        assert one.schema.equals(other.schema)
+        assert one.equals(other)
+    assert got[1] == want[1]
+    assert got[2] == want[2]
+    if wire is not None:  # the columns that are expanded here are copies
+        assert all(mapped(batch) for batch in got[0])
+    assert not any(mapped(batch) for batch in want[0])
+
+
+def test_returned_memory_is_used_again(config: Path, folder: Path) -> None:
+    with Host(config, folder, "--share-batches", "0") as host, host.connect() as client:
+        for batch in client.read("d", wire="plain", batch_rows=50):
+            assert mapped(batch)
+            assert host.metric(LENT) <= 10 * SMALLEST
+        del batch
+        host.waits_for(LENT, 0)
+        host.waits_for("penstock_local_sessions", 0)
+        assert 0 < host.metric(FREE) <= 10 * SMALLEST
+
+
+def test_kept_batches_stay_and_later_ones_come_over_the_network(config: Path, folder: Path) -> None:
+    with (
+        Host(config, folder, "--memory", "64MiB") as host,
+        host.connect() as near,
+        host.connect(local=False) as far,
+    ):
+        got, want = read(near, wire="plain", batch_rows=10)[0], read(far, wire="plain", batch_rows=10)[0]
+        assert 100 < sum(map(mapped, got)) < len(got)  # 128 of the least size fit in an eighth of the memory
+        assert all(a.equals(b) for a, b in zip(got, want, strict=True))
+        assert host.metric(LENT) > 0
+        del got
+        gc.collect()
+        host.waits_for(LENT, 0)
+
+
+def test_batches_stay_readable_after_the_server_was_killed(config: Path, folder: Path) -> None:
+    with Host(config, folder) as host, host.connect(reconnect=0) as client, host.connect(local=False) as far:
+        want = read(far, wire="plain", batch_rows=100)[0]
+        stream = client.read("d", wire="plain", batch_rows=100)
+        got = [next(stream) for _ in range(3)]
+        host.server.kill()
+        with pytest.raises(penstock.Unavailable):
+            got.extend(stream)
+        assert all(mapped(batch) for batch in got)
+        assert all(a.equals(b) for a, b in zip(got, want[: len(got)], strict=True))
+
+
+# spec: local-15
+def test_stream_resumes_when_its_session_ends(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions: list[local.Session] = []
+    opened = local.Session.open
+
+    def remember(path: str) -> local.Session | None:
+        session = opened(path)
+        assert session is not None
+        sessions.append(session)
+        return session
+
+    monkeypatch.setattr(local.Session, "open", staticmethod(remember))
+    with host.connect() as near, host.connect(local=False) as far:
+        want = read(far, wire="plain", batch_rows=100)[0]
+        stream = near.read("d", wire="plain", batch_rows=100)
+        got = [next(stream) for _ in range(5)]
+        connection = sessions[0]._connection
+        assert connection is not None
+        connection.shutdown(2)
+        got.extend(stream)
+        assert all(a.equals(b) for a, b in zip(got, want, strict=True))
+
+
+# spec: local-11, local-14
+def test_writes_stay_in_their_process(host: Host) -> None:
+    np = pytest.importorskip("numpy")
+    with host.connect() as near, host.connect() as other, host.connect(local=False) as far:
+        want = read(far, wire="plain", batch_rows=500)[0]
+        first, second = (
+            near.read("d", wire="plain", batch_rows=500),
+            other.read("d", wire="plain", batch_rows=500),
+        )
+        for i, (mine, theirs) in enumerate(zip(first, second, strict=True)):
+            assert mapped(mine)
+            column = mine.column(mine.schema.get_field_index("row"))
+            address = column.buffers()[1].address
+            writable = np.ctypeslib.as_array((ctypes.c_int64 * len(column)).from_address(address))
+            writable[:] = -1
+            assert column.to_pylist() == [-1] * len(column)
+            assert theirs.equals(want[i])
+
+
+# spec: local-14
+def test_child_of_a_fork_sees_no_change(host: Host) -> None:
+    with host.connect() as client, host.connect(local=False) as far:
+        want = read(far, wire="plain", batch_rows=100)[0]
+        stream = client.read("d", wire="plain", batch_rows=100)
+        held = [next(stream) for _ in range(3)]
+        assert all(map(mapped, held))
+        before, after = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(before, 1)
+            same = all(a.equals(b) for a, b in zip(held, want[:3], strict=True))
+            os._exit(0 if same else 1)
+        del held
+        gc.collect()
+        rest = list(stream)  # which uses the memory that is free
+        for _ in range(3):
+            read(client, batch_rows=100)
+        os.write(after, b"x")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert all(a.equals(b) for a, b in zip(rest, want[3:], strict=True))
+        del rest
+        os.close(before)
+        os.close(after)
+
+
+def test_killed_clients_free_their_memory(host: Host) -> None:
+    gc.collect()
+    host.waits_for(LENT, 0)
+    program = (
+        "import penstock, sys, time\n"
+        f"stream = penstock.connect({host.server.address!r}).read('d', wire='plain', batch_rows=100)\n"
+        "kept = [next(stream) for _ in range(20)]\n"
+        "print(len(kept), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "20\n"
+        assert host.metric(LENT) >= 20 * SMALLEST
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+        host.waits_for(LENT, 0, seconds=5)
+
+
+# spec: local-1, local-2
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_other_users_get_no_session(host: Host) -> None:
+    folder = host.socket.parent
+    program = (
+        "import os, sys\n"
+        "from penstock.local import Session\n"
+        "os.setuid(65534)\n"
+        f"sys.exit(Session.open({str(host.socket)!r}) is not None)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert folder.stat().st_mode & 0o777 == 0o700
+    # If its folder and its mode did not keep them out, the server would.
+    parent = folder.parent.stat().st_mode & 0o777
+    try:
+        for path, mode in ((folder.parent, 0o755), (folder, 0o755), (host.socket, 0o666)):
+            path.chmod(mode)
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    finally:
+        for path, mode in ((host.socket, 0o600), (folder, 0o700), (folder.parent, parent)):
+            path.chmod(mode)

@@ -1,0 +1,38 @@
+package main
+
+// localMutants are ways in which batches in mapped memory change under their readers, are lost, or hold
+// memory or streams up.
+func localMutants() []mutant {
+	const session, sessions, mapped, lender = "flight/local/session.go", "flight/local/sessions.go", "flight/mapped.go", "internal/segment/lender.go"
+	local, flight, segment := []string{"-timeout", "60s", "./flight/local"}, []string{"-timeout", "60s", "-run", "Mapped|Session|Segment|Room|Unseen|Waiting", "./flight"}, []string{"-timeout", "60s", "./internal/segment"}
+	return []mutant{
+		{"forks-are-not-heard", session, "		for _, d := range s.deliveries {\n			d.loan.Discard()\n		}\n		return nil\n", "		return nil\n", local},
+		{"ended-sessions-give-memory-back", session, "		d.loan.Discard()\n		d.loan.Release()\n", "		d.loan.Release()\n", local},
+		{"ended-sessions-keep-memory", session, "		d.loan.Release()\n		delete(s.deliveries, number)\n	}\n", "		delete(s.deliveries, number)\n	}\n", local},
+		{"returned-segments-stay-lent", session, "		delete(s.deliveries, number)\n		d.loan.Release()\n		return nil\n", "		delete(s.deliveries, number)\n		return nil\n", local},
+		{"sessions-do-not-hold-segments", session, "	loan.Retain()\n", "", local},
+		{"readers-get-any-number-ahead", session, "s.unseen < maxUnseen", "s.unseen <= maxUnseen", local},
+		{"returning-is-not-seeing", session, "		s.markSeen(d)\n		delete", "		delete", local},
+		{"what-was-seen-counts-twice", session, "	if d.seen {\n		return\n	}\n", "", local},
+		{"waiting-outlives-the-session", session, "	close(s.changed)\n	_ = s.conn", "	_ = s.conn", local},
+		{"ended-sessions-get-deliveries", session, "	if s.ended {\n		s.mu.Unlock()\n		return 0, errEnded\n	}\n", "", local},
+		{"double-returns-are-taken", session, `			return fmt.Errorf("delivery %d was returned, which the client does not have", number)`, "			return nil", local},
+		{"parts-of-records-are-taken", session, "		if n%recordSize != 0 {", "		if n < 0 {", local},
+		{"other-users-are-served", sessions, "	if user != s.user {", "	if user < 0 {", []string{"-run", "OtherUsers", "./flight/local"}},
+		{"sessions-are-claimed-twice", sessions, "	one := s.unclaimed[id]\n	delete(s.unclaimed, id)\n", "	one := s.unclaimed[id]\n", local},
+		{"sessions-have-no-bound", sessions, " || len(s.open) >= maxSessions", "", local},
+		{"progress-is-not-noted", sessions, "	one.seen = seen\n", "", local},
+		{"bodies-are-not-aligned", mapped, "	return len(m.header) + (ipcAlign-body%ipcAlign)%ipcAlign\n", "	return len(m.header) + (8-body%8)%8\n", flight},
+		{"old-bytes-stay-behind-headers", mapped, "		clear(to[at+copy(to[at:], m.header) : at+header])\n", "		copy(to[at:], m.header)\n", flight},
+		{"each-stream-copies-a-batch", mapped, "	if !ok {\n		return o.copied(frames, b, lease)\n	}\n", "	if !ok || shared != nil {\n		return o.copied(frames, b, lease)\n	}\n", flight},
+		{"shared-segments-end-with-their-batch", mapped, "	in.loan.Retain()\n	return in, nil\n", "	return in, nil\n", flight},
+		{"segments-outlive-their-batch", "internal/batch/charged.go", "			c.attached.Release()\n", "", flight},
+		{"waiting-for-readers-is-left-out", mapped, "	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {\n		return false, err\n	}\n", "", flight},
+		{"discarded-segments-are-lent-again", lender, "	discard = discard || d.closed\n", "	discard = d.closed\n", segment},
+		{"free-segments-stay-under-pressure", lender, "	b.OnPressure(d.giveUp)\n", "", segment},
+		{"segments-have-no-bound", lender, "	fits := d.bytes+size <= d.limit && !d.closed\n", "	fits := !d.closed\n", segment},
+		{"segments-are-not-charged", lender, `d.budget.Reserve("batches in mapped memory", int64(size))`, `d.budget.Reserve("batches in mapped memory", 0)`, segment},
+		{"trimming-drops-what-is-new", lender, "	for range d.idle {\n", "	for range len(d.free) {\n", segment},
+		{"loans-end-with-their-first-holder", lender, "	if l.holders.Add(-1) == 0 {\n", "	if l.holders.Add(-1) >= 0 {\n", segment},
+	}
+}
