@@ -61,6 +61,7 @@ func attacks() []attack {
 		{"kills", "the server killed at random, its clients resume", (*run).kills, false},
 		{"tickets", "tickets with a flipped bit", (*run).tickets, false},
 		{"damage", "damaged data files", (*run).damage, false},
+		{"mapped", "clients of the local socket that keep all, read nothing or send nonsense", (*run).mapped, false},
 	}
 }
 

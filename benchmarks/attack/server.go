@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -200,21 +199,28 @@ func (s *server) resident() int64 {
 
 // goroutines asks the server for the number of its goroutines.
 func (s *server) goroutines(ctx context.Context) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.profile+"/debug/pprof/goroutine?debug=1", nil)
+	text, err := s.get(ctx, "/debug/pprof/goroutine?debug=1")
 	if err != nil {
 		return 0, err
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	return parseGoroutines(first)
+}
+
+// get returns a page of the server's metrics and profiles.
+func (s *server) get(ctx context.Context, path string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.profile+path, nil)
+	if err != nil {
+		return "", err
 	}
 	request.Close = true // a kept connection has goroutines of its own
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read alone
-	first, err := bufio.NewReader(answer.Body).ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return parseGoroutines(first)
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
 }
 
 // parseGoroutines reads the first line of a goroutine profile.

@@ -184,7 +184,11 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 	full()
 	for _, kind := range []uint32{recordSeen, recordReturned} {
 		c.records([2]uint32{kind, kind}) // delivery 1 is seen, 2 returned
-		<-moved
+		select {
+		case <-moved:
+		case <-time.After(patience):
+			t.Fatal("progress was not noted")
+		}
 		require.NoError(t, s.Wait(t.Context()))
 		h.deliver(t, s, 0)
 		full()
@@ -194,7 +198,9 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 	full()
 	require.Empty(t, moved)
 	require.NoError(t, c.Close())
-	require.NoError(t, s.Wait(t.Context()), "the session has ended")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, s.Wait(ctx), "the session has ended")
 	loan := h.Lend(1)
 	defer loan.Release()
 	_, err := s.Deliver(loan)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 BINARY = Path(os.environ.get("PENSTOCK_BIN", Path(__file__).parents[2] / "bin" / "penstock"))
 START_LIMIT = 30.0
+
+# Set to have all servers deliver batches in mapped memory: the same tests must pass.
+MAPPED = "PENSTOCK_TEST_MAPPED"
 
 
 class Server:
@@ -23,6 +27,10 @@ class Server:
     def __init__(self, config: Path, *flags: str, listen: str = "127.0.0.1:0") -> None:
         self._log = config.with_suffix(".log")
         self._command = [str(BINARY), "serve", "--config", str(config), "--listen", listen, *flags]
+        self._sockets: tempfile.TemporaryDirectory[str] | None = None
+        if os.environ.get(MAPPED) and "--local-socket" not in flags:
+            self._sockets = tempfile.TemporaryDirectory()  # whose path is short enough for a socket
+            self._command += ["--local-socket", f"{self._sockets.name}/local.sock"]
         self.address = ""
         self._process: subprocess.Popen[str] | None = None
 
@@ -44,6 +52,8 @@ class Server:
             self._process.wait()
             if self._process.stdout is not None:
                 self._process.stdout.close()
+        if self._sockets is not None:
+            self._sockets.cleanup()
 
     def terminate(self) -> None:
         """Asks the server to end."""

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/internal/segment"
+)
+
+// freed is how long a server may take to have the memory of clients that are gone.
+const freed = time.Second
+
+// mapped: clients of the local socket that keep all batches, read none, send nonsense, or connect
+// without a word, beside streams that read. What the first keep must not change.
+func (r *run) mapped(ctx context.Context) error {
+	want, err := r.reference(ctx, r.home, query{Dataset: "t"}, 0)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "attack") // whose path is short enough for a socket
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // of an attack
+	for i, budget := range r.budgets {
+		path := filepath.Join(folder, strconv.Itoa(i), "local.sock")
+		l := launch{home: r.home, budget: budget, env: []string{"PENSTOCK_LOCAL_SOCKET=" + path}}
+		err := r.against(ctx, l, func(ctx context.Context, s *server) error {
+			ctx, cancel := r.sure(ctx)
+			defer cancel()
+			return r.hoard(ctx, s, path, want)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hoard lets clients of the local socket harm a server, and checks that others read on.
+func (r *run) hoard(ctx context.Context, s *server, path string, want *digest) error {
+	const keepers, silent, mad, idle = 4, 12, 12, 200
+	hoards := make([]*hoarder, keepers+silent+mad)
+	err := together(len(hoards), func(i int) (err error) {
+		hoards[i], err = newHoarder(ctx, s.address, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case i < keepers:
+			err := hoards[i].keep()
+			if isKind(err, "exhausted") {
+				return nil // there are more streams than slots
+			}
+			return err
+		case i < keepers+silent:
+			return nil // its stream waits
+		default:
+			return hoards[i].rave()
+		}
+	})
+	r.verdict(s, "clients that keep what they get read all rows", err)
+	var idlers []net.Conn
+	for range idle {
+		conn, err := net.Dial("unixpacket", path) //nolint:noctx // of an attack
+		if err != nil {
+			break
+		}
+		idlers = append(idlers, conn)
+	}
+	c, err := dial(s.address, dialing{})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	got, err := read(ctx, reading{query: query{Dataset: "t"}, where: func() *client { return c }, again: s.again, pause: time.Second})
+	if err == nil {
+		err = same(&got.digest, want)
+	}
+	r.verdict(s, "a stream beside them", err)
+	changed, kept := 0, 0
+	for _, h := range hoards {
+		if h != nil {
+			kept += len(h.kept)
+			changed += h.changed()
+			h.close()
+		}
+	}
+	for _, each := range idlers {
+		_ = each.Close()
+	}
+	r.check(s, "batches that are kept do not change", fmt.Sprintf("%d of %d changed", changed, kept), "0, of some", changed == 0 && kept > 0)
+	began := time.Now()
+	lent, err := s.lent(ctx)
+	for err == nil && lent > 0 && time.Since(began) < freed {
+		wait(ctx, watched)
+		lent, err = s.lent(ctx)
+	}
+	r.check(s, "their memory is free when they are gone", sized(lent), "0 after "+freed.String(), err == nil && lent == 0)
+	return err
+}
+
+// hoarder is a client of the local socket with a stream.
+type hoarder struct {
+	*client
+	session *net.UnixConn
+	stream  *stream
+	kept    []*segment.Received
+	sums    [][sha256.Size]byte // of kept
+}
+
+// newHoarder begins a stream in a session.
+func newHoarder(ctx context.Context, address, path string) (h *hoarder, err error) {
+	h = &hoarder{}
+	if h.client, err = dial(address, dialing{}); err != nil {
+		return nil, err
+	}
+	if h.session, err = net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}); err != nil {
+		return nil, err
+	}
+	packet := make([]byte, 256)
+	n, err := h.session.Read(packet)
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Session string `json:"session"`
+	}
+	if err := json.Unmarshal(packet[:n], &said); err != nil {
+		return nil, err
+	}
+	p, err := h.plan(ctx, query{Dataset: "t"})
+	if err != nil {
+		return nil, err
+	}
+	h.stream, err = h.open(metadata.AppendToOutgoingContext(ctx, "penstock-session", said.Session), p.tickets[0])
+	return h, err
+}
+
+// keep reads the stream to its end, and returns no memory.
+func (h *hoarder) keep() error {
+	for {
+		message, err := h.stream.calls.Recv()
+		if err != nil {
+			return failed("stream", err, h.stream.calls.Trailer())
+		}
+		var said struct {
+			Delivery uint32          `json:"delivery"`
+			Report   json.RawMessage `json:"report"`
+		}
+		if len(message.GetDataHeader()) > 0 {
+			continue // over the network
+		}
+		if err := json.Unmarshal(message.GetAppMetadata(), &said); err != nil {
+			return err
+		}
+		if said.Report != nil {
+			return nil
+		}
+		number := make([]byte, 4)
+		_, got, err := segment.Receive(h.session, number)
+		if err != nil {
+			return err
+		}
+		if binary.LittleEndian.Uint32(number) != said.Delivery {
+			return errors.Join(fmt.Errorf("delivery %d was named %d", number, said.Delivery), got.Close())
+		}
+		h.kept, h.sums = append(h.kept, got), append(h.sums, sha256.Sum256(got.Memory()))
+		if _, err := h.session.Write(append([]byte{1, 0, 0, 0}, number...)); err != nil {
+			return err
+		}
+	}
+}
+
+// rave floods the server with returns of what it does not have, until the server ends the session.
+func (h *hoarder) rave() error {
+	flood := bytes.Repeat([]byte{2, 0, 0, 0, 255, 255, 255, 255}, 64)
+	for {
+		if _, err := h.session.Write(flood); err != nil {
+			return nil //nolint:nilerr // as it must
+		}
+	}
+}
+
+// changed returns how many of the kept batches are not what they were.
+func (h *hoarder) changed() (n int) {
+	for i, each := range h.kept {
+		if sha256.Sum256(each.Memory()) != h.sums[i] {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *hoarder) close() {
+	for _, each := range h.kept {
+		_ = each.Close() // of an attack
+	}
+	_ = h.session.Close() // the server may have ended it
+	h.stream.close()
+	h.client.close()
+}
+
+// lent returns the bytes of mapped memory that clients have, as the server's metrics say.
+func (s *server) lent(ctx context.Context) (int64, error) {
+	text, err := s.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, `penstock_mapped_memory_bytes{state="lent"} `); ok {
+			var bytes float64
+			_, err := fmt.Sscan(rest, &bytes)
+			return int64(bytes), err
+		}
+	}
+	return 0, errors.New("the server has no metric of mapped memory")
+}
