@@ -117,6 +117,11 @@ sweep: build .venv/bench/.stamp ## equal jobs that share one scan and join, besi
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	$(GO) run ./benchmarks/sweep
 
+.PHONY: mapped
+mapped: build .venv/bench/.stamp ## batches in mapped memory beside the same over TCP: one job and eight
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/mapped.py
+
 .PHONY: bench-torch
 bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
 	.venv/bench/bin/python benchmarks/tables.py .bench/full

@@ -48,7 +48,7 @@ func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBa
 	if in == nil {
 		return false, err
 	}
-	defer in.Release()
+	defer in.loan.Release()
 	number, err := o.session.Deliver(in.loan)
 	if err != nil {
 		o.log.WarnContext(ctx, "a batch was not delivered in mapped memory, and is sent over the network", "error", err)
@@ -64,28 +64,29 @@ type segmentBatch struct {
 	bytes int // of the IPC stream
 }
 
-// Release releases the loan of the segment.
-func (s *segmentBatch) Release() { s.loan.Release() }
+// Release ends the keeping of a batch's segment. It implements batch.Attachment.
+func (s *segmentBatch) Release() { s.loan.Unkeep() }
 
-// segmentOf returns the segment of a batch, which streams that send the same batch share. It returns nil
-// if there is no room. The caller releases it.
+// segmentOf returns the segment of a batch, which streams that send the same batch share. It is kept for
+// streams that send the batch later, as long as there is one and no other batch needs the memory. segmentOf
+// returns nil if there is no room. The caller releases the loan.
 func (o *outgoing) segmentOf(frames *frames, b arrow.RecordBatch, lease *batchLease) (in *segmentBatch, err error) {
 	shared, ok := b.(*batch.Charged)
 	if !ok {
 		return o.copied(frames, b, lease)
 	}
-	attached := shared.Attach(func() batch.Attachment {
-		if in, err = o.copied(frames, b, lease); in == nil {
-			return nil
+	shared.Attach(func(attached batch.Attachment) batch.Attachment {
+		if before, ok := attached.(*segmentBatch); ok && before.loan.Revive() {
+			in = before
+			return in
 		}
+		if in, err = o.copied(frames, b, lease); in == nil {
+			return attached
+		}
+		in.loan.Keep()
 		return in
 	})
-	in, ok = attached.(*segmentBatch)
-	if !ok {
-		return nil, err
-	}
-	in.loan.Retain()
-	return in, nil
+	return in, err
 }
 
 // copied copies a batch into a segment; nil if there is no room.

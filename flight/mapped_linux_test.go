@@ -287,10 +287,18 @@ func TestStreamsShareTheSegmentOfABatch(t *testing.T) {
 	require.Same(t, all[0], all[1])
 	one := lender.Stats().Lent
 	require.Positive(t, one)
-	b.Release()
-	all[0].Release()
+	all[0].loan.Release()
 	require.Equal(t, one, lender.Stats().Lent)
-	all[1].Release()
+	all[1].loan.Release()
+	require.Equal(t, segment.LenderStats{Kept: one}, lender.Stats())
+	lease := newBatchLease(b, nil, server.encodings)
+	again, err := (&outgoing{Server: server}).segmentOf(newFrames(b.Schema()), b, lease)
+	require.NoError(t, err)
+	require.Same(t, all[0], again)
+	lease.Release()
+	b.Release()
+	require.Equal(t, one, lender.Stats().Lent)
+	again.loan.Release()
 	require.Equal(t, segment.LenderStats{Free: one}, lender.Stats())
 }
 

@@ -85,16 +85,13 @@ func (c *Charged) Release() {
 	}
 }
 
-// Attach returns the value that is attached to the batch. If there is none, it attaches what create
-// returns, unless that is nil; other callers wait meanwhile. The last Release of the batch releases the
-// value. The caller has a reference to the batch.
-func (c *Charged) Attach(create func() Attachment) Attachment {
+// Attach calls renew with the value that is attached to the batch, nil if there is none, and attaches
+// what it returns: the same, or another one, if renew has released the first. Other callers wait meanwhile.
+// The last Release of the batch releases the value. The caller has a reference to the batch.
+func (c *Charged) Attach(renew func(Attachment) Attachment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.attached == nil {
-		c.attached = create()
-	}
-	return c.attached
+	c.attached = renew(c.attached)
 }
 
 // NewSlice returns rows [i, j) of the batch. The slice shares the reservation.

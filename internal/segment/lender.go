@@ -2,10 +2,8 @@ package segment
 
 import (
 	"math/bits"
-	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/penstock/penstock/internal/budget"
 )
@@ -16,6 +14,10 @@ const minSize = 64 << 10
 // sizesPerPower is how many sizes of segments there are between two powers of two.
 const sizesPerPower = 8
 
+// keptShare is the part of a lender's limit up to which segments are kept although others could use them:
+// more would cost page faults, and rarely be read again.
+const keptShare = 8
+
 // Lender makes segments and reuses them: a new segment costs a page fault for each page that is
 // written. Their total size is bounded and reserved in a budget. A segment is reused only after its
 // Loan has ended, and never if the Loan was marked by Discard. It is safe for concurrent use.
@@ -25,6 +27,7 @@ type Lender struct {
 
 	mu     sync.Mutex
 	free   []*lendable // those that were returned first, first
+	kept   []*Loan     // without a holder; those whose last holder left first, first
 	bytes  int64       // of all segments, free or lent
 	idle   int         // how many of free have been free since the last Trim
 	used   bool        // since the last Trim
@@ -45,8 +48,9 @@ func NewLender(b *budget.Budget, limit int64) *Lender {
 	return d
 }
 
-// LenderStats is what a lender has, in bytes.
-type LenderStats struct{ Lent, Free int64 }
+// LenderStats is what a lender has, in bytes: with holders, without one but with content that is kept, or
+// free.
+type LenderStats struct{ Lent, Kept, Free int64 }
 
 // Stats returns what the lender has now.
 func (d *Lender) Stats() LenderStats {
@@ -56,7 +60,8 @@ func (d *Lender) Stats() LenderStats {
 	for _, s := range d.free {
 		free += int64(len(s.Memory()))
 	}
-	return LenderStats{Lent: d.bytes - free, Free: free}
+	kept := d.keptBytes()
+	return LenderStats{Lent: d.bytes - free - kept, Kept: kept, Free: free}
 }
 
 // Lend returns a segment of at least size bytes, whose content is undefined. It returns nil if the
@@ -88,7 +93,16 @@ func rounded(size int) int {
 	return (size + step - 1) / step * step
 }
 
-// reuse takes a free segment of a size, the one that was returned last.
+// keptBytes returns the bytes of the segments that are kept without a holder. d.mu is held.
+func (d *Lender) keptBytes() (n int64) {
+	for _, l := range d.kept {
+		n += int64(len(l.Memory()))
+	}
+	return n
+}
+
+// reuse takes a free segment of a size, the one that was returned last. If there is none, and enough
+// memory is kept, it takes the one that has been kept for longest.
 func (d *Lender) reuse(size int) *lendable {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +113,10 @@ func (d *Lender) reuse(size int) *lendable {
 			return s
 		}
 	}
-	return nil
+	if d.keptBytes() < d.limit/keptShare {
+		return nil
+	}
+	return d.takeKept(func(s *lendable) bool { return len(s.Memory()) == size })
 }
 
 // remove takes a segment out of free. d.mu is held.
@@ -112,12 +129,12 @@ func (d *Lender) remove(i int) {
 	}
 }
 
-// makeRoom counts size bytes, and reports whether they fit. It closes free segments to make room,
-// those first that were returned first.
+// makeRoom counts size bytes, and reports whether they fit. It closes segments without a holder to make
+// room, those first that were returned first, and free ones before kept ones.
 func (d *Lender) makeRoom(size int64) bool {
 	d.mu.Lock()
 	var dropped []*lendable
-	for d.bytes+size > d.limit && len(d.free) > 0 {
+	for d.bytes+size > d.limit && len(d.free)+len(d.kept) > 0 {
 		dropped = append(dropped, d.drop())
 	}
 	fits := d.bytes+size <= d.limit && !d.closed
@@ -129,10 +146,15 @@ func (d *Lender) makeRoom(size int64) bool {
 	return fits
 }
 
-// drop takes the segment that was returned first from the lender. The caller closes it. d.mu is held.
-func (d *Lender) drop() *lendable {
-	s := d.free[0]
-	d.remove(0)
+// drop takes the segment from the lender that was returned first, of the free ones if there are any, and
+// else of the kept ones. The caller closes it. d.mu is held.
+func (d *Lender) drop() (s *lendable) {
+	if len(d.free) > 0 {
+		s = d.free[0]
+		d.remove(0)
+	} else {
+		s = d.takeKept(func(*lendable) bool { return true })
+	}
 	d.bytes -= int64(len(s.Memory()))
 	return s
 }
@@ -151,11 +173,11 @@ func (d *Lender) create(size int) (*lendable, error) {
 	return &lendable{s, held}, nil
 }
 
-// giveUp closes free segments until they have released the given bytes.
+// giveUp closes segments without a holder until they have released the given bytes.
 func (d *Lender) giveUp(bytes int64) {
 	d.mu.Lock()
 	var dropped []*lendable
-	for bytes > 0 && len(d.free) > 0 {
+	for bytes > 0 && len(d.free)+len(d.kept) > 0 {
 		s := d.drop()
 		bytes -= int64(len(s.Memory()))
 		dropped = append(dropped, s)
@@ -187,66 +209,26 @@ func (d *Lender) Trim() (used bool) {
 	return used
 }
 
-// Close closes all free segments. Others are closed when their loans end. Nothing is lent any more.
+// Close closes all segments without a holder. Others are closed when their loans end. Nothing is lent
+// any more.
 func (d *Lender) Close() {
 	d.mu.Lock()
 	d.closed = true
-	dropped := d.free
-	for _, s := range dropped {
-		d.bytes -= int64(len(s.Memory()))
+	var dropped []*lendable
+	for len(d.free)+len(d.kept) > 0 {
+		dropped = append(dropped, d.drop())
 	}
-	d.free, d.idle = nil, 0
 	d.mu.Unlock()
 	closeAll(dropped)
 }
 
-// back takes a segment whose loan has ended.
-func (d *Lender) back(s *lendable, discard bool) {
-	d.mu.Lock()
-	discard = discard || d.closed
-	if discard {
-		d.bytes -= int64(len(s.Memory()))
-	} else {
-		d.free = append(d.free, s)
+// back takes a segment whose loan has ended, and returns it if it must be closed. d.mu is held.
+func (d *Lender) back(l *Loan) (dropped []*lendable) {
+	l.ended = true
+	if l.discarded || d.closed {
+		d.bytes -= int64(len(l.segment.Memory()))
+		return []*lendable{l.segment}
 	}
-	d.mu.Unlock()
-	if discard {
-		closeAll([]*lendable{s})
-	}
+	d.free = append(d.free, l.segment)
+	return nil
 }
-
-// Loan is the use of a segment of a lender by several holders. It begins with one, and ends when all
-// have called Release.
-type Loan struct {
-	lender    *Lender
-	segment   *lendable
-	holders   atomic.Int64
-	discarded atomic.Bool
-}
-
-func newLoan(d *Lender, s *lendable) *Loan {
-	l := &Loan{lender: d, segment: s}
-	l.holders.Store(1)
-	return l
-}
-
-// Memory returns the segment's memory. Only the code that got the loan from Lend writes to it, and
-// only before the first Send.
-func (l *Loan) Memory() []byte { return l.segment.Memory() }
-
-// Send sends a message, and the segment with it, as Owned.Send does.
-func (l *Loan) Send(to *net.UnixConn, message []byte) error { return l.segment.Send(to, message) }
-
-// Retain adds a holder.
-func (l *Loan) Retain() { l.holders.Add(1) }
-
-// Release removes a holder.
-func (l *Loan) Release() {
-	if l.holders.Add(-1) == 0 {
-		l.lender.back(l.segment, l.discarded.Load())
-	}
-}
-
-// Discard marks the segment: other processes may read it for longer than the loan. It is closed when
-// the loan ends, and never written to again.
-func (l *Loan) Discard() { l.discarded.Store(true) }

@@ -136,3 +136,83 @@ func TestConcurrentLoansDoNotOverlap(t *testing.T) {
 	p.Close()
 	require.Zero(t, b.Used())
 }
+
+// What is kept can be lent again with its content, until the lender needs the segment or the batch is
+// gone.
+func TestKeptSegmentsKeepTheirContent(t *testing.T) {
+	b := budget.New(1 << 30)
+	p := NewLender(b, 16*minSize)
+	kept := func(mark byte) *Loan {
+		l := lend(t, p, 1)
+		l.Memory()[0] = mark
+		l.Keep()
+		return l
+	}
+	one, two := kept(1), kept(2)
+	one.Release()
+	require.Equal(t, LenderStats{Lent: minSize, Kept: minSize}, p.Stats())
+	require.True(t, one.Revive())
+	require.True(t, one.Revive(), "while it is lent")
+	one.Release()
+	one.Release()
+	two.Release()
+	require.Equal(t, LenderStats{Kept: 2 * minSize}, p.Stats())
+
+	three := lend(t, p, 1) // an eighth of the limit is kept: the one that has been for longest is taken
+	require.Same(t, one.segment, three.segment)
+	require.False(t, one.Revive())
+	one.Unkeep()
+	require.Equal(t, LenderStats{Lent: minSize, Kept: minSize}, p.Stats())
+	four := lend(t, p, 1)
+	require.NotSame(t, two.segment, four.segment, "less is kept now")
+	require.True(t, two.Revive())
+	require.Equal(t, byte(2), two.Memory()[0])
+	two.Release()
+	two.Unkeep()
+	require.Equal(t, LenderStats{Lent: 2 * minSize, Free: minSize}, p.Stats())
+	three.Release()
+	four.Release()
+
+	five := kept(5)
+	five.Discard()
+	five.Release()
+	require.False(t, five.Revive(), "other processes may have it")
+	five.Unkeep()
+	six := kept(6)
+	six.Unkeep()
+	six.Release()
+	require.False(t, six.Revive())
+	require.Zero(t, p.Stats().Kept)
+	p.Close()
+	require.Zero(t, b.Used())
+}
+
+// Kept segments are closed for others of another size, for reservations, and by Close.
+func TestKeptSegmentsGiveWay(t *testing.T) {
+	for name, need := range map[string]func(*Lender, *budget.Budget){
+		"another size":  func(p *Lender, _ *budget.Budget) { lend(t, p, 4*minSize).Release() },
+		"a reservation": func(_ *Lender, b *budget.Budget) { require.NoError(t, mustReserve(b, 8*minSize-minSize/2)) },
+		"the end":       func(p *Lender, _ *budget.Budget) { p.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := budget.New(8 * minSize)
+			p := NewLender(b, 4*minSize)
+			l := lend(t, p, 1)
+			l.Keep()
+			l.Release()
+			need(p, b)
+			require.False(t, l.Revive())
+			l.Unkeep()
+			p.Close()
+			require.Equal(t, LenderStats{}, p.Stats())
+		})
+	}
+}
+
+func mustReserve(b *budget.Budget, bytes int64) error {
+	held, err := b.Reserve("test", bytes)
+	if err == nil {
+		held.Release()
+	}
+	return err
+}

@@ -18,7 +18,7 @@ func (m *Metrics) Mapped(read func() local.SessionStats) {
 		read:     read,
 		sessions: prometheus.NewDesc("penstock_local_sessions", "Sessions of clients that read batches from mapped memory.", nil, nil),
 		memory: prometheus.NewDesc("penstock_mapped_memory_bytes",
-			"Bytes of the memory budget for batches in mapped memory: lent, to clients and to batches that wait for other streams, or free for the next ones.",
+			"Bytes of the memory budget for batches in mapped memory: lent to clients, kept for clients that read the same batches later, or free.",
 			[]string{"state"}, nil),
 	})
 }
@@ -32,4 +32,5 @@ func (m mappedMetrics) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(m.sessions, prometheus.GaugeValue, float64(s.Sessions))
 	to <- prometheus.MustNewConstMetric(m.memory, prometheus.GaugeValue, float64(s.Lent), "lent")
 	to <- prometheus.MustNewConstMetric(m.memory, prometheus.GaugeValue, float64(s.Free), "free")
+	to <- prometheus.MustNewConstMetric(m.memory, prometheus.GaugeValue, float64(s.Kept), "kept")
 }

@@ -3,7 +3,7 @@ package main
 // localMutants are ways in which batches in mapped memory change under their readers, are lost, or hold
 // memory or streams up.
 func localMutants() []mutant {
-	const session, sessions, mapped, lender = "flight/local/session.go", "flight/local/sessions.go", "flight/mapped.go", "internal/segment/lender.go"
+	const session, sessions, mapped, lender, loan = "flight/local/session.go", "flight/local/sessions.go", "flight/mapped.go", "internal/segment/lender.go", "internal/segment/loan.go"
 	local, flight, segment := []string{"-timeout", "60s", "./flight/local"}, []string{"-timeout", "60s", "-run", "Mapped|Session|Segment|Room|Unseen|Waiting", "./flight"}, []string{"-timeout", "60s", "./internal/segment"}
 	return []mutant{
 		{"forks-are-not-heard", session, "		for _, d := range s.deliveries {\n			d.loan.Discard()\n		}\n		return nil\n", "		return nil\n", local},
@@ -25,14 +25,19 @@ func localMutants() []mutant {
 		{"bodies-are-not-aligned", mapped, "	return len(m.header) + (ipcAlign-body%ipcAlign)%ipcAlign\n", "	return len(m.header) + (8-body%8)%8\n", flight},
 		{"old-bytes-stay-behind-headers", mapped, "		clear(to[at+copy(to[at:], m.header) : at+header])\n", "		copy(to[at:], m.header)\n", flight},
 		{"each-stream-copies-a-batch", mapped, "	if !ok {\n		return o.copied(frames, b, lease)\n	}\n", "	if !ok || shared != nil {\n		return o.copied(frames, b, lease)\n	}\n", flight},
-		{"shared-segments-end-with-their-batch", mapped, "	in.loan.Retain()\n	return in, nil\n", "	return in, nil\n", flight},
+		{"shared-segments-are-not-kept", mapped, "		in.loan.Keep()\n", "", flight},
+		{"kept-segments-are-revived-when-ended", loan, "	if l.ended {\n", "	if l.ended && l.discarded {\n", segment},
+		{"revived-segments-are-taken", loan, "	l.lender.unkept(l)\n	l.holders++\n", "	l.holders++\n", segment},
+		{"discarded-segments-are-kept", loan, "l.keep && !l.discarded && !d.closed", "l.keep && !d.closed", segment},
+		{"kept-segments-are-never-taken", lender, "	if d.keptBytes() < d.limit/keptShare {\n		return nil\n	}\n	return d.takeKept(func(s *lendable) bool { return len(s.Memory()) == size })\n", "	return nil\n", segment},
+		{"kept-segments-are-taken-at-once", lender, "	if d.keptBytes() < d.limit/keptShare {\n		return nil\n	}\n", "", segment},
 		{"segments-outlive-their-batch", "internal/batch/charged.go", "			c.attached.Release()\n", "", flight},
 		{"waiting-for-readers-is-left-out", mapped, "	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {\n		return false, err\n	}\n", "", flight},
-		{"discarded-segments-are-lent-again", lender, "	discard = discard || d.closed\n", "	discard = d.closed\n", segment},
+		{"discarded-segments-are-lent-again", lender, "	if l.discarded || d.closed {\n", "	if d.closed {\n", segment},
 		{"free-segments-stay-under-pressure", lender, "	b.OnPressure(d.giveUp)\n", "", segment},
 		{"segments-have-no-bound", lender, "	fits := d.bytes+size <= d.limit && !d.closed\n", "	fits := !d.closed\n", segment},
 		{"segments-are-not-charged", lender, `d.budget.Reserve("batches in mapped memory", int64(size))`, `d.budget.Reserve("batches in mapped memory", 0)`, segment},
 		{"trimming-drops-what-is-new", lender, "	for range d.idle {\n", "	for range len(d.free) {\n", segment},
-		{"loans-end-with-their-first-holder", lender, "	if l.holders.Add(-1) == 0 {\n", "	if l.holders.Add(-1) >= 0 {\n", segment},
+		{"loans-end-with-their-first-holder", loan, "	if l.holders--; l.holders == 0 {\n", "	if l.holders--; l.holders >= 0 {\n", segment},
 	}
 }
