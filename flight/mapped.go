@@ -38,7 +38,7 @@ func (s *Server) claimSession(ctx context.Context, p *streamInflight) *local.Ses
 // deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
 // did: without a session, or without room for a segment, the batch must go over the network.
 func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBatch, lease *batchLease) (bool, error) {
-	if o.session == nil || o.session.Ended() {
+	if o.session == nil || !o.session.Takes() {
 		return false, nil
 	}
 	if err := o.stream.waiting(func() error { return o.session.Wait(ctx) }); err != nil {

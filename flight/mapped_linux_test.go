@@ -261,7 +261,7 @@ func TestUnseenBatchesHoldTheirStreamUp(t *testing.T) {
 		}
 		require.Equal(t, number, said.Delivery)
 		n.batch(said)
-		n.record(1, number)
+		n.record(2, number)
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	// maxUnseen is how many deliveries a client may have that its reader has not seen. With gRPC, flow
 	// control bounds what a client has not read, but here its messages are small.
 	maxUnseen = 4
+	// maxDeliveries is how many deliveries a client may have. Each costs it an open file.
+	maxDeliveries = 128
 	// sendTimeout bounds the sending of a segment. There is room for maxUnseen in a socket, so that only
 	// a connection that is broken takes longer.
 	sendTimeout = time.Second
@@ -60,11 +62,12 @@ func newSession(conn *net.UnixConn, clock func() time.Time) *Session {
 	return &Session{conn: conn, clock: clock, deliveries: map[uint32]*delivery{}, changed: make(chan struct{})}
 }
 
-// Ended reports whether the session has ended: nothing can be delivered.
-func (s *Session) Ended() bool {
+// Takes reports whether the session takes another delivery: it has not ended, and its client does not
+// keep too many.
+func (s *Session) Takes() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended
+	return !s.ended && len(s.deliveries) < maxDeliveries
 }
 
 // Wait waits until the client has seen enough deliveries for another one, or the session has ended.

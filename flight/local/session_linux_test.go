@@ -119,9 +119,15 @@ func (h *host) reaches(t *testing.T, want segment.LenderStats) {
 
 const smallest = 64 << 10 // bytes of a segment
 
+func (s *Session) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
 func ended(t *testing.T, s *Session) {
 	t.Helper()
-	require.Eventually(t, s.Ended, patience, time.Millisecond)
+	require.Eventually(t, s.isEnded, patience, time.Millisecond)
 }
 
 // spec: local-2, local-10
@@ -207,6 +213,27 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 	require.ErrorIs(t, err, errEnded)
 }
 
+// A client that keeps maxDeliveries gets no more until it returns one.
+//
+// spec: local-8
+func TestClientsKeepABoundedNumber(t *testing.T) {
+	h := serve(t)
+	c := h.dial(t)
+	s := h.Claim(c.id, nil)
+	for range maxDeliveries {
+		require.True(t, s.Takes())
+		number := h.deliver(t, s, 0)
+		c.receive()
+		c.records([2]uint32{recordSeen, number})
+	}
+	require.False(t, s.Takes())
+	c.records([2]uint32{recordReturned, 1})
+	require.Eventually(t, s.Takes, patience, time.Millisecond)
+	require.NoError(t, c.Close())
+	ended(t, s)
+	require.False(t, s.Takes())
+}
+
 // What a session had when it ended, or when its client forked, is never written to again: another
 // process may read it.
 //
@@ -277,7 +304,7 @@ func TestInvalidRecordsEndTheirSession(t *testing.T) {
 			break
 		}
 	}
-	require.False(t, kept.Ended())
+	require.False(t, kept.isEnded())
 	require.Equal(t, byte(5), memory[0])
 	h.deliver(t, kept, 6)
 	_, memory = other.receive()
@@ -298,7 +325,7 @@ func TestDeliveriesDoNotWaitForClients(t *testing.T) {
 		}
 	}
 	require.Less(t, time.Since(began), patience)
-	require.True(t, s.Ended())
+	require.True(t, s.isEnded())
 }
 
 // refused connects, and is disconnected before the first packet.

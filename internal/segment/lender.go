@@ -14,12 +14,15 @@ const minSize = 64 << 10
 // sizesPerPower is how many sizes of segments there are between two powers of two.
 const sizesPerPower = 8
 
+// maxSegments bounds the segments of a lender, each of which is an open file.
+const maxSegments = 1024
+
 // keptShare is the part of a lender's limit up to which segments are kept although others could use them:
 // more would cost page faults, and rarely be read again.
 const keptShare = 8
 
 // Lender makes segments and reuses them: a new segment costs a page fault for each page that is
-// written. Their total size is bounded and reserved in a budget. A segment is reused only after its
+// written. Their number and size are bounded, and the size is reserved in a budget. A segment is reused only after its
 // Loan has ended, and never if the Loan was marked by Discard. It is safe for concurrent use.
 type Lender struct {
 	budget *budget.Budget
@@ -28,6 +31,7 @@ type Lender struct {
 	mu     sync.Mutex
 	free   []*lendable // those that were returned first, first
 	kept   []*Loan     // without a holder; those whose last holder left first, first
+	count  int         // of all segments
 	bytes  int64       // of all segments, free or lent
 	idle   int         // how many of free have been free since the last Trim
 	used   bool        // since the last Trim
@@ -77,7 +81,7 @@ func (d *Lender) Lend(size int) *Loan {
 	s, err := d.create(size)
 	if err != nil {
 		d.mu.Lock()
-		d.bytes -= int64(size)
+		d.count, d.bytes = d.count-1, d.bytes-int64(size)
 		d.mu.Unlock()
 		return nil
 	}
@@ -134,17 +138,20 @@ func (d *Lender) remove(i int) {
 func (d *Lender) makeRoom(size int64) bool {
 	d.mu.Lock()
 	var dropped []*lendable
-	for d.bytes+size > d.limit && len(d.free)+len(d.kept) > 0 {
+	for !d.fits(size) && len(d.free)+len(d.kept) > 0 {
 		dropped = append(dropped, d.drop())
 	}
-	fits := d.bytes+size <= d.limit && !d.closed
+	fits := d.fits(size) && !d.closed
 	if fits {
-		d.bytes += size
+		d.count, d.bytes = d.count+1, d.bytes+size
 	}
 	d.mu.Unlock()
 	closeAll(dropped)
 	return fits
 }
+
+// fits reports whether another segment is within the bounds. d.mu is held.
+func (d *Lender) fits(size int64) bool { return d.bytes+size <= d.limit && d.count < maxSegments }
 
 // drop takes the segment from the lender that was returned first, of the free ones if there are any, and
 // else of the kept ones. The caller closes it. d.mu is held.
@@ -155,7 +162,7 @@ func (d *Lender) drop() (s *lendable) {
 	} else {
 		s = d.takeKept(func(*lendable) bool { return true })
 	}
-	d.bytes -= int64(len(s.Memory()))
+	d.count, d.bytes = d.count-1, d.bytes-int64(len(s.Memory()))
 	return s
 }
 
@@ -226,7 +233,7 @@ func (d *Lender) Close() {
 func (d *Lender) back(l *Loan) (dropped []*lendable) {
 	l.ended = true
 	if l.discarded || d.closed {
-		d.bytes -= int64(len(l.segment.Memory()))
+		d.count, d.bytes = d.count-1, d.bytes-int64(len(l.segment.Memory()))
 		return []*lendable{l.segment}
 	}
 	d.free = append(d.free, l.segment)

@@ -93,6 +93,27 @@ func TestLendersAreBounded(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
+// The number of segments is bounded, since each is an open file.
+func TestLendersOpenABoundedNumberOfFiles(t *testing.T) {
+	p := NewLender(nil, 1<<40)
+	var loans []*Loan
+	for range maxSegments {
+		loans = append(loans, lend(t, p, 1))
+	}
+	require.Nil(t, p.Lend(1))
+	loans[0].Release()
+	loans[0] = lend(t, p, 2*minSize)
+	loans[1].Discard()
+	loans[1].Release()
+	loans[1] = lend(t, p, 1)
+	require.Nil(t, p.Lend(1))
+	for _, l := range loans {
+		l.Release()
+	}
+	p.Close()
+	require.Zero(t, p.count)
+}
+
 // Trim closes what was free since the previous one.
 func TestUnusedSegmentsAreTrimmed(t *testing.T) {
 	p := NewLender(nil, 1<<30)

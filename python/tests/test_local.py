@@ -10,6 +10,8 @@ import random
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -282,6 +284,34 @@ def test_killed_clients_free_their_memory(host: Host) -> None:
         client.send_signal(signal.SIGKILL)
         client.wait()
         host.waits_for(LENT, 0, seconds=5)
+
+
+def test_reports_do_not_wait_for_the_server() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        session = local.Session(ours, "id")
+        began = time.monotonic()
+        reports = 0
+        while not session._pending:  # until the socket is full
+            reports += 1
+            session.returned(reports)
+        session.returned(reports + 1)
+        assert time.monotonic() - began < 5, "a report has waited"
+        got: list[tuple[int, ...]] = []
+        while len(got) < reports + 2:
+            got.append(struct.unpack("<II", theirs.recv(100)))
+            if len(got) == reports - 1:
+                session.returned(reports + 2)
+        assert got == [(2, number) for number in range(1, reports + 3)]
+
+
+def test_package_works_without_unix_modules() -> None:
+    program = (
+        "import sys, pyarrow.compute, pyarrow.flight\n"
+        "sys.platform = 'win32'; sys.modules['fcntl'] = None\n"
+        "import penstock.local\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 # spec: local-1, local-2

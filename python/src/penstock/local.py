@@ -7,7 +7,6 @@ the file is returned, and the server reuses it for another batch.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import mmap
@@ -24,12 +23,15 @@ import pyarrow as pa
 
 from penstock import errors
 
+if sys.platform == "linux":
+    import fcntl
+
 HEADER = "penstock-session"
 
 _log = logging.getLogger("penstock")
 
 # Seconds to wait for the server's next packet. It sends a file before the message that names it.
-_TIMEOUT = 10.0
+_TIMEOUT = 10
 
 # A report to the server: what happened to a delivery, and its number.
 _RECORD = struct.Struct("<II")
@@ -38,8 +40,8 @@ _SEEN, _RETURNED, _FORKED = 1, 2, 3
 _NUMBER = struct.Struct("<I")
 _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
 
-# The file cannot shrink under its mapping, and only the server writes to it. Python lacks the second name.
-_SEALS = getattr(fcntl, "F_SEAL_SHRINK", 0x0002) | 0x0010
+# F_SEAL_SHRINK and F_SEAL_FUTURE_WRITE: the file cannot shrink under its mapping, and only the server writes to it.
+_SEALS = 0x0002 | 0x0010
 _PACKET = 4096
 
 
@@ -55,11 +57,15 @@ class Session:
 
     def __init__(self, connection: socket.socket, identity: str) -> None:
         """Takes over a connection on which the server has sent the session's identity."""
+        # With a timeout of Python's own, sends would wait, too, whatever their flags.
+        connection.settimeout(None)
+        for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            connection.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", _TIMEOUT, 0))
         self.identity = identity
         self._connection = connection
         self._pending: deque[bytes] = deque()
         self.lock = threading.Lock()
-        _sessions.add(self)
+        _forks.add(self)
 
     @classmethod
     def open(cls, path: str) -> Session | None:
@@ -109,12 +115,22 @@ class Session:
         try:
             if not packet:
                 raise errors.Unavailable("the server ended the session for batches in mapped memory")
-            if len(files) != 1 or packet != _NUMBER.pack(number):
-                raise errors.Corrupt("the server did not pass the file of the batch that it named")
+            if packet != _NUMBER.pack(number):
+                raise errors.Corrupt("the server did not pass the batch that it named")
+            if len(files) != 1:
+                raise errors.Exhausted(
+                    "a batch in mapped memory was lost: this process has too many open files",
+                    remedy="raise its limit (ulimit -n), keep fewer batches, or connect with local=False",
+                )
             if fcntl.fcntl(files[0], fcntl.F_GET_SEALS) & _SEALS != _SEALS:
                 raise errors.Corrupt("the server passed memory that may change")
             mapping = _Mapping(files[0], size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        except (OSError, ValueError) as e:
+        except OSError as e:
+            raise errors.Exhausted(
+                f"map a batch of {size} bytes: {e}",
+                remedy="raise the limits of this process (ulimit -n), keep fewer batches, or connect with local=False",
+            ) from e
+        except ValueError as e:
             raise errors.Corrupt(f"map a batch of {size} bytes: {e}") from e
         finally:
             for file in files:
@@ -176,18 +192,25 @@ class _Mapping(mmap.mmap):
     number = 0
 
     def __del__(self) -> None:
-        if self.session is not None:
+        if self.session is not None and not sys.is_finalizing():
             self.session.returned(self.number)
 
 
 class _Forks:
-    """Calls the sessions of this process around a fork."""
+    """The sessions of this process, which are called around a fork."""
 
     def __init__(self) -> None:
-        self._held: list[Session] = []
+        self._lock = threading.RLock()
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+        self._held: list[Session] = []  # during a fork
+
+    def add(self, session: Session) -> None:
+        with self._lock:
+            self._sessions.add(session)
 
     def before(self) -> None:
-        self._held = list(_sessions)
+        self._lock.acquire()
+        self._held = list(self._sessions)
         for session in self._held:
             session.before_fork()
 
@@ -195,14 +218,15 @@ class _Forks:
         held, self._held = self._held, []
         for session in held:
             session.after_in_parent()
+        self._lock.release()
 
     def after_in_child(self) -> None:
         held, self._held = self._held, []
         for session in held:
             session.after_in_child()
+        self._lock.release()
 
 
-_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 _forks = _Forks()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
