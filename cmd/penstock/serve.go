@@ -39,7 +39,8 @@ func (p process) serveCommand() *cobra.Command {
 			"max_streams) or in the environment (PENSTOCK_LISTEN, PENSTOCK_MAX_STREAMS). Flags override\n" +
 			"the environment, the environment overrides the file.\n\n" +
 			"unix:///path serves on a Unix domain socket that only this user's programs can connect\n" +
-			"to. It costs less than TCP, for trainers on the same machine.\n\n" +
+			"to. With --local-socket, trainers of this user on this machine read batches from shared\n" +
+			"memory, whatever address they connect to; that takes a fraction of the time.\n\n" +
 			"After SIGTERM, SIGINT or SIGHUP, running streams may finish within the drain time; a\n" +
 			"second signal ends them at once.",
 		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",

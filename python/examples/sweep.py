@@ -3,7 +3,8 @@
     python sweep.py 127.0.0.1:8815 homefeed 0.01 0.03 0.1 0.3
 
 All jobs read the same rows in the same order, so that the rate alone makes the difference. They
-read from one server, which keeps one copy of the staging rows that they share. The dataset has
+read from one server, which scans, joins and assembles each batch once for all of them. On the server's
+host, with `penstock serve --local-socket PATH`, they also read it from the same memory. The dataset has
 `item_id` and `label`. The last line says which rate was best.
 """
 
