@@ -28,6 +28,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+
+	"github.com/penstock/penstock/benchmarks/child"
 )
 
 func main() {
@@ -104,21 +106,21 @@ func (s settings) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := turns{settings: s, readers: map[string]*process{}}
+	t := turns{settings: s, readers: map[string]*child.Process{}}
 	defer func() { err = errors.Join(err, t.close()) }()
-	t.server, err = start(ctx, self, "-role", "server", "-folder", folder, "-rows", strconv.Itoa(s.batches*s.rows),
+	t.server, err = child.Start(ctx, self, "-role", "server", "-folder", folder, "-rows", strconv.Itoa(s.batches*s.rows),
 		"-batch-rows", strconv.Itoa(s.rows), "-distinct", strconv.Itoa(s.distinct))
 	if err != nil {
 		return err
 	}
-	if err := t.server.receive(&t.offer); err != nil {
+	if err := t.server.Receive(&t.offer); err != nil {
 		return err
 	}
-	if t.readers[inGo], err = start(ctx, self, "-role", "client"); err != nil {
+	if t.readers[inGo], err = child.Start(ctx, self, "-role", "client"); err != nil {
 		return err
 	}
 	if s.python != "" {
-		if t.readers[inPython], err = start(ctx, s.python, filepath.Clean(s.script)); err != nil {
+		if t.readers[inPython], err = child.Start(ctx, s.python, filepath.Clean(s.script)); err != nil {
 			return err
 		}
 	}

@@ -2,55 +2,23 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/penstock/penstock/benchmarks/child"
 )
 
-// process is a process that answers requests, one JSON object per line.
-type process struct {
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *json.Decoder
-}
-
-// start starts a program, which ends when its input ends.
-func start(ctx context.Context, program string, arguments ...string) (*process, error) {
-	p := &process{command: exec.CommandContext(ctx, program, arguments...)} //nolint:gosec // this program, or Python
-	p.command.Stderr = os.Stderr
-	var err error
-	if p.in, err = p.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.out = json.NewDecoder(out)
-	return p, p.command.Start()
-}
-
-// receive decodes the next answer.
-func (p *process) receive(to any) error {
-	if err := p.out.Decode(to); err != nil {
-		return fmt.Errorf("%s: %w", p.command.Args[0], err)
-	}
-	return nil
-}
-
-// ask sends a request, and returns the pass that it caused.
-func (p *process) ask(r request) (pass, error) {
+// ask sends a request to a process, and returns the pass that it caused.
+func ask(p *child.Process, r request) (pass, error) {
 	var done pass
-	if err := json.NewEncoder(p.in).Encode(r); err != nil {
+	if err := p.Send(r); err != nil {
 		return done, err
 	}
-	if err := p.receive(&done); err != nil {
+	if err := p.Receive(&done); err != nil {
 		return done, err
 	}
 	if done.Error != "" {
@@ -58,9 +26,6 @@ func (p *process) ask(r request) (pass, error) {
 	}
 	return done, nil
 }
-
-// close ends the process.
-func (p *process) close() error { return errors.Join(p.in.Close(), p.command.Wait()) }
 
 // answer answers requests until the input ends.
 func answer(from io.Reader, to io.Writer, do func(request) (pass, error)) error {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/benchmarks/child"
 )
 
 // The clients.
@@ -21,18 +23,18 @@ const (
 type turns struct {
 	settings
 
-	server  *process
-	readers map[string]*process // by client
+	server  *child.Process
+	readers map[string]*child.Process // by client
 	offer   offer
 }
 
 func (t *turns) close() error {
 	var err error
 	for _, p := range t.readers {
-		err = errors.Join(err, p.close())
+		err = errors.Join(err, p.Close())
 	}
 	if t.server != nil {
-		err = errors.Join(err, t.server.close())
+		err = errors.Join(err, t.server.Close())
 	}
 	return err
 }
@@ -107,7 +109,7 @@ func (t *turns) turn(m *measurement, warming bool) (turn, error) {
 	}
 	if m.Client == none {
 		busy := busySeconds()
-		p, err := t.server.ask(r)
+		p, err := ask(t.server, r)
 		if err != nil {
 			return turn{}, err
 		}
@@ -115,15 +117,15 @@ func (t *turns) turn(m *measurement, warming bool) (turn, error) {
 		return turn{Seconds: p.Seconds, Server: p.CPU, Bytes: p.Bytes, Waits: p.Waits, Other: (busy - p.CPU) / p.Seconds}, nil
 	}
 	busy := busySeconds()
-	before, err := t.server.ask(request{})
+	before, err := ask(t.server, request{})
 	if err != nil {
 		return turn{}, err
 	}
-	p, err := t.readers[m.Client].ask(r)
+	p, err := ask(t.readers[m.Client], r)
 	if err != nil {
 		return turn{}, err
 	}
-	after, err := t.server.ask(request{})
+	after, err := ask(t.server, request{})
 	if err != nil {
 		return turn{}, err
 	}

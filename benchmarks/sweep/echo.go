@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
+	"github.com/penstock/penstock/benchmarks/child"
 	"github.com/penstock/penstock/benchmarks/passes"
 )
 
@@ -18,10 +17,8 @@ import (
 type echo struct {
 	*passes.Client
 
-	process *exec.Cmd
+	process *child.Process
 	folder  string
-	in      io.WriteCloser
-	out     *json.Decoder
 }
 
 // startEcho builds and starts it.
@@ -36,23 +33,13 @@ func startEcho(ctx context.Context) (e *echo, err error) {
 	if err := build.Run(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(e.folder))
 	}
-	e.process = exec.CommandContext(ctx, program, "-role", "server", "-folder", e.folder) //nolint:gosec // built above
-	e.process.Stderr = os.Stderr
-	if e.in, err = e.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := e.process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	e.out = json.NewDecoder(out)
-	if err := e.process.Start(); err != nil {
+	if e.process, err = child.Start(ctx, program, "-role", "server", "-folder", e.folder); err != nil {
 		return nil, err
 	}
 	var offer struct {
 		Addresses map[string]string `json:"addresses"`
 	}
-	if err := e.out.Decode(&offer); err != nil {
+	if err := e.process.Receive(&offer); err != nil {
 		return nil, err
 	}
 	e.Client, err = passes.Connect(offer.Addresses["gRPC, TCP"])
@@ -61,18 +48,18 @@ func startEcho(ctx context.Context) (e *echo, err error) {
 
 // Close stops the server.
 func (e *echo) Close() error {
-	return errors.Join(e.Client.Close(), e.in.Close(), e.process.Wait(), os.RemoveAll(e.folder))
+	return errors.Join(e.Client.Close(), e.process.Close(), os.RemoveAll(e.folder))
 }
 
 // cpu returns the CPU time of the server so far, in seconds.
 func (e *echo) cpu() (float64, error) {
-	if _, err := fmt.Fprintln(e.in, "{}"); err != nil {
+	if err := e.process.Send(struct{}{}); err != nil {
 		return 0, err
 	}
 	var answer struct {
 		CPU float64 `json:"cpu"`
 	}
-	err := e.out.Decode(&answer)
+	err := e.process.Receive(&answer)
 	return answer.CPU, err
 }
 

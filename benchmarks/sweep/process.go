@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/benchmarks/child"
 )
 
 // atOnce has jobs read a query at once, each in a process of its own, and returns the times to their first
@@ -21,25 +20,27 @@ func atOnce(ctx context.Context, address, asked string, jobs int, first bool) (f
 	if err != nil {
 		return nil, err
 	}
-	processes := make([]jobProcess, jobs)
+	var processes []*child.Process
 	defer func() {
 		for _, p := range processes {
-			err = errors.Join(err, p.close())
+			err = errors.Join(err, p.Close())
 		}
 	}()
-	for i := range processes {
-		if processes[i], err = startJob(ctx, self, address, asked, first); err != nil {
+	for range jobs {
+		p, err := startJob(ctx, self, address, asked, first)
+		if err != nil {
 			return nil, err
 		}
+		processes = append(processes, p)
 	}
 	for _, p := range processes { // all have connected
-		if _, err := fmt.Fprintln(p.in); err != nil {
+		if err := p.Send(struct{}{}); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range processes {
 		var got struct{ First time.Duration }
-		if err := p.out.Decode(&got); err != nil {
+		if err := p.Receive(&got); err != nil {
 			return nil, err
 		}
 		firsts = append(firsts, got.First)
@@ -47,38 +48,16 @@ func atOnce(ctx context.Context, address, asked string, jobs int, first bool) (f
 	return firsts, nil
 }
 
-// jobProcess is a process with one job.
-type jobProcess struct {
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *json.Decoder
-}
-
-// startJob starts a process, and returns when it is connected. It reads when it receives a line.
-func startJob(ctx context.Context, self, address, asked string, first bool) (p jobProcess, err error) {
-	p.command = exec.CommandContext(ctx, self, "-role", "job", "-address", address, "-query", asked, fmt.Sprintf("-first=%t", first)) //nolint:gosec // this program
-	p.command.Stderr = os.Stderr
-	if p.in, err = p.command.StdinPipe(); err != nil {
-		return p, err
-	}
-	out, err := p.command.StdoutPipe()
+// startJob starts a process, and returns when it is connected. It reads when it receives an object.
+func startJob(ctx context.Context, self, address, asked string, first bool) (*child.Process, error) {
+	p, err := child.Start(ctx, self, "-role", "job", "-address", address, "-query", asked, fmt.Sprintf("-first=%t", first))
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.out = json.NewDecoder(out)
-	if err := p.command.Start(); err != nil {
-		return p, err
+	if err := p.Receive(&struct{}{}); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	var connected struct{}
-	return p, p.out.Decode(&connected)
-}
-
-// close ends the process.
-func (p jobProcess) close() error {
-	if p.command == nil || p.command.Process == nil {
-		return nil
-	}
-	return errors.Join(p.in.Close(), p.command.Wait())
+	return p, nil
 }
 
 // one is the main function of such a process.
@@ -94,7 +73,7 @@ func one(ctx context.Context, address, asked string, first bool) error {
 	if err := out.Encode(struct{}{}); err != nil {
 		return err
 	}
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&struct{}{}); err != nil {
 		return err
 	}
 	got, err := j.read(ctx, asked, func(_ int, m *flight.FlightData) error {
