@@ -27,6 +27,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
 	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard})
 	defer at.Release()
 	if err := at.enter(ctx); err != nil {
@@ -40,7 +41,9 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
 	defer out.inflight.Release()
-	out.session = s.claimSession(ctx, out.inflight)
+	if out.session = session; session != nil {
+		session.OnSeen(out.inflight.move)
+	}
 	// The end is reported after a panic, too: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {

@@ -27,12 +27,12 @@ type mappedBatch struct {
 
 // claimSession returns the session that a DoGet names; nil if there is none: then batches are sent over
 // the network.
-func (s *Server) claimSession(ctx context.Context, p *streamInflight) *local.Session {
+func (s *Server) claimSession(ctx context.Context) *local.Session {
 	ids := metadata.ValueFromIncomingContext(ctx, headerSession)
 	if len(ids) != 1 || s.options.Local == nil {
 		return nil
 	}
-	return s.options.Local.Claim(ids[0], p.move)
+	return s.options.Local.Claim(ids[0])
 }
 
 // deliver delivers a batch in mapped memory, and sends the message that names it. It reports whether it
@@ -51,7 +51,7 @@ func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBa
 	defer in.loan.Release()
 	number, err := o.session.Deliver(in.loan)
 	if err != nil {
-		o.log.WarnContext(ctx, "a batch was not delivered in mapped memory, and is sent over the network", "error", err)
+		o.log.DebugContext(ctx, "a batch was not delivered in mapped memory, and is sent over the network", "error", err)
 		return false, nil
 	}
 	o.mappedBytes += int64(in.bytes)

@@ -25,7 +25,10 @@ const (
 
 // A record is what a client reports: a kind and the number of a delivery, both as 32-bit little-endian
 // integers. A packet has one record or several.
-const recordSize = 8
+const (
+	recordSize = 8
+	maxPacket  = 512 * recordSize
+)
 
 // The kinds of records.
 const (
@@ -68,6 +71,14 @@ func (s *Session) Takes() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.ended && len(s.deliveries) < maxDeliveries
+}
+
+// OnSeen has seen called each time that the client's reader has seen another delivery. It is called before
+// the first one.
+func (s *Session) OnSeen(seen func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = seen
 }
 
 // Wait waits until the client has seen enough deliveries for another one, or the session has ended.
@@ -114,13 +125,13 @@ func (s *Session) Deliver(loan *segment.Loan) (number uint32, err error) {
 
 // receive handles records until the connection ends or a record is invalid.
 func (s *Session) receive() error {
-	packet := make([]byte, 512*recordSize)
+	packet := make([]byte, maxPacket+1)
 	for {
 		n, err := s.conn.Read(packet)
 		if err != nil {
 			return err
 		}
-		if n%recordSize != 0 {
+		if n%recordSize != 0 || n > maxPacket {
 			return fmt.Errorf("a packet has %d bytes", n)
 		}
 		for at := 0; at < n; at += recordSize {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -136,7 +137,7 @@ func ended(t *testing.T, s *Session) {
 func TestSegmentsAreFreeWhenAllSessionsReturnedThem(t *testing.T) {
 	h := serve(t)
 	one, two := h.dial(t), h.dial(t)
-	first, second := h.Claim(one.id, nil), h.Claim(two.id, nil)
+	first, second := h.Claim(one.id), h.Claim(two.id)
 	loan := h.Lend(1)
 	loan.Memory()[0] = 7
 	for _, to := range []*Session{first, second} {
@@ -160,15 +161,15 @@ func TestSegmentsAreFreeWhenAllSessionsReturnedThem(t *testing.T) {
 func TestSessionsAreClaimedOnce(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	require.Nil(t, h.Claim("", nil))
-	require.Nil(t, h.Claim(c.id+"0", nil))
-	s := h.Claim(c.id, nil)
+	require.Nil(t, h.Claim(""))
+	require.Nil(t, h.Claim(c.id+"0"))
+	s := h.Claim(c.id)
 	require.NotNil(t, s)
-	require.Nil(t, h.Claim(c.id, nil))
+	require.Nil(t, h.Claim(c.id))
 	gone := h.dial(t)
 	require.NoError(t, gone.Close())
 	require.Eventually(t, func() bool { return h.Stats().Sessions == 1 }, patience, time.Millisecond)
-	require.Nil(t, h.Claim(gone.id, nil))
+	require.Nil(t, h.Claim(gone.id))
 }
 
 // After maxUnseen deliveries, Wait waits until the reader has seen one, or returned it.
@@ -176,7 +177,8 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
 	moved := make(chan struct{}, 10)
-	s := h.Claim(c.id, func() { moved <- struct{}{} })
+	s := h.Claim(c.id)
+	s.OnSeen(func() { moved <- struct{}{} })
 	for i := range maxUnseen {
 		require.NoError(t, s.Wait(t.Context()))
 		require.Equal(t, uint32(i+1), h.deliver(t, s, 0))
@@ -219,7 +221,7 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 func TestClientsKeepABoundedNumber(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	s := h.Claim(c.id, nil)
+	s := h.Claim(c.id)
 	for range maxDeliveries {
 		require.True(t, s.Takes())
 		number := h.deliver(t, s, 0)
@@ -248,7 +250,7 @@ func TestMemoryThatOthersMayReadIsNotReused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t)
 			c := h.dial(t)
-			s := h.Claim(c.id, nil)
+			s := h.Claim(c.id)
 			h.deliver(t, s, 7)
 			_, memory := c.receive()
 			leave(c, s)
@@ -265,7 +267,7 @@ func TestMemoryThatOthersMayReadIsNotReused(t *testing.T) {
 func TestForksLoseOnlyEarlierDeliveries(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	s := h.Claim(c.id, nil)
+	s := h.Claim(c.id)
 	h.deliver(t, s, 0)
 	c.records([2]uint32{recordForked, 0}, [2]uint32{recordSeen, 1})
 	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.unseen == 0 }, patience, time.Millisecond)
@@ -280,10 +282,11 @@ func TestForksLoseOnlyEarlierDeliveries(t *testing.T) {
 func TestInvalidRecordsEndTheirSession(t *testing.T) {
 	h := serve(t)
 	other := h.dial(t)
-	kept := h.Claim(other.id, nil)
+	kept := h.Claim(other.id)
 	h.deliver(t, kept, 5)
 	_, memory := other.receive()
 	for name, packet := range map[string][]byte{
+		"too many records":        bytes.Repeat([]byte{recordSeen, 0, 0, 0, 1, 0, 0, 0}, maxPacket/recordSize+1),
 		"a part of a record":      {1, 0, 0, 0, 1},
 		"an unknown kind":         binary.LittleEndian.AppendUint64(nil, 1<<32),
 		"seen, not delivered":     binary.LittleEndian.AppendUint64(nil, 2<<32|recordSeen),
@@ -292,7 +295,7 @@ func TestInvalidRecordsEndTheirSession(t *testing.T) {
 		"returned, not delivered": binary.LittleEndian.AppendUint64(nil, 2<<32|recordReturned),
 	} {
 		c := h.dial(t)
-		s := h.Claim(c.id, nil)
+		s := h.Claim(c.id)
 		h.deliver(t, s, 9)
 		_, err := c.Write(packet)
 		require.NoError(t, err, name)
@@ -315,7 +318,7 @@ func TestInvalidRecordsEndTheirSession(t *testing.T) {
 func TestDeliveriesDoNotWaitForClients(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	s := h.Claim(c.id, nil)
+	s := h.Claim(c.id)
 	loan := h.Lend(1)
 	defer loan.Release()
 	began := time.Now()

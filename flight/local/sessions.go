@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -127,7 +128,11 @@ func (s *Sessions) serve(conn *net.UnixConn) {
 		one.Close()
 		s.forget(id)
 	}
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, os.ErrDeadlineExceeded): // it left early, or no stream named it
+		s.log.Debug("a session for batches in mapped memory ended", "error", err)
+	default:
 		s.log.Warn("a session for batches in mapped memory ended", "error", err)
 	}
 }
@@ -188,9 +193,8 @@ func (s *Sessions) forget(id string) {
 	delete(s.unclaimed, id)
 }
 
-// Claim returns the session of an id for a stream, and for no other; nil if there is none. seen is
-// called each time that the client's reader has seen another delivery.
-func (s *Sessions) Claim(id string, seen func()) *Session {
+// Claim returns the session of an id for a stream, and for no other; nil if there is none.
+func (s *Sessions) Claim(id string) *Session {
 	s.mu.Lock()
 	one := s.unclaimed[id]
 	delete(s.unclaimed, id)
@@ -198,9 +202,6 @@ func (s *Sessions) Claim(id string, seen func()) *Session {
 	if one == nil {
 		return nil
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.seen = seen
 	if one.conn.SetDeadline(time.Time{}) != nil {
 		return nil // it has ended
 	}

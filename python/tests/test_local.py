@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import gc
 import itertools
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -18,6 +21,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +269,120 @@ def test_child_of_a_fork_sees_no_change(host: Host) -> None:
         del rest
         os.close(before)
         os.close(after)
+
+
+def test_finalizers_of_a_child_return_nothing(config: Path, folder: Path) -> None:
+    """A child of C code, whose fork calls no hook of Python, ends with its finalizers."""
+    libc = ctypes.PyDLL(None)
+    with Host(config, folder, "--share-batches", "0") as host, host.connect() as client:
+        with host.connect(local=False) as far:
+            want = read(far, wire="plain", batch_rows=100)[0]
+        stream = client.read("d", wire="plain", batch_rows=100)
+        held = [next(stream) for _ in range(5)]
+        child = libc.fork()
+        if child == 0:
+            held.clear()
+            gc.collect()
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        list(stream)
+        read(client, wire="plain", batch_rows=100)
+        assert all(a.equals(b) for a, b in zip(held, want[:5], strict=True))
+
+
+def test_interrupted_forks_hold_no_lock_and_change_no_batch(
+    config: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python continues with a fork if a signal handler raises in a hook."""
+    calls = itertools.count()
+    before_fork = local.Session.before_fork
+
+    def interrupted(session: local.Session) -> None:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        before_fork(session)
+
+    with Host(config, folder, "--share-batches", "0") as host, host.connect() as client:
+        with host.connect(local=False) as far:
+            want = read(far, wire="plain", batch_rows=100)[0]
+        streams = [client.read("d", wire="plain", batch_rows=100) for _ in range(3)]
+        held = [[next(stream) for _ in range(3)] for stream in streams]
+        monkeypatch.setattr(local.Session, "before_fork", interrupted)
+        monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+        before, after = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(before, 1)
+            same = all(a.equals(b) for kept in held for a, b in zip(kept, want[:3], strict=True))
+            os._exit(0 if same else 1)
+        monkeypatch.undo()
+        with ThreadPoolExecutor(1) as pool:
+            assert len(pool.submit(read, client, wire="plain").result(timeout=30)[0]) > 0
+        held.clear()
+        gc.collect()
+        rest = [list(stream) for stream in streams]
+        os.write(after, b"x")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        for batches in rest:
+            assert all(a.equals(b) for a, b in zip(batches, want[3:], strict=True))
+        os.close(before)
+        os.close(after)
+
+
+def close_after(stream: penstock.Stream, seconds: float) -> None:
+    time.sleep(seconds)
+    stream.close()
+
+
+def test_closing_from_another_thread_is_no_corruption(host: Host) -> None:
+    with host.connect(reconnect=0) as client, ThreadPoolExecutor(1) as pool:
+        for n in range(20):
+            stream = client.read("d", wire="plain", batch_rows=20)
+            next(stream)
+            closing = pool.submit(close_after, stream, n / 4000)
+            with contextlib.suppress(penstock.Unavailable, penstock.Invalid, StopIteration):
+                while True:
+                    next(stream)
+            closing.result()
+
+
+def test_many_kept_streams_do_not_use_up_the_open_files(host: Host) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, opened + 512), hard))
+    try:
+        with host.connect() as client:
+            kept = [read(client, wire="plain", batch_rows=20)[0] for _ in range(6)]
+        assert all(sum(batch.num_rows for batch in batches) == ROWS for batches in kept)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("message", "content"),
+    [
+        ({"delivery": 1}, b""),
+        ({"delivery": "1", "bytes": 8}, b""),
+        ({"delivery": 1, "bytes": -8}, b""),
+        ({"delivery": 1 << 80, "bytes": 8}, b""),
+        ({"delivery": 2, "bytes": 8}, b""),
+        ({"delivery": 1, "bytes": 1 << 40}, b""),
+        ({"delivery": 1, "bytes": 80}, b""),
+        ({"delivery": 1, "bytes": 4096}, pa.schema([("a", pa.int64())]).serialize().to_pybytes()),
+    ],
+)
+def test_malformed_deliveries_are_corrupt(message: dict[str, Any], content: bytes) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    file = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+    os.ftruncate(file, 4096)
+    os.pwrite(file, content, 0)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, local._SEALS)
+    with theirs:
+        socket.send_fds(theirs, [struct.pack("<I", 1)], [file])
+        session = local.Session(ours, "id")
+        with pytest.raises((penstock.Corrupt, pa.ArrowInvalid)):
+            session.batch(message, pa.schema([("a", pa.int64())]))
+    os.close(file)
 
 
 def test_killed_clients_free_their_memory(host: Host) -> None:

@@ -383,3 +383,4 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_process.after_in_parent,
         after_in_child=_process.after_in_child,
     )
+local.register_at_fork()

@@ -7,6 +7,7 @@ the file is returned, and the server reuses it for another batch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import mmap
@@ -25,6 +26,7 @@ from penstock import errors
 
 if sys.platform == "linux":
     import fcntl
+    import resource
 
 HEADER = "penstock-session"
 
@@ -44,6 +46,15 @@ _PEER = struct.Struct("3i")  # process, user and group ids: ucred of Linux
 _SEALS = 0x0002 | 0x0010
 _PACKET = 4096
 
+_REMEDY = "raise the limits of this process (ulimit -n), keep fewer batches, or connect with local=False"
+
+
+class _Connection(socket.socket):
+    """A socket that closes when nothing uses it, without a warning."""
+
+    def __del__(self) -> None:
+        self.close()
+
 
 class Session:
     """A connection over which a server passes the batches of one stream.
@@ -52,9 +63,6 @@ class Session:
     keeps the batches that it inherits, and does not report on them.
     """
 
-    # Set here, since __del__ also runs for objects whose __init__ was interrupted.
-    _connection: socket.socket | None = None
-
     def __init__(self, connection: socket.socket, identity: str) -> None:
         """Takes over a connection on which the server has sent the session's identity."""
         # With a timeout of Python's own, sends would wait, too, whatever their flags.
@@ -62,18 +70,22 @@ class Session:
         for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             connection.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", _TIMEOUT, 0))
         self.identity = identity
-        self._connection = connection
+        self._connection: _Connection | None = _Connection(fileno=connection.detach())
+        self._pid = os.getpid()
         self._pending: deque[bytes] = deque()
-        self.lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may fork while this thread holds it
+        self._forking = False  # the lock is held for a fork
+        self._inherited = False  # the server knows that a child may have the files
         _forks.add(self)
 
     @classmethod
     def open(cls, path: str) -> Session | None:
         """Connects to a server's socket. Returns None if this process cannot: batches then come over the network."""
-        if not sys.platform.startswith("linux"):
+        if not sys.platform.startswith("linux") or _live.full():
             return None
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection: socket.socket | None = None
         try:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection.settimeout(_TIMEOUT)
             connection.connect(path)
             _, user, _ = _PEER.unpack(
@@ -86,7 +98,8 @@ class Session:
                 raise ValueError(f"version {hello.get('v')} of the protocol is unknown")
             return cls(connection, str(hello["session"]))
         except (OSError, ValueError, KeyError, AttributeError) as e:
-            connection.close()
+            if connection is not None:
+                connection.close()
             _log.debug("batches come over the network instead of %s: %s", path, e)
             return None
 
@@ -97,17 +110,23 @@ class Session:
             Unavailable: the session has ended.
             Corrupt: the server did not follow the protocol.
         """
-        with self.lock:
-            mapping = self._next(int(message["delivery"]), int(message["bytes"]))
+        number, size = message.get("delivery"), message.get("bytes")
+        if not isinstance(number, int) or not isinstance(size, int) or not 0 < number < 1 << 32 or size <= 0:
+            raise errors.Corrupt(f"the stream names delivery {number} of {size} bytes")
+        with self._lock:
+            mapping = self._next(number, size)
         reader = pa.ipc.open_stream(pa.py_buffer(mapping))
         if not reader.schema.equals(schema):
             raise errors.Corrupt("a batch in mapped memory has another schema than its stream")
-        return reader.read_next_batch()
+        try:
+            return reader.read_next_batch()
+        except StopIteration as e:
+            raise errors.Corrupt(f"delivery {number} in mapped memory has no batch") from e
 
     def _next(self, number: int, size: int) -> _Mapping:
         """Maps the next file, which must be that of a delivery. The lock is held."""
         if self._connection is None:
-            raise errors.Invalid("the stream was opened before this process was forked")
+            raise errors.Unavailable("the session for batches in mapped memory has ended")
         try:
             packet, files, _, _ = socket.recv_fds(self._connection, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
         except OSError as e:
@@ -118,25 +137,22 @@ class Session:
             if packet != _NUMBER.pack(number):
                 raise errors.Corrupt("the server did not pass the batch that it named")
             if len(files) != 1:
-                raise errors.Exhausted(
-                    "a batch in mapped memory was lost: this process has too many open files",
-                    remedy="raise its limit (ulimit -n), keep fewer batches, or connect with local=False",
+                raise errors.Unavailable(
+                    "a batch in mapped memory was lost: this process has too many open files", remedy=_REMEDY
                 )
             if fcntl.fcntl(files[0], fcntl.F_GET_SEALS) & _SEALS != _SEALS:
                 raise errors.Corrupt("the server passed memory that may change")
             mapping = _Mapping(files[0], size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         except OSError as e:
-            raise errors.Exhausted(
-                f"map a batch of {size} bytes: {e}",
-                remedy="raise the limits of this process (ulimit -n), keep fewer batches, or connect with local=False",
-            ) from e
-        except ValueError as e:
+            raise errors.Unavailable(f"map a batch of {size} bytes: {e}", remedy=_REMEDY) from e
+        except (ValueError, OverflowError) as e:
             raise errors.Corrupt(f"map a batch of {size} bytes: {e}") from e
         finally:
             for file in files:
                 os.close(file)
         self._report(_SEEN, number)
         mapping.session, mapping.number = self, number
+        _live.add(mapping)
         return mapping
 
     def returned(self, number: int) -> None:
@@ -145,14 +161,17 @@ class Session:
 
     def _report(self, kind: int, number: int) -> None:
         """Sends a report, or leaves it for the next one if the socket is full. It takes no lock and does not wait."""
+        connection = self._connection
+        if connection is None or self._pid != os.getpid():  # the parent uses the batch that ended here
+            return
         self._pending.append(_RECORD.pack(kind, number))
-        while self._connection is not None:
+        while True:
             try:
                 record = self._pending.popleft()
             except IndexError:
                 return
             try:
-                self._connection.send(record, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                connection.send(record, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
             except BlockingIOError:
                 self._pending.appendleft(record)
                 return
@@ -161,28 +180,34 @@ class Session:
 
     def before_fork(self) -> None:
         """Keeps the server from reusing the files that a child inherits. Holds the lock until after the fork."""
-        self.lock.acquire()
+        self._lock.acquire()
+        self._forking = True
         if self._connection is not None:
-            try:
-                self._connection.send(_RECORD.pack(_FORKED, 0), socket.MSG_NOSIGNAL)
-            except OSError:
-                self._connection.close()  # the server then reuses none of its files
-                self._connection = None
+            self._connection.send(_RECORD.pack(_FORKED, 0), socket.MSG_NOSIGNAL)
+            self._inherited = True
 
-    def after_in_parent(self) -> None:
-        """Called in the parent after a fork."""
-        self.lock.release()
+    def after_fork(self) -> None:
+        """Called in the parent and in the child, even if `before_fork` was interrupted or not called.
 
-    def after_in_child(self) -> None:
-        """Called in the child after a fork: the session belongs to the parent."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self.lock.release()
+        The session belongs to the parent. If the server does not know of the fork, the session ends there,
+        too: then the server does not reuse its files.
+        """
+        try:
+            if self._pid != os.getpid() or not self._inherited:
+                self._end()
+        finally:
+            self._inherited = False
+            if self._forking:
+                self._forking = False
+                self._lock.release()
 
-    def __del__(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+    def _end(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if self._pid == os.getpid():
+                with contextlib.suppress(OSError):  # the server has ended it
+                    connection.shutdown(socket.SHUT_RDWR)  # the child has the connection, too
+            connection.close()
 
 
 class _Mapping(mmap.mmap):
@@ -193,16 +218,42 @@ class _Mapping(mmap.mmap):
 
     def __del__(self) -> None:
         if self.session is not None and not sys.is_finalizing():
+            _live.discard(self)
             self.session.returned(self.number)
 
 
+class _Live:
+    """Counts the mappings of this process, each of which is an open file.
+
+    It takes no lock, since finalizers call it: adding to a set and discarding from it are atomic.
+    """
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+
+    def add(self, mapping: _Mapping) -> None:
+        self._ids.add(id(mapping))
+
+    def discard(self, mapping: _Mapping) -> None:
+        self._ids.discard(id(mapping))
+
+    def full(self) -> bool:
+        """Whether they take a quarter of the files that this process may open."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return limit != resource.RLIM_INFINITY and len(self._ids) >= limit // 4
+
+
 class _Forks:
-    """The sessions of this process, which are called around a fork."""
+    """The sessions of this process, which are called around a fork.
+
+    Python continues if a function that it calls around a fork raises, for example because a signal handler
+    did: what comes after the fork relies on nothing that came before.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-        self._held: list[Session] = []  # during a fork
+        self._forking = False
 
     def add(self, session: Session) -> None:
         with self._lock:
@@ -210,27 +261,30 @@ class _Forks:
 
     def before(self) -> None:
         self._lock.acquire()
-        self._held = list(self._sessions)
-        for session in self._held:
-            session.before_fork()
+        self._forking = True
+        for session in list(self._sessions):
+            with contextlib.suppress(OSError):  # the server has ended the session, or does not read
+                session.before_fork()
 
-    def after_in_parent(self) -> None:
-        held, self._held = self._held, []
-        for session in held:
-            session.after_in_parent()
-        self._lock.release()
-
-    def after_in_child(self) -> None:
-        held, self._held = self._held, []
-        for session in held:
-            session.after_in_child()
-        self._lock.release()
+    def after(self) -> None:
+        try:
+            for session in list(self._sessions):
+                session.after_fork()
+        finally:
+            if self._forking:
+                self._forking = False
+                self._lock.release()
 
 
+_live = _Live()
 _forks = _Forks()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_forks.before,
-        after_in_parent=_forks.after_in_parent,
-        after_in_child=_forks.after_in_child,
-    )
+
+
+def register_at_fork() -> None:
+    """Has the sessions called around forks. It is called once, after other hooks that take locks.
+
+    Python calls what was registered last first: a thread that holds the lock of a session may wait for
+    those other locks, but not the other way around.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_forks.before, after_in_parent=_forks.after, after_in_child=_forks.after)

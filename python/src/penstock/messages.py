@@ -122,9 +122,9 @@ class Messages:
 
     def close(self) -> None:
         """Closes the stream on both sides."""
-        self._session = None  # which ends when its last batch is gone
         if self._lease is not None:
             self._lease.release()
+        self._session = None  # which ends when its last batch is gone
 
     def _reader(self) -> flight.FlightStreamReader:
         """The open reader. Do not store it: exceptions keep the locals of all frames they passed."""
@@ -145,9 +145,13 @@ class Messages:
 
     def _mapped(self, message: dict[str, Any]) -> pa.RecordBatch:
         """The batch of a message that names it by the number of its delivery."""
-        if self._session is None or not isinstance(message.get("cursor"), dict):
+        session = self._session
+        schema = (
+            self._reader().schema
+        )  # fails if another thread has closed the stream, and with it the session
+        if session is None or not isinstance(message.get("cursor"), dict):
             raise errors.Corrupt("the stream names a batch in mapped memory that was not asked for")
-        batch = self._session.batch(message, self._reader().schema)
+        batch = session.batch(message, schema)
         return self._batch(batch, json.dumps(message["cursor"]).encode())
 
     def _last(self, message: dict[str, Any]) -> None:
