@@ -81,19 +81,10 @@ class Server:
     """A server with a local socket. Leaving the block ends it."""
 
     def __init__(self, folder: str) -> None:
-        command = [
-            str(ROOT / "bin" / "penstock"),
-            "serve",
-            "--config",
-            str(CONFIG),
-            "--listen",
-            "127.0.0.1:0",
-        ]
-        self._process = subprocess.Popen(
-            [*command, "--local-socket", f"{folder}/private/local.sock", "--log-level", "error"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        command = [str(ROOT / "bin" / "penstock"), "serve", "--config", str(CONFIG)]
+        command += ["--listen", "127.0.0.1:0", "--log-level", "error"]
+        command += ["--local-socket", f"{folder}/private/local.sock"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.address = _line(self._process.stdout)
         self.pid = self._process.pid
 

@@ -14,7 +14,8 @@ import (
 // for them (offsets of slices, bitmaps) are allocated on the Go heap.
 type frames struct {
 	schema  *arrow.Schema
-	indexed bool // it has dictionaries
+	indexed bool    // it has dictionaries
+	head    message // of the schema; empty before schemaMessage
 	writer  *ipc.Writer
 	begun   bool          // the writer has written its own schema message
 	made    []message     // of the current batch
@@ -41,10 +42,14 @@ func (f *frames) first() (*frame, error) {
 	return m.frame(nil), err
 }
 
-func (f *frames) schemaMessage() (message, error) {
-	p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
-	defer p.Release()
-	return encodedPayload(&p)
+// schemaMessage returns the message of the schema, which is encoded once.
+func (f *frames) schemaMessage() (_ message, err error) {
+	if f.head.header == nil {
+		p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
+		defer p.Release()
+		f.head, err = encodedPayload(&p)
+	}
+	return f.head, err
 }
 
 // batch returns the frames of a batch: its dictionaries, if any, and the batch itself, which

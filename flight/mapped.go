@@ -95,11 +95,11 @@ func (o *outgoing) copied(frames *frames, b arrow.RecordBatch, lease *batchLease
 	if err != nil {
 		return nil, err
 	}
-	batch, err := frames.messages(b, lease)
+	made, err := frames.messages(b, lease)
 	if err != nil {
 		return nil, err
 	}
-	all := append([]message{schema}, batch...)
+	all := append([]message{schema}, made...)
 	size := streamSize(all)
 	loan := o.options.Local.Lend(size)
 	if loan == nil {

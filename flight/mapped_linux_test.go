@@ -7,9 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -22,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/flight/local/localtest"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/scenario"
@@ -37,48 +35,36 @@ type localHost struct {
 
 func serveLocal(t *testing.T, limit int64, options Options) *localHost {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // whose folders have long names
-	require.NoError(t, err)
-	h := &localHost{lender: segment.NewLender(nil, limit), path: filepath.Join(folder, "l")}
-	options.Local, options.LocalSocket = local.New(h.lender, time.Now, slog.New(slog.DiscardHandler)), h.path
-	on, err := net.Listen("unixpacket", h.path)
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- options.Local.Serve(on) }()
+	h := &localHost{lender: segment.NewLender(nil, limit)}
+	options.Local = local.New(h.lender, time.Now, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		options.Local.Close()
-		require.NoError(t, <-served)
 		require.Eventually(t, func() bool { return h.lender.Stats().Lent == 0 }, 10*time.Second, time.Millisecond)
 		h.lender.Close()
-		require.NoError(t, os.RemoveAll(folder))
 	})
+	h.path = localtest.Serve(t, options.Local.Serve)
+	options.LocalSocket = h.path
 	h.served = serve(t, options)
 	return h
 }
 
-// near is a client's session, as docs/spec/local.md describes it, without code of the package local.
+// near is a client's session, whose failures end the test.
 type near struct {
-	*net.UnixConn
-	t  *testing.T
-	id string
+	*localtest.SessionClient
+	t *testing.T
 }
 
 func (h *localHost) near(t *testing.T) *near {
 	t.Helper()
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	c, err := localtest.Open(h.path)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	var said struct{ Session string }
-	packet := make([]byte, 256)
-	n, err := conn.Read(packet)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(packet[:n], &said))
-	return &near{conn, t, said.Session}
+	t.Cleanup(func() { _ = c.Close() })
+	return &near{c, t}
 }
 
 func (n *near) record(kind, number uint32) {
-	_, err := n.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, kind), number))
-	require.NoError(n.t, err)
+	n.t.Helper()
+	require.NoError(n.t, n.Report([2]uint32{kind, number}))
 }
 
 // mappedMessage is the app_metadata of a stream's message, in any form.
@@ -116,11 +102,10 @@ func next(t *testing.T, stream arrowflight.FlightService_DoGetClient) (said mapp
 // batch returns the rows of a delivery, and checks its file.
 func (n *near) batch(said mappedMessage) (schema *arrow.Schema, rows [][]any) {
 	n.t.Helper()
-	packet := make([]byte, 8)
-	size, got, err := segment.Receive(n.UnixConn, packet)
+	number, got, err := n.Receive()
 	require.NoError(n.t, err)
 	defer func() { require.NoError(n.t, got.Close()) }()
-	require.Equal(n.t, binary.LittleEndian.AppendUint32(nil, said.Delivery), packet[:size])
+	require.Equal(n.t, said.Delivery, number)
 	reader, err := ipc.NewReader(bytes.NewReader(got.Memory()[:said.Bytes]))
 	require.NoError(n.t, err)
 	defer reader.Release()
@@ -144,7 +129,7 @@ func TestMappedStreamsEqualThoseOfTheNetwork(t *testing.T) {
 		require.Equal(t, h.path, summaryOf(t, answer).LocalSocket)
 		want := h.readAll(t, query)[0]
 		n := h.near(t)
-		stream := h.open(t, n.id, query)
+		stream := h.open(t, n.ID, query)
 		var rows [][]any
 		var cursors []string
 		var report json.RawMessage
@@ -162,7 +147,7 @@ func TestMappedStreamsEqualThoseOfTheNetwork(t *testing.T) {
 			schema, some := n.batch(said)
 			require.True(t, schema.Equal(want.schema), wire)
 			rows, cursors = append(rows, some...), append(cursors, string(said.Cursor))
-			n.record(2, said.Delivery)
+			n.record(localtest.Returned, said.Delivery)
 		}
 		require.Equal(t, want.rows, rows, wire)
 		require.Len(t, cursors, len(want.cursors))
@@ -183,8 +168,8 @@ func TestUnknownSessionsHaveNoEffect(t *testing.T) {
 	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
 	n := h.near(t)
 	query := `{"dataset":"homefeed","wire":"plain"}`
-	first := h.open(t, n.id, query)
-	for _, id := range []string{"", "nobody", n.id} {
+	first := h.open(t, n.ID, query)
+	for _, id := range []string{"", "nobody", n.ID} {
 		stream := h.open(t, id, query)
 		_, m, ok := next(t, stream)
 		require.True(t, ok)
@@ -205,7 +190,7 @@ func TestBatchesWithoutRoomComeOverTheNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			query := `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`
 			n := h.near(t)
-			stream := h.open(t, n.id, query)
+			stream := h.open(t, n.ID, query)
 			mapped, sent := 0, 0
 			for {
 				said, m, ok := next(t, stream)
@@ -217,7 +202,7 @@ func TestBatchesWithoutRoomComeOverTheNetwork(t *testing.T) {
 					mapped++ // sent before the server knew
 				case said.Delivery > 0:
 					n.batch(said)
-					n.record(1, said.Delivery)
+					n.record(localtest.Seen, said.Delivery)
 					mapped++
 					if ends && mapped == 2 {
 						require.NoError(t, n.Close())
@@ -247,11 +232,11 @@ func TestUnseenBatchesHoldTheirStreamUp(t *testing.T) {
 	t.Parallel()
 	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
 	n := h.near(t)
-	stream := h.open(t, n.id, `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`)
+	stream := h.open(t, n.ID, `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`)
 	require.Eventually(t, func() bool { return h.lender.Stats().Lent == 4*64<<10 }, 10*time.Second, time.Millisecond)
 	time.Sleep(20 * time.Millisecond)
 	require.Equal(t, int64(4*64<<10), h.lender.Stats().Lent)
-	n.record(1, 2)
+	n.record(localtest.Seen, 2)
 	require.Eventually(t, func() bool { return h.lender.Stats().Lent == 5*64<<10 }, 10*time.Second, time.Millisecond)
 	for number := uint32(1); ; number++ {
 		said, _, ok := next(t, stream)
@@ -261,7 +246,7 @@ func TestUnseenBatchesHoldTheirStreamUp(t *testing.T) {
 		}
 		require.Equal(t, number, said.Delivery)
 		n.batch(said)
-		n.record(2, number)
+		n.record(localtest.Returned, number)
 	}
 }
 
@@ -343,7 +328,7 @@ func TestWaitingForAClientEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
 	n := h.near(t)
-	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "penstock-session", n.id))
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "penstock-session", n.ID))
 	_, err := h.DoGet(ctx, h.ticket(t, `{"dataset":"homefeed","batch_rows":1,"wire":"plain"}`))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return h.lender.Stats().Lent == 4*64<<10 }, 10*time.Second, time.Millisecond)

@@ -1,22 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/local/localtest"
 	"github.com/penstock/penstock/internal/segment"
 )
 
@@ -75,7 +76,7 @@ func (r *run) hoard(ctx context.Context, s *server, path string, want *digest) e
 	r.verdict(s, "clients that keep what they get read all rows", err)
 	var idlers []net.Conn
 	for range idle {
-		conn, err := net.Dial("unixpacket", path) //nolint:noctx // of an attack
+		conn, err := localtest.Dial(path)
 		if err != nil {
 			break
 		}
@@ -116,7 +117,7 @@ func (r *run) hoard(ctx context.Context, s *server, path string, want *digest) e
 // hoarder is a client of the local socket with a stream.
 type hoarder struct {
 	*client
-	session *net.UnixConn
+	session *localtest.SessionClient
 	stream  *stream
 	kept    []*segment.Received
 	sums    [][sha256.Size]byte // of kept
@@ -128,25 +129,14 @@ func newHoarder(ctx context.Context, address, path string) (h *hoarder, err erro
 	if h.client, err = dial(address, dialing{}); err != nil {
 		return nil, err
 	}
-	if h.session, err = net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}); err != nil {
-		return nil, err
-	}
-	packet := make([]byte, 256)
-	n, err := h.session.Read(packet)
-	if err != nil {
-		return nil, err
-	}
-	var said struct {
-		Session string `json:"session"`
-	}
-	if err := json.Unmarshal(packet[:n], &said); err != nil {
+	if h.session, err = localtest.Open(path); err != nil {
 		return nil, err
 	}
 	p, err := h.plan(ctx, query{Dataset: "t"})
 	if err != nil {
 		return nil, err
 	}
-	h.stream, err = h.open(metadata.AppendToOutgoingContext(ctx, "penstock-session", said.Session), p.tickets[0])
+	h.stream, err = h.open(metadata.AppendToOutgoingContext(ctx, "penstock-session", h.session.ID), p.tickets[0])
 	return h, err
 }
 
@@ -170,16 +160,15 @@ func (h *hoarder) keep() error {
 		if said.Report != nil {
 			return nil
 		}
-		number := make([]byte, 4)
-		_, got, err := segment.Receive(h.session, number)
+		number, got, err := h.session.Receive()
 		if err != nil {
 			return err
 		}
-		if binary.LittleEndian.Uint32(number) != said.Delivery {
+		if number != said.Delivery {
 			return errors.Join(fmt.Errorf("delivery %d was named %d", number, said.Delivery), got.Close())
 		}
 		h.kept, h.sums = append(h.kept, got), append(h.sums, sha256.Sum256(got.Memory()))
-		if _, err := h.session.Write(append([]byte{1, 0, 0, 0}, number...)); err != nil {
+		if err := h.session.Report([2]uint32{localtest.Seen, number}); err != nil {
 			return err
 		}
 	}
@@ -187,9 +176,9 @@ func (h *hoarder) keep() error {
 
 // rave floods the server with returns of what it does not have, until the server ends the session.
 func (h *hoarder) rave() error {
-	flood := bytes.Repeat([]byte{2, 0, 0, 0, 255, 255, 255, 255}, 64)
+	flood := slices.Repeat([][2]uint32{{localtest.Returned, math.MaxUint32}}, 64)
 	for {
-		if _, err := h.session.Write(flood); err != nil {
+		if err := h.session.Report(flood...); err != nil {
 			return nil //nolint:nilerr // as it must
 		}
 	}

@@ -64,7 +64,7 @@ func (m mappedMemory) serve() error {
 // Close ends all sessions, and removes the socket. Clients keep what they have.
 func (m mappedMemory) Close() {
 	if m.sessions != nil {
-		m.sessions.Close()
 		_ = m.listener.Close() // it may be closed already
+		m.sessions.Close()
 	}
 }

@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/penstock/penstock/flight/local/localtest"
 	"github.com/penstock/penstock/internal/segment"
 )
 
@@ -36,68 +34,46 @@ func serve(t *testing.T) *host { return serveAs(t, os.Geteuid()) }
 // serveAs serves the processes of a user.
 func serveAs(t *testing.T, user int) *host {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "s") //nolint:usetesting // whose folders have long names
-	require.NoError(t, err)
-	h := &host{lender: segment.NewLender(nil, 1<<30), path: filepath.Join(folder, "l")}
+	h := &host{lender: segment.NewLender(nil, 1<<30)}
 	h.Sessions = New(h.lender, time.Now, slog.New(slog.DiscardHandler))
 	h.user = user
-	l, err := net.Listen("unixpacket", h.path)
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(l) }()
 	t.Cleanup(func() {
 		h.Close()
-		require.NoError(t, <-served)
 		require.Eventually(t, func() bool { return h.Stats().Sessions == 0 && h.Stats().Lent == 0 }, patience, time.Millisecond)
 		h.lender.Close()
-		require.NoError(t, os.RemoveAll(folder))
 	})
+	h.path = localtest.Serve(t, h.Serve)
 	return h
 }
 
-// client is the other end of a session.
+// client is a session's other end, whose failures end the test.
 type client struct {
-	*net.UnixConn
-	t  *testing.T
-	id string
+	*localtest.SessionClient
+	t *testing.T
 }
 
 func (h *host) dial(t *testing.T) *client {
 	t.Helper()
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	c, err := localtest.Open(h.path)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	packet := make([]byte, 256)
-	n, err := conn.Read(packet)
-	require.NoError(t, err)
-	var said hello
-	require.NoError(t, json.Unmarshal(packet[:n], &said))
-	require.Equal(t, 1, said.V)
-	require.Len(t, said.Session, 2*idBytes)
-	return &client{conn, t, said.Session}
+	t.Cleanup(func() { _ = c.Close() })
+	require.Len(t, c.ID, 2*idBytes)
+	return &client{c, t}
 }
 
 // records sends records in one packet.
 func (c *client) records(all ...[2]uint32) {
 	c.t.Helper()
-	var packet []byte
-	for _, r := range all {
-		packet = binary.LittleEndian.AppendUint32(packet, r[0])
-		packet = binary.LittleEndian.AppendUint32(packet, r[1])
-	}
-	_, err := c.Write(packet)
-	require.NoError(c.t, err)
+	require.NoError(c.t, c.Report(all...))
 }
 
 // receive returns the next delivery's number and memory.
 func (c *client) receive() (number uint32, memory []byte) {
 	c.t.Helper()
-	packet := make([]byte, 16)
-	n, got, err := segment.Receive(c.UnixConn, packet)
+	number, got, err := c.Receive()
 	require.NoError(c.t, err)
-	require.Equal(c.t, 4, n)
 	c.t.Cleanup(func() { require.NoError(c.t, got.Close()) })
-	return binary.LittleEndian.Uint32(packet), got.Memory()
+	return number, got.Memory()
 }
 
 // deliver lends a segment that begins with a mark, and delivers it.
@@ -137,7 +113,7 @@ func ended(t *testing.T, s *Session) {
 func TestSegmentsAreFreeWhenAllSessionsReturnedThem(t *testing.T) {
 	h := serve(t)
 	one, two := h.dial(t), h.dial(t)
-	first, second := h.Claim(one.id), h.Claim(two.id)
+	first, second := h.Claim(one.ID), h.Claim(two.ID)
 	loan := h.Lend(1)
 	loan.Memory()[0] = 7
 	for _, to := range []*Session{first, second} {
@@ -162,14 +138,14 @@ func TestSessionsAreClaimedOnce(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
 	require.Nil(t, h.Claim(""))
-	require.Nil(t, h.Claim(c.id+"0"))
-	s := h.Claim(c.id)
+	require.Nil(t, h.Claim(c.ID+"0"))
+	s := h.Claim(c.ID)
 	require.NotNil(t, s)
-	require.Nil(t, h.Claim(c.id))
+	require.Nil(t, h.Claim(c.ID))
 	gone := h.dial(t)
 	require.NoError(t, gone.Close())
 	require.Eventually(t, func() bool { return h.Stats().Sessions == 1 }, patience, time.Millisecond)
-	require.Nil(t, h.Claim(gone.id))
+	require.Nil(t, h.Claim(gone.ID))
 }
 
 // After maxUnseen deliveries, Wait waits until the reader has seen one, or returned it.
@@ -177,7 +153,7 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
 	moved := make(chan struct{}, 10)
-	s := h.Claim(c.id)
+	s := h.Claim(c.ID)
 	s.OnSeen(func() { moved <- struct{}{} })
 	for i := range maxUnseen {
 		require.NoError(t, s.Wait(t.Context()))
@@ -221,7 +197,7 @@ func TestClientsThatDoNotReadGetNoMore(t *testing.T) {
 func TestClientsKeepABoundedNumber(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	s := h.Claim(c.id)
+	s := h.Claim(c.ID)
 	for range maxDeliveries {
 		require.True(t, s.Takes())
 		number := h.deliver(t, s, 0)
@@ -250,7 +226,7 @@ func TestMemoryThatOthersMayReadIsNotReused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t)
 			c := h.dial(t)
-			s := h.Claim(c.id)
+			s := h.Claim(c.ID)
 			h.deliver(t, s, 7)
 			_, memory := c.receive()
 			leave(c, s)
@@ -267,7 +243,7 @@ func TestMemoryThatOthersMayReadIsNotReused(t *testing.T) {
 func TestForksLoseOnlyEarlierDeliveries(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	s := h.Claim(c.id)
+	s := h.Claim(c.ID)
 	h.deliver(t, s, 0)
 	c.records([2]uint32{recordForked, 0}, [2]uint32{recordSeen, 1})
 	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.unseen == 0 }, patience, time.Millisecond)
@@ -282,7 +258,7 @@ func TestForksLoseOnlyEarlierDeliveries(t *testing.T) {
 func TestInvalidRecordsEndTheirSession(t *testing.T) {
 	h := serve(t)
 	other := h.dial(t)
-	kept := h.Claim(other.id)
+	kept := h.Claim(other.ID)
 	h.deliver(t, kept, 5)
 	_, memory := other.receive()
 	for name, packet := range map[string][]byte{
@@ -295,7 +271,7 @@ func TestInvalidRecordsEndTheirSession(t *testing.T) {
 		"returned, not delivered": binary.LittleEndian.AppendUint64(nil, 2<<32|recordReturned),
 	} {
 		c := h.dial(t)
-		s := h.Claim(c.id)
+		s := h.Claim(c.ID)
 		h.deliver(t, s, 9)
 		_, err := c.Write(packet)
 		require.NoError(t, err, name)
@@ -318,7 +294,7 @@ func TestInvalidRecordsEndTheirSession(t *testing.T) {
 func TestDeliveriesDoNotWaitForClients(t *testing.T) {
 	h := serve(t)
 	c := h.dial(t)
-	s := h.Claim(c.id)
+	s := h.Claim(c.ID)
 	loan := h.Lend(1)
 	defer loan.Release()
 	began := time.Now()
@@ -334,7 +310,7 @@ func TestDeliveriesDoNotWaitForClients(t *testing.T) {
 // refused connects, and is disconnected before the first packet.
 func (h *host) refused(t *testing.T) {
 	t.Helper()
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	conn, err := localtest.Dial(h.path)
 	require.NoError(t, err)
 	_, err = conn.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
@@ -357,7 +333,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		h.open[&Session{ended: true}] = struct{}{}
 	}
 	h.mu.Unlock()
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: h.path, Net: "unixpacket"})
+	conn, err := localtest.Dial(h.path)
 	require.NoError(t, err)
 	_, err = conn.Read(make([]byte, 1))
 	require.Error(t, err)

@@ -39,20 +39,16 @@ type Sessions struct {
 	mu        sync.Mutex
 	open      map[*Session]struct{}
 	unclaimed map[string]*Session // by id
-	listeners map[net.Listener]struct{}
-	closed    chan struct{}
-	close     func() // closes closed, once
+	closed    bool
 }
 
 // New returns Sessions that deliver segments of a lender. The clock is that of the system, for deadlines.
 // Nothing starts before Serve.
 func New(lender *segment.Lender, clock func() time.Time, log *slog.Logger) *Sessions {
-	s := &Sessions{
-		lender: lender, clock: clock, log: log, user: os.Geteuid(), closed: make(chan struct{}),
-		open: map[*Session]struct{}{}, unclaimed: map[string]*Session{}, listeners: map[net.Listener]struct{}{},
+	return &Sessions{
+		lender: lender, clock: clock, log: log, user: os.Geteuid(),
+		open: map[*Session]struct{}{}, unclaimed: map[string]*Session{},
 	}
-	s.close = sync.OnceFunc(func() { close(s.closed) })
-	return s
 }
 
 // Lend returns a segment for a batch of size bytes, or nil if there is no room. The caller releases it.
@@ -77,12 +73,9 @@ type hello struct {
 	Session string `json:"session"`
 }
 
-// Serve accepts sessions on a listener of Unix packets, which it closes, until Close. It returns
-// only errors of the listener itself.
+// Serve accepts sessions on a listener of Unix packets, until the listener is closed. It does not end with
+// failures to accept.
 func (s *Sessions) Serve(on net.Listener) error {
-	if !s.listen(on) {
-		return on.Close()
-	}
 	for {
 		conn, err := on.Accept()
 		switch packets, ok := conn.(*net.UnixConn); {
@@ -94,39 +87,17 @@ func (s *Sessions) Serve(on net.Listener) error {
 			return nil
 		default:
 			s.log.Warn("a session for batches in mapped memory was not accepted", "error", err)
-			select {
-			case <-time.After(acceptPause):
-			case <-s.closed:
-				return nil
-			}
+			time.Sleep(acceptPause)
 		}
-	}
-}
-
-// listen adds a listener that Close closes, unless it was called already.
-func (s *Sessions) listen(on net.Listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listeners[on] = struct{}{}
-	return !s.isClosed()
-}
-
-func (s *Sessions) isClosed() bool {
-	select {
-	case <-s.closed:
-		return true
-	default:
-		return false
 	}
 }
 
 // serve is the session of one connection, from its first packet to its end.
 func (s *Sessions) serve(conn *net.UnixConn) {
-	one, id, err := s.greet(conn)
+	one, err := s.greet(conn)
 	if err == nil {
 		err = one.receive()
 		one.Close()
-		s.forget(id)
 	}
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
@@ -138,8 +109,8 @@ func (s *Sessions) serve(conn *net.UnixConn) {
 }
 
 // greet makes a session, and sends its id. If it fails, the connection is closed.
-func (s *Sessions) greet(conn *net.UnixConn) (*Session, string, error) {
-	refuse := func(err error) (*Session, string, error) { return nil, "", errors.Join(err, conn.Close()) }
+func (s *Sessions) greet(conn *net.UnixConn) (*Session, error) {
+	refuse := func(err error) (*Session, error) { return nil, errors.Join(err, conn.Close()) }
 	user, err := peerUser(conn)
 	if err != nil {
 		return refuse(err)
@@ -163,16 +134,15 @@ func (s *Sessions) greet(conn *net.UnixConn) (*Session, string, error) {
 	}
 	if err != nil {
 		one.Close()
-		s.forget(id)
 	}
-	return one, id, err
+	return one, err
 }
 
 // add adds a session, or returns nil if there are too many.
 func (s *Sessions) add(conn *net.UnixConn, id string) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isClosed() || len(s.open) >= maxSessions {
+	if s.closed || len(s.open) >= maxSessions {
 		return nil
 	}
 	one := newSession(conn, s.clock)
@@ -180,17 +150,11 @@ func (s *Sessions) add(conn *net.UnixConn, id string) *Session {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, one)
+		delete(s.unclaimed, id)
 	}
 	s.open[one] = struct{}{}
 	s.unclaimed[id] = one
 	return one
-}
-
-// forget removes the id of a session, which no stream can name any more.
-func (s *Sessions) forget(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.unclaimed, id)
 }
 
 // Claim returns the session of an id for a stream, and for no other; nil if there is none.
@@ -208,16 +172,13 @@ func (s *Sessions) Claim(id string) *Session {
 	return one
 }
 
-// Close ends all sessions, and Serve.
+// Close ends all sessions. No others begin.
 func (s *Sessions) Close() {
 	s.mu.Lock()
-	s.close()
+	s.closed = true
 	open := make([]*Session, 0, len(s.open))
 	for one := range s.open {
 		open = append(open, one)
-	}
-	for on := range s.listeners {
-		_ = on.Close() // nothing is accepted any more
 	}
 	s.mu.Unlock()
 	for _, one := range open {

@@ -130,7 +130,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
-		{Folder: "benchmarks/...", Imports: "* gatewaytest", Outside: "*"},
+		{Folder: "benchmarks/...", Imports: "* gatewaytest localtest", Outside: "*"},
 		{Folder: "tools/...", Imports: "*", Outside: "*"},
 
 		// Test kits may import everything, but only tests and other kits may import
@@ -154,6 +154,7 @@ func Graph() []Row {
 		{Folder: "internal/store/errstore", Imports: "*"},
 		{Folder: "internal/store/s3/gatewaytest", Imports: "*", Outside: libAWS},
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
+		{Folder: "flight/local/localtest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},

@@ -22,8 +22,9 @@ const maxSegments = 1024
 const keptShare = 8
 
 // Lender makes segments and reuses them: a new segment costs a page fault for each page that is
-// written. Their number and size are bounded, and the size is reserved in a budget. A segment is reused only after its
-// Loan has ended, and never if the Loan was marked by Discard. It is safe for concurrent use.
+// written. Their number and size are bounded, and the size is reserved in a budget. A segment is reused
+// only after its Loan has ended, and never if the Loan was marked by Discard. It is safe for concurrent
+// use.
 type Lender struct {
 	budget *budget.Budget
 	limit  int64 // bytes of all segments
@@ -81,7 +82,7 @@ func (d *Lender) Lend(size int) *Loan {
 	s, err := d.create(size)
 	if err != nil {
 		d.mu.Lock()
-		d.count, d.bytes = d.count-1, d.bytes-int64(size)
+		d.uncount(size)
 		d.mu.Unlock()
 		return nil
 	}
@@ -125,9 +126,7 @@ func (d *Lender) reuse(size int) *lendable {
 
 // remove takes a segment out of free. d.mu is held.
 func (d *Lender) remove(i int) {
-	copy(d.free[i:], d.free[i+1:])
-	d.free[len(d.free)-1] = nil
-	d.free = d.free[:len(d.free)-1]
+	d.free = slices.Delete(d.free, i, i+1)
 	if i < d.idle {
 		d.idle--
 	}
@@ -137,10 +136,7 @@ func (d *Lender) remove(i int) {
 // room, those first that were returned first, and free ones before kept ones.
 func (d *Lender) makeRoom(size int64) bool {
 	d.mu.Lock()
-	var dropped []*lendable
-	for !d.fits(size) && len(d.free)+len(d.kept) > 0 {
-		dropped = append(dropped, d.drop())
-	}
+	dropped := d.dropWhile(func() bool { return !d.fits(size) })
 	fits := d.fits(size) && !d.closed
 	if fits {
 		d.count, d.bytes = d.count+1, d.bytes+size
@@ -153,8 +149,20 @@ func (d *Lender) makeRoom(size int64) bool {
 // fits reports whether another segment is within the bounds. d.mu is held.
 func (d *Lender) fits(size int64) bool { return d.bytes+size <= d.limit && d.count < maxSegments }
 
+// uncount is called for a segment of size bytes that the lender no longer has. d.mu is held.
+func (d *Lender) uncount(size int) { d.count, d.bytes = d.count-1, d.bytes-int64(size) }
+
+// dropWhile takes segments without a holder from the lender, while there are some and more reports that
+// another one is needed. The caller closes them. d.mu is held.
+func (d *Lender) dropWhile(more func() bool) (dropped []*lendable) {
+	for len(d.free)+len(d.kept) > 0 && more() {
+		dropped = append(dropped, d.drop())
+	}
+	return dropped
+}
+
 // drop takes the segment from the lender that was returned first, of the free ones if there are any, and
-// else of the kept ones. The caller closes it. d.mu is held.
+// else of the kept ones. d.mu is held.
 func (d *Lender) drop() (s *lendable) {
 	if len(d.free) > 0 {
 		s = d.free[0]
@@ -162,7 +170,7 @@ func (d *Lender) drop() (s *lendable) {
 	} else {
 		s = d.takeKept(func(*lendable) bool { return true })
 	}
-	d.count, d.bytes = d.count-1, d.bytes-int64(len(s.Memory()))
+	d.uncount(len(s.Memory()))
 	return s
 }
 
@@ -183,12 +191,8 @@ func (d *Lender) create(size int) (*lendable, error) {
 // giveUp closes segments without a holder until they have released the given bytes.
 func (d *Lender) giveUp(bytes int64) {
 	d.mu.Lock()
-	var dropped []*lendable
-	for bytes > 0 && len(d.free)+len(d.kept) > 0 {
-		s := d.drop()
-		bytes -= int64(len(s.Memory()))
-		dropped = append(dropped, s)
-	}
+	enough := d.bytes - bytes
+	dropped := d.dropWhile(func() bool { return d.bytes > enough })
 	d.mu.Unlock()
 	closeAll(dropped)
 }
@@ -205,10 +209,7 @@ func closeAll(dropped []*lendable) {
 // lent since then.
 func (d *Lender) Trim() (used bool) {
 	d.mu.Lock()
-	var dropped []*lendable
-	for range d.idle {
-		dropped = append(dropped, d.drop())
-	}
+	dropped := d.dropWhile(func() bool { return d.idle > 0 })
 	d.idle = len(d.free)
 	used, d.used = d.used, false
 	d.mu.Unlock()
@@ -221,10 +222,7 @@ func (d *Lender) Trim() (used bool) {
 func (d *Lender) Close() {
 	d.mu.Lock()
 	d.closed = true
-	var dropped []*lendable
-	for len(d.free)+len(d.kept) > 0 {
-		dropped = append(dropped, d.drop())
-	}
+	dropped := d.dropWhile(func() bool { return true })
 	d.mu.Unlock()
 	closeAll(dropped)
 }
@@ -233,7 +231,7 @@ func (d *Lender) Close() {
 func (d *Lender) back(l *Loan) (dropped []*lendable) {
 	l.ended = true
 	if l.discarded || d.closed {
-		d.count, d.bytes = d.count-1, d.bytes-int64(len(l.segment.Memory()))
+		d.uncount(len(l.segment.Memory()))
 		return []*lendable{l.segment}
 	}
 	d.free = append(d.free, l.segment)

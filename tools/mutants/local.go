@@ -39,7 +39,7 @@ func localMutants() []mutant {
 		{"segments-have-no-bound", lender, "return d.bytes+size <= d.limit && d.count < maxSegments", "return d.count < maxSegments", segment},
 		{"segments-have-no-number", lender, "return d.bytes+size <= d.limit && d.count < maxSegments", "return d.bytes+size <= d.limit", segment},
 		{"segments-are-not-charged", lender, `d.budget.Reserve("batches in mapped memory", int64(size))`, `d.budget.Reserve("batches in mapped memory", 0)`, segment},
-		{"trimming-drops-what-is-new", lender, "	for range d.idle {\n", "	for range len(d.free) {\n", segment},
+		{"trimming-drops-what-is-new", lender, "return d.idle > 0 })", "return len(d.free) > 0 })", segment},
 		{"loans-end-with-their-first-holder", loan, "	if l.holders--; l.holders == 0 {\n", "	if l.holders--; l.holders >= 0 {\n", segment},
 	}
 }

@@ -149,12 +149,12 @@ func (a address) String() string { return config.SocketScheme + string(a) }
 // PrivateFolder creates a folder of mode 0700, if its parent exists, or checks that the one at path is
 // the user's, and that no other user can enter it.
 func PrivateFolder(path string) error {
-	if err := os.Mkdir(path, 0o700); err == nil || !errors.Is(err, os.ErrExist) {
-		if err != nil {
-			return fault.New(fault.Unavailable, "create folder %s: %w", path, err).
-				WithRemedy("choose a path in a folder that exists and that this user may write to")
-		}
+	switch err := os.Mkdir(path, 0o700); {
+	case err == nil:
 		return nil
+	case !errors.Is(err, os.ErrExist):
+		return fault.New(fault.Unavailable, "create folder %s: %w", path, err).
+			WithRemedy("choose a path in a folder that exists and that this user may write to")
 	}
 	is, err := os.Stat(path)
 	switch {
