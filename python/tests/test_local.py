@@ -9,9 +9,7 @@ import gc
 import itertools
 import os
 import random
-import re
 import resource
-import shutil
 import signal
 import socket
 import struct
@@ -19,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +26,7 @@ import lake
 import pyarrow as pa
 import pytest
 from lake import Lake
-from server import Server
+from near import Host, mapped
 
 import penstock
 from penstock import local
@@ -69,53 +66,6 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
-class Host:
-    """A server with a local socket, and its metrics."""
-
-    _made = itertools.count()
-
-    def __init__(self, config: Path, folder: Path, *flags: str) -> None:
-        number = next(self._made)
-        self.socket = folder / f"private{number}" / "local.sock"
-        own = config.with_stem(f"local{number}")  # the log has its name
-        shutil.copy(config, own)
-        self.server = Server(
-            own,
-            "--local-socket",
-            str(self.socket),
-            "--metrics",
-            "127.0.0.1:0",
-            "--log-format",
-            "json",
-            *flags,
-        )
-        self._log = own.with_suffix(".log")
-
-    def __enter__(self) -> Host:
-        self.server.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.kill()
-
-    def connect(self, **options: Any) -> penstock.Client:
-        return penstock.connect(self.server.address, **options)
-
-    def metric(self, name: str) -> float:
-        """The sum of a metric over its labels, or of one with its labels."""
-        listen = re.search(r'"metrics".*"listen":"([^"]*)"', self._log.read_text())
-        assert listen is not None
-        with urllib.request.urlopen(f"http://{listen[1]}/metrics") as page:
-            lines = page.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
-
-    def waits_for(self, name: str, value: float, seconds: float = 10) -> None:
-        limit = time.monotonic() + seconds
-        while self.metric(name) != value:
-            assert time.monotonic() < limit, f"{name} is {self.metric(name)} instead of {value}"
-            time.sleep(0.02)
-
-
 LENT, FREE = (f'penstock_mapped_memory_bytes{{state="{state}"}}' for state in ("lent", "free"))
 SMALLEST = 64 << 10  # bytes of a segment
 
@@ -124,16 +74,6 @@ SMALLEST = 64 << 10  # bytes of a segment
 def host(config: Path, folder: Path) -> Iterator[Host]:
     with Host(config, folder) as host:
         yield host
-
-
-def mapped(batch: pa.RecordBatch) -> bool:
-    """Whether a batch is in mapped memory: the process's maps name its file."""
-    address = batch.column(batch.num_columns - 1).buffers()[1].address
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        first, last = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
-        if first <= address < last:
-            return "memfd:penstock-segment" in line
-    return False
 
 
 def read(client: penstock.Client, **query: Any) -> tuple[list[pa.RecordBatch], list[Any], dict[str, Any]]:
