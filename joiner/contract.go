@@ -37,7 +37,14 @@ type BuildSpec struct {
 	Custom Custom
 }
 
-// Arrival tells what is known of the order in which the files of a stream were written.
+// Arrival tells what is known of the order in which the files of a stream were written. Rows that
+// do not fit in memory are compared portion by portion, which relies on these properties:
+//
+//   - Files of one commit have a known order, and the order of each of them and another file is
+//     known for all or for none.
+//   - Let A, B and C be files in the order of the stream. If the orders of A and B, and of B and C
+//     are known, so is that of A and C. If that of B and C is unknown, so is that of A and C,
+//     unless these two are of one commit.
 type Arrival interface {
 	// Known reports whether it is known which of two files was written first.
 	Known(one, other string) bool

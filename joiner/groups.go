@@ -102,8 +102,9 @@ func (g *groups) sort(ctx context.Context, compare func(a, b int32) int) error {
 
 // doubts holds the positions in groups.members where a rule cannot choose: the first and
 // the last of rows that compare equal in time and order columns, if it is not known
-// whether such a row was written before or after another of them. The value is that
-// other row.
+// whether such a row was written before or after another of them. The value is the first
+// such other row of the stream: if these rows are a portion of all, and any of them is in doubt
+// with a later row of another portion, then the last one or its value is (see Arrival).
 type doubts struct {
 	first, last map[int32]int32
 	arrival     Arrival
@@ -145,7 +146,7 @@ func (b *builder) doubtsOf(d *doubts, members []int32, from, to int32) error {
 	for i := range files {
 		files[i] = fileOf(b.in.File, members[from+int32(i)])
 	}
-	for i, file := range files {
+	for i, file := range slices.Backward(files) {
 		if !d.arrival.Known(files[0], file) {
 			d.first[from] = members[from+int32(i)]
 		}

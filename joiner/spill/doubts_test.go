@@ -18,33 +18,36 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// ranks are the files of a stream, in ascending order of rank, and no two of one commit. The
-// order of some is unknown: of those of rank -1 with all files but those of ranks from 100 on,
-// and of those of rank 0 with each other.
-type ranks []int
+// commit is what is known of when a file was written.
+type commit struct{ rank, id int }
 
-func (r ranks) of(file string) int {
+// commits are the files of a stream, in ascending order of rank. The order of those of different
+// commits is unknown for some: of those of rank -1 with all files but those of ranks from 100 on,
+// and of those of rank 0 with each other.
+type commits []commit
+
+func (c commits) of(file string) commit {
 	var i int
 	if _, err := fmt.Sscanf(file, "s-%d.parquet", &i); err != nil {
 		panic(err)
 	}
-	return i
+	return c[i]
 }
 
 // Known implements joiner.Arrival.
-func (r ranks) Known(one, other string) bool {
-	i, j := r.of(one), r.of(other)
-	a, b := min(r[i], r[j]), max(r[i], r[j])
+func (c commits) Known(one, other string) bool {
+	i, j := c.of(one), c.of(other)
+	a, b := min(i.rank, j.rank), max(i.rank, j.rank)
 	return i == j || b >= 100 || a > 0 || a == 0 && b > 0
 }
 
 // Unknown implements joiner.Arrival.
-func (r ranks) Unknown(key, one, other string) error {
+func (c commits) Unknown(key, one, other string) error {
 	return fault.New(fault.Invalid, "%s %s %s", key, one, other)
 }
 
 // doubtfulWorld returns a world of few keys, with files of unknown order.
-func doubtfulWorld(r *rand.Rand) (joinertest.World, ranks) {
+func doubtfulWorld(r *rand.Rand) (joinertest.World, commits) {
 	c := []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64), joinertest.Field("k", arrow.PrimitiveTypes.Int64), joinertest.Field("t", arrow.PrimitiveTypes.Int64), joinertest.Field("o", arrow.PrimitiveTypes.Int64)}
 	table := func(name string, n, keys, orders int) joinertest.Table {
 		x := joinertest.Table{Name: name, Fields: c}
@@ -54,20 +57,23 @@ func doubtfulWorld(r *rand.Rand) (joinertest.World, ranks) {
 		return x
 	}
 	n, keys, orders, most := 1+r.IntN(40), 1+r.IntN(20), 1+r.IntN(30), 8
-	if r.IntN(4) == 0 { // more than fits in memory at once, with few keys
+	switch r.IntN(12) {
+	case 0, 1: // more than fits in memory at once, with few keys
 		n, keys, orders, most = 200+r.IntN(300), 1+r.IntN(3), 1+r.IntN(150), 100
+	case 2: // many ties
+		n, keys, orders, most = 200+r.IntN(300), 1, 2, 100
 	}
 	s := joinertest.Staging{Table: table("s", n, keys, orders), Key: []int{1}, At: []int{1}, Columns: []int{0}}
-	files := ranks{joinertest.OneOf(r, []int{-1, 0, 1})}
+	files := commits{{joinertest.OneOf(r, []int{-1, 0, 1}), 0}}
 	for left := n; ; {
 		cut := 1 + r.IntN(most)
 		if left -= cut; left <= 0 {
 			break
 		}
 		s.Cuts = append(s.Cuts, cut)
-		files = append(files, joinertest.OneOf(r, []int{-1, 0, 0, 1, 2, 3, 100}))
+		files = append(files, commit{joinertest.OneOf(r, []int{-1, 0, 0, 1, 2, 3, 100}), r.IntN(4)})
 	}
-	slices.Sort(files)
+	slices.SortStableFunc(files, func(a, b commit) int { return a.rank - b.rank })
 	s.Rule = joiner.Rule{Name: "s", Duplicates: joinertest.OneOf(r, []rule.Duplicates{rule.DuplicatesFirst, rule.DuplicatesLast})}
 	s.Spec = joiner.BuildSpec{Name: "s", OrderBy: []joiner.Order{{Column: 3, Descending: r.IntN(2) == 0}}, Arrival: files}
 	if r.IntN(3) == 0 {
@@ -80,7 +86,7 @@ func doubtfulWorld(r *rand.Rand) (joinertest.World, ranks) {
 
 // tied returns the key, the file of the chosen row and those of its rivals for the first
 // training row that has rivals, by comparing all rows.
-func tied(w joinertest.World, files ranks) (key, chosen string, rivals []string) {
+func tied(w joinertest.World, files commits) (key, chosen string, rivals []string) {
 	s := w.Staging[0]
 	file := func(row int) string { return s.Input(nil, nil, nil, nil).File(int64(row)) }
 	number := func(row []string, at int) int {
@@ -173,4 +179,33 @@ func TestUnknownOrderIsRefused(t *testing.T) {
 	}
 	require.Greater(t, seen[true], int(seeds/10))
 	require.Greater(t, seen[false], int(seeds/10))
+}
+
+// TestDoubtsReachLaterPortions has three tied rows in the first portion, of files of unknown order,
+// and the chosen one in the second. Its order is unknown with one of the three alone, which is
+// neither the last nor the nearest rival of the last, nor the first row of its key.
+//
+// spec: join-95
+func TestDoubtsReachLaterPortions(t *testing.T) {
+	t.Parallel()
+	fields := []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64), joinertest.Field("k", arrow.PrimitiveTypes.Int64), joinertest.Field("o", arrow.PrimitiveTypes.Int64)}
+	rows := func(lowest, highest int) [][]string {
+		return slices.Concat(slices.Repeat([][]string{{"0", "0", "0"}}, lowest), slices.Repeat([][]string{{"0", "0", "1"}}, highest))
+	}
+	w := joinertest.World{
+		Training: joinertest.Table{Name: "training", Fields: fields, Rows: rows(1, 0), Cuts: []int{1}},
+		Columns:  []int{0},
+		Staging: []joinertest.Staging{{
+			Table: joinertest.Table{
+				Name: "s", Fields: fields, Cuts: []int{10, 10, 91},
+				Rows: slices.Concat(rows(9, 1), rows(9, 1), rows(0, 1), rows(90, 100)),
+			},
+			Key: []int{1}, At: []int{1}, Columns: []int{0},
+			Rule: joiner.Rule{Name: "s", Duplicates: rule.DuplicatesLast},
+			Spec: joiner.BuildSpec{Name: "s", OrderBy: []joiner.Order{{Column: 2}}, Arrival: commits{{-1, 0}, {0, 1}, {0, 2}, {1, 3}}},
+		}},
+	}
+	_, _, err := joinFromDisk(t, w, spill.Options{WorkingMemory: 8 << 10, ExpectedBytes: 4000})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+	require.Equal(t, "k=0 s-3.parquet s-0.parquet", fault.As(err).Message)
 }

@@ -5,12 +5,13 @@ func manifestMutants() []mutant {
 	schema, fixed := "loader/catalog/icebergcat/metafile/avro_schema.go", "loader/catalog/icebergcat/metafile/avro_fixed.go"
 	tests := []string{"./loader/catalog/icebergcat", "-run=NamedTypes|Hostile|MayHaveLengths|DoNotName|Codecs|LaterFormats"}
 	resolve := []string{"./loader/resolve", "-run=DecimalKeys"}
-	order, commits := []string{"./joiner/spill", "-run=NoKnownOrder"}, []string{"./loader", "-run=Commits"}
+	order, commits := []string{"./joiner/spill", "-run=UnknownOrder|LaterPortions"}, []string{"./loader", "-run=Commits"}
 	return []mutant{
 		{"decimals-match-by-their-digits", "loader/resolve/keys.go", "		return ok && x.Scale == y.Scale\n", "		return ok && x.Precision == y.Precision && x.Scale == y.Scale\n", resolve},
 		{"ties-are-guessed", "joiner/verdict.go", "		if n < 0 {\n", "		if n < 0 && p.Rule.RefusesDuplicates() {\n", order},
 		{"ties-of-portions-are-forgotten", "joiner/spill/winners.go", "		if rival, ok := f.Rival(i); ok {\n", "		if rival, ok := f.Rival(i); ok && rival < 0 {\n", order},
 		{"the-last-is-as-known-as-the-first", "joiner/groups.go", "		if !d.arrival.Known(files[len(files)-1], file) {\n", "		if !d.arrival.Known(files[0], file) {\n", order},
+		{"later-portions-lose-ties", "joiner/groups.go", "range slices.Backward(files)", "range files", order},
 		{"times-order-nothing", "joiner/groups.go", "b.rank.level(g.members[at-1], g.members[at]) == 0", "b.rank.level(g.members[at-1], g.members[at]) <= 0", order},
 		{"order-by-changes-no-refusal", "loader/plan/committed.go", "	if !needsCommits(r) || ordersItself(r) {\n", "	if !needsCommits(r) {\n", commits},
 		{"files-have-a-known-order", "loader/plan/committed.go", "	return !found\n", "	return !found || one != other\n", commits},
