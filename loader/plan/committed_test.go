@@ -1,9 +1,9 @@
 package plan_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +22,7 @@ func TestKnownOrdersAreConsistent(t *testing.T) {
 	for range 300 {
 		var files []catalog.File
 		for i := range 8 {
-			f := catalog.File{Location: fmt.Sprint(i)}
+			f := catalog.File{Location: strconv.Itoa(i)}
 			switch random.IntN(4) {
 			case 0:
 				f.Sequence = 1 + random.Int64N(3)
@@ -45,7 +45,7 @@ func TestKnownOrdersAreConsistent(t *testing.T) {
 					unknown++
 				}
 				for _, c := range files[max(i, j):] {
-					checkThree(t, known, a, b, c, i <= j)
+					checkThree(t, known, [3]catalog.File{a, b, c}, i <= j)
 				}
 			}
 		}
@@ -53,10 +53,11 @@ func TestKnownOrdersAreConsistent(t *testing.T) {
 	require.Positive(t, unknown)
 }
 
-// checkThree checks three files, which are in the order of the stream if ordered is set; c is never
-// before the others.
-func checkThree(t *testing.T, known func(one, other string) bool, a, b, c catalog.File, ordered bool) {
+// checkThree checks three files, which are in the order of the stream if ordered is set; the last
+// is never before the others.
+func checkThree(t *testing.T, known func(one, other string) bool, files [3]catalog.File, ordered bool) {
 	t.Helper()
+	a, b, c := files[0], files[1], files[2]
 	ab, bc, ac := known(a.Location, b.Location), known(b.Location, c.Location), known(a.Location, c.Location)
 	same := a.Sequence == 0 && c.Sequence == 0 && a.Snapshot == c.Snapshot
 	if same {
