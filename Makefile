@@ -233,7 +233,7 @@ test-long: test test-more long fuzz ## test, test-more, long cases, release buil
 long: test test-more test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
-	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
+	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 60m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
 	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
