@@ -78,7 +78,11 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(p.Explain(p.Query)), nil
+	text := p.Explain(p.Query)
+	if s.options.Sharing != nil {
+		text += s.options.Sharing(p.ID)
+	}
+	return []byte(text), nil
 }
 
 // verify reads as much as a stream, so it takes a slot and counts as one.

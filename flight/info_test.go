@@ -219,7 +219,7 @@ func TestBadQueries(t *testing.T) {
 // TestActions runs every action, and checks that unknown ones are refused.
 func TestActions(t *testing.T) {
 	w := newWorld(t)
-	s := serve(t, Options{Loader: w.loader(), Version: "1.2.3", Lifetime: time.Hour})
+	s := serve(t, Options{Loader: w.loader(), Version: "1.2.3", Lifetime: time.Hour, Sharing: func(plan string) string { return "shared by " + plan }})
 	act := func(name string, body []byte) ([]byte, error) {
 		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: name, Body: body})
 		require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestActions(t *testing.T) {
 
 	text, err := act("explain", []byte(query))
 	require.NoError(t, err)
-	require.Equal(t, p.Explain(dataset.Query{}), string(text))
+	require.Equal(t, p.Explain(dataset.Query{})+"shared by "+p.ID, string(text))
 
 	text, err = act("manifest", []byte(query))
 	require.NoError(t, err)

@@ -88,10 +88,12 @@ type Options struct {
 	Local *local.Sessions
 	// LocalSocket is the path on which Local serves, for FlightInfo.
 	LocalSocket string
-	MaxDetails  int          // bytes of a failure's details, as JSON; 0: what every client accepts
-	Version     string       // of the program, for manifests
-	Logger      *slog.Logger // nil: no logs
-	Observer    Observer
+	// Sharing returns what streams of a plan share now, for its explain text; nil: they share nothing.
+	Sharing    func(plan string) string
+	MaxDetails int          // bytes of a failure's details, as JSON; 0: what every client accepts
+	Version    string       // of the program, for manifests
+	Logger     *slog.Logger // nil: no logs
+	Observer   Observer
 }
 
 // Server is a Flight server with gRPC health checks on the same port. It is

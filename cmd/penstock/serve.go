@@ -136,7 +136,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
-		Local: mapped.sessions, LocalSocket: mapped.path,
+		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain,
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)

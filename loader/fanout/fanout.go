@@ -33,6 +33,7 @@ type Sharer struct {
 	groups  map[string][]*readerGroup // by key
 	begun   int64                     // number of groups so far: the age of the last one
 	members int
+	streams map[*groupMember]struct{}
 	bytes   int64 // of all windows
 	shared  int64 // batches that members got without reading them
 	alone   map[Reason]int64
@@ -56,7 +57,7 @@ func Reasons() []Reason { return []Reason{Behind, Parked, Limited, Skipped, Form
 
 // New returns a Sharer without groups.
 func New(o Options) *Sharer {
-	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, alone: make(map[Reason]int64)}
+	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, streams: map[*groupMember]struct{}{}, alone: make(map[Reason]int64)}
 	o.Budget.OnLack(s.giveUp)
 	return s
 }

@@ -37,6 +37,7 @@ type groupMember struct {
 	handed *taken       // the next step, by the member that read it while this one waited
 	at     stream.StepPlace
 	leaves func() bool // stops the call of Sharer.gone
+	why    Reason      // for reading without a group since; "": it does not
 
 	begun  bool // it has taken a step
 	alone  bool // it reads alone
@@ -62,6 +63,9 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 	own.Park(false) // it keeps its position, and holds nothing else
 	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, own: own, at: own.Place()}
 	m.refs.Store(1)
+	s.mu.Lock()
+	s.streams[m] = struct{}{}
+	s.mu.Unlock()
 	return m, nil
 }
 
@@ -138,6 +142,7 @@ func (m *groupMember) leave(why Reason) {
 	s.mu.Lock()
 	if why != "" {
 		s.alone[why]++
+		m.why = why
 	}
 	s.leave(m, &dropped)
 	s.mu.Unlock()
@@ -277,6 +282,9 @@ func (m *groupMember) Release() {
 	}
 	m.releaseBatch()
 	m.leave("")
+	m.sharer.mu.Lock()
+	delete(m.sharer.streams, m)
+	m.sharer.mu.Unlock()
 	m.own.Release()
 }
 

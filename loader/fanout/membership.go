@@ -84,7 +84,7 @@ func (g *readerGroup) lacks(m *groupMember, at stream.StepPlace) bool {
 
 // join adds a member, which is in no group. s.mu is held.
 func (s *Sharer) join(m *groupMember, g *readerGroup) {
-	m.group = g
+	m.group, m.why = g, ""
 	g.members[m] = struct{}{}
 	s.members++
 	m.leaves = context.AfterFunc(m.ctx, func() { s.gone(m) })

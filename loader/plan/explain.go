@@ -13,7 +13,7 @@ import (
 const listed = 64
 
 // String returns the explain text: what is read, in which order, and why. It is stable
-// for a given plan and meant for people.
+// for a given plan and meant for people. A server adds what streams of the plan share.
 func (p *Plan) String() string {
 	var b strings.Builder
 	name := p.Relation.Dataset.Name
