@@ -26,7 +26,7 @@ import lake
 import pyarrow as pa
 import pytest
 from lake import Lake
-from near import Host, mapped
+from local_host import Host, mapped
 
 import penstock
 from penstock import local

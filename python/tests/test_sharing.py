@@ -15,7 +15,7 @@ import lake
 import pyarrow as pa
 import pytest
 from lake import Lake
-from near import Host, mapped
+from local_host import Host, mapped
 from server import Server
 
 import penstock
