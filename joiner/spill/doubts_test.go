@@ -177,8 +177,10 @@ func TestUnknownOrderIsRefused(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, seen[true], int(seeds/10))
-	require.Greater(t, seen[false], int(seeds/10))
+	if share == 1 { // else there are too few worlds
+		require.Greater(t, seen[true], int(seeds/10))
+		require.Greater(t, seen[false], int(seeds/10))
+	}
 }
 
 // TestDoubtsReachLaterPortions has three tied rows in the first portion, of files of unknown order,
