@@ -189,3 +189,17 @@ def texts(rng: random.Random, sessions: int) -> list[Row]:
         for i in range(sessions)
         if i % 4 != 1
     ]
+
+
+def scored(folder: Path, seed: int, rows: int, requests: int, *, files: int = 1) -> Path:
+    """The configuration of a dataset d: random events with the scores of their requests."""
+    rng = random.Random(seed)
+    made = Lake(folder)
+    made.write("ml.events", EVENTS, ("request_id", 4), events(rng, rows, requests), files=files)
+    made.write("features.scores", SCORES, ("request_id", 8), scores(rng, requests))
+    dataset = {
+        "training": {"table": "ml.events"},
+        "key": ["request_id"],
+        "staging": [{"table": "features.scores"}],
+    }
+    return made.config({"d": dataset})

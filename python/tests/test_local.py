@@ -8,7 +8,6 @@ import fcntl
 import gc
 import itertools
 import os
-import random
 import resource
 import signal
 import socket
@@ -25,7 +24,6 @@ from typing import Any
 import lake
 import pyarrow as pa
 import pytest
-from lake import Lake
 from local_host import Host, mapped
 
 import penstock
@@ -44,19 +42,7 @@ REQUESTS = 100
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = random.Random(7)
-    made = Lake(tmp_path_factory.mktemp("local"))
-    made.write("ml.events", lake.EVENTS, ("request_id", 4), lake.events(rng, ROWS, REQUESTS), files=2)
-    made.write("features.scores", lake.SCORES, ("request_id", 8), lake.scores(rng, REQUESTS))
-    return made.config(
-        {
-            "d": {
-                "training": {"table": "ml.events"},
-                "key": ["request_id"],
-                "staging": [{"table": "features.scores"}],
-            }
-        }
-    )
+    return lake.scored(tmp_path_factory.mktemp("local"), 7, ROWS, REQUESTS, files=2)
 
 
 @pytest.fixture(scope="module")

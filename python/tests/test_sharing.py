@@ -14,7 +14,6 @@ from typing import Any
 import lake
 import pyarrow as pa
 import pytest
-from lake import Lake
 from local_host import Host, mapped
 from server import Server
 
@@ -34,19 +33,7 @@ CASES = 400 if os.environ.get("PENSTOCK_LONG") else 20
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = random.Random(11)
-    made = Lake(tmp_path_factory.mktemp("sharing"))
-    made.write("ml.events", lake.EVENTS, ("request_id", 4), lake.events(rng, ROWS, REQUESTS), files=2)
-    made.write("features.scores", lake.SCORES, ("request_id", 8), lake.scores(rng, REQUESTS))
-    return made.config(
-        {
-            "d": {
-                "training": {"table": "ml.events"},
-                "key": ["request_id"],
-                "staging": [{"table": "features.scores"}],
-            }
-        }
-    )
+    return lake.scored(tmp_path_factory.mktemp("sharing"), 11, ROWS, REQUESTS, files=2)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +62,7 @@ class Want:
 
     batches: list[pa.RecordBatch]
     cursors: list[Any]
+    report: Any  # the comparable part
 
 
 class Job:
@@ -100,7 +88,7 @@ class Job:
             batch = next(self._stream, None)
             if batch is None:
                 assert self._step == len(self._want.batches)
-                assert comparable(self._stream.report) == report_alone(plain, self._query | self._began)
+                assert comparable(self._stream.report) == alone(plain, self._query | self._began).report
                 self._stream.close()
                 return False
             assert batch.equals(self._want.batches[self._step])
@@ -119,14 +107,7 @@ class Job:
 def alone(client: penstock.Client, query: dict[str, Any]) -> Want:
     stream = client.read("d", **query)
     pairs = [(batch, stream.cursor) for batch in stream]
-    return Want([batch for batch, _ in pairs], [cursor for _, cursor in pairs])
-
-
-def report_alone(client: penstock.Client, query: dict[str, Any]) -> dict[str, Any]:
-    stream = client.read("d", **query)
-    for _ in stream:
-        pass
-    return comparable(stream.report)
+    return Want([batch for batch, _ in pairs], [cursor for _, cursor in pairs], comparable(stream.report))
 
 
 def comparable(report: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import lake
 import pytest
-from lake import Lake
 from server import Server
 
 import penstock
@@ -20,19 +18,7 @@ ROWS = 500
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = random.Random(6)
-    made = Lake(tmp_path_factory.mktemp("socket"))
-    made.write("ml.events", lake.EVENTS, ("request_id", 4), lake.events(rng, ROWS, 50))
-    made.write("features.scores", lake.SCORES, ("request_id", 8), lake.scores(rng, 50))
-    return made.config(
-        {
-            "d": {
-                "training": {"table": "ml.events"},
-                "key": ["request_id"],
-                "staging": [{"table": "features.scores"}],
-            }
-        }
-    )
+    return lake.scored(tmp_path_factory.mktemp("socket"), 6, ROWS, 50)
 
 
 @pytest.fixture
