@@ -1,9 +1,8 @@
-"""A server that speaks the calls of Penstock that the benchmark uses.
+"""A server that speaks the calls of Penstock that a plain Flight client of the benchmark uses.
 
-DuckDB joins; GetFlightInfo, cursors as metadata, the last message without rows
-and the columns of `wire: indexed` are as on Penstock's wire. `--wrong` alters
-one row, `--plain` sends plain batches whatever is asked. It is there so that
-the benchmark's own path can be tested without the server's.
+DuckDB joins; the columns of `wire: indexed` are as on Penstock's wire. `--wrong`
+alters one row, `--plain` sends plain batches whatever is asked. The benchmark
+must find such answers, and Penstock itself gives none.
 """
 
 from __future__ import annotations
