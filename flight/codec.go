@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // Field numbers of FlightData. Flight.proto puts the body last, so that it can be written
@@ -38,15 +40,16 @@ type batchLease struct {
 	inflight  *streamInflight // of the stream; nil: the batch is not counted
 	encodings *batchEncodings // has the batch until the lease ends; nil: its messages are not shared
 	encoding  *batchEncoding
-	bytes     int64        // of memory that the batch keeps alive
-	parts     atomic.Int64 // that gRPC has, plus one for the sender
+	bytes     int64            // of memory that the batch keeps alive
+	reserved  []batch.Reserved // of bytes; batches may share it
+	parts     atomic.Int64     // that gRPC has, plus one for the sender
 	over      atomic.Bool
 }
 
 // charged is a batch that knows how much memory it keeps alive. It is marked when the network
 // has it, and when the network makes no progress.
 type charged interface {
-	Bytes() int64
+	Reserved() []batch.Reserved
 	MarkInFlight()
 	MarkStalled()
 }
@@ -55,7 +58,10 @@ func newBatchLease(b arrow.RecordBatch, p *streamInflight, e *batchEncodings) *b
 	b.Retain()
 	l := &batchLease{batch: b, inflight: p, encodings: e, encoding: e.enter(b)}
 	if c, ok := b.(charged); ok {
-		l.bytes = c.Bytes()
+		l.reserved = c.Reserved()
+		for _, one := range l.reserved {
+			l.bytes += one.Bytes
+		}
 	}
 	l.parts.Store(1)
 	return l

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -27,7 +25,7 @@ const (
 // lives. So when the limit is reached, the stream whose client has taken nothing for longest
 // loses its connection: nothing else frees its memory. Its client can resume from its
 // cursor. The invariants are:
-//   - bytes is the sum of the batches that have leases, each once;
+//   - bytes is the sum of the memory of batches that have leases, each reservation once;
 //   - a lease ends once: with its last part, or with its connection.
 type inflightBatches struct {
 	limit int64 // bytes; 0: unlimited
@@ -35,27 +33,27 @@ type inflightBatches struct {
 
 	mu      sync.Mutex
 	bytes   int64
-	leaving int64 // of bytes: those whose connections were closed
-	batches map[arrow.RecordBatch]*batchInflight
+	leaving int64                   // of bytes: those whose connections were closed
+	memory  map[any]*memoryInflight // by batch.Reserved.ID
 	streams map[*streamInflight]struct{}
 	freed   chan struct{} // closed and replaced when bytes are freed
 }
 
 func newInflightBatches(limit int64, clock func() time.Time) *inflightBatches {
-	return &inflightBatches{limit: limit, clock: clock, batches: map[arrow.RecordBatch]*batchInflight{}, streams: map[*streamInflight]struct{}{}, freed: make(chan struct{})}
+	return &inflightBatches{limit: limit, clock: clock, memory: map[any]*memoryInflight{}, streams: map[*streamInflight]struct{}{}, freed: make(chan struct{})}
 }
 
-// batchInflight is a batch in flight, to one client or to several.
-type batchInflight struct {
+// memoryInflight is a reservation of batches in flight, to one client or to several.
+type memoryInflight struct {
 	bytes  int64
 	leases int
 	cut    int // of leases: those of streams whose connections were closed
 }
 
 // leaving returns the bytes that will be free when the closed connections have ended.
-func (b batchInflight) leaving() int64 {
-	if b.leases > 0 && b.cut == b.leases {
-		return b.bytes
+func (m memoryInflight) leaving() int64 {
+	if m.leases > 0 && m.cut == m.leases {
+		return m.bytes
 	}
 	return 0
 }
@@ -63,19 +61,32 @@ func (b batchInflight) leaving() int64 {
 // count adds leases of a batch, of which some are of streams whose connections were closed.
 // mu is held.
 func (t *inflightBatches) count(l *batchLease, leases, cut int) {
-	b := t.batches[l.batch]
-	if b == nil {
-		b = &batchInflight{bytes: l.bytes}
-		t.batches[l.batch] = b
-		t.bytes += b.bytes
+	for _, one := range l.reserved {
+		m := t.memory[one.ID]
+		if m == nil {
+			m = &memoryInflight{bytes: one.Bytes}
+			t.memory[one.ID] = m
+			t.bytes += m.bytes
+		}
+		before := m.leaving()
+		m.leases, m.cut = m.leases+leases, m.cut+cut
+		t.leaving += m.leaving() - before
+		if m.leases == 0 {
+			delete(t.memory, one.ID)
+			t.bytes -= m.bytes
+		}
 	}
-	before := b.leaving()
-	b.leases, b.cut = b.leases+leases, b.cut+cut
-	t.leaving += b.leaving() - before
-	if b.leases == 0 {
-		delete(t.batches, l.batch)
-		t.bytes -= b.bytes
+}
+
+// more returns the bytes of a batch that are not yet in flight to other clients. mu is held.
+func (t *inflightBatches) more(l *batchLease) int64 {
+	more := int64(0)
+	for _, one := range l.reserved {
+		if t.memory[one.ID] == nil {
+			more += one.Bytes
+		}
 	}
+	return more
 }
 
 // streamInflight is the batches of one stream that are in flight.
@@ -166,10 +177,7 @@ func (p *streamInflight) tryAdmit(l *batchLease) (wait time.Duration, freed <-ch
 	t := p.all
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	more := l.bytes
-	if t.batches[l.batch] != nil {
-		more = 0 // another client gets the same batch
-	}
+	more := t.more(l)
 	if t.limit == 0 || t.bytes == 0 || t.bytes+more <= t.limit {
 		if p.bytes == 0 {
 			p.move()

@@ -206,7 +206,7 @@ func TestInflightBatches(t *testing.T) {
 				require.Zero(t, tr.total())
 				require.Zero(t, tr.leaving)
 				require.Empty(t, tr.streams)
-				require.Empty(t, tr.batches)
+				require.Empty(t, tr.memory)
 			})
 		})
 	}

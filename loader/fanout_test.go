@@ -111,12 +111,41 @@ func (j *jobOf) check(t *testing.T, name string) {
 	}
 }
 
-// jobs returns jobs that read a query from random positions, up to random limits, and as
-// DataLoader workers.
-func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, q dataset.Query, n int) []*jobOf {
+// variant plans a query with other columns, in another order, and with other batch sizes.
+func variant(t *testing.T, random *rand.Rand, l *loader.Loader, of loader.Planned) loader.Planned {
 	t.Helper()
+	q := of.Query
+	if random.IntN(2) == 0 {
+		q.Columns = nil
+		for _, i := range random.Perm(len(of.Outputs))[:1+random.IntN(len(of.Outputs))] {
+			if o := of.Outputs[i]; o.Dense == nil {
+				q.Columns = append(q.Columns, columnNamed(of.Query.Columns, o.Name))
+			}
+		}
+	}
+	if random.IntN(2) == 0 {
+		times := 1 + random.IntN(4)
+		q.BatchRows, q.GlobalBatchRows = times*q.BatchRows, times*q.GlobalBatchRows
+	}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
+	return p
+}
+
+// columnNamed returns the column of a query with a name in the stream. nil columns are all columns.
+func columnNamed(columns []dataset.Column, name string) dataset.Column {
+	for _, c := range columns {
+		if c.Output() == name {
+			return c
+		}
+	}
+	return dataset.Column{Column: name}
+}
+
+// jobs returns jobs that read a query from random positions, up to random limits, and as
+// DataLoader workers. They vary in columns and batch sizes if varied is set.
+func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, p loader.Planned, varied bool) []*jobOf {
+	t.Helper()
 	counts, err := l.Count(t.Context(), p, loader.StreamOptions{}, func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
 	require.NoError(t, err)
 	if p.Query.Shard.Index == dataset.AllShards {
@@ -131,8 +160,11 @@ func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, q dataset.Query, n 
 	require.NoError(t, err)
 	all := traced(whole)
 	var out []*jobOf
-	for i := range n {
+	for i := range 2 + random.IntN(5) {
 		j := &jobOf{planned: p, options: o}
+		if varied {
+			j.planned = variant(t, random, l, p)
+		}
 		if len(all.cursors) > 0 && random.IntN(3) == 0 {
 			at, err := l.Open(t.Context(), p, o)
 			require.NoError(t, err)
@@ -163,7 +195,7 @@ func jobs(t *testing.T, random *rand.Rand, l *loader.Loader, q dataset.Query, n 
 func TestSharedStreamsGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(30, 2))
-	var shared int64
+	var shared, views, widened int64
 	alone := map[fanout.Reason]int64{}
 	changed := 0
 	for _, c := range generated(t, thorough(60, 2000), func(c *scenario.Case) {
@@ -180,7 +212,9 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		limit := budget.New(plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit, Memory: mem})
-		all := jobs(t, random, l, c.Query, 2+random.IntN(5))
+		p, err := l.Plan(t.Context(), c.Query)
+		require.NoError(t, err)
+		all := jobs(t, random, l, p, random.IntN(2) == 0)
 		window := []int64{0, 1000, 5000, 1 << 30}[random.IntN(4)]
 		sharer := fanout.New(fanout.Options{Budget: limit, Window: window})
 		if random.IntN(3) == 0 {
@@ -192,7 +226,7 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 			j.check(t, c.Name)
 		}
 		stats := sharer.Stats()
-		shared += stats.Shared
+		shared, views, widened = shared+stats.Shared, views+stats.Views, widened+stats.Widened
 		for why, n := range stats.Alone {
 			alone[why] += n
 		}
@@ -201,9 +235,11 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 		require.Zero(t, limit.Used(), c.Name)
 		mem.AssertSize(t, 0)
 	}
-	t.Logf("%d batches shared; alone: %v", shared, alone)
+	t.Logf("%d batches shared, %d as views, of readers that were widened %d times; alone: %v", shared, views, widened, alone)
 	if share == 1 { // otherwise only a few cases run
-		require.Greater(t, shared, int64(100))
+		require.Greater(t, shared, int64(60))
+		require.Greater(t, views, int64(10))
+		require.Positive(t, widened)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -108,6 +109,23 @@ func drain(stream flight.FlightService_DoGetClient, each func(*flight.FlightData
 		return Report{}, errors.New("the stream ended without a report")
 	}
 	return *end.Report, nil
+}
+
+// Columns returns the names of the columns of a query's batches.
+func (c *Client) Columns(ctx context.Context, query string) ([]string, error) {
+	planned, err := c.plan(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := flight.DeserializeSchema(planned.GetSchema(), memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range schema.Fields() {
+		names = append(names, f.Name)
+	}
+	return names, nil
 }
 
 // Plan requests the endpoints of a query, and returns how long that took.

@@ -71,7 +71,7 @@ func (e *echo) pass(ctx context.Context, form string, clients int) (c cost, err 
 		return c, err
 	}
 	begun := time.Now()
-	if _, err := atOnce(ctx, e.Address, echoed(form), clients, false); err != nil {
+	if _, err := atOnce(ctx, e.Address, repeated(echoed(form), clients), false); err != nil {
 		return c, err
 	}
 	c.took = time.Since(begun)

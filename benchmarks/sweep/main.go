@@ -8,6 +8,8 @@
 //
 //   - one job of a server that shares nothing, and one of a server that does;
 //   - all jobs at once, of a server that shares;
+//   - eight jobs at once that vary: in batches of 4,096 and 8,192 rows, with all columns and with half of
+//     them, two of each kind;
 //   - a crowd of more jobs at once, of which each stops after its first batch;
 //   - as many clients of the server of benchmarks/floors, which sends ready batches of T's shape: the
 //     echo. Its CPU time is that of one client.
@@ -15,10 +17,11 @@
 // Before that, one untimed pass checks that jobs which share get, byte for byte, the batches, cursors
 // and counts of a job that shares nothing, and prints how many bytes of files they read together. Of the
 // jobs, one starts when the first one has received a quarter, one receives at half of its speed, and one
-// ends after a third and resumes from its cursor.
+// ends after a third and resumes from its cursor. The jobs that vary get what they get alone.
 //
 // The command prints medians. It exits with 1 if a check fails, if the jobs cost the server more than
-// 1.3 times one job without its echo, and the echo once per job, or if in 99 of 100 cases the first
+// 1.3 times one job without its echo, and the echo once per job, or those that vary more than 1.8 times and
+// the same, or if in 99 of 100 cases the first
 // batch of a job of the crowd takes longer than half a second.
 package main
 
@@ -78,6 +81,9 @@ func run(ctx context.Context, arguments []string) (err error) {
 	var missed error
 	for i, form := range []string{"plain", "indexed"} {
 		if err := s.check(ctx, form); err != nil {
+			return fmt.Errorf("%s: %w", form, err)
+		}
+		if err := s.checkVaried(ctx, form); err != nil {
 			return fmt.Errorf("%s: %w", form, err)
 		}
 		found, err := s.measure(ctx, form)

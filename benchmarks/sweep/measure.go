@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
 // measured has all timed passes of a form.
 type measured struct {
-	alone, shared, together, echo []cost
-	firsts, echoes                []time.Duration // first batches of the crowd, and of the echo's, in all turns
+	alone, shared, together, varied, echo []cost
+	firsts, echoes                        []time.Duration // first batches of the crowd, and of the echo's, in all turns
 }
 
 // cost is what a pass cost.
@@ -20,13 +21,18 @@ type cost struct {
 
 // measure takes all turns of a form.
 func (s *sweep) measure(ctx context.Context, form string) (m measured, err error) {
+	varied, err := s.variedQueries(ctx, form)
+	if err != nil {
+		return m, err
+	}
+	equal := query(form, "")
 	for range s.turns.Rounds() {
 		for _, of := range []struct {
 			window string
-			jobs   int
+			asked  []string
 			to     *[]cost
-		}{{"0", 1, &m.alone}, {s.window, 1, &m.shared}, {s.window, s.jobs, &m.together}} {
-			one, err := s.jobsOf(ctx, form, of.window, of.jobs)
+		}{{"0", []string{equal}, &m.alone}, {s.window, []string{equal}, &m.shared}, {s.window, repeated(equal, s.jobs), &m.together}, {s.window, varied, &m.varied}} {
+			one, err := s.jobsOf(ctx, form, of.window, of.asked)
 			if err != nil {
 				return m, err
 			}
@@ -37,7 +43,7 @@ func (s *sweep) measure(ctx context.Context, form string) (m measured, err error
 			return m, err
 		}
 		m.firsts = append(m.firsts, firsts...)
-		firsts, err = atOnce(ctx, s.echo.Address, echoed(form), s.crowd, true)
+		firsts, err = atOnce(ctx, s.echo.Address, repeated(echoed(form), s.crowd), true)
 		if err != nil {
 			return m, err
 		}
@@ -51,14 +57,14 @@ func (s *sweep) measure(ctx context.Context, form string) (m measured, err error
 	return m, nil
 }
 
-// jobsOf times jobs that read at once from a new server, after a pass of one that warms it.
-func (s *sweep) jobsOf(ctx context.Context, form, window string, jobs int) (c cost, err error) {
+// jobsOf times jobs that read a query each at once from a new server, after a pass of one that warms it.
+func (s *sweep) jobsOf(ctx context.Context, form, window string, asked []string) (c cost, err error) {
 	server, err := s.turns.Start(ctx, s.config, "--share-batches", window)
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if _, err := atOnce(ctx, server.Address, query(form, ""), 1, false); err != nil {
+	if _, err := atOnce(ctx, server.Address, []string{query(form, "")}, false); err != nil {
 		return c, err
 	}
 	before, err := server.CPU()
@@ -66,7 +72,7 @@ func (s *sweep) jobsOf(ctx context.Context, form, window string, jobs int) (c co
 		return c, err
 	}
 	begun := time.Now()
-	if _, err := atOnce(ctx, server.Address, query(form, ""), jobs, false); err != nil {
+	if _, err := atOnce(ctx, server.Address, asked, false); err != nil {
 		return c, err
 	}
 	c.took = time.Since(begun)
@@ -82,8 +88,11 @@ func (s *sweep) firsts(ctx context.Context, form string) (all []time.Duration, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if _, err := atOnce(ctx, server.Address, query(form, ""), 1, true); err != nil {
+	if _, err := atOnce(ctx, server.Address, []string{query(form, "")}, true); err != nil {
 		return nil, err
 	}
-	return atOnce(ctx, server.Address, query(form, ""), s.crowd, true)
+	return atOnce(ctx, server.Address, repeated(query(form, ""), s.crowd), true)
 }
+
+// repeated returns the queries of equal jobs.
+func repeated(asked string, jobs int) []string { return slices.Repeat([]string{asked}, jobs) }

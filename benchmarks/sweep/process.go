@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/benchmarks/child"
 )
 
-// atOnce has jobs read a query at once, each in a process of its own, and returns the times to their first
-// batches. With first, they stop there.
-func atOnce(ctx context.Context, address, asked string, jobs int, first bool) (firsts []time.Duration, err error) {
+// atOnce has jobs read a query each at once, each in a process of its own, and returns the times to their
+// first batches. With first, they stop there.
+func atOnce(ctx context.Context, address string, asked []string, first bool) (firsts []time.Duration, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -26,8 +26,8 @@ func atOnce(ctx context.Context, address, asked string, jobs int, first bool) (f
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	for range jobs {
-		p, err := startJob(ctx, self, address, asked, first)
+	for _, one := range asked {
+		p, err := startJob(ctx, self, address, one, first)
 		if err != nil {
 			return nil, err
 		}

@@ -24,15 +24,26 @@ type Charged struct {
 // Attachment is a value that lives as long as a batch.
 type Attachment interface{ Release() }
 
-// charge is the reservation that a Charged and its slices share.
+// charge is the reservation that a Charged, its slices and its views share.
 type charge struct {
 	holders atomic.Int64
 	held    *budget.Reservation
+	under   *charge // of the batch whose memory a view uses besides its own; nil: none
 }
 
 func (c *charge) release() {
 	if c.holders.Add(-1) == 0 {
 		c.held.Release()
+		if c.under != nil {
+			c.under.release()
+		}
+	}
+}
+
+// all calls f with the charge and those under it.
+func (c *charge) all(f func(*charge)) {
+	for ; c != nil; c = c.under {
+		f(c)
 	}
 }
 
@@ -52,19 +63,36 @@ func (c *charge) of(b arrow.RecordBatch) *Charged {
 	return out
 }
 
-// Bytes returns the size of the reservation.
-func (c *Charged) Bytes() int64 { return c.charge.held.Held() }
+// Bytes returns the reserved bytes that the batch keeps.
+func (c *Charged) Bytes() int64 {
+	sum := int64(0)
+	c.charge.all(func(one *charge) { sum += one.held.Held() })
+	return sum
+}
+
+// Reserved is a reservation that batches keep: all that keep the same one have equal IDs.
+type Reserved struct {
+	ID    any
+	Bytes int64
+}
+
+// Reserved returns the reservations that the batch keeps.
+func (c *Charged) Reserved() []Reserved {
+	var all []Reserved
+	c.charge.all(func(one *charge) { all = append(all, Reserved{one, one.held.Held()}) })
+	return all
+}
 
 // MarkInFlight marks the batch as handed to the network: it will be released without
 // further action.
-func (c *Charged) MarkInFlight() { c.charge.held.MarkInFlight() }
+func (c *Charged) MarkInFlight() { c.charge.all(func(one *charge) { one.held.MarkInFlight() }) }
 
 // MarkStalled marks the batch as stalled: the network does not accept it.
-func (c *Charged) MarkStalled() { c.charge.held.MarkStalled() }
+func (c *Charged) MarkStalled() { c.charge.all(func(one *charge) { one.held.MarkStalled() }) }
 
-// Share ends the count of the reservation against a peer's share, see budget.Reservation. It is
+// Share ends the count of the reservations against a peer's share, see budget.Reservation. It is
 // called before the batch is used by more than one goroutine.
-func (c *Charged) Share() { c.charge.held.Share() }
+func (c *Charged) Share() { c.charge.all(func(one *charge) { one.held.Share() }) }
 
 // Retain adds a reference.
 func (c *Charged) Retain() {
@@ -92,6 +120,18 @@ func (c *Charged) Attach(renew func(Attachment) Attachment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attached = renew(c.attached)
+}
+
+// View takes ownership of a batch b over memory of this one, and returns the batch to use instead,
+// which shares the reservation. own is the reservation of memory that b has besides; nil: none. View takes
+// ownership of it too.
+func (c *Charged) View(b arrow.RecordBatch, own *budget.Reservation) *Charged {
+	if own == nil {
+		return c.charge.of(b)
+	}
+	c.charge.holders.Add(1)
+	over := &charge{held: own, under: c.charge}
+	return over.of(b)
 }
 
 // NewSlice returns rows [i, j) of the batch. The slice shares the reservation.

@@ -8,8 +8,9 @@ import (
 
 // sharingMetrics reads the statistics of a Sharer when it is collected.
 type sharingMetrics struct {
-	read                                          func() fanout.SharingStats
-	groups, members, window, batches, aloneReason *prometheus.Desc
+	read                             func() fanout.SharingStats
+	groups, members, window          *prometheus.Desc
+	batches, views, widened, reasons *prometheus.Desc
 }
 
 // Sharing adds metrics of the streams that share batches. It is called once.
@@ -23,8 +24,10 @@ func (m *Metrics) Sharing(read func() fanout.SharingStats) {
 		members: desc("penstock_sharing_streams", "Streams in these groups."),
 		window:  desc("penstock_sharing_window_bytes", "Bytes of the memory budget for batches that wait for other streams of their group."),
 		batches: desc("penstock_sharing_batches_total", "Batches that streams got from their group without reading them."),
-		aloneReason: desc("penstock_sharing_left_total",
-			"How often a stream left its group to read alone, by reason: behind, parked, limit, skipped, form or crowded.", "reason"),
+		views:   desc("penstock_sharing_views_total", "Batches that streams got as views of batches with more columns or rows."),
+		widened: desc("penstock_sharing_widened_total", "How often a group began to read more columns or larger batches for another stream."),
+		reasons: desc("penstock_sharing_left_total",
+			"How often a stream left its group to read alone, by reason: behind, parked, limit, skipped, form, crowded, lacking or failing.", "reason"),
 	})
 }
 
@@ -38,7 +41,9 @@ func (m sharingMetrics) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(m.members, prometheus.GaugeValue, float64(s.Members))
 	to <- prometheus.MustNewConstMetric(m.window, prometheus.GaugeValue, float64(s.WindowBytes))
 	to <- prometheus.MustNewConstMetric(m.batches, prometheus.CounterValue, float64(s.Shared))
+	to <- prometheus.MustNewConstMetric(m.views, prometheus.CounterValue, float64(s.Views))
+	to <- prometheus.MustNewConstMetric(m.widened, prometheus.CounterValue, float64(s.Widened))
 	for _, why := range fanout.Reasons() {
-		to <- prometheus.MustNewConstMetric(m.aloneReason, prometheus.CounterValue, float64(s.Alone[why]), string(why))
+		to <- prometheus.MustNewConstMetric(m.reasons, prometheus.CounterValue, float64(s.Alone[why]), string(why))
 	}
 }

@@ -1,8 +1,9 @@
-// Package fanout lets equal streams share their batches: one scan, one join and one cut for
-// all jobs of a sweep (docs/adr/0033-equal-streams-share-their-batches.md).
+// Package fanout lets streams of the same rows share them: one scan and one join for all jobs of a
+// sweep, and one cut for those with equal batches (docs/adr/0033-equal-streams-share-their-batches.md,
+// docs/adr/0035-streams-take-views-of-shared-steps.md).
 //
 //	member ─┐
-//	member ─┼─► group (a window of steps) ─► stream.ShardReader
+//	member ─┼─► group (a window of blocks) ─► stream.ShardReader
 //	member ─┘
 //
 // A SharingLoader opens members, which are streams. Members with equal keys (key.go) and equal
@@ -10,6 +11,11 @@
 // it wait, and the last steps stay in the group's window. No member waits for a slower one: a
 // member that falls behind the window begins a group of its own. It joins another group as soon
 // as the two have equal positions.
+//
+// Members may need different columns and batch sizes (batchSpec). A group's reader reads what they
+// need together, and a member takes a view of its step (block). A stream that needs more than the
+// steps of a group's window have comes to the group: it reads those steps itself, while the
+// group already reads the following ones for it.
 //
 // Each member is a parked ShardReader that takes the group's steps, so its cursors, counts and
 // report are those of a stream that shares nothing. It reads alone if it cannot take the

@@ -58,7 +58,7 @@ func (l groupLine) write(b *strings.Builder) {
 	g := l.group
 	fmt.Fprintf(b, "  shard %d: %s at step %d", l.shard, fault.Count(len(g.members), "stream"), g.front().Step())
 	if len(g.members) > 1 {
-		b.WriteString(", with one reader")
+		fmt.Fprintf(b, ", with one reader of %s in batches of %d", fault.Count(len(g.spec.columns.list), "column"), g.planned.BatchRows)
 	}
 	if len(g.window) > 0 {
 		fmt.Fprintf(b, "; the last %s, %d KiB, are kept", fault.Count(len(g.window), "step"), g.bytes>>10)

@@ -33,7 +33,7 @@ func TestExplainShowsWhoSharesWhat(t *testing.T) {
 	text := regexp.MustCompile(`[0-9]+ KiB`).ReplaceAllString(k.sharer.Explain(p.ID), "N KiB")
 	require.Equal(t, `
 sharing
-  shard 0: 2 streams at step 3, with one reader; the last 3 steps, N KiB, are kept
+  shard 0: 2 streams at step 3, with one reader of 3 columns in batches of 8; the last 3 steps, N KiB, are kept
   shard 0: 1 stream in no group
   shard 0: 1 stream in no group (limit)
   shard 0: 1 stream in no group (parked)

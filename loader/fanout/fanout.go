@@ -6,15 +6,15 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// ReaderOpener opens the readers of groups and members; *loader.Loader is one.
+// ReaderOpener plans and opens the readers of groups and members; *loader.Loader is one.
 type ReaderOpener interface {
+	Plan(ctx context.Context, q dataset.Query) (loader.Planned, error)
 	OpenReader(ctx context.Context, p loader.Planned, o loader.StreamOptions) (*stream.ShardReader, error)
 }
 
@@ -36,6 +36,8 @@ type Sharer struct {
 	streams map[*groupMember]struct{}
 	bytes   int64 // of all windows
 	shared  int64 // batches that members got without reading them
+	views   int64 // batches that members got as views of others
+	widened int64 // readers that were opened for more columns or larger batches
 	alone   map[Reason]int64
 }
 
@@ -50,10 +52,14 @@ const (
 	Skipped Reason = "skipped" // its group skipped a step that it takes
 	Form    Reason = "form"    // wire: auto depends on its own first batch
 	Crowded Reason = "crowded" // there are too many groups of its key
+	Lacking Reason = "lacking" // its group reads fewer columns or other sizes, and cannot read more
+	Failing Reason = "failing" // its group's reader failed, which reads more than it needs
 )
 
 // Reasons returns all values of Reason.
-func Reasons() []Reason { return []Reason{Behind, Parked, Limited, Skipped, Form, Crowded} }
+func Reasons() []Reason {
+	return []Reason{Behind, Parked, Limited, Skipped, Form, Crowded, Lacking, Failing}
+}
 
 // New returns a Sharer without groups.
 func New(o Options) *Sharer {
@@ -71,6 +77,8 @@ type SharingStats struct {
 	Groups, Members int
 	WindowBytes     int64
 	Shared          int64            // batches that streams got without reading them
+	Views           int64            // batches that streams got as views of batches with more columns or rows
+	Widened         int64            // how often a group began to read more columns or larger batches
 	Alone           map[Reason]int64 // how often a stream left its group to read alone
 }
 
@@ -78,7 +86,7 @@ type SharingStats struct {
 func (s *Sharer) Stats() SharingStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := SharingStats{Members: s.members, WindowBytes: s.bytes, Shared: s.shared, Alone: maps.Clone(s.alone)}
+	out := SharingStats{Members: s.members, WindowBytes: s.bytes, Shared: s.shared, Views: s.views, Widened: s.widened, Alone: maps.Clone(s.alone)}
 	for _, groups := range s.groups {
 		out.Groups += len(groups)
 	}
@@ -100,16 +108,18 @@ func (s *Sharer) giveUp(int64) {
 
 // trash is what must be released after Sharer.mu is unlocked.
 type trash struct {
-	batches []arrow.RecordBatch // nil: of a step that was skipped
+	blocks  []*block
+	taken   []*taken
 	readers []*stream.ShardReader
 }
 
 // release releases batches, and waits until readers have stopped.
 func (t *trash) release() {
-	for _, b := range t.batches {
-		if b != nil {
-			b.Release()
-		}
+	for _, b := range t.blocks {
+		b.Release()
+	}
+	for _, one := range t.taken {
+		one.release()
 	}
 	for _, r := range t.readers {
 		r.Release()

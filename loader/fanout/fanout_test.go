@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -29,11 +30,13 @@ const plenty = 1 << 30
 // kit is a table of numbers, a left staging table of half of them, and what reads them.
 type kit struct {
 	*scenario.World
-	budget  *budget.Budget
-	sharer  *fanout.Sharer
-	loader  *fanout.SharingLoader
-	minimum float64           // min_match
-	id      func(row int) int // of a training row
+	budget     *budget.Budget
+	sharer     *fanout.Sharer
+	loader     *fanout.SharingLoader
+	minimum    float64 // min_match
+	duplicates rule.Duplicates
+	defaults   bool              // v has a default
+	id         func(row int) int // of a training row
 
 	mu     sync.Mutex
 	opened map[string]int                                // by file: how often it was scanned
@@ -49,14 +52,21 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	change(k)
 	k.write(t, "ml.train", "id:long item:long", rows, k.id)
 	k.write(t, "features.f", "id:long v:long", rows/2, number)
-	d := dataset.Dataset{
-		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
-		Staging: []dataset.Staging{{Table: "features.f", MinMatch: k.minimum}},
-	}
-	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: k.World, Scan: k.scan, Budget: k.budget})
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{k.dataset()}, Catalog: k.World, Scan: k.scan, Budget: k.budget})
 	k.sharer = fanout.New(fanout.Options{Window: window, Budget: k.budget})
 	k.loader = k.sharer.Over(l)
 	return k
+}
+
+func (k *kit) dataset() dataset.Dataset {
+	f := dataset.Staging{Table: "features.f", MinMatch: k.minimum, Duplicates: k.duplicates}
+	if k.defaults {
+		f.Missing, f.Defaults = rule.MissingDefault, []dataset.Default{{Column: "v", Value: int64(7)}}
+	}
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{f},
+	}
+	return d.Defaults()
 }
 
 func number(row int) int { return row }

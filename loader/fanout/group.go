@@ -2,19 +2,23 @@ package fanout
 
 import (
 	"context"
+	"slices"
 
-	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/stream"
 )
 
 const (
 	// maxGroups bounds the groups of one key: each is looked at when a stream looks for a group.
 	maxGroups = 64
-	// gatherDivisor divides the bytes of all windows into what one stream alone may gather at its
-	// start. To keep batches costs CPU time: each takes memory that no cache has.
+	// gatherDivisor divides the bytes of all windows into what a group with one member may gather at
+	// its origin. To keep batches costs CPU time: each takes memory that no cache has.
 	gatherDivisor = 4
 	// maxSteps bounds the steps of a window, whose counts take memory besides the batches.
 	maxSteps = 1024
+	// unneededSteps is the number of steps for which a group's reader continues to read columns that no
+	// member takes: to continue without them, rows are read again.
+	unneededSteps = 32
 )
 
 // readerGroup is the members that take the steps of one reader, and the window of its last
@@ -32,49 +36,148 @@ type readerGroup struct {
 	formed  bool
 	decides bool
 	origin  stream.StepPlace // where it began
+	first   batchSpec        // of its first batch
 
 	tail   stream.StepPlace // before the window
-	window []*stream.Step   // without the end
+	window []*block         // without the end
 	bytes  int64            // of the window
-	end    *stream.Step     // at the front; nil: not reached
-	// gathers is set while the group keeps all steps since a stream's start, for streams that
-	// start a little later, up to a part of the bytes of all windows (gatherDivisor).
+	end    *block           // at the front; nil: not reached
+	// gathers is set while the group keeps all steps since its origin, up to a part of the bytes of all
+	// windows (gatherDivisor): for streams that start a little later, or fall behind soon after its first
+	// member did.
 	gathers bool
 
 	members map[*groupMember]struct{}
-	reader  *stream.ShardReader // used by the member that pulls; nil before the first pull and after a failure
-	pulling bool
-	pulled  chan struct{}             // closed at the end of the pull
-	waiting map[*groupMember]struct{} // for it
+	// coming are streams that read the steps up to the group's front themselves, and then join:
+	// the window does not have what they need.
+	coming   map[*groupMember]struct{}
+	reader   *stream.ShardReader // used by the member that pulls; nil before the first pull and after a failure
+	planned  loader.Planned      // of reader, from no cursor
+	spec     batchSpec           // of planned; during a pull, of the step that is read
+	fixed    bool                // spec does not grow: what members need together cannot be read
+	failed   bool                // no member joins: reader fails, perhaps by what only some members need
+	unneeded int                 // steps for which spec has had columns that no member takes
+	pulling  bool
+	pulled   chan struct{}             // closed at the end of the pull
+	waiting  map[*groupMember]struct{} // for it
 }
 
 // front returns the place after the last step.
-func (g *readerGroup) front() stream.StepPlace { return g.placeBefore(len(g.window)) }
-
-// placeBefore returns the place before a step of the window.
-func (g *readerGroup) placeBefore(index int) stream.StepPlace {
-	if index == 0 {
+func (g *readerGroup) front() stream.StepPlace {
+	if len(g.window) == 0 {
 		return g.tail
 	}
-	return g.window[index-1].After()
+	return g.window[len(g.window)-1].After()
 }
 
-// index returns the index in the window of the step after a place; len(window) is the front. It
-// is outside of the window if the place is.
-func (g *readerGroup) index(at stream.StepPlace) int { return int(at.Step() - g.tail.Step()) }
+// find returns the index in the window of the step with the rows after a place; len(window) is
+// the front. It returns false if the place is outside of the window, or no place of the group's
+// rows.
+func (g *readerGroup) find(at stream.StepPlace) (index int, ok bool) {
+	if at.SameRows(g.front()) {
+		return len(g.window), true
+	}
+	if at.PerLane() < g.tail.PerLane() {
+		return 0, false
+	}
+	i, _ := slices.BinarySearchFunc(g.window, at.PerLane(), func(b *block, rows int64) int {
+		if b.After().PerLane() <= rows {
+			return -1
+		}
+		return 1
+	})
+	return i, i < len(g.window)
+}
 
-// serves reports whether the group has, or reads next, the step after a place.
-func (g *readerGroup) serves(at stream.StepPlace) bool {
-	i := g.index(at)
-	return i >= 0 && i <= len(g.window) && g.placeBefore(i).Equal(at)
+// serves reports whether the group has, or reads next, the step of a member after its place.
+func (g *readerGroup) serves(m *groupMember) bool {
+	i, ok := g.find(m.place())
+	switch {
+	case !ok:
+		return false
+	case i < len(g.window):
+		_, ok := g.window[i].sliceFor(m)
+		return ok
+	case g.end != nil:
+		return true
+	case g.pulling || g.fixed:
+		return g.spec.contains(m.spec)
+	}
+	_, ok = g.needed().with(m.spec)
+	return ok
+}
+
+// needed returns the spec that the members need together.
+func (g *readerGroup) needed() batchSpec {
+	need := batchSpec{perLane: g.spec.perLane}
+	for m := range g.members {
+		need.perLane = max(need.perLane, m.spec.perLane)
+		if need.columns == nil {
+			need.columns = m.spec.columns
+			continue
+		}
+		need.columns, _ = need.columns.with(m.spec.columns) // they have joined: no names differ
+	}
+	if need.columns == nil {
+		return g.spec
+	}
+	return need
+}
+
+// next returns the spec and the form with which the group reads its next step: what its members need,
+// and those that are coming, if a step of theirs begins there.
+func (g *readerGroup) next() (batchSpec, stream.Form) {
+	if g.fixed {
+		return g.spec, g.form
+	}
+	need, form := g.needed(), g.form
+	for m := range g.members {
+		form = m.formWith(form)
+	}
+	for m := range g.coming {
+		if (g.front().PerLane()-m.place().PerLane())%m.spec.perLane != 0 {
+			continue
+		}
+		if union, ok := need.with(m.spec); ok {
+			need, form = union, m.formWith(form)
+		}
+	}
+	switch {
+	case !g.spec.columns.contains(need.columns):
+		g.unneeded = 0
+	case need.columns.contains(g.spec.columns): // perhaps in another order
+		g.unneeded, need.columns = 0, g.spec.columns
+	case g.unneeded < unneededSteps:
+		g.unneeded++
+		need.columns = g.spec.columns
+	}
+	return need, form
+}
+
+// specs returns the specs of the members, and of those that are coming.
+func (g *readerGroup) specs() []batchSpec {
+	var all []batchSpec
+	for m := range g.members {
+		all = append(all, m.spec)
+	}
+	for m := range g.coming {
+		all = append(all, m.spec)
+	}
+	return all
+}
+
+// keepsNone reports whether no stream needs the steps of the window.
+func (g *readerGroup) keepsNone() bool {
+	return len(g.members) == 1 && !g.gathers && len(g.coming) == 0
 }
 
 // drop removes the first steps of the window.
 func (g *readerGroup) drop(steps int, to *trash) {
-	for _, step := range g.window[:steps] {
-		g.bytes -= bytesOf(step)
-		g.sharer.bytes -= bytesOf(step)
-		to.batches = append(to.batches, step.Batch)
+	for _, b := range g.window[:steps] {
+		b.dropped = true
+		g.bytes -= b.bytes
+		g.sharer.bytes -= b.bytes
+		to.blocks = append(to.blocks, b)
 	}
 	if steps > 0 {
 		g.tail = g.window[steps-1].After()
@@ -82,31 +185,4 @@ func (g *readerGroup) drop(steps int, to *trash) {
 	}
 	clear(g.window[:steps])
 	g.window = g.window[steps:]
-}
-
-// chargedBatch is a batch with a known amount of memory, whose charge can be shared. Batches of
-// the lane are *batch.Charged.
-type chargedBatch interface {
-	Bytes() int64
-	Share()
-}
-
-// bytesOf returns the memory of a step's batch.
-func bytesOf(step *stream.Step) int64 {
-	if c, ok := step.Batch.(chargedBatch); ok {
-		return c.Bytes()
-	}
-	return 0
-}
-
-// publish prepares a batch for use by several goroutines: it computes what Arrow otherwise
-// computes on first use, and makes its memory count against no host's share.
-func publish(step *stream.Step) {
-	if step.Batch == nil {
-		return
-	}
-	batch.CountNulls(step.Batch)
-	if c, ok := step.Batch.(chargedBatch); ok {
-		c.Share()
-	}
 }

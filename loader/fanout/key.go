@@ -8,28 +8,40 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// groupKey is everything that two streams must have in common, besides their places, to have
-// equal steps.
+// groupKey is everything that two streams must have in common, besides their places, to share the
+// rows of one reader.
 type groupKey struct {
 	Plan      string // its ID and what it reads
 	Files     string
 	Part      plan.Part
-	Reading   dataset.Reading // of one shard, without what may differ
-	BatchRows int
+	Reading   dataset.Reading  // of one shard, without what may differ
+	BatchRows int              // 0: may differ
+	Ahead     int64            // see keyOf; 0 if BatchRows may differ
 	Counts    *dataset.Counted // what cursors say of counted rows
 	Checked   bool             // the stream fails if the rows differ from the counts
 }
 
-// mayDiffer removes from a reading what members of a group may have different: where they
-// begin, where they end, and which steps they take.
+// mayDiffer removes from a reading what a group's reader and its members may have different: where
+// they begin, where they end, and which steps they take.
 func mayDiffer(r dataset.Reading) dataset.Reading {
 	r.Cursor, r.Limit, r.Every = nil, 0, dataset.Every{Of: 1}
 	return r
 }
 
-// keyOf returns the key of the groups that a stream may join.
-func keyOf(p loader.Planned, o loader.StreamOptions) (string, error) {
-	key := groupKey{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading), BatchRows: p.BatchRows}
+// sizesMayDiffer reports whether a batch of the stream can be a part of a larger one: if its rows
+// are consecutive rows of one lane, and the end does not depend on the size.
+func sizesMayDiffer(p loader.Planned) bool {
+	return len(p.Lanes) == max(1, p.Query.Shard.Of) && !p.Rows.Requests && !p.Query.Tail.Drops()
+}
+
+// keyOf returns the key of the groups that a stream may join. ahead is the number of rows, or
+// requests, of the steps before the stream as whole steps, without those that each lane has returned.
+func keyOf(p loader.Planned, o loader.StreamOptions, ahead int64) (string, error) {
+	key := groupKey{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
+	key.Reading.Columns, key.Reading.BatchRows, key.Reading.GlobalBatchRows = nil, 0, 0
+	if !sizesMayDiffer(p) {
+		key.BatchRows, key.Ahead = p.BatchRows, ahead
+	}
 	counts, err := stream.Known(p.Plan, p.Query.Reading, o.Counts)
 	if err != nil {
 		return "", err

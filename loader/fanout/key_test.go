@@ -14,7 +14,7 @@ import (
 )
 
 // mayDiffer lists the fields of a reading that members of a group may have different.
-var mayDiffer = []string{"Cursor", "Limit", "Every"}
+var mayDiffer = []string{"Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows"}
 
 // TestKeyHasAllOfTheReading changes each field of a reading: streams share nothing if they
 // differ in a field that is not listed here.
@@ -22,7 +22,7 @@ func TestKeyHasAllOfTheReading(t *testing.T) {
 	t.Parallel()
 	p := loader.Planned{Plan: &plan.Plan{ID: "p", FilesID: "f", Lanes: make([]plan.Lane, 1)}}
 	key := func(p loader.Planned, o loader.StreamOptions) string {
-		k, err := fanout.KeyOf(p, o)
+		k, err := fanout.KeyOf(p, o, 0)
 		require.NoError(t, err)
 		return k
 	}
@@ -55,5 +55,33 @@ func TestKeyHasAllOfTheReading(t *testing.T) {
 		other := p
 		other.Plan = &changed
 		require.NotEqual(t, same, key(other, loader.StreamOptions{}), name)
+	}
+}
+
+// TestKeyHasSizesWhereTheyDecideSteps changes the size of batches, and the number of steps before a
+// stream's start.
+func TestKeyHasSizesWhereTheyDecideSteps(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(p *loader.Planned)
+		differ bool // whether streams of other sizes may share rows
+	}{
+		"one lane":                 {func(*loader.Planned) {}, true},
+		"one lane in each shard":   {func(p *loader.Planned) { p.Lanes, p.Query.Shard.Of = make([]plan.Lane, 2), 2 }, true},
+		"two lanes":                {func(p *loader.Planned) { p.Lanes = make([]plan.Lane, 2) }, false},
+		"batches of requests":      {func(p *loader.Planned) { p.Rows.Requests = true }, false},
+		"the end depends on steps": {func(p *loader.Planned) { p.Query.Tail = dataset.TailDrop }, false},
+	} {
+		p := loader.Planned{Plan: &plan.Plan{Lanes: make([]plan.Lane, 1)}, BatchRows: 8}
+		c.change(&p)
+		key := func(rows int, ahead int64) string {
+			p := p
+			p.BatchRows = rows
+			k, err := fanout.KeyOf(p, loader.StreamOptions{}, ahead)
+			require.NoError(t, err)
+			return k
+		}
+		require.Equal(t, c.differ, key(8, 0) == key(4, 0), name)
+		require.Equal(t, c.differ, key(8, 0) == key(8, 3), name)
 	}
 }

@@ -29,39 +29,53 @@ type groupMember struct {
 	planned loader.Planned
 	options loader.StreamOptions
 	key     string
+	spec    batchSpec
 	own     *stream.ShardReader
 	refs    atomic.Int64
 
-	// Written by the member under Sharer.mu.
-	group  *readerGroup // nil: none
-	handed *taken       // the next step, by the member that read it while this one waited
-	at     stream.StepPlace
-	leaves func() bool // stops the call of Sharer.gone
-	why    Reason      // for reading without a group since; "": it does not
+	membership
+	lastBatch
 
 	begun  bool // it has taken a step
 	alone  bool // it reads alone
 	weighs bool // its own reader has weighed its next batch
 	ended  bool
-	batch  arrow.RecordBatch // last returned; nil: none, or it is of the own reader
-	rows   int64             // of the batch
-	again  int64             // training rows that it reads again for its group, and has not returned since
 	err    error
+}
+
+// membership is the state of a member that the Sharer uses. The member writes it under Sharer.mu.
+type membership struct {
+	group  *readerGroup // nil: none
+	comes  *readerGroup // whose steps it will take, see Sharer.approach; nil: none
+	handed *taken       // the next step, by the member that read it while this one waited
+	at     stream.StepPlace
+	leaves func() bool // stops the call of Sharer.gone
+	why    Reason      // for reading without a group since; "": it does not
+}
+
+// lastBatch is the batch that a member last returned.
+type lastBatch struct {
+	batch arrow.RecordBatch // nil: none, or it is of the own reader
+	rows  int64
+	again int64 // training rows that the member reads again for its group, and has not returned since
 }
 
 // newMember opens a stream.
 func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Planned, o loader.StreamOptions) (*groupMember, error) {
 	o.Stepwise = true
-	key, err := keyOf(p, o)
-	if err != nil {
-		return nil, err
-	}
 	own, err := opener.OpenReader(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
 	own.Park(false) // it keeps its position, and holds nothing else
-	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, own: own, at: own.Place()}
+	at := own.Place()
+	key, err := keyOf(p, o, at.Step()*own.PerLane()-at.PerLane())
+	if err != nil {
+		own.Release()
+		return nil, err
+	}
+	spec := batchSpec{columns: columnsOf(p), perLane: own.PerLane()}
+	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, spec: spec, own: own, membership: membership{at: at}}
 	m.refs.Store(1)
 	s.mu.Lock()
 	s.streams[m] = struct{}{}
@@ -72,20 +86,45 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 // place returns the member's position. Sharer.mu is held, or the member calls it.
 func (m *groupMember) place() stream.StepPlace { return m.at }
 
-// reader opens a reader for a group at the member's position.
-func (m *groupMember) reader(g *readerGroup) (*stream.ShardReader, error) {
-	p := m.planned
-	p.Query.Reading = mayDiffer(p.Query.Reading)
+// reader opens a reader for a group at the member's position. p is of the group, and form of its
+// batches if that is decided.
+func (m *groupMember) reader(ctx context.Context, p loader.Planned, form *stream.Form) (*stream.ShardReader, error) {
 	p.Query.Cursor = m.own.Resumption()
-	r, err := m.opener.OpenReader(g.ctx, p, m.options)
+	r, err := m.opener.OpenReader(ctx, p, m.options)
 	if err != nil {
 		return nil, err
 	}
-	if form, formed := m.own.Form(); formed {
-		r.SetForm(form)
+	if form != nil {
+		r.SetForm(*form)
 	}
 	m.again = m.own.Again()
 	return r, nil
+}
+
+// planFor plans the reader of a group with a spec, in place of p. It returns false if streams
+// with the spec would not read the same rows.
+func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchSpec) (loader.Planned, bool) {
+	q := p.Query
+	q.Pin = p.Rows.Pin
+	q.Columns, q.BatchRows, q.GlobalBatchRows = spec.columns.list, 0, 0
+	if !p.Rows.Requests {
+		q.BatchRows = int(spec.perLane) * m.own.Lanes()
+	}
+	made, err := m.opener.Plan(ctx, q)
+	if err != nil {
+		m.sharer.log.DebugContext(ctx, "columns or batches of several streams cannot be read together", "plan", p.ID, "error", err)
+		return p, false
+	}
+	made.Query.Pin = p.Query.Pin
+	return made, made.ID == p.ID && made.FilesID == p.FilesID
+}
+
+// formWith returns a form with that of the member, if it is decided.
+func (m *groupMember) formWith(form stream.Form) stream.Form {
+	if own, formed := m.own.Form(); formed {
+		return form.With(own)
+	}
+	return form
 }
 
 // Begin implements loader.Stream.
@@ -191,8 +230,19 @@ func (m *groupMember) Next() bool {
 // reports whether it has a batch.
 func (m *groupMember) take(step *taken) (more, some bool) {
 	skip := !step.End && !m.own.Takes()
-	if m.err = m.own.TakeStep(step.Step, skip, step.own); m.err != nil {
-		step.release()
+	var view arrow.RecordBatch
+	if !step.End && !skip {
+		view, m.err = step.block.view(m, step.StepSlice)
+		m.sharer.countView(view != step.Batch)
+	}
+	step.release()
+	if m.err == nil {
+		m.err = m.own.TakeStep(step.StepSlice, view, skip, step.own)
+	}
+	if m.err != nil {
+		if view != nil {
+			view.Release()
+		}
 		m.leave("")
 		return false, false
 	}
@@ -203,11 +253,10 @@ func (m *groupMember) take(step *taken) (more, some bool) {
 		m.leave("")
 		return false, false
 	case skip:
-		step.release()
 		return true, false
 	}
-	m.batch, m.rows = step.Batch, step.Rows
-	m.again -= min(m.again, step.Rows)
+	m.batch, m.rows = view, step.Rows()
+	m.again -= min(m.again, m.rows)
 	return false, true
 }
 

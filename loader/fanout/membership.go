@@ -3,8 +3,6 @@ package fanout
 import (
 	"context"
 	"slices"
-
-	"github.com/penstock/penstock/loader/stream"
 )
 
 // enter adds a member to a group that serves its position, or to a new one. It returns false if
@@ -25,12 +23,13 @@ func (s *Sharer) enter(m *groupMember) bool {
 func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
 	g := &readerGroup{
-		sharer: s, key: m.key, age: s.begun, tail: m.place(), gathers: !m.begun,
-		members: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
+		sharer: s, key: m.key, age: s.begun, tail: m.place(), gathers: !m.begun || m.why == Behind, planned: m.planned, spec: m.spec,
+		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
+	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
 	g.form, g.formed = m.own.Form()
-	g.decides, g.origin = !g.formed, g.tail
+	g.decides, g.origin, g.first = !g.formed, g.tail, g.spec
 	s.groups[m.key] = append(s.groups[m.key], g)
 	return g
 }
@@ -39,18 +38,9 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 // furthest ahead, and of several the oldest. It returns nil if there is none, or if the member's
 // own group (in) is as good. s.mu is held.
 func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
-	place := m.place()
-	form, formed := m.own.Form()
 	var best *readerGroup
 	for _, g := range s.groups[m.key] {
-		switch {
-		case g == in || !g.serves(place):
-			continue
-		case formed && (!g.formed || !g.form.Equal(form)):
-			continue
-		case !formed && !g.decidesAt(place):
-			continue
-		case g.lacks(m, place):
+		if g == in || g.failed || !g.agrees(m) || !g.serves(m) {
 			continue
 		}
 		if best == nil || g.before(best) {
@@ -65,25 +55,61 @@ func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 
 // before reports whether a group is ahead of another one, or equal to it and older.
 func (g *readerGroup) before(o *readerGroup) bool {
-	if mine, its := g.front().Step(), o.front().Step(); mine != its {
+	if mine, its := g.front().PerLane(), o.front().PerLane(); mine != its {
 		return mine > its
 	}
 	return g.age < o.age
 }
 
-// decidesAt reports whether the group decides, or decided, its form by the rows after a place.
-func (g *readerGroup) decidesAt(at stream.StepPlace) bool {
-	return g.decides && g.origin.Equal(at)
+// agrees reports whether the form of the group's batches agrees with the member's. A member whose
+// form depends on its first batch agrees if the group decides its form by the same one.
+func (g *readerGroup) agrees(m *groupMember) bool {
+	form, formed := m.own.Form()
+	if !formed {
+		return g.decides && g.origin.SameRows(m.place()) && g.first.equal(m.spec)
+	}
+	return g.formed && g.form.Agrees(form)
 }
 
-// lacks reports whether the step after a place was skipped, and the member takes it.
-func (g *readerGroup) lacks(m *groupMember, at stream.StepPlace) bool {
-	i := g.index(at)
-	return i < len(g.window) && g.window[i].Batch == nil && m.own.TakesAt(at.Step())
+// approach makes a member, which is in a group of its own, come to a group whose last steps lack what
+// it needs: that group reads its next steps for the member too, and keeps them until the member
+// has read those before them. s.mu is held.
+func (s *Sharer) approach(m *groupMember) {
+	if m.comes != nil {
+		if _, ok := m.comes.find(m.place()); ok {
+			return
+		}
+		s.stray(m)
+	}
+	var best *readerGroup
+	for _, g := range s.groups[m.key] {
+		if g == m.group || g.fixed || g.failed || g.end != nil || !g.agrees(m) {
+			continue
+		}
+		if i, ok := g.find(m.place()); !ok || i == len(g.window) {
+			continue
+		}
+		if _, ok := g.needed().with(m.spec); ok && (best == nil || g.before(best)) {
+			best = g
+		}
+	}
+	if best != nil {
+		m.comes = best
+		best.coming[m] = struct{}{}
+	}
+}
+
+// stray ends a member's approach to another group. s.mu is held.
+func (s *Sharer) stray(m *groupMember) {
+	if m.comes != nil {
+		delete(m.comes.coming, m)
+		m.comes = nil
+	}
 }
 
 // join adds a member, which is in no group. s.mu is held.
 func (s *Sharer) join(m *groupMember, g *readerGroup) {
+	s.stray(m)
 	m.group, m.why = g, ""
 	g.members[m] = struct{}{}
 	s.members++
@@ -97,9 +123,10 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 		return
 	}
 	m.leaves()
+	s.stray(m)
 	m.group = nil
 	if m.handed != nil {
-		to.batches = append(to.batches, m.handed.Batch)
+		to.taken = append(to.taken, m.handed)
 		m.handed = nil
 	}
 	delete(g.members, m)
@@ -109,7 +136,7 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 		g.close(to)
 	case g.abandoned():
 		g.retire(to)
-	case len(g.members) == 1 && !g.gathers:
+	case g.keepsNone():
 		g.drop(len(g.window), to)
 	}
 }
@@ -128,6 +155,9 @@ func (g *readerGroup) retire(to *trash) {
 	g.cancel()
 	g.drop(len(g.window), to)
 	s := g.sharer
+	for m := range g.coming {
+		s.stray(m)
+	}
 	s.groups[g.key] = slices.DeleteFunc(s.groups[g.key], func(o *readerGroup) bool { return o == g })
 	if len(s.groups[g.key]) == 0 {
 		delete(s.groups, g.key)

@@ -4,28 +4,35 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/stream"
 )
 
 // taken is a step for one member, which releases it.
 type taken struct {
-	*stream.Step
-	own bool // the member read it itself
+	stream.StepSlice
+	block *block
+	own   bool // the member read it itself
 }
 
-// release releases the batch.
-func (t taken) release() {
+// release releases the block's batch.
+func (t *taken) release() {
 	if t.Batch != nil {
 		t.Batch.Release()
 	}
 }
 
-// retained returns a step with a reference to its batch.
-func retained(step *stream.Step, own bool) *taken {
-	if step.Batch != nil {
-		step.Batch.Retain()
+// takenBy returns a member's next step with a reference to the block's batch; nil if the block
+// does not have it.
+func (b *block) takenBy(m *groupMember, own bool) *taken {
+	slice, ok := b.sliceFor(m)
+	if !ok {
+		return nil
 	}
-	return &taken{step, own}
+	if b.Batch != nil {
+		b.Batch.Retain()
+	}
+	return &taken{slice, b, own}
 }
 
 // next returns the next step of a member, or the reason why its group does not have it. An
@@ -36,40 +43,69 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 			return nil, "", context.Cause(m.ctx)
 		}
 		s.mu.Lock()
-		g, place := m.group, m.place()
-		i := g.index(place)
+		g := m.group
+		i, ok := g.find(m.place())
 		switch {
 		case m.handed != nil:
 			defer s.mu.Unlock()
 			handed := m.handed
 			m.handed = nil
 			return handed, "", nil
-		case i < 0:
+		case !ok:
 			s.mu.Unlock()
 			return nil, Behind, nil
 		case i < len(g.window):
 			defer s.mu.Unlock()
-			if g.lacks(m, place) {
-				return nil, Skipped, nil
+			step := g.window[i].takenBy(m, false)
+			if step == nil {
+				return nil, g.window[i].lacks(m), nil
 			}
 			s.shared++
-			return retained(g.window[i], false), "", nil
+			return step, "", nil
 		case g.end != nil:
 			defer s.mu.Unlock()
-			return retained(g.end, false), "", nil
+			return g.end.takenBy(m, false), "", nil
+		case g.spares(m):
+			s.mu.Unlock()
+			return nil, Failing, nil
 		case g.pulling:
 			s.wait(m, g)
+		case g.fixed && !g.spec.contains(m.spec):
+			s.mu.Unlock()
+			return nil, Lacking, nil
 		default:
 			if other := s.find(m, g); other != nil {
 				s.move(m, other)
 				continue
 			}
-			pulled, err := s.pull(m, g, g.readStep(m))
+			s.approach(m)
+			pulled, err := s.pull(m, g, g.readStep())
+			if err != nil && s.sparedBy(m, g) {
+				continue
+			}
 			if pulled != nil || err != nil {
 				return pulled, "", err
 			}
 		}
 	}
+}
+
+// spares reports whether the group's reader fails, and a member, which needs less than it reads, does not
+// fail with it: it reads without the group. s.mu is held.
+func (g *readerGroup) spares(m *groupMember) bool { return g.failed && !g.spec.equal(m.spec) }
+
+func (s *Sharer) sparedBy(m *groupMember, g *readerGroup) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return g.spares(m)
+}
+
+// lacks returns why the block does not have the next step of a member.
+func (b *block) lacks(m *groupMember) Reason {
+	if b.Batch == nil && b.spec.contains(m.spec) {
+		return Skipped
+	}
+	return Lacking
 }
 
 // begin decides the form of a member's group by its first batch.
@@ -125,21 +161,38 @@ type read func(r *stream.ShardReader) (*stream.Step, error)
 func readForm(r *stream.ShardReader) (*stream.Step, error) { return nil, r.Begin() }
 
 // readStep reads the next step, whose batch is not made if no member takes it. s.mu is held.
-func (g *readerGroup) readStep(by *groupMember) read {
-	step, skip := g.front().Step(), true
+func (g *readerGroup) readStep() read {
+	skip := len(g.coming) == 0
 	for m := range g.members {
-		if m == by || m.place().Step() <= step {
-			skip = skip && !m.own.TakesAt(step)
-		}
+		steps := (g.front().PerLane() - m.place().PerLane()) / m.spec.perLane
+		skip = skip && m.spec.perLane == g.spec.perLane && !m.own.TakesAt(m.place().Step()+steps)
 	}
 	return func(r *stream.ShardReader) (*stream.Step, error) { return r.ReadStep(skip) }
+}
+
+// reading is the reader of a group during a pull.
+type reading struct {
+	reader  *stream.ShardReader
+	planned loader.Planned
+	spec    batchSpec
+	fixed   bool
+	widened bool
 }
 
 // pull reads for a group. Reading continues after the member's context has ended while
 // other members need it. s.mu is held, and unlocked.
 func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
-	g.pulling, g.pulled = true, make(chan struct{})
-	reader := g.reader
+	need, form := g.next()
+	now := reading{reader: g.reader, planned: g.planned, spec: g.spec, fixed: g.fixed}
+	g.pulling, g.pulled, g.spec = true, make(chan struct{}), need
+	marks := int64(0)
+	if sizesMayDiffer(m.planned) {
+		marks = need.marks(g.specs())
+	}
+	decided := &form
+	if !g.formed {
+		decided = nil
+	}
 	s.mu.Unlock()
 
 	var step *stream.Step
@@ -147,13 +200,12 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	err := error(fault.New(fault.Internal, "the reader of a group broke down"))
 	var mine *taken
 	func() {
-		defer func() { mine = s.pulled(g, reader, step, err) }()
-		if reader == nil {
-			if reader, err = m.reader(g); err != nil {
-				return
-			}
+		defer func() { mine = s.pulled(m, g, now, step, err) }()
+		if err = now.open(g.ctx, m, need, decided); err != nil {
+			return
 		}
-		step, err = read(reader)
+		now.reader.MarkEvery(marks)
+		step, err = read(now.reader)
 	}()
 	if err != nil && g.ctx.Err() != nil {
 		return nil, context.Cause(m.ctx) // all members have gone
@@ -161,61 +213,97 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	return mine, err
 }
 
-// pulled ends a pull: it adds the step to the window, and hands it to the waiting members. A
-// reader that failed is released, and the next member that pulls opens another one.
-func (s *Sharer) pulled(g *readerGroup, reader *stream.ShardReader, step *stream.Step, err error) *taken {
-	if err != nil && reader != nil {
-		reader.Release()
-		reader = nil
+// open opens the reader with a spec, unless it is open. If streams with the spec would not read the same
+// rows, the reader keeps the spec that it has, and is fixed.
+func (n *reading) open(ctx context.Context, m *groupMember, need batchSpec, form *stream.Form) error {
+	if !need.equal(n.spec) {
+		planned, ok := m.planFor(ctx, n.planned, need)
+		if ok {
+			n.widened = !n.spec.contains(need)
+			n.planned, n.spec = planned, need
+			n.close()
+		} else {
+			n.fixed = true
+		}
 	}
-	if step != nil {
-		publish(step)
+	if n.reader != nil {
+		return nil
+	}
+	var err error
+	n.reader, err = m.reader(ctx, n.planned, form)
+	return err
+}
+
+// close releases the reader.
+func (n *reading) close() {
+	if n.reader != nil {
+		n.reader.Release()
+		n.reader = nil
+	}
+}
+
+// pulled ends a member's pull: it adds the step to the window, and hands it to the waiting members. A
+// reader that failed is released, and the next member that pulls opens another one. If others than
+// the member may have needed what failed, no stream joins the group any more.
+func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *stream.Step, err error) *taken {
+	if err != nil {
+		now.close()
 	}
 	var dropped trash
+	defer dropped.release()
+	var read *block
+	if step != nil {
+		read = newBlock(g, step, now.spec)
+	}
 	s.mu.Lock()
-	g.reader, g.pulling = reader, false
+	defer s.mu.Unlock()
+	if now.widened {
+		s.widened++
+	}
+	g.reader, g.planned, g.spec, g.fixed, g.pulling = now.reader, now.planned, now.spec, now.fixed, false
 	var mine *taken
 	if err == nil {
-		g.form, g.formed = reader.Form()
+		g.form, g.formed = now.reader.Form()
+	} else if !g.spec.equal(m.spec) {
+		g.failed = true
 	}
-	if step != nil {
-		mine = s.hand(g, step, &dropped)
+	if read != nil {
+		mine = s.hand(m, g, read, &dropped)
 	}
 	close(g.pulled)
-	s.mu.Unlock()
-	dropped.release()
 	return mine
 }
 
-// hand gives a step to the member that read it, to the waiting members, and to the window.
-func (s *Sharer) hand(g *readerGroup, step *stream.Step, dropped *trash) *taken {
+// hand gives a block to the member that read it, to the waiting members, and to the window.
+func (s *Sharer) hand(m *groupMember, g *readerGroup, read *block, dropped *trash) *taken {
 	for w := range g.waiting {
-		skipped := step.Batch == nil && !step.End && w.own.TakesAt(w.place().Step()) // it joined too late
-		if w.handed == nil && !skipped && w.place().Equal(g.front()) {
-			w.handed = retained(step, false)
-			s.shared++
+		if w.handed == nil && w.place().SameRows(g.front()) {
+			if w.handed = read.takenBy(w, false); w.handed != nil {
+				s.shared++
+			}
 		}
 	}
-	if step.End {
-		g.end = step
+	mine := read.takenBy(m, true)
+	if read.End {
+		g.end = read
 		dropped.readers, g.reader = append(dropped.readers, g.reader), nil
-		return &taken{step, true}
+		return mine
 	}
-	mine := retained(step, true)
-	s.keep(g, step, dropped)
+	s.keep(g, read, dropped)
 	return mine
 }
 
 // keep appends a step to the window, and drops the oldest steps beyond the bounds, of the groups
 // with the most bytes. It drops all steps if the group has a single member, or if memory is short.
-func (s *Sharer) keep(g *readerGroup, step *stream.Step, dropped *trash) {
+func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	if g.ctx.Err() != nil { // all members have gone
-		dropped.batches = append(dropped.batches, step.Batch)
+		read.dropped = true
+		dropped.blocks = append(dropped.blocks, read)
 		return
 	}
-	g.window = append(g.window, step)
-	g.bytes += bytesOf(step)
-	s.bytes += bytesOf(step)
+	g.window = append(g.window, read)
+	g.bytes += read.bytes
+	s.bytes += read.bytes
 	if len(g.window) > maxSteps {
 		g.drop(1, dropped)
 	}
@@ -223,7 +311,7 @@ func (s *Sharer) keep(g *readerGroup, step *stream.Step, dropped *trash) {
 		s.largest().drop(1, dropped)
 	}
 	g.gathers = g.gathers && g.bytes <= s.options.Window/gatherDivisor
-	if len(g.members) == 1 && !g.gathers || !s.options.Budget.Plentiful() {
+	if g.keepsNone() || !s.options.Budget.Plentiful() {
 		g.drop(len(g.window), dropped)
 	}
 }

@@ -3,6 +3,8 @@ package joined
 import (
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
@@ -32,6 +34,15 @@ func (s *Ranges) CountsTo(number, index int, row int64) (counts []joiner.Counts,
 	return o.joined.CountsBefore(int(row - start)), row - from
 }
 
+// Tables returns the names of the staging tables that are read.
+func (s *Ranges) Tables() []string {
+	names := make([]string, len(s.staging))
+	for i, in := range s.staging {
+		names[i] = in.rule.Name
+	}
+	return names
+}
+
 // Judge is called at the end of each range with the counts of a staging table that has
 // min_match: of all rows so far. An error ends the range.
 type Judge func(table int, all joiner.Counts) error
@@ -58,11 +69,19 @@ func (s *Ranges) CheckMinMatch(table int, all joiner.Counts) error {
 		WithRemedy("look for the keys that are missing (penstock verify), or lower min_match of %s", in.rule.Name)
 }
 
-// Take adds what the joins of another Ranges of the same spec did for this stream: counts,
-// and costs, which are this stream's own or shared. All ranges are closed.
+// Take adds what the joins of another Ranges of the same rows, which may read more columns, did for this
+// stream: counts, and costs, which are this stream's own or shared. All ranges are closed.
 func (s *Ranges) Take(counts []joiner.Counts, costs []buildside.Costs, own bool) {
-	s.add(counts)
 	for i, in := range s.staging {
 		in.groups.Take(costs[i], own)
+		if !in.hasDefaults() {
+			counts[i].Defaulted = 0 // the defaults are of columns that this stream does not read
+		}
 	}
+	s.add(counts)
+}
+
+// hasDefaults reports whether a column that the stream reads has a default.
+func (in *stagingInput) hasDefaults() bool {
+	return slices.ContainsFunc(in.spec.Defaults, func(a arrow.Array) bool { return a != nil })
 }

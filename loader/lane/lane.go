@@ -115,6 +115,15 @@ type Options struct {
 	SizedBy SizedBy
 }
 
+// Marks reports positions within the steps of a single lane that contributes rows: those at which
+// streams with smaller batches, of Rows rows or a multiple, would end a batch. Reached is called
+// when the rows before such a position are chosen, with their number in the step, but not at the
+// step's end, and not for a step that is skipped.
+type Marks struct {
+	Rows    int64 // 0: nothing is reported
+	Reached func(at Position, rows int64)
+}
+
 // Reader is the stream of a shard. It is not safe for concurrent use.
 type Reader struct {
 	array.RecordReader
@@ -162,6 +171,13 @@ func (r *Reader) SetLayout(schema *arrow.Schema, columns []Column, indexed []Ind
 		if r.options.Requests != nil && x.Index == r.options.Requests.Index {
 			r.distinct[i].requests = newRequestRows(r.options.Requests, x.Columns)
 		}
+	}
+}
+
+// SetMarks sets the Marks for the steps whose rows are not yet chosen.
+func (r *Reader) SetMarks(m Marks) {
+	for _, l := range r.lanes {
+		l.marks = m
 	}
 }
 

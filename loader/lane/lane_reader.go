@@ -23,6 +23,7 @@ type laneReader struct {
 	begins   *requestBegins    // reader, if lanes contribute requests; otherwise nil
 	batch    arrow.RecordBatch // borrowed from reader, nil if none
 	used     int               // rows of batch that were contributed or skipped
+	marks    Marks
 }
 
 func newLaneReader(lane Lane, options Options) *laneReader {
@@ -61,7 +62,7 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		if l.batch == nil {
 			continue
 		}
-		rows := min(int(n-given), int(l.batch.NumRows())-l.used)
+		rows := min(int(l.toMark(given, n)-given), int(l.batch.NumRows())-l.used)
 		s.add(l.batch, l.used, rows)
 		l.used += rows
 		l.pass(int64(rows))
@@ -72,8 +73,33 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		if err := l.finishRange(ctx, s, given == n); err != nil {
 			return 0, err
 		}
+		if err := l.mark(ctx, s, given, n); err != nil {
+			return 0, err
+		}
 	}
 	return given, nil
+}
+
+// toMark returns the number of rows of a step of n before its next mark, or n.
+func (l *laneReader) toMark(given, n int64) int64 {
+	if l.marks.Rows == 0 {
+		return n
+	}
+	return min(n, (given/l.marks.Rows+1)*l.marks.Rows)
+}
+
+// mark reports a mark after the given rows of a step of n, if there is one.
+func (l *laneReader) mark(ctx context.Context, s *selection, given, n int64) error {
+	if l.marks.Rows == 0 || given == n || given%l.marks.Rows != 0 {
+		return nil
+	}
+	if err := l.lookAhead(ctx, s); err != nil {
+		return err
+	}
+	if l.mayHaveMore() { // otherwise the step ends here
+		l.marks.Reached(l.at, given)
+	}
+	return nil
 }
 
 // finishRange moves to the next range if the lane has contributed all rows of this one and

@@ -15,6 +15,7 @@ import (
 type wireLayout struct {
 	decided bool
 	indexed []resolve.Indexed
+	form    Form // the same, by name
 	schema  *arrow.Schema
 	once    []bool // with wire: grouped, by output: sent once per request; else nil
 }
@@ -34,6 +35,9 @@ func newLayout(of ReadSpec) (wireLayout, error) {
 	l := wireLayout{decided: !wire.Auto(), schema: schema}
 	if indexed && l.decided {
 		l.indexed = p.Indexed(of.Outputs)
+	}
+	if l.decided {
+		l.form = formOf(p.Indexed(of.Outputs), l.indexed)
 	}
 	if wire.Grouped() {
 		l.once = p.OncePerRequest(of.Outputs)
@@ -107,7 +111,7 @@ func (s *ShardReader) decide() error {
 	var form Form
 	for i, w := range weights {
 		if w.Indexed < w.Plain {
-			form.indexed = append(form.indexed, candidates[i])
+			form.indexed = append(form.indexed, candidates[i].Name)
 		}
 	}
 	s.setForm(form)
@@ -116,7 +120,14 @@ func (s *ShardReader) decide() error {
 
 // setForm decides the layout.
 func (s *ShardReader) setForm(form Form) {
-	s.layout.indexed, s.layout.decided = form.indexed, true
+	s.layout.decided = true
+	candidates := s.spec.Plan.Relation.Indexed(s.spec.Outputs)
+	for _, x := range candidates {
+		if slices.Contains(form.indexed, x.Name) {
+			s.layout.indexed = append(s.layout.indexed, x)
+		}
+	}
+	s.layout.form = formOf(candidates, s.layout.indexed)
 	s.layout.schema = resolve.IndexedSchema(s.spec.Outputs, s.layout.indexed)
 	s.earlier.distinct = make([]int64, len(s.layout.indexed))
 	if s.reader == nil {

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"slices"
-
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 )
@@ -56,10 +54,7 @@ func (s *ShardReader) Cursor() dataset.Cursor {
 	c := s.spec.Plan.Cursor()
 	c.Shard = s.spec.Reading.Shard
 	c.Step = s.start.step + p.steps
-	if s.ended(p.at) {
-		p.perLane = min(p.perLane, slices.Max(p.consumed)) // the last step was not full
-	}
-	c.Given, c.Uneven = s.start.rows+p.perLane, s.start.uneven || p.uneven
+	c.Given, c.Uneven = s.start.rows+s.returned(p), s.start.uneven || p.uneven
 	c.At = []dataset.Position{}
 	for i, at := range p.at {
 		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Window: at.Window, Row: at.Row})

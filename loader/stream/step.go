@@ -9,37 +9,37 @@ import (
 	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
-	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Step is one step of a stream, or its end. A ShardReader reads it (ReadStep), and others of the
-// same reading at an equal Place take it (TakeStep). It is immutable.
+// Step is one step that a ShardReader read (ReadStep), or the end of its stream. Other streams of
+// the same rows take the step, or a slice of it (TakeStep). It is immutable.
 type Step struct {
-	Batch   arrow.RecordBatch // retained; nil if the step was skipped, and at the end
-	Rows    int64             // in the batch, or skipped
-	End     bool              // there is no further step
-	counted int64             // Rows, or requests if batches consist of requests
-	after   StepPlace
+	Batch arrow.RecordBatch // retained; nil if the step was skipped, and at the end
+	End   bool              // there is no further step
 
-	// The differences of the reader's progress and counts.
-	perLane  int64
-	consumed []int64
-	distinct []int64
-	counts   []joiner.Counts
-	costs    []buildside.Costs
-	divided  int64
-	again    int64 // training rows that a stream that continues from here must read again
-	judged   []judged
+	rows, counted int64 // counted: rows, or requests if batches consist of requests
+	perLane       int64 // rows of a whole step, or requests, that each lane contributes
+	tables        []string
+	marks         []stepMark // before the step, within it, and after it
+	judged        []judged
+}
+
+// stepMark is the state of the stream within a step.
+type stepMark struct {
+	mark
+	place StepPlace
+	rows  int64 // of the step before it
 }
 
 // judged is the end of a range of a staging table with min_match.
 type judged struct {
-	table  int
-	counts joiner.Counts // of the rows since the step before
+	table  int           // among Step.tables
+	counts joiner.Counts // of all rows of the reader so far
+	marks  int           // marks of the step before it, without the first
 }
 
-// StepPlace is the position of a stream. Streams of one plan, shard and reading at equal places
-// have equal steps and cursors from there on.
+// StepPlace is the position of a stream. Streams of one plan and shard at equal places have the
+// same rows from there on, and equal steps if their batches have the same columns and sizes.
 type StepPlace struct {
 	at      []lane.Position
 	step    int64
@@ -50,28 +50,84 @@ type StepPlace struct {
 // Step returns the number of steps of the shard before the place.
 func (p StepPlace) Step() int64 { return p.step }
 
+// PerLane returns the number of rows, or requests, that each lane has returned before the place.
+func (p StepPlace) PerLane() int64 { return p.perLane }
+
 // Equal reports whether two places are the same.
-func (p StepPlace) Equal(o StepPlace) bool {
-	return p.step == o.step && p.perLane == o.perLane && p.uneven == o.uneven && slices.Equal(p.at, o.at)
+func (p StepPlace) Equal(o StepPlace) bool { return p.step == o.step && p.SameRows(o) }
+
+// SameRows reports whether the same rows follow two places, and the same cursors except for the
+// number of steps.
+func (p StepPlace) SameRows(o StepPlace) bool {
+	return p.perLane == o.perLane && p.uneven == o.uneven && slices.Equal(p.at, o.at)
 }
 
+// Before and After return the places before and after the step.
+func (s *Step) Before() StepPlace { return s.marks[0].place }
+
 // After returns the place after the step.
-func (s *Step) After() StepPlace { return s.after }
+func (s *Step) After() StepPlace { return s.marks[len(s.marks)-1].place }
+
+// StepSlice is the rows of a Step that are one step of a stream: all of them, or, for a stream with
+// smaller batches, some.
+type StepSlice struct {
+	*Step
+	from, to int // marks
+}
+
+// Whole returns all rows of the step.
+func (s *Step) Whole() StepSlice { return StepSlice{s, 0, len(s.marks) - 1} }
+
+// SliceAt returns the rows after a place: perLane of each lane, fewer only at the end. It returns
+// false if the step does not have them, or has no marks there.
+func (s *Step) SliceAt(at StepPlace, perLane int64) (StepSlice, bool) {
+	if perLane == s.perLane {
+		return s.Whole(), s.Before().SameRows(at)
+	}
+	from := slices.IndexFunc(s.marks, func(m stepMark) bool { return m.place.SameRows(at) })
+	if from < 0 {
+		return StepSlice{}, false
+	}
+	last := len(s.marks) - 1
+	end := s.marks[from].rows + perLane
+	if end > s.rows && s.rows < s.perLane && from < last {
+		return StepSlice{s, from, last}, true
+	}
+	to := slices.IndexFunc(s.marks, func(m stepMark) bool { return m.rows == end })
+	return StepSlice{s, from, to}, to > from
+}
+
+// IsWhole reports whether the slice is the whole step.
+func (p StepSlice) IsWhole() bool { return p.from == 0 && p.to == len(p.marks)-1 }
+
+// Rows returns the number of rows.
+func (p StepSlice) Rows() int64 { return p.marks[p.to].rows - p.marks[p.from].rows }
+
+// Span returns the slice's rows among those of the step: from one, up to another one.
+func (p StepSlice) Span() (from, to int64) { return p.marks[p.from].rows, p.marks[p.to].rows }
+
+// counts returns by how much the counts of a staging table have risen.
+func (p StepSlice) counts(table int) joiner.Counts {
+	rise := p.marks[p.to].counts[table]
+	rise.Subtract(p.marks[p.from].counts[table])
+	return rise
+}
+
+// costs returns by how much the costs of a staging table have risen.
+func (p StepSlice) costs(table int) buildside.Costs {
+	return p.marks[p.to].costs[table].Minus(p.marks[p.from].costs[table])
+}
 
 // stepwise is the state of a ShardReader between steps.
 type stepwise struct {
 	before mark
 	reads  bool // ReadStep was called: before is set
-	judged []judgedAt
+	judged []judged
+	within []stepMark // of the next step, as far as its rows are chosen; only counts, at and rows are set
+	marks  int64      // see MarkEvery
 }
 
-// judgedAt is a judgement with the counts since the stream began.
-type judgedAt struct {
-	table int
-	all   joiner.Counts
-}
-
-// mark is a stream's progress and counts after a step.
+// mark is a stream's progress and counts after a row.
 type mark struct {
 	progress
 	counts  []joiner.Counts
@@ -84,7 +140,41 @@ type mark struct {
 func (s *ShardReader) Place() StepPlace { return s.place(s.progress()) }
 
 func (s *ShardReader) place(p progress) StepPlace {
-	return StepPlace{at: p.at, step: s.start.step + p.steps, perLane: s.start.rows + p.perLane, uneven: s.start.uneven || p.uneven}
+	return StepPlace{at: p.at, step: s.start.step + p.steps, perLane: s.start.rows + s.returned(p), uneven: s.start.uneven || p.uneven}
+}
+
+// returned returns the rows, or requests, that each lane has returned, of the longest one if all
+// lanes have ended: the last step was not full.
+func (s *ShardReader) returned(p progress) int64 {
+	if s.ended(p.at) {
+		return min(p.perLane, slices.Max(p.consumed))
+	}
+	return p.perLane
+}
+
+// PerLane returns the number of rows of a step, or requests, that each lane contributes.
+func (s *ShardReader) PerLane() int64 { return s.start.q }
+
+// Lanes returns the number of lanes of the stream's shard.
+func (s *ShardReader) Lanes() int { return len(s.start.lanes) }
+
+// MarkEvery makes the following steps have marks after each multiple of a number of rows, so that
+// streams with batches of that size can take slices of them; 0: none. The stream has a single
+// lane, which contributes rows.
+func (s *ShardReader) MarkEvery(rows int64) {
+	s.stepwise.marks = rows
+	if s.reader != nil {
+		s.reader.SetMarks(lane.Marks{Rows: rows, Reached: s.reached})
+	}
+}
+
+// reached is called at the marks of a step whose rows are being chosen.
+func (s *ShardReader) reached(at lane.Position, rows int64) {
+	m := stepMark{rows: rows}
+	m.at = []lane.Position{at}
+	m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.at)
+	m.costs = s.costs()
+	s.stepwise.within = append(s.stepwise.within, m)
 }
 
 // ReadStep reads the next step: its batch or, if skip is set, only its rows. The caller
@@ -94,8 +184,7 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 	if !s.stepwise.reads {
 		s.stepwise.before, s.stepwise.reads = s.mark(), true
 	}
-	s.stepwise.judged = nil
-	out := &Step{}
+	out := &Step{perLane: s.start.q, tables: s.sequences.joined.Tables()}
 	some, err := s.advance(skip)
 	if err != nil {
 		return nil, err
@@ -105,20 +194,29 @@ func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 	case !some:
 		out.End = true
 	case skip:
-		out.Rows = after.skipped - before.skipped
+		out.rows = after.skipped - before.skipped
 	default:
 		out.Batch = s.RecordBatch()
 		out.Batch.Retain()
-		out.Rows, out.counted = s.reader.LastBatch()
+		out.rows, out.counted = s.reader.LastBatch()
 	}
-	out.rise(before, after)
-	out.after = s.place(after.progress)
-	for _, j := range s.stepwise.judged {
-		j.all.Subtract(before.counts[j.table])
-		out.judged = append(out.judged, judged{table: j.table, counts: j.all})
+	out.marks = append(out.marks, stepMark{mark: before, place: s.place(before.progress)})
+	for _, m := range s.stepwise.within {
+		out.marks = append(out.marks, s.within(before, m))
 	}
-	s.stepwise.before = after
+	out.marks = append(out.marks, stepMark{mark: after, place: s.place(after.progress), rows: out.rows})
+	out.judged = s.stepwise.judged
+	s.stepwise.before, s.stepwise.within, s.stepwise.judged = after, nil, nil
 	return out, nil
+}
+
+// within completes a mark within the step that begins at another one.
+func (s *ShardReader) within(before mark, m stepMark) stepMark {
+	m.steps, m.uneven = before.steps, before.uneven
+	m.consumed = []int64{before.consumed[0] + m.rows}
+	m.perLane = before.perLane + m.rows
+	m.place = s.place(m.progress)
+	return m
 }
 
 // advance reads or skips a step, and reports whether there was one.
@@ -142,31 +240,6 @@ func (s *ShardReader) advance(skip bool) (bool, error) {
 	return some, s.Err()
 }
 
-// rise sets the differences of progress and counts.
-func (s *Step) rise(before, after mark) {
-	s.perLane = after.perLane - before.perLane
-	s.consumed = differences(after.consumed, before.consumed)
-	s.distinct = differences(after.distinct, before.distinct)
-	s.divided, s.again = after.divided-before.divided, after.again
-	s.counts = slices.Clone(after.counts)
-	for i, c := range before.counts {
-		s.counts[i].Subtract(c)
-	}
-	s.costs = slices.Clone(after.costs)
-	for i, c := range before.costs {
-		s.costs[i] = s.costs[i].Minus(c)
-	}
-}
-
-// differences returns the values minus earlier ones; nil counts as zeros.
-func differences(values, earlier []int64) []int64 {
-	out := slices.Clone(values)
-	for i, v := range earlier {
-		out[i] -= v
-	}
-	return out
-}
-
 // mark returns the stream's progress, and the counts that a stream has that continues from
 // there.
 func (s *ShardReader) mark() mark {
@@ -176,10 +249,18 @@ func (s *ShardReader) mark() mark {
 	} else {
 		m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.at)
 	}
-	for _, u := range s.sequences.joined.Used() {
-		m.costs = append(m.costs, u.Costs)
-	}
+	m.costs = s.costs()
 	return m
+}
+
+// costs returns the costs so far, by staging table that is read.
+func (s *ShardReader) costs() []buildside.Costs {
+	used := s.sequences.joined.Used()
+	all := make([]buildside.Costs, len(used))
+	for i, u := range used {
+		all[i] = u.Costs
+	}
+	return all
 }
 
 // countsAt returns the counts that rewind would leave, and its result.
@@ -211,38 +292,7 @@ func (s *ShardReader) judge(table int, all joiner.Counts) error {
 	if !s.stepwise.reads {
 		return s.sequences.joined.CheckMinMatch(table, all)
 	}
-	s.stepwise.judged = append(s.stepwise.judged, judgedAt{table, all})
-	return nil
-}
-
-// TakeStep advances the stream, which is parked, by a step that another ShardReader read: the
-// stream has then returned the step's batch or, with skip, skipped it as a step of another
-// DataLoader worker. own reports that the step was read for this stream.
-func (s *ShardReader) TakeStep(of *Step, skip, own bool) error {
-	sequences := s.sequences
-	for _, j := range of.judged {
-		all := sequences.joined.Used()[j.table].Counts
-		all.Add(j.counts)
-		if s.err = sequences.joined.CheckMinMatch(j.table, all); s.err != nil {
-			return s.err
-		}
-	}
-	sequences.joined.Take(of.counts, of.costs, own)
-	sequences.divided += of.divided
-	s.again = of.again
-	p := &s.earlier
-	p.at = of.after.at
-	p.consumed = sums(slices.Clone(of.consumed), p.consumed)
-	p.perLane += of.perLane
-	switch {
-	case of.End:
-	case skip:
-		p.steps, p.skipped = p.steps+1, p.skipped+of.Rows
-	default:
-		p.steps, p.batches = p.steps+1, p.batches+1
-		p.distinct = sums(slices.Clone(of.distinct), p.distinct)
-		s.rows, s.amount = s.rows+of.Rows, s.amount+of.counted
-	}
+	s.stepwise.judged = append(s.stepwise.judged, judged{table, all, len(s.stepwise.within)})
 	return nil
 }
 
@@ -276,23 +326,4 @@ func (s *ShardReader) Resumption() dataset.Cursors {
 		return s.spec.Reading.Cursor
 	}
 	return dataset.Cursors{s.Cursor()}
-}
-
-// Form is the form of the batches of a stream with wire: auto: which columns are indexed.
-type Form struct{ indexed []resolve.Indexed }
-
-// Equal reports whether two forms are the same.
-func (f Form) Equal(o Form) bool {
-	return slices.EqualFunc(f.indexed, o.indexed, func(a, b resolve.Indexed) bool { return a.Name == b.Name })
-}
-
-// Form returns the form of the stream's batches; false if it depends on the first batch, which
-// was not read.
-func (s *ShardReader) Form() (Form, bool) { return Form{s.layout.indexed}, s.layout.decided }
-
-// SetForm sets the form of the batches to that of another stream.
-func (s *ShardReader) SetForm(f Form) {
-	if !s.layout.decided {
-		s.setForm(f)
-	}
 }

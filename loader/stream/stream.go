@@ -180,6 +180,9 @@ func (s *ShardReader) open(ctx context.Context) error {
 		Memory: s.options.Memory, Budget: s.options.Budget, MaxBytes: s.options.MaxBatchBytes,
 		SizedBy: sizedBy(s.spec.Reading),
 	})
+	if s.stepwise.marks > 0 {
+		s.MarkEvery(s.stepwise.marks)
+	}
 	return nil
 }
 

@@ -70,7 +70,7 @@ class Job:
 
     def __init__(self, query: dict[str, Any], want: Want, *, step: int, near: bool) -> None:
         self._query = query
-        self._want = want
+        self.want = want
         self._step = step  # of the next batch
         self._near = near
         self._began: dict[str, Any] = {}
@@ -82,17 +82,17 @@ class Job:
     ) -> bool:
         """Takes steps, each of which must be that of a stream alone. Reports whether there are more."""
         if self._stream is None:
-            self._began = {"cursor": self._want.cursors[self._step - 1]} if self._step else {}
+            self._began = {"cursor": self.want.cursors[self._step - 1]} if self._step else {}
             self._stream = (near if self._near else far).read("d", **self._query, **self._began)
         for _ in range(steps):
             batch = next(self._stream, None)
             if batch is None:
-                assert self._step == len(self._want.batches)
+                assert self._step == len(self.want.batches)
                 assert comparable(self._stream.report) == alone(plain, self._query | self._began).report
                 self._stream.close()
                 return False
-            assert batch.equals(self._want.batches[self._step])
-            assert self._stream.cursor == self._want.cursors[self._step]
+            assert batch.equals(self.want.batches[self._step])
+            assert self._stream.cursor == self.want.cursors[self._step]
             self.kept.append((self._step, batch))
             self._step += 1
         return True
@@ -129,20 +129,33 @@ def random_query(rng: random.Random) -> dict[str, Any]:
     return query
 
 
+def varied(rng: random.Random, query: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The query with other columns, in another order, or with larger batches."""
+    query = dict(query)
+    if rng.random() < 0.5:
+        query["columns"] = rng.sample(names, rng.randint(1, len(names)))
+    if rng.random() < 0.5:
+        query["batch_rows"] *= rng.choice([2, 4])
+    return query
+
+
 # spec: wire-39, wire-40, local-7
 def test_jobs_read_what_each_reads_alone(host: Host, plain: penstock.Client) -> None:
     """Jobs begin, end early, continue and overtake each other at random."""
     from_memory = from_network = 0
+    names = plain.plan("d").schema.names
     with host.connect() as near, host.connect(local=False) as far:
         for case in range(CASES):
             print(f"case {case}")  # shown if the test fails
             rng = random.Random(case)
             query = random_query(rng)
-            want = alone(plain, query)
+            vary = rng.random() < 0.5
             jobs = []
             for _ in range(rng.randint(3, 6)):
+                asked = varied(rng, query, names) if vary else query
+                want = alone(plain, asked)
                 step = rng.choice([0, 0, 0, rng.randrange(len(want.batches))])
-                jobs.append(Job(query, want, step=step, near=rng.random() < 0.6))
+                jobs.append(Job(asked, want, step=step, near=rng.random() < 0.6))
             running = list(jobs)
             while running:
                 job = rng.choice(running)
@@ -152,8 +165,10 @@ def test_jobs_read_what_each_reads_alone(host: Host, plain: penstock.Client) -> 
                     job.stop()
             for job in jobs:
                 for step, batch in job.kept:
-                    assert batch.equals(want.batches[step]), f"a later batch changed that of step {step}"
+                    assert batch.equals(job.want.batches[step]), f"a later batch changed that of step {step}"
                     from_memory, from_network = from_memory + mapped(batch), from_network + 1
     assert 0 < from_memory < from_network
     assert host.metric("penstock_sharing_batches_total") > 0
+    assert host.metric("penstock_sharing_views_total") > 0
+    assert host.metric("penstock_sharing_widened_total") > 0
     assert host.metric('penstock_sharing_left_total{reason="behind"}') > 0

@@ -23,7 +23,7 @@ func boundMutants() []mutant {
 		{"footers-are-free", "loader/scan/open.go", "s.footers.Hold(ctx, footer, footer.Bytes())", "s.footers.Hold(ctx, footer, 0)", []string{"./loader/scan"}},
 		{"paid-twice", "internal/budget/once.go", "	s.holders++\n	return s, first\n", "	s.holders++\n	return s, true\n", []string{"./internal/budget"}},
 		{"build-sides-leave-nothing", "internal/budget/budget.go", "		if n > 0 && used+n > b.limit-reserve {\n", "		if n > 0 && used+n > b.limit {\n", []string{"./internal/budget"}},
-		{"batches-are-lent-too-early", "flight/codec.go", "		l.bytes = c.Bytes()\n", "		l.bytes = c.Bytes()\n		c.MarkInFlight()\n", flight},
+		{"batches-are-lent-too-early", "flight/codec.go", "		l.reserved = c.Reserved()\n", "		l.reserved = c.Reserved()\n		c.MarkInFlight()\n", flight},
 		{"steps-are-stalls", "flight/parking.go", "		if still >= stuckAfter {\n", "		if still >= stalledAfter {\n", flight},
 		{"kept-places-are-not-found", "flight/admission.go", "		if g != nil && g.kept > 0 {\n			return p\n", "		if g != nil && g.kept > a.limit {\n			return p\n", flight},
 		{"siblings-go-first-for-ever", "flight/admission.go", "p.resumes || g != nil && !g.gathered {", "p.resumes || g != nil {", flight},

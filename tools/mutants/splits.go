@@ -20,7 +20,7 @@ func splitMutants() []mutant {
 		{"parts-have-no-end", "loader/stream/part.go", "	only.Ranges = only.Ranges[:part.To]\n", "", loader},
 		{"rows-of-splits-count-from-each", "loader/stream/part.go", "		s.rows = p.RowsBefore(dataset.Position{Range: part.From})\n", "		s.rows = p.RowsBefore(dataset.Position{})\n", loader},
 		{"rows-of-splits-are-known", "loader/stream/part.go", "	s.uneven = p.Inexact != \"\" && part.From > 0\n", "", loader},
-		{"last-batches-of-splits-are-full", "loader/stream/progress.go", "\tif s.ended(p.at) {\n", "\tif s.ended(p.at) && s.spec.Part.IsZero() {\n", loader},
+		{"last-batches-of-splits-are-full", "loader/stream/step.go", "\tif s.ended(p.at) {\n", "\tif s.ended(p.at) && s.spec.Part.IsZero() {\n", loader},
 		{"tickets-forget-their-splits", "flight/get.go", "Part: p.part, Peer:", "Part: plan.Part{}, Peer:", flight},
 		{"endpoints-of-splits-forget-the-cursor", "flight/splits.go", "		if part.From > at.Range {\n", "		if part.From >= at.Range {\n", flight},
 		{"rows-behind-a-cursor-are-told-twice", "flight/splits.go", " - p.RowsBefore(at)\n", " - p.RowsBefore(dataset.Position{Range: at.Range})\n", flight},

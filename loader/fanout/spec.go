@@ -1,0 +1,126 @@
+package fanout
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// maxSlices bounds the batches of a stream in one step of its group, so that no stream waits long
+// for the rows of others.
+const maxSlices = 16
+
+// batchSpec is what the batches of a stream consist of. A group's reader has the spec that its
+// members need together.
+type batchSpec struct {
+	columns *selectedColumns
+	perLane int64 // rows, or requests, of each lane
+}
+
+// selectedColumns is the columns of a reading, besides dense ones. It is immutable.
+type selectedColumns struct {
+	id     string // equal for equal columns in the same order
+	list   []dataset.Column
+	byName map[string]dataset.Column // by their names in the stream
+}
+
+// columnsOf returns the columns of a planned query.
+func columnsOf(p loader.Planned) *selectedColumns {
+	if p.Query.Columns != nil {
+		return newSelectedColumns(p.Query.Columns)
+	}
+	var all []dataset.Column
+	for _, o := range p.Outputs {
+		if o.Dense == nil {
+			all = append(all, dataset.Column{Column: o.Name})
+		}
+	}
+	return newSelectedColumns(all)
+}
+
+func newSelectedColumns(list []dataset.Column) *selectedColumns {
+	c := &selectedColumns{byName: map[string]dataset.Column{}}
+	for _, one := range list {
+		one.Name = one.Output()
+		c.list = append(c.list, one)
+		c.byName[one.Name] = one
+	}
+	c.id = digest.Of(c.list)
+	return c
+}
+
+// contains reports whether all columns of another set are in this one.
+func (c *selectedColumns) contains(o *selectedColumns) bool {
+	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool { return c.byName[one.Name] != one })
+}
+
+// with returns the columns of both sets; false if different columns have one name.
+func (c *selectedColumns) with(o *selectedColumns) (*selectedColumns, bool) {
+	if c.contains(o) {
+		return c, true
+	}
+	if o.contains(c) {
+		return o, true
+	}
+	all := slices.Clone(c.list)
+	for _, one := range o.list {
+		switch same, there := c.byName[one.Name]; {
+		case !there:
+			all = append(all, one)
+		case same != one:
+			return nil, false
+		}
+	}
+	return newSelectedColumns(all), true
+}
+
+// contains reports whether the batches of another spec are slices of those of this one.
+func (b batchSpec) contains(o batchSpec) bool {
+	return b.perLane%o.perLane == 0 && b.perLane/o.perLane <= maxSlices && b.columns.contains(o.columns)
+}
+
+// with returns the smallest spec that contains both; false if there is none, or none that
+// streams should share.
+func (b batchSpec) with(o batchSpec) (batchSpec, bool) {
+	columns, ok := b.columns.with(o.columns)
+	union := batchSpec{columns, max(b.perLane, o.perLane)}
+	return union, ok && union.contains(b) && union.contains(o)
+}
+
+// equal reports whether batches of two specs are the same.
+func (b batchSpec) equal(o batchSpec) bool {
+	return b.perLane == o.perLane && b.columns.id == o.columns.id
+}
+
+// marks returns the distance of the marks of a step (stream.ShardReader.MarkEvery) of which the
+// members take slices, in rows: so that streams with other, usual batch sizes find some too.
+// 0 means that only whole steps are taken.
+func (b batchSpec) marks(members []batchSpec) int64 {
+	every := b.perLane
+	for every%2 == 0 && every/2 >= minMarked && b.perLane/every < maxSlices {
+		every /= 2
+	}
+	for _, m := range members {
+		every = gcd(every, m.perLane)
+	}
+	if every == b.perLane || b.perLane/every > maxMarks {
+		return 0
+	}
+	return every
+}
+
+const (
+	// minMarked is the minimum number of rows between marks that no member needs.
+	minMarked = 64
+	// maxMarks bounds the marks of a step, whose counts take memory besides the batches.
+	maxMarks = 64
+)
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

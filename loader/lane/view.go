@@ -1,0 +1,193 @@
+package lane
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// ViewOptions describe a View.
+type ViewOptions struct {
+	Schema   *arrow.Schema // of the view: some of the batch's columns, and of the fields of indexed ones
+	From, To int64         // rows of the batch; not empty
+	Memory   memory.Allocator
+	Budget   *budget.Budget
+}
+
+// View returns some columns and rows of a batch that a Reader with more columns returned, as a Reader with
+// these columns and fewer rows would return them. The view uses the memory of the batch, except for
+// the indices, and some rows, of indexed columns of which only some rows are taken. The caller releases
+// the view.
+func View(ctx context.Context, of arrow.RecordBatch, o ViewOptions) (arrow.RecordBatch, error) {
+	base, ok := of.(*batch.Charged)
+	if !ok {
+		return nil, fault.New(fault.Internal, "a shared batch has no reservation")
+	}
+	own, err := o.Budget.ReserveFor(ctx, "a view of a shared batch", 0)
+	if err != nil {
+		return nil, err
+	}
+	columns := make([]arrow.Array, 0, o.Schema.NumFields())
+	defer func() { release(columns) }()
+	v := view{ViewOptions: o, ctx: ctx, own: own}
+	for _, field := range o.Schema.Fields() {
+		column, err := v.named(base, field)
+		if err != nil {
+			own.Release()
+			return nil, fault.Op(err, "take column %q of a shared batch", field.Name)
+		}
+		columns = append(columns, column)
+	}
+	made := array.NewRecordBatch(o.Schema, columns, o.To-o.From)
+	if own.Held() == 0 {
+		own = nil
+	}
+	return base.View(made, own), nil
+}
+
+// view makes the columns of a View.
+type view struct {
+	ViewOptions
+
+	ctx context.Context //nolint:containedctx // of one call
+	own *budget.Reservation
+}
+
+// named returns the view's rows of the column of a batch with a field's name.
+func (v view) named(of arrow.RecordBatch, field arrow.Field) (arrow.Array, error) {
+	at := of.Schema().FieldIndices(field.Name)
+	if len(at) != 1 {
+		return nil, fault.New(fault.Internal, "there is none")
+	}
+	return v.column(of.Column(at[0]), field)
+}
+
+// column returns the view's rows of a column.
+func (v view) column(c arrow.Array, field arrow.Field) (arrow.Array, error) {
+	indexed, ok := c.(*array.Dictionary)
+	if !ok {
+		if !arrow.TypeEqual(c.DataType(), field.Type) {
+			return nil, fault.New(fault.Internal, "it is %s instead of %s", c.DataType(), field.Type)
+		}
+		return array.NewSlice(c, v.From, v.To), nil
+	}
+	dt, ok := field.Type.(*arrow.DictionaryType)
+	if !ok {
+		return nil, fault.New(fault.Internal, "it is indexed")
+	}
+	fields, err := fieldsOf(indexed.Dictionary().(*array.Struct), dt.ValueType.(*arrow.StructType))
+	if err != nil {
+		return nil, err
+	}
+	if v.From == 0 && v.To == int64(c.Len()) {
+		return dictionaryOf(dt, indexed.Indices(), fields, indexed.Dictionary().Len())
+	}
+	return v.part(dt, indexed.Indices().(*array.Int32).Int32Values()[v.From:v.To], fields)
+}
+
+// fieldsOf returns some fields of an array of structs. They are borrowed.
+func fieldsOf(rows *array.Struct, of *arrow.StructType) ([]arrow.Array, error) {
+	all := rows.DataType().(*arrow.StructType)
+	fields := make([]arrow.Array, of.NumFields())
+	for i, f := range of.Fields() {
+		at, ok := all.FieldIdx(f.Name)
+		if !ok || !arrow.TypeEqual(all.Field(at).Type, f.Type) {
+			return nil, fault.New(fault.Internal, "its rows lack field %q of type %s", f.Name, f.Type)
+		}
+		fields[i] = rows.Field(at)
+	}
+	return fields, nil
+}
+
+// dictionaryOf returns an indexed column.
+func dictionaryOf(dt *arrow.DictionaryType, indices arrow.Array, fields []arrow.Array, rows int) (arrow.Array, error) {
+	of := dt.ValueType.(*arrow.StructType)
+	children := make([]arrow.ArrayData, len(fields))
+	for i, f := range fields {
+		children[i] = f.Data()
+	}
+	data := array.NewData(of, rows, []*memory.Buffer{nil}, children, 0, 0)
+	defer data.Release()
+	values := array.NewStructData(data)
+	defer values.Release()
+	return array.NewDictionaryArray(dt, indices, values), nil
+}
+
+// part returns an indexed column with the rows to which some indices refer, in the order of their
+// first reference. The fields are those of all rows.
+func (v view) part(dt *arrow.DictionaryType, indices []int32, fields []arrow.Array) (arrow.Array, error) {
+	mem := v.Memory
+	size, known := len(indices)*arrow.Int32SizeBytes, fields[0].Len()
+	if err := v.own.GrowWait(v.ctx, batch.AllocatedSize(mem, int64(size))+int64(2*known*arrow.Int32SizeBytes)); err != nil {
+		return nil, err
+	}
+	buffer := memory.NewResizableBuffer(mem)
+	defer buffer.Release()
+	buffer.Resize(size)
+	used := references(indices, arrow.Int32Traits.CastFromBytes(buffer.Bytes()), known)
+	data := array.NewData(dt.IndexType, len(indices), []*memory.Buffer{nil, buffer}, nil, 0, 0)
+	defer data.Release()
+	own := array.NewInt32Data(data)
+	defer own.Release()
+	taken, err := v.rows(dt.ValueType.(*arrow.StructType), fields, used)
+	defer func() { release(taken) }()
+	if err != nil {
+		return nil, err
+	}
+	return dictionaryOf(dt, own, taken, len(used))
+}
+
+// references returns the distinct indices, in the order of their first occurrence, and sets each
+// of own to the position of its index among them. All are below a number of rows.
+func references(indices, own []int32, rows int) []int32 {
+	used, found := make([]int32, 0, rows), make([]int32, rows) // found: 1 + the position; 0: none
+	for i, index := range indices {
+		if found[index] == 0 {
+			used = append(used, index)
+			found[index] = int32(len(used))
+		}
+		own[i] = found[index] - 1
+	}
+	return used
+}
+
+// rows returns the given rows of fields: slices if the rows are consecutive, otherwise copies.
+func (v view) rows(of *arrow.StructType, fields []arrow.Array, rows []int32) ([]arrow.Array, error) {
+	taken := make([]arrow.Array, 0, len(fields))
+	if consecutive(rows) {
+		for _, f := range fields {
+			taken = append(taken, array.NewSlice(f, int64(rows[0]), int64(rows[0])+int64(len(rows))))
+		}
+		return taken, nil
+	}
+	g := batch.NewGatherer(v.Memory)
+	defer g.Release()
+	for i, f := range fields {
+		segments := []batch.Segment{{Values: f, Indices: rows}}
+		bytes, err := g.Size(of.Field(i).Type, segments)
+		if err != nil {
+			return taken, err
+		}
+		if err := v.own.GrowWait(v.ctx, bytes); err != nil {
+			return taken, err
+		}
+		column, err := g.Gather(of.Field(i).Type, segments)
+		if err != nil {
+			return taken, err
+		}
+		taken = append(taken, column)
+	}
+	return taken, nil
+}
+
+// consecutive reports whether each row follows the one before. There is at least one.
+func consecutive(rows []int32) bool {
+	return int(rows[len(rows)-1])-int(rows[0]) == len(rows)-1 && slices.IsSorted(rows)
+}

@@ -1,0 +1,116 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/lane"
+)
+
+// View returns a slice of a step as the stream itself would return it: with its columns, in its
+// order. The step's columns include them, and its form agrees with the stream's. The caller
+// releases the view.
+func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
+	from, to := of.Span()
+	if of.IsWhole() {
+		if of.Batch.Schema().Equal(s.layout.schema) {
+			of.Batch.Retain()
+			return of.Batch, nil
+		}
+		to = of.Batch.NumRows() // with wire: grouped, rows of the batch are requests
+	}
+	return lane.View(s.ctx, of.Batch, lane.ViewOptions{Schema: s.layout.schema, From: from, To: to, Memory: s.options.Memory, Budget: s.options.Budget})
+}
+
+// TakeStep advances the stream, which is parked, by a step that another ShardReader read: the
+// stream has then returned the batch, which is View of the step or, with skip, skipped it as a step
+// of another DataLoader worker. own reports that the step was read for this stream.
+func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own bool) error {
+	tables, err := s.tablesOf(of.Step)
+	if err != nil {
+		s.err = err
+		return err
+	}
+	if s.err = s.checkJudged(of, tables); s.err != nil {
+		return s.err
+	}
+	counts, costs := make([]joiner.Counts, len(tables)), make([]buildside.Costs, len(tables))
+	for i, table := range tables {
+		counts[i], costs[i] = of.counts(table), of.costs(table)
+	}
+	from, to := of.marks[of.from], of.marks[of.to]
+	s.sequences.joined.Take(counts, costs, own)
+	s.sequences.divided += to.divided - from.divided
+	s.again = to.again
+	p := &s.earlier
+	p.at = to.at
+	for i := range p.consumed {
+		p.consumed[i] += to.consumed[i] - from.consumed[i]
+	}
+	if of.End {
+		return nil
+	}
+	p.steps++
+	amount := of.Rows()
+	if of.perLane == s.start.q {
+		p.perLane += to.perLane - from.perLane
+		amount = of.counted
+	} else {
+		p.perLane += s.start.q // a slice of a single lane, which returns rows
+	}
+	if skip {
+		p.skipped += of.Rows()
+		return nil
+	}
+	p.batches++
+	p.distinct = sums(s.distinctIn(batch), p.distinct)
+	s.rows, s.amount = s.rows+of.Rows(), s.amount+amount
+	return nil
+}
+
+// tablesOf returns the positions of the staging tables that the stream reads among those of a
+// step.
+func (s *ShardReader) tablesOf(of *Step) ([]int, error) {
+	names := s.sequences.joined.Tables()
+	at := make([]int, len(names))
+	for i, name := range names {
+		if at[i] = slices.Index(of.tables, name); at[i] < 0 {
+			return nil, fault.New(fault.Internal, "a shared step lacks the counts of %s", name)
+		}
+	}
+	return at, nil
+}
+
+// checkJudged checks min_match at the ends of the ranges that end in a slice. tables is the
+// result of tablesOf.
+func (s *ShardReader) checkJudged(of StepSlice, tables []int) error {
+	for _, j := range of.judged {
+		table := slices.Index(tables, j.table)
+		if table < 0 || j.marks < of.from || j.marks >= of.to {
+			continue
+		}
+		all := s.sequences.joined.Used()[table].Counts
+		rise := j.counts
+		rise.Subtract(of.marks[of.from].counts[j.table])
+		all.Add(rise)
+		if err := s.sequences.joined.CheckMinMatch(table, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinctIn returns the number of distinct rows of each indexed column in a batch of the stream.
+func (s *ShardReader) distinctIn(b arrow.RecordBatch) []int64 {
+	var sent []int64
+	for _, x := range s.layout.indexed {
+		column := b.Column(s.layout.schema.FieldIndices(x.Name)[0])
+		sent = append(sent, int64(column.(*array.Dictionary).Dictionary().Len()))
+	}
+	return sent
+}
