@@ -165,3 +165,39 @@ def test_errors_name_the_file_of_the_user(tmp_path: Path) -> None:
         assert e.value.filename == str(file)
         assert ".part" not in str(e.value)
     assert names(tmp_path) == [longest.name]
+
+
+# spec: output-7
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd", "link"])
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_an_open_file_is_written_to_at_its_position(tmp_path: Path, folder: str, mode: str) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"old ")
+    with file.open(mode, buffering=0) as opened:
+        opened.write(b"before ")
+        path = Path(folder, str(opened.fileno()))
+        if folder == "link":  # like /dev/stdout
+            path = tmp_path / "link"
+            path.symlink_to(f"/proc/self/fd/{opened.fileno()}")
+        assert write(path, b"new ")
+        assert not write(path, b"newer ", replace=False)
+        opened.write(b"after")
+    assert file.read_bytes() == (b"" if mode == "wb" else b"old ") + b"before new after"
+    assert "a" in names(tmp_path)
+    assert len(names(tmp_path)) == (2 if folder == "link" else 1)
+
+
+def test_errors_name_the_file_alone(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    for file, kind in (
+        (tmp_path / "none" / "a", FileNotFoundError),
+        (tmp_path / ("a" * 256), OSError),
+        (loop, OSError),
+    ):
+        with pytest.raises(kind) as raised:
+            write(file)
+        assert str(raised.value).endswith(f": {str(file)!r}")
+        assert raised.value.filename == str(file)
+    assert names(tmp_path) == ["loop"]

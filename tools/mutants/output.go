@@ -22,6 +22,10 @@ func outputMutants() []mutant {
 			"			path = folder + string(filepath.Separator) + to\n", "			path = filepath.Join(folder, to)\n", cmd,
 		},
 		{
+			"open-file-is-replaced", "cmd/penstock/outfile/outfile.go",
+			"	if fd, ok := descriptor(target); ok {\n", "	if fd, ok := descriptor(target); ok && fd < 0 {\n", cmd,
+		},
+		{
 			"permissions-are-lost", "cmd/penstock/outfile/outfile.go",
 			"		err = file.Chmod(old.Mode().Perm())\n", "", cmd,
 		},

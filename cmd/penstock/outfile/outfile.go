@@ -1,7 +1,8 @@
 // Package outfile writes the file that --output names, whatever is at that path.
 //
 // A regular file is replaced as a whole or not at all: programs never read half of
-// one. A symbolic link, a FIFO or a device at the path stays.
+// one. A symbolic link, a FIFO or a device at the path stays. A file that this process has
+// open, such as the one behind /dev/stdout, is written to where it stands.
 package outfile
 
 import (
@@ -34,7 +35,8 @@ func (e TargetError) Error() string { return e.Message }
 // A regular file is replaced, by a rename, only after f has returned without an error. The
 // new file has the owner and permissions of the old one. If path is a symbolic link, the
 // file that it points to is replaced or created. If it is a device or a FIFO, f writes into
-// it.
+// it. If it names a descriptor of this process, as /dev/stdout does, f writes to that
+// descriptor, after everything else that was written to it.
 func Write(ctx context.Context, path string, f func(io.Writer) error) error {
 	found, err := os.Stat(path)
 	switch {
@@ -52,6 +54,9 @@ func Write(ctx context.Context, path string, f func(io.Writer) error) error {
 	target, err := linked(path)
 	if err != nil {
 		return unwritten(path, err)
+	}
+	if fd, ok := descriptor(target); ok {
+		return writeOpen(path, fd, f)
 	}
 	if found != nil {
 		// A link of /proc may name a file that was removed or replaced.
@@ -81,7 +86,8 @@ func unwritten(path string, err error) error {
 const maxLinks = 40
 
 // linked follows the symbolic links at path to the file that they name, which may not
-// exist. Like the system, it resolves folders before "..".
+// exist, or to a descriptor of this process. Like the system, it resolves folders before
+// "..".
 func linked(path string) (string, error) {
 	for range maxLinks {
 		folder, name := filepath.Split(path)
@@ -93,6 +99,9 @@ func linked(path string) (string, error) {
 			return "", err
 		}
 		path = filepath.Join(folder, name)
+		if _, ok := descriptor(path); ok {
+			return path, nil
+		}
 		at, err := os.Lstat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -172,6 +181,16 @@ func createBeside(path string, mode fs.FileMode) (*os.File, error) {
 			return file, err
 		}
 	}
+}
+
+// writeOpen lets f write to a descriptor. Opening its file again would overwrite what other
+// programs have written to it, and renaming another file over it would lose that.
+func writeOpen(path string, fd int, f func(io.Writer) error) error {
+	file, err := duplicate(fd, path)
+	if err != nil {
+		return unwritten(path, err)
+	}
+	return errors.Join(f(file), file.Close())
 }
 
 // writeInto lets f write to the existing file at path. Opening a FIFO waits for a reader,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable
@@ -19,7 +20,8 @@ def write_atomically(file: Path, write: Callable[[BinaryIO], object], *, replace
     """Writes a file under a temporary name and renames it when it is complete and on disk.
 
     The new file keeps the owner and permissions of the one it replaces. A symbolic link is kept: the file that
-    it points to is replaced or created. A device or FIFO is kept too, and written to.
+    it points to is replaced or created. A device or FIFO is kept too, and written to, and so is a file that the path
+    names as an open one of this process, as /dev/stdout does.
 
     Args:
         file: the path; its folder must exist.
@@ -36,9 +38,9 @@ def write_atomically(file: Path, write: Callable[[BinaryIO], object], *, replace
     try:
         return _write_atomically(file, write, replace)
     except OSError as e:
-        if e.filename is not None:
-            e.filename, e.filename2 = str(file), None
-        raise
+        if e.filename is None:
+            raise
+        raise OSError(e.errno, e.strerror, str(file)) from e  # without the temporary file's name
 
 
 def _write_atomically(file: Path, write: Callable[[BinaryIO], object], replace: bool) -> bool:
@@ -46,6 +48,10 @@ def _write_atomically(file: Path, write: Callable[[BinaryIO], object], replace: 
     if old is not None and not replace:
         return False
     target = Path(os.path.realpath(file))
+    if old is not None and stat.S_ISREG(old.st_mode) and (opened := _descriptor(file)) is not None:
+        with os.fdopen(os.dup(opened), "wb") as out:
+            write(out)
+        return True
     if old is not None and not _replaceable(target, old):
         _write_into(file, old, write)
         return True
@@ -76,6 +82,24 @@ def _status(file: Path) -> os.stat_result | None:
         return file.stat()
     except FileNotFoundError:
         return None
+
+
+_DESCRIPTORS = re.compile(r"/dev/fd|/proc/(?P<process>\d+)(/task/\d+)?/fd")
+_MAX_LINKS = 40  # in a chain, as on Linux
+
+
+def _descriptor(file: Path) -> int | None:
+    """The descriptor of this process that a path names, following links; None if it names none."""
+    for _ in range(_MAX_LINKS):
+        folder = os.path.realpath(file.parent)
+        inside = _DESCRIPTORS.fullmatch(folder)
+        if inside and file.name.isdecimal() and inside["process"] in (None, str(os.getpid())):
+            return int(file.name)
+        file = Path(folder, file.name)
+        if not file.is_symlink():
+            return None
+        file = Path(folder, file.readlink())
+    return None
 
 
 def _replaceable(target: Path, old: os.stat_result) -> bool:
