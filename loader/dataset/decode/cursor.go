@@ -113,7 +113,7 @@ func (d *decoder) cursorShard(at place) dataset.Shard {
 	if out.Index == dataset.AllShards && d.sound(at.path) {
 		d.fail(at.pathOf("index"), "missing")
 	}
-	if at.kind == kindObject && at.node.member("of") == nil {
+	if at.kind == kindObject && !at.has("of") {
 		d.fail(at.pathOf("of"), "missing")
 	}
 	return out

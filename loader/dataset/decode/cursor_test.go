@@ -287,6 +287,8 @@ func TestFaultsOfCursors(t *testing.T) {
 		{`"staging":{`, `"staging":[],"x":{`}:                              "pin.staging: must be an object that maps the names of at most 64 tables",
 		{`"staging":{"a"`, `"staging":{""`}:                                `pin.staging[""]: a staging table's name has 1 to 1024 bytes`,
 		{`"rows":4096`, `"rows":null`}:                                     "rows: missing",
+		{`"of":2`, `"of":null`}:                                            "shard.of: missing",
+		{`"index":0`, `"index":null`}:                                      "shard.index: missing",
 	} {
 		text := strings.Replace(firstText, change[0], change[1], 1)
 		require.NotEqual(t, firstText, text)
