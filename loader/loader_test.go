@@ -159,7 +159,9 @@ func TestUnneededStagingTablesAreNotRead(t *testing.T) {
 		return false
 	}
 	require.False(t, scanned())
-	c.Dataset.Staging[1].Join = rule.Inner
+	c.Dataset.Staging[1].MinMatch = 1e-9
+	require.True(t, scanned())
+	c.Dataset.Staging[1].MinMatch, c.Dataset.Staging[1].Join = 0, rule.Inner
 	require.True(t, scanned())
 }
 

@@ -126,6 +126,25 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	require.Equal(t, tagged, l.content(t))
 }
 
+// A command that reads rows in process sets the tags that a server would set. Other commands
+// write nothing.
+//
+// spec: pin-5
+func TestCommandsTagWhatTheyReadInProcess(t *testing.T) {
+	l := pinning(t)
+	before := l.content(t)
+	for _, args := range [][]string{{"datasets"}, {"datasets", "home"}, {"explain", "home"}, {"verify", "home"}} {
+		run(t, append(args, "--config", l.config)...)
+	}
+	require.Equal(t, before, l.content(t), "commands that do not read write nothing")
+	got := run(t, "cat", "home", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	for _, table := range []string{"ml.impressions", "features.history"} {
+		require.Len(t, l.tags(t, table), 1, table)
+	}
+	require.Empty(t, l.tags(t, "ml.large"), "no stream reads it")
+}
+
 // If the catalog refuses the tag, the query fails before its first row, with a remedy.
 //
 // spec: pin-9
