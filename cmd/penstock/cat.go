@@ -48,7 +48,7 @@ func (p process) catCommand() *cobra.Command {
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	flags := catFlags{
 		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE, else table)"),
-		output: cmdline.Text(c, "output,o", "FILE", "write FILE instead of standard output; a regular file is created, or replaced, once it is complete"),
+		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output, the default; a regular file is created, or replaced, once it is complete"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "the maximum number of rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters per line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
@@ -81,9 +81,9 @@ func (p process) catCommand() *cobra.Command {
 	return c
 }
 
-// writeOutput calls f with a writer for a path, or for standard output if path is empty.
+// writeOutput calls f with a writer for a path, or for standard output if path is "" or "-".
 func (p process) writeOutput(ctx context.Context, path string, f func(io.Writer) error) error {
-	if path == "" {
+	if path == "" || path == "-" {
 		return f(p.stdout)
 	}
 	err := outfile.Write(ctx, path, f)

@@ -48,6 +48,15 @@ func onlyEntries(t *testing.T, folder string, names ...string) {
 	require.ElementsMatch(t, names, got)
 }
 
+func TestCatWritesToStandardOutput(t *testing.T) {
+	l := readLake(t)
+	t.Chdir(t.TempDir())
+	got := catInto(t, l, "-")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, csvOf(t, l), got.stdout)
+	onlyEntries(t, ".")
+}
+
 // spec: output-2
 func TestCatWritesIntoFIFO(t *testing.T) {
 	l, dir := readLake(t), t.TempDir()
