@@ -67,6 +67,31 @@ func TestLinks(t *testing.T) {
 	require.Equal(t, []string{"none.md", "config.md#no-heading"}, broken(t, "docs/a.md", "[a](none.md) [b](config.md#no-heading) [c](config.md#server)"))
 }
 
+// sourceFile matches the path of a source file or page in backticks.
+var sourceFile = regexp.MustCompile("`([a-z_]+/[A-Za-z0-9_/.-]+\\.(?:go|py|md|patch))`")
+
+// absent returns the files that a page names and that exist neither in the repository's
+// folder nor in the page's.
+func absent(path, page string) []string {
+	var out []string
+	for _, m := range sourceFile.FindAllStringSubmatch(page, -1) {
+		_, fromRoot := os.Stat(filepath.Join(root, m[1]))
+		_, fromPage := os.Stat(filepath.Join(root, filepath.Dir(path), m[1]))
+		if fromRoot != nil && fromPage != nil {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// TestFilesExist: every file of the repository that a page names exists.
+func TestFilesExist(t *testing.T) {
+	for path, page := range pages(t) {
+		require.Empty(t, absent(path, page), path)
+	}
+	require.Equal(t, []string{"loader/none.go"}, absent("docs/a.md", "`loader/none.go` `loader/loader.go` `spec/wire.md` `none.go`"))
+}
+
 // TestIndex: the index has a line for each page, and each page can be reached from it.
 func TestIndex(t *testing.T) {
 	index := read(t, "docs/README.md")
