@@ -63,7 +63,7 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 		other := full
 		reflect.ValueOf(&other.Rows).Elem().FieldByIndex(field.Index).SetZero()
 		ofRelation := field.Name == "Dataset" || field.Name == "Inline" || field.Name == "Pin"
-		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full) == planKey(relation(dataset.Dataset{}, one), other), field.Name)
+		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full) == planKey(relation(dataset.Dataset{}, one), other), "the plan key and %s", field.Name)
 	}
 	inline := dataset.Query{Rows: dataset.Rows{Inline: &dataset.Dataset{}}, Reading: dataset.Reading{BatchRows: 7}}
 	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}), planKey(relation(dataset.Dataset{}, one), inline), "the relation has the dataset")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // place is where each field of a query is named.
@@ -21,8 +22,7 @@ type place struct {
 }
 
 // places returns the places that name every field of a query. Tests of their packages check
-// what a place does with a field. Tests that walk the structures check the identities that
-// include a field: tickets, plan keys, plan ids and digests of cursors.
+// what a place does with a field.
 func places() []place {
 	return []place{
 		{"loader/dataset", "`json:\"%s[,\"]"}, // the canonical text
@@ -83,9 +83,36 @@ func missingPlaces(t *testing.T, of ...reflect.Type) []string {
 	return missing
 }
 
+// missingIdentities returns the fields that change no ticket, which contains the canonical
+// text of its query, and the fields of Rows that change no plan key, which contains the
+// digest of the query's rows.
+func missingIdentities(t *testing.T) []string {
+	t.Helper()
+	var full dataset.Query
+	datasettest.Fill(t, &full)
+	var missing []string
+	for _, of := range []string{"Rows", "Reading"} {
+		fields := reflect.ValueOf(full).FieldByName(of)
+		for f := range fields.Type().Fields() {
+			var q dataset.Query
+			reflect.ValueOf(&q).Elem().FieldByName(of).FieldByIndex(f.Index).Set(fields.FieldByIndex(f.Index))
+			if f.Name != "Requests" && string(q.Canonical()) == string(dataset.Query{}.Canonical()) { // batch_requests decides it
+				missing = append(missing, fmt.Sprintf("a ticket lacks %s.%s", of, f.Name))
+			}
+			if of == "Rows" && f.Name != "Inline" && q.Digest() == (dataset.Rows{}).Digest() { // the digest of a dataset is its Dataset
+				missing = append(missing, fmt.Sprintf("a plan key lacks %s.%s", of, f.Name))
+			}
+		}
+	}
+	return missing
+}
+
 // TestPlacesNameEveryFieldOfAQuery lists all places that a new field is missing from.
 func TestPlacesNameEveryFieldOfAQuery(t *testing.T) {
-	require.Empty(t, missingPlaces(t, reflect.TypeFor[dataset.Rows](), reflect.TypeFor[dataset.Reading]()))
+	missing := missingPlaces(t, reflect.TypeFor[dataset.Rows](), reflect.TypeFor[dataset.Reading]())
+	for _, place := range append(missing, missingIdentities(t)...) {
+		t.Error(place)
+	}
 }
 
 // TestMissingPlacesAreFound looks for a field that no place names.
