@@ -128,6 +128,17 @@ func (c *Counts) Add(more Counts) {
 	c.Defaulted += more.Defaulted
 }
 
+// Subtract undoes Add.
+func (c *Counts) Subtract(less Counts) {
+	c.Rows -= less.Rows
+	c.Matched -= less.Matched
+	c.Missing -= less.Missing
+	c.NullKeys -= less.NullKeys
+	c.Duplicates -= less.Duplicates
+	c.Resolved -= less.Resolved
+	c.Defaulted -= less.Defaulted
+}
+
 // failure returns the error of the broken rule, with the key and the files.
 func (j *join) failure(v *verdict) error {
 	p := v.broken

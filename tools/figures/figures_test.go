@@ -56,6 +56,7 @@ func end(r *Reader[int]) { r.ended = true }
 	})
 	require.NoError(t, err)
 	require.Equal(t, []structFigure{{"a.Reader", 6, 5}}, f.structs)
+	require.Equal(t, []packageFigure{{"a", 2}}, f.packages)
 	require.Equal(t, `| non-test Go |  |
 |---|---|
 | lines | 33 |

@@ -1,11 +1,10 @@
 // Command figures prints the size and shape of the product's Go code as a table, which
 // is that of the module without tests, test kits, tools and benchmarks.
 //
-//	go run ./tools/figures [-root .] [-long 12]
+//	go run ./tools/figures [-root .] [-long 12] [-files 24]
 //
-// A field is
-// mutable if a method assigns it through its receiver, a function through a parameter,
-// both by =, op=, ++ and through an index, or if it is atomic. Functions whose names
+// A field is mutable if a method assigns it through its receiver, a function through a
+// parameter, both by =, op=, ++ and through an index, or if it is atomic. Functions whose names
 // begin with new, open or make are constructors and do not count. Assignments through
 // other variables are not seen, since the sources are read without types.
 package main
@@ -26,15 +25,16 @@ import (
 func main() {
 	root := flag.String("root", ".", "the repository")
 	long := flag.Int("long", 12, "also list the structs with more mutable fields than this")
+	files := flag.Int("files", 24, "also list the packages with more files than this")
 	flag.Parse()
-	if err := run(os.Stdout, *root, *long); err != nil {
+	if err := run(os.Stdout, *root, *long, *files); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
 }
 
-// run prints the table of a repository.
-func run(out io.Writer, root string, long int) error {
+// run prints the table of a repository, and its structs and packages above the limits.
+func run(out io.Writer, root string, long, files int) error {
 	f, err := measure(os.DirFS(root))
 	if err != nil {
 		return err
@@ -51,6 +51,11 @@ func run(out io.Writer, root string, long int) error {
 	for _, s := range f.structs {
 		if s.mutable > long {
 			lines = append(lines, fmt.Sprintf("%s: %d mutable fields of %d", s.name, s.mutable, s.fields))
+		}
+	}
+	for _, p := range f.packages {
+		if p.files > files {
+			lines = append(lines, fmt.Sprintf("%s: %d files", p.folder, p.files))
 		}
 	}
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
@@ -85,7 +90,11 @@ func (f *figures) table() string {
 	row("interface p50/p90 (max)", "%s", percentiles(f.interfaces, 50, 90))
 	row("exported types documented", "%d %%", percent(f.documented, f.exported))
 	row("comment lines per 100 of code", "%d", percent(f.comments, f.code))
-	row("files per package p90 (max)", "%s", percentiles(f.packages, 90))
+	var files []int
+	for _, p := range f.packages {
+		files = append(files, p.files)
+	}
+	row("files per package p90 (max)", "%s", percentiles(files, 90))
 	row("lines of test per line", "%.2f", float64(f.testLines)/float64(f.lines))
 	var mutable []int
 	for _, s := range f.structs {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// figures are what the table is made of. Slices have one number per file, function,
+// figures are what the table is made of. Slices have one element per file, function,
 // interface, package or struct.
 type figures struct {
 	lines, testLines     int
@@ -23,9 +23,15 @@ type figures struct {
 	files                []int
 	functions            []int
 	interfaces           []int
-	packages             []int
+	packages             []packageFigure // those with the most files come first
 	exported, documented int
 	structs              []structFigure // those with the most mutable fields come first
+}
+
+// packageFigure is one package.
+type packageFigure struct {
+	folder string
+	files  int
 }
 
 // structFigure is one struct type.
@@ -48,6 +54,9 @@ func measure(root fs.FS) (*figures, error) {
 	})
 	slices.SortFunc(f.structs, func(a, b structFigure) int {
 		return cmp.Or(b.mutable-a.mutable, strings.Compare(a.name, b.name))
+	})
+	slices.SortFunc(f.packages, func(a, b packageFigure) int {
+		return cmp.Or(b.files-a.files, strings.Compare(a.folder, b.folder))
 	})
 	return f, err
 }
@@ -85,7 +94,7 @@ func (f *figures) folder(root fs.FS, dir string) error {
 		f.declarations(set, file)
 	}
 	if len(parsed) > 0 {
-		f.packages = append(f.packages, len(parsed))
+		f.packages = append(f.packages, packageFigure{dir, len(parsed)})
 	}
 	f.structs = append(f.structs, structs(dir, parsed)...)
 	return nil
