@@ -27,7 +27,7 @@ type Metrics struct {
 	staging  stagingMetrics
 	trainers trainerMetrics
 	calls    *prometheus.CounterVec   // by method and end
-	took     *prometheus.HistogramVec // seconds of calls that are no streams, by method
+	took     *prometheus.HistogramVec // seconds of calls except streams, by method
 }
 
 // Buckets of the histograms, in seconds.
