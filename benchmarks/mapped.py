@@ -1,4 +1,4 @@
-"""What do batches in mapped memory cost, beside the same batches over the network?
+"""What do batches in mapped memory cost, compared with the same batches over the network?
 
 Jobs on the server's host read T through `penstock serve --local-socket`, with the Python package, in
 processes of their own: one and eight at once, as plain and as indexed batches, over TCP and in mapped memory
@@ -27,8 +27,8 @@ CONFIG = ROOT / ".bench" / "full" / "penstock.yaml"
 ROWS = 4_000_000
 BATCH_ROWS = 8192
 
-# The most that batches in mapped memory may cost: CPU of server and client of one job, as a part of
-# that over TCP; and CPU of the server for eight jobs, by that for one.
+# Limits for batches in mapped memory: CPU time of server and client for one job, divided by that
+# over TCP; CPU time of the server for eight jobs, divided by that for one.
 ONE_JOB = 0.55
 EIGHT_JOBS = 1.5
 
@@ -126,7 +126,7 @@ def _line(stream: IO[str] | None) -> str:
     assert stream is not None
     text = stream.readline().strip()
     if not text:
-        raise RuntimeError("a process ended without a word")
+        raise RuntimeError("a process ended without output")
     return text
 
 

@@ -107,7 +107,7 @@ class Result:
             )
             if share > _QUIET:
                 remarks.append(
-                    "- **The machine was not quiet: the seconds and ratios above are not to be relied on.**"
+                    "- **The machine was not quiet: the seconds and ratios above are not reliable.**"
                 )
         return remarks
 

@@ -3,10 +3,10 @@
 Each form is read twice in each run: its record batches alone, and converted by
 `penstock.torch.Converter`. Forms and passes take turns. It prints medians: rows/s of
 both, their ratio, the CPU time that the converting thread takes for a batch, its share of
-the pass's seconds, and what the clock on the wall says of the same calls, in which server
-and transport run too where there are few cores. The exit code is 1 if a stream is more
-than a tenth slower for being converted; TorchRec's tensor, which is made of the converted
-batch, does not count.
+the pass's seconds, and the wall-clock time of the same calls, which includes server and
+transport on a machine with few cores. The exit code is 1 if a stream is more than a tenth
+slower for being converted; TorchRec's tensor, which is made of the converted batch, does
+not count.
 
     make build .venv/torch/.stamp .venv/bench/.stamp
     .venv/bench/bin/python benchmarks/tables.py .bench/full

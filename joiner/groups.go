@@ -100,11 +100,11 @@ func (g *groups) sort(ctx context.Context, compare func(a, b int32) int) error {
 	return nil
 }
 
-// doubts holds the positions in groups.members where a rule cannot choose: the first and
-// the last of rows that compare equal in time and order columns, if it is not known
-// whether such a row was written before or after another of them. The value is the first
-// such other row of the stream: if these rows are a portion of all, and any of them is in doubt
-// with a later row of another portion, then the last one or its value is (see Arrival).
+// doubts holds the positions in groups.members where a rule cannot choose: the first and the
+// last of rows that compare equal in time and order columns, if it is not known whether such a
+// row was written before or after another of them. The value is the first such row of the
+// stream: if these rows are a portion of all, and any of them is in doubt with a later row of
+// another portion, then the last one or its value is (see Arrival).
 type doubts struct {
 	first, last map[int32]int32
 	arrival     Arrival

@@ -231,7 +231,8 @@ func TestInvalidInputsAndProbes(t *testing.T) {
 	}
 }
 
-// A stream whose batches do not have its schema would be read beyond the end of its memory.
+// TestBatchesWithWrongSchema checks that a batch with another schema than its stream is
+// refused. The join would read beyond its buffers.
 func TestBatchesWithWrongSchema(t *testing.T) {
 	mem := joinertest.Checked(t)
 	other := arrow.NewSchema(joinertest.Columns(t, "id int", "name string"), nil)
@@ -298,7 +299,7 @@ func TestTooSmallBudget(t *testing.T) {
 	}
 	cases := map[string]struct {
 		key, columns []int
-		steps        int // reservations of which each failed once
+		steps        int // reservations, each of which failed once
 	}{
 		"numbers":         {[]int{0}, []int{0, 2, 3}, 5}, // nothing, three batches, a column
 		"text":            {[]int{2}, []int{0, 2, 3}, 5},

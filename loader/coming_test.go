@@ -119,8 +119,8 @@ func sixteen(t *testing.T) (*loader.Loader, *readers) {
 	return l, seen
 }
 
-// TestReadAheadGrowsWithRequestedBatches checks that a stream of which one batch is read
-// begins one range ahead, and one that is read further begins four.
+// TestReadAheadGrowsWithRequestedBatches checks that a stream prefetches one range after its
+// first batch, and four once more batches are read.
 //
 // spec: storage-12
 func TestReadAheadGrowsWithRequestedBatches(t *testing.T) {

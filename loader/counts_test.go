@@ -402,7 +402,7 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 	var let atomic.Int64
 	_, err = count(context.Background(), fresh(), q, &let)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, let.Load(), "cursors of which one does not say it are counted again")
+	require.EqualValues(t, 1, let.Load(), "if one cursor lacks the count, rows are counted again")
 }
 
 // TestKnownCountsOverrideThoseOfACursor checks that the counts of a cursor are ignored if the

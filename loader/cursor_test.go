@@ -74,7 +74,7 @@ func TestBadReadings(t *testing.T) {
 }
 
 // TestInconsistentStepsAreRefused checks that a step that is inconsistent with the rows and
-// positions of its cursor is refused, whatever the plan knows of its rows.
+// positions of its cursor is refused, whether or not the plan has the number of rows.
 //
 // spec: cursor-25
 func TestInconsistentStepsAreRefused(t *testing.T) {

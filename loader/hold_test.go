@@ -33,7 +33,7 @@ func (h *holds) hold(_ context.Context, t *catalog.Table) (*release.Handle, erro
 	defer h.mu.Unlock()
 	h.begun++
 	if t.Name == h.refuse {
-		return nil, fault.New(fault.Unavailable, "table %s is not to be held", t.Name)
+		return nil, fault.New(fault.Unavailable, "table %s cannot be held", t.Name)
 	}
 	h.now[t.Name]++
 	return release.New(func() {
@@ -86,7 +86,7 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 		before := memory.Used()
 		_, err = l.Open(t.Context(), p, loader.StreamOptions{})
 		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
-		require.ErrorContains(t, err, "table "+table+" is not to be held")
+		require.ErrorContains(t, err, "table "+table+" cannot be held")
 		require.Equal(t, map[string]int{"ml.train": 0, "features.f": 0}, h.now)
 		require.Equal(t, before, memory.Used())
 	}

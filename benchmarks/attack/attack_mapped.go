@@ -21,11 +21,11 @@ import (
 	"github.com/penstock/penstock/internal/segment"
 )
 
-// freed is how long a server may take to have the memory of clients that are gone.
+// freed is the time within which a server must free the memory of disconnected clients.
 const freed = time.Second
 
-// mapped: clients of the local socket that keep all batches, read none, send nonsense, or connect
-// without a word, beside streams that read. What the first keep must not change.
+// mapped: clients of the local socket that keep all batches, read none, send invalid records, or
+// connect and send nothing, beside streams that read. Batches that are kept must not change.
 func (r *run) mapped(ctx context.Context) error {
 	want, err := r.reference(ctx, r.home, query{Dataset: "t"}, 0)
 	if err != nil {
@@ -51,7 +51,8 @@ func (r *run) mapped(ctx context.Context) error {
 	return nil
 }
 
-// hoard lets clients of the local socket harm a server, and checks that others read on.
+// hoard starts clients of the local socket that try to harm a server, and checks that other
+// streams continue.
 func (r *run) hoard(ctx context.Context, s *server, path string, want *digest) error {
 	const keepers, silent, mad, idle = 4, 12, 12, 200
 	hoards := make([]*hoarder, keepers+silent+mad)
@@ -174,7 +175,8 @@ func (h *hoarder) keep() error {
 	}
 }
 
-// rave floods the server with returns of what it does not have, until the server ends the session.
+// rave floods the server with returns of deliveries that it does not have, until the server ends
+// the session.
 func (h *hoarder) rave() error {
 	flood := slices.Repeat([][2]uint32{{localtest.Returned, math.MaxUint32}}, 64)
 	for {
@@ -184,7 +186,7 @@ func (h *hoarder) rave() error {
 	}
 }
 
-// changed returns how many of the kept batches are not what they were.
+// changed returns how many of the kept batches have changed.
 func (h *hoarder) changed() (n int) {
 	for i, each := range h.kept {
 		if sha256.Sum256(each.Memory()) != h.sums[i] {
@@ -203,7 +205,7 @@ func (h *hoarder) close() {
 	h.client.close()
 }
 
-// lent returns the bytes of mapped memory that clients have, as the server's metrics say.
+// lent returns the bytes of mapped memory that clients hold, from the server's metrics.
 func (s *server) lent(ctx context.Context) (int64, error) {
 	text, err := s.get(ctx, "/metrics")
 	if err != nil {

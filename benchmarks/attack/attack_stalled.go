@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// settled is how long a crowd stalls before anything else is asked of the
-	// server: longer than the second after which it may take from the stalled.
+	// settled is how long a crowd stalls before anything else is sent to the server: longer
+	// than the second after which the server may close the connections of the stalled clients.
 	settled = 3 * time.Second
-	// sleepers are those of a crowd that read on in the end.
+	// sleepers is the number of stalled clients that continue to read in the end.
 	sleepers = 4
 )
 
@@ -73,7 +73,7 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 			r.verdict(s, fmt.Sprintf("healthy stream %d", i+1), err)
 		}
 		resumed, err := waking(asleep, want)
-		r.verdict(s, fmt.Sprintf("%d that had stalled read on, resumed %d times", sleepers, resumed), err)
+		r.verdict(s, fmt.Sprintf("%d stalled clients continued, resumed %d times", sleepers, resumed), err)
 		return nil
 	})
 }
@@ -92,8 +92,8 @@ func falling(ctx context.Context, s *server, how crowded) ([]*sleeper, *crowd, e
 	return asleep, many, err
 }
 
-// waking lets sleepers read on, and compares their rows. It returns how often
-// they had to resume from their cursors.
+// waking makes sleepers continue, and compares their rows. It returns how often they had to
+// resume from their cursors.
 func waking(asleep []*sleeper, want *digest) (resumed int, err error) {
 	for _, one := range asleep {
 		got, failed := one.woken()

@@ -105,8 +105,8 @@ func (c *crowd) politely() bool {
 	return !slices.ContainsFunc(c.errs, func(err error) bool { return !isKind(err, "exhausted", "unavailable") })
 }
 
-// sleeper reads a query, sleeps after its first batch until it is woken, and
-// then reads on, with its cursor where the server has ended its stream.
+// sleeper reads a query, sleeps after its first batch until it is woken, and then continues,
+// with its cursor if the server has ended its stream.
 type sleeper struct {
 	asleep, wake chan struct{}
 	done         chan struct{}
@@ -144,7 +144,7 @@ func sleep(ctx context.Context, of *server, q query) (*sleeper, error) {
 	return s, nil
 }
 
-// woken reads on to the end.
+// woken reads to the end.
 func (s *sleeper) woken() (*gotten, error) {
 	close(s.wake)
 	<-s.done

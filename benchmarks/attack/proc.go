@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// memory is what Linux says of a process's resident memory, in bytes.
+// memory is the resident memory of a process as Linux reports it, in bytes.
 type memory struct {
 	now  int64 // VmRSS
-	peak int64 // VmHWM: the most that there ever was
+	peak int64 // VmHWM: its maximum so far
 }
 
 // memoryOf reads the memory of a running process.

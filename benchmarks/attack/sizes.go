@@ -36,7 +36,7 @@ const wideRows = 1_100_000
 //
 //	t     what a recommender logs: 18 columns, and 12 of features with a list
 //	wide  20 list columns of features, 8 KB a row, in small tables
-//	long  lists and strings of which one row has a megabyte
+//	long  lists and strings; one row has a megabyte
 //	spill features of one file group that fits in no small budget
 //	many  a bucket, so a split, for each lane
 func (s sizes) tables() [][2]shape {

@@ -90,11 +90,11 @@ type reading struct {
 	after func(batch int)  // called after each batch, counted from 1; nil: nothing
 	again func(error) bool // whether to resume from the cursor after an error; nil: never
 	where func() *client   // the client to read with, asked before each attempt
-	pause time.Duration    // before going on
+	pause time.Duration    // before the next attempt
 }
 
-// gotten is what was read: rows in order, also over several streams of which
-// each went on with the cursor of the one before.
+// gotten is what was read: rows in order, from one stream or from several, each of which
+// resumed with the cursor of the previous one.
 type gotten struct {
 	digest  digest
 	batches int

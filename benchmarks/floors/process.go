@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/benchmarks/child"
 )
 
-// ask sends a request to a process, and returns the pass that it caused.
+// ask sends a request to a process, and returns the resulting pass.
 func ask(p *child.Process, r request) (pass, error) {
 	var done pass
 	if err := p.Send(r); err != nil {

@@ -36,7 +36,7 @@ type seen struct {
 	first    time.Duration // to the first batch
 }
 
-// job receives the messages of a query. Other jobs look at how far it is.
+// job receives the messages of a query. Other jobs read its progress.
 type job struct {
 	client   *passes.Client
 	sums     bool         // compute checksums
@@ -51,7 +51,7 @@ func newJob(address string, sums bool) (*job, error) {
 	return &job{client: client, sums: sums, ended: make(chan struct{})}, err
 }
 
-// errEnough ends a job that wants no more messages.
+// errEnough ends a job that needs no more messages.
 var errEnough = errors.New("enough")
 
 // read receives a query's messages. It calls after, which may be nil, with each one's number.
@@ -146,7 +146,7 @@ func (s *sweep) check(ctx context.Context, form string) error {
 	return same(alone, got)
 }
 
-// alone returns what a job of a server receives that shares nothing.
+// alone returns what a job receives from a server that shares nothing.
 func (s *sweep) alone(ctx context.Context, form string) (got seen, err error) {
 	server, err := s.turns.Start(ctx, s.config, "--share-batches", "0")
 	if err != nil {

@@ -6,11 +6,11 @@
 //
 // For plain and for indexed batches, these take turns:
 //
-//   - one job of a server that shares nothing, and one of a server that does;
+//   - one job of a server that shares nothing, and one of a server that shares;
 //   - all jobs at once, of a server that shares;
 //   - eight jobs at once that vary: in batches of 4,096 and 8,192 rows, with all columns and with half of
 //     them, two of each kind;
-//   - a crowd of more jobs at once, of which each stops after its first batch;
+//   - a crowd of more jobs at once, each of which stops after its first batch;
 //   - as many clients of the server of benchmarks/floors, which sends ready batches of T's shape: the
 //     echo. Its CPU time is that of one client.
 //

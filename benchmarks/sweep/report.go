@@ -20,20 +20,20 @@ func median(all []cost) cost {
 	return all[len(all)/2]
 }
 
-// percentile returns the time within which a share of all times lie.
+// percentile returns the time that a share of all times does not exceed.
 func percentile(all []time.Duration, share float64) time.Duration {
 	all = slices.Sorted(slices.Values(all))
 	return all[min(len(all)-1, int(share*float64(len(all))))]
 }
 
-// report prints the medians of a form, and returns an error for each target that was missed.
+// report prints the medians of a form of batches, and returns an error for each missed target.
 func (s *sweep) report(form string, head bool, m measured) error {
 	alone, shared, together, varied, echo := median(m.alone), median(m.shared), median(m.together), median(m.varied), median(m.echo)
 	reads := (together.cpu - float64(s.jobs)*echo.cpu) / (alone.cpu - echo.cpu)
 	variedReads := (varied.cpu - float64(variedJobs)*echo.cpu) / (alone.cpu - echo.cpu)
 	last := percentile(m.firsts, 0.99)
 	if head {
-		fmt.Println("| batches | one job: CPU s, seconds | the same, of a server that shares | echo of as many jobs at once: CPU s of one, seconds of all | jobs | CPU s, seconds | CPU s of as many jobs alone | scans and joins | 8 jobs that vary: CPU s, seconds | scans and joins | first batch of the crowd: p50, p99 | of the echo's crowd |")
+		fmt.Println("| batches | one job: CPU s, seconds | one job, sharing on: CPU s, seconds | echo, all jobs at once: CPU s per job, seconds | jobs | all jobs at once: CPU s, seconds | CPU s / that of separate jobs | scans and joins | 8 jobs that vary: CPU s, seconds | scans and joins | first batch of the crowd: p50, p99 | first batch of the echo: p50, p99 |")
 		fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	}
 	fmt.Printf("| %s | %s | %s | %s | %d | %s | %.2f | %.2f | %s | %.2f | %.2f, %.2f s | %.2f, %.2f s |\n", form, alone, shared, echo, s.jobs, together,

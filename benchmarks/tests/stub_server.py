@@ -1,4 +1,4 @@
-"""A server that speaks the calls of Penstock that a plain Flight client of the benchmark uses.
+"""A server with the calls of Penstock that the benchmark's plain Flight client uses.
 
 DuckDB joins; the columns of `wire: indexed` are as on Penstock's wire. `--wrong`
 alters one row, `--plain` sends plain batches whatever is asked. The benchmark

@@ -25,7 +25,7 @@ def joined(drawn: tables.Drawn) -> pa.Table:
 
 
 def differences(drawn: tables.Drawn, table: pa.Table) -> list[str]:
-    """What the checks say of a table, read in small batches."""
+    """The findings of the checks for a table that is read in small batches."""
     summary = Summary()
     for batch in table.combine_chunks().to_batches(max_chunksize=128):
         summary.add(batch)

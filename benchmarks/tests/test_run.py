@@ -1,4 +1,4 @@
-"""The whole run at a small size, with Penstock, or with a stub in its place where it must be wrong."""
+"""The whole run at a small size, with Penstock, or with a stub that gives wrong answers."""
 
 from __future__ import annotations
 

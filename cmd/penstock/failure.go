@@ -42,7 +42,7 @@ func (p process) note(format string, args ...any) {
 }
 
 // isBrokenPipe reports whether an error means that the reader of the output has closed it, as
-// after "| head". That is no failure.
+// after "| head". That is not a failure.
 func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }

@@ -20,7 +20,7 @@ func configFlag(c *cobra.Command) *string {
 	return cmdline.Text(c, "config,c", "FILE", "the config file ("+envConfig+")")
 }
 
-// sourceFlags are --config and --uri, of which one is required.
+// sourceFlags are --config and --uri, one of which is required.
 type sourceFlags struct {
 	config, uri *string
 }

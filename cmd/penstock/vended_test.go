@@ -149,8 +149,8 @@ func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Ca
 	require.NoError(t, err)
 }
 
-// Two tables in one bucket are joined, each read with its own keys, of which each allows one
-// range. The rows are those of the tables on local disk.
+// Two tables in one bucket are joined, each read with its own keys; each key allows one range.
+// The rows are those of the tables on local disk.
 //
 // spec: catalog-3
 func TestTablesAreReadWithVendedKeys(t *testing.T) {

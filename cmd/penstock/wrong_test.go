@@ -50,7 +50,7 @@ func wrongFiles() []wrong {
 	return []wrong{
 		{"a catalog of no type", change("type: sql", "type: sqlite"), nil, "catalog default: type", "did you mean sql?", "use one of: directory, rest, sql"},
 		{"another file of the catalog", change("catalog.db", "catlog.db"), nil, "catlog.db", "catalog.db", "correct its uri"},
-		{"a catalog that is no database", change("catalog.db", "penstock.yaml"), nil, "penstock.yaml", "", "name the catalog's SQLite file in its uri"},
+		{"a catalog that is not a database", change("catalog.db", "penstock.yaml"), nil, "penstock.yaml", "", "name the catalog's SQLite file in its uri"},
 		{"a folder that is none", change(`type: sql, uri: "sqlite:///catalog.db"`, "type: directory, warehouse: wh"), nil, "/wh", "", "see that warehouse is a folder"},
 		{"a variable that is not set", change("sqlite:///", "sqlite:///${LAKE_OF_NOBODY}/"), nil, "catalogs.default.uri", "", "set it where Penstock starts"},
 		{"no namespace", change("ml.impressions", "impressions"), nil, "datasets.home.training.table: (line 5)", "", "write namespace.table"},
@@ -128,7 +128,7 @@ func wrongCommands() []wrong {
 		{"a flag misspelt", "", []string{"serve", "--confg", "penstock.yaml"}, "--confg", "--config", "did you mean"},
 		{"a flag with one dash", "", []string{"cat", "home", "-config", "penstock.yaml"}, "-config", "--config", "take two dashes"},
 		{"another word for a flag", "", []string{"--batch-size", "4"}, "--batch-size", "--batch-rows", "did you mean"},
-		{"a field that is no flag", "", []string{"--wire", "indexed"}, "--wire", "", "write --query"},
+		{"a field that is not a flag", "", []string{"--wire", "indexed"}, "--wire", "", "write --query"},
 		{"a flag without its value", "", []string{"cat", "home", "--config", "--limit", "1"}, "--config", "", "--config FILE"},
 		{"a file as an argument", "", []string{"serve", "penstock.yaml"}, `"penstock.yaml"`, "", "--config penstock.yaml"},
 		{"a number in words", "", []string{"--limit", "ten"}, "--limit ten", "", "want a whole number"},

@@ -50,8 +50,8 @@ func (m measure) add(data arrow.ArrayData) {
 }
 
 // CountNulls counts the nulls of a batch's arrays, and of all arrays in them. Arrow counts the
-// nulls of a slice when it is first asked, and stores the number: a batch that several
-// goroutines read is counted before.
+// nulls of a slice on the first call of NullN, and stores the number. Call CountNulls before
+// several goroutines read a batch, since they would race.
 func CountNulls(b arrow.RecordBatch) {
 	for _, column := range b.Columns() {
 		countNulls(column)

@@ -62,8 +62,8 @@ func ToBinary(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
 	return conv.toBinary(fixed.Data(), fixed.NullBitmapBytes(), memory.DefaultAllocator)
 }
 
-// ReadBeyond reads the first bytes of a file as the library does where a chunk is longer than its
-// footer says.
+// ReadBeyond reads the first bytes of a file as the library does if a chunk is longer than in the
+// footer.
 func ReadBeyond(ctx context.Context, f *File, scratch memory.Allocator, length int) error {
 	s := &source{ctx: ctx, file: f, scratch: &trackedAllocator{under: scratch, account: &account{}}}
 	_, err := s.ReadAt(make([]byte, length), 0)

@@ -44,8 +44,8 @@ func hanging(t *testing.T) hangs {
 	return hangs{ctx: ctx, content: content, object: o, file: f, gate: gate}
 }
 
-// TestReadsLeftBehindKeepTheirMemory lets storage write to a buffer after the reader was
-// released: the write changes no other memory, and the buffer is reused afterwards.
+// TestReadsLeftBehindKeepTheirMemory checks that a write by storage to a buffer of a released
+// reader changes no other memory, and that the buffer is reused afterwards.
 func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
 	h := hanging(t)
 	scratch := &batch.Pool{}

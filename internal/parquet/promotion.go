@@ -10,8 +10,8 @@ import (
 )
 
 // promotion is how stored values become those of another type: by the promotions of the
-// Iceberg specification ("Schema Evolution"), from the timestamps of old writers, and
-// from files of tools that know nothing of Iceberg.
+// Iceberg specification ("Schema Evolution"), from the timestamps of old writers, and from
+// files of tools without support for Iceberg.
 type promotion int
 
 const (

@@ -19,7 +19,7 @@ type rule struct {
 // sentence whole, also where it is broken into lines.
 func phrases() []rule {
 	return []rule{
-		{`\bwho (asks?|reads?|finds?|has|holds?|waits?|goes|gives?|takes?)\b`, "name the component: the caller, the client, the stream", "who asks waits", "the caller waits", "", ""},
+		{`\bwho (asks?|reads?|finds?|has|holds?|knows?|looks?|says?|waits?|goes|gives?|takes?)\b`, "name the component: the caller, the client, the stream", "who asks waits", "the caller waits", "", ""},
 		{`\b(is|are|was|were|be|been) told\b`, "returns, reports, logs", "the caller is told", "the call returns an error", `\btold\s+apart\b`, ""},
 		{`\bstands? (in|on|at|behind|beside|before|there)\b`, "is, lies, follows, points to", "the field stands in the table", "the field is in the table", "", ""},
 		{`\bgo(es)? not\b`, "cannot be combined with; does not", "limit goes not with tail", "limit cannot be combined with tail", "", ""},
@@ -32,6 +32,12 @@ func phrases() []rule {
 		{`\bwhat is left\b`, "the rest, the remaining rows", "what is left is dropped", "the remaining rows are dropped", "", ""},
 		{`\bcomes? by\b`, "arrives, obtains", "batches that come by", "batches that arrive", "", ""},
 		{`\bsays whether\b|^\w+ says (how|which|what|who|when|why|where)\b`, "reports whether, returns", "Full says whether there is room", "Full reports whether there is no room", "", ""},
+		{`\bsays of\b`, "reports, has, lists", "what a file says of its rows", "what a file lists", "", ""},
+		{`\bknows? nothing of\b`, "does not depend on, has no", "it knows nothing of tables", "it does not depend on tables", "", ""},
+		{`\basked of\b`, "requested from, sent to", "what is asked of the server", "what is requested from the server", "", ""},
+		{`\bof which each\b`, "each of which", "keys, of which each allows one range", "keys, each of which allows one range", "", ""},
+		{`\b(that|which) (is|are|was|were) no \w+`, "is not a", "a catalog that is no database", "a catalog that is not a database", `\bno\s+(longer|more|less|later|larger|greater|earlier|smaller|older|newer)\b`, ""},
+		{`\b(is|are|was|were) not to be\b`, "cannot be, must not be", "the table is not to be held", "the table cannot be held", "", ""},
 		{`\bsays otherwise\b`, "overrides", "batch_rows says otherwise", "batch_rows overrides it", "", ""},
 		{`\bin vain\b`, "needlessly, for nothing", "reads in vain", "reads needlessly", "", ""},
 		{`\bwere (that|this|it|they) not\b`, "otherwise", "were that not known", "otherwise", "", ""},
@@ -39,7 +45,7 @@ func phrases() []rule {
 		{`\b(tasks?|managers?|helpers?|utils?)\b`, "a word of docs/glossary.md", "a helper of the lane", "the lane's reader", "", ""},
 		{`\bworkers?\b`, "worker is torch's DataLoader's alone", "a pool of workers", "a pool of readers", "", dataLoader},
 		{`\banew\b`, "again", "it is read anew", "it is read again", "", ""},
-		{`\bgo(es)? on\b`, "continues, resumes", "the stream goes on", "the stream resumes", "", ""},
+		{`\b(go(es)?|went|gone|going) on\b`, "continues, resumes", "the stream goes on", "the stream resumes", "", ""},
 		{`\bof before\b`, "from before, older", "files of before a column", "files from before a column", "", ""},
 		{`\bfor ever\b`, "forever", "it waits for ever", "it waits forever", "", ""},
 		{`\bg(ives?|ave|iven) back\b`, "releases, returns", "memory is given back", "memory is released", "", ""},

@@ -17,8 +17,8 @@ const sizesPerPower = 8
 // maxSegments bounds the segments of a lender, each of which is an open file.
 const maxSegments = 1024
 
-// keptShare is the part of a lender's limit up to which segments are kept although others could use them:
-// more would cost page faults, and rarely be read again.
+// keptShare is the part of a lender's limit up to which segments keep their content instead of being
+// reused. Keeping more would cost page faults, and it would rarely be read again.
 const keptShare = 8
 
 // Lender makes segments and reuses them: a new segment costs a page fault for each page that is
@@ -53,11 +53,11 @@ func NewLender(b *budget.Budget, limit int64) *Lender {
 	return d
 }
 
-// LenderStats is what a lender has, in bytes: with holders, without one but with content that is kept, or
-// free.
+// LenderStats has the bytes of a lender's segments: those with holders, those without a holder whose
+// content is kept, and those that are free.
 type LenderStats struct{ Lent, Kept, Free int64 }
 
-// Stats returns what the lender has now.
+// Stats returns the current bytes of segments.
 func (d *Lender) Stats() LenderStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +133,7 @@ func (d *Lender) remove(i int) {
 }
 
 // makeRoom counts size bytes, and reports whether they fit. It closes segments without a holder to make
-// room, those first that were returned first, and free ones before kept ones.
+// room: free ones before kept ones, and the longest unused first.
 func (d *Lender) makeRoom(size int64) bool {
 	d.mu.Lock()
 	dropped := d.dropWhile(func() bool { return !d.fits(size) })
@@ -149,11 +149,11 @@ func (d *Lender) makeRoom(size int64) bool {
 // fits reports whether another segment is within the bounds. d.mu is held.
 func (d *Lender) fits(size int64) bool { return d.bytes+size <= d.limit && d.count < maxSegments }
 
-// uncount is called for a segment of size bytes that the lender no longer has. d.mu is held.
+// uncount removes a segment of size bytes from the counts. d.mu is held.
 func (d *Lender) uncount(size int) { d.count, d.bytes = d.count-1, d.bytes-int64(size) }
 
-// dropWhile takes segments without a holder from the lender, while there are some and more reports that
-// another one is needed. The caller closes them. d.mu is held.
+// dropWhile removes segments without a holder from the lender, as long as more returns true and there
+// are any. The caller closes them. d.mu is held.
 func (d *Lender) dropWhile(more func() bool) (dropped []*lendable) {
 	for len(d.free)+len(d.kept) > 0 && more() {
 		dropped = append(dropped, d.drop())
@@ -161,8 +161,8 @@ func (d *Lender) dropWhile(more func() bool) (dropped []*lendable) {
 	return dropped
 }
 
-// drop takes the segment from the lender that was returned first, of the free ones if there are any, and
-// else of the kept ones. d.mu is held.
+// drop removes the segment that was returned first: of the free ones if there are any, otherwise of the
+// kept ones. d.mu is held.
 func (d *Lender) drop() (s *lendable) {
 	if len(d.free) > 0 {
 		s = d.free[0]
@@ -217,8 +217,8 @@ func (d *Lender) Trim() (used bool) {
 	return used
 }
 
-// Close closes all segments without a holder. Others are closed when their loans end. Nothing is lent
-// any more.
+// Close closes all segments without a holder. Others are closed when their loans end. Lend then
+// returns nil.
 func (d *Lender) Close() {
 	d.mu.Lock()
 	d.closed = true

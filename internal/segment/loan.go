@@ -58,8 +58,8 @@ func (l *Loan) Release() {
 	closeAll(dropped)
 }
 
-// Keep lets the segment keep its content after the last Release, until Unkeep or until the lender needs
-// the segment. The caller is a holder.
+// Keep makes the segment keep its content after the last Release, until Unkeep is called or the lender
+// needs the segment. The caller is a holder.
 func (l *Loan) Keep() {
 	l.lender.mu.Lock()
 	defer l.lender.mu.Unlock()
@@ -99,8 +99,8 @@ func (l *Loan) Discard() {
 	l.discarded = true
 }
 
-// unkept removes a loan from those that are kept without a holder, and reports whether it was one. d.mu
-// is held.
+// unkept removes a loan from those that are kept without a holder, and reports whether it was among
+// them. d.mu is held.
 func (d *Lender) unkept(l *Loan) bool {
 	i := slices.Index(d.kept, l)
 	if i >= 0 {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seals are the seals of a segment (fcntl(2)). F_SEAL_FUTURE_WRITE, which needs Linux 5.1, leaves the
-// owner's mapping writable, which is older.
+// seals are the seals of a segment (fcntl(2)). F_SEAL_FUTURE_WRITE, which needs Linux 5.1, leaves
+// mappings writable that existed before, such as the owner's.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 
 // Owned is memory that other processes can map. Only its owner can write to it.

@@ -117,7 +117,7 @@ func TestMemoryThatMayChangeIsRefused(t *testing.T) {
 	}
 }
 
-// TestSegmentsLeaveNothingOpen makes segments, also of a size that there cannot be.
+// TestSegmentsLeaveNothingOpen makes segments, including one of an impossible size.
 func TestSegmentsLeaveNothingOpen(t *testing.T) {
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)

@@ -1,11 +1,11 @@
 // Package store reads byte ranges of immutable files. All files of tables are read
 // through it.
 //
-// A location is what Iceberg metadata contains: file:///path, file:/path, a plain
-// absolute path, or a location on remote storage, of which each Kind describes one.
-// Every call takes the context of its caller; a store keeps none. A read returns all the
-// bytes asked for or an error. There are no short reads and no io.EOF, so the end of a
-// damaged file cannot be taken for the end of its rows.
+// A location is what Iceberg metadata contains: file:///path, file:/path, a plain absolute
+// path, or a location on remote storage, which a Kind describes. Every call takes the context
+// of its caller; a store keeps none. A read returns all the bytes asked for or an error. There
+// are no short reads and no io.EOF, so the end of a damaged file cannot be taken for the end
+// of its rows.
 //
 // The kinds of failure are the same for every implementation (storetest checks them):
 // a location that this version cannot read is Invalid. A file that is missing, not

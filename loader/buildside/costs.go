@@ -88,7 +88,7 @@ func (c *costs) sum() Costs {
 	return sum
 }
 
-// Minus returns what the costs are beyond earlier ones. Strategies are all.
+// Minus returns the difference from earlier costs. It keeps all strategies.
 func (c Costs) Minus(earlier Costs) Costs {
 	c.Read, c.Shared, c.ReadAgain = c.Read-earlier.Read, c.Shared-earlier.Shared, c.ReadAgain-earlier.ReadAgain
 	c.Stored, c.Spilled = c.Stored-earlier.Stored, c.Spilled-earlier.Spilled

@@ -32,12 +32,11 @@ type Catalog interface {
 	// required one of them without an initial default is refused. Both lists may name
 	// nested columns. The slice is shared and must not be modified.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
-	// Appended lists those of Files that append snapshots added after since, which is
-	// the pinned snapshot or an ancestor of it. It returns Invalid if since is neither,
-	// or if a snapshot after since changed rows otherwise: if one that is no append
-	// added new rows, or removed or rewrote a file that was appended after since. It
-	// returns Expired if a snapshot in between no longer exists; since itself need not
-	// exist. Files that are not listed are not refused.
+	// Appended lists those of Files that append snapshots added after since, which is the
+	// pinned snapshot or an ancestor of it. It returns Invalid if since is neither, or if a
+	// snapshot after since is not an append and added new rows, or if one removed or rewrote a
+	// file that was appended after since. It returns Expired if a snapshot in between no
+	// longer exists; since itself need not exist. Files that are not listed are not refused.
 	Appended(ctx context.Context, t *Table, since int64, columns []int, bounds []int) ([]File, error)
 }
 

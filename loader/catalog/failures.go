@@ -64,9 +64,9 @@ func ForgottenParent(table string, oldest, since int64) *fault.Error {
 		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)
 }
 
-// NotAnAncestor returns the Invalid of a since that is no ancestor of the pinned snapshot.
-// The ancestors are the pinned snapshot and its ancestors, newest first; newest is the
-// first of them that is also an ancestor of since, or 0.
+// NotAnAncestor returns the error for a since that is not an ancestor of the pinned snapshot.
+// The ancestors are the pinned snapshot and its ancestors, newest first; newest is the first
+// of them that is also an ancestor of since, or 0.
 func NotAnAncestor(table string, since int64, ancestors []int64, newest int64) *fault.Error {
 	if len(ancestors) == 0 {
 		return fault.InvalidField("since", "table %s has no snapshot that is read, and so none since %d", table, since).In(table, "").

@@ -19,13 +19,14 @@ type holding struct {
 
 func (h holding) Hold(_ context.Context, t *catalog.Table) (*release.Handle, error) {
 	if t.Name == "ml.gone" {
-		return nil, fault.New(fault.Unavailable, "table %s is not to be held", t.Name).In(t.Name, "")
+		return nil, fault.New(fault.Unavailable, "table %s cannot be held", t.Name).In(t.Name, "")
 	}
 	h.held[t.Name]++
 	return release.New(func() { h.held[t.Name]-- }), nil
 }
 
-// A table is held in its own catalog, and not at all if that is no Holder.
+// TestSetHolds checks that a set holds a table in the catalog of the table, and does nothing
+// if that catalog is not a Holder.
 func TestSetHolds(t *testing.T) {
 	h := holding{memory(t, "ml.events"), map[string]int{}}
 	set, err := catalog.NewSet(map[string]catalog.Catalog{"default": memory(t, "ml.events"), "lake": h}, "default")
@@ -40,7 +41,7 @@ func TestSetHolds(t *testing.T) {
 	held.Release()
 	require.Equal(t, map[string]int{"ml.events": 0}, h.held)
 	_, err = set.Hold(t.Context(), &catalog.Table{Name: "lake.ml.gone"})
-	require.EqualError(t, err, "catalog lake: table ml.gone is not to be held")
+	require.EqualError(t, err, "catalog lake: table ml.gone cannot be held")
 	require.Equal(t, "lake.ml.gone", fault.As(err).Table)
 	nowhere, err := catalog.NewSet(map[string]catalog.Catalog{"lake": h}, "")
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func NewSet(catalogs map[string]Catalog, fallback string) (*Set, error) {
 	if _, ok := catalogs[fallback]; fallback != "" && !ok {
 		names := slices.Sorted(maps.Keys(catalogs))
 		return nil, fault.Fields([]fault.Field{{
-			Field: "catalogs", Message: "there is no catalog " + fallback + " to be the default",
+			Field: "catalogs", Message: "the default catalog " + fallback + " does not exist",
 			Nearest: fault.Nearest(fallback, names),
 		}})
 	}
@@ -87,7 +87,7 @@ func (s *Set) Open(ctx context.Context, t *Table, location string, size int64) (
 	}
 	files, ok := r.catalog.(Opener)
 	if !ok {
-		return nil, fault.New(fault.Internal, "the catalog of table %s opens no files", t.Name).In(t.Name, location)
+		return nil, fault.New(fault.Internal, "the catalog of table %s cannot open files", t.Name).In(t.Name, location)
 	}
 	inner := *t
 	inner.Name = r.table
@@ -118,7 +118,7 @@ func (s *Set) route(name string) (route, error) {
 func (s *Set) noCatalog(name string) error {
 	names := slices.Sorted(maps.Keys(s.catalogs))
 	first, _, _ := strings.Cut(name, ".")
-	return unknown("table", first, names, "table %s names no catalog and there is no default one", name).In(name, "").
+	return unknown("table", first, names, "table %s does not name a catalog, and there is no default catalog", name).In(name, "").
 		WithRemedy("put one of these and a dot in front of it: %s", strings.Join(names, ", "))
 }
 

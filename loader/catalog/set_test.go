@@ -94,7 +94,7 @@ func TestSetExplains(t *testing.T) {
 
 func TestSetWithoutDefault(t *testing.T) {
 	_, err := catalog.NewSet(map[string]catalog.Catalog{"lake": memory(t)}, "lkae")
-	require.EqualError(t, err, `catalogs: there is no catalog lkae to be the default (did you mean "lake"?)`)
+	require.EqualError(t, err, `catalogs: the default catalog lkae does not exist (did you mean "lake"?)`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 
 	set, err := catalog.NewSet(map[string]catalog.Catalog{"lake": memory(t, "ml.events"), "b": memory(t)}, "")
@@ -104,10 +104,10 @@ func TestSetWithoutDefault(t *testing.T) {
 	_, err = set.Table(t.Context(), "lkae.ml.events", dataset.Ref{})
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	require.EqualError(t, err,
-		`table lkae.ml.events names no catalog and there is no default one (did you mean "lake"?); put one of these and a dot in front of it: b, lake`)
+		`table lkae.ml.events does not name a catalog, and there is no default catalog (did you mean "lake"?); put one of these and a dot in front of it: b, lake`)
 }
 
-// files is a catalog that opens the files of its tables, and says of which.
+// files is a catalog that opens files, and records the tables for which it did.
 type files struct {
 	*catalogtest.Memory
 	store.Store
@@ -119,7 +119,8 @@ func (f files) Open(ctx context.Context, t *catalog.Table, location string, size
 	return f.Store.Open(ctx, location, size)
 }
 
-// Files are opened by the catalog of their table, under the name that it knows.
+// TestSetOpens checks that the catalog of a table opens its files, under the name that the
+// table has there.
 func TestSetOpens(t *testing.T) {
 	const location = "file:///a"
 	var own, other []string
@@ -149,5 +150,5 @@ func TestSetOpens(t *testing.T) {
 	table, err := set.Table(t.Context(), "closed.ml.events", dataset.Ref{})
 	require.NoError(t, err)
 	_, err = set.Open(t.Context(), table, location, store.SizeUnknown)
-	require.ErrorContains(t, err, "the catalog of table closed.ml.events opens no files")
+	require.ErrorContains(t, err, "the catalog of table closed.ml.events cannot open files")
 }

@@ -138,7 +138,7 @@ func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, rem
 	return fault.New(kind, "%s depends on which row was written first, and for files %s (snapshot %d) and %s (snapshot %d) of table %s that is unknown: "+
 		"they have no sequence numbers (format version 1), and a snapshot between them has expired", what, a.Location, a.Snapshot, b.Location, b.Snapshot, t.Name).
 		In(t.Name, a.Location).
-		WithRemedy("%s; to rewrite these files does not bring back the order in which they were written", remedy)
+		WithRemedy("%s; rewriting these files does not restore the order in which they were written", remedy)
 }
 
 // checkGroup refuses a file group of an entry if the unknown write order of its files

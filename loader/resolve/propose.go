@@ -159,8 +159,8 @@ func bucketColumns(t *catalog.Table) []catalog.Field {
 	return out
 }
 
-// like reports whether the names of two columns are similar: but for a typo, or word by word a
-// prefix of each other, as request_id and req_id.
+// like reports whether the names of two columns are similar: equal except for a typo, or word
+// by word a prefix of each other, such as request_id and req_id.
 func like(a, b string) bool {
 	if strings.EqualFold(a, b) || fault.Nearest(a, []string{b}) != "" {
 		return true

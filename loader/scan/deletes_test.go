@@ -329,7 +329,7 @@ func TestDamagedDeletes(t *testing.T) {
 			require.Empty(t, got.lines)
 			require.Equal(t, c.kind, fault.KindOf(got.err), "%v", got.err)
 			require.ErrorContains(t, got.err, c.text)
-			require.Equal(t, strings.HasSuffix(name, "missing"), errors.Is(got.err, fs.ErrNotExist), "who knows the catalog asks it")
+			require.Equal(t, strings.HasSuffix(name, "missing"), errors.Is(got.err, fs.ErrNotExist), "the catalog checks whether the table still has the file")
 			require.ErrorContains(t, got.err, "ml.impressions@8812")
 			require.Equal(t, "ml.impressions", fault.As(got.err).Table)
 		})

@@ -26,7 +26,7 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// retyped is rows of which one column has other values.
+// retyped returns rows with other values in one column.
 func retyped(rows arrow.RecordBatch, column int, values arrow.Array) arrow.RecordBatch {
 	fields, arrays := slices.Clone(rows.Schema().Fields()), slices.Clone(rows.Columns())
 	fields[column].Type, arrays[column] = values.DataType(), values
@@ -125,7 +125,7 @@ func TestFaultyFiles(t *testing.T) {
 				require.Error(t, got.err)
 				require.Equal(t, c.kind, fault.KindOf(got.err), got.err)
 				require.ErrorContains(t, got.err, c.text)
-				require.Equal(t, name == "missing", errors.Is(got.err, fs.ErrNotExist), "who knows the catalog asks it")
+				require.Equal(t, name == "missing", errors.Is(got.err, fs.ErrNotExist), "the catalog checks whether the table still has the file")
 				require.ErrorContains(t, got.err, "ml.impressions@8812")
 				e := fault.As(got.err)
 				require.Equal(t, "ml.impressions", e.Table)

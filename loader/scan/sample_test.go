@@ -36,7 +36,7 @@ func TestSampleIsTheSameHoweverFilesAreRead(t *testing.T) {
 			if filter != "" {
 				source.Filter = r.filter(filter)
 			}
-			// What Keep says of each file as a whole.
+			// The result of Keep for each file as a whole.
 			kept := map[int64]bool{}
 			for i, f := range r.list {
 				rows := r.rows[i]

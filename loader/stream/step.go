@@ -178,8 +178,8 @@ func (s *ShardReader) reached(at lane.Position, rows int64) {
 }
 
 // ReadStep reads the next step: its batch or, if skip is set, only its rows. The caller
-// releases the batch. The stream is Stepwise, and reads neither in parts nor up to a limit.
-// It does not check min_match, which each stream that takes the step does for itself.
+// releases the batch. The stream is Stepwise, and reads neither in parts nor up to a limit. It
+// does not check min_match: each stream that takes the step checks its own rows.
 func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 	if !s.stepwise.reads {
 		s.stepwise.before, s.stepwise.reads = s.mark(), true
@@ -240,8 +240,7 @@ func (s *ShardReader) advance(skip bool) (bool, error) {
 	return some, s.Err()
 }
 
-// mark returns the stream's progress, and the counts that a stream has that continues from
-// there.
+// mark returns the stream's progress, and the counts of a stream that continues from there.
 func (s *ShardReader) mark() mark {
 	m := mark{progress: s.progress()}
 	if s.reader != nil && s.reader.Weighed() > 0 { // the lanes are ahead, and no row was returned

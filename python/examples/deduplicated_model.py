@@ -2,12 +2,13 @@
 
     python deduplicated_model.py 127.0.0.1:8815 homefeed features
 
-The last argument is the staging entry that brings a list of ids, `history`. The training
+The last argument is the staging entry with a list of ids, `history`. The training
 table has `item_id` and `label`. Ids are hashed into the rows of one embedding table.
 
-An indexed batch brings each history once. `users` computes its vector from it, once too;
-`spread` copies that vector into the rows of the request, where the item is met. Loss and
-gradients are those of the plain batch, of which each row brings its history again.
+An indexed batch contains each history once, and `users` computes its vector once.
+`spread` copies that vector to the rows of the request, where it is combined with the
+item. Loss and gradients are those of the plain batch, in which every row repeats its
+history.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     bin/penstock serve --config .demo/tables/penstock.yaml --listen 127.0.0.1:8815 &
     python movielens_towers.py 127.0.0.1:8815
 
-The user's tower sees what two staging tables know of a sitting: the movies before it, and the
-mean rating. The other one sees the movie. A rating of four or more is what users like. Each
-epoch trains on the ratings before a day, and prints the loss of the later ones.
+The inputs of the user's tower come from two staging tables: the movies that the user rated
+before, and the mean rating. The other tower gets the movie. A rating of four or more counts
+as a like. Each epoch trains on the ratings before a day, and prints the loss of the later
+ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A Flight server that follows Penstock's wire, or breaks it where a test asks for that.
+"""A Flight server that speaks Penstock's protocol, or violates it as a test requires.
 
-The dataset's name says how it behaves; a shard's rows are the numbers i with
-i mod of = index. Run as a program, it prints host:port and serves until its
-standard input ends.
+The name of the dataset selects its behavior; a shard's rows are the numbers i with i
+mod of = index. Run as a program, it prints host:port and serves until its standard
+input ends.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def numbers(index: int, of: int) -> list[int]:
 
 
 def fail(context: grpc.ServicerContext, asked: str) -> None:
-    """Ends the call as the dataset "raises CODE" or "raises CODE DETAILS" asks for."""
+    """Ends the call with the error of the dataset "raises CODE" or "raises CODE DETAILS"."""
     code, _, details = asked.partition(" ")
     if details:
         context.set_trailing_metadata((("penstock-error-bin", details.encode()),))
@@ -87,7 +87,7 @@ def get_flight_info(request: bytes, context: grpc.ServicerContext) -> bytes:
 
 
 def _resumes(name: str, context: grpc.ServicerContext) -> None:
-    """Refuses to plan with a cursor, as the dataset "down TIMES" or "down forever" asks for."""
+    """Refuses to plan with a cursor, for the dataset "down TIMES" or "down forever"."""
     if name.startswith("down "):
         times = name.split(" ")[1]
         _planned[f"{name}, down"] += 1
@@ -179,7 +179,7 @@ def _summary(shards: int) -> dict[str, Any]:
 
 
 def _left(ticket: dict[str, Any]) -> dict[str, int]:
-    """What an endpoint says of itself."""
+    """The metadata of an endpoint."""
     rows = len(numbers(ticket["index"], ticket["of"])) - ticket["given"]
     return {"v": 1, "rows": rows, "batches": -(-rows // BATCH_ROWS)}
 

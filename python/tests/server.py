@@ -46,7 +46,7 @@ class Server:
         return self
 
     def kill(self) -> None:
-        """Ends the server at once, without a word to its clients."""
+        """Kills the server, so that its connections break."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""What the package does without the libraries that only its extras bring."""
+"""The package without the libraries that only its extras install."""
 
 from __future__ import annotations
 

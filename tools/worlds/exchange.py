@@ -1,10 +1,10 @@
 """The folder that a world is written from, and the truth about what was written.
 
-A world is a folder with world.json, which lists tables and the steps that make
-them, and Arrow files with the rows of each append. A writer adds catalog.db,
-the folder warehouse and truth.json, which says of every live data file what
-the writer's own library reads of it: where it is, which snapshot added it,
-its sequence number, its partition and the ids of its rows in file order.
+A world is a folder with world.json, which lists tables and the steps that make them,
+and Arrow files with the rows of each append. A writer adds catalog.db, the folder
+warehouse and truth.json, which lists every live data file as the writer's own library
+reads it: where it is, which snapshot added it, its sequence number, its partition and
+the ids of its rows in file order.
 """
 
 from __future__ import annotations

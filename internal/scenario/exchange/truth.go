@@ -119,7 +119,7 @@ func (t *table) spec(fields []partitionField) (spec catalog.Spec, kept []int, er
 		}
 		k := slices.IndexFunc(t.fields, func(x catalog.Field) bool { return x.Name == f.Source })
 		if k < 0 {
-			return nil, nil, fmt.Errorf("a spec is made of %q, which is no column", f.Source)
+			return nil, nil, fmt.Errorf("a partition field has the source %q, which is not a column", f.Source)
 		}
 		name := f.Source
 		if f.Transform != string(catalog.Identity) {

@@ -167,8 +167,8 @@ func (m *maker) divide() {
 	m.table.Commits = commits
 }
 
-// late adds a column with a default that the first writer did not know of, and
-// all others did: its metadata says nothing of that.
+// late adds a column with a default that the first writer did not have, and all others had.
+// The metadata does not record that.
 func (m *maker) late() {
 	columns := m.columns()
 	for _, at := range m.Perm(len(columns)) {

@@ -25,7 +25,8 @@ func judgeOrder(c *scenario.Case, w *scenario.World, p Prediction, want scenario
 	for _, table := range c.Chosen() {
 		unknown := w.Unordered(table)
 		can = can || unknown
-		// A plan that is refused tells whether it was known once; a stream that meets a tie does not.
+		// The error of a refused plan states whether the order was known once; that of a stream with
+		// a tie does not.
 		tie := err != nil && fault.KindOf(err) == fault.Invalid && strings.Contains(err.Error(), "that order_by does not tell apart")
 		said = said || unknown && err != nil && (fault.KindOf(err) == kind || tie) && strings.Contains(err.Error(), "is unknown") && strings.Contains(err.Error(), table)
 	}

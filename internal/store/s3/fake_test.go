@@ -22,7 +22,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 )
 
-// fake is a server of one object, of which each request can be answered otherwise.
+// fake is a server of one object. Its response to each request can be replaced.
 type fake struct {
 	*httptest.Server
 	content []byte

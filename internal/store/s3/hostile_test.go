@@ -14,8 +14,8 @@ import (
 )
 
 // TestNotFoundByOthers: only a store that reports that the key does not exist is trusted. Other
-// sources of a 404 (a wrong endpoint, a proxy) do not know the file; who looks for the newest
-// of several files would take an older one.
+// sources of a 404 (a wrong endpoint, a proxy) do not know the file, and a search for the
+// newest of several files would return an older one.
 func TestNotFoundByOthers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":        func(w http.ResponseWriter, r *http.Request) { http.Error(w, "<html>nginx</html>", http.StatusNotFound) },

@@ -2,9 +2,9 @@
 // implementation promises, as tests that an implementation's own tests run. It
 // also has Memory, a catalog of values for the tests of what reads catalogs.
 //
-// The suite says what happens to a table in values of its own (Commit, File);
-// an implementation brings a Rig that makes it happen. No data file is ever
-// read, so locations name files that do not exist.
+// The suite describes changes of a table by its own values (Commit, File); the Rig of an
+// implementation makes these changes. No data file is ever read, so locations name files that
+// do not exist.
 package catalogtest
 
 import (

@@ -61,8 +61,8 @@ type MemoryCommit struct {
 	Branch string         // "" is main
 	Remove []string       // locations of files of the branch
 	Add    []catalog.File // a Sequence of 0 becomes the commit's own
-	// Operation is what the snapshot says of itself; "" is append if nothing is
-	// removed, else overwrite.
+	// Operation is the operation of the snapshot; "" is append if nothing is removed, else
+	// overwrite.
 	Operation catalog.Operation
 }
 

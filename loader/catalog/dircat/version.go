@@ -100,7 +100,7 @@ func versionOf(hint string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// fileOf returns the file that a hint names if it is no number.
+// fileOf returns the file that a hint names if it is not a number.
 func fileOf(hint string) string {
 	name := path.Base(strings.TrimSpace(hint))
 	if strings.Contains(name, fileSuffix) {

@@ -28,7 +28,7 @@ type bucket struct {
 	mu     sync.Mutex
 	made   []map[string]string // the properties of each store
 	opens  map[string]string   // prefix by key
-	ended  map[string]bool     // keys that are no good any more
+	ended  map[string]bool     // keys that are refused
 	opened []string            // "key location"
 	files  *storetest.Memory
 }

@@ -32,8 +32,8 @@ type tagging struct {
 	*icebergcat.Catalog
 }
 
-// commits has a REST server commit to the writer's catalog: iceberg-go reads what the
-// specification says of a commit, and checks it.
+// commits has a REST server commit to the writer's catalog: iceberg-go parses and checks the
+// commit as the specification requires.
 func (w *writer) commits(t *testing.T, s *restcattest.Server) {
 	s.Commit = func(namespace []string, name string, wanted []byte) (bool, error) {
 		var commit struct {

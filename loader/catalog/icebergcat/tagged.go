@@ -28,7 +28,7 @@ type member struct {
 func members(text []byte) ([]member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
-		return nil, errors.Join(errors.New("it is no JSON object"), err)
+		return nil, errors.Join(errors.New("it is not a JSON object"), err)
 	}
 	var out []member
 	seen := map[string]bool{}

@@ -97,7 +97,7 @@ func TestTagLeavesOtherMetadataUnchanged(t *testing.T) {
 	require.NoError(t, json.Unmarshal(was["metadata-log"], &logged))
 	require.NoError(t, json.Unmarshal(is["metadata-log"], &kept))
 	require.NotEmpty(t, logged)
-	require.Equal(t, logged, kept[:len(kept)-1], "what stood in the log stays")
+	require.Equal(t, logged, kept[:len(kept)-1], "the earlier log entries stay")
 	require.Equal(t, old, log[len(log)-1].File)
 	require.Equal(t, string(was["last-updated-ms"]), itoa(log[len(log)-1].At))
 	require.GreaterOrEqual(t, string(is["last-updated-ms"]), string(was["last-updated-ms"]))

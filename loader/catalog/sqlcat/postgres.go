@@ -74,7 +74,7 @@ func openPostgres(o Options) (*postgres, dialect, error) {
 // unreadable returns the failure of a URI. It does not contain the parser's message, which
 // may show a part of the password.
 func unreadable() error {
-	return fault.InvalidField("uri", "it is no URI of a PostgreSQL database").
+	return fault.InvalidField("uri", "it is not the URI of a PostgreSQL database").
 		WithRemedy("write it as SQLAlchemy has it, with special characters of the password escaped (@ as %%40)")
 }
 

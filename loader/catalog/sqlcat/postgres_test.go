@@ -99,7 +99,7 @@ func TestPostgres(t *testing.T) {
 			"wrong password": {strings.Replace(good, postgrestest.User+":", postgrestest.User+":x", 1), "correct user and password of its uri", fault.Unavailable},
 			"no server":      {"postgresql://u:s3cr@127.0.0.1:1/db", "see that the server of its uri answers", fault.Unavailable},
 			"no escapes":     {"postgresql://u:s3cr%zz@127.0.0.1:1/db", "special characters of the password escaped", fault.Invalid},
-			"no such option": {"postgresql://u:s3cr@127.0.0.1:1/db?sslmode=some", "it is no URI of a PostgreSQL database", fault.Invalid},
+			"no such option": {"postgresql://u:s3cr@127.0.0.1:1/db?sslmode=some", "it is not the URI of a PostgreSQL database", fault.Invalid},
 		} {
 			_, err := sqlcat.Open(t.Context(), sqlcat.Options{Name: "prod", URI: c.uri, Timeout: time.Minute})
 			require.ErrorContains(t, err, c.text, name)

@@ -92,7 +92,7 @@ class Session:
                 connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
             )
             if user != os.geteuid():
-                raise OSError(f"the server is of user {user}")
+                raise OSError(f"the server belongs to user {user}")
             hello = json.loads(connection.recv(_PACKET))
             if hello.get("v") != 1:
                 raise ValueError(f"version {hello.get('v')} of the protocol is unknown")
@@ -156,7 +156,7 @@ class Session:
         return mapping
 
     def returned(self, number: int) -> None:
-        """Reports that nothing uses a delivery any more. Called by finalizers, at any moment of any thread."""
+        """Reports that a delivery is no longer in use. Finalizers call it, at any time and in any thread."""
         self._report(_RETURNED, number)
 
     def _report(self, kind: int, number: int) -> None:

@@ -150,7 +150,7 @@ class Messages:
             self._reader().schema
         )  # fails if another thread has closed the stream, and with it the session
         if session is None or not isinstance(message.get("cursor"), dict):
-            raise errors.Corrupt("the stream names a batch in mapped memory that was not asked for")
+            raise errors.Corrupt("the stream names a batch in mapped memory, which was not requested")
         batch = session.batch(message, schema)
         return self._batch(batch, json.dumps(message["cursor"]).encode())
 

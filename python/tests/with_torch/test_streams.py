@@ -78,7 +78,7 @@ def lakeside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakeside]:
 
 
 def number(row: Row) -> dict[str, Any]:
-    """What the tensors say of a row, by the rules."""
+    """The expected values of a row in the tensors."""
     tag = BucketTransform(1000).transform(StringType())
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     return {

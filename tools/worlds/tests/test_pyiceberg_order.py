@@ -114,7 +114,7 @@ def test_a_pin_does_not_bring_an_order_back(lake: Lake) -> None:
 
 
 def pin(table: Table) -> dict[str, object]:
-    """What a query that pins a table says of it."""
+    """The pin of a table as a query has it."""
     snapshot = table.current_snapshot()
     assert snapshot is not None
     return {

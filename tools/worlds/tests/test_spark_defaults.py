@@ -91,7 +91,7 @@ def test_files_from_before_a_default(spark: Any, reader: Reader, role: str) -> N
 
 
 def begun_before(spark: Any) -> Any:
-    """Takes the table's files out of it, and returns the commit that brings them back later."""
+    """Removes the files of the table, and returns the commit that adds them again later."""
     table = java_table(spark, "default.ml.t")
     scans = table.newScan().planFiles().iterator()
     late = []

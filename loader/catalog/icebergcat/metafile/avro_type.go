@@ -63,7 +63,7 @@ func (s *avroSchema) compile() (*typeCompiler, *avroType, bool) {
 	return c, root, ok
 }
 
-// typeOf compiles a node. It returns false for a node that is no schema.
+// typeOf compiles a node. It returns false for a node that is not a schema.
 func (c *typeCompiler) typeOf(node any, space string) (*avroType, bool) {
 	switch node := node.(type) {
 	case string:

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Table is what a server knows of a table.
+// Table is a table as the server has it.
 type Table struct {
 	Location string
 	Metadata []byte
@@ -54,7 +54,8 @@ type Server struct {
 	// Commit is given what a client wants to change of a table, as it was sent; false: it
 	// is in conflict with what there is. Nil: the server only reads.
 	Commit func(namespace []string, name string, wanted []byte) (bool, error)
-	// Page is how many names a list has for who says that it knows of pages; 0: all.
+	// Page is the maximum number of names in a list if the request supports pages; 0: no
+	// limit.
 	Page int
 	// Fault is asked before each request; true: it has answered.
 	Fault func(w http.ResponseWriter, r *http.Request) bool

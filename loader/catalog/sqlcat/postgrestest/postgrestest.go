@@ -41,7 +41,7 @@ func Start(t *testing.T) *Server {
 	bin := programs()
 	if bin == "" {
 		require.Empty(t, os.Getenv("PENSTOCK_PYTHON"), "the Python of the tests has PostgreSQL's programs")
-		t.Skip("there is no initdb here: make test brings one")
+		t.Skip("initdb is not installed; make test installs it")
 	}
 	// A test's own folder lies in one that only root may enter, and the server does not
 	// run as root.
