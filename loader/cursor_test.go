@@ -100,7 +100,7 @@ func TestInconsistentStepsAreRefused(t *testing.T) {
 			}
 			require.ErrorContains(t, err, want, name)
 			require.Equal(t, "cursor[0].step", fault.As(err).Faults[0].Field)
-			require.Contains(t, fault.As(err).Remedy, "as it came")
+			require.Contains(t, fault.As(err).Remedy, "unchanged cursor")
 		}
 		begun := came
 		begun.Given, begun.Step = 0, 0

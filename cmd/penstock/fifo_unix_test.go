@@ -44,7 +44,7 @@ func TestDataFilesThatAreFIFOsAreRefused(t *testing.T) {
 	server := start(t, "--config", l.config)
 	got := run(t, "cat", "home", "--uri", server.uri())
 	require.Equal(t, exitFailure, got.code)
-	require.Contains(t, got.stderr, "is no plain file")
+	require.Contains(t, got.stderr, "is not a regular file")
 	require.Zero(t, run(t, "cat", "large", "--limit", "1", "--uri", server.uri()).code)
 	healthy(t, server)
 	server.signal(t)

@@ -182,7 +182,7 @@ func TestReadOnlyRESTCatalogRefusesTags(t *testing.T) {
 	got := run(t, "cat", "home", "--config", config)
 	require.Equal(t, exitFailure, got.code)
 	require.Empty(t, got.stdout)
-	require.Contains(t, got.stderr, "let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out")
+	require.Contains(t, got.stderr, "allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out")
 }
 
 // Tags cannot be committed to a folder: the server does not start.
@@ -192,7 +192,7 @@ func TestFoldersRefusePinTags(t *testing.T) {
 	config := folder.file(t, "penstock.yaml", "catalogs: {default: {type: directory, warehouse: "+l.dir+", pin_tags: {keep: 7d}}}")
 	got := run(t, "datasets", "--config", config)
 	require.NotZero(t, got.code)
-	require.Contains(t, got.stderr, "catalog default: pin_tags: a catalog of type directory has nothing that tags could be committed to")
+	require.Contains(t, got.stderr, "catalog default: pin_tags: a catalog of type directory cannot commit tags")
 }
 
 // execute runs a statement on the lake's catalog database.

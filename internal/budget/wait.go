@@ -159,7 +159,7 @@ func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 // ctx.
 func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	b := r.budget
-	none := fault.New(fault.Exhausted, "no room came within %s", maxWait)
+	none := fault.New(fault.Exhausted, "no memory became available within %s", maxWait)
 	limited, cancel := context.WithTimeoutCause(ctx, maxWait, none)
 	defer cancel()
 	w := &waiter{stream: s, into: r, bytes: n, done: make(chan struct{})}

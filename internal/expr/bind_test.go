@@ -208,7 +208,7 @@ func TestBindReportsAllFaults(t *testing.T) {
 			Position: 5, Message: `column "d" (date32) cannot be compared with a TIMESTAMP: write DATE '2026-10-01'`,
 		}},
 		"p = TIMESTAMP '2026-10-01 00:00:00Z'": {{
-			Position: 5, Message: `column "p" (timestamp[us]) has no time zone, but the literal has an offset: leave the offset away`,
+			Position: 5, Message: `column "p" (timestamp[us]) has no time zone, but the literal has an offset: leave the offset out`,
 		}},
 		"d = 'today'": {{
 			Position: 5, Message: `column "d" (date32) cannot be compared with the literal: 'today' is not a date such as '2026-10-01': the form is YYYY-MM-DD`,

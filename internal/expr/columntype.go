@@ -169,7 +169,7 @@ func (s columnType) convert(l literal) (literal, error) {
 	case timestamp:
 		ok = l.kind == timestampLiteral || l.kind == dateLiteral
 		if ok && l.instant.zoned && !s.zoned {
-			return l, errors.New("has no time zone, but the literal has an offset: leave the offset away")
+			return l, errors.New("has no time zone, but the literal has an offset: leave the offset out")
 		}
 		l.number = l.instant.units(int64(s.unit))
 	case opaque, nested: // nothing compares with these

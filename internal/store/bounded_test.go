@@ -117,7 +117,7 @@ func TestDeadline(t *testing.T) {
 				}
 				require.Equal(t, time.Minute, time.Since(began))
 				require.EqualError(t, err, "storage did not "+name+" file /a within 1m0s; "+
-					"see whether the disk or mount answers; if it is only slow, raise storage_timeout")
+					"check whether the disk or mount responds; if it is only slow, raise storage_timeout")
 				require.Equal(t, fault.Unavailable, fault.KindOf(err))
 				require.Equal(t, "/a", fault.As(err).File)
 				require.Equal(t, map[string]int{"/": 1}, calls.LeftBehind())

@@ -155,9 +155,9 @@ func (m *mount) leave() {
 }
 
 func (m *mount) unavailable(timeout time.Duration, s subject) error {
-	return fault.New(fault.Unavailable, "storage at %s does not answer: %d calls have run for more than %s, so that %s is not tried",
+	return fault.New(fault.Unavailable, "storage at %s does not answer: %d calls have run for more than %s, so %s is not tried",
 		m.name, maxCalls, timeout, s).
-		In("", s.location).WithRemedy("see why the disk or mount does not answer; files there are opened again as soon as it does")
+		In("", s.location).WithRemedy("check why the disk or mount does not respond; files there are opened again as soon as it does")
 }
 
 // startTimer starts a timer. Without a timeout it does not expire.
@@ -249,7 +249,7 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 // unanswered returns the failure of a call that storage did not answer in time.
 func unanswered(s subject, format string, args ...any) error {
 	return fault.New(fault.Unavailable, format, args...).In("", s.location).
-		WithRemedy("see whether the disk or mount answers; if it is only slow, raise storage_timeout")
+		WithRemedy("check whether the disk or mount responds; if it is only slow, raise storage_timeout")
 }
 
 // guarded converts a panic to an error: in this goroutine it would end the process.

@@ -32,6 +32,6 @@ func CheckRange(o Object, n int, off int64) error {
 	if off >= 0 && off <= o.Size() && int64(n) <= o.Size()-off {
 		return nil
 	}
-	return fault.New(fault.Corrupt, "file %s has %d bytes, bytes %d to %d are asked for", o.Location(), o.Size(), off, off+int64(n)).
+	return fault.New(fault.Corrupt, "file %s has %d bytes, but bytes %d to %d are requested", o.Location(), o.Size(), off, off+int64(n)).
 		In("", o.Location())
 }

@@ -46,8 +46,8 @@ func checkPlain(found fs.FileInfo, location string) error {
 	if found.Mode().IsRegular() {
 		return nil
 	}
-	return fault.New(fault.Corrupt, "%s is no plain file", location).In("", location).
-		WithRemedy("see what the table's metadata names there, and restore the file")
+	return fault.New(fault.Corrupt, "%s is not a regular file", location).In("", location).
+		WithRemedy("check which file the table's metadata names, and restore it")
 }
 
 func (s system) openFile(path string) (file, error) {
@@ -128,5 +128,5 @@ func localError(call, location string, err error) error {
 		return Missing(location)
 	}
 	return fault.New(fault.Unavailable, "%s file %s: %w", call, location, err).In("", location).
-		WithRemedy("see that the server may read the file and that its disk is well")
+		WithRemedy("check that the server can read the file and that its disk works")
 }

@@ -92,7 +92,7 @@ func TestPath(t *testing.T) {
 
 func TestLocalNotAPlainFile(t *testing.T) {
 	_, err := store.Local{}.Open(t.Context(), t.TempDir(), store.SizeUnknown)
-	require.ErrorContains(t, err, "no plain file")
+	require.ErrorContains(t, err, "is not a regular file")
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 }
 
@@ -104,7 +104,7 @@ func TestLocalOpensPlainFilesAlone(t *testing.T) {
 		return os.Open(path)
 	})
 	_, err := local.Open(t.Context(), os.DevNull, store.SizeUnknown)
-	require.ErrorContains(t, err, "no plain file")
+	require.ErrorContains(t, err, "is not a regular file")
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 	require.Zero(t, opened)
 	path := filepath.Join(t.TempDir(), "plain")

@@ -22,7 +22,7 @@ type Writer interface {
 
 // Exists returns the error of Create for a file that exists. Implementations share it.
 func Exists(location string) error {
-	return fault.New(fault.Conflict, "file %s is there already", location).In("", location)
+	return fault.New(fault.Conflict, "file %s already exists", location).In("", location)
 }
 
 // newFile is the mode of a new file, less the umask, as other writers create theirs.
@@ -89,7 +89,7 @@ func (Local) Remove(ctx context.Context, location string) error {
 // unwritten returns the failure of a file that could not be created or removed.
 func unwritten(location string, err error) error {
 	return fault.New(fault.Unavailable, "write file %s: %w", location, err).In("", location).
-		WithRemedy("see that the server may write in that folder, and that its disk is well and not full")
+		WithRemedy("check that the server can write to that folder, and that its disk works and is not full")
 }
 
 // Create creates a file. A file that is created after its caller left stays.
@@ -115,5 +115,5 @@ func (b *Bounded) write(ctx context.Context, verb, location string, do func(cont
 
 // ReadOnly returns the error for a write to a store that only reads.
 func ReadOnly(location string) error {
-	return fault.New(fault.Unavailable, "file %s cannot be written: its store is only read by this version", location).In("", location)
+	return fault.New(fault.Unavailable, "file %s cannot be written: this version only reads from its store", location).In("", location)
 }

@@ -36,12 +36,12 @@ func Delete(t *Table, files []File, deletes []*DeleteFile) error {
 // deleteIndex finds the delete files of a data file. Its lists are ordered by sequence
 // number and location.
 type deleteIndex struct {
-	table     *Table
-	vectors   map[string]*DeleteFile      // by the data file's location
-	named     map[string][]*DeleteFile    // position deletes of one data file
-	scoped    map[string][]*DeleteFile    // position deletes of a partition
-	equality  map[string][]*EqualityGroup // of a partition
-	everybody []*EqualityGroup            // of the table
+	table    *Table
+	vectors  map[string]*DeleteFile      // by the data file's location
+	named    map[string][]*DeleteFile    // position deletes of one data file
+	scoped   map[string][]*DeleteFile    // position deletes of a partition
+	equality map[string][]*EqualityGroup // of a partition
+	global   []*EqualityGroup            // of the table
 }
 
 func newDeleteIndex(t *Table, deletes []*DeleteFile) (*deleteIndex, error) {
@@ -90,7 +90,7 @@ func (x *deleteIndex) addEquality(groups map[string]*EqualityGroup, d *DeleteFil
 		g = &EqualityGroup{Columns: d.Columns}
 		groups[string(key)] = g
 		if global {
-			x.everybody = append(x.everybody, g)
+			x.global = append(x.global, g)
 		} else {
 			x.equality[in] = append(x.equality[in], g)
 		}
@@ -126,7 +126,7 @@ func (x *deleteIndex) of(f *File) (Deletes, error) {
 	} else {
 		out.Positions = joined(from(x.named[f.Location], f.Sequence), from(x.scoped[in], f.Sequence))
 	}
-	for _, groups := range [][]*EqualityGroup{x.everybody, x.equality[in]} {
+	for _, groups := range [][]*EqualityGroup{x.global, x.equality[in]} {
 		for _, g := range groups {
 			if len(g.After(f.Sequence)) > 0 {
 				out.Equality = append(out.Equality, g)

@@ -60,7 +60,7 @@ func ExpiredSince(table string, gone, since int64) *fault.Error {
 // ForgottenParent returns the Expired of a since that may or may not be an ancestor of the
 // pinned snapshot, because the parent of the oldest known ancestor has expired.
 func ForgottenParent(table string, oldest, since int64) *fault.Error {
-	return fault.New(fault.Expired, "what snapshot %d of table %s came from has expired, and what was appended since %d cannot be determined without it", oldest, table, since).
+	return fault.New(fault.Expired, "the parent of snapshot %d of table %s has expired, and what was appended since %d cannot be determined without it", oldest, table, since).
 		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)
 }
 
@@ -69,14 +69,14 @@ func ForgottenParent(table string, oldest, since int64) *fault.Error {
 // of them that is also an ancestor of since, or 0.
 func NotAnAncestor(table string, since int64, ancestors []int64, newest int64) *fault.Error {
 	if len(ancestors) == 0 {
-		return fault.InvalidField("since", "table %s has no snapshot that is read, and so none since %d", table, since).In(table, "").
+		return fault.InvalidField("since", "table %s has no snapshot to read, and none since %d", table, since).In(table, "").
 			WithRemedy("leave since out")
 	}
 	texts := make([]string, len(ancestors))
 	for i, a := range ancestors {
 		texts[i] = strconv.FormatInt(a, 10)
 	}
-	e := fault.InvalidField("since", "snapshot %d is no ancestor of snapshot %d of table %s, which is read", since, ancestors[0], table).In(table, "")
+	e := fault.InvalidField("since", "snapshot %d is not an ancestor of snapshot %d of table %s, the one that is read", since, ancestors[0], table).In(table, "")
 	e.Faults[0].Nearest = fault.Nearest(strconv.FormatInt(since, 10), texts)
 	if newest != 0 {
 		e.Faults[0].Nearest = strconv.FormatInt(newest, 10)
@@ -99,7 +99,7 @@ func NotAppended(table string, snapshot, since int64, operation, what string) *f
 	if operation == "" {
 		operation = "no operation"
 	}
-	return fault.InvalidField("since", "snapshot %d of table %s (%s) %s after snapshot %d: what was appended since then is not all that changed",
+	return fault.InvalidField("since", "snapshot %d of table %s (%s) %s after snapshot %d: changes since then are not only appends",
 		snapshot, table, operation, what, since).In(table, "").
 		WithRemedy("name since %d or a later snapshot, or read the whole table without since", snapshot)
 }
@@ -112,14 +112,14 @@ func ExpiredSchema(table string, id int) *fault.Error {
 
 // ExpiredMapping returns the Expired of a pinned name mapping that the table no longer has.
 func ExpiredMapping(table string) *fault.Error {
-	return fault.New(fault.Expired, "the name mapping of table %s has changed, by which its files without field ids were read", table).In(table, "").
+	return fault.New(fault.Expired, "the name mapping of table %s, which applies to its files without field ids, has changed", table).In(table, "").
 		WithRemedy("plan again without this pin")
 }
 
 // RecreatedTable returns the Expired of a pinned table whose name now belongs to another
 // table.
 func RecreatedTable(table, pinned, now string) *fault.Error {
-	return fault.New(fault.Expired, "table %s was dropped and made again: the pin is of table %s, and table %s has its name now",
+	return fault.New(fault.Expired, "table %s was dropped and created again: the pin is of table %s, and its name now belongs to table %s",
 		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
 }
 
@@ -129,7 +129,7 @@ func LacksRequired(table, file, column string) *fault.Error {
 	return fault.New(fault.Corrupt,
 		"file %s of table %s was written before column %q, which the table requires and has no initial default for",
 		file, table, column).In(table, file).
-		WithRemedy("rewrite the files that are older than the column, or do not ask for it")
+		WithRemedy("rewrite the files that are older than the column, or leave it out")
 }
 
 // Parts splits a name into its parts: a namespace of at least one part, and the table. A

@@ -34,12 +34,12 @@ func TestAfter(t *testing.T) {
 		{"an ancestor that is gone", 20, 21, []int64{21}, 0, ""},
 		{"beyond one that is gone", 1, 21, nil, fault.Expired, "snapshot 20 of table t.t no longer exists, and what was appended since 1 cannot be determined"},
 		{"gone, or never there", 77, 5, nil, fault.Expired, "snapshot 77 of table t.t no longer exists"},
-		{"a descendant", 5, 3, nil, fault.Invalid, "since: snapshot 5 is no ancestor of snapshot 3 of table t.t, which is read; name 3, the newest ancestor of both, or another one of 3, 2, 1"},
+		{"a descendant", 5, 3, nil, fault.Invalid, "since: snapshot 5 is not an ancestor of snapshot 3 of table t.t, the one that is read; name 3, the newest ancestor of both, or another one of 3, 2, 1"},
 		{"on another branch", 13, 5, nil, fault.Invalid, "name 2, the newest ancestor of both, or another one of 5, 4, 3, 2, 1"},
 		{"of a parent that is gone", 21, 5, nil, fault.Invalid, "name one of its ancestors: 5, 4, 3, 2, 1"},
-		{"from another beginning", 8, 5, nil, fault.Expired, "what snapshot 1 of table t.t came from has expired"},
-		{"in a circle", 31, 5, nil, fault.Invalid, "snapshot 31 is no ancestor of snapshot 5"},
-		{"to a circle", 5, 31, nil, fault.Expired, "what snapshot 32 of table t.t came from has expired"},
+		{"from another beginning", 8, 5, nil, fault.Expired, "the parent of snapshot 1 of table t.t has expired"},
+		{"in a circle", 31, 5, nil, fault.Invalid, "snapshot 31 is not an ancestor of snapshot 5"},
+		{"to a circle", 5, 31, nil, fault.Expired, "the parent of snapshot 32 of table t.t has expired"},
 		{"of no snapshot", 5, dataset.NoSnapshot, nil, fault.Invalid, "table t.t has no snapshot that is read"},
 	} {
 		got, err := catalog.After("t.t", c.since, c.pinned, parent)

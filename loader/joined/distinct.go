@@ -106,7 +106,7 @@ func (u *unrepeated) next() (arrow.RecordBatch, error) {
 		return nil, err
 	}
 	if u.read != u.kept.Rows() {
-		return nil, fault.New(fault.Corrupt, "a split gave %d rows when it was searched for repeated rows, and %d rows after that", u.kept.Rows(), u.read)
+		return nil, fault.New(fault.Corrupt, "a split returned %d rows when it was searched for repeated rows, and %d rows later", u.kept.Rows(), u.read)
 	}
 	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 }

@@ -54,5 +54,5 @@ func (j *Joins) Custom(s dataset.Staging, field string) (joiner.Custom, error) {
 	}
 	e := fault.InvalidField(field, "no strategy is registered as %q", name)
 	e.Faults[0].Nearest = fault.Nearest(name, slices.Sorted(maps.Keys(j.options.Strategies)))
-	return nil, e.WithRemedy("register it where the server is put together, or take another strategy")
+	return nil, e.WithRemedy("register it in the program that creates the server, or use another strategy")
 }

@@ -154,7 +154,7 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 	}
 	if o.skip > 0 { // possible if the plan did not know the number of rows
 		return nil, fault.InvalidField("cursor.at", "the range ends %s before the position", fault.Count(o.skip, "row")).
-			WithRemedy("resume with a cursor of this very table and server version, as it came")
+			WithRemedy("resume with an unchanged cursor of this table and server version")
 	}
 	return nil, o.checkMinMatch(true)
 }

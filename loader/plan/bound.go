@@ -86,7 +86,7 @@ func (b *Bound) bindRequests(field, without string) error {
 		}
 		if !bucket.Supported(f.Type) {
 			return fault.InvalidField(field, "requests cannot be identified by column %s.%s of type %s", b.Relation.Training.Name, f.Name, f.Type).
-				WithRemedy("key the dataset otherwise, or %s", without)
+				WithRemedy("choose another key for the dataset, or %s", without)
 		}
 		b.RequestKey = append(b.RequestKey, f)
 	}
@@ -203,6 +203,6 @@ func (s Source) Check(column catalog.Field) error {
 	if _, planned := slices.BinarySearch(s.Planned, column.ID); planned {
 		return nil
 	}
-	return fault.New(fault.Internal, "column %s of table %s is read, and planning did not look whether its files hold it as the table has it",
+	return fault.New(fault.Internal, "column %s of table %s is read, but planning did not check whether its files can be read for it",
 		column.Name, s.Table.Name)
 }

@@ -71,7 +71,7 @@ func oneRun(cursors dataset.Cursors) error {
 		}
 		e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i+1), "the cursor is of another run than cursor[0]; what differs: %s", strings.Join(differs, ", "))
 		e.Differs = differs
-		return e.WithRemedy("resume with the cursors of one run; ranks that plan for themselves must name the same snapshots, seed and filter")
+		return e.WithRemedy("resume with the cursors of one run; ranks that plan separately must name the same snapshots, seed and filter")
 	}
 	return nil
 }

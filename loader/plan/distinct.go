@@ -39,7 +39,7 @@ func (p *Plan) checkDistinct(files []catalog.File) error {
 		by := slices.ContainsFunc(d.By, func(f catalog.Field) bool { return f.ID == field.Source })
 		if !by {
 			return refuseDistinct("rows that agree in %v may lie in several partitions of %s", names, field.Name).In(t.Name, "").
-				WithRemedy("add the column that %s is made of to by, %s", field.Name, scope)
+				WithRemedy("add the source column of %s to by, %s", field.Name, scope)
 		}
 		bucketed = bucketed || field.Transform.Kind == catalog.Bucket
 	}

@@ -103,7 +103,7 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 	}
 	use := p.StagingUse(i)
 	if use.Groups == 0 {
-		d.fact("matched", "nothing: no file can hold a key that is asked for")
+		d.fact("matched", "nothing: no file can hold a key of the query")
 		d.text("│", "")
 		return
 	}

@@ -103,7 +103,7 @@ func TestDefaultsAreTyped(t *testing.T) {
 		{"on", "yesterday", "2026-10-01", true},
 		{"clock", "12:30:00", "12:30:00.000000", false},
 		{"at", "2026-10-01T12:00:00", "2026-10-01T12:00:00", false},
-		{"at", "2026-10-01T12:00:00Z", "leave the offset away", true},
+		{"at", "2026-10-01T12:00:00Z", "leave the offset out", true},
 		{"zoned", "2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00Z", false},
 		{"zoned", "2026-10-01T12:00:00", "write an offset", true},
 		{"list", int64(1), "the only default of nested columns", true},

@@ -148,7 +148,7 @@ func appendTimestamp(b *array.TimestampBuilder, v string) error {
 	case err != nil:
 		return errors.New("write it as 2026-10-01T12:00:00")
 	case zoned && t.TimeZone == "":
-		return errors.New("the column has no time zone: leave the offset away")
+		return errors.New("the column has no time zone: leave the offset out")
 	case !zoned && t.TimeZone != "":
 		return errors.New("the column has a time zone: write an offset, as in 2026-10-01T12:00:00Z")
 	}

@@ -14,7 +14,7 @@ func (s *start) within(p *plan.Plan, part plan.Part, resumed bool) error {
 		return nil
 	}
 	if len(p.Lanes) != 1 || part.From < 0 || part.From > part.To || part.To > len(s.lanes[0].Ranges) {
-		return fault.New(fault.Internal, "splits %d to %d are no part of a plan with %d lanes and %d splits", part.From, part.To, len(p.Lanes), len(p.Splits))
+		return fault.New(fault.Internal, "splits %d to %d are not part of a plan with %d lanes and %d splits", part.From, part.To, len(p.Lanes), len(p.Splits))
 	}
 	only := &s.lanes[0]
 	only.Ranges = only.Ranges[:part.To]

@@ -164,7 +164,7 @@ func (s *start) checkRows(p *plan.Plan) error {
 		given, ended := p.RowsBefore(at), l.Start.Range == len(l.Ranges)
 		if given > s.rows || !ended && given < s.rows {
 			return fault.InvalidField("cursor.rows", "each lane returned %s, but the position of lane %d is after %d", fault.Count(s.rows, "row"), l.Number, given).
-				WithRemedy("resume with the cursor as it came")
+				WithRemedy("resume with the unchanged cursor")
 		}
 	}
 	return nil

@@ -26,12 +26,12 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 		if wrong != "" {
 			return fault.InvalidField(fmt.Sprintf("cursor[%d].step", i), "%s", wrong).
-				WithRemedy("resume with the cursor as it came")
+				WithRemedy("resume with the unchanged cursor")
 		}
 	}
 	if steps(cursors) > 0 && atStart(p, cursors) {
 		return fault.InvalidField("cursor[0].step", "%s were returned, but every lane is at its start", fault.Count(steps(cursors), "step")).
-			WithRemedy("resume with the cursor as it came, or without one to begin")
+			WithRemedy("resume with the unchanged cursor, or without one to begin")
 	}
 	return nil
 }

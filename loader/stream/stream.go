@@ -65,7 +65,7 @@ type ShardReader struct {
 // stream; canceling ctx ends it.
 func New(ctx context.Context, options Options, spec ReadSpec) (*ShardReader, error) {
 	if len(spec.Outputs) == 0 {
-		return nil, fault.InvalidField("columns", "no column is asked for")
+		return nil, fault.InvalidField("columns", "no column is requested")
 	}
 	begun, err := begin(spec)
 	if err != nil {

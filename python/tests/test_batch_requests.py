@@ -186,7 +186,8 @@ def test_float_keys_cannot_identify_requests(lakeside: Lakeside, fields: dict[st
     with (
         pyarrow.flight.connect(f"grpc://{lakeside.address}") as client,
         pytest.raises(
-            pa.ArrowInvalid, match=r"column ml\.visits\.score of type float64; key the dataset otherwise, or"
+            pa.ArrowInvalid,
+            match=r"column ml\.visits\.score of type float64; choose another key for the dataset, or",
         ),
     ):
         client.get_flight_info(pyarrow.flight.FlightDescriptor.for_command(text))

@@ -84,12 +84,12 @@ func (f failure) remedy(writes bool) string {
 		if writes {
 			return "let the credentials (s3.access-key-id, s3.profile-name, …) write and delete objects below the tables' metadata folders"
 		}
-		return "see that the credentials (s3.access-key-id, s3.profile-name, …) are right and may read the bucket, and that endpoint and region are its own"
+		return "check that the credentials (s3.access-key-id, s3.profile-name, …) are correct and can read the bucket, and that endpoint and region are those of the bucket"
 	case Throttled:
 		return "try again later, or with fewer streams"
 	case Silent, Failed, Broken, OK, Missing, Replaced, Cancelled:
 	}
-	return "see whether the store answers at s3.endpoint, and try again"
+	return "check whether the store responds at s3.endpoint, and try again"
 }
 
 // outcomeOf returns how a request with an error, or nil, ended.

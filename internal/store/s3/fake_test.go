@@ -268,8 +268,8 @@ func TestLastingFaults(t *testing.T) {
 	}{
 		"missing":        {said(404, "NoSuchKey"), fault.Corrupt, "is missing"},
 		"no bucket":      {said(404, "NoSuchBucket"), fault.Unavailable, "NoSuchBucket"},
-		"forbidden":      {said(403, "AccessDenied"), fault.Unavailable, "see that the credentials"},
-		"unknown key":    {said(401, "InvalidAccessKeyId"), fault.Unavailable, "see that the credentials"},
+		"forbidden":      {said(403, "AccessDenied"), fault.Unavailable, "check that the credentials"},
+		"unknown key":    {said(401, "InvalidAccessKeyId"), fault.Unavailable, "check that the credentials"},
 		"replaced":       {said(412, "PreconditionFailed"), fault.Corrupt, "was replaced"},
 		"another length": {part("bytes 0-49/101", `"one"`, digits(50)), fault.Corrupt, "has 101 bytes, the table's metadata says 100"},
 		"shorter": {func(w http.ResponseWriter, r *http.Request) {

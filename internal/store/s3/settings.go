@@ -55,7 +55,7 @@ func properties() map[string]func(*Settings, string) error {
 		return func(s *Settings, v string) error {
 			n, err := strconv.ParseFloat(v, 64)
 			if err != nil || !(n > 0 && n <= time.Hour.Seconds()) {
-				return fmt.Errorf("%q is no number of seconds", v)
+				return fmt.Errorf("%q is not a number of seconds", v)
 			}
 			*field(s) = time.Duration(n * float64(time.Second))
 			return nil
@@ -112,7 +112,7 @@ func checkURI(v string) error {
 		return nil
 	}
 	if u, err := url.Parse(v); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("%q is no URL such as https://host:port", fault.RedactURI(v))
+		return fmt.Errorf("%q is not a URL such as https://host:port", fault.RedactURI(v))
 	}
 	return nil
 }

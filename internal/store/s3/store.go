@@ -160,7 +160,7 @@ func (s Settings) load(ctx context.Context) (aws.Config, error) {
 			return cfg, context.Cause(ctx)
 		}
 		return cfg, fault.New(fault.Invalid, "the settings of S3 cannot be read: %w", err).
-			WithRemedy("see s3.profile-name, and the shared configuration of AWS and its variables in the environment")
+			WithRemedy("check s3.profile-name, the shared AWS configuration, and the AWS environment variables")
 	}
 	if cfg.Region == "" {
 		cfg.Region = defaultRegion

@@ -40,7 +40,7 @@ func TestCreateIsConditional(t *testing.T) {
 		"there": {
 			[]http.HandlerFunc{said(412, "PreconditionFailed")},
 			fault.Conflict,
-			"file s3://bucket/a.parquet is there already",
+			"file s3://bucket/a.parquet already exists",
 			[]s3.Outcome{s3.OK},
 		},
 		"refused": {

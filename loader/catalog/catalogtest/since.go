@@ -73,7 +73,7 @@ func testAppended(t *testing.T, r Rig) {
 	assert.Equal(t, []catalog.File{e.Expect(4, IDColumn)}, files, "as Files has it")
 
 	_, err = appended(t, r, dataset.Ref{}, aside)
-	isFault(t, err, fault.Invalid, "since", "no ancestor", strconv.FormatInt(aside, 10), strconv.FormatInt(fourth, 10), "newest ancestor of both")
+	isFault(t, err, fault.Invalid, "since", "is not an ancestor", strconv.FormatInt(aside, 10), strconv.FormatInt(fourth, 10), "newest ancestor of both")
 	assert.Equal(t, strconv.FormatInt(second, 10), fault.As(err).Faults[0].Nearest)
 	_, err = appended(t, r, dataset.Ref{}, 12345)
 	isFault(t, err, fault.Expired, "12345", events)
@@ -144,7 +144,7 @@ func testAppendedByChance(t *testing.T, r Rig) {
 		}
 		r.Drop(t, events)
 	}
-	for _, what := range []string{"rows", "no rows", "refused", "no ancestor", "expired"} {
+	for _, what := range []string{"rows", "no rows", "refused", "is not an ancestor", "expired"} {
 		assert.Positive(t, outcomes[what], what)
 	}
 }
@@ -277,8 +277,8 @@ func (h *history) compare(t *testing.T, branch string, since *past) string {
 		isFault(t, err, fault.Expired, events)
 		return "expired"
 	default:
-		isFault(t, err, fault.Invalid, "no ancestor", strconv.FormatInt(since.id, 10))
-		return "no ancestor"
+		isFault(t, err, fault.Invalid, "is not an ancestor", strconv.FormatInt(since.id, 10))
+		return "is not an ancestor"
 	}
 	want, offenders := rowsAfter(after)
 	if len(offenders) > 0 {

@@ -54,7 +54,7 @@ func Open(o Options) (*Catalog, error) {
 	}
 	for name := range o.Tables {
 		if _, err := catalog.Parts(name); err != nil {
-			return nil, fault.InvalidField("tables."+name, "%q is no name of a table", name).WithRemedy("write namespace.table")
+			return nil, fault.InvalidField("tables."+name, "%q is not a table name", name).WithRemedy("write namespace.table")
 		}
 	}
 	if c.local = isLocal(c.warehouse); c.local {

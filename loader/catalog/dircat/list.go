@@ -33,7 +33,7 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	}
 	if !c.local {
 		return nil, fault.InvalidField("warehouse", "folders of %s are not listed", store.Scheme(c.warehouse)).
-			WithRemedy("name the tables by path, tables: {namespace.name: …/x.metadata.json}, or ask a catalog that knows them")
+			WithRemedy("name the tables by path, tables: {namespace.name: …/x.metadata.json}, or use a catalog that lists them")
 	}
 	found, err := store.Call(ctx, c.options.Calls, "list", c.warehouse, func(context.Context) ([][]string, error) {
 		if err := c.readable(); err != nil {
@@ -48,7 +48,7 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 func (c *Catalog) readable() error {
 	if _, err := os.ReadDir(c.warehouse); err != nil {
 		return fault.New(fault.Unavailable, "list %s: %w", c.warehouse, errors.Unwrap(err)).In("", c.warehouse).
-			WithRemedy("see that warehouse is a folder, and that this user may read it")
+			WithRemedy("check that warehouse is a folder, and that this user can read it")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func newest(table, folder string) (string, error) {
 	}
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "list %s: %w", folder, err).In(table, folder).
-			WithRemedy("see that the server may read the folder and that its disk is well")
+			WithRemedy("check that the server can read the folder and that its disk works")
 	}
 	pattern := versions()
 	files := map[int64][]string{}
@@ -72,11 +72,11 @@ func newest(table, folder string) (string, error) {
 		if !hinted {
 			return "", fs.ErrNotExist
 		}
-		return "", fault.New(fault.Corrupt, "table %s: %s names version %d, which is not there", table, hintName, highest).In(table, folder).
+		return "", fault.New(fault.Corrupt, "table %s: %s names version %d, which does not exist", table, hintName, highest).In(table, folder).
 			WithRemedy("restore the metadata file, or name another one: tables: {%s: /path/to/x.metadata.json}", table)
 	default:
 		return "", fault.New(fault.Invalid, "table %s has several metadata files of version %d: %s", table, highest, strings.Join(of, ", ")).In(table, folder).
-			WithRemedy("name the one that is the table: tables: {%s: %s}", table, folder+"/"+of[0])
+			WithRemedy("choose one: tables: {%s: %s}", table, folder+"/"+of[0])
 	}
 }
 
@@ -91,7 +91,7 @@ func readHint(file string) (string, error) {
 // noHint returns the failure of an empty hint, which occurs while a writer replaces it.
 func noHint(table, folder string) error {
 	return fault.New(fault.Unavailable, "table %s: %s is empty", table, hintName).In(table, strings.TrimSuffix(folder, "/")+"/"+hintName).
-		WithRemedy("try again; if no writer is at it, restore it, or name the metadata file: tables: {%s: /path/to/x.metadata.json}", table)
+		WithRemedy("try again; if no writer is active, restore it, or name the metadata file: tables: {%s: /path/to/x.metadata.json}", table)
 }
 
 // versionOf parses a hint that is a number.

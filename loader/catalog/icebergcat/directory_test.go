@@ -120,7 +120,7 @@ func TestDirectoryVersions(t *testing.T) {
 		{"a hint of a name", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", "v1") }, snapshots[0], 0, ""},
 		{
 			"a hint of nothing", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", "7") },
-			0, fault.Corrupt, "version-hint.text names version 7, which is not there",
+			0, fault.Corrupt, "version-hint.text names version 7, which does not exist",
 		},
 		{
 			"an empty hint", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", " \n") },

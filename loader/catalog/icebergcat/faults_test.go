@@ -234,5 +234,5 @@ func TestStorageThatIsNotServed(t *testing.T) {
 	execute(t, path, `UPDATE iceberg_tables SET metadata_location = NULL`)
 	_, err = w.open(t).Table(t.Context(), events, dataset.Ref{})
 	require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String())
-	require.EqualError(t, err, "catalog default names no metadata of table ml.events (file "+path+")")
+	require.EqualError(t, err, "catalog default has no metadata location for table ml.events (file "+path+")")
 }

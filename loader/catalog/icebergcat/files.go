@@ -116,7 +116,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	for _, f := range l.columns {
 		if !column.Served(f.Type) {
 			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
-				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("do not ask for column %q", f.Name)
+				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("leave column %q out", f.Name)
 		}
 	}
 	return l, meta.servable()

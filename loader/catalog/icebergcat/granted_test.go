@@ -288,7 +288,7 @@ func TestKeysAreRenewedBeforeTheyExpire(t *testing.T) {
 	v.mu.Unlock()
 	_, err = keys(t.Context())
 	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
-	require.ErrorContains(t, err, `the catalog gives no keys for files of table a.events below "s3://b/a" that are good now`)
+	require.ErrorContains(t, err, `the catalog vends no valid credentials for files of table a.events below "s3://b/a"`)
 }
 
 // A process that did not pin a table requests credentials for its files, and fails if that

@@ -189,7 +189,7 @@ func TestCodecs(t *testing.T) {
 		}{
 			"bzip2": {fault.Invalid, " of table ml.events is packed with codec bzip2, which is not served by this version; rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard"},
 			"xz":    {fault.Invalid, " of table ml.events is packed with codec xz, which is not served by this version; rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard"},
-			"lz9":   {fault.Corrupt, `codec "lz9" is none of Avro's`},
+			"lz9":   {fault.Corrupt, `"lz9" is not an Avro codec`},
 		} {
 			require.NoError(t, os.WriteFile(local(t, location), rename(content, codec), 0o600))
 			_, err = opened.Files(t.Context(), &catalog.Table{Name: events, Pin: pinned(t, opened)}, []int{1}, nil)

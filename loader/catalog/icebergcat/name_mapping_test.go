@@ -149,7 +149,7 @@ func TestNameMappingsArePinned(t *testing.T) {
 			return
 		}
 		require.Equal(t, fault.Expired, fault.KindOf(err))
-		require.EqualError(t, err, "the name mapping of table ml.events has changed, by which its files without field ids were read; plan again without this pin")
+		require.EqualError(t, err, "the name mapping of table ml.events, which applies to its files without field ids, has changed; plan again without this pin")
 		require.Equal(t, events, fault.As(err).Table)
 	}
 	remove("labels")

@@ -182,7 +182,7 @@ func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
 	c, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
 	_, err = c.Table(t.Context(), "ml.events", dataset.Ref{})
-	require.ErrorContains(t, err, "catalog.db has no tables at all")
+	require.ErrorContains(t, err, "catalog.db has no tables; check its uri")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
 	w.create(t, "ml.events", idSchema())

@@ -376,7 +376,7 @@ func TestRequiredColumnsAreRefused(t *testing.T) {
 	reader := w.open(t)
 	_, err := list(t, reader, 1, 4)
 	require.EqualError(t, err, `file /warehouse/a.parquet of table ml.events was written before column "c", which the table requires and `+
-		"has no initial default for; rewrite the files that are older than the column, or do not ask for it")
+		"has no initial default for; rewrite the files that are older than the column, or leave it out")
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 	require.Equal(t, location("a"), fault.As(err).File)
 	files, err := list(t, reader, 1, 2, 3)
@@ -421,7 +421,7 @@ func TestUnsupportedTypesAreRefusedIfRequested(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	_, err = list(t, reader, 1, 2)
-	refused(t, err, "", `column "v" of table ml.events is of type variant, which is not served by this version; do not ask for column "v"`)
+	refused(t, err, "", `column "v" of table ml.events is of type variant, which is not served by this version; leave column "v" out`)
 	_, err = list(t, reader, 3)
 	require.ErrorContains(t, err, `column "s" of table ml.events is of type struct<4: v: optional variant>`)
 }

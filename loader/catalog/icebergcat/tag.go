@@ -39,7 +39,7 @@ func (c *Catalog) Tags() error {
 	case locator.Swapper, locator.Committer:
 		return nil
 	}
-	return fault.InvalidField("pin_tags", "a catalog of type %s has nothing that tags could be committed to", c.options.Type).
+	return fault.InvalidField("pin_tags", "a catalog of type %s cannot commit tags", c.options.Type).
 		WithRemedy("leave pin_tags out, or keep the tables in a catalog of type sql or rest")
 }
 
@@ -71,7 +71,7 @@ func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.
 		case locator.Lost:
 		}
 	}
-	return time.Time{}, fault.New(fault.Conflict, "table %s: others committed each time that snapshot %d was to be tagged, %d times",
+	return time.Time{}, fault.New(fault.Conflict, "table %s: snapshot %d was not tagged in %d attempts, since others committed first",
 		t.Name, t.Pin.Snapshot, maxTagTries).In(t.Name, "").WithRemedy("try again")
 }
 
@@ -209,7 +209,7 @@ func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content 
 	file.Location = to
 	there, err := c.read(ctx, c.files, file)
 	if err == nil && !bytes.Equal(there, content) {
-		err = fault.New(fault.Unavailable, "file %s has other bytes than were written", to)
+		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", to)
 	}
 	if err == nil {
 		return nil
@@ -217,8 +217,8 @@ func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	e := fault.New(fault.Unavailable, "tag a snapshot of table %s: storage took a file and does not have it: %w", meta.name, err).In(meta.name, to)
-	return e.WithRemedy("see what answers in the place of the store; the catalog and its table are as they were")
+	e := fault.New(fault.Unavailable, "tag a snapshot of table %s: storage accepted a file but does not have it: %w", meta.name, err).In(meta.name, to)
+	return e.WithRemedy("check what responds in place of the store; the catalog and its table are unchanged")
 }
 
 // rewritten returns a new metadata file, after checking that it can be parsed.
@@ -232,7 +232,7 @@ func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]b
 	}
 	read, err := icetable.ParseMetadataBytes(text)
 	if err != nil {
-		return nil, fault.New(fault.Internal, "the metadata of table %s would not be read again: %w", meta.name, err).In(meta.name, location)
+		return nil, fault.New(fault.Internal, "the new metadata of table %s cannot be read back: %w", meta.name, err).In(meta.name, location)
 	}
 	same := read.TableUUID() == meta.TableUUID() && read.Version() == meta.Version() && len(read.Snapshots()) == len(meta.Snapshots())
 	refs := 0
@@ -246,7 +246,7 @@ func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]b
 		refs--
 	}
 	if more := map[bool]int{false: 1, true: 0}[tag.There]; !same || refs != more {
-		return nil, fault.New(fault.Internal, "the metadata of table %s would be another one", meta.name).In(meta.name, location)
+		return nil, fault.New(fault.Internal, "the new metadata of table %s differs in more than the tag", meta.name).In(meta.name, location)
 	}
 	return metafile.Pack(location, text)
 }

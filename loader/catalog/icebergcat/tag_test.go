@@ -248,7 +248,7 @@ func TestTagsThatAreRefused(t *testing.T) {
 
 		require.NoError(t, c.DropTable(t.Context(), ident(events)))
 		c.create(t, events, idSchema())
-		refused(fault.Expired, "was dropped and made again")
+		refused(fault.Expired, "was dropped and created again")
 		require.NoError(t, c.DropTable(t.Context(), ident(events)))
 		_, err := c.Tag(t.Context(), pinned, until(wanted, wanted))
 		require.Equal(t, fault.NotFound.String(), fault.KindOf(err).String(), "%v", err)
@@ -278,7 +278,7 @@ func TestFoldersTakeNoTags(t *testing.T) {
 	c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "directory", Warehouse: t.TempDir()})
 	require.NoError(t, err)
 	defer c.Close()
-	require.ErrorContains(t, c.Tags(), "pin_tags: a catalog of type directory has nothing that tags could be committed to; leave pin_tags out")
+	require.ErrorContains(t, c.Tags(), "pin_tags: a catalog of type directory cannot commit tags; leave pin_tags out")
 	require.NoError(t, newWriter(t).open(t).Tags())
 }
 
@@ -348,7 +348,7 @@ func TestSettingATagGivesUp(t *testing.T) {
 		kind          fault.Kind
 		text          string
 	}{
-		"others are faster": {http.StatusConflict, 8, fault.Conflict, "others committed each time that snapshot"},
+		"others are faster": {http.StatusConflict, 8, fault.Conflict, "since others committed first"},
 		"always unknown":    {http.StatusInternalServerError, 3 * 6, fault.Unavailable, "answers 500"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestMissingNewMetadataIsNotCommitted(t *testing.T) {
 		before := w.load(t, events).MetadataLocation()
 		_, err = c.Tag(t.Context(), pinned, until(time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)))
 		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String(), "%v", err)
-		require.ErrorContains(t, err, "storage took a file and does not have it")
+		require.ErrorContains(t, err, "storage accepted a file but does not have it")
 		require.Equal(t, before, w.load(t, events).MetadataLocation())
 		require.Empty(t, w.tags(t))
 	}

@@ -211,7 +211,7 @@ func TestTagsThatStorageRefuses(t *testing.T) {
 	before, wanted := w.load(t, events).MetadataLocation(), time.Now().Add(time.Hour)
 	_, err = c.Tag(t.Context(), pinned, until(wanted, wanted))
 	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
-	require.ErrorContains(t, err, "its store is only read by this version")
+	require.ErrorContains(t, err, "this version only reads from its store")
 	require.Equal(t, events, fault.As(err).Table)
 	require.Equal(t, before, w.load(t, events).MetadataLocation())
 }

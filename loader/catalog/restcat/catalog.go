@@ -141,8 +141,8 @@ func (c *Catalog) ask(ctx context.Context) error {
 		Overrides map[string]string `json:"overrides"`
 	}
 	if err := json.Unmarshal(content, &answer); err != nil {
-		return fault.New(fault.Invalid, "catalog %s: %s is no Iceberg REST catalog: its configuration cannot be read", c.options.Name, c.base.Redacted()).
-			WithRemedy("correct the catalog's uri: it is what /v1/config follows")
+		return fault.New(fault.Invalid, "catalog %s: %s is not an Iceberg REST catalog: its configuration cannot be read", c.options.Name, c.base.Redacted()).
+			WithRemedy("correct the catalog's uri: the part before /v1/config")
 	}
 	merged := map[string]string{}
 	for _, from := range []map[string]string{answer.Defaults, c.options.Properties, answer.Overrides} {

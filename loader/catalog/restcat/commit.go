@@ -64,14 +64,14 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 	case err == nil && isIn(tag, answer):
 		return locator.Committed, nil
 	case err == nil:
-		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s has not what was committed",
-			c.options.Name, t.Name, c.base.Redacted()).In(t.Name, "").WithRemedy("see what stands between Penstock and the catalog")
+		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s does not contain what was committed",
+			c.options.Name, t.Name, c.base.Redacted()).In(t.Name, "").WithRemedy("check any proxy between Penstock and the catalog")
 	case status == http.StatusConflict, status == http.StatusNotFound:
 		return locator.Lost, nil // the caller loads the table again, and finds it if it is gone
 	case status == 0 || reply{status: status}.passes():
 		return locator.Unknown, err
 	}
-	return locator.Refused, fault.As(err).WithRemedy("let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out")
+	return locator.Refused, fault.As(err).WithRemedy("allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out")
 }
 
 // post returns a request with a body.

@@ -53,7 +53,7 @@ func TestUnconfirmedCommitsAreErrors(t *testing.T) {
 		}
 		outcome, err := c.SetTag(t.Context(), events(), pinned(false))
 		require.Equal(t, locator.Unknown, outcome, metadata)
-		isFault(t, err, fault.Unavailable, "commit to table ml.events", "has not what was committed")
+		isFault(t, err, fault.Unavailable, "commit to table ml.events", "does not contain what was committed")
 	}
 	s, asked := committing(t)
 	c, err := open(t, s, restcat.Options{})
@@ -109,10 +109,10 @@ func TestOutcomesOfCommits(t *testing.T) {
 	}{
 		"a conflict":      {http.StatusConflict, locator.Lost, "", 1},
 		"no table":        {http.StatusNotFound, locator.Lost, "", 1},
-		"no right":        {http.StatusForbidden, locator.Refused, "commit to table ml.events: %s answers 403: no; let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out", 1},
-		"no such request": {http.StatusBadRequest, locator.Refused, "answers 400: no; let the identity", 1},
-		"only reads":      {http.StatusMethodNotAllowed, locator.Refused, "answers 405: no; let the identity", 1},
-		"unknown":         {http.StatusInternalServerError, locator.Unknown, "answers 500: no; see why the catalog does not answer", 6},
+		"no right":        {http.StatusForbidden, locator.Refused, "commit to table ml.events: %s answers 403: no; allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out", 1},
+		"no such request": {http.StatusBadRequest, locator.Refused, "answers 400: no; allow the identity", 1},
+		"only reads":      {http.StatusMethodNotAllowed, locator.Refused, "answers 405: no; allow the identity", 1},
+		"unknown":         {http.StatusInternalServerError, locator.Unknown, "answers 500: no; check why the catalog does not respond", 6},
 		"a gateway":       {http.StatusGatewayTimeout, locator.Unknown, "answers 504: no", 6},
 	} {
 		t.Run(name, func(t *testing.T) {

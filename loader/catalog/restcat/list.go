@@ -113,8 +113,8 @@ func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read
 		}
 		next, err := read(content)
 		if err != nil {
-			return fault.New(fault.Corrupt, "catalog %s: list names: %s: its answer is no list", c.options.Name, c.base.Redacted()).
-				WithRemedy("see that uri, warehouse and prefix are those of an Iceberg REST catalog, and what stands between")
+			return fault.New(fault.Corrupt, "catalog %s: list names: %s: its answer is not a list", c.options.Name, c.base.Redacted()).
+				WithRemedy("check that uri, warehouse and prefix are those of an Iceberg REST catalog, and any proxy in between")
 		}
 		if next == "" {
 			return nil

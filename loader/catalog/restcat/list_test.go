@@ -29,7 +29,7 @@ func TestList(t *testing.T) {
 func TestListFailures(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"namespaces": [["ml"]], "next-page-token": "again"}`: "its pages do not end",
-		`<html>`: "its answer is no list",
+		`<html>`: "its answer is not a list",
 	} {
 		s := serve(t)
 		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {

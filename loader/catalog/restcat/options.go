@@ -80,7 +80,7 @@ type Signer func(r *http.Request) error
 func server(field, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fault.InvalidField(field, "%q is no address of a server", fault.RedactURI(text)).
+		return nil, fault.InvalidField(field, "%q is not the address of a server", fault.RedactURI(text)).
 			WithRemedy("write it as http://host:port/path or https://host/path, without /v1")
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
@@ -99,7 +99,7 @@ func unserved(properties map[string]string) error {
 	}
 	for name, value := range properties {
 		if strings.EqualFold(name, headerPrefix+delegationHeader) && strings.Contains(strings.ToLower(value), "remote-signing") {
-			return fault.InvalidField(name, "remote signing is not served by this version").WithRemedy("leave it out: vended credentials are asked for")
+			return fault.InvalidField(name, "remote signing is not served by this version").WithRemedy("leave it out: vended credentials are always requested")
 		}
 	}
 	return nil

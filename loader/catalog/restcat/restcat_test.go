@@ -86,7 +86,7 @@ func TestPaths(t *testing.T) {
 		require.Equal(t, nearest, fault.As(err).Faults[0].Nearest, name)
 	}
 	_, err = open(t, s, restcat.Options{Warehouse: "other"})
-	isFault(t, err, fault.Unavailable, "there is no such warehouse", "see that uri, warehouse and prefix")
+	isFault(t, err, fault.Unavailable, "there is no such warehouse", "check that uri, warehouse and prefix")
 }
 
 // spec: catalog-8
@@ -112,7 +112,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	_, err := open(t, s, restcat.Options{})
 	isFault(t, err, fault.Invalid, "the server's configuration", "remote signing")
 	_, err = restcat.Open(t.Context(), restcat.Options{Name: "lake", URI: "s3://u:s3cret@b"})
-	isFault(t, err, fault.Invalid, "no address of a server")
+	isFault(t, err, fault.Invalid, "not the address of a server")
 	_, err = restcat.Open(t.Context(), restcat.Options{Name: "lake", URI: "http://u:s3cret@127.0.0.1:1", Random: func() float64 { return 0 }})
 	isFault(t, err, fault.Unavailable, "ask for the configuration", "127.0.0.1:1")
 }
@@ -203,13 +203,13 @@ func TestClientCredentials(t *testing.T) {
 
 	for _, wrong := range []string{"penstock:s3cret", "s3cret"} {
 		_, err = open(t, s, restcat.Options{Properties: map[string]string{"credential": wrong, "scope": s.Scope}})
-		isFault(t, err, fault.Unavailable, "gives no token: 401 invalid_client unknown client", "correct credential, scope and oauth2-server-uri")
+		isFault(t, err, fault.Unavailable, "returned no token: 401 invalid_client unknown client", "correct credential, scope and oauth2-server-uri")
 	}
 	elsewhere := restcattest.Start(t)
 	_, err = open(t, s, restcat.Options{Properties: map[string]string{
 		"credential": "penstock:s3cret:+&", "scope": s.Scope, "oauth2-server-uri": elsewhere.URL + "/v1/oauth/tokens",
 	}})
-	isFault(t, err, fault.Unavailable, "gives no token")
+	isFault(t, err, fault.Unavailable, "returned no token")
 	require.Equal(t, []string{tokens}, elsewhere.Asked())
 }
 
@@ -259,7 +259,7 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 	_, err = c.Locate(ctx, events())
 	require.ErrorContains(t, err, "enough")
 	s.Asked()
-	for status, remedy := range map[int]string{403: "let the identity", 400: "uri, warehouse and prefix", 409: "see why the catalog does not answer"} {
+	for status, remedy := range map[int]string{403: "allow the identity", 400: "uri, warehouse and prefix", 409: "check why the catalog does not respond"} {
 		failing(s, -1, func(w http.ResponseWriter) { w.WriteHeader(status) })
 		_, err := c.Locate(t.Context(), events())
 		isFault(t, err, fault.Unavailable, fmt.Sprintf("answers %d", status), remedy)

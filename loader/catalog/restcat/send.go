@@ -246,7 +246,7 @@ func (a *answer) room(n int64) error {
 func (a *answer) tooLarge() error {
 	if !a.table {
 		return fault.New(fault.Exhausted, "the catalog's answer has more than %d bytes", a.max).
-			WithRemedy("see that the address is that of an Iceberg REST catalog, and what stands between")
+			WithRemedy("check that the address is that of an Iceberg REST catalog, and any proxy in between")
 	}
 	return fault.New(fault.Exhausted, "the catalog's answer has more than max_metadata allows, which is %d bytes", a.max).
 		WithRemedy("expire snapshots so that the table's metadata becomes smaller, or raise the server's max_metadata")
@@ -261,7 +261,7 @@ func (c *Catalog) failure(ctx, given context.Context, q call, err error) error {
 		return fault.Op(context.Cause(ctx), "%s", what)
 	case given.Err() != nil:
 		return fault.New(fault.Unavailable, "%s: %s did not answer within %s", what, c.base.Redacted(), c.options.Timeout).In(q.table, "").
-			WithRemedy("see whether the catalog answers; if it is only slow, raise storage_timeout")
+			WithRemedy("check whether the catalog responds; if it is only slow, raise storage_timeout")
 	case errors.As(err, &known):
 		out := *fault.As(fault.Op(err, "%s", what))
 		if out.Table == "" {
@@ -270,7 +270,7 @@ func (c *Catalog) failure(ctx, given context.Context, q call, err error) error {
 		return &out
 	}
 	return fault.New(fault.Unavailable, "%s: %w", what, err).In(q.table, "").
-		WithRemedy("see that %s answers", c.base.Redacted())
+		WithRemedy("check that %s responds", c.base.Redacted())
 }
 
 // refused returns the failure of a response with another status than 200.
@@ -288,16 +288,16 @@ func (c *Catalog) refused(q call, r reply) error {
 	e.RetryAfter = r.after
 	switch r.status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return e.WithRemedy("write the address that the catalog really has as its uri: this one sends to %q", c.redact(fault.RedactURI(r.to), ""))
+		return e.WithRemedy("set uri to the catalog's own address: this one redirects to %q", c.redact(fault.RedactURI(r.to), ""))
 	case http.StatusUnauthorized, statusGone:
-		return e.WithRemedy("correct the catalog's token or credential: it is refused, or has ended")
+		return e.WithRemedy("correct the catalog's token or credential: it was refused, or has expired")
 	case http.StatusForbidden:
-		return e.WithRemedy("let the identity of the catalog's token or credential read this in the catalog")
+		return e.WithRemedy("allow the identity of the catalog's token or credential to read this")
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable:
 		if strings.HasSuffix(c.base.Path, "/v1") {
 			return e.WithRemedy("write the catalog's uri without /v1")
 		}
-		return e.WithRemedy("see that uri, warehouse and prefix of the catalog are those of an Iceberg REST catalog")
+		return e.WithRemedy("check that uri, warehouse and prefix of the catalog are those of an Iceberg REST catalog")
 	}
-	return e.WithRemedy("see why the catalog does not answer")
+	return e.WithRemedy("check why the catalog does not respond")
 }

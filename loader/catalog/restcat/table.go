@@ -87,7 +87,7 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 // contradicts returns the failure of a response that cannot be correct.
 func (c *Catalog) contradicts(t locator.Table, what string) error {
 	return fault.New(fault.Corrupt, "catalog %s: load table %s: %s: %s", c.options.Name, t.Name, c.base.Redacted(), what).In(t.Name, "").
-		WithRemedy("see that uri, warehouse and prefix are those of an Iceberg REST catalog, and what stands between")
+		WithRemedy("check that uri, warehouse and prefix are those of an Iceberg REST catalog, and any proxy in between")
 }
 
 // grants returns what the catalog grants for a table's files.

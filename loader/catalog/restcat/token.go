@@ -140,7 +140,7 @@ func (t *tokens) fetch(ctx context.Context) error {
 		},
 		failed: func(status int, message string) error {
 			if status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden {
-				return fault.New(fault.Unavailable, "%s gives no token: %d %s", fault.RedactURI(t.grant.endpoint), status, message).
+				return fault.New(fault.Unavailable, "%s returned no token: %d %s", fault.RedactURI(t.grant.endpoint), status, message).
 					WithRemedy("correct credential, scope and oauth2-server-uri of the catalog")
 			}
 			return nil
@@ -150,11 +150,11 @@ func (t *tokens) fetch(ctx context.Context) error {
 		return err
 	}
 	if json.Unmarshal(content, &answer) != nil || answer.Token == "" {
-		return fault.New(fault.Unavailable, "%s gives no token in its answer", fault.RedactURI(t.grant.endpoint)).
+		return fault.New(fault.Unavailable, "the answer of %s has no token", fault.RedactURI(t.grant.endpoint)).
 			WithRemedy("correct the catalog's oauth2-server-uri")
 	}
 	if answer.Type != "" && !strings.EqualFold(answer.Type, "bearer") {
-		return fault.New(fault.Unavailable, "%s gives a token of type %q: only bearer is served by this version", fault.RedactURI(t.grant.endpoint), answer.Type)
+		return fault.New(fault.Unavailable, "%s returned a token of type %q: only bearer is served by this version", fault.RedactURI(t.grant.endpoint), answer.Type)
 	}
 	t.token, t.renew, t.ends = answer.Token, time.Time{}, time.Time{}
 	seconds, _ := answer.Seconds.Float64() // 0 if unknown

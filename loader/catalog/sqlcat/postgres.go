@@ -95,7 +95,7 @@ func (p *postgres) ask(ctx context.Context, _ purpose, q question) (string, erro
 		return "", fault.Op(context.Cause(ctx), "read catalog %s", p.name)
 	case given.Err() != nil:
 		return "", fault.New(fault.Unavailable, "catalog %s: %s did not answer within %s", p.name, p.where, p.timeout).In("", p.where).
-			WithRemedy("see whether the database answers; if it is only slow, raise storage_timeout")
+			WithRemedy("check whether the database responds; if it is only slow, raise storage_timeout")
 	}
 	return "", err
 }
@@ -135,13 +135,13 @@ func (p *postgres) broken(err error) error {
 	e := fault.New(fault.Unavailable, "catalog %s: %w", p.name, err).In("", p.where)
 	switch state := sqlState(err); {
 	case state == undefinedDatabase:
-		return e.WithRemedy("correct the database of its uri; Penstock opens catalogs that others made and makes none")
+		return e.WithRemedy("correct the database of its uri; Penstock opens existing catalogs and does not create any")
 	case state == insufficientPrivilege:
 		return e.WithRemedy("GRANT SELECT ON iceberg_tables to the user of its uri")
 	case strings.HasPrefix(state, classAuthorization):
-		return e.WithRemedy("correct user and password of its uri, and see that the server lets that user in from here")
+		return e.WithRemedy("correct user and password of its uri, and check that the server allows this user to connect from here")
 	}
-	return e.WithRemedy("see that the server of its uri answers")
+	return e.WithRemedy("check that the server of its uri responds")
 }
 
 // sqlState returns the server's error code, or "".

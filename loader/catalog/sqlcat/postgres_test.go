@@ -97,7 +97,7 @@ func TestPostgres(t *testing.T) {
 			"no tables":      {empty, "holds no Iceberg catalog: it has no table iceberg_tables", fault.Invalid},
 			"no database":    {s.URI("postgresql", "none"), "correct the database of its uri", fault.Unavailable},
 			"wrong password": {strings.Replace(good, postgrestest.User+":", postgrestest.User+":x", 1), "correct user and password of its uri", fault.Unavailable},
-			"no server":      {"postgresql://u:s3cr@127.0.0.1:1/db", "see that the server of its uri answers", fault.Unavailable},
+			"no server":      {"postgresql://u:s3cr@127.0.0.1:1/db", "check that the server of its uri responds", fault.Unavailable},
 			"no escapes":     {"postgresql://u:s3cr%zz@127.0.0.1:1/db", "special characters of the password escaped", fault.Invalid},
 			"no such option": {"postgresql://u:s3cr@127.0.0.1:1/db?sslmode=some", "it is not the URI of a PostgreSQL database", fault.Invalid},
 		} {

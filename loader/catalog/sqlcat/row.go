@@ -48,7 +48,7 @@ func (c *Catalog) locate(ctx context.Context, db *sql.DB, t locator.Table) (stri
 	}
 	location := row["metadata_location"]
 	if location == "" {
-		return "", fault.New(fault.Corrupt, "catalog %s names no metadata of table %s", c.name, t.Name).In(t.Name, c.subject)
+		return "", fault.New(fault.Corrupt, "catalog %s has no metadata location for table %s", c.name, t.Name).In(t.Name, c.subject)
 	}
 	return location, nil
 }
@@ -119,7 +119,7 @@ func (c *Catalog) elsewhere(ctx context.Context, db *sql.DB, e *fault.Error) err
 		return err
 	}
 	if len(catalogs) == 0 {
-		return e.WithRemedy("catalog %s has no tables at all; look whether its uri is right", c.subject)
+		return e.WithRemedy("catalog %s has no tables; check its uri", c.subject)
 	}
 	slices.Sort(catalogs)
 	return e.WithRemedy("%s holds no tables of a catalog called %q; set name: to one of: %s", c.subject, c.name, strings.Join(catalogs, ", "))

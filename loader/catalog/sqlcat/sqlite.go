@@ -182,7 +182,7 @@ func (c *sqliteFile) file() (os.FileInfo, error) {
 	switch stat, err := os.Stat(c.path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "catalog %s: there is no file %s", c.name, c.path).In("", c.path).
-			WithRemedy("correct its uri%s; Penstock opens catalogs that others made and makes none", beside(c.path))
+			WithRemedy("correct its uri%s; Penstock opens existing catalogs and does not create any", beside(c.path))
 	case err != nil:
 		return nil, fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path).WithRemedy(unread)
 	case !stat.Mode().IsRegular():
@@ -223,7 +223,7 @@ func (c *sqliteFile) broken(err error) error {
 }
 
 // unread is the remedy for an existing file that cannot be read.
-const unread = "see that this user may read the catalog's file and its folder"
+const unread = "check that this user can read the catalog's file and its folder"
 
 // beside suggests a file with a similar name.
 func beside(path string) string {

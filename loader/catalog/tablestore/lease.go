@@ -44,8 +44,8 @@ func (l *lease) next(ctx context.Context) (store.Credential, error) {
 	}
 	c, ok := l.now()
 	if !ok {
-		return store.Credential{}, fault.New(fault.Unavailable, "the catalog gives no keys for files of table %s below %q that are good now", t.name, l.prefix).
-			In(t.name, "").WithRemedy("see that the catalog still vends credentials for the table, and that the clocks agree")
+		return store.Credential{}, fault.New(fault.Unavailable, "the catalog vends no valid credentials for files of table %s below %q", t.name, l.prefix).
+			In(t.name, "").WithRemedy("check that the catalog still vends credentials for the table, and that the clocks agree")
 	}
 	l.given = c
 	return c, nil

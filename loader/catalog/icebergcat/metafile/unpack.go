@@ -113,7 +113,7 @@ func (a Allowance) codecOf(name string) (codec, error) {
 			a.What, a.Location, a.Table, name).In(a.Table, a.Location).
 			WithRemedy("rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard")
 	default:
-		return nil, fmt.Errorf("codec %q is none of Avro's", name)
+		return nil, fmt.Errorf("%q is not an Avro codec", name)
 	}
 }
 

@@ -132,7 +132,7 @@ func (s *Server) knows(r *http.Request) bool {
 	return bearer && (token != "" && token == s.Token || given && time.Now().Before(ends))
 }
 
-// give gives a token for a client's credentials (RFC 6749, section 4.4).
+// give issues a token for a client's credentials (RFC 6749, section 4.4).
 func (s *Server) give(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.ParseForm() != nil || r.PostForm.Get("grant_type") != "client_credentials" {
 		answer(w, http.StatusBadRequest, map[string]string{"error": "unsupported_grant_type"})
