@@ -53,7 +53,7 @@ func TestLoadsOnce(t *testing.T) {
 	require.Equal(t, 1, loads)
 }
 
-func TestAFailedLoadIsNobodysValue(t *testing.T) {
+func TestFailedLoadIsNotCached(t *testing.T) {
 	t.Parallel()
 	c := newCache(t)
 	broken := errors.New("broken")
@@ -94,9 +94,9 @@ func TestACancelledLoadPassesTheTurnOn(t *testing.T) {
 	group.Wait()
 }
 
-// TestWhoWaitsGetsWhatDoesNotFit: a value beyond the cache's bound is loaded once for all
-// concurrent callers.
-func TestWhoWaitsGetsWhatDoesNotFit(t *testing.T) {
+// TestTooLargeValueIsSharedByConcurrentCallers checks that a value beyond the cache's bound is loaded
+// once for all concurrent callers.
+func TestTooLargeValueIsSharedByConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := cache.New[*int](1 << 10)
@@ -123,10 +123,10 @@ func TestWhoWaitsGetsWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-// TestAStreamThatWaitsForItselfIsNotBlocked: of two lanes of a stream one loads a
+// TestStreamThatWaitsForItsOwnLoadIsNotBlocked: of two lanes of a stream one loads a
 // footer and the other waits for it. The stream continues by itself, so another one
 // keeps waiting for the memory that it holds.
-func TestAStreamThatWaitsForItselfIsNotBlocked(t *testing.T) {
+func TestStreamThatWaitsForItsOwnLoadIsNotBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := cache.New[*int](1 << 10)

@@ -185,8 +185,9 @@ func TestDiskAndMemoryAreEvictedApart(t *testing.T) {
 	inMemory.Close()
 }
 
-// TestAFailedLoadPassesTheTurnOn: of two callers, the first fails and the second loads.
-func TestAFailedLoadPassesTheTurnOn(t *testing.T) {
+// TestNextCallerLoadsAfterFailedLoad checks that the second of two callers loads after the
+// first has failed.
+func TestNextCallerLoadsAfterFailedLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := cache.NewShared[*counted](nil)
@@ -227,10 +228,10 @@ func TestAFailedLoadPassesTheTurnOn(t *testing.T) {
 	})
 }
 
-// TestWhoeverWaitsForALoadCountsAsWaiting: the loading stream lacks memory that
-// the one which waits for it holds. If that did not count, it would be retried until
-// the budget's patience ends.
-func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
+// TestStreamThatWaitsForALoadCountsAsWaiting checks a loading stream that lacks memory which
+// is held by the stream that waits for the load. If that did not count as waiting, the load
+// would be retried until the budget times out.
+func TestStreamThatWaitsForALoadCountsAsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(100)

@@ -120,7 +120,7 @@ class Compare(unittest.TestCase):
     def test_other_columns(self) -> None:
         assert compared(Stub(ROWS.drop_columns(["id"])), Stub(ROWS)).lines
 
-    def test_no_rows_say_nothing(self) -> None:
+    def test_comparison_without_rows_proves_nothing(self) -> None:
         assert compared(Stub(ROWS.slice(4)), Stub(ROWS.slice(4))).lines
 
     def test_refused(self) -> None:
@@ -135,7 +135,7 @@ class Control(unittest.TestCase):
         assert found.lines == []
         assert found.name == "5 alterations of 'a case'"
 
-    def test_blind_comparison_is_told(self) -> None:
+    def test_comparison_that_finds_nothing_is_reported(self) -> None:
         found = agree.control_is_caught(CASE, Stub(ROWS.slice(1)), Stub(ROWS))  # type: ignore[arg-type]
         assert "the control's own rows differ" in found.lines
         assert "not seen: a lost row" in found.lines

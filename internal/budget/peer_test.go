@@ -249,8 +249,9 @@ func TestLentMemoryComesBack(t *testing.T) {
 	require.Zero(t, failed, "the memory came back")
 }
 
-// TestAFullShareIsNoPressure on others, who cannot help.
-func TestAFullShareIsNoPressure(t *testing.T) {
+// TestFullShareIsNotPressure checks that a full share puts no pressure on other peers, since
+// their memory cannot help.
+func TestFullShareIsNotPressure(t *testing.T) {
 	b := budget.New(100)
 	b.SetPeerShare(50)
 	other := enterFrom(t, b, "y", 0)

@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, string(want), got.String())
 }
 
-func TestFileThatIsNone(t *testing.T) {
+func TestInvalidConfigFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		path string

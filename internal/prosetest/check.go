@@ -58,6 +58,9 @@ func check(root fs.FS) ([]finding, error) {
 			if p.name {
 				matchers = ofNames
 			}
+			if p.name && strings.HasPrefix(p.text, "test ") { // it is a sentence
+				matchers = slices.Concat(ofNames, ofTexts)
+			}
 			for _, found := range p.findings(matchers) {
 				findings = append(findings, finding{path.Dir(name), name + found})
 			}

@@ -140,6 +140,7 @@ func TestFindings(t *testing.T) {
 		"one word":              {"a/a.go", "package a\n\nvar x = \"nobody\"\n", nil},
 		"quoted":                {"a/a.go", "package a\n\n// The word \"nobody\" or `nobody`.\nvar x = 1\n", nil},
 		"name":                  {"a/a.go", "package a\n\nfunc f() { poolHelper := 1; _ = poolHelper }\n", []string{`a/a.go:3: "helper": write instead: a word of docs/glossary.md`}},
+		"name of a test":        {"a/a_test.go", "package a\n\nfunc TestNobodyReads() {}\n", []string{"a/a_test.go:3: \"nobody\"" + wrong[10:]}},
 		"bound":                 {"a/a.go", "package a\n\nconst mostRows = 1\n", []string{`a/a.go:3: "most": write instead: bounds are max… and min…`}},
 		"Flight's names":        {"a/a.go", "package a\n\nvar flightInfo, dataFile int\n", nil},
 		"Python's comment":      {"a/a.py", "x = 1  # nobody reads it\n", []string{"a/a.py:1" + wrong}},

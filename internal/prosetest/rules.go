@@ -23,7 +23,7 @@ func phrases() []rule {
 		{`\b(is|are|was|were|be|been) told\b`, "returns, reports, logs", "the caller is told", "the call returns an error", `\btold\s+apart\b`, ""},
 		{`\bstands? (in|on|at|behind|beside|before|there)\b`, "is, lies, follows, points to", "the field stands in the table", "the field is in the table", "", ""},
 		{`\bgo(es)? not\b`, "cannot be combined with; does not", "limit goes not with tail", "limit cannot be combined with tail", "", ""},
-		{`\b(nobody|somebody|whoever)\b`, "name the component, or use the passive", "nobody reads it", "it is never read", "", ""},
+		{`\b(nobody|nobodys|somebody|whoever)\b`, "name the component, or use the passive", "nobody reads it", "it is never read", "", ""},
 		{`\bwhat goes\b`, "name it: fields, values", "what goes together", "fields that can be combined", "", ""},
 		{`\bg(ives?|ave|iven|iving) way\b`, "is released, is dropped, yields", "the entry gives way", "the entry is evicted", "", ""},
 		{`\bhas it (made|read|sent)\b`, "a passive with a subject", "has it read", "reads it", "", ""},

@@ -208,8 +208,9 @@ func TestKeptSegmentsKeepTheirContent(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// Kept segments are closed for others of another size, for reservations, and by Close.
-func TestKeptSegmentsGiveWay(t *testing.T) {
+// TestKeptSegmentsAreClosedForOtherUses checks that kept segments are closed for segments of
+// another size, for reservations, and by Close.
+func TestKeptSegmentsAreClosedForOtherUses(t *testing.T) {
 	for name, need := range map[string]func(*Lender, *budget.Budget){
 		"another size":  func(p *Lender, _ *budget.Budget) { lend(t, p, 4*minSize).Release() },
 		"a reservation": func(_ *Lender, b *budget.Budget) { require.NoError(t, mustReserve(b, 8*minSize-minSize/2)) },

@@ -51,8 +51,8 @@ func TestMounts(t *testing.T) {
 
 func notALink(string) (string, error) { return "", fs.ErrInvalid }
 
-// TestMountsAreReadAnew after a minute.
-func TestMountsAreReadAnew(t *testing.T) {
+// TestMountsAreReadAgain checks that mounts are read again after a minute.
+func TestMountsAreReadAgain(t *testing.T) {
 	now, points := time.Unix(0, 0), []string{"/"}
 	table := store.NewMountTable(func() time.Time { return now }, func() []string { return points }, notALink)
 	require.Equal(t, "/", table.Of("/new/a"))

@@ -171,10 +171,10 @@ func TestSurplusRows(t *testing.T) {
 	require.ErrorContains(t, got.err, "the pages have 24 values, the footer counts 20")
 }
 
-// TestWrongBucketSaysAll reads a file with one row in the wrong bucket.
+// TestErrorForWrongBucketNamesFileAndKey reads a file with one row in the wrong bucket.
 //
 // spec: resolve-8
-func TestWrongBucketSaysAll(t *testing.T) {
+func TestErrorForWrongBucketNamesFileAndKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	keys := array.NewStringBuilder(memory.NewGoAllocator())

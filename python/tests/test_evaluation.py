@@ -324,7 +324,7 @@ def run(example: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 
 @pytest.mark.more
-def test_an_evaluation_with_polars_that_is_killed_goes_on(tmp_path: Path) -> None:
+def test_killed_polars_evaluation_resumes(tmp_path: Path) -> None:
     """It is killed as soon as some results exist, and rows are committed before it resumes."""
     world = make(tmp_path / "lake")
     folder = tmp_path / "results"

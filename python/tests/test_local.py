@@ -260,7 +260,7 @@ def close_after(stream: penstock.Stream, seconds: float) -> None:
     stream.close()
 
 
-def test_closing_from_another_thread_is_no_corruption(host: Host) -> None:
+def test_closing_from_another_thread_is_not_corruption(host: Host) -> None:
     with host.connect(reconnect=0) as client, ThreadPoolExecutor(1) as pool:
         for n in range(20):
             stream = client.read("d", wire="plain", batch_rows=20)

@@ -132,7 +132,7 @@ def test_flight_server_other_than_penstock_is_reported(bare: str) -> None:
             assert "the address that `penstock serve` prints" in e.value.remedy
 
 
-def test_tls_with_a_server_that_has_none_is_told(bare: str) -> None:
+def test_tls_error_names_the_address_without_tls(bare: str) -> None:
     with (
         penstock.connect(f"grpc+tls://{bare}", timeout=30) as client,
         pytest.raises(penstock.Unavailable) as e,

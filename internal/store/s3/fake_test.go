@@ -234,10 +234,10 @@ func TestPassingFaults(t *testing.T) {
 	}
 }
 
-// TestCutBodyGoesOn: what came is not asked for again.
+// TestTruncatedBodyIsResumed checks that the bytes received so far are not requested again.
 //
 // spec: storage-4
-func TestCutBodyGoesOn(t *testing.T) {
+func TestTruncatedBodyIsResumed(t *testing.T) {
 	f := newFake(t, digits(100))
 	f.answers[1] = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("ETag", f.tag)
@@ -505,10 +505,10 @@ func TestRegionOfBucket(t *testing.T) {
 	}
 }
 
-// TestKeysStandForThemselves: nothing in a key is taken for anything but the key.
+// TestKeysAreNotInterpreted checks that special characters of a key stay part of the key.
 //
 // spec: storage-8
-func TestKeysStandForThemselves(t *testing.T) {
+func TestKeysAreNotInterpreted(t *testing.T) {
 	f := newFake(t, digits(10))
 	s := f.open(t, nil)
 	for _, key := range []string{"a b", "a%20b", "a?b#c", "day=2026-10-05/a+b", "x//y", "/x", "ü/é", "a/../b", "a/./b", "x/"} {

@@ -38,8 +38,8 @@ func TestNotFoundByOthers(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist, "what answers a HEAD has no body")
 }
 
-// TestRegionThatIsNone: what cannot be a region is not remembered as one.
-func TestRegionThatIsNone(t *testing.T) {
+// TestInvalidRegionIsNotKept checks that an invalid region in a response is not remembered.
+func TestInvalidRegionIsNotKept(t *testing.T) {
 	f := newFake(t, digits(100))
 	f.answers[1] = func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amz-Bucket-Region", "evil.example/#")

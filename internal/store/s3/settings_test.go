@@ -102,9 +102,9 @@ func TestInvalidProperties(t *testing.T) {
 	}
 }
 
-// TestNewAsksNobody: a store is created without a network, whatever its settings are; an
-// unknown profile is refused at once.
-func TestNewAsksNobody(t *testing.T) {
+// TestNewSendsNoRequest checks that a store is created without a network, whatever its
+// settings are, and that an unknown profile is refused at once.
+func TestNewSendsNoRequest(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
 	for _, settings := range []s3.Settings{

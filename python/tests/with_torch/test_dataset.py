@@ -39,7 +39,7 @@ def test_ranks_return_the_rows_of_their_shards(here: Served, world: int, prefetc
 
 
 # spec: trainer-1
-def test_batches_say_their_step_and_cursor(here: Served) -> None:
+def test_batches_have_their_step_and_cursor(here: Served) -> None:
     batches = list(here.dataset())
     assert all(isinstance(batch, Batch) for batch in batches)
     assert [batch.step for batch in batches] == list(range(10))

@@ -246,7 +246,7 @@ def test_waiting_time_is_reported_to_the_server(
     assert len(heard.told) > 1
 
 
-def test_the_metrics_of_the_server_say_how_the_loop_went(here: Watched) -> None:
+def test_server_metrics_show_how_the_loop_waited(here: Watched) -> None:
     names = {
         name: f"penstock_trainer_{name}_total" for name in ("rows", "batches", "seconds", "waited_seconds")
     }

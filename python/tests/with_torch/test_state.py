@@ -83,7 +83,7 @@ def test_stateful_loader_resumes_after_every_step(here: Served, workers: int) ->
 
 # spec: trainer-13
 @pytest.mark.parametrize(("before", "behind"), [(2, 3), (3, 2), (0, 2), (2, 0)])
-def test_merged_states_go_on_with_other_workers(here: Served, before: int, behind: int) -> None:
+def test_merged_states_resume_with_other_workers(here: Served, before: int, behind: int) -> None:
     expected = here.steps()
     for step in (1, 4):
         state = after(stateful(here.dataset(), before), step)
