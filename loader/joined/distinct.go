@@ -32,9 +32,9 @@ func (s *Ranges) distinct(ctx context.Context, source plan.Source, wanted column
 	}
 	if places := source.Places(); places != nil {
 		order = append(order, joiner.Order{Column: len(read)})
-		in.Open = func(ctx context.Context) (array.RecordReader, error) { return s.placed(ctx, source, read, places) }
+		in.Open = func(ctx context.Context) (array.RecordReader, error) { return s.withPlaces(ctx, source, read, places) }
 	}
-	u := &unrepeated{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
+	u := &distinctReader{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
 		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), s.options.joining())
 	}}
 	var err error
@@ -45,9 +45,9 @@ func (s *Ranges) distinct(ctx context.Context, source plan.Source, wanted column
 	return u, nil
 }
 
-// placed opens the columns of a source and appends one: the index of each row's file in
+// withPlaces opens the columns of a source and appends one: the index of each row's file in
 // the order in which the files were written.
-func (s *Ranges) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (SourceRows, error) {
+func (s *Ranges) withPlaces(ctx context.Context, source plan.Source, read columns, places map[string]int64) (SourceRows, error) {
 	rows, err := s.options.scan(ctx, source, read)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (s *Ranges) placed(ctx context.Context, source plan.Source, read columns, p
 	return derivedRows{RecordReader: batch.FromFunc(schema, next, rows.Release), of: rows}, nil
 }
 
-// unrepeated returns the rows of a scan that are not dropped as repeated.
-type unrepeated struct {
+// distinctReader returns the rows of a scan that are not dropped as repeated.
+type distinctReader struct {
 	array.RecordReader
 	rows   SourceRows
 	memory memory.Allocator
@@ -82,7 +82,7 @@ type unrepeated struct {
 	read   int64        // rows read from the scan so far
 }
 
-func (u *unrepeated) next() (arrow.RecordBatch, error) {
+func (u *distinctReader) next() (arrow.RecordBatch, error) {
 	if u.kept == nil {
 		var err error
 		if u.kept, err = u.find(); err != nil {
@@ -113,15 +113,15 @@ func (u *unrepeated) next() (arrow.RecordBatch, error) {
 
 // Begin implements SourceRows. It does nothing: the rows are read after those by which repeated
 // ones are found.
-func (u *unrepeated) Begin() {}
+func (u *distinctReader) Begin() {}
 
 // Files implements SourceRows.
-func (u *unrepeated) Files() func(row int64) string {
+func (u *distinctReader) Files() func(row int64) string {
 	files := u.rows.Files()
 	return func(row int64) string { return files(u.kept.At(row)) }
 }
 
-func (u *unrepeated) release() {
+func (u *distinctReader) release() {
 	if u.kept != nil {
 		u.kept.Release()
 	}

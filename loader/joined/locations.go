@@ -36,7 +36,7 @@ func (s *Ranges) SendRequestsApart() {
 // place returns the index of a training output among the training columns of the joined
 // batches, appending it if it is new.
 func (s *Ranges) place(o resolve.Output) int {
-	one := placed{at: s.read.add(column{field: o.Field, shapes: o.Shapes}), overlaid: len(o.Overlays) > 0}
+	one := carriedColumn{at: s.read.add(column{field: o.Field, shapes: o.Shapes}), overlaid: len(o.Overlays) > 0}
 	i := slices.Index(s.kept, one)
 	if i < 0 {
 		s.kept = append(s.kept, one)

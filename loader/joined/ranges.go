@@ -56,10 +56,10 @@ type Ranges struct {
 	spec    RangesSpec
 	plan    *plan.Plan
 
-	columns  []lane.Column // the location of each output in a joined batch
-	read     columns       // columns read from the training table
-	kept     []placed      // those of them that the joined batches have
-	requests *requestInput // nil: joined batches have all training columns as plain columns
+	columns  []lane.Column   // the location of each output in a joined batch
+	read     columns         // columns read from the training table
+	kept     []carriedColumn // those of them that the joined batches have
+	requests *requestInput   // nil: joined batches have all training columns as plain columns
 	staging  []*stagingInput
 	postJoin *postJoin // nil: the query's filter names no joined column
 	key      []int     // indices of RangesSpec.Key in read
@@ -71,9 +71,9 @@ type Ranges struct {
 	counts  []joiner.Counts // by staging input, of the closed ranges
 }
 
-// placed is a training column of the joined batches. Overlays replace it there, so an
+// carriedColumn is a training column of the joined batches. Overlays replace it there, so an
 // overlaid column is separate from the stored one.
-type placed struct {
+type carriedColumn struct {
 	at       int // index in Ranges.read
 	overlaid bool
 }

@@ -95,7 +95,7 @@ func (s *sequences) openShuffled(ctx context.Context, number int, from lane.Posi
 			return nil, err
 		}
 		one.shuffle = made
-		return &laterRows{RecordReader: made.Training(ctx, scanned), scanned: scanned, shuffle: made}, nil
+		return &offsetRows{RecordReader: made.Training(ctx, scanned), scanned: scanned, shuffle: made}, nil
 	}
 	opened, err := s.joined.OpenTransformed(ctx, number, from.Range, joined.Transformation{
 		From: whole.From + from.Window*s.window, Transform: transform,
@@ -211,18 +211,18 @@ func (o *permuted) before(window int64) windowStart {
 	return windowStart{counts: o.joined.Counts(), divided: o.shuffle.DividedRequests()}
 }
 
-// laterRows are the rows of a scan without some of the first.
-type laterRows struct {
+// offsetRows are the rows of a scan without some of the first.
+type offsetRows struct {
 	array.RecordReader
 	scanned joined.SourceRows
 	shuffle *shuffle.Shuffle
 }
 
 // Begin implements joined.SourceRows.
-func (r *laterRows) Begin() { r.scanned.Begin() }
+func (r *offsetRows) Begin() { r.scanned.Begin() }
 
 // Files implements joined.SourceRows.
-func (r *laterRows) Files() func(row int64) string {
+func (r *offsetRows) Files() func(row int64) string {
 	files := r.scanned.Files()
 	return func(row int64) string { return files(row + r.shuffle.SkippedRows()) }
 }
