@@ -113,9 +113,9 @@ func TestGroupReadsMoreForStreamThatComes(t *testing.T) {
 	}
 }
 
-// TestGroupReadsLessWhenNobodyNeedsMore checks that a group's reader continues without columns that no
+// TestGroupReadsLessWhenMoreIsNotNeeded checks that a group's reader continues without columns that no
 // member has taken for some steps.
-func TestGroupReadsLessWhenNobodyNeedsMore(t *testing.T) {
+func TestGroupReadsLessWhenMoreIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, 2400, plenty, droppingNothing)
 	narrow := queryOf(8, "item")
