@@ -35,6 +35,7 @@ type kit struct {
 	loader     *fanout.SharingLoader
 	minimum    float64 // min_match
 	duplicates rule.Duplicates
+	join       rule.Kind
 	defaults   bool              // v has a default
 	id         func(row int) int // of a training row
 
@@ -59,7 +60,7 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 }
 
 func (k *kit) dataset() dataset.Dataset {
-	f := dataset.Staging{Table: "features.f", MinMatch: k.minimum, Duplicates: k.duplicates}
+	f := dataset.Staging{Table: "features.f", MinMatch: k.minimum, Duplicates: k.duplicates, Join: k.join}
 	if k.defaults {
 		f.Missing, f.Defaults = rule.MissingDefault, []dataset.Default{{Column: "v", Value: int64(7)}}
 	}

@@ -116,7 +116,7 @@ func (g *readerGroup) needed() batchSpec {
 			need.columns = m.spec.columns
 			continue
 		}
-		need.columns, _ = need.columns.with(m.spec.columns) // they have joined: no names differ
+		need.columns = need.columns.with(m.spec.columns) // they have joined: no names differ
 	}
 	if need.columns == nil {
 		return g.spec

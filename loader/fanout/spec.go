@@ -56,24 +56,22 @@ func (c *selectedColumns) contains(o *selectedColumns) bool {
 	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool { return c.byName[one.Name] != one })
 }
 
-// with returns the columns of both sets; false if different columns have one name.
-func (c *selectedColumns) with(o *selectedColumns) (*selectedColumns, bool) {
+// with returns the columns of both sets. If different columns have one name, only the first set's is
+// among them.
+func (c *selectedColumns) with(o *selectedColumns) *selectedColumns {
 	if c.contains(o) {
-		return c, true
+		return c
 	}
 	if o.contains(c) {
-		return o, true
+		return o
 	}
 	all := slices.Clone(c.list)
 	for _, one := range o.list {
-		switch same, there := c.byName[one.Name]; {
-		case !there:
+		if _, there := c.byName[one.Name]; !there {
 			all = append(all, one)
-		case same != one:
-			return nil, false
 		}
 	}
-	return newSelectedColumns(all), true
+	return newSelectedColumns(all)
 }
 
 // contains reports whether the batches of another spec are slices of those of this one.
@@ -84,9 +82,8 @@ func (b batchSpec) contains(o batchSpec) bool {
 // with returns the smallest spec that contains both; false if there is none, or none that
 // streams should share.
 func (b batchSpec) with(o batchSpec) (batchSpec, bool) {
-	columns, ok := b.columns.with(o.columns)
-	union := batchSpec{columns, max(b.perLane, o.perLane)}
-	return union, ok && union.contains(b) && union.contains(o)
+	union := batchSpec{b.columns.with(o.columns), max(b.perLane, o.perLane)}
+	return union, union.contains(b) && union.contains(o)
 }
 
 // equal reports whether batches of two specs are the same.

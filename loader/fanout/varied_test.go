@@ -136,6 +136,7 @@ func TestGroupReadsLessWhenMoreIsNotNeeded(t *testing.T) {
 	more, err := rest(left)
 	require.NoError(t, err)
 	require.Equal(t, want, append(got, more...))
+	require.Empty(t, k.sharer.Stats().Alone)
 	left.Release()
 }
 
@@ -311,4 +312,19 @@ func TestIndexedPartsHaveTheirRows(t *testing.T) {
 	require.Equal(t, want, readTogether(t, all))
 	require.Positive(t, k.sharer.Stats().Views)
 	require.Zero(t, k.budget.Used())
+}
+
+// TestSlicesEndWithRanges reads rows whose number the plan does not know, in two sizes: after the last row of
+// a range, the cursor is at the next range.
+func TestSlicesEndWithRanges(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, 1000, plenty, func(k *kit) { k.join = rule.Inner })
+	var want [][]string
+	var all []loader.Stream
+	for _, q := range []dataset.Query{queryOf(64), queryOf(4)} {
+		want = append(want, k.alone(t, q))
+		all = append(all, k.open(t.Context(), t, q))
+	}
+	require.Equal(t, want, readTogether(t, all))
+	require.Positive(t, k.sharer.Stats().Views)
 }

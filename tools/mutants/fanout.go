@@ -43,7 +43,6 @@ func fanoutMutants() []mutant {
 		{"groups-read-on-what-nobody-takes", group, "g.unneeded < unneededSteps", "g.unneeded >= 0", fanout},
 		{"groups-do-not-read-for-those-who-come", group, "need.with(m.spec); ok {", "need.with(m.spec); ok && need.perLane < 0 {", fanout},
 		{"slices-may-be-tiny", spec, " && b.perLane/o.perLane <= maxSlices", "", fanout},
-		{"different-columns-of-one-name-are-one", spec, "		case same != one:\n			return nil, false\n", "", fanout},
 		{"sizes-differ-where-a-tail-is-dropped", "loader/fanout/key.go", " && !p.Query.Tail.Drops()", "", fanout},
 		{"marks-are-before-an-end-not-seen", "loader/lane/lane_reader.go", "	if err := l.lookAhead(ctx, s); err != nil {\n		return err\n	}\n	if l.mayHaveMore() {", "	if l.mayHaveMore() {", fanout},
 		{"views-keep-no-memory", "internal/batch/charged.go", "	c.charge.holders.Add(1)\n	over :=", "	over :=", []string{"./internal/batch"}},
