@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -30,14 +29,33 @@ type readerGroup struct {
 	ctx    context.Context //nolint:containedctx // of the reader: it ends with the last member
 	cancel context.CancelFunc
 
-	// form is the form of the batches, once it is decided. A group that decides it (decides)
-	// does so by the first batch after origin.
+	formDecision
+	stepWindow
+	reading // during a pull, only spec is set: of the step that is read
+
+	members map[*groupMember]struct{}
+	// coming are streams that read the steps up to the group's front themselves, and then join:
+	// the window does not have what they need.
+	coming   map[*groupMember]struct{}
+	failed   bool // no member joins: the reader fails, perhaps by what only some members need
+	unneeded int  // steps for which spec has had columns that no member takes
+	pulling  bool
+	pulled   chan struct{}             // closed at the end of the pull
+	waiting  map[*groupMember]struct{} // for it
+}
+
+// formDecision is the form of a group's batches, once it is decided. A group that decides it does so
+// by its first batch.
+type formDecision struct {
 	form    stream.Form
 	formed  bool
 	decides bool
-	origin  stream.StepPlace // where it began
+	origin  stream.StepPlace // where the group began
 	first   batchSpec        // of its first batch
+}
 
+// stepWindow is the last steps of a group.
+type stepWindow struct {
 	tail   stream.StepPlace // before the window
 	window []*block         // without the end
 	bytes  int64            // of the window
@@ -46,20 +64,6 @@ type readerGroup struct {
 	// windows (gatherDivisor): for streams that start a little later, or fall behind soon after its first
 	// member did.
 	gathers bool
-
-	members map[*groupMember]struct{}
-	// coming are streams that read the steps up to the group's front themselves, and then join:
-	// the window does not have what they need.
-	coming   map[*groupMember]struct{}
-	reader   *stream.ShardReader // used by the member that pulls; nil before the first pull and after a failure
-	planned  loader.Planned      // of reader, from no cursor
-	spec     batchSpec           // of planned; during a pull, of the step that is read
-	fixed    bool                // spec does not grow: what members need together cannot be read
-	failed   bool                // no member joins: reader fails, perhaps by what only some members need
-	unneeded int                 // steps for which spec has had columns that no member takes
-	pulling  bool
-	pulled   chan struct{}             // closed at the end of the pull
-	waiting  map[*groupMember]struct{} // for it
 }
 
 // front returns the place after the last step.

@@ -23,7 +23,8 @@ func (s *Sharer) enter(m *groupMember) bool {
 func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
 	g := &readerGroup{
-		sharer: s, key: m.key, age: s.begun, tail: m.place(), gathers: !m.begun || m.why == Behind, planned: m.planned, spec: m.spec,
+		sharer: s, key: m.key, age: s.begun,
+		stepWindow: stepWindow{tail: m.place(), gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned, spec: m.spec},
 		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
 	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -170,20 +169,11 @@ func (g *readerGroup) readStep() read {
 	return func(r *stream.ShardReader) (*stream.Step, error) { return r.ReadStep(skip) }
 }
 
-// reading is the reader of a group during a pull.
-type reading struct {
-	reader  *stream.ShardReader
-	planned loader.Planned
-	spec    batchSpec
-	fixed   bool
-	widened bool
-}
-
 // pull reads for a group. Reading continues after the member's context has ended while
 // other members need it. s.mu is held, and unlocked.
 func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error) {
 	need, form := g.next()
-	now := reading{reader: g.reader, planned: g.planned, spec: g.spec, fixed: g.fixed}
+	now := g.reading
 	g.pulling, g.pulled, g.spec = true, make(chan struct{}), need
 	marks := int64(0)
 	if sizesMayDiffer(m.planned) {
@@ -199,47 +189,29 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	// If reading panics, the other members must not wait forever.
 	err := error(fault.New(fault.Internal, "the reader of a group broke down"))
 	var mine *taken
+	var widened bool
 	func() {
 		defer func() { mine = s.pulled(m, g, now, step, err) }()
-		if err = now.open(g.ctx, m, need, decided); err != nil {
+		if widened, err = now.open(g.ctx, m, need, decided); err != nil {
 			return
 		}
 		now.reader.MarkEvery(marks)
 		step, err = read(now.reader)
 	}()
+	if widened {
+		s.countWidened()
+	}
 	if err != nil && g.ctx.Err() != nil {
 		return nil, context.Cause(m.ctx) // all members have gone
 	}
 	return mine, err
 }
 
-// open opens the reader with a spec, unless it is open. If streams with the spec would not read the same
-// rows, the reader keeps the spec that it has, and is fixed.
-func (n *reading) open(ctx context.Context, m *groupMember, need batchSpec, form *stream.Form) error {
-	if !need.equal(n.spec) {
-		planned, ok := m.planFor(ctx, n.planned, need)
-		if ok {
-			n.widened = !n.spec.contains(need)
-			n.planned, n.spec = planned, need
-			n.close()
-		} else {
-			n.fixed = true
-		}
-	}
-	if n.reader != nil {
-		return nil
-	}
-	var err error
-	n.reader, err = m.reader(ctx, n.planned, form)
-	return err
-}
-
-// close releases the reader.
-func (n *reading) close() {
-	if n.reader != nil {
-		n.reader.Release()
-		n.reader = nil
-	}
+// countWidened counts a reader that reads more than before.
+func (s *Sharer) countWidened() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.widened++
 }
 
 // pulled ends a member's pull: it adds the step to the window, and hands it to the waiting members. A
@@ -257,10 +229,7 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, now reading, step *strea
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.widened {
-		s.widened++
-	}
-	g.reader, g.planned, g.spec, g.fixed, g.pulling = now.reader, now.planned, now.spec, now.fixed, false
+	g.reading, g.pulling = now, false
 	var mine *taken
 	if err == nil {
 		g.form, g.formed = now.reader.Form()

@@ -1,0 +1,44 @@
+package fanout
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// reading is the reader of a group, and what it reads. The member that pulls uses it.
+type reading struct {
+	reader  *stream.ShardReader // nil before the first pull and after a failure
+	planned loader.Planned      // of the reader, from no cursor
+	spec    batchSpec           // of planned
+	fixed   bool                // spec does not grow: what members need together cannot be read
+}
+
+// open opens the reader with a spec, unless it is open, and reports whether the spec has more than before. If
+// streams with the spec would not read the same rows, the reader keeps the spec that it has, and is
+// fixed.
+func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form *stream.Form) (widened bool, err error) {
+	if !need.equal(r.spec) {
+		planned, ok := m.planFor(ctx, r.planned, need)
+		if ok {
+			widened = !r.spec.contains(need)
+			r.planned, r.spec = planned, need
+			r.close()
+		} else {
+			r.fixed = true
+		}
+	}
+	if r.reader == nil {
+		r.reader, err = m.reader(ctx, r.planned, form)
+	}
+	return widened, err
+}
+
+// close releases the reader.
+func (r *reading) close() {
+	if r.reader != nil {
+		r.reader.Release()
+		r.reader = nil
+	}
+}
