@@ -117,6 +117,10 @@ sweep: build .venv/bench/.stamp ## equal jobs that share one scan and join, besi
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	$(GO) run ./benchmarks/sweep
 
+.PHONY: sweep-s3
+sweep-s3: build .venv/bench/.stamp $(PENSTOCK_S3GATEWAY) ## eight jobs at one server beside eight servers, tables on S3 with 20 ms
+	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/s3_sweep.py
+
 .PHONY: mapped
 mapped: build .venv/bench/.stamp ## batches in mapped memory beside the same over TCP: one job and eight
 	.venv/bench/bin/python benchmarks/tables.py .bench/full

@@ -14,21 +14,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import IO
 
 import tpch
-from process import cpu_seconds
+from jobs import ROOT, Job, Server, read_at_once
 
-ROOT = Path(__file__).resolve().parent.parent
 T = ROOT / ".bench" / "full" / "penstock.yaml"
 TPCH = ROOT / ".bench" / "tpch-1"
 ROWS = {"t": 4_000_000, "tpch": 6_001_215}
-BATCH_ROWS = 8192
 
 # Limits for batches in mapped memory: CPU time of server and client for one job, divided by that
 # over TCP, with T and with TPC-H; CPU time of the server for eight jobs, divided by that for one.
@@ -45,32 +40,6 @@ datasets:
     staging:
       - table: tpch.orders
         key: {l_orderkey: o_orderkey}
-"""
-
-# A job's program, with its address, the data set, the form of its batches, the way, and what it reads.
-_JOB = f"""
-import os, sys
-import numpy as np
-import penstock
-address, dataset, wire, way, reads = sys.argv[1:]
-def touch(array):
-    for buffer in array.buffers():
-        if buffer is not None and buffer.size >= 8:
-            np.frombuffer(buffer, np.uint64, buffer.size // 8).max()
-    if hasattr(array, "dictionary"):
-        touch(array.dictionary)
-client = penstock.connect(address, local=way == "mapped")
-client.plan(dataset, wire=wire)
-print("ready", flush=True)
-sys.stdin.readline()
-before, rows = os.times(), 0
-for batch in client.read(dataset, wire=wire, batch_rows={BATCH_ROWS}):
-    rows += batch.num_rows
-    if reads == "all":
-        for column in batch.columns:
-            touch(column)
-after = os.times()
-print(rows, after.user + after.system - before.user - before.system, flush=True)
 """
 
 
@@ -93,50 +62,14 @@ class Turn:
     client: float
 
 
-class Server:
-    """A server with a local socket. Leaving the block ends it."""
-
-    def __init__(self, config: Path, folder: str) -> None:
-        command = [str(ROOT / "bin" / "penstock"), "serve", "--config", str(config)]
-        command += ["--listen", "127.0.0.1:0", "--log-level", "error"]
-        command += ["--local-socket", f"{folder}/private/local.sock"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = _line(self._process.stdout)
-        self.pid = self._process.pid
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait()
-
-    def turn(self, case: Case, way: str) -> Turn:
-        """Runs the jobs of a case at once."""
-        jobs = [
-            subprocess.Popen(
-                [sys.executable, "-c", _JOB, self.address, case.dataset, case.wire, way, case.reads],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(case.jobs)
-        ]
-        for job in jobs:
-            _line(job.stdout)
-        before, began = cpu_seconds(self.pid), time.monotonic()
-        for job in jobs:
-            assert job.stdin is not None
-            job.stdin.write("\n")
-            job.stdin.flush()
-        ends = [_line(job.stdout).split() for job in jobs]
-        seconds, server = time.monotonic() - began, cpu_seconds(self.pid) - before
-        for job in jobs:
-            job.wait()
-        expected = ROWS[case.dataset]
-        if [int(rows) for rows, _ in ends] != [expected] * case.jobs:
-            raise RuntimeError(f"the jobs received {ends} rows and CPU seconds, not {expected} rows each")
-        return Turn(seconds, server, statistics.fmean(float(cpu) for _, cpu in ends))
+def _turn(server: Server, case: Case, way: str) -> Turn:
+    """Runs the jobs of a case at once."""
+    before = server.cpu()
+    ended = read_at_once([Job(server.address, case.dataset, case.wire, way, case.reads)] * case.jobs)
+    cpu = server.cpu() - before
+    if ended.rows != [ROWS[case.dataset]] * case.jobs:
+        raise RuntimeError(f"the jobs received {ended.rows} rows, not {ROWS[case.dataset]} each")
+    return Turn(ended.seconds, cpu, statistics.fmean(ended.cpu))
 
 
 def _configs(folder: Path) -> dict[str, Path]:
@@ -145,14 +78,6 @@ def _configs(folder: Path) -> dict[str, Path]:
     config = folder / "tpch.yaml"
     config.write_text(tpch.config_path(TPCH).read_text() + _TPCH_DATASET)
     return {"t": T, "tpch": config}
-
-
-def _line(stream: IO[str] | None) -> str:
-    assert stream is not None
-    text = stream.readline().strip()
-    if not text:
-        raise RuntimeError("a process ended without output")
-    return text
 
 
 def main() -> int:
@@ -176,7 +101,7 @@ def main() -> int:
         ):
             for turn in range(rounds + 1):
                 for way, made in turns.items():
-                    one = server.turn(case, way)
+                    one = _turn(server, case, way)
                     if turn > 0:
                         made.append(one)
         for way, made in turns.items():

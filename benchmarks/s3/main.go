@@ -4,11 +4,15 @@
 // the previous one.
 //
 //	go run ./benchmarks/s3 [-full .bench/full] [-rounds 5] [-delay 20ms] [-least 0.8]
+//	go run ./benchmarks/s3 -serve FOLDER [-delay 20ms]
 //
 // The catalog's database is local; metadata, manifests and data come from the gateway. A turn is a
 // complete joined stream of one lane, from planning to the last row; gateway and proxy use the same
 // machine. The command prints medians, and exits with 1 if the stream with the delay is slower than
 // the given share of the speed without it.
+//
+// With -serve it only starts a gateway over a folder and a proxy with the delay, prints the proxy's address, and
+// ends when its standard input ends.
 package main
 
 import (
@@ -16,6 +20,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +42,12 @@ func run(ctx context.Context, arguments []string) (err error) {
 	rounds := flags.Int("rounds", 5, "turns of each")
 	delay := flags.Duration("delay", 20*time.Millisecond, "the delay added to every request")
 	least := flags.Float64("least", 0.8, "the minimum share of the speed without the delay")
+	folder := flags.String("serve", "", "a folder to serve with the delay, whose folders are buckets")
 	if err := flags.Parse(arguments); err != nil {
 		return err
+	}
+	if *folder != "" {
+		return serve(ctx, *folder, *delay)
 	}
 	home, err := filepath.Abs(*full)
 	if err != nil {
@@ -78,6 +87,24 @@ func run(ctx context.Context, arguments []string) (err error) {
 		}
 	}
 	return report(delays, turns, *least)
+}
+
+// serve serves a folder with a delay, until standard input ends.
+func serve(ctx context.Context, folder string, delay time.Duration) (err error) {
+	gateway, err := gatewaytest.Start(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, gateway.Close()) }()
+	proxy, err := gatewaytest.NewProxy(gateway.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, proxy.Close()) }()
+	proxy.Delay(delay)
+	fmt.Println(proxy.URL)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // turn is one complete read.

@@ -100,22 +100,30 @@ func (j *job) wait(messages int64) {
 	}
 }
 
-// check compares jobs that share with one that does not.
-func (s *sweep) check(ctx context.Context, form string) error {
+// check compares jobs that share, of which some read in their own ways, with one that does not. It returns
+// what they cost.
+func (s *sweep) check(ctx context.Context, form string) (u uneven, err error) {
 	alone, err := s.alone(ctx, form)
 	if err != nil {
-		return err
+		return u, err
 	}
 	server, err := s.turns.Start(ctx, s.config, "--share-batches", s.window)
 	if err != nil {
-		return err
+		return u, err
 	}
-	defer server.Close() //nolint:errcheck // its failures are those of the jobs
+	defer server.Close()                                                                     //nolint:errcheck // its failures are those of the jobs
+	if _, err := atOnce(ctx, server.Address, []string{query(form, "")}, false); err != nil { // warms it
+		return u, err
+	}
+	before, err := server.CPU()
+	if err != nil {
+		return u, err
+	}
 	all := len(alone.messages)
 	jobs := make([]*job, s.jobs)
 	for i := range jobs {
 		if jobs[i], err = newJob(server.Address, true); err != nil {
-			return err
+			return u, err
 		}
 	}
 	first := jobs[0]
@@ -141,9 +149,21 @@ func (s *sweep) check(ctx context.Context, form string) error {
 	}
 	group.Wait()
 	if err := errors.Join(failures...); err != nil {
-		return err
+		return u, err
 	}
-	return same(alone, got)
+	after, err := server.CPU()
+	if err != nil {
+		return u, err
+	}
+	u.cpu = after - before
+	u.read, err = same(alone, got)
+	return u, err
+}
+
+// uneven is what jobs cost of which one is late, one slow, and one ends and resumes.
+type uneven struct {
+	cpu  float64 // seconds of the server
+	read float64 // bytes of staging files, by those of one job
 }
 
 // alone returns what a job receives from a server that shares nothing.
@@ -187,25 +207,28 @@ func killed(ctx context.Context, j *job, address, form string, after int) (seen,
 	return rest, nil
 }
 
-// same returns an error if jobs did not receive what one alone did.
-func same(alone seen, all []seen) error {
-	read := int64(0)
+// same returns an error if jobs did not receive what one alone did, and the bytes of staging files that they
+// read, by those of one alone.
+func same(alone seen, all []seen) (times float64, err error) {
+	read, once := int64(0), int64(0)
 	for i, s := range all {
 		if !slices.Equal(s.messages, alone.messages) {
-			return fmt.Errorf("job %d received other messages: %d, not %d", i, len(s.messages), len(alone.messages))
+			return 0, fmt.Errorf("job %d received other messages: %d, not %d", i, len(s.messages), len(alone.messages))
 		}
 		for _, of := range s.report.Staging {
 			read += of.BytesRead
 		}
 		if i != ended && !maps.Equal(counts(s.report), counts(alone.report)) { // its counts are those since it resumed
-			return fmt.Errorf("job %d has the report %+v, not %+v", i, s.report, alone.report)
+			return 0, fmt.Errorf("job %d has the report %+v, not %+v", i, s.report, alone.report)
 		}
 	}
-	for name, of := range alone.report.Staging {
-		fmt.Printf("checked: %d jobs received %d equal messages each; all together read %.2f times the bytes of %s\n",
-			len(all), len(alone.messages), float64(read)/float64(of.BytesRead), name)
+	for _, of := range alone.report.Staging {
+		once += of.BytesRead
 	}
-	return nil
+	times = float64(read) / float64(once)
+	fmt.Printf("checked: %d jobs received %d equal messages each; all together read %.2f times the bytes of the staging table\n",
+		len(all), len(alone.messages), times)
+	return times, nil
 }
 
 // counts returns the counts of a report, without bytes.

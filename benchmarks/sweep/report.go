@@ -52,5 +52,19 @@ func (s *sweep) report(form string, head bool, m measured) error {
 	return missed
 }
 
+// reportUneven prints what jobs cost of which some read in their own ways, and returns an error if that is more
+// than what they read.
+func (s *sweep) reportUneven(form string, m measured, u uneven) error {
+	alone, echo := median(m.alone), median(m.echo)
+	reads := (u.cpu - float64(s.jobs)*echo.cpu) / (alone.cpu - echo.cpu)
+	most := maxReads + u.read - 1
+	fmt.Printf("%s: %d jobs, of which one is late, one slow, and one ends and resumes: %.2f CPU s, %.2f scans and joins (at most %.2f)\n",
+		form, s.jobs, u.cpu, reads, most)
+	if reads > most {
+		return fmt.Errorf("%s: late, slow and resumed jobs cost %.2f scans and joins, more than %.2f", form, reads, most)
+	}
+	return nil
+}
+
 // String implements fmt.Stringer.
 func (c cost) String() string { return fmt.Sprintf("%.2f, %.2f", c.cpu, c.took.Seconds()) }
