@@ -40,7 +40,7 @@ func TestAfter(t *testing.T) {
 		{"from another beginning", 8, 5, nil, fault.Expired, "the parent of snapshot 1 of table t.t has expired"},
 		{"in a circle", 31, 5, nil, fault.Invalid, "snapshot 31 is not an ancestor of snapshot 5"},
 		{"to a circle", 5, 31, nil, fault.Expired, "the parent of snapshot 32 of table t.t has expired"},
-		{"of no snapshot", 5, dataset.NoSnapshot, nil, fault.Invalid, "table t.t has no snapshot that is read"},
+		{"of no snapshot", 5, dataset.NoSnapshot, nil, fault.Invalid, "table t.t has no snapshot to read"},
 	} {
 		got, err := catalog.After("t.t", c.since, c.pinned, parent)
 		if c.text == "" {
