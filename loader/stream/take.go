@@ -24,7 +24,13 @@ func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 		}
 		to = of.Batch.NumRows() // with wire: grouped, rows of the batch are requests
 	}
-	return lane.View(s.ctx, of.Batch, lane.ViewOptions{Schema: s.layout.schema, From: from, To: to, Memory: s.options.Memory, Budget: s.options.Budget})
+	ctx := s.ctx
+	if len(s.layout.indexed) > 0 { // the view may have memory of its own, for which the stream waits as for a batch
+		entered, left := s.options.Budget.Enter(ctx, s.spec.Peer)
+		defer left.Release()
+		ctx = entered
+	}
+	return lane.View(ctx, of.Batch, lane.ViewOptions{Schema: s.layout.schema, From: from, To: to, Memory: s.options.Memory, Budget: s.options.Budget})
 }
 
 // TakeStep advances the stream, which is parked, by a step that another ShardReader read: the
