@@ -124,7 +124,7 @@ func variant(t *testing.T, random *rand.Rand, l *loader.Loader, of loader.Planne
 		}
 	}
 	if random.IntN(2) == 0 {
-		times := 1 + random.IntN(4)
+		times := []int{1, 2, 3, 4, 5, 6, 8, 12, 16}[random.IntN(9)]
 		q.BatchRows, q.GlobalBatchRows = times*q.BatchRows, times*q.GlobalBatchRows
 	}
 	p, err := l.Plan(t.Context(), q)

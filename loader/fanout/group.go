@@ -37,9 +37,11 @@ type readerGroup struct {
 	// coming are streams that read the steps up to the group's front themselves, and then join:
 	// the window does not have what they need.
 	coming   map[*groupMember]struct{}
-	failed   bool // no member joins: the reader fails, perhaps by what only some members need
-	unneeded int  // steps for which spec has had columns that no member takes
+	needs    *selectedColumns // that the members need; nil: not yet known
+	failed   bool             // no member joins: the reader fails, perhaps by what only some members need
+	unneeded int              // steps for which spec has had columns that no member takes
 	pulling  bool
+	marks    int64                     // of the step that is read, see batchSpec.marks
 	pulled   chan struct{}             // closed at the end of the pull
 	waiting  map[*groupMember]struct{} // for it
 }
@@ -104,27 +106,66 @@ func (g *readerGroup) serves(m *groupMember) bool {
 		return ok
 	case g.end != nil:
 		return true
-	case g.pulling || g.fixed:
-		return g.spec.contains(m.spec)
+	case g.pulling:
+		return g.spec.contains(m.spec) && (m.spec.perLane == g.spec.perLane || g.marks > 0 && m.spec.perLane%g.marks == 0)
+	case g.fixed && !g.spec.contains(m.spec):
+		return false
 	}
-	_, ok = g.needed().with(m.spec)
-	return ok
+	return g.fits(m, false)
+}
+
+// fits reports whether a member's batches, and those of the members, can be taken of one reader's steps:
+// with coming, also those of the streams that are coming.
+func (g *readerGroup) fits(m *groupMember, coming bool) bool {
+	all := []batchSpec{m.spec}
+	for o := range g.members {
+		all = append(all, o.spec)
+	}
+	if !g.needed().columns.agrees(m.spec.columns) {
+		return false
+	}
+	for o := range g.coming {
+		if !coming || o == m {
+			continue
+		}
+		if !o.spec.columns.agrees(m.spec.columns) {
+			return false
+		}
+		all = append(all, o.spec)
+	}
+	return divide(g.spec.perLane, all)
+}
+
+// admits reports whether a member may join the group, or come to it. A member that stays apart, and
+// members of the group that do, share only with streams that need the same.
+func (g *readerGroup) admits(m *groupMember) bool {
+	if g.failed || !g.agrees(m) {
+		return false
+	}
+	apart := m.apart > 0
+	for o := range g.members {
+		apart = apart || o.apart > 0
+	}
+	return !apart || g.spec.equal(m.spec)
 }
 
 // needed returns the spec that the members need together.
 func (g *readerGroup) needed() batchSpec {
-	need := batchSpec{perLane: g.spec.perLane}
+	need := batchSpec{columns: g.needs, perLane: g.spec.perLane}
 	for m := range g.members {
 		need.perLane = max(need.perLane, m.spec.perLane)
-		if need.columns == nil {
+		switch {
+		case g.needs != nil:
+		case need.columns == nil:
 			need.columns = m.spec.columns
-			continue
+		default:
+			need.columns = need.columns.with(m.spec.columns) // they have joined: no names differ
 		}
-		need.columns = need.columns.with(m.spec.columns) // they have joined: no names differ
 	}
 	if need.columns == nil {
 		return g.spec
 	}
+	g.needs = need.columns
 	return need
 }
 
@@ -135,15 +176,15 @@ func (g *readerGroup) next() (batchSpec, stream.Form) {
 		return g.spec, g.form
 	}
 	need, form := g.needed(), g.form
-	for m := range g.members {
-		form = m.formWith(form)
-	}
 	for m := range g.coming {
-		if (g.front().PerLane()-m.place().PerLane())%m.spec.perLane != 0 {
+		if (g.front().PerLane()-m.place().PerLane())%m.spec.perLane != 0 || !form.Agrees(m.form) {
 			continue
 		}
+		if have := g.spec.columns; have.contains(m.spec.columns) && have.contains(need.columns) {
+			need.columns = have
+		}
 		if union, ok := need.with(m.spec); ok {
-			need, form = union, m.formWith(form)
+			need, form = union, form.With(m.form)
 		}
 	}
 	switch {
@@ -158,7 +199,7 @@ func (g *readerGroup) next() (batchSpec, stream.Form) {
 	return need, form
 }
 
-// specs returns the specs of the members, and of those that are coming.
+// specs returns the specs of the members, and then of those that are coming.
 func (g *readerGroup) specs() []batchSpec {
 	var all []batchSpec
 	for m := range g.members {
@@ -189,4 +230,9 @@ func (g *readerGroup) drop(steps int, to *trash) {
 	}
 	clear(g.window[:steps])
 	g.window = g.window[steps:]
+	for m := range g.coming {
+		if m.place().PerLane() < g.tail.PerLane() {
+			g.sharer.stray(m)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -51,6 +52,11 @@ type membership struct {
 	at     stream.StepPlace
 	leaves func() bool // stops the call of Sharer.gone
 	why    Reason      // for reading without a group since; "": it does not
+	form   stream.Form // of its batches, if formed
+	formed bool
+	// apart is the number of steps for which it shares only with streams that need the same, and does
+	// not look for another group: it has left one that was of no use. backoff is for the next time.
+	apart, backoff int64
 }
 
 // lastBatch is the batch that a member last returned.
@@ -76,6 +82,7 @@ func (s *Sharer) newMember(ctx context.Context, opener ReaderOpener, p loader.Pl
 	}
 	spec := batchSpec{columns: columnsOf(p), perLane: own.PerLane()}
 	m := &groupMember{sharer: s, opener: opener, ctx: ctx, planned: p, options: o, key: key, spec: spec, own: own, membership: membership{at: at}}
+	m.form, m.formed = own.Form()
 	m.refs.Store(1)
 	s.mu.Lock()
 	s.streams[m] = struct{}{}
@@ -101,6 +108,10 @@ func (m *groupMember) reader(ctx context.Context, p loader.Planned, form *stream
 	return r, nil
 }
 
+// maxPlanTime is for how long the members of a group wait until it is planned what they need
+// together: a catalog that does not answer must not hold up streams that are already planned.
+const maxPlanTime = time.Second
+
 // planFor plans the reader of a group with a spec, in place of p. It returns false if streams
 // with the spec would not read the same rows.
 func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchSpec) (loader.Planned, bool) {
@@ -110,6 +121,8 @@ func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchS
 	if !p.Rows.Requests {
 		q.BatchRows = int(spec.perLane) * m.own.Lanes()
 	}
+	ctx, cancel := context.WithTimeout(ctx, maxPlanTime)
+	defer cancel()
 	made, err := m.opener.Plan(ctx, q)
 	if err != nil {
 		m.sharer.log.DebugContext(ctx, "columns or batches of several streams cannot be read together", "plan", p.ID, "error", err)
@@ -117,14 +130,6 @@ func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchS
 	}
 	made.Query.Pin = p.Query.Pin
 	return made, made.ID == p.ID && made.FilesID == p.FilesID
-}
-
-// formWith returns a form with that of the member, if it is decided.
-func (m *groupMember) formWith(form stream.Form) stream.Form {
-	if own, formed := m.own.Form(); formed {
-		return form.With(own)
-	}
-	return form
 }
 
 // Begin implements loader.Stream.
@@ -141,6 +146,7 @@ func (m *groupMember) Begin() error {
 	if m.alone {
 		m.weighs = true
 		m.err = m.own.Begin()
+		m.noteForm()
 		return m.err
 	}
 	form, err := m.sharer.begin(m)
@@ -150,7 +156,15 @@ func (m *groupMember) Begin() error {
 		return err
 	}
 	m.own.SetForm(form)
+	m.noteForm()
 	return nil
+}
+
+// noteForm notes the form of the member's batches for the Sharer.
+func (m *groupMember) noteForm() {
+	m.sharer.mu.Lock()
+	defer m.sharer.mu.Unlock()
+	m.form, m.formed = m.own.Form()
 }
 
 // enter adds the member to a group, unless it is in one. It returns false if there are too many
@@ -182,6 +196,7 @@ func (m *groupMember) leave(why Reason) {
 	if why != "" {
 		s.alone[why]++
 		m.why = why
+		m.backOff(why)
 	}
 	s.leave(m, &dropped)
 	s.mu.Unlock()
@@ -260,12 +275,33 @@ func (m *groupMember) take(step *taken) (more, some bool) {
 	return false, true
 }
 
+// backOff sets for how long the member stays apart after it has left a group: when it falls behind
+// again and again, or the reader of a group fails that reads more than the member needs, it does not
+// join another such group at the next step, since each time a reader is opened. Sharer.mu is held.
+func (m *groupMember) backOff(why Reason) {
+	switch why {
+	case Behind:
+		m.apart, m.backoff = m.backoff, min(max(2, 2*m.backoff), maxApart)
+	case Failing:
+		m.backoff = min(max(minApart, 2*m.backoff), maxApart)
+		m.apart = m.backoff
+	case Parked, Limited, Skipped, Form, Crowded, Lacking:
+	}
+}
+
+const (
+	// minApart is the number of steps that a member stays apart when a reader has failed.
+	minApart = 16
+	// maxApart bounds the steps that a member stays apart.
+	maxApart = 256
+)
+
 // stand updates the member's position after a step.
 func (m *groupMember) stand() {
 	at := m.own.Place()
 	m.sharer.mu.Lock()
 	defer m.sharer.mu.Unlock()
-	m.at, m.begun = at, true
+	m.at, m.begun, m.apart = at, true, max(0, m.apart-1)
 }
 
 // nextAlone returns the next batch of the member's own reader.

@@ -29,7 +29,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	}
 	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
-	g.form, g.formed = m.own.Form()
+	g.form, g.formed = m.form, m.formed
 	g.decides, g.origin, g.first = !g.formed, g.tail, g.spec
 	s.groups[m.key] = append(s.groups[m.key], g)
 	return g
@@ -41,7 +41,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 	var best *readerGroup
 	for _, g := range s.groups[m.key] {
-		if g == in || g.failed || !g.agrees(m) || !g.serves(m) {
+		if g == in || !g.admits(m) || !g.serves(m) {
 			continue
 		}
 		if best == nil || g.before(best) {
@@ -52,6 +52,15 @@ func (s *Sharer) find(m *groupMember, in *readerGroup) *readerGroup {
 		return nil
 	}
 	return best
+}
+
+// better returns a group that a member should join instead of its own; nil if there is none, or if the
+// member stays apart. s.mu is held.
+func (s *Sharer) better(m *groupMember) *readerGroup {
+	if m.apart > 0 {
+		return nil
+	}
+	return s.find(m, m.group)
 }
 
 // before reports whether a group is ahead of another one, or equal to it and older.
@@ -65,32 +74,31 @@ func (g *readerGroup) before(o *readerGroup) bool {
 // agrees reports whether the form of the group's batches agrees with the member's. A member whose
 // form depends on its first batch agrees if the group decides its form by the same one.
 func (g *readerGroup) agrees(m *groupMember) bool {
-	form, formed := m.own.Form()
-	if !formed {
+	if !m.formed {
 		return g.decides && g.origin.SameRows(m.place()) && g.first.equal(m.spec)
 	}
-	return g.formed && g.form.Agrees(form)
+	return g.formed && g.form.Agrees(m.form)
 }
 
 // approach makes a member, which is in a group of its own, come to a group whose last steps lack what
 // it needs: that group reads its next steps for the member too, and keeps them until the member
 // has read those before them. s.mu is held.
 func (s *Sharer) approach(m *groupMember) {
+	if m.apart > 0 {
+		return
+	}
 	if m.comes != nil {
-		if _, ok := m.comes.find(m.place()); ok {
+		if m.comes.awaits(m) {
 			return
 		}
 		s.stray(m)
 	}
 	var best *readerGroup
 	for _, g := range s.groups[m.key] {
-		if g == m.group || g.fixed || g.failed || g.end != nil || !g.agrees(m) {
+		if g == m.group || g.end != nil || !g.awaits(m) {
 			continue
 		}
-		if i, ok := g.find(m.place()); !ok || i == len(g.window) {
-			continue
-		}
-		if _, ok := g.needed().with(m.spec); ok && (best == nil || g.before(best)) {
+		if i, _ := g.find(m.place()); i < len(g.window) && (best == nil || g.before(best)) {
 			best = g
 		}
 	}
@@ -98,6 +106,12 @@ func (s *Sharer) approach(m *groupMember) {
 		m.comes = best
 		best.coming[m] = struct{}{}
 	}
+}
+
+// awaits reports whether a member can come to the group. s.mu is held.
+func (g *readerGroup) awaits(m *groupMember) bool {
+	_, ok := g.find(m.place())
+	return ok && !g.fixed && g.admits(m) && g.fits(m, true)
 }
 
 // stray ends a member's approach to another group. s.mu is held.
@@ -112,7 +126,10 @@ func (s *Sharer) stray(m *groupMember) {
 func (s *Sharer) join(m *groupMember, g *readerGroup) {
 	s.stray(m)
 	m.group, m.why = g, ""
-	g.members[m] = struct{}{}
+	g.members[m], g.needs = struct{}{}, nil
+	if g.formed {
+		g.form = g.form.With(m.form) // the next step has the forms of all members
+	}
 	s.members++
 	m.leaves = context.AfterFunc(m.ctx, func() { s.gone(m) })
 }
@@ -131,6 +148,7 @@ func (s *Sharer) leave(m *groupMember, to *trash) {
 		m.handed = nil
 	}
 	delete(g.members, m)
+	g.needs = nil
 	s.members--
 	switch {
 	case len(g.members) == 0:

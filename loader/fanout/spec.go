@@ -56,6 +56,14 @@ func (c *selectedColumns) contains(o *selectedColumns) bool {
 	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool { return c.byName[one.Name] != one })
 }
 
+// agrees reports whether no different columns of two sets have one name.
+func (c *selectedColumns) agrees(o *selectedColumns) bool {
+	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool {
+		mine, there := c.byName[one.Name]
+		return there && mine != one
+	})
+}
+
 // with returns the columns of both sets. If different columns have one name, only the first set's is
 // among them.
 func (c *selectedColumns) with(o *selectedColumns) *selectedColumns {
@@ -92,20 +100,39 @@ func (b batchSpec) equal(o batchSpec) bool {
 }
 
 // marks returns the distance of the marks of a step (stream.ShardReader.MarkEvery) of which the
-// members take slices, in rows: so that streams with other, usual batch sizes find some too.
-// 0 means that only whole steps are taken.
+// members take slices, in rows. It is smaller than they need, so that streams with other, usual
+// batch sizes find some too. If there would be too many marks, the last members find none. 0 means
+// that only whole steps are taken.
 func (b batchSpec) marks(members []batchSpec) int64 {
 	every := b.perLane
+	for _, m := range members {
+		if both := gcd(every, m.perLane); b.perLane/both <= maxMarks {
+			every = both
+		}
+	}
 	for every%2 == 0 && every/2 >= minMarked && b.perLane/every < maxSlices {
 		every /= 2
 	}
-	for _, m := range members {
-		every = gcd(every, m.perLane)
-	}
-	if every == b.perLane || b.perLane/every > maxMarks {
+	if every == b.perLane {
 		return 0
 	}
 	return every
+}
+
+// divide reports whether batches of all sizes are slices of steps of the largest one, at least of a
+// given size, that have a bounded number of marks.
+func divide(perLane int64, all []batchSpec) bool {
+	for _, one := range all {
+		perLane = max(perLane, one.perLane)
+	}
+	every := perLane
+	for _, one := range all {
+		if perLane%one.perLane != 0 || perLane/one.perLane > maxSlices {
+			return false
+		}
+		every = gcd(every, one.perLane)
+	}
+	return perLane/every <= maxMarks
 }
 
 const (

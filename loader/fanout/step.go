@@ -73,7 +73,7 @@ func (s *Sharer) next(m *groupMember) (*taken, Reason, error) {
 			s.mu.Unlock()
 			return nil, Lacking, nil
 		default:
-			if other := s.find(m, g); other != nil {
+			if other := s.better(m); other != nil {
 				s.move(m, other)
 				continue
 			}
@@ -179,9 +179,10 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	if sizesMayDiffer(m.planned) {
 		marks = need.marks(g.specs())
 	}
-	decided := &form
-	if !g.formed {
-		decided = nil
+	g.marks = marks
+	var decided *stream.Form
+	if g.formed {
+		g.form, decided = form, &form // streams that join meanwhile agree with it
 	}
 	s.mu.Unlock()
 
