@@ -332,3 +332,25 @@ func viewWaits(t *testing.T) bool {
 	require.NotContains(t, second.Err().Error(), "a view of a shared batch")
 	return false
 }
+
+// TestReaderIsReplacedSeldom has short streams with changing columns join a stream at each of its steps.
+func TestReaderIsReplacedSeldom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, 2000, plenty, same)
+	q := queryOf(8, "v")
+	want := k.alone(t, q)
+	first := k.open(t.Context(), t, q)
+	defer first.Release()
+	var got []string
+	for first.Next() {
+		got = append(got, given(first))
+		short := queryOf(8, []string{"id", "item"}[len(got)%2])
+		short.Cursor = dataset.Cursors{first.Cursor()}
+		s := k.open(t.Context(), t, short)
+		s.Next()
+		s.Release()
+	}
+	require.NoError(t, first.Err())
+	require.Equal(t, want, got)
+	require.Less(t, k.sharer.Stats().Widened, int64(50))
+}

@@ -12,18 +12,27 @@ type reading struct {
 	reader  *stream.ShardReader // nil before the first pull and after a failure
 	planned loader.Planned      // of the reader, from no cursor
 	spec    batchSpec           // of planned
-	fixed   bool                // spec does not grow: what members need together cannot be read
+	fixed   bool                // spec does not change: what members need together cannot be read
+	changed int                 // how often spec has changed
 }
 
+// maxChanged bounds how often the reader of a group is opened with another spec, so that streams that join and
+// leave do not make the others read slowly.
+const maxChanged = 32
+
 // open opens the reader with a spec, unless it is open, and reports whether the spec has more than before. If
-// streams with the spec would not read the same rows, the reader keeps the spec that it has, and is
-// fixed.
+// streams with the spec would not read the same rows, or the spec has changed too often, the reader keeps
+// the spec that it has, and is fixed.
 func (r *reading) open(ctx context.Context, m *groupMember, need batchSpec, form *stream.Form) (widened bool, err error) {
 	if !need.equal(r.spec) {
-		planned, ok := m.planFor(ctx, r.planned, need)
+		planned, ok := r.planned, false
+		if r.changed < maxChanged {
+			planned, ok = m.planFor(ctx, r.planned, need)
+		}
 		if ok {
 			widened = !r.spec.contains(need)
 			r.planned, r.spec = planned, need
+			r.changed++
 			r.close()
 		} else {
 			r.fixed = true
