@@ -176,7 +176,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	now := g.reading
 	g.pulling, g.pulled, g.spec = true, make(chan struct{}), need
 	marks := int64(0)
-	if sizesMayDiffer(m.planned) {
+	if sizesMayDiffer(m.planned) && !g.keepsNone() { // otherwise no stream takes a slice of the step
 		marks = need.marks(g.specs())
 	}
 	g.marks = marks
