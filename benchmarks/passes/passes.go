@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -43,7 +45,7 @@ type Server struct {
 // Start starts a program's server with a configuration, and settings as more arguments. If logs is
 // set, its log goes to standard error.
 func Start(ctx context.Context, program, config string, logs bool, settings ...string) (*Server, error) {
-	address, err := free(ctx)
+	address, err := Free(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +61,29 @@ func Start(ctx context.Context, program, config string, logs bool, settings ...s
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
+}
+
+// Metric returns a metric without labels of a server that was started with the address of its metrics.
+func Metric(ctx context.Context, address, name string) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, name+" "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("the server has no metric %s", name)
 }
 
 // Close stops the server.
@@ -130,8 +155,8 @@ func (s *Server) peak() (int64, error) {
 	return 0, errors.New("the server's status has no VmHWM")
 }
 
-// free returns an unused address.
-func free(ctx context.Context) (string, error) {
+// Free returns an unused address.
+func Free(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -32,6 +32,7 @@ const (
 // seen is what a job received.
 type seen struct {
 	messages []uint32 // the checksum of each, with its cursor
+	batches  int
 	report   passes.Report
 	first    time.Duration // to the first batch
 }
@@ -67,6 +68,9 @@ func (j *job) read(ctx context.Context, asked string, after func(n int, m *fligh
 	s.report, err = j.client.Receive(ctx, asked, func(m *flight.FlightData) error {
 		if len(m.GetDataBody()) > 0 && s.first == 0 {
 			s.first = time.Since(begun)
+		}
+		if len(m.GetAppMetadata()) > 0 {
+			s.batches++
 		}
 		sum := uint32(0)
 		if j.sums {
@@ -107,7 +111,11 @@ func (s *sweep) check(ctx context.Context, form string) (u uneven, err error) {
 	if err != nil {
 		return u, err
 	}
-	server, err := s.turns.Start(ctx, s.config, "--share-batches", s.window)
+	metrics, err := passes.Free(ctx)
+	if err != nil {
+		return u, err
+	}
+	server, err := s.turns.Start(ctx, s.config, "--share-batches", s.window, "--metrics", metrics)
 	if err != nil {
 		return u, err
 	}
@@ -156,14 +164,22 @@ func (s *sweep) check(ctx context.Context, form string) (u uneven, err error) {
 		return u, err
 	}
 	u.cpu = after - before
-	u.read, err = same(alone, got)
-	return u, err
+	shared, err := passes.Metric(ctx, metrics, "penstock_sharing_batches_total")
+	if err != nil {
+		return u, err
+	}
+	batches := 0
+	for i := range got {
+		batches += got[i].batches
+	}
+	u.read = (float64(batches) - shared) / float64(alone.batches)
+	return u, same(alone, got)
 }
 
 // uneven is what jobs cost of which one is late, one slow, and one ends and resumes.
 type uneven struct {
 	cpu  float64 // seconds of the server
-	read float64 // bytes of staging files, by those of one job
+	read float64 // batches that were read, by those of one job
 }
 
 // alone returns what a job receives from a server that shares nothing.
@@ -203,32 +219,31 @@ func killed(ctx context.Context, j *job, address, form string, after int) (seen,
 	if err != nil {
 		return before, err
 	}
+	rest.batches += before.batches
 	rest.messages = append(before.messages[:sums:sums], rest.messages[1:]...) // without its schema
 	return rest, nil
 }
 
-// same returns an error if jobs did not receive what one alone did, and the bytes of staging files that they
-// read, by those of one alone.
-func same(alone seen, all []seen) (times float64, err error) {
+// same returns an error if jobs did not receive what one alone did.
+func same(alone seen, all []seen) error {
 	read, once := int64(0), int64(0)
 	for i, s := range all {
 		if !slices.Equal(s.messages, alone.messages) {
-			return 0, fmt.Errorf("job %d received other messages: %d, not %d", i, len(s.messages), len(alone.messages))
+			return fmt.Errorf("job %d received other messages: %d, not %d", i, len(s.messages), len(alone.messages))
 		}
 		for _, of := range s.report.Staging {
 			read += of.BytesRead
 		}
 		if i != ended && !maps.Equal(counts(s.report), counts(alone.report)) { // its counts are those since it resumed
-			return 0, fmt.Errorf("job %d has the report %+v, not %+v", i, s.report, alone.report)
+			return fmt.Errorf("job %d has the report %+v, not %+v", i, s.report, alone.report)
 		}
 	}
 	for _, of := range alone.report.Staging {
 		once += of.BytesRead
 	}
-	times = float64(read) / float64(once)
 	fmt.Printf("checked: %d jobs received %d equal messages each; all together read %.2f times the bytes of the staging table\n",
-		len(all), len(alone.messages), times)
-	return times, nil
+		len(all), len(alone.messages), float64(read)/float64(once))
+	return nil
 }
 
 // counts returns the counts of a report, without bytes.

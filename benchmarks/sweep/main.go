@@ -21,7 +21,7 @@
 //
 // The command prints medians. It exits with 1 if a check fails, if the jobs cost the server more than
 // 1.3 times one job without its echo, and the echo once per job, or the late, slow and resumed jobs more beyond that than
-// the bytes that they read alone, or those that vary more than 1.8 times and
+// the batches that they read alone, or those that vary more than 1.8 times and
 // the same, or if in 99 of 100 cases the first
 // batch of a job of the crowd takes longer than half a second.
 package main
