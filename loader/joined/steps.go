@@ -73,6 +73,9 @@ func (s *Ranges) CheckMinMatch(table int, all joiner.Counts) error {
 // stream: counts, and costs, which are this stream's own or shared. All ranges are closed.
 func (s *Ranges) Take(counts []joiner.Counts, costs []buildside.Costs, own bool) {
 	for i, in := range s.staging {
+		if counts[i].Rows == 0 {
+			costs[i].Strategy = "" // no row was joined for this stream
+		}
 		in.groups.Take(costs[i], own)
 		if !in.hasDefaults() {
 			counts[i].Defaulted = 0 // the defaults are of columns that this stream does not read

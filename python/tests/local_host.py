@@ -65,7 +65,8 @@ class Host:
 
 def mapped(batch: pa.RecordBatch) -> bool:
     """Whether a batch is in mapped memory: the process's maps name its file."""
-    address = batch.column(batch.num_columns - 1).buffers()[1].address
+    buffers = (buffer for column in batch.columns for buffer in column.buffers())
+    address = next(buffer.address for buffer in buffers if buffer is not None and buffer.size)
     for line in Path("/proc/self/maps").read_text().splitlines():
         first, last = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
         if first <= address < last:
