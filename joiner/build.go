@@ -94,7 +94,7 @@ func (b *builder) schema() Schema {
 	if b.time != nil {
 		s.time = &b.time.field
 	}
-	s.defaults = slices.ContainsFunc(b.spec.Defaults, func(a arrow.Array) bool { return a != nil })
+	s.defaults = b.spec.HasDefaults()
 	return s
 }
 

@@ -3,6 +3,7 @@ package joiner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -35,6 +36,11 @@ type BuildSpec struct {
 	Strategy rule.Strategy
 	// Custom, if not nil, replaces Strategy.
 	Custom Custom
+}
+
+// HasDefaults reports whether a column has a default.
+func (b BuildSpec) HasDefaults() bool {
+	return slices.ContainsFunc(b.Defaults, func(a arrow.Array) bool { return a != nil })
 }
 
 // Arrival tells what is known of the order in which the files of a stream were written. Rows that

@@ -61,16 +61,11 @@ func run(ctx context.Context, arguments []string) (err error) {
 	if err := os.Symlink(home, filepath.Join(root, bucket)); err != nil {
 		return err
 	}
-	gateway, err := gatewaytest.Start(ctx, root)
+	proxy, stop, err := proxied(ctx, root)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, gateway.Close()) }()
-	proxy, err := gatewaytest.NewProxy(gateway.URL)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, proxy.Close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	delays := []time.Duration{0, *delay}
 	turns := make([][]turn, len(delays))
 	for round := range *rounds + 1 {
@@ -89,18 +84,25 @@ func run(ctx context.Context, arguments []string) (err error) {
 	return report(delays, turns, *least)
 }
 
-// serve serves a folder with a delay, until standard input ends.
-func serve(ctx context.Context, folder string, delay time.Duration) (err error) {
+// proxied starts a gateway over a folder, and a proxy before it. stop ends both.
+func proxied(ctx context.Context, folder string) (proxy *gatewaytest.Proxy, stop func() error, err error) {
 	gateway, err := gatewaytest.Start(ctx, folder)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, gateway.Close()) }()
-	proxy, err := gatewaytest.NewProxy(gateway.URL)
+	if proxy, err = gatewaytest.NewProxy(gateway.URL); err != nil {
+		return nil, nil, errors.Join(err, gateway.Close())
+	}
+	return proxy, func() error { return errors.Join(proxy.Close(), gateway.Close()) }, nil
+}
+
+// serve serves a folder with a delay, until standard input ends.
+func serve(ctx context.Context, folder string, delay time.Duration) (err error) {
+	proxy, stop, err := proxied(ctx, folder)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, proxy.Close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	proxy.Delay(delay)
 	fmt.Println(proxy.URL)
 	_, err = io.Copy(io.Discard, os.Stdin)

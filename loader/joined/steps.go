@@ -3,8 +3,6 @@ package joined
 import (
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
@@ -77,14 +75,9 @@ func (s *Ranges) Take(counts []joiner.Counts, costs []buildside.Costs, own bool)
 			costs[i].Strategy = "" // no row was joined for this stream
 		}
 		in.groups.Take(costs[i], own)
-		if !in.hasDefaults() {
+		if !in.spec.HasDefaults() {
 			counts[i].Defaulted = 0 // the defaults are of columns that this stream does not read
 		}
 	}
 	s.add(counts)
-}
-
-// hasDefaults reports whether a column that the stream reads has a default.
-func (in *stagingInput) hasDefaults() bool {
-	return slices.ContainsFunc(in.spec.Defaults, func(a arrow.Array) bool { return a != nil })
 }

@@ -236,17 +236,26 @@ func (x *indexing) column(g *batch.Gatherer) (arrow.Array, error) {
 		}
 		children = append(children, child)
 	}
-	values, err := array.NewStructArrayWithFields(children, x.rowType().Fields())
+	indices := int32Array(x.slots)
+	defer indices.Release()
+	return indexedArray(x.dictionaryType(), indices, children)
+}
+
+// int32Array returns a buffer as an array without nulls.
+func int32Array(of *memory.Buffer) arrow.Array {
+	data := array.NewData(arrow.PrimitiveTypes.Int32, of.Len()/arrow.Int32SizeBytes, []*memory.Buffer{nil, of}, nil, 0, 0)
+	defer data.Release()
+	return array.NewInt32Data(data)
+}
+
+// indexedArray returns an indexed column of indices and the fields of the rows to which they refer.
+func indexedArray(dt *arrow.DictionaryType, indices arrow.Array, fields []arrow.Array) (arrow.Array, error) {
+	values, err := array.NewStructArrayWithFields(fields, dt.ValueType.(*arrow.StructType).Fields())
 	if err != nil {
 		return nil, err
 	}
 	defer values.Release()
-	dt := x.dictionaryType()
-	indices := array.NewData(dt.IndexType, x.slots.Len()/arrow.Int32SizeBytes, []*memory.Buffer{nil, x.slots}, nil, 0, 0)
-	defer indices.Release()
-	references := array.NewInt32Data(indices)
-	defer references.Release()
-	return array.NewDictionaryArray(dt, references, values), nil
+	return array.NewDictionaryArray(dt, indices, values), nil
 }
 
 func (x *indexing) release() { x.slots.Release() }

@@ -87,7 +87,7 @@ func (v view) column(c arrow.Array, field arrow.Field) (arrow.Array, error) {
 		return nil, err
 	}
 	if v.From == 0 && v.To == int64(c.Len()) {
-		return dictionaryOf(dt, indexed.Indices(), fields, indexed.Dictionary().Len())
+		return indexedArray(dt, indexed.Indices(), fields)
 	}
 	return v.part(dt, indexed.Indices().(*array.Int32).Int32Values()[v.From:v.To], fields)
 }
@@ -106,20 +106,6 @@ func fieldsOf(rows *array.Struct, of *arrow.StructType) ([]arrow.Array, error) {
 	return fields, nil
 }
 
-// dictionaryOf returns an indexed column.
-func dictionaryOf(dt *arrow.DictionaryType, indices arrow.Array, fields []arrow.Array, rows int) (arrow.Array, error) {
-	of := dt.ValueType.(*arrow.StructType)
-	children := make([]arrow.ArrayData, len(fields))
-	for i, f := range fields {
-		children[i] = f.Data()
-	}
-	data := array.NewData(of, rows, []*memory.Buffer{nil}, children, 0, 0)
-	defer data.Release()
-	values := array.NewStructData(data)
-	defer values.Release()
-	return array.NewDictionaryArray(dt, indices, values), nil
-}
-
 // part returns an indexed column with the rows to which some indices refer, in the order of their
 // first reference. The fields are those of all rows.
 func (v view) part(dt *arrow.DictionaryType, indices []int32, fields []arrow.Array) (arrow.Array, error) {
@@ -132,16 +118,14 @@ func (v view) part(dt *arrow.DictionaryType, indices []int32, fields []arrow.Arr
 	defer buffer.Release()
 	buffer.Resize(size)
 	used := references(indices, arrow.Int32Traits.CastFromBytes(buffer.Bytes()), known)
-	data := array.NewData(dt.IndexType, len(indices), []*memory.Buffer{nil, buffer}, nil, 0, 0)
-	defer data.Release()
-	own := array.NewInt32Data(data)
+	own := int32Array(buffer)
 	defer own.Release()
 	taken, err := v.rows(dt.ValueType.(*arrow.StructType), fields, used)
 	defer func() { release(taken) }()
 	if err != nil {
 		return nil, err
 	}
-	return dictionaryOf(dt, own, taken, len(used))
+	return indexedArray(dt, own, taken)
 }
 
 // references returns the distinct indices, in the order of their first occurrence, and sets each

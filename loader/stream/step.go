@@ -53,9 +53,6 @@ func (p StepPlace) Step() int64 { return p.step }
 // PerLane returns the number of rows, or requests, that each lane has returned before the place.
 func (p StepPlace) PerLane() int64 { return p.perLane }
 
-// Equal reports whether two places are the same.
-func (p StepPlace) Equal(o StepPlace) bool { return p.step == o.step && p.SameRows(o) }
-
 // SameRows reports whether the same rows follow two places, and the same cursors except for the
 // number of steps.
 func (p StepPlace) SameRows(o StepPlace) bool {

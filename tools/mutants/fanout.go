@@ -36,7 +36,7 @@ func fanoutMutants() []mutant {
 		{"min-match-is-checked-in-other-slices", take, " || j.marks < of.from || j.marks >= of.to {", " || j.marks < of.from-1 && j.marks >= of.to {", fanout},
 		{"slices-count-rows-before-them", steps, "	rise.Subtract(p.marks[p.from].counts[table])\n", "", fanout},
 		{"slices-begin-anywhere", steps, "return m.place.SameRows(at) })", "return m.rows >= 0 })", fanout},
-		{"views-have-defaults-of-columns-of-others", "loader/joined/steps.go", "		if !in.hasDefaults() {\n", "		if !in.hasDefaults() && own {\n", fanout},
+		{"views-have-defaults-of-columns-of-others", "loader/joined/steps.go", "		if !in.spec.HasDefaults() {\n", "		if !in.spec.HasDefaults() && own {\n", fanout},
 		{"views-refer-to-rows-of-others", view, "	if consecutive(rows) {\n", "	if len(rows) > 0 {\n", fanout},
 		{"views-mix-columns", block, "viewKey{columns: m.spec.columns.id}", "viewKey{}", fanout},
 		{"streams-fail-by-columns-of-others", step, "return g.failed && !g.spec.equal(m.spec)", "return g.failed && len(g.members) < 0", fanout},
