@@ -124,7 +124,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "share_batches", Shape: "BYTES",
-			Usage: "how much of the memory budget may hold batches that equal streams share; 0 turns sharing off (default: an eighth of the memory budget, at most 1GiB)",
+			Usage: "how much of the memory budget may hold batches that streams share; 0 turns sharing off (default: an eighth of the memory budget, at most 1GiB)",
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
 		},
 		{
