@@ -66,7 +66,7 @@ func TestEndpointsOfSplits(t *testing.T) {
 	_, filtered := s.bySplit(t, `, "filter": "item > 3"`)
 	require.EqualValues(t, -1, filtered[0].Rows)
 	require.Equal(t, parts[1].Splits, filtered[1].Splits)
-	_, shuffled := s.bySplit(t, `, "order": "shuffled", "seed": 3`)
+	_, shuffled := s.bySplit(t, `, "order": "shuffled", "shuffle": "splits", "seed": 3`)
 	require.ElementsMatch(t, parts, shuffled, "the same splits in another order")
 }
 
@@ -100,9 +100,9 @@ func TestEndpointsFromACursor(t *testing.T) {
 	plain := s.readAll(t, `{"dataset": "homefeed", "cursor": `+cursor+`}`)
 	require.Equal(t, want.rows[before+100:], plain[0].rows, "a plain query continues to the end of the plan")
 
-	shuffled := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits", "order": "shuffled", "shuffle_window": 64, "batch_rows": 100}`)
+	shuffled := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits", "order": "shuffled", "shuffle": "splits", "batch_rows": 100}`)
 	_, left = s.bySplit(t, `, "cursor": `+string(shuffled[1].cursors[0]))
-	require.JSONEq(t, `{"lane":0,"split":1,"window":1,"row":36}`, string(left[0].At))
+	require.JSONEq(t, `{"lane":0,"split":1,"row":100}`, string(left[0].At))
 	require.EqualValues(t, len(shuffled[1].rows)-100, left[0].Rows)
 
 	last := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits"}`)[3]
@@ -177,7 +177,7 @@ func TestTicketsOfSplits(t *testing.T) {
 		},
 		"another plan": func(c *content) { c.Plan = "0123" },
 		"another order": func(c *content) {
-			c.Query = json.RawMessage(strings.Replace(string(c.Query), `"endpoints"`, `"order":"shuffled","endpoints"`, 1))
+			c.Query = json.RawMessage(strings.Replace(string(c.Query), `"endpoints"`, `"order":"shuffled","shuffle":"splits","endpoints"`, 1))
 		},
 	} {
 		forged := c

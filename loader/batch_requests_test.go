@@ -1,7 +1,9 @@
 package loader_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,36 +15,8 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
-
-// requestsOf computes the requests of each split of a query in the order in which one
-// lane returns them: runs of rows with equal keys. stored holds all rows of each split,
-// and left those that pass the filter, both in stored order.
-func requestsOf(t *testing.T, stored, left []split, window int64, given []row) map[string][][]row {
-	t.Helper()
-	all, requests := map[string][]row{}, map[string][][]row{}
-	for _, s := range stored {
-		all[s.id] = s.rows
-	}
-	for _, s := range left {
-		for _, rows := range windowed(all[s.id], s.rows, window) {
-			require.GreaterOrEqual(t, len(given), len(rows))
-			got := given[:len(rows)]
-			given = given[len(rows):]
-			require.ElementsMatch(t, rows, got)
-			for k, r := range got {
-				of := requests[s.id]
-				if k == 0 || r.request == "" || r.request != got[k-1].request {
-					of = append(of, nil)
-				}
-				of[len(of)-1] = append(of[len(of)-1], r)
-				requests[s.id] = of
-			}
-		}
-	}
-	require.Empty(t, given)
-	return requests
-}
 
 // split holds the rows of a split.
 type split struct {
@@ -50,28 +24,35 @@ type split struct {
 	rows []row
 }
 
-// windowed divides the remaining rows of a split among its windows: a row belongs to
-// the window in which it is stored, or to that of the previous row if that has the same
-// request and is stored at most a window earlier.
-func windowed(stored, left []row, window int64) [][]row {
-	if window == 0 {
-		return [][]row{left}
+// sectionsOf returns the rows of a lane that remain, in the order of its ranges or windows: each section holds the
+// rows of a range in stored order, or those of a window. A row belongs to the window of the first row of its request.
+func sectionsOf(p *plan.Plan, number int, stored, left map[string][]row) [][]row {
+	windows := map[windowOfRow][]row{}
+	var sections [][]row
+	var of map[storedRow]windowOfRow
+	if p.Rows.ShuffleWindow > 0 {
+		of = windowsOfPlan(p)
 	}
-	var windows [][]row
-	lastStored, lastIn := int64(-2), int64(-2)
-	for i, r := range left {
-		storedIn := int64(slices.Index(stored, r)) / window
-		in := storedIn
-		if i > 0 && r.request != "" && r.request == left[i-1].request && storedIn <= lastStored+1 {
-			in = lastIn
+	for _, r := range p.Lanes[number].Ranges {
+		id := p.Splits[r.Split].ID
+		if of == nil {
+			sections = append(sections, left[id])
+			continue
 		}
-		if in != lastIn {
-			windows = append(windows, nil)
+		var in windowOfRow
+		for i, one := range left[id] {
+			if i == 0 || one.request == "" || one.request != left[id][i-1].request {
+				in = of[storedRow{r.Split, int64(slices.Index(stored[id], one))}]
+			}
+			windows[in] = append(windows[in], one)
 		}
-		windows[len(windows)-1] = append(windows[len(windows)-1], r)
-		lastStored, lastIn = storedIn, in
 	}
-	return windows
+	for _, in := range slices.SortedFunc(maps.Keys(windows), func(a, b windowOfRow) int {
+		return cmp.Or(cmp.Compare(a.run, b.run), cmp.Compare(a.window, b.window))
+	}) {
+		sections = append(sections, windows[in])
+	}
+	return sections
 }
 
 // bySplit reads the item and the request of each row of a query with one lane, by
@@ -92,19 +73,48 @@ func bySplit(t *testing.T, c *scenario.Made, q dataset.Query) []split {
 
 var itemAndRequest = []dataset.Column{{Column: "item"}, {Column: "request_id"}}
 
-// lanesOf returns the requests of each lane of a query, given those of all splits.
-func lanesOf(t *testing.T, c *scenario.Made, q dataset.Query, requests map[string][][]row) [][][]row {
+// lanesOf returns the requests of each lane of a query: runs of rows with equal keys. stored holds all rows of each
+// split, and left those that pass the filter, both in stored order.
+func lanesOf(t *testing.T, c *scenario.Made, q dataset.Query, stored, left []split) [][][]row {
 	t.Helper()
+	q = withRequests(q, q.Lanes)
+	q.Dataset = "d"
 	p, err := c.Loader().Plan(t.Context(), q)
 	require.NoError(t, err)
 	lanes := make([][][]row, len(p.Lanes))
 	for i, l := range p.Lanes {
 		for _, r := range l.Ranges {
-			lanes[i] = append(lanes[i], requests[p.Splits[r.Split].ID]...)
 			require.Equal(t, p.Splits[r.Split].Rows, r.To-r.From, "no bucket is cut")
 		}
+		one := q
+		one.Shard, one.BatchRequests, one.Columns = dataset.Shard{Index: i, Of: q.Lanes}, 1<<20, itemAndRequest
+		shards, err := scenario.Read(t.Context(), c.Loader(), one)
+		require.NoError(t, err)
+		given := itemRows(shards[0].Rows())
+		for _, rows := range sectionsOf(p.Plan, i, byID(stored), byID(left)) {
+			require.GreaterOrEqual(t, len(given), len(rows))
+			got := given[:len(rows)]
+			given = given[len(rows):]
+			require.ElementsMatch(t, rows, got)
+			for k, r := range got {
+				if k == 0 || r.request == "" || r.request != got[k-1].request {
+					lanes[i] = append(lanes[i], nil)
+				}
+				lanes[i][len(lanes[i])-1] = append(lanes[i][len(lanes[i])-1], r)
+			}
+		}
+		require.Empty(t, given)
 	}
 	return lanes
+}
+
+// byID returns the rows of splits by id.
+func byID(splits []split) map[string][]row {
+	rows := map[string][]row{}
+	for _, s := range splits {
+		rows[s.id] = s.rows
+	}
+	return rows
 }
 
 // stepsFrom returns the batches of a shard whose lanes have already returned given
@@ -146,6 +156,7 @@ func TestBatchesOfRequests(t *testing.T) {
 			q.Order, q.Shuffle, q.Seed = dataset.Shuffled, dataset.ShuffleSplits, int64(seed)
 		case 1:
 			q.Order, q.Shuffle, q.Seed, q.ShuffleWindow = dataset.Shuffled, dataset.ShuffleRequests, int64(seed), 1+r.Int64N(20)
+			q.ShuffleParts = r.Int64N(7)
 		}
 		asStored := q
 		if q.ShuffleWindow > 0 {
@@ -157,9 +168,7 @@ func TestBatchesOfRequests(t *testing.T) {
 		}
 		left := bySplit(t, c, asStored)
 
-		one := q
-		one.Lanes, one.BatchRequests = 1, 1<<20
-		lanes := lanesOf(t, c, withRequests(q, q.Lanes), requestsOf(t, stored, left, q.ShuffleWindow, itemsOf(t, c, one)))
+		lanes := lanesOf(t, c, q, stored, left)
 		for _, l := range lanes {
 			for _, request := range l {
 				several += len(request) - 1
@@ -282,7 +291,8 @@ func TestRequestsOnWindowBordersResume(t *testing.T) {
 	c.Query.Filter = dataset.MustFilter("item = 0 OR item = 50")
 	far, err := scenario.Read(t.Context(), made(t, c).Loader(), c.Query)
 	require.NoError(t, err)
-	require.Len(t, far[0].Batches, 2, "rows that are stored far from each other are of two requests")
+	require.Len(t, far[0].Batches, 1, "a request of which whole blocks are dropped stays one")
+	require.EqualValues(t, 2, far[0].Report.Rows)
 }
 
 // TestPlansOfRequests checks that the plan for requests differs from that for rows and

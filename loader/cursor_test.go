@@ -317,7 +317,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 		want   []string
 	}{
 		{func(c *dataset.Cursor) { *c = theirs[1] }, []string{
-			"filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "seed (7, not 0)",
+			"filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "shuffle_parts (8, not none)", "seed (7, not 0)",
 		}},
 		{func(c *dataset.Cursor) { c.Pin.Training.Snapshot += 3 }, []string{
 			fmt.Sprintf("pin.training snapshot (%d, not %d)", ours[0].Pin.Training.Snapshot+3, ours[0].Pin.Training.Snapshot),

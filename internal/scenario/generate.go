@@ -120,7 +120,10 @@ func (g *generator) query() {
 		q.Order, q.Seed, q.Epoch = dataset.Shuffled, g.Int64N(9), g.Int64N(3)
 		q.Shuffle = pick(g.Rand, "", dataset.ShuffleSplits, dataset.ShuffleRequests, dataset.ShuffleRows)
 		if q.Shuffle != dataset.ShuffleSplits && g.chance(2) {
-			q.ShuffleWindow = 1 + g.Int64N(40)
+			q.ShuffleWindow, q.ShuffleParts = 1+g.Int64N(40), g.Int64N(12)
+			if g.Dataset.Training.Distinct != nil {
+				q.ShuffleParts = 0
+			}
 		}
 	}
 	if g.chance(2) {
@@ -169,7 +172,7 @@ func (g *generator) reading(q *dataset.Query) {
 		q.BatchRows, q.GlobalBatchRows = 0, q.BatchRows
 	}
 	switch {
-	case q.Lanes == 1 && g.chance(2):
+	case q.Lanes == 1 && (!q.Order.IsShuffled() || q.Shuffle == dataset.ShuffleSplits) && g.chance(2):
 		q.Endpoints = dataset.EndpointsSplits
 	case g.chance(3):
 		q.Limit = 1 + g.Int64N(60)

@@ -42,20 +42,27 @@ func (q Query) Check() error {
 		}
 	}
 	if q.Endpoints.BySplits() {
-		switch {
-		case q.Shard.Of != 1:
-			add("endpoints", "splits requires one shard, but the query has %d; leave shard out, or use endpoints: shards", q.Shard.Of)
-		case q.Lanes != 1 && len(q.Cursor) > 0:
-			add("endpoints", "splits requires a plan with one lane, but that of the cursor has %d; use endpoints: shards", q.Lanes)
-		case q.Lanes != 1:
-			add("endpoints", "splits requires a plan with one lane, but the query has %d; leave lanes out, or use endpoints: shards", q.Lanes)
-		case q.Every.Of > 1:
-			add("endpoints", "every divides one stream among DataLoader workers, but each endpoint of splits is a stream of its own; leave every out and assign the endpoints to workers, or use endpoints: shards")
-		case q.Tail.Drops():
-			add("endpoints", "splits returns every row of a split, but tail: drop drops rows; use tail: keep, or endpoints: shards")
-		}
+		q.checkSplits(add)
 	}
 	return fault.Fields(found)
+}
+
+// checkSplits reports fields that cannot be combined with endpoints: splits.
+func (q Query) checkSplits(add func(name, format string, args ...any)) {
+	switch {
+	case q.Shard.Of != 1:
+		add("endpoints", "splits requires one shard, but the query has %d; leave shard out, or use endpoints: shards", q.Shard.Of)
+	case q.Lanes != 1 && len(q.Cursor) > 0:
+		add("endpoints", "splits requires a plan with one lane, but that of the cursor has %d; use endpoints: shards", q.Lanes)
+	case q.Lanes != 1:
+		add("endpoints", "splits requires a plan with one lane, but the query has %d; leave lanes out, or use endpoints: shards", q.Lanes)
+	case q.Every.Of > 1:
+		add("endpoints", "every divides one stream among DataLoader workers, but each endpoint of splits is a stream of its own; leave every out and assign the endpoints to workers, or use endpoints: shards")
+	case q.Tail.Drops():
+		add("endpoints", "splits returns every row of a split, but tail: drop drops rows; use tail: keep, or endpoints: shards")
+	case q.Order.IsShuffled() && q.Shuffle != ShuffleSplits:
+		add("endpoints", "splits cannot be read one by one if the windows of a shuffle have rows of several; use shuffle: splits, or endpoints: shards")
+	}
 }
 
 // checkRequests reports fields that cannot be combined with batch_requests.

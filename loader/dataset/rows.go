@@ -30,9 +30,12 @@ type Rows struct {
 	// ShuffleWindow is the number of stored training rows that are permuted together. 0
 	// means DefaultShuffleWindow in a query, and the stored order of rows in a plan.
 	ShuffleWindow int64
-	Seed          int64
-	Epoch         int64
-	Lanes         int // a multiple of Shard.Of
+	// ShuffleParts is the number of places in a run from which the rows of a window come. 0 means
+	// DefaultShuffleParts in a query, and the stored order of rows in a plan.
+	ShuffleParts int64
+	Seed         int64
+	Epoch        int64
+	Lanes        int // a multiple of Shard.Of
 	// Requests reports whether lanes return equal numbers of requests in each step, rather
 	// than of rows. It is set if the query has BatchRequests.
 	Requests bool
@@ -92,25 +95,30 @@ func (s Shuffle) ByRequest() bool {
 	return false
 }
 
-// DefaultShuffleWindow is the default ShuffleWindow of a query.
-const DefaultShuffleWindow = 1 << 17
+// The defaults of a query.
+const (
+	DefaultShuffleWindow = 1 << 17 // of ShuffleWindow
+	DefaultShuffleParts  = 8       // of ShuffleParts
+)
 
-// Shuffling returns the shuffle of rows whose defaults are set, and its window in rows,
-// or 0 if the rows of a split keep their stored order. The default shuffle depends on
+// Shuffling returns rows whose defaults are set with their shuffle, window and parts; the last two
+// are 0 if the rows of a split keep their stored order. The default shuffle depends on
 // whether the dataset has a key.
-func (r Rows) Shuffling(keyed bool) (Shuffle, int64, error) {
-	shuffle := r.Shuffle
+func (r Rows) Shuffling(keyed bool) (Rows, error) {
 	switch {
-	case shuffle == "" && keyed:
-		shuffle = ShuffleRequests
-	case shuffle == "":
-		shuffle = ShuffleRows
+	case r.Shuffle == "" && keyed:
+		r.Shuffle = ShuffleRequests
+	case r.Shuffle == "":
+		r.Shuffle = ShuffleRows
 	}
-	windows, err := shuffle.Windows()
+	windows, err := r.Shuffle.Windows()
 	if err != nil || !windows {
-		return shuffle, 0, err
+		r.ShuffleWindow, r.ShuffleParts = 0, 0
+		return r, err
 	}
-	return shuffle, cmp.Or(r.ShuffleWindow, DefaultShuffleWindow), nil
+	r.ShuffleWindow = cmp.Or(r.ShuffleWindow, DefaultShuffleWindow)
+	r.ShuffleParts = cmp.Or(r.ShuffleParts, DefaultShuffleParts)
+	return r, nil
 }
 
 // resumed returns the rows of a query, with unset fields taken from those of its cursor.
@@ -127,6 +135,7 @@ func (r Rows) resumed(c Rows) Rows {
 	r.Order = cmp.Or(r.Order, c.Order)
 	r.Shuffle = cmp.Or(r.Shuffle, c.Shuffle)
 	r.ShuffleWindow = cmp.Or(r.ShuffleWindow, c.ShuffleWindow)
+	r.ShuffleParts = cmp.Or(r.ShuffleParts, c.ShuffleParts)
 	r.Seed = cmp.Or(r.Seed, c.Seed)
 	r.Epoch = cmp.Or(r.Epoch, c.Epoch)
 	r.Lanes = cmp.Or(r.Lanes, c.Lanes)
@@ -163,18 +172,19 @@ type rowsForm struct {
 	Order         *Order      `json:"order,omitempty"`
 	Shuffle       *Shuffle    `json:"shuffle,omitempty"`
 	ShuffleWindow *int64      `json:"shuffle_window,omitempty"`
+	ShuffleParts  *int64      `json:"shuffle_parts,omitempty"`
 	Seed          *int64      `json:"seed,omitempty"`
 	Epoch         *int64      `json:"epoch,omitempty"`
 	Lanes         *int        `json:"lanes,omitempty"`
 }
 
 // form returns the JSON form of a plan's rows, as in cursors. It omits only an unset
-// sample, since and shuffle window.
+// sample, since, shuffle window and shuffle parts.
 func (r Rows) form() rowsForm {
 	text := r.Filter.String()
 	return rowsForm{
 		Dataset: r.Dataset, Filter: &text, Sample: r.Sample.form(), Since: other(r.Since, 0), Order: &r.Order, Shuffle: &r.Shuffle,
-		ShuffleWindow: other(r.ShuffleWindow, 0), Seed: &r.Seed, Epoch: &r.Epoch, Lanes: &r.Lanes,
+		ShuffleWindow: other(r.ShuffleWindow, 0), ShuffleParts: other(r.ShuffleParts, 0), Seed: &r.Seed, Epoch: &r.Epoch, Lanes: &r.Lanes,
 	}
 }
 
@@ -183,7 +193,7 @@ func (r Rows) form() rowsForm {
 func (r Rows) formWithout(preset Rows) rowsForm {
 	form := rowsForm{
 		Dataset: r.Dataset, Filter: other(r.Filter.String(), preset.Filter.String()), Since: other(r.Since, preset.Since), Order: other(r.Order, preset.Order),
-		Shuffle: other(r.Shuffle, preset.Shuffle), ShuffleWindow: other(r.ShuffleWindow, preset.ShuffleWindow),
+		Shuffle: other(r.Shuffle, preset.Shuffle), ShuffleWindow: other(r.ShuffleWindow, preset.ShuffleWindow), ShuffleParts: other(r.ShuffleParts, preset.ShuffleParts),
 		Seed: other(r.Seed, preset.Seed), Epoch: other(r.Epoch, preset.Epoch), Lanes: other(r.Lanes, preset.Lanes),
 	}
 	if r.Sample.text() != preset.Sample.text() {
@@ -230,6 +240,7 @@ func (r Rows) texts() []rowsText {
 		{"order", string(r.Order)},
 		{"shuffle", string(r.Shuffle)},
 		{"shuffle_window", orNone(r.ShuffleWindow)},
+		{"shuffle_parts", orNone(r.ShuffleParts)},
 		{"seed", strconv.FormatInt(r.Seed, 10)},
 		{"epoch", strconv.FormatInt(r.Epoch, 10)},
 		{"lanes", strconv.Itoa(r.Lanes)},

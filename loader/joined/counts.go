@@ -26,7 +26,7 @@ func (s *Ranges) total(number int) joiner.Counts {
 	all := s.counts[number]
 	for _, l := range s.lanes {
 		if l.open != nil {
-			all.Add(l.open.joined.Counts()[number])
+			all.Add(l.open.Counts()[number])
 		}
 	}
 	return all
@@ -46,9 +46,9 @@ func (s *Ranges) add(more []joiner.Counts) {
 // returned rows is known. The caller releases the range afterwards.
 func (s *Ranges) Rewind(number, index int, row int64) (again int64) {
 	l := s.lanes[number]
-	o := l.open
+	o, ok := l.open.(*OpenRange)
 	switch {
-	case o == nil:
+	case !ok:
 		return 0
 	case o.index != index: // the next range was opened only to look for a row
 		s.Discard(number, nil)
@@ -94,17 +94,26 @@ func (o *OpenRange) split(first, at int64) (row int64, counts []joiner.Counts) {
 // min_match is checked.
 const minMatchFrom = 10_000
 
-// checkMinMatch returns an error if a range has ended and the share of matched rows,
-// over all rows so far, is below a staging table's min_match. If the plan knows a
-// range's rows, the check runs with the range's last batch.
+// checkMinMatch is Ranges.checkMinMatch for a range, or for the run of which it is a section.
 func (o *OpenRange) checkMinMatch(ended bool) error {
-	s := o.ranges
+	switch {
+	case o.run == nil:
+		return o.ranges.checkMinMatch(o.joined.Counts(), o.rows.To-o.rows.From, ended)
+	case ended:
+		return nil // the run has other sections
+	}
+	return o.ranges.checkMinMatch(o.run.Counts(), o.run.rows, false)
+}
+
+// checkMinMatch returns an error if a range or run of a number of rows, whose counts are given, has ended and the share
+// of matched rows, over all rows so far, is below a staging table's min_match. If the plan knows
+// their number, the check runs with the last batch.
+func (s *Ranges) checkMinMatch(here []joiner.Counts, rows int64, ended bool) error {
 	for i, in := range s.staging {
 		if in.bound.MinMatch == 0 || s.spec.CountOnly {
 			continue
 		}
-		here := o.joined.Counts()[i]
-		if !ended && (s.plan.Inexact != "" || here.Rows < o.rows.To-o.rows.From) {
+		if !ended && (s.plan.Inexact != "" || here[i].Rows < rows) {
 			continue
 		}
 		if err := s.judge(i, s.total(i)); err != nil {

@@ -1,6 +1,9 @@
 package joined
 
 import (
+	"slices"
+
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -9,24 +12,24 @@ import (
 //
 // Invariants:
 //   - references has one reference per staging input for the open range, and keeps them
-//     until the lane opens its next range or releases its last one;
+//     until the lane opens its next range or releases its last one. The sections of a run have their own;
+//     references are then those of the last section that was released, if no other one is open;
 //   - built and reading hold what was prefetched for ranges that the lane has not opened
 //     yet; opening a range takes its entries.
 type laneState struct {
 	LaneRanges
 	references laneReferences
-	open       *OpenRange             // nil: none, or its counts were taken back
+	open       counted                // an OpenRange or a Run; nil: none, or its counts were taken back
 	resume     *resumption            // where the first range continues; nil: it was not begun before
 	reached    int                    // index of the last range that was prefetched
 	built      map[int]laneReferences // by range index; elements may be nil
-	reading    map[int]scanned        // by range index
+	reading    map[plan.Range]SourceRows
+	// reachedRanges is how many ranges need no section of a run any more.
+	reachedRanges int
 }
 
-// scanned holds the training rows of a range that is read before it is opened.
-type scanned struct {
-	at   plan.Range
-	rows SourceRows
-}
+// counted has the counts of joins, by staging table that is read.
+type counted interface{ Counts() []joiner.Counts }
 
 // resumption marks the rows of a range, up to row, as counted when the range was read
 // before.
@@ -36,7 +39,7 @@ type resumption struct {
 }
 
 func newLaneState(l LaneRanges) *laneState {
-	return &laneState{LaneRanges: l, built: map[int]laneReferences{}, reading: map[int]scanned{}}
+	return &laneState{LaneRanges: l, built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}}
 }
 
 // laneReferences are references to build sides, one per staging input.
@@ -49,6 +52,17 @@ func (r laneReferences) release() {
 			one.Release()
 		}
 	}
+}
+
+// pinned returns the references of the open range, or of the open sections of a run.
+func (l *laneState) pinned() laneReferences {
+	all := l.references
+	if r, ok := l.open.(*RunJoin); ok {
+		for _, o := range r.open {
+			all = append(slices.Clip(all), o.references...)
+		}
+	}
+	return all
 }
 
 // bytes returns the stored size of the files that are referred to.

@@ -33,7 +33,7 @@ func (s *Ranges) prefetch(l *laneState, index int) {
 		}
 		l.reached = i
 		s.prefetchBuildSides(l, i)
-		s.prefetchTraining(l, i)
+		s.prefetchTraining(l, next[i])
 	}
 }
 
@@ -68,30 +68,31 @@ func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
 	}
 }
 
-// prefetchTraining starts to read the training rows of an upcoming range.
-func (s *Ranges) prefetchTraining(l *laneState, index int) {
-	if s.plan.Relation.Distinct != nil {
+// prefetchTraining starts to read training rows of an upcoming range.
+func (s *Ranges) prefetchTraining(l *laneState, at plan.Range) {
+	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
 		return
 	}
-	at := s.scanned(l.Ranges[index], l.Ranges[index].From)
 	rows, err := s.options.scan(s.ctx, s.trainingSource(at), s.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
 	rows.Begin()
-	l.reading[index] = scanned{at: at, rows: rows}
+	l.reading[at] = rows
 }
 
-// prefetched returns the training rows of a range that are already being read, or opens
-// them.
-func (s *Ranges) prefetched(ctx context.Context, l *laneState, index int, at plan.Range) (SourceRows, error) {
-	next, found := l.reading[index]
-	delete(l.reading, index)
-	if found && next.at == at {
-		return next.rows, nil
+// prefetched returns training rows of a range that are already being read, or opens them. It releases those that
+// were to be read from another row on.
+func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range) (SourceRows, error) {
+	if rows, found := l.reading[at]; found {
+		delete(l.reading, at)
+		return rows, nil
 	}
-	if found {
-		next.rows.Release()
+	for other, rows := range l.reading {
+		if other.Split == at.Split && other.To == at.To {
+			delete(l.reading, other)
+			rows.Release()
+		}
 	}
 	return s.training(ctx, at, s.read)
 }
@@ -112,7 +113,7 @@ func (s *Ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.
 func (s *Ranges) ReleasePrefetched() bool {
 	some := s.releasePrefetched()
 	for _, l := range s.lanes {
-		for _, r := range l.references {
+		for _, r := range l.pinned() {
 			some = r.WaitPrefetch() || some
 		}
 	}
@@ -129,9 +130,9 @@ func (s *Ranges) releasePrefetched() bool {
 			delete(l.built, index)
 			built.release()
 		}
-		for index, next := range l.reading {
-			delete(l.reading, index)
-			next.rows.Release()
+		for at, rows := range l.reading {
+			delete(l.reading, at)
+			rows.Release()
 		}
 	}
 	return some

@@ -16,29 +16,19 @@ import (
 // next call of Next or Release.
 type OpenRange struct {
 	array.RecordReader
-	ranges *Ranges
-	lane   *laneState
-	index  int        // of the range in the lane
-	rows   plan.Range // the training rows to be joined
-	joined *joiner.Reader
-	skip   int64 // rows of the final sequence that were returned before
-	begun  bool
-	closed func() // may be nil
+	ranges     *Ranges
+	lane       *laneState
+	run        *RunJoin // of which it is a section; nil: it is a range
+	index      int      // of the range in the lane
+	references laneReferences
+	rows       plan.Range // the training rows to be joined
+	joined     *joiner.Reader
+	skip       int64 // rows of the final sequence that were returned before
+	begun      bool
 
 	before   []joiner.Counts // counts before the current joined batch
 	returned int64           // rows of the final sequence before it
 	last     int64           // rows of the final sequence in it
-}
-
-// Transformation selects rows of a range and changes them before they are joined.
-type Transformation struct {
-	From int64 // the first training row of the split to be joined
-	// Transform takes ownership of the scanned rows (RangesSpec.Scanned) and returns those to be
-	// joined.
-	Transform func(ctx context.Context, scanned SourceRows) (SourceRows, error)
-	// Closed is called when the range is released and its counts are final, unless they
-	// were taken back.
-	Closed func()
 }
 
 // Open opens a range of a lane without the first rows of its final sequence. A range whose
@@ -53,37 +43,17 @@ func (s *Ranges) Open(ctx context.Context, number, index int, skip int64) (*Open
 		}
 		rows.From, skip = rows.From+begin, skip-begin
 	}
-	o, err := s.join(ctx, l, index, rows, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, index, rows) })
-	if err != nil {
-		return nil, err
-	}
-	o.skip = skip
-	return o, nil
-}
-
-// OpenTransformed opens the selected rows of a range of a lane.
-func (s *Ranges) OpenTransformed(ctx context.Context, number, index int, of Transformation) (*OpenRange, error) {
-	l := s.lanes[number]
-	rows := l.Ranges[index]
-	scanned := s.scanned(rows, of.From)
-	rows.From = of.From
-	o, err := s.join(ctx, l, index, rows, func(ctx context.Context) (SourceRows, error) {
-		read, err := s.prefetched(ctx, l, index, scanned)
-		if err != nil {
-			return nil, err
-		}
-		return of.Transform(ctx, read)
-	})
-	if err != nil {
-		return nil, err
-	}
-	o.closed = of.Closed
-	return o, nil
-}
-
-// join joins training rows of a range with the staging tables.
-func (s *Ranges) join(ctx context.Context, l *laneState, index int, rows plan.Range, open func(context.Context) (SourceRows, error)) (*OpenRange, error) {
 	s.acquire(l, index, rows)
+	o := &OpenRange{ranges: s, lane: l, index: index, references: l.references, rows: rows, skip: skip}
+	if err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, rows) }); err != nil {
+		return nil, err
+	}
+	l.open = o
+	return o, nil
+}
+
+// join joins training rows of a range, which open opens, with the staging tables.
+func (s *Ranges) join(ctx context.Context, o *OpenRange, open func(context.Context) (SourceRows, error)) error {
 	training := withFiles(func(ctx context.Context) (SourceRows, error) {
 		rows, err := open(ctx)
 		if err != nil || s.requests == nil {
@@ -99,20 +69,18 @@ func (s *Ranges) join(ctx context.Context, l *laneState, index int, rows plan.Ra
 	}
 	probes := make([]joiner.Probe, len(s.staging))
 	for i, in := range s.staging {
-		reference := l.references[i]
+		reference := o.references[i]
 		probes[i] = joiner.Probe{
 			Rule: in.rule, Key: in.key, Columns: in.fields(), Matched: in.spec.Matched,
 			BuildSide: func(ctx context.Context) (joiner.Probeable, error) { return s.probeable(ctx, reference) },
 		}
 	}
-	joined, err := joiner.Join(ctx, training, probes, s.options.joining())
-	if err != nil {
-		return nil, err
+	var err error
+	if o.joined, err = joiner.Join(ctx, training, probes, s.options.joining()); err != nil {
+		return err
 	}
-	o := &OpenRange{ranges: s, lane: l, index: index, rows: rows, joined: joined}
-	o.RecordReader = batch.FromFunc(joined.Schema(), o.next, o.release)
-	l.open = o
-	return o, nil
+	o.RecordReader = batch.FromFunc(o.joined.Schema(), o.next, o.release)
+	return nil
 }
 
 // Index returns the index of the range in its lane.
@@ -130,7 +98,9 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 			break
 		}
 		o.ranges.batches++
-		o.ranges.prefetch(o.lane, o.index)
+		if o.run == nil {
+			o.ranges.prefetch(o.lane, o.index)
+		}
 		b, err := o.final()
 		if err != nil {
 			return nil, err
@@ -167,11 +137,13 @@ func (o *OpenRange) begin() {
 	}
 	o.begun = true
 	if o.ranges.plan.Inexact == "" { // otherwise there may be no row to join
-		for _, r := range o.lane.references {
+		for _, r := range o.references {
 			r.PrefetchOpen(o.ranges.ctx)
 		}
 	}
-	o.ranges.prefetch(o.lane, o.index)
+	if o.run == nil {
+		o.ranges.prefetch(o.lane, o.index)
+	}
 }
 
 // final returns the rows of the joined batch that pass the post-join filter.
@@ -186,12 +158,13 @@ func (o *OpenRange) final() (arrow.RecordBatch, error) {
 
 // release closes the range, whether or not it was read to its end.
 func (o *OpenRange) release() {
+	if o.run != nil {
+		o.run.closeSection(o)
+		return
+	}
 	l := o.lane
 	if l.open == o { // otherwise its counts were taken back
 		o.ranges.add(o.joined.Counts())
-		if o.closed != nil {
-			o.closed()
-		}
 		l.open = nil
 	}
 	o.joined.Release()

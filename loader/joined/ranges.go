@@ -28,9 +28,6 @@ type RangesSpec struct {
 	// Ordinals makes the last column of the scanned training rows their number among
 	// the stored rows of their split.
 	Ordinals bool
-	// Scanned returns the rows to scan of a range whose rows are joined from one on: these,
-	// and rows before them that the Transform needs; nil: these.
-	Scanned func(whole plan.Range, from int64) plan.Range
 	// ScanRows is the number of training rows that the caller takes at a time: they are
 	// decoded while the previous ones are used. 0: the scan decides.
 	ScanRows int64

@@ -17,9 +17,9 @@ func (s *Ranges) ClosedCounts() []joiner.Counts { return slices.Clone(s.counts) 
 // since a stream that begins there joins the range from its first row. It changes nothing.
 func (s *Ranges) CountsTo(number, index int, row int64) (counts []joiner.Counts, again int64) {
 	l := s.lanes[number]
-	o := l.open
+	o, ok := l.open.(*OpenRange)
 	switch {
-	case o == nil || o.index != index:
+	case !ok || o.index != index:
 		return nil, 0
 	case s.plan.Inexact != "":
 		return nil, row

@@ -9,15 +9,6 @@ import (
 // maxScanRows is the maximum number of training rows that are decoded into one batch.
 const maxScanRows = 1 << 17
 
-// scanned returns the rows to scan of a range whose rows are joined from one on.
-func (s *Ranges) scanned(whole plan.Range, from int64) plan.Range {
-	if s.spec.Scanned != nil {
-		return s.spec.Scanned(whole, from)
-	}
-	whole.From = from
-	return whole
-}
-
 // training opens columns of those training rows of a range that reach the join.
 func (s *Ranges) training(ctx context.Context, at plan.Range, read columns) (SourceRows, error) {
 	source := s.trainingSource(at)
@@ -37,4 +28,16 @@ func (s *Ranges) trainingSource(at plan.Range) plan.Source {
 		source.Checked = nil // the location of rows decides nothing here; the stream checks it
 	}
 	return source
+}
+
+// KeyRows opens the columns of RangesSpec.Key of training rows of a split, followed by the number of each row among
+// the stored rows of the split: those that pass deletes, filters and sample.
+func (s *Ranges) KeyRows(ctx context.Context, at plan.Range) (SourceRows, error) {
+	source := s.plan.Training(at)
+	source.Ordinals = true
+	var read columns
+	for _, f := range s.spec.Key {
+		read.add(column{field: f})
+	}
+	return s.options.scan(ctx, source, read)
 }

@@ -18,7 +18,7 @@ import (
 // paying returns a reader whose batches are reserved from a budget.
 func (p *ranges) paying(q int64, b *budget.Budget, limit int64, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
-		lanes[i].Ranges, lanes[i].Window = p.rows[lanes[i].Number], p.window
+		lanes[i].Ranges, lanes[i].Windows = p.rows[lanes[i].Number], p.windowsOf(lanes[i].Number)
 	}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: lanes, Rows: q, Steps: lane.Unknown, Schema: schema, Open: p.open, Memory: &batch.Pool{}, Budget: b, MaxBytes: limit,

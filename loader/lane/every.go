@@ -165,11 +165,16 @@ func (l *laneReader) pass(rows int64) {
 // jump skips rows without reading them. The position is the same as if they had been
 // read: at the end of a window rather than before the next one.
 func (l *laneReader) jump(rows int64) {
-	given := l.rowsBefore() + rows
-	if l.Window > 0 && rows > 0 {
-		l.at.Window = (given - 1) / l.Window
+	if rows == 0 {
+		return
 	}
-	l.at.Row = given - l.at.Window*l.Window
+	given := l.rowsBefore() + rows
+	l.at.Row = given
+	if l.Windows != nil {
+		windows := l.Windows[l.at.Range]
+		l.at.Window = windows.WindowAt(given - 1)
+		l.at.Row -= windows.RowsBefore(l.at.Window)
+	}
 	l.consumed += rows
 }
 

@@ -14,7 +14,7 @@ import (
 // everyReader returns a reader of some of the steps of lanes.
 func (p *ranges) everyReader(q, steps int64, known bool, every lane.Every, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
-		lanes[i].Ranges, lanes[i].Window = nil, p.window
+		lanes[i].Ranges, lanes[i].Windows = nil, p.windowsOf(lanes[i].Number)
 		for _, n := range p.rows[lanes[i].Number] {
 			if !known {
 				n = lane.Unknown

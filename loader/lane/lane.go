@@ -43,11 +43,11 @@ type asStored struct{ array.RecordReader }
 // Window implements Sequence.
 func (asStored) Window() int64 { return 0 }
 
-// Position is the position of a lane: after Row rows of its range number Range, or of
-// window number Window of the range if rows are permuted within windows. The position
-// of a finished lane is (number of ranges, 0, 0).
+// Position is the position of a lane: after Row rows of its sequence number Range, or of
+// window number Window of the sequence if rows are permuted within windows. The position
+// of a finished lane is (number of sequences, 0, 0).
 type Position struct {
-	Range  int
+	Range  int // of the plan's ranges or, if rows are permuted within windows, of its runs
 	Window int64
 	Row    int64
 }
@@ -57,10 +57,18 @@ const Unknown = -1
 
 // Lane is one lane of the shard and its start.
 type Lane struct {
-	Number int     // in the plan
-	Ranges []int64 // rows of each range's final sequence, or Unknown
-	Window int64   // stored rows of a shuffle window; 0: rows are not permuted
-	Start  Position
+	Number  int           // in the plan
+	Ranges  []int64       // rows of each final sequence, or Unknown
+	Windows []WindowSizes // by sequence; nil: rows are not permuted
+	Start   Position
+}
+
+// WindowSizes describes the shuffle windows of a sequence whose number of rows is known.
+type WindowSizes interface {
+	// RowsBefore returns the number of rows in the windows before one.
+	RowsBefore(window int64) int64
+	// WindowAt returns the window of a row, counted from the first row of the first window.
+	WindowAt(row int64) int64
 }
 
 // Column is the place of an output column in the batches of a range.

@@ -212,7 +212,12 @@ func (l *laneReader) begin() {
 }
 
 // rowsBefore returns the number of rows of the range before the position, if it is known.
-func (l *laneReader) rowsBefore() int64 { return l.at.Window*l.Window + l.at.Row }
+func (l *laneReader) rowsBefore() int64 {
+	if l.Windows == nil {
+		return l.at.Row
+	}
+	return l.Windows[l.at.Range].RowsBefore(l.at.Window) + l.at.Row
+}
 
 // advance moves to the next range if all rows of the current one, whose number is known,
 // were used.

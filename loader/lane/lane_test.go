@@ -36,6 +36,25 @@ var schema = arrow.NewSchema([]arrow.Field{
 	{Name: "feature", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 }, nil)
 
+// equalWindows are windows of equal size.
+type equalWindows int64
+
+func (w equalWindows) RowsBefore(window int64) int64 { return window * int64(w) }
+
+func (w equalWindows) WindowAt(row int64) int64 { return row / int64(w) }
+
+// windowsOf returns the windows of the ranges of a lane.
+func (p *ranges) windowsOf(number int) []lane.WindowSizes {
+	if p.window == 0 {
+		return nil
+	}
+	of := make([]lane.WindowSizes, len(p.rows[number]))
+	for i := range of {
+		of[i] = equalWindows(p.window)
+	}
+	return of
+}
+
 // windows is a range in windows.
 type windows struct {
 	array.RecordReader
@@ -107,7 +126,7 @@ func (p *ranges) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
 
 func (p *ranges) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
-		lanes[i].Ranges, lanes[i].Window = nil, p.window
+		lanes[i].Ranges, lanes[i].Windows = nil, p.windowsOf(lanes[i].Number)
 		for _, n := range p.rows[lanes[i].Number] {
 			if !known {
 				n = lane.Unknown

@@ -65,11 +65,19 @@ func (b *Bound) decides(entry int) bool {
 	})
 }
 
-// bindShuffle resolves the unit and the key of a shuffled order.
+// bindShuffle resolves the unit, the windows and the key of a shuffled order.
 func (b *Bound) bindShuffle() error {
-	shuffle, window, err := b.Rows.Shuffling(len(b.Relation.Dataset.Key) > 0)
-	b.Rows.Shuffle, b.Rows.ShuffleWindow = shuffle, window
-	if err != nil || window == 0 || !shuffle.ByRequest() {
+	given := b.Rows.ShuffleParts
+	var err error
+	b.Rows, err = b.Rows.Shuffling(len(b.Relation.Dataset.Key) > 0)
+	if b.Relation.Distinct != nil && b.Rows.ShuffleParts > 0 {
+		if given > 1 {
+			return fault.InvalidField("shuffle_parts", "a dataset with distinct has one part: its rows are read whole to find repeated ones").
+				WithRemedy("leave shuffle_parts out")
+		}
+		b.Rows.ShuffleParts = 1
+	}
+	if err != nil || b.Rows.ShuffleWindow == 0 || !b.Rows.Shuffle.ByRequest() {
 		return err
 	}
 	return b.bindRequests("shuffle", "use shuffle: rows")

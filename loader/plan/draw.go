@@ -113,7 +113,11 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 	files := p.filesOf(i)
 	d.fact("read", "%s in %s, %s, %s with all columns%s", counted(len(files), "file"), counted(use.Groups, "file group"),
 		counted(rowsIn(files), "row"), bytesText(use.Once), again(use))
-	d.fact("held", "about %s at a time: the rows of one file group, and their index", bytesText(use.Largest.Memory()))
+	groups := "one file group"
+	if use.AtOnce > 1 {
+		groups = fmt.Sprintf("%d file groups", use.AtOnce)
+	}
+	d.fact("held", "about %s at a time: the rows of %s, and their index", bytesText(use.Memory()), groups)
 	d.text("│", "")
 }
 

@@ -46,7 +46,7 @@ func (p *Plan) rowsText() string {
 func (p *Plan) orderText() string {
 	switch {
 	case p.Rows.ShuffleWindow > 0:
-		return fmt.Sprintf("shuffled by %s within windows of %d rows as stored, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.ShuffleWindow, p.Rows.Seed, p.Rows.Epoch)
+		return fmt.Sprintf("shuffled by %s in windows of %d rows from %s, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.ShuffleWindow, counted(p.Rows.ShuffleParts, "part"), p.Rows.Seed, p.Rows.Epoch)
 	case p.Rows.Order.IsShuffled():
 		return fmt.Sprintf("shuffled by %s, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.Seed, p.Rows.Epoch)
 	}
@@ -177,7 +177,7 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		fmt.Fprintf(b, "  each gives equal requests in a step: rows that follow each other with equal %s. No bucket is cut\n", strings.Join(names, ", "))
 	}
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
-		rows := min(p.Rows.ShuffleWindow, p.maxRangeRows())
+		rows := min(p.Rows.ShuffleWindow, p.maxRunRows())
 		bytes := decoded * p.storedBytes() / p.StoredRows * rows
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
 			bytesText(bytes), counted(rows, "row"), decoded)
@@ -199,15 +199,20 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 	}
 }
 
-// maxRangeRows returns the number of rows of the longest range.
-func (p *Plan) maxRangeRows() int64 {
-	rows := int64(0)
+// maxRunRows returns the number of rows of the longest run.
+func (p *Plan) maxRunRows() int64 {
+	most := int64(0)
 	for _, l := range p.Lanes {
-		for _, r := range l.Ranges {
-			rows = max(rows, r.To-r.From)
+		rows := int64(0)
+		for i, r := range l.Ranges {
+			if i > 0 && !p.sameRun(l.Ranges[i-1], r) {
+				rows = 0
+			}
+			rows += r.To - r.From
+			most = max(most, rows)
 		}
 	}
-	return rows
+	return most
 }
 
 // storedBytes estimates the size of the training rows that are read from their share of

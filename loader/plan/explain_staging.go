@@ -44,8 +44,12 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	}
 	b.WriteString("\n")
 	explainDeletes(b, p.filesOf(i))
-	fmt.Fprintf(b, "  memory about %s: the largest file group, %s of files with %s, times %d for decoding\n\n",
-		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
+	fmt.Fprintf(b, "  memory about %s: the largest file group, %s of files with %s, times %d for decoding",
+		bytesText(use.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
+	if use.AtOnce > 1 {
+		fmt.Fprintf(b, ", for each of %d parts of a run", use.AtOnce)
+	}
+	b.WriteString("\n\n")
 }
 
 // filesOf returns the files of a staging table that match some split.

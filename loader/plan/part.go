@@ -45,9 +45,13 @@ func (p *Plan) SplitsOf(part Part) []Split {
 // RowsBefore returns the number of stored rows in the ranges of a lane before a
 // position. If the plan is exact, this is what the lane has returned at that position.
 func (p *Plan) RowsBefore(at dataset.Position) int64 {
-	rows := at.Window*p.Rows.ShuffleWindow + at.Row
-	for _, r := range p.Lanes[at.Lane].Ranges[:at.Range] {
+	rows, ranges := at.Row, p.Lanes[at.Lane].Ranges
+	for _, r := range ranges[:at.Range] {
 		rows += r.To - r.From
+	}
+	if at.Window > 0 {
+		run := p.runAt(at.Lane, at.Range)
+		rows += run.RowsBefore(at.Window)
 	}
 	return rows
 }

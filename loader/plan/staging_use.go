@@ -8,6 +8,7 @@ type StagingUse struct {
 	Once    int64     // bytes read if each group is kept, in memory or on local disk, until its last split
 	Read    int64     // bytes read if each run of splits, in the plan's order, reads its group again
 	Largest FileGroup // the one with the most bytes
+	AtOnce  int       // how many groups a lane is joined with at a time, at most
 	Stored  int64     // bytes of the files that some split needs, each once
 }
 
@@ -33,9 +34,34 @@ const decoded = 4
 // chosen by it, but no result may depend on it.
 func (g FileGroup) Memory() int64 { return decoded * g.Bytes }
 
+// Memory estimates the bytes that a lane's groups take at a time.
+func (u StagingUse) Memory() int64 { return int64(u.AtOnce) * u.Largest.Memory() }
+
+// groupsAtOnce returns how many file groups of a staging table the parts of a run need, at most; 1 if rows are not
+// permuted within windows.
+func (p *Plan) groupsAtOnce(staging int) int {
+	most := 1
+	if p.Rows.ShuffleWindow == 0 {
+		return most
+	}
+	for _, l := range p.Lanes {
+		groups := map[int]bool{}
+		for i, r := range l.Ranges {
+			if i > 0 && !p.sameRun(l.Ranges[i-1], r) {
+				clear(groups)
+			}
+			if number := p.Splits[r.Split].Groups[staging]; number != resolve.NoGroup {
+				groups[number] = true
+			}
+			most = max(most, min(len(groups), int(p.Rows.ShuffleParts)))
+		}
+	}
+	return most
+}
+
 // StagingUse computes how the plan uses staging table i.
 func (p *Plan) StagingUse(i int) StagingUse {
-	var u StagingUse
+	u := StagingUse{AtOnce: p.groupsAtOnce(i)}
 	seen, stored := map[int]bool{}, map[string]bool{}
 	last := resolve.NoGroup
 	for _, split := range p.Splits {

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -16,6 +17,7 @@ type collected struct {
 	memory     memory.Allocator
 	columns    [][]arrow.Array // by column, then by batch; empty for those of Joined
 	priorities []arrow.Array
+	places     []StoredPlace // of the first rows of the batches
 	rows       int64
 	kept       batch.Retained // the memory that is reserved
 }
@@ -31,7 +33,7 @@ func (c *collected) release() {
 
 // add reserves and retains a joined batch. A dictionary that the join reuses is reserved by
 // its build side; one that was made for a batch is reserved here.
-func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch) error {
+func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch, at StoredPlace) error {
 	if c.columns == nil {
 		c.columns = make([][]arrow.Array, b.NumCols())
 	}
@@ -65,8 +67,34 @@ func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch) er
 			c.columns[i] = append(c.columns[i], column)
 		}
 	}
+	c.places = append(c.places, at)
 	c.rows += b.NumRows()
 	return nil
+}
+
+// inStoredOrder puts the batches in the order in which their rows are stored, which is the order of
+// rows of equal priority.
+func (c *collected) inStoredOrder() {
+	order := make([]int, len(c.places))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return c.places[a].compare(c.places[b]) })
+	c.priorities = reordered(c.priorities, order)
+	for i, parts := range c.columns {
+		if len(parts) > 0 {
+			c.columns[i] = reordered(parts, order)
+		}
+	}
+}
+
+// reordered returns elements in a new order, given the old index of each.
+func reordered(of []arrow.Array, order []int) []arrow.Array {
+	out := make([]arrow.Array, len(of))
+	for i, at := range order {
+		out[i] = of[at]
+	}
+	return out
 }
 
 // dictionaryOf returns the dictionary of a column; nil if it has none.

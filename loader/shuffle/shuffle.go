@@ -1,16 +1,16 @@
-// Package shuffle permutes the rows of a range within windows (docs/spec/order.md).
+// Package shuffle permutes the rows of a run within windows (docs/spec/order.md).
 //
-// A window is a fixed number of consecutive training rows in stored order, counted from
-// the range's first row, including deleted and filtered rows: its borders depend on
-// nothing else. Each row has a pseudorandom priority that depends on a seed and on its
+// A run has several parts, and a window consists of the next block of each part. Borders of
+// blocks are those of stored training rows, including deleted and filtered rows: they depend
+// on nothing else. Each row has a pseudorandom priority that depends on a seed and on its
 // number or the key of its request. The rows that pass filters and joins are returned by
 // priority, so dropping rows does not change the order of the others.
 //
-// A Shuffle has two stages, before and after a range's join. Before it, Training splits
-// batches at the borders of windows and adds each row's priority as a column, which
-// passes through the join. After it, Windows collects the rows of a window and sorts
-// them: values are copied once, when a batch of the result is made. What it collects is
-// reserved.
+// Rows are permuted in two stages, before and after their join. Before it, PriorityReader splits
+// the batches of a section of a part at the borders of windows and adds each row's priority as
+// a column, which passes through the join. After it, Windows collects the rows of a window
+// from all parts and sorts them: values are copied once, when a batch of the result is made.
+// What it collects is reserved.
 package shuffle
 
 import (
@@ -25,23 +25,14 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Options define how the rows of a range are permuted.
+// Options define how the rows of a run are permuted.
 type Options struct {
-	Rows  int64  // of a window
-	First int64  // number of the range's first row among the stored rows of its split
-	Start int64  // first window to return; rows before it are skipped
-	Seed  uint64 // of the priorities
 	// Key holds the positions of the request key among the columns of the training rows:
 	// rows with equal keys stay together. nil: each row has its own priority.
 	Key []int
 	// Whole reports that no window divides a request: rows after the window of a
-	// request's first remaining row belong to that window, too. Reading must begin with
-	// all rows of the window before Start, since its last request may continue in Start. It
-	// requires a Key.
+	// request's first remaining row belong to that window, too. It requires a Key.
 	Whole bool
-	// EnterWindow is called with the number of each window before the join gets its first row,
-	// and after the join has processed all rows before it.
-	EnterWindow func(window int64)
 	// ReleasePrefetched is called when a window lacks memory. It releases what was prefetched, and
 	// reports whether there was anything to release. It may be nil.
 	ReleasePrefetched func() bool
@@ -49,67 +40,84 @@ type Options struct {
 	Budget            *budget.Budget
 }
 
-// Shuffle permutes one range. It is not safe for concurrent use.
-type Shuffle struct {
-	options Options
-	keys    *joiner.KeyReader // nil without Key
-	divided int64
-	left    int64 // training rows before the start
+// PrioritySpec is consecutive stored rows of a split, by their numbers there, that are of one part of a run.
+type PrioritySpec struct {
+	From, To int64
+	Seed     uint64 // of the priorities
+	Windows  SectionWindows
+	// EnterWindow is called with the number of each window before the join gets the section's first row of
+	// it, and after the join has processed all rows of the section before it.
+	EnterWindow func(window int64)
+	// Before returns the last row before a row that passes deletes, filters and sample. It is called
+	// only with a Key, if the rows before the section that PriorityReader gets do not tell.
+	Before func(ctx context.Context, row int64) (StoredRow, error)
 }
 
-// New returns the shuffle of a range, given the schema of its training rows.
-func New(schema *arrow.Schema, options Options) (*Shuffle, error) {
-	s := &Shuffle{options: options}
-	var err error
-	if len(options.Key) > 0 {
-		s.keys, err = joiner.NewKeyReader(schema, options.Key, nil)
-	}
-	return s, err
+// SectionWindows are the windows of a section.
+type SectionWindows interface {
+	// Window returns the window of a row of the section.
+	Window(row int64) int64
+	// Last returns the section's last row in a window.
+	Last(window int64) int64
+	// Other returns the window of a row of the split that the section does not have; -1 if it is of
+	// another run.
+	Other(row int64) int64
 }
 
-// DividedRequests returns the number of windows so far that begin within a request: the row
-// stored before the window is of the same request as the window's first row.
-func (s *Shuffle) DividedRequests() int64 { return s.divided }
-
-// SkippedRows returns the number of training rows that were skipped before the start.
-func (s *Shuffle) SkippedRows() int64 { return s.left }
+// StoredRow is a training row, by its number in its split, and its priority. The zero value has no row.
+type StoredRow struct {
+	Row      int64
+	Priority uint64
+	Found    bool
+}
 
 // Names of the columns that pass through the join.
-const (
-	ordinalName  = "ordinal"
-	priorityName = "priority"
-)
+const priorityName = "priority"
 
-// Training returns the training rows with their priorities as the last column; the last
-// column of rows is their number among the stored rows of their split. No batch has rows
-// of two windows. It takes ownership of rows.
-func (s *Shuffle) Training(ctx context.Context, rows array.RecordReader) array.RecordReader {
-	t := &training{shuffle: s, ctx: ctx, rows: rows, window: -1, last: stored{ordinal: -1}}
-	fields := append(rows.Schema().Fields(), arrow.Field{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64})
-	t.schema = arrow.NewSchema(fields, nil)
-	return batch.FromFunc(t.schema, t.next, t.release)
-}
+// PriorityReader is the training rows of a section with their priorities as the last column; the last column of
+// the rows that it reads is their number among the stored rows of their split. No batch has rows
+// of two windows. It is not safe for concurrent use.
+type PriorityReader struct {
+	array.RecordReader
+	options Options
+	section PrioritySpec
+	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	rows    array.RecordReader
+	keys    *joiner.KeyReader // nil without Key
 
-type training struct {
-	shuffle    *Shuffle
-	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	rows       array.RecordReader
-	schema     *arrow.Schema
 	held       *budget.Reservation // for the priorities of the current batch
 	priorities []uint64            // of the current batch of rows
-	used       int                 // rows of it that were returned
+	used       int                 // rows of it that were returned or skipped
+	last       StoredRow           // row returned or skipped
 	window     int64               // of the last row returned; -1 before the first
-	last       stored              // row returned or skipped
+	divided    int64
+	skipped    int64
 }
 
-// stored is a row, by its number among those of its split; -1 is none.
-type stored struct {
-	ordinal  int64
-	priority uint64
-	window   int64 // to which it belongs
+// New returns the training rows of a section. It takes ownership of rows: those of the section, perhaps after
+// others of its split, which are skipped.
+func New(ctx context.Context, rows array.RecordReader, section PrioritySpec, options Options) (*PriorityReader, error) {
+	t := &PriorityReader{options: options, section: section, ctx: ctx, rows: rows, window: -1}
+	if len(options.Key) > 0 {
+		var err error
+		if t.keys, err = joiner.NewKeyReader(rows.Schema(), options.Key, nil); err != nil {
+			rows.Release()
+			return nil, err
+		}
+	}
+	fields := append(rows.Schema().Fields(), arrow.Field{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64})
+	t.RecordReader = batch.FromFunc(arrow.NewSchema(fields, nil), t.next, t.release)
+	return t, nil
 }
 
-func (t *training) release() {
+// Divided returns how many times so far a row was of the same request as the row that is kept before
+// it in the split, but of another window or run.
+func (t *PriorityReader) Divided() int64 { return t.divided }
+
+// Skipped returns the number of rows before the section that were skipped.
+func (t *PriorityReader) Skipped() int64 { return t.skipped }
+
+func (t *PriorityReader) release() {
 	t.rows.Release()
 	if t.held != nil {
 		t.held.Release()
@@ -117,7 +125,7 @@ func (t *training) release() {
 }
 
 // next returns the following rows of the current batch that are of one window.
-func (t *training) next() (arrow.RecordBatch, error) {
+func (t *PriorityReader) next() (arrow.RecordBatch, error) {
 	for t.used == len(t.priorities) {
 		if !t.rows.Next() {
 			return nil, t.rows.Err()
@@ -126,21 +134,16 @@ func (t *training) next() (arrow.RecordBatch, error) {
 			return nil, err
 		}
 	}
-	b, o := t.rows.RecordBatch(), t.shuffle.options
+	b := t.rows.RecordBatch()
 	ordinals := ordinalsOf(b)
-	first := t.place(ordinals[t.used], t.priorities[t.used])
-	if first.window != t.window {
-		t.cross(first)
+	if err := t.enter(ordinals[t.used], t.priorities[t.used]); err != nil {
+		return nil, err
 	}
-	t.last = first
 	to := t.used + 1
-	for ; to < len(ordinals); to++ {
-		row := t.place(ordinals[to], t.priorities[to])
-		if row.window != first.window {
-			break
-		}
-		t.last = row
+	for to < len(ordinals) && (ordinals[to] <= t.section.Windows.Last(t.window) || t.continues(t.priorities[to-1], t.priorities[to])) {
+		to++
 	}
+	t.last = StoredRow{Row: ordinals[to-1], Priority: t.priorities[to-1], Found: true}
 	part := b.NewSlice(int64(t.used), int64(to))
 	defer part.Release()
 	bytes := arrow.Uint64Traits.CastToBytes(t.priorities[t.used:to])
@@ -149,28 +152,24 @@ func (t *training) next() (arrow.RecordBatch, error) {
 	priorities := array.NewUint64Data(data)
 	defer priorities.Release()
 	columns := append(append([]arrow.Array{}, part.Columns()...), priorities)
-	if o.window(t.last.ordinal) != t.last.window {
-		within := o.within(ordinals[t.used:to], t.last.window)
+	if last := t.section.Windows.Last(t.window); t.last.Row > last {
+		within := limited(ordinals[t.used:to], last)
 		defer within.Release()
 		columns[len(columns)-2] = within
 	}
 	t.used = to
-	return array.NewRecordBatch(t.schema, columns, part.NumRows()), nil
+	return array.NewRecordBatch(t.Schema(), columns, part.NumRows()), nil
 }
 
-// window returns the number of the window in which a row is stored; -1 for a row before
-// the range.
-func (o Options) window(ordinal int64) int64 {
-	if ordinal < o.First {
-		return -1
-	}
-	return (ordinal - o.First) / o.Rows
+// continues reports whether a row belongs to the window of the row before it, because they are of one
+// request.
+func (t *PriorityReader) continues(before, priority uint64) bool {
+	return t.options.Whole && before == priority
 }
 
-// within returns numbers of rows of a window, limited to the window's last number, so
-// that rows stored after the window belong to it after the join as well.
-func (o Options) within(ordinals []int64, window int64) arrow.Array {
-	last := o.First + (window+1)*o.Rows - 1
+// limited returns numbers of rows, at most a last one, so that rows stored after a window that
+// belong to it do so after the join as well.
+func limited(ordinals []int64, last int64) arrow.Array {
 	moved := make([]int64, len(ordinals))
 	for i, ordinal := range ordinals {
 		moved[i] = min(ordinal, last)
@@ -180,69 +179,86 @@ func (o Options) within(ordinals []int64, window int64) arrow.Array {
 	return array.NewInt64Data(data)
 }
 
-// place returns the next row with its window: the one in which it is stored, or that of
-// the row before if both are of one request. The row before must be stored in the same
-// or the previous window, so that reading from a window on requires only the one before
-// it.
-func (t *training) place(ordinal int64, priority uint64) stored {
-	o, before := t.shuffle.options, t.last
-	row := stored{ordinal, priority, o.window(ordinal)}
-	if o.Whole && before.ordinal >= 0 && before.priority == priority && row.window <= o.window(before.ordinal)+1 {
-		row.window = before.window
+// enter enters the window of a row, which is the next one to be returned.
+func (t *PriorityReader) enter(row int64, priority uint64) error {
+	if t.window >= 0 && t.continues(t.last.Priority, priority) {
+		return nil
 	}
-	return row
+	window := t.section.Windows.Window(row)
+	if window == t.window {
+		return nil
+	}
+	if t.section.EnterWindow != nil {
+		t.section.EnterWindow(window)
+	}
+	if t.keys != nil && !t.options.Whole {
+		if err := t.countDivided(window, row, priority); err != nil {
+			return err
+		}
+	}
+	t.window = window
+	return nil
 }
 
-// cross starts the window of its first remaining row.
-func (t *training) cross(first stored) {
-	s := t.shuffle
-	if s.options.EnterWindow != nil {
-		s.options.EnterWindow(first.window)
+// countDivided counts whether the first row of a window divides a request.
+func (t *PriorityReader) countDivided(window, row int64, priority uint64) error {
+	before := t.last
+	if !before.Found {
+		var err error
+		if before, err = t.section.Before(t.ctx, row); err != nil {
+			return err
+		}
 	}
-	t.window = first.window
-	before := s.options.First + first.window*s.options.Rows - 1
-	if s.keys != nil && t.last.ordinal >= 0 && t.last.ordinal == before && t.last.priority == first.priority {
-		s.divided++
+	if !before.Found || before.Priority != priority {
+		return nil
 	}
+	of := t.window
+	if before.Row < t.section.From {
+		of = t.section.Windows.Other(before.Row)
+	}
+	if of != window {
+		t.divided++
+	}
+	return nil
 }
 
-// begin computes the priorities of a batch, and skips the rows before the start.
-func (t *training) begin(b arrow.RecordBatch) error {
-	s := t.shuffle
+// begin computes the priorities of a batch, and skips the rows before the section.
+func (t *PriorityReader) begin(b arrow.RecordBatch) error {
 	if err := t.reserve(b.NumRows()); err != nil {
 		return err
 	}
 	ordinals := ordinalsOf(b)
 	t.priorities, t.used = make([]uint64, len(ordinals)), 0 // earlier ones may be retained
-	alone := func(row int) uint64 { return draw(s.options.Seed, ordinals[row]) }
-	if s.keys == nil {
-		for i := range t.priorities {
-			t.priorities[i] = alone(i)
-		}
-	} else if len(ordinals) > 0 {
-		s.keys.Read(b).Priorities(s.options.Seed, t.priorities, alone)
-	}
-	for t.window < 0 && t.used < len(ordinals) {
-		row := t.place(ordinals[t.used], t.priorities[t.used])
-		if row.window >= s.options.Start {
-			break
-		}
-		t.last = row
+	priorities(t.keys, b, ordinals, t.section.Seed, t.priorities)
+	for t.window < 0 && t.used < len(ordinals) && ordinals[t.used] < t.section.From {
+		t.last = StoredRow{Row: ordinals[t.used], Priority: t.priorities[t.used], Found: true}
 		t.used++
-		s.left++
+		t.skipped++
 	}
 	return nil
 }
 
+// priorities computes the priorities of the rows of a batch: of their requests, if keys is not nil.
+func priorities(keys *joiner.KeyReader, b arrow.RecordBatch, ordinals []int64, seed uint64, to []uint64) {
+	alone := func(row int) uint64 { return draw(seed, ordinals[row]) }
+	if keys == nil {
+		for i := range to {
+			to[i] = alone(i)
+		}
+	} else if len(ordinals) > 0 {
+		keys.Read(b).Priorities(seed, to, alone)
+	}
+}
+
 // reserve reserves the priorities of the current batch.
-func (t *training) reserve(rows int64) error {
+func (t *PriorityReader) reserve(rows int64) error {
 	bytes := rows * int64(arrow.Uint64SizeBytes)
-	if t.shuffle.options.Whole {
-		bytes *= 2 // and numbers of rows, see within
+	if t.options.Whole {
+		bytes *= 2 // and numbers of rows, see limited
 	}
 	if t.held == nil {
 		var err error
-		t.held, err = t.shuffle.options.Budget.ReserveFor(t.ctx, "the priorities of shuffled rows", bytes)
+		t.held, err = t.options.Budget.ReserveFor(t.ctx, "the priorities of shuffled rows", bytes)
 		return err
 	}
 	if more := bytes - t.held.Held(); more > 0 {

@@ -118,7 +118,7 @@ func newWorld(t *testing.T, shared bool) *world {
 	w := &world{memory: memory.NewCheckedAllocator(memory.DefaultAllocator), shared: shared}
 	w.schema = arrow.NewSchema([]arrow.Field{
 		{Name: "value", Type: arrow.PrimitiveTypes.Int64},
-		{Name: ordinalName, Type: arrow.PrimitiveTypes.Int64},
+		{Name: "ordinal", Type: arrow.PrimitiveTypes.Int64},
 		{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64},
 		{Name: "staging", Type: dictionary},
 	}, nil)
@@ -140,30 +140,55 @@ func newWorld(t *testing.T, shared bool) *world {
 	return w
 }
 
-// windows reads the remaining rows of a range, in batches of up to cut rows, none of which has
-// rows of two windows.
-func (w *world) windows(t *testing.T, left []int64, cut int, o Options, skip int64) *Windows {
-	t.Helper()
-	s, err := New(w.schema, o)
-	require.NoError(t, err)
+// blocks are windows of rows that are stored one after the other.
+type blocks struct{ first, rows int64 }
+
+func (b blocks) of(ordinal int64) int64 { return (ordinal - b.first) / b.rows }
+
+// part is a part of a run whose windows are blocks.
+type part struct {
+	array.RecordReader
+	blocks
+}
+
+func (p part) Window() int64 { return p.of(p.Place().Row) }
+
+func (p part) Place() StoredPlace {
+	return StoredPlace{Row: p.RecordBatch().Column(1).(*array.Int64).Value(0)}
+}
+
+// part returns the remaining rows of a part, in batches of up to cut rows, none of which has rows of two windows.
+func (w *world) part(left []int64, cut int, in blocks) part {
 	rest := left
-	rows := batch.FromFunc(w.schema, func() (arrow.RecordBatch, error) {
+	return part{batch.FromFunc(w.schema, func() (arrow.RecordBatch, error) {
 		var of []int64
-		for len(rest) > 0 && len(of) < cut && (len(of) == 0 || (rest[0]-o.First)/o.Rows == (of[0]-o.First)/o.Rows) {
+		for len(rest) > 0 && len(of) < cut && (len(of) == 0 || in.of(rest[0]) == in.of(of[0]) && rest[0] > of[0]) {
 			of, rest = append(of, rest[0]), rest[1:]
 		}
 		if of == nil {
 			return nil, nil //nolint:nilnil // the end
 		}
 		return w.batch(of), nil
-	}, nil)
-	windows, err := s.Windows(t.Context(), rows, JoinedColumns{Ordinal: 1, Priority: 2, Skip: skip, BatchRows: 1 + cut*3/2})
+	}, nil), in}
+}
+
+// read is what a test reads.
+type read struct {
+	*Windows
+	blocks
+}
+
+// windows reads the remaining rows of a run of one part.
+func (w *world) windows(t *testing.T, of part, o Options, joined JoinedColumns) read {
+	t.Helper()
+	joined.Ordinal, joined.Priority, joined.BatchRows = 1, 2, 30
+	windows, err := NewWindows(t.Context(), []PartRows{of}, joined, o)
 	require.NoError(t, err)
-	return windows
+	return read{windows, of.blocks}
 }
 
 // given reads all windows, and returns the ordinals in their order.
-func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
+func given(t *testing.T, w read, check func(b arrow.RecordBatch)) []int64 {
 	t.Helper()
 	out := []int64{}
 	for w.Next() {
@@ -180,7 +205,7 @@ func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
 			if reference > 0 {
 				require.Equal(t, 100*ordinal, referred.Value(reference))
 			}
-			require.Equal(t, (ordinal-w.shuffle.options.First)/w.shuffle.options.Rows, w.Window())
+			require.Equal(t, w.of(ordinal), w.Window())
 			out = append(out, ordinal)
 		}
 		check(b)
@@ -198,18 +223,18 @@ func TestWindowsOfRemainingRows(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := newWorld(t, seed%2 == 0)
 		b := budget.New(1 << 20)
-		o := Options{Rows: 1 + r.Int64N(60), First: r.Int64N(50), Memory: w.memory, Budget: b}
+		in, o := blocks{r.Int64N(50), 1 + r.Int64N(60)}, Options{Memory: w.memory, Budget: b}
 		var left, want []int64
-		for ordinal := o.First; ordinal < o.First+200; ordinal++ {
+		for ordinal := in.first; ordinal < in.first+200; ordinal++ {
 			if r.IntN(3) > 0 {
 				left = append(left, ordinal)
 			}
 		}
 		want = slices.Clone(left)
 		slices.SortFunc(want, func(x, y int64) int {
-			return cmp.Or(cmp.Compare((x-o.First)/o.Rows, (y-o.First)/o.Rows), cmp.Compare(priorityOf(x), priorityOf(y)))
+			return cmp.Or(cmp.Compare(in.of(x), in.of(y)), cmp.Compare(priorityOf(x), priorityOf(y)))
 		})
-		windows := w.windows(t, left, 1+r.IntN(20), o, 0)
+		windows := w.windows(t, w.part(left, 1+r.IntN(20), in), o, JoinedColumns{})
 		got := given(t, windows, func(rows arrow.RecordBatch) {
 			require.GreaterOrEqual(t, b.Used(), batch.ArraySize(rows.Column(0)), "what is kept is reserved")
 		})
@@ -219,16 +244,66 @@ func TestWindowsOfRemainingRows(t *testing.T) {
 		require.Zero(t, b.Used())
 
 		skip := int64(0) // of the first window
-		for skip < int64(len(want)) && (want[skip]-o.First)/o.Rows == 0 {
+		for skip < int64(len(want)) && in.of(want[skip]) == 0 {
 			skip++
 		}
 		if skip == 0 {
 			continue
 		}
 		skip = r.Int64N(skip + 1)
-		windows = w.windows(t, left, 7, o, skip)
+		windows = w.windows(t, w.part(left, 7, in), o, JoinedColumns{Skip: skip})
 		require.Equal(t, want[skip:], given(t, windows, func(arrow.RecordBatch) {}))
 		windows.Release()
+	}
+}
+
+// TestWindowsOfSeveralParts: a window has the rows of its blocks in all parts, also if some have none, in the order of
+// their priorities; rows of equal priority come as they are stored, whichever part they are of.
+//
+// spec: order-22, order-23
+func TestWindowsOfSeveralParts(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		w := newWorld(t, seed%2 == 0)
+		b := budget.New(1 << 20)
+		rows := 1 + r.Int64N(20)
+		var parts []PartRows
+		want := map[int64][]int64{}
+		for i := range 1 + r.Int64N(9) {
+			in := blocks{i * 100, rows}
+			var left []int64
+			for ordinal := in.first; ordinal < in.first+r.Int64N(100); ordinal++ {
+				if r.IntN(3) > 0 {
+					left = append(left, ordinal)
+					want[in.of(ordinal)] = append(want[in.of(ordinal)], ordinal)
+				}
+			}
+			parts = append(parts, w.part(left, 1+r.IntN(20), in))
+		}
+		r.Shuffle(len(parts), func(i, k int) { parts[i], parts[k] = parts[k], parts[i] })
+		ended, closed := 0, 0
+		windows, err := NewWindows(t.Context(), parts, JoinedColumns{
+			Ordinal: 1, Priority: 2, BatchRows: 7, Ended: func() error { ended++; return nil }, Closed: func() { closed++ },
+		}, Options{Memory: w.memory, Budget: b})
+		require.NoError(t, err)
+		got, last := map[int64][]int64{}, int64(-1)
+		for windows.Next() {
+			require.GreaterOrEqual(t, windows.Window(), last)
+			last = windows.Window()
+			for _, value := range windows.RecordBatch().Column(0).(*array.Int64).Int64Values() {
+				got[last] = append(got[last], value/10)
+			}
+		}
+		require.NoError(t, windows.Err())
+		windows.Release()
+		require.Equal(t, 1, ended)
+		require.Equal(t, 1, closed)
+		for window := range want {
+			slices.SortFunc(want[window], func(x, y int64) int { return cmp.Compare(priorityOf(x), priorityOf(y)) })
+		}
+		require.Equal(t, want, got)
+		require.Zero(t, b.Used())
 	}
 }
 
@@ -237,7 +312,6 @@ func TestWindowsOfRemainingRows(t *testing.T) {
 func TestWindowsRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false)
-	var windows *Windows
 	for name, at := range map[string]struct {
 		start int64
 		left  []int64 // from there on
@@ -247,7 +321,7 @@ func TestWindowsRefuse(t *testing.T) {
 		"none":        {1, []int64{9, 10, 11, 12, 13}, 0},
 		"none at all": {2, nil, 0},
 	} {
-		windows = w.windows(t, at.left, 2, Options{Rows: 4, Start: at.start, Memory: w.memory}, 4)
+		windows := w.windows(t, w.part(at.left, 2, blocks{0, 4}), Options{Memory: w.memory}, JoinedColumns{Start: at.start, Skip: 4})
 		require.False(t, windows.Next(), name)
 		require.Equal(t, fault.Invalid, fault.KindOf(windows.Err()), name)
 		require.ErrorContains(t, windows.Err(), fmt.Sprintf("window %d has %d rows, but the cursor is at row 4", at.start, at.rows), name)
@@ -259,7 +333,7 @@ func TestWindowsRefuse(t *testing.T) {
 		many[i] = int64(i)
 	}
 	b := budget.New(20_000)
-	windows = w.windows(t, many, 50, Options{Rows: 1000, Memory: w.memory, Budget: b}, 0)
+	windows := w.windows(t, w.part(many, 50, blocks{0, 1000}), Options{Memory: w.memory, Budget: b}, JoinedColumns{})
 	require.False(t, windows.Next())
 	require.Equal(t, fault.Exhausted, fault.KindOf(windows.Err()))
 	require.Contains(t, fault.As(windows.Err()).Remedy, "a smaller shuffle_window")
@@ -283,12 +357,12 @@ func TestPrefetchedIsReleasedForAWindow(t *testing.T) {
 	ahead, err := b.Reserve("what is done ahead", 1<<20)
 	require.NoError(t, err)
 	asked := 0
-	o := Options{Rows: 100, Memory: w.memory, Budget: b, ReleasePrefetched: func() bool {
+	o := Options{Memory: w.memory, Budget: b, ReleasePrefetched: func() bool {
 		asked++
 		ahead.Release()
 		return asked == 1
 	}}
-	windows := w.windows(t, rows, 50, o, 0)
+	windows := w.windows(t, w.part(rows, 50, blocks{0, 100}), o, JoinedColumns{})
 	require.Len(t, given(t, windows, func(arrow.RecordBatch) {}), 100)
 	require.NoError(t, windows.Err())
 	require.Equal(t, 1, asked)

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -11,17 +12,22 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// JoinedColumns describes the joined rows: the positions of the columns that Training added,
+// JoinedColumns describes the joined rows: the positions of the columns that PriorityReader added,
 // which are null in the batches of Windows.
 type JoinedColumns struct {
 	Ordinal, Priority int // columns
 	// Requests, if not nil, is a column that refers to the rows of its own batch of
 	// training rows, which the join does not reserve beyond that batch.
 	Requests *int
-	// Begins is called with the number of each window before its first row is returned.
+	// Begins is called with the number of each window before its rows are collected: those of the windows
+	// before it have been returned.
 	Begins func(window int64)
-	// Skip is the number of rows of window Options.Start to skip.
-	Skip int64
+	// Ended is called when all rows were collected. Its error ends the rows. Closed is called after all parts
+	// were released. Each may be nil.
+	Ended  func() error
+	Closed func()
+	// Start is the first window, and Skip the number of its rows to skip.
+	Start, Skip int64
 	// BatchRows is the maximum number of rows of a batch, at least 1.
 	BatchRows int
 }
@@ -31,16 +37,33 @@ func (j JoinedColumns) refersToItself(column int) bool {
 	return j.Requests != nil && *j.Requests == column
 }
 
-// Windows returns the rows of a range window by window, and those of a window by
+// PartRows is the joined rows of one part of a run, in the part's order: those of PriorityReader after joins and
+// filters. No batch has rows of two windows.
+type PartRows interface {
+	array.RecordReader
+	Window() int64      // of the current batch
+	Place() StoredPlace // of its first row
+}
+
+// StoredPlace is the stored place of a row in its run.
+type StoredPlace struct {
+	Range int   // index in the lane
+	Row   int64 // number in the split
+}
+
+// compare orders places as rows are stored.
+func (p StoredPlace) compare(o StoredPlace) int {
+	return cmp.Or(cmp.Compare(p.Range, o.Range), cmp.Compare(p.Row, o.Row))
+}
+
+// Windows returns the rows of a run window by window, and those of a window by
 // priority. No batch has rows of two windows.
 type Windows struct {
 	array.RecordReader
-	shuffle *Shuffle
+	options Options
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	joined  JoinedColumns
-	rows    array.RecordReader
-	pending bool // rows has a batch that was not collected
-	ended   bool
+	parts   []*pendingPart
 
 	number  int64
 	window  *collected // the current one; nil before the first, and at the end
@@ -50,19 +73,29 @@ type Windows struct {
 	out     *room      // reserves the current batch
 }
 
-// Windows takes ownership of joined rows, which are those of Training after joins and
-// filters. It is Invalid if window Options.Start has fewer rows than joined.Skip.
-func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined JoinedColumns) (*Windows, error) {
-	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows}
+// pendingPart is a part whose current batch, if it has one, was not collected.
+type pendingPart struct {
+	PartRows
+	pending bool
+	ended   bool
+}
+
+// NewWindows takes ownership of the parts of a run, at least one. It is Invalid if window joined.Start has fewer rows
+// than joined.Skip.
+func NewWindows(ctx context.Context, parts []PartRows, joined JoinedColumns, options Options) (*Windows, error) {
+	w := &Windows{options: options, ctx: ctx, joined: joined}
+	for _, p := range parts {
+		w.parts = append(w.parts, &pendingPart{PartRows: p})
+	}
 	var err error
-	if w.held, err = s.room(ctx, "a shuffle window"); err == nil {
-		w.out, err = s.room(ctx, "rows of a shuffle window")
+	if w.held, err = options.room(ctx, "a shuffle window"); err == nil {
+		w.out, err = options.room(ctx, "rows of a shuffle window")
 	}
 	if err != nil {
-		rows.Release()
+		w.releaseParts()
 		return nil, err
 	}
-	fields := rows.Schema().Fields()
+	fields := parts[0].Schema().Fields()
 	for _, i := range []int{joined.Ordinal, joined.Priority} {
 		fields[i] = arrow.Field{Name: fields[i].Name, Type: arrow.Null, Nullable: true}
 	}
@@ -75,8 +108,18 @@ func (w *Windows) Window() int64 { return w.number }
 
 func (w *Windows) release() {
 	w.releaseWindow()
-	w.rows.Release()
+	w.releaseParts()
+	w.held.Release()
 	w.out.Release()
+}
+
+func (w *Windows) releaseParts() {
+	for _, p := range w.parts {
+		p.Release()
+	}
+	if w.joined.Closed != nil {
+		w.joined.Closed()
+	}
 }
 
 // releaseWindow releases the current window.
@@ -112,11 +155,11 @@ func (w *Windows) begin() (bool, error) {
 	w.window = c
 	skip, rows := w.joined.Skip, int64(0)
 	w.joined.Skip = 0
-	if c != nil && w.number == w.shuffle.options.Start {
+	if c != nil && w.number == w.joined.Start {
 		rows = c.rows
 	}
 	if skip > rows {
-		return false, fault.InvalidField("cursor.at", "window %d has %d rows, but the cursor is at row %d", w.shuffle.options.Start, rows, skip).
+		return false, fault.InvalidField("cursor.at", "window %d has %d rows, but the cursor is at row %d", w.joined.Start, rows, skip).
 			WithRemedy("resume with an unchanged cursor of this table and server version")
 	}
 	if c == nil {
@@ -131,42 +174,57 @@ func (w *Windows) begin() (bool, error) {
 
 // collect reads the rows of the next window; nil at the end.
 func (w *Windows) collect() (*collected, error) {
-	if w.ended || !w.pending && !w.pull() {
-		return nil, w.rows.Err()
+	some, err := w.pullAll()
+	if err == nil && !some && w.joined.Ended != nil {
+		err = w.joined.Ended()
 	}
-	w.number = w.windowOf(w.rows.RecordBatch())
+	if err != nil || !some {
+		return nil, err
+	}
 	if w.joined.Begins != nil {
 		w.joined.Begins(w.number)
 	}
-	c := &collected{joined: w.joined, memory: w.shuffle.options.Memory, kept: batch.Retained{}}
-	for more := true; more; {
-		err := c.add(w.ctx, w.held, w.rows.RecordBatch())
-		if w.pending = false; err == nil {
-			more, err = w.pull(), w.rows.Err()
+	c := &collected{joined: w.joined, memory: w.options.Memory, kept: batch.Retained{}}
+	for _, p := range w.parts {
+		for p.pending && p.Window() == w.number {
+			if err := c.add(w.ctx, w.held, p.RecordBatch(), p.Place()); err != nil {
+				c.release()
+				return nil, err
+			}
+			p.pending = false
+			if err := p.pull(); err != nil {
+				c.release()
+				return nil, err
+			}
 		}
-		if err != nil {
-			c.release()
-			return nil, err
-		}
-		more = more && w.windowOf(w.rows.RecordBatch()) == w.number
 	}
+	c.inStoredOrder()
 	return c, nil
 }
 
-// pull moves to the next joined batch that has rows.
-func (w *Windows) pull() bool {
-	for w.rows.Next() {
-		if w.rows.RecordBatch().NumRows() > 0 {
-			w.pending = true
-			return true
+// pullAll moves each part to its next batch and w.number to the next window. It reports whether there is one.
+func (w *Windows) pullAll() (some bool, err error) {
+	for _, p := range w.parts {
+		if err := p.pull(); err != nil {
+			return false, err
+		}
+		if p.pending && (!some || p.Window() < w.number) {
+			some, w.number = true, p.Window()
 		}
 	}
-	w.ended = true
-	return false
+	return some, nil
 }
 
-func (w *Windows) windowOf(b arrow.RecordBatch) int64 {
-	return w.shuffle.options.window(b.Column(w.joined.Ordinal).(*array.Int64).Value(0))
+// pull moves to the next joined batch that has rows, unless there is a pending one.
+func (p *pendingPart) pull() error {
+	for !p.pending && !p.ended {
+		if !p.Next() {
+			p.ended = true
+			return p.Err()
+		}
+		p.pending = p.RecordBatch().NumRows() > 0
+	}
+	return nil
 }
 
 // sort sorts the rows of the window.
@@ -194,9 +252,9 @@ type room struct {
 	releasePrefetched func() bool
 }
 
-func (s *Shuffle) room(ctx context.Context, what string) (*room, error) {
-	r, err := s.options.Budget.ReserveFor(ctx, what, 0)
-	return &room{r, s.options.ReleasePrefetched}, err
+func (o Options) room(ctx context.Context, what string) (*room, error) {
+	r, err := o.Budget.ReserveFor(ctx, what, 0)
+	return &room{r, o.ReleasePrefetched}, err
 }
 
 // grow reserves more memory. It adds the remedy to the error.

@@ -29,17 +29,20 @@ func Known(p *plan.Plan, r dataset.Reading, counted *dataset.Counts) (*dataset.C
 }
 
 // CountLanes counts the rows, or requests, of each lane of a plan by reading them without
-// output columns. It reads all ranges in the order of their splits, as one lane, so that
-// each file group is needed only once.
+// output columns. It reads all ranges, or runs if batches consist of requests and rows are permuted, in the order of
+// their splits, as one lane, so that each file group is needed only once.
 func CountLanes(ctx context.Context, options Options, p *plan.Plan, peer string) (*dataset.Counts, error) {
 	ctx, entered := options.Budget.Enter(ctx, peer) // the count may wait for memory
 	defer entered.Release()
-	ranges, of := inSplitOrder(p)
-	opens := opens{spec: joined.RangesSpec{
-		Plan: p, CountOnly: true, Lanes: []joined.LaneRanges{{Ranges: ranges, Needed: len(ranges)}},
-	}}
-	if p.Rows.Requests { // otherwise the order is not visible, and requests need not be identified
-		opens.window, opens.spec.Key, opens.spec.KeepKey = p.Rows.ShuffleWindow, p.RequestKey, true
+	opens := opens{spec: joined.RangesSpec{Plan: p, CountOnly: true}}
+	permuted := p.Rows.Requests && p.Rows.ShuffleWindow > 0 // otherwise the order is not visible
+	if p.Rows.Requests {
+		opens.spec.Key, opens.spec.KeepKey = p.RequestKey, true
+	}
+	ranges, runs, of := inSplitOrder(p, permuted)
+	opens.spec.Lanes = []joined.LaneRanges{{Ranges: ranges, Needed: len(ranges)}}
+	if permuted {
+		opens.runs = map[int][]plan.Run{0: runs}
 	}
 	opened, err := newSequences(ctx, options, opens)
 	if err != nil {
@@ -57,27 +60,37 @@ func CountLanes(ctx context.Context, options Options, p *plan.Plan, peer string)
 	return dataset.NewCounts(lanes), nil
 }
 
-// inSplitOrder returns the ranges of all lanes of a plan ordered by split, and the lane of
-// each range.
-func inSplitOrder(p *plan.Plan) (ranges []plan.Range, of []int) {
+// inSplitOrder returns the ranges of all lanes of a plan ordered by split, and the lane of each range; if rows are
+// permuted, the ranges of each run stay together, and it returns the runs, and the lane of each run.
+func inSplitOrder(p *plan.Plan, permuted bool) (ranges []plan.Range, runs []plan.Run, of []int) {
 	type owned struct {
-		plan.Range
-		lane int
+		ranges []plan.Range
+		run    plan.Run
+		lane   int
 	}
 	var all []owned
 	for number, l := range p.Lanes {
-		for _, r := range l.Ranges {
-			all = append(all, owned{r, number})
+		if !permuted {
+			for i := range l.Ranges {
+				all = append(all, owned{ranges: l.Ranges[i : i+1], lane: number})
+			}
+			continue
+		}
+		for _, run := range p.Runs(number) {
+			all = append(all, owned{ranges: l.Ranges[run.First : run.First+run.Ranges()], run: run, lane: number})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From)) })
-	for _, r := range all {
-		ranges, of = append(ranges, r.Range), append(of, r.lane)
+	slices.SortStableFunc(all, func(a, b owned) int {
+		return cmp.Or(cmp.Compare(a.ranges[0].Split, b.ranges[0].Split), cmp.Compare(a.ranges[0].From, b.ranges[0].From))
+	})
+	for _, one := range all {
+		one.run.First = len(ranges)
+		ranges, runs, of = append(ranges, one.ranges...), append(runs, one.run), append(of, one.lane)
 	}
-	return ranges, of
+	return ranges, runs, of
 }
 
-// count counts the rows, or requests, of the final sequence of a range of the only lane.
+// count counts the rows, or requests, of a final sequence of the only lane.
 func (s *sequences) count(ctx context.Context, index int) (int64, error) {
 	reader, err := s.open(ctx, 0, lane.Position{Range: index})
 	if err != nil {

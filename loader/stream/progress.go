@@ -57,7 +57,7 @@ func (s *ShardReader) Cursor() dataset.Cursor {
 	c.Given, c.Uneven = s.start.rows+s.returned(p), s.start.uneven || p.uneven
 	c.At = []dataset.Position{}
 	for i, at := range p.at {
-		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Window: at.Window, Row: at.Row})
+		c.At = append(c.At, s.start.position(s.start.lanes[i], at))
 	}
 	if s.start.counts != nil && s.spec.Plan.Inexact != "" {
 		c.Counted = s.start.counts.Of(c.Shard)

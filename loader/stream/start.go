@@ -41,9 +41,12 @@ func Check(s ReadSpec, maxBatchBytes int64) error {
 
 // start is the position at which a shard's stream begins.
 type start struct {
-	lanes  []lane.Lane
-	step   int64
-	rows   int64 // rows each lane has returned so far; requests, if batches consist of requests
+	lanes []lane.Lane
+	step  int64
+	rows  int64 // rows each lane has returned so far; requests, if batches consist of requests
+	// runs has the runs of the lanes, by number, if rows are permuted within windows: a lane.Position counts
+	// them, and not the ranges. Otherwise it is nil.
+	runs   map[int][]plan.Run
 	uneven bool  // lanes have not all returned exactly rows, see dataset.Cursor
 	q      int64 // rows per lane and step; requests, if batches consist of requests
 	// counts is the number of rows of each lane; nil if unknown.
@@ -78,7 +81,7 @@ func begin(of ReadSpec) (start, error) {
 	}
 	s := start{q: int64(batchRows / perStep), counts: counts}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Rows.ShuffleWindow})
+		s.add(p, i)
 	}
 	if err := s.resume(p, r.Cursor); err != nil {
 		return start{}, err
@@ -90,16 +93,61 @@ func begin(of ReadSpec) (start, error) {
 	return s, s.within(p, of.Part, len(r.Cursor) > 0)
 }
 
-// rangeRows returns the number of rows of each range of a lane, or lane.Unknown.
-func rangeRows(p *plan.Plan, number int) []int64 {
-	rows := make([]int64, len(p.Lanes[number].Ranges))
-	for i, r := range p.Lanes[number].Ranges {
-		rows[i] = r.To - r.From
+// add adds a lane of the plan.
+func (s *start) add(p *plan.Plan, number int) {
+	l := lane.Lane{Number: number}
+	known := func(rows int64) int64 {
 		if p.Inexact != "" {
-			rows[i] = lane.Unknown
+			return lane.Unknown
+		}
+		return rows
+	}
+	if p.Rows.ShuffleWindow == 0 {
+		for _, r := range p.Lanes[number].Ranges {
+			l.Ranges = append(l.Ranges, known(r.To-r.From))
+		}
+		s.lanes = append(s.lanes, l)
+		return
+	}
+	if s.runs == nil {
+		s.runs = map[int][]plan.Run{}
+	}
+	runs := p.Runs(number)
+	s.runs[number] = runs
+	for i := range runs {
+		l.Ranges, l.Windows = append(l.Ranges, known(runs[i].Rows)), append(l.Windows, &runs[i])
+	}
+	s.lanes = append(s.lanes, l)
+}
+
+// rangeOf returns the index of the first range of a lane's sequence, given the sequence's number.
+func (s *start) rangeOf(l lane.Lane, sequence int) int {
+	runs, permuted := s.runs[l.Number]
+	switch {
+	case !permuted:
+		return sequence
+	case sequence < len(runs):
+		return runs[sequence].First
+	case sequence == 0:
+		return 0
+	}
+	last := runs[len(runs)-1]
+	return last.First + last.Ranges()
+}
+
+// sequenceOf returns the number of the sequence of a lane that begins with a range; false if there is none.
+func (s *start) sequenceOf(l lane.Lane, index int) (int, bool) {
+	for sequence := range len(l.Ranges) + 1 {
+		if s.rangeOf(l, sequence) == index {
+			return sequence, true
 		}
 	}
-	return rows
+	return 0, false
+}
+
+// position returns the position of a lane as cursors have it.
+func (s *start) position(l lane.Lane, at lane.Position) dataset.Position {
+	return dataset.Position{Lane: l.Number, Range: s.rangeOf(l, at.Range), Window: at.Window, Row: at.Row}
 }
 
 // resume moves the lanes to the positions of the cursors.
@@ -122,10 +170,11 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 			return fault.InvalidField("cursor", "the cursors do not cover lane %d, which this shard reads", l.Number).
 				WithRemedy("give the cursors of all shards of the run as a list")
 		}
-		if !stands(p, position) {
+		sequence, ok := s.sequenceOf(*l, position.Range)
+		if !ok || !stands(*l, lane.Position{Range: sequence, Window: position.Window, Row: position.Row}) {
 			return fault.InvalidField("cursor.at", "lane %d has no split %d, window %d, row %d", position.Lane, position.Range, position.Window, position.Row)
 		}
-		l.Start = lane.Position{Range: position.Range, Window: position.Window, Row: position.Row}
+		l.Start = lane.Position{Range: sequence, Window: position.Window, Row: position.Row}
 	}
 	if err := s.align(p, cursors); err != nil {
 		return err
@@ -160,8 +209,7 @@ func (s *start) checkCounts(p *plan.Plan) error {
 // the plan knows the rows of each range.
 func (s *start) checkRows(p *plan.Plan) error {
 	for _, l := range s.lanes {
-		at := dataset.Position{Lane: l.Number, Range: l.Start.Range, Window: l.Start.Window, Row: l.Start.Row}
-		given, ended := p.RowsBefore(at), l.Start.Range == len(l.Ranges)
+		given, ended := p.RowsBefore(s.position(l, l.Start)), l.Start.Range == len(l.Ranges)
 		if given > s.rows || !ended && given < s.rows {
 			return fault.InvalidField("cursor.rows", "each lane returned %s, but the position of lane %d is after %d", fault.Count(s.rows, "row"), l.Number, given).
 				WithRemedy("resume with the unchanged cursor")
@@ -189,23 +237,21 @@ func differs(number int, counted int64) error {
 		WithRemedy("make sure that no process replaces files of the tables; start without the cursor, so that the rows are counted again")
 }
 
-// stands reports whether a position is valid for its lane of the plan.
-func stands(p *plan.Plan, at dataset.Position) bool {
-	ranges := p.Lanes[at.Lane].Ranges
+// stands reports whether a position is valid for its lane.
+func stands(l lane.Lane, at lane.Position) bool {
 	switch {
-	case at.Range < 0 || at.Window < 0 || at.Row < 0 || at.Range > len(ranges):
+	case at.Window < 0 || at.Row < 0:
 		return false
-	case at.Range == len(ranges):
+	case at.Range == len(l.Ranges):
 		return at.Window == 0 && at.Row == 0
+	case l.Windows == nil:
+		return at.Window == 0 && (l.Ranges[at.Range] == lane.Unknown || at.Row <= l.Ranges[at.Range])
 	}
-	rows := ranges[at.Range].To - ranges[at.Range].From
-	if at.Window > 0 && (p.Rows.ShuffleWindow == 0 || at.Window > (rows-1)/p.Rows.ShuffleWindow) {
+	windows := l.Windows[at.Range].(*plan.Run)
+	if at.Window >= windows.Windows {
 		return false
 	}
-	if p.Rows.ShuffleWindow > 0 {
-		rows = min(p.Rows.ShuffleWindow, rows-at.Window*p.Rows.ShuffleWindow)
-	}
-	return p.Inexact != "" || at.Row <= rows
+	return l.Ranges[at.Range] == lane.Unknown || at.Row <= windows.RowsBefore(at.Window+1)-windows.RowsBefore(at.Window)
 }
 
 // align checks that cursors given together have returned the same number of rows per

@@ -265,13 +265,13 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 	for i, l := range lanes {
 		var open []joiner.Counts
 		var more int64
-		if s.window == 0 {
+		if s.runs == nil {
 			open, more = s.joined.CountsTo(l.Number, at[i].Range, at[i].Row)
-		} else if one := s.permuted[l.Number]; one != nil && one.joined.Index() == at[i].Range {
+		} else if one := s.permuted[l.Number]; one != nil && one.index == at[i].Range {
 			before := one.before(at[i].Window)
 			open, divided = before.counts, divided+before.divided
 			if at[i].Row > 0 {
-				more = s.window
+				more = s.spec.Plan.Rows.ShuffleWindow
 			}
 		}
 		again += more

@@ -204,17 +204,18 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey, KeepKey: p.Rows.Requests,
 			Judge: s.judge,
 		},
-		window: p.Rows.ShuffleWindow, batchRows: s.start.q,
+		runs: s.start.runs, batchRows: s.start.q,
 	}
 	for _, l := range lanes {
+		ranges := p.Lanes[l.Number].Ranges[:s.start.rangeOf(l, len(l.Ranges))]
 		of.spec.Lanes = append(of.spec.Lanes, joined.LaneRanges{
-			Number: l.Number, Ranges: p.Lanes[l.Number].Ranges[:len(l.Ranges)], First: l.Start.Range, Needed: s.needed(l),
+			Number: l.Number, Ranges: ranges, First: s.start.rangeOf(l, l.Start.Range), Needed: s.start.rangeOf(l, s.needed(l)),
 		})
 	}
 	return of
 }
 
-// needed returns the number of ranges of a lane that the stream needs under its limit,
+// needed returns the number of sequences of a lane that the stream needs under its limit,
 // as far as their rows are known.
 func (s *ShardReader) needed(l lane.Lane) int {
 	if s.spec.Reading.Limit == 0 || s.spec.Reading.Every.Of > 1 {

@@ -27,6 +27,7 @@ func NewQuery(c *cobra.Command) Query {
 	Text(c, "order", "ORDER", "stored or shuffled (default stored)")
 	Text(c, "shuffle", "WHAT", "what a shuffled order permutes besides splits: requests, rows, or splits alone (default requests)")
 	f.Int64("shuffle-window", 0, "how many stored rows are shuffled together (default 131072)")
+	f.Int64("shuffle-parts", 0, "from how many places of a bucket they come (default 8)")
 	f.Int64("seed", 0, "the seed of a shuffled order")
 	f.Int64("epoch", 0, "the epoch of a shuffled order, each with an order of its own")
 	f.Int("lanes", 0, "the number of lanes (default: the number of shards)")
@@ -103,7 +104,7 @@ func (q Query) JSON(args []string, stdin io.Reader) ([]byte, error) {
 
 // anyGiven reports whether a flag other than --query sets a field of the query.
 func (q Query) anyGiven() bool {
-	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor"} {
+	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor"} {
 		if q.command.Flags().Changed(name) {
 			return true
 		}
@@ -119,7 +120,7 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 			set(name, f.Lookup(name).Value.String())
 		}
 	}
-	for _, name := range []string{"shuffle-window", "seed", "epoch", "lanes", "batch-rows", "batch-requests"} {
+	for _, name := range []string{"shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "batch-rows", "batch-requests"} {
 		if f.Changed(name) {
 			set(strings.ReplaceAll(name, "-", "_"), json.Number(f.Lookup(name).Value.String()))
 		}

@@ -71,7 +71,7 @@ func beside(t *testing.T, path string, q *dataset.Query) {
 	switch path {
 	case "Dataset":
 		q.Dataset = ""
-	case "Seed", "Shuffle", "ShuffleWindow":
+	case "Seed", "Shuffle", "ShuffleWindow", "ShuffleParts":
 		q.Order = dataset.Shuffled
 	case "Shard.Index":
 		q.Shard.Of = 2

@@ -175,6 +175,7 @@ func Cursor(t *testing.T) dataset.Cursor {
 	c.Filter = dataset.MustFilter("a < 1")
 	c.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0.125, To: 0.5}, By: dataset.SampleByKey, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
 	c.Lanes, c.Shard = 4, dataset.Shard{Index: 1, Of: 2}
+	c.ShuffleParts = 5 // few are allowed
 	for i := range c.At {
 		c.At[i].Lane = c.Shard.Index + i*c.Shard.Of
 	}

@@ -53,7 +53,7 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 	}
 	rows := must(fieldsOf(rowsFields(), func(c *dataset.Cursor) *dataset.Rows { return &c.Rows }))
 	for i := range rows {
-		rows[i].must = !slices.Contains([]string{"sample", "since", "shuffle_window"}, rows[i].name)
+		rows[i].must = !slices.Contains([]string{"sample", "since", "shuffle_window", "shuffle_parts"}, rows[i].name)
 	}
 	object(d, at, &out, slices.Concat(must([]field[dataset.Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *dataset.Cursor) {
@@ -137,7 +137,7 @@ func (d *decoder) position(at place) dataset.Position {
 	return out
 }
 
-// checkWindows reports a cursor whose order, shuffle, shuffle_window and positions
+// checkWindows reports a cursor whose order, shuffle, window, parts and positions
 // disagree on whether rows are permuted within windows.
 func (d *decoder) checkWindows(at place, c dataset.Cursor) {
 	shuffling, _ := c.Shuffle.Windows() // checked when shuffle was decoded
@@ -145,9 +145,11 @@ func (d *decoder) checkWindows(at place, c dataset.Cursor) {
 		d.fail(at.pathOf("shuffle"), "a plan with order %s does not shuffle %s", c.Order, c.Shuffle)
 		return
 	}
-	if has := c.ShuffleWindow > 0; has != shuffling {
-		d.fail(at.pathOf("shuffle_window"), "a cursor has it if shuffle is requests or rows, and only then")
-		return
+	for _, one := range shuffleFields(c.Rows) {
+		if has := one.value > 0; has != shuffling {
+			d.fail(at.pathOf(one.name), "a cursor has it if shuffle is requests or rows, and only then")
+			return
+		}
 	}
 	positions := at.member(at.node.member("at"))
 	for i := range c.At {

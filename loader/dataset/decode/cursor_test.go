@@ -80,9 +80,9 @@ func TestCursorOfASample(t *testing.T) {
 func TestCursorOfWindows(t *testing.T) {
 	t.Parallel()
 	one := datasettest.Shards()[0]
-	one.Shuffle, one.ShuffleWindow = dataset.ShuffleRequests, 131072
+	one.Shuffle, one.ShuffleWindow, one.ShuffleParts = dataset.ShuffleRequests, 131072, 8
 	one.At[0].Window = 5
-	text := edited(t, firstText, `"splits"`, `"requests","shuffle_window":131072`)
+	text := edited(t, firstText, `"splits"`, `"requests","shuffle_window":131072,"shuffle_parts":8`)
 	text = edited(t, edited(t, text, `"split":3,`, `"split":3,"window":5,`), `"split":2,`, `"split":2,"window":0,`)
 	same(t, text, one.JSON())
 	back, err := decode.Cursor([]byte(text))
@@ -91,6 +91,7 @@ func TestCursorOfWindows(t *testing.T) {
 	for wrong, want := range map[string]string{
 		strings.Replace(text, `"window":0,`, "", 1):                    "at[1].window: missing",
 		strings.Replace(text, `,"shuffle_window":131072`, "", 1):       "shuffle_window: a cursor has it if shuffle is requests or rows",
+		strings.Replace(text, `,"shuffle_parts":8`, "", 1):             "shuffle_parts: a cursor has it if shuffle is requests or rows",
 		strings.Replace(text, `"requests"`, `"splits"`, 1):             "shuffle_window: a cursor has it if shuffle is requests or rows",
 		strings.Replace(text, `"shuffled"`, `"stored"`, 1):             "shuffle: a plan with order stored does not shuffle requests",
 		strings.Replace(firstText, `"row":1`, `"window":1,"row":1`, 1): "at[0].window: this plan does not shuffle within windows",
@@ -392,13 +393,14 @@ func TestThePlanComesFromTheCursor(t *testing.T) {
 		require.EqualError(t, err, "read the query: "+want)
 	}
 	windows := one
-	windows.Shuffle, windows.ShuffleWindow = dataset.ShuffleRequests, 131072
+	windows.Shuffle, windows.ShuffleWindow, windows.ShuffleParts = dataset.ShuffleRequests, 131072, 8
 	shuffled, err := decode.Query([]byte(with(string(windows.JSON()), "")))
 	require.NoError(t, err)
 	require.Equal(t, int64(131072), shuffled.ShuffleWindow)
 	same(t, with(string(windows.JSON()), ""), shuffled.Canonical())
 	for fields, want := range map[string]string{
 		`"shuffle":"rows",`:   "shuffle: rows, but the cursor has requests; leave shuffle out",
+		`"shuffle_parts":7,`:  "shuffle_parts: 7, but the cursor has 8; leave shuffle_parts out",
 		`"shuffle_window":7,`: "shuffle_window: 7, but the cursor has 131072; leave shuffle_window out",
 		`"order":"stored",`:   "order: stored, but the cursor has shuffled; leave order out",
 		`"shuffle":"splits",`: "shuffle: splits, but the cursor has requests; leave shuffle out",

@@ -12,6 +12,7 @@ const (
 	maxWorkers       = 4096    // DataLoader workers that share the steps of a shard
 	maxCounted       = 1 << 50 // rows in a lane; their sum over all lanes does not overflow
 	maxShuffleWindow = 1 << 24 // rows in a shuffle window
+	maxShuffleParts  = 64      // parts of a run, each of which is read on its own
 	maxFaults        = 100     // faults reported individually
 
 	maxDepth = 32      // nesting of lists and objects

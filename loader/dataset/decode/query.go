@@ -69,6 +69,7 @@ func rowsFields() []field[dataset.Rows] {
 		}},
 		{name: "shuffle", read: func(d *decoder, at place, out *dataset.Rows) { out.Shuffle = d.shuffle(at) }},
 		{name: "shuffle_window", read: func(d *decoder, at place, out *dataset.Rows) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
+		{name: "shuffle_parts", read: func(d *decoder, at place, out *dataset.Rows) { out.ShuffleParts = d.whole(at, 1, maxShuffleParts) }},
 		{name: "seed", read: func(d *decoder, at place, out *dataset.Rows) { out.Seed = d.whole(at, minInt64, maxInt64) }},
 		{name: "epoch", read: func(d *decoder, at place, out *dataset.Rows) { out.Epoch = d.whole(at, 0, maxInt64) }},
 		{name: "lanes", read: func(d *decoder, at place, out *dataset.Rows) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
@@ -152,10 +153,10 @@ func (d *decoder) shard(at place, unset int) dataset.Shard {
 	return out
 }
 
-// checkShuffle reports shuffle, seed and shuffle_window if they cannot be combined with
+// checkShuffle reports shuffle, seed, shuffle_window and shuffle_parts if they cannot be combined with
 // the order or the shuffle.
 func (d *decoder) checkShuffle(at place, q dataset.Query) {
-	if !d.sound(at.pathOf("order"), at.pathOf("shuffle"), at.pathOf("shuffle_window"), at.pathOf("cursor")) {
+	if !d.sound(at.pathOf("order"), at.pathOf("shuffle"), at.pathOf("shuffle_window"), at.pathOf("shuffle_parts"), at.pathOf("cursor")) {
 		return
 	}
 	windows := q.Shuffle == "" // the default, which permutes rows within windows
@@ -167,11 +168,26 @@ func (d *decoder) checkShuffle(at place, q dataset.Query) {
 		d.fail(at.pathOf("shuffle"), "%s has no effect with order: %s; add order: shuffled", q.Shuffle, q.Order)
 	case q.Seed != 0 && !q.Order.IsShuffled() && len(q.Cursor) == 0 && d.sound(at.pathOf("seed")):
 		d.fail(at.pathOf("seed"), "has no effect with order: %s; add order: shuffled", q.Order)
-	case q.ShuffleWindow != 0 && !q.Order.IsShuffled():
-		d.fail(at.pathOf("shuffle_window"), "has no effect with order: %s; add order: shuffled", q.Order)
-	case q.ShuffleWindow != 0 && !windows:
-		d.fail(at.pathOf("shuffle_window"), "has no effect with shuffle: %s, only with requests or rows", q.Shuffle)
 	}
+	for _, one := range shuffleFields(q.Rows) {
+		switch {
+		case one.value == 0:
+		case !q.Order.IsShuffled():
+			d.fail(at.pathOf(one.name), "has no effect with order: %s; add order: shuffled", q.Order)
+		case !windows:
+			d.fail(at.pathOf(one.name), "has no effect with shuffle: %s, only with requests or rows", q.Shuffle)
+		}
+	}
+}
+
+// shuffleField is a field of Rows that describes windows.
+type shuffleField struct {
+	name  string
+	value int64
+}
+
+func shuffleFields(r dataset.Rows) []shuffleField {
+	return []shuffleField{{"shuffle_window", r.ShuffleWindow}, {"shuffle_parts", r.ShuffleParts}}
 }
 
 // every decodes {step, of}.

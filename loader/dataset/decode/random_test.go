@@ -1,6 +1,7 @@
 package decode_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -271,8 +272,9 @@ func (m maker) cursors() dataset.Cursors {
 	}
 	one.Requests = one.Shuffle != dataset.ShuffleRows && !m.often()
 	windows, _ := one.Shuffle.Windows()
-	if windows && one.ShuffleWindow == 0 {
-		one.ShuffleWindow = dataset.DefaultShuffleWindow
+	if windows {
+		one.ShuffleWindow = cmp.Or(one.ShuffleWindow, dataset.DefaultShuffleWindow)
+		one.ShuffleParts = 1 + m.Int64N(64)
 	}
 	var counts *dataset.Counts
 	if !m.often() {
@@ -324,7 +326,7 @@ func (m maker) agree(q *dataset.Query) {
 		q.Sample = c.Sample
 	}
 	q.Order, q.Shuffle, q.ShuffleWindow = pick(m, "", c.Order), pick(m, "", c.Shuffle), pick(m, 0, c.ShuffleWindow)
-	q.Seed, q.Epoch = pick(m, 0, c.Seed), pick(m, 0, c.Epoch)
+	q.Seed, q.Epoch, q.ShuffleParts = pick(m, 0, c.Seed), pick(m, 0, c.Epoch), pick(m, 0, c.ShuffleParts)
 }
 
 func (m maker) dense() []dataset.Dense {
@@ -349,6 +351,9 @@ func (m maker) query() dataset.Query {
 		Reading: dataset.Reading{Tail: pick(m, dataset.TailKeep, dataset.TailDrop), Count: pick(m, dataset.CountEstimate, dataset.CountExact), Wire: pick(m, dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto)},
 	}
 	q.Order, q.Shuffle, q.ShuffleWindow = m.order()
+	if q.ShuffleWindow > 0 {
+		q.ShuffleParts = m.Int64N(65)
+	}
 	if !q.Order.IsShuffled() {
 		q.Seed = 0
 	}
@@ -380,7 +385,7 @@ func (m maker) query() dataset.Query {
 	if !m.often() {
 		all := m.cursors()
 		q.Cursor = all[:1+m.IntN(len(all))]
-		q.Lanes, q.Order, q.Shuffle, q.ShuffleWindow = 0, "", "", 0
+		q.Lanes, q.Order, q.Shuffle, q.ShuffleWindow, q.ShuffleParts = 0, "", "", 0, 0
 		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
 		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
 		q.Pin, q.Since = dataset.Pin{}, 0
@@ -406,7 +411,7 @@ func (m maker) query() dataset.Query {
 	switch {
 	case q.Shard.Of > 1 || q.Tail.Drops():
 	case q.BatchRequests > 0 && q.Lanes != 1:
-	case q.Lanes == 1 && !m.often():
+	case q.Lanes == 1 && q.Shuffle == dataset.ShuffleSplits && !m.often():
 		q.Endpoints = dataset.EndpointsSplits
 	case !m.often() && q.BatchRequests == 0:
 		q.Limit = pick(m, 1, 1+m.Int64N(1<<62))

@@ -86,7 +86,8 @@ class RunQuery(TypedDict, total=False):
             a table.
         order: "stored", or "shuffled" by `seed` and `epoch`.
         shuffle: what a shuffled order permutes.
-        shuffle_window: the number of stored rows within which rows are permuted.
+        shuffle_window: the number of stored rows that are permuted together.
+        shuffle_parts: the number of places in a bucket from which they come.
         seed: the seed of a shuffled order; refused without one.
         lanes: the number of queues that rows are assigned to; must be a multiple of every number of shards that
             the run may use. The number of shards, if omitted.
@@ -108,6 +109,7 @@ class RunQuery(TypedDict, total=False):
     order: Literal["stored", "shuffled"] | None
     shuffle: Literal["splits", "requests", "rows"] | None
     shuffle_window: SupportsIndex | None
+    shuffle_parts: SupportsIndex | None
     seed: SupportsIndex | None
     lanes: SupportsIndex | None
     batch_rows: SupportsIndex | None

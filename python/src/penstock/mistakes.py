@@ -16,6 +16,7 @@ from penstock.errors import Fault, Invalid
 _WHOLE = (
     "since",
     "shuffle_window",
+    "shuffle_parts",
     "seed",
     "epoch",
     "lanes",

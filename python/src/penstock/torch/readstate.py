@@ -21,9 +21,10 @@ DEFAULTS: dict[str, Any] = {
     "order": "stored",
     "seed": 0,
     "shuffle_window": 131072,
+    "shuffle_parts": 8,
 }
 # Fields that cursor and query have in the same form. For the others, only the server can compare them.
-_COMPARED = ("order", "shuffle", "shuffle_window", "seed", "lanes")
+_COMPARED = ("order", "shuffle", "shuffle_window", "shuffle_parts", "seed", "lanes")
 
 
 class ReadState:

@@ -1,0 +1,245 @@
+package stream
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/joined"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/shuffle"
+)
+
+// partReader is the joined rows of one part of a run, section after section. It implements shuffle.PartRows.
+type partReader struct {
+	array.RecordReader // nil until a section is opened
+
+	run      *permutedRun
+	number   int
+	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	sections []plan.Section  // that were not opened
+	current  *openSection    // nil before the first one
+	finished []*openSection  // whose dictionaries may be in use
+	starts   []windowStart   // of the current window and those after it, as far as the join has rows
+	closed   windowStart     // counts of the sections before the current one
+	ended    bool            // the current section has no more rows
+}
+
+// openSection is a section that is read, or was read.
+type openSection struct {
+	sectionWindows
+	joined *joined.OpenRange
+	rows   *shuffle.PriorityReader
+	begun  int // number of windows of the run that were begun when it ended
+}
+
+// sectionWindows implements shuffle.SectionWindows.
+type sectionWindows struct {
+	run     *plan.Run
+	part    int
+	section plan.Section
+}
+
+// Window implements shuffle.SectionWindows.
+func (w sectionWindows) Window(row int64) int64 { return w.run.WindowOf(w.part, w.section, row) }
+
+// Last implements shuffle.SectionWindows.
+func (w sectionWindows) Last(window int64) int64 { return w.run.LastOf(w.part, w.section, window) }
+
+// Other implements shuffle.SectionWindows.
+func (w sectionWindows) Other(row int64) int64 { return w.run.Window(w.section.Range, row) }
+
+// open opens the next section that has rows, if there is one. The current section has no more rows.
+func (p *partReader) open(ctx context.Context) error {
+	p.ctx = ctx
+	for len(p.sections) > 0 {
+		next := p.sections[0]
+		p.sections = p.sections[1:]
+		r := p.run
+		r.left[next.Range]--
+		of := r.section(next)
+		of.Last = r.left[next.Range] == 0
+		if err := r.toRequests(ctx, &of); err != nil {
+			return err
+		}
+		if of.Rows.From < of.Rows.To {
+			return p.openSection(ctx, next, of)
+		}
+		if of.Last {
+			r.joined.Skip(next.Range)
+		}
+	}
+	p.ended = true
+	return nil
+}
+
+// openSection opens a section.
+func (p *partReader) openSection(ctx context.Context, next plan.Section, of joined.SectionSpec) error {
+	one := &openSection{sectionWindows: sectionWindows{run: &p.run.run, part: p.number, section: next}}
+	of.Transform = func(ctx context.Context, scanned joined.SourceRows) (joined.SourceRows, error) {
+		made, err := shuffle.New(ctx, scanned, shuffle.PrioritySpec{
+			From: of.Rows.From, To: of.Rows.To, Seed: p.run.spec.Plan.ShuffleSeed(of.Rows.Split), Windows: one,
+			EnterWindow: func(window int64) { p.enter(one, window) },
+			Before: func(ctx context.Context, row int64) (shuffle.StoredRow, error) {
+				return p.run.lastBefore(ctx, of.Rows.Split, of.Scanned.From)
+			},
+		}, p.run.options())
+		if err != nil {
+			return nil, err
+		}
+		one.rows = made
+		return &offsetRows{RecordReader: made, scanned: scanned, rows: made}, nil
+	}
+	var err error
+	if one.joined, err = p.run.joined.Open(ctx, of); err != nil {
+		return err
+	}
+	if p.current != nil {
+		p.finish()
+	}
+	p.current, p.ended = one, false
+	if p.RecordReader == nil {
+		p.closed.counts = make([]joiner.Counts, len(one.joined.Counts()))
+		p.RecordReader = batch.FromFunc(one.joined.Schema(), p.next, nil)
+	}
+	return nil
+}
+
+// finish keeps the current section until the rows of its last window are no longer used.
+func (p *partReader) finish() {
+	p.current.begun = p.run.begun
+	p.finished = append(p.finished, p.current)
+	for i, c := range p.current.joined.Counts() {
+		p.closed.counts[i].Add(c)
+	}
+	p.closed.divided += p.current.rows.Divided()
+	p.current = nil
+}
+
+// next returns the next joined rows.
+func (p *partReader) next() (arrow.RecordBatch, error) {
+	for !p.ended {
+		if p.current.joined.Next() {
+			b := p.current.joined.RecordBatch()
+			b.Retain()
+			return b, nil
+		}
+		if err := p.current.joined.Err(); err != nil {
+			return nil, err
+		}
+		p.ended = true
+		if err := p.open(p.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
+}
+
+// Window implements shuffle.PartRows.
+func (p *partReader) Window() int64 { return p.current.Window(p.row()) }
+
+// Place implements shuffle.PartRows.
+func (p *partReader) Place() shuffle.StoredPlace {
+	return shuffle.StoredPlace{Range: p.current.section.Range, Row: p.row()}
+}
+
+// row returns the number of the current batch's first row in its split.
+func (p *partReader) row() int64 {
+	return p.RecordBatch().Column(p.run.sequences.joined.Appended()).(*array.Int64).Value(0)
+}
+
+// enter is called before the join gets the first row of a window. It records the counts of the rows before it,
+// and starts to read the next section if this one ends in the next window.
+func (p *partReader) enter(one *openSection, window int64) {
+	at := windowStart{window: window, counts: slices.Clone(p.closed.counts), divided: p.closed.divided + one.rows.Divided()}
+	for i, c := range one.joined.Counts() {
+		at.counts[i].Add(c)
+	}
+	p.starts = append(p.starts, at)
+	if len(p.sections) > 0 && !p.run.whole() && one.Last(window+1) == one.section.Rows.To-1 {
+		p.run.sequences.joined.Prefetch(p.run.number, []joined.SectionSpec{p.run.section(p.sections[0])})
+	}
+}
+
+// begins drops the counts before windows that were already returned, and releases the sections that ended before
+// the previous window: the consumer may still use batches of that one.
+func (p *partReader) begins(window int64) {
+	p.starts = slices.DeleteFunc(p.starts, func(s windowStart) bool { return s.window < window })
+	p.finished = slices.DeleteFunc(p.finished, func(one *openSection) bool {
+		over := one.begun+1 < p.run.begun
+		if over {
+			one.joined.Release()
+		}
+		return over
+	})
+}
+
+// divided returns how many times windows have divided a request of the part so far.
+func (p *partReader) divided() int64 {
+	if p.current == nil {
+		return p.closed.divided
+	}
+	return p.closed.divided + p.current.rows.Divided()
+}
+
+// before returns the counts of the part's rows before a window.
+func (p *partReader) before(window int64) windowStart {
+	for _, s := range p.starts {
+		if s.window >= window {
+			return s
+		}
+	}
+	all := windowStart{counts: slices.Clone(p.closed.counts), divided: p.divided()}
+	if p.current != nil {
+		for i, c := range p.current.joined.Counts() {
+			all.counts[i].Add(c)
+		}
+	}
+	return all
+}
+
+// release releases all sections.
+func (p *partReader) release() {
+	if p.current != nil {
+		p.finish()
+	}
+	for _, one := range p.finished {
+		one.joined.Release()
+	}
+	p.finished, p.ended = nil, true
+}
+
+// offsetRows are the rows of a scan without some of the first.
+type offsetRows struct {
+	array.RecordReader
+	scanned joined.SourceRows
+	rows    *shuffle.PriorityReader
+}
+
+// Begin implements joined.SourceRows.
+func (r *offsetRows) Begin() { r.scanned.Begin() }
+
+// Files implements joined.SourceRows.
+func (r *offsetRows) Files() func(row int64) string {
+	files := r.scanned.Files()
+	return func(row int64) string { return files(row + r.rows.Skipped()) }
+}
+
+// emptyPart is a part without rows.
+type emptyPart struct{ array.RecordReader }
+
+// newEmptyPart returns a part with the given number of columns.
+func newEmptyPart(columns int) emptyPart {
+	schema := arrow.NewSchema(make([]arrow.Field, columns), nil)
+	return emptyPart{batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil)}
+}
+
+// Window implements shuffle.PartRows.
+func (emptyPart) Window() int64 { return 0 }
+
+// Place implements shuffle.PartRows.
+func (emptyPart) Place() shuffle.StoredPlace { return shuffle.StoredPlace{} }

@@ -1,0 +1,193 @@
+package stream
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/joined"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/shuffle"
+)
+
+// permutedRun is an open run, whose rows are permuted within windows: each of its parts is joined on its own,
+// and a window takes rows of all of them.
+type permutedRun struct {
+	*sequences
+	number int // of the lane
+	index  int // of the run in the lane
+	run    plan.Run
+	joined *joined.RunJoin
+	parts  []*partReader
+	left   map[int]int // by index of a range in the lane: its sections that were not opened
+	begun  int         // number of windows that were begun
+	// borders has, by row of a split, the first row there that does not continue a request, see border.
+	borders map[plan.Range]int64
+}
+
+// windowStart holds the counts of the rows before a window.
+type windowStart struct {
+	window  int64
+	counts  []joiner.Counts
+	divided int64
+}
+
+// openRun opens a run of a lane at the beginning of the window that contains the lane's position.
+func (s *sequences) openRun(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
+	r := &permutedRun{
+		sequences: s, number: number, index: from.Range, run: s.runs[number][from.Range], left: map[int]int{}, borders: map[plan.Range]int64{},
+	}
+	r.joined = s.joined.OpenRun(number, r.run.Rows-r.run.RowsBefore(from.Window))
+	s.permuted[number] = r
+	r.declare(from.Window)
+	parts, err := r.openParts(ctx)
+	if err != nil {
+		r.release()
+		return nil, err
+	}
+	rows := shuffle.JoinedColumns{
+		Ordinal: s.joined.Appended(), Priority: s.joined.Appended() + 1, Start: from.Window, Skip: from.Row, BatchRows: s.stepRows(),
+		Begins: r.begins, Ended: r.joined.End, Closed: r.release,
+	}
+	if requests := s.joined.Requests(); requests != nil {
+		rows.Requests = &requests.Index
+	}
+	return shuffle.NewWindows(ctx, parts, rows, r.options())
+}
+
+// options returns the options of the shuffle.
+func (r *permutedRun) options() shuffle.Options {
+	return shuffle.Options{
+		Key: r.sequences.joined.Key(), Whole: r.whole(), ReleasePrefetched: r.sequences.joined.ReleasePrefetched,
+		Memory: r.sequences.options.Memory, Budget: r.sequences.options.Budget,
+	}
+}
+
+// whole reports whether no window divides a request.
+func (r *permutedRun) whole() bool { return r.spec.Plan.Rows.Requests }
+
+// declare determines the sections of all parts from a window on.
+func (r *permutedRun) declare(window int64) {
+	for i := range r.run.Ranges() {
+		r.left[r.run.First+i] = 0
+	}
+	var first []joined.SectionSpec
+	for i := range r.run.Parts {
+		p := &partReader{run: r, number: i, sections: r.run.Sections(i, window)}
+		r.parts = append(r.parts, p)
+		for _, section := range p.sections {
+			r.left[section.Range]++
+		}
+		if len(p.sections) > 0 {
+			first = append(first, r.section(p.sections[0]))
+		}
+	}
+	for index, sections := range r.left {
+		if sections == 0 {
+			r.joined.Skip(index)
+		}
+	}
+	if !r.whole() {
+		r.sequences.joined.Prefetch(r.number, first)
+	}
+}
+
+// openParts opens the first section of each part, and returns the parts that have rows, or one without rows if none has.
+func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error) {
+	var parts []shuffle.PartRows
+	for _, p := range r.parts {
+		if err := p.open(ctx); err != nil {
+			return nil, err
+		}
+		if p.current != nil {
+			parts = append(parts, p)
+		}
+	}
+	if parts == nil {
+		parts = append(parts, newEmptyPart(r.sequences.joined.Appended()+2))
+	}
+	return parts, nil
+}
+
+// section returns a section as it is joined, without its Transform.
+func (r *permutedRun) section(of plan.Section) joined.SectionSpec {
+	out := joined.SectionSpec{Index: of.Range, Rows: of.Rows, Scanned: of.Rows}
+	switch p := r.spec.Plan; {
+	case p.Relation.Distinct != nil:
+		out.Scanned = r.sequences.joined.Range(r.number, of.Range) // repeated rows are known only after reading all rows
+	case !r.whole() && len(r.spec.Key) > 0:
+		out.Scanned.From = max(0, of.Rows.From-rowsBefore(p)) // to know which request the first row continues
+	}
+	return out
+}
+
+// maxRowsBefore is the number of rows that are scanned before a section if the row before it may be dropped.
+const maxRowsBefore = 128
+
+// rowsBefore returns the number of rows to scan before a section.
+func rowsBefore(p *plan.Plan) int64 {
+	if p.Inexact == "" {
+		return 1
+	}
+	return maxRowsBefore
+}
+
+// begins is called before the rows of a window are collected.
+func (r *permutedRun) begins(window int64) {
+	r.begun++
+	for _, p := range r.parts {
+		p.begins(window)
+	}
+	if next := r.index + 1; window == r.run.Windows-1 && next < len(r.runs[r.number]) {
+		r.prefetch(&r.runs[r.number][next])
+	}
+}
+
+// prefetch starts to read the first rows of the lane's next run, and to build what they are joined with.
+func (r *permutedRun) prefetch(next *plan.Run) {
+	var first []joined.SectionSpec
+	var indices []int
+	for i := range next.Parts {
+		if sections := next.Sections(i, 0); len(sections) > 0 {
+			first, indices = append(first, r.section(sections[0])), append(indices, sections[0].Range)
+		}
+	}
+	r.sequences.joined.PrefetchGroups(r.number, indices)
+	if !r.whole() {
+		r.sequences.joined.Prefetch(r.number, first)
+	}
+}
+
+// divided returns how many times the windows of the run have divided a request so far.
+func (r *permutedRun) divided() int64 {
+	divided := int64(0)
+	for _, p := range r.parts {
+		divided += p.divided()
+	}
+	return divided
+}
+
+// before returns the counts of the rows before a window.
+func (r *permutedRun) before(window int64) windowStart {
+	sum := windowStart{window: window, counts: make([]joiner.Counts, len(r.joined.Counts()))}
+	for _, p := range r.parts {
+		of := p.before(window)
+		sum.divided += of.divided
+		for i, c := range of.counts {
+			sum.counts[i].Add(c)
+		}
+	}
+	return sum
+}
+
+// release ends the run, whose sequence was released.
+func (r *permutedRun) release() {
+	for _, p := range r.parts {
+		p.release()
+	}
+	r.joined.Release()
+	if r.permuted[r.number] == r { // otherwise its counts were taken back
+		r.sequences.divided += r.divided()
+		delete(r.permuted, r.number)
+	}
+}
