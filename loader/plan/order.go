@@ -31,12 +31,12 @@ type rank struct {
 // that the buckets of one residue class are adjacent for every modulus in the chain of
 // the count's factors; then by sequence number and location. If files have several
 // partition specs, the fields that all specs share are compared first, then the specs,
-// then the other fields. The shuffled order is first by bucket digits, where seed and
-// epoch permute the values of each digit, then by permuted partitions, then by permuted
-// splits. This mixes days, and each file group is read once. The null bucket is the
-// last of its siblings.
+// then the other fields. The shuffled order is first by bucket digits, where seed, epoch
+// and the digits before it permute the values of each digit, then by permuted partitions,
+// then by permuted splits. This mixes days, and each file group is read once. The null
+// bucket is the last of its siblings.
 func (p *Plan) sort(files []catalog.File) {
-	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[[2]int][]int{}}
+	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[digit][]int{}}
 	ranks := make(map[string]rank, len(p.Splits))
 	for _, split := range p.Splits {
 		ranks[split.ID] = s.rank(split)
@@ -52,8 +52,12 @@ func (p *Plan) sort(files []catalog.File) {
 type sorter struct {
 	plan         *Plan
 	specs        map[int]specOrder
-	permutations map[[2]int][]int // by digit position and number of values
+	permutations map[digit][]int
 }
+
+// digit is a digit of the buckets of one residue class: of those whose number is residue
+// modulo modulus, which the digits before it determine. values is how many values it has.
+type digit struct{ modulus, residue, values int }
 
 func (s *sorter) rank(split Split) rank {
 	first := split.Files[0]
@@ -69,9 +73,11 @@ func (s *sorter) rank(split Split) rank {
 		return r
 	}
 	if !split.Bucket.Null() {
-		factors := bucket.Factors(split.Bucket.Of)
-		for place, d := range r.digits {
-			r.digits[place] = s.permuted(place, factors[place])[d]
+		factors, modulus := bucket.Factors(split.Bucket.Of), 1
+		for place, value := range r.digits {
+			residue := split.Bucket.ID % modulus
+			r.digits[place] = s.permuted(digit{modulus, residue, factors[place]})[value]
+			modulus *= factors[place]
 		}
 	}
 	r.first = s.plan.mix("partition", strconv.Itoa(split.Bucket.ID), string(catalog.AppendPartition(nil, split.Partition)))
@@ -79,22 +85,22 @@ func (s *sorter) rank(split Split) rank {
 	return r
 }
 
-// permuted returns the permutation of the values of one digit.
-func (s *sorter) permuted(place, values int) []int {
-	if known, ok := s.permutations[[2]int{place, values}]; ok {
+// permuted returns the permutation of the values of a digit.
+func (s *sorter) permuted(d digit) []int {
+	if known, ok := s.permutations[d]; ok {
 		return known
 	}
-	hashes := make([][]byte, values)
-	order := make([]int, values)
+	hashes := make([][]byte, d.values)
+	order := make([]int, d.values)
 	for i := range order {
-		order[i], hashes[i] = i, s.plan.mix("digit", strconv.Itoa(place), strconv.Itoa(i))
+		order[i], hashes[i] = i, s.plan.mix("digit", strconv.Itoa(d.modulus), strconv.Itoa(d.residue), strconv.Itoa(i))
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(hashes[a], hashes[b]) })
-	permutation := make([]int, values)
-	for i, d := range order {
-		permutation[d] = i
+	permutation := make([]int, d.values)
+	for i, value := range order {
+		permutation[value] = i
 	}
-	s.permutations[[2]int{place, values}] = permutation
+	s.permutations[d] = permutation
 	return permutation
 }
 

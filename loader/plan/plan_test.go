@@ -120,6 +120,32 @@ func TestFileGroupsAreContiguous(t *testing.T) {
 	}
 }
 
+// TestSeedsGiveManyOrdersOfBuckets checks that a digit of a bucket is permuted for each
+// prefix of digits. Permuted once for each position, 16 buckets have 16 orders.
+//
+// spec: order-7, order-8
+func TestSeedsGiveManyOrdersOfBuckets(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{12, 16} {
+		var files []catalog.File
+		for b := range n {
+			files = append(files, file(fmt.Sprint("f", b), int64(1), int64(b), 10, 1))
+		}
+		seeds, epochs, halves := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		for i := range int64(300) {
+			order := buckets(build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: i}}))
+			seeds[fmt.Sprint(order)] = true
+			slices.Sort(order[:n/4])
+			halves[fmt.Sprint(order[:n/4])] = true
+			order = buckets(build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Epoch: i}}))
+			epochs[fmt.Sprint(order)] = true
+		}
+		require.GreaterOrEqual(t, len(seeds), 290, "bucket(%d)", n)
+		require.GreaterOrEqual(t, len(epochs), 290, "bucket(%d)", n)
+		require.Len(t, halves, 4, "bucket(%d): the first quarter is one residue class modulo 4", n)
+	}
+}
+
 // spec: order-8, order-11
 func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,18 @@ func planMutants() []mutant {
 			"order-depends-on-staging", "loader/plan/order.go",
 			"\"%d %d %d %q\", shuffleRules, p.Rows.Seed, p.Rows.Epoch, words", "\"%d %d %d %q\", shuffleRules, p.Rows.Seed+int64(len(p.Relation.Staging)), p.Rows.Epoch, words", plan,
 		},
+		{
+			"digits-are-permuted-once", "loader/plan/order.go",
+			"digit{modulus, residue, factors[place]}", "digit{modulus, min(residue, 0), factors[place]}", plan,
+		},
+		{
+			"prefixes-draw-the-same", "loader/plan/order.go",
+			"strconv.Itoa(d.modulus), strconv.Itoa(d.residue), strconv.Itoa(i)", "strconv.Itoa(d.modulus), strconv.Itoa(i)", plan,
+		},
+		{
+			"buckets-of-a-class-are-separated", "loader/plan/order.go",
+			"residue := split.Bucket.ID % modulus", "residue := split.Bucket.ID % (modulus * factors[place])", plan,
+		},
 	}
 }
 
