@@ -98,6 +98,10 @@ ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside 
 	$(GO) run ./benchmarks/ordering
 	$(GO) run ./benchmarks/counting
 
+.PHONY: mixing
+mixing: build .venv/bench/.stamp ## how well rows are mixed: batches of shuffled epochs beside independent draws
+	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/mixing.py
+
 .PHONY: s3
 s3: .venv/bench/.stamp $(PENSTOCK_S3GATEWAY) ## T from an S3 gateway, with a delay added to every request, beside T without
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
