@@ -33,6 +33,8 @@ type Options struct {
 	Datasets []dataset.Dataset // the configured ones, with unique names
 	Catalog  catalog.Catalog
 	Scan     Scan
+	// Share makes what some scans of a stream share; nil: each scan reads its own bytes.
+	Share func() joined.SharedReads
 	// Keep keeps the deletes of some files of a table loaded until the Handle is
 	// released; nil: each scan loads its own.
 	Keep func(t *catalog.Table, files []catalog.File) *release.Handle
@@ -72,6 +74,7 @@ func New(options Options) *Loader {
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (joined.SourceRows, error) {
 			return options.Scan(ctx, source, columns)
 		},
+		Share: options.Share,
 	})
 	return &Loader{
 		options: options, paid: budget.NewSharedReservation[*plan.Plan](options.Budget, "the plan of a stream"),

@@ -28,6 +28,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
@@ -122,7 +123,8 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			}
 			return rows, nil
 		},
-		Keep: scanner.Keep,
+		Share: func() joined.SharedReads { return scanner.Share() },
+		Keep:  scanner.Keep,
 	})
 	e.share(c)
 	e.renewTags(ctx)
@@ -180,7 +182,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 		}
 	}
 	if len(failures) > 0 {
-		return nil, joined(failures)
+		return nil, together(failures)
 	}
 	return catalog.NewSet(opened, c.DefaultCatalog())
 }
@@ -195,8 +197,8 @@ func trimPrefix(err error, name string) error {
 	return err
 }
 
-// joined returns one failure for several, of the kind of the first.
-func joined(failures []error) error {
+// together returns one failure for several, of the kind of the first.
+func together(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
 	}

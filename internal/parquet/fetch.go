@@ -23,34 +23,41 @@ type Spare interface {
 // fetch reads the stored bytes of a row group ahead, into memory that its owner may take
 // back. fetch.mu guards every change of its state:
 //
-//	reserving ──Fetch──► reading ──run──► ready ──take──► taken
-//	                      │   │             │               │
-//	                      │   └─run─► failed│               │
-//	                      drop          │   │               │
-//	                      │             drop drop          release
-//	                      ▼             ▼   ▼               │
-//	                   dropped ──run──► released ◄──────────┘
+//	reserving ──Fetch──► reading ──run──► ready ◄──take, release──► taken
+//	    │                 │   │             │
+//	    │                 │   └─run─► failed│
+//	 refuse               drop          │   │
+//	    │                 │             drop drop, release, leave
+//	    ▼                 ▼             ▼   ▼
+//	    └───► released ◄─run─ dropped   released
 //
 // The goroutine of the Reader's caller runs Fetch, which asks ReadOptions.Ahead for a
-// Spare; take, in Next; release, when that row group is closed; and drop, when the Reader
+// Spare; take, in Next; release, when that row group is closed; and stop, when the Reader
 // ends or opens another row group. The goroutine of the fetch runs run. The memory's
 // owner calls drop on any goroutine: reading marks the Spare as in flight, ready releases it at once,
 // failed forgets its error, so that the row group is read again, and other states ignore
-// it.
+// it, as do all states while a Reader uses the bytes or waits for those that it reserved.
+//
+// A fetch of SharedChunks has several Readers: those that joined it and have not left, and among
+// them the users, which took the bytes. When the last one leaves, the bytes stay if they are still
+// needed, until they are dropped or taken again.
 //
 // The regions and the Spare are released on the way to failed and released. What a read
 // that was left behind may still write to is released when that read returns.
 type fetch struct {
-	group   int
+	of      chunkRange
 	memory  memory.Allocator
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when no read runs, except those left behind
-	regions []region      // of the reader in taken, otherwise of the fetch
+	regions []region      // of the users in taken, otherwise of the fetch
+	shared  *SharedChunks // nil: of one Reader
 
-	mu    sync.Mutex
-	state fetchState
-	spare Spare // nil in reserving
-	err   error // of the reads, in failed
+	mu      sync.Mutex
+	state   fetchState
+	spare   Spare // nil in reserving
+	err     error // of the reads, in failed
+	readers int   // that joined and have not left
+	users   int   // readers that took the bytes, or will as soon as they are read
 }
 
 // fetchState is the state of a fetch.
@@ -61,7 +68,7 @@ const (
 	fetchReading
 	fetchReady   // all bytes are in regions
 	fetchFailed  // a read failed; the memory is released
-	fetchTaken   // the reader uses regions
+	fetchTaken   // readers use regions
 	fetchDropped // reads still run, canceled
 	fetchReleased
 )
@@ -74,30 +81,49 @@ func (r *Reader) Fetch() {
 	}
 	group := r.opts.RowGroups[r.next]
 	spans := r.file.spans(group, r.columns)
-	if r.file.groups[group].Rows == 0 || !r.file.needsRead(spans) {
+	if r.file.groups[group].Rows == 0 || r.opts.Shared == nil && !r.file.needsRead(spans) {
 		return
 	}
-	wanted := r.file.merge(spans)
-	var bytes int64
-	for _, s := range wanted {
-		bytes += s.length
+	f, joined := r.opts.Shared.join(r.chunkRange(group), r.newFetch)
+	if joined {
+		r.ahead = f
+		return
 	}
-	f := &fetch{group: group, memory: r.opts.Scratch, done: make(chan struct{})}
+	wanted, bytes := r.file.wanted(spans)
 	ctx, cancel := context.WithCancel(r.ctx)
 	f.cancel = cancel
 	spare, ok := r.opts.Ahead(bytes, f.drop)
 	if !ok {
-		cancel()
+		f.refuse()
 		return
 	}
+	f.start(wanted, spare)
+	r.ahead, r.fetches = f, true
+	go f.run(ctx, r.file)
+}
+
+// newFetch returns a fetch of one Reader that has no memory yet.
+func (r *Reader) newFetch(of chunkRange) *fetch {
+	return &fetch{of: of, memory: r.opts.Scratch, shared: r.opts.Shared, done: make(chan struct{}), readers: 1}
+}
+
+// refuse ends a fetch for which there is no memory.
+func (f *fetch) refuse() {
+	defer close(f.done)
+	defer f.cancel()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state = fetchReleased
+}
+
+// start allocates the regions, whose memory is reserved.
+func (f *fetch) start(wanted []span, spare Spare) {
 	f.mu.Lock()
 	f.spare, f.state = spare, fetchReading
 	f.mu.Unlock()
 	for _, want := range wanted {
 		f.regions = append(f.regions, region{span: want, content: f.memory.Allocate(int(want.length))})
 	}
-	r.ahead = f
-	go f.run(ctx, r.file)
 }
 
 // run fills the regions.
@@ -114,20 +140,29 @@ func (f *fetch) run(ctx context.Context, file *File) {
 	case failed >= 0:
 		f.err = errs[failed]
 		f.releaseLocked(fetchFailed, errs)
+	case f.users > 0:
+		f.state = fetchTaken
 	default:
 		f.state = fetchReady
+		f.settleLocked()
 	}
 }
 
-// drop releases the memory, at once or when the reads end, unless the reader took it.
+// drop releases the memory, at once or when the reads end, unless a reader uses it.
 func (f *fetch) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.dropLocked()
+}
+
+func (f *fetch) dropLocked() {
 	switch f.state {
 	case fetchReading:
-		f.state = fetchDropped
-		f.cancel()
-		f.spare.MarkInFlight()
+		if f.users == 0 {
+			f.state = fetchDropped
+			f.cancel()
+			f.spare.MarkInFlight()
+		}
 	case fetchReady:
 		f.releaseLocked(fetchReleased, nil)
 	case fetchFailed:
@@ -136,13 +171,21 @@ func (f *fetch) drop() {
 	}
 }
 
-// stop drops the fetch and waits until it does nothing anymore.
-func (f *fetch) stop() {
-	f.drop()
-	<-f.done
+// stop makes a reader leave that has not taken the bytes. If it started the reads, they are
+// canceled, and it waits until the fetch does nothing anymore: their object may be closed then.
+func (f *fetch) stop(started bool) {
+	f.mu.Lock()
+	if f.readers--; started && f.state != fetchReady || f.shared == nil {
+		f.dropLocked()
+	}
+	f.settleLocked()
+	f.mu.Unlock()
+	if started {
+		<-f.done
+	}
 }
 
-// take waits for the reads and hands the regions to the reader, which releases the fetch.
+// take waits for the reads and hands the regions to a reader, which releases the fetch.
 // It returns false if they failed or were dropped.
 func (f *fetch) take(ctx context.Context) (bool, error) {
 	select {
@@ -152,18 +195,30 @@ func (f *fetch) take(ctx context.Context) (bool, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.state != fetchReady {
+	if f.state != fetchReady && f.state != fetchTaken {
 		return false, f.err
 	}
 	f.state = fetchTaken
+	f.users++
 	return true, nil
 }
 
-// release releases what the reader took.
+// release makes a reader leave that took the bytes.
 func (f *fetch) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.releaseLocked(fetchReleased, nil)
+	f.readers--
+	if f.users--; f.users == 0 {
+		f.state = fetchReady
+	}
+	f.settleLocked()
+}
+
+// settleLocked releases bytes that no reader has joined and none will. f.mu is held.
+func (f *fetch) settleLocked() {
+	if f.state == fetchReady && f.readers == 0 && !f.shared.needs(f.of) {
+		f.releaseLocked(fetchReleased, nil)
+	}
 }
 
 // releaseLocked releases the regions and the Spare and enters a state. errs are the
@@ -193,31 +248,31 @@ func (f *fetch) has(content []byte) bool {
 // false if there are none.
 func (r *Reader) takeFetched(group int) (bool, error) {
 	f := r.ahead
-	r.ahead = nil
 	if f == nil {
 		return false, nil
 	}
-	if f.group != group {
-		f.stop()
+	if f.of.group != group {
+		r.stopFetch()
 		return false, nil
 	}
 	took, err := f.take(r.ctx)
 	if !took {
-		f.stop()
-		if err != nil {
-			err = r.source.note(err)
+		started := r.fetches
+		r.stopFetch()
+		if err != nil && started {
+			return false, r.source.note(err)
 		}
-		return false, err
+		return false, context.Cause(r.ctx) // another reader's error is not this one's: it reads again
 	}
-	r.source.release()
-	r.source.regions, r.source.fetched = slices.Clone(f.regions), f
+	r.ahead, r.fetches = nil, false
+	r.source.use(f)
 	return true, nil
 }
 
 // stopFetch stops reading ahead.
 func (r *Reader) stopFetch() {
 	if r.ahead != nil {
-		r.ahead.stop()
-		r.ahead = nil
+		r.ahead.stop(r.fetches)
+		r.ahead, r.fetches = nil, false
 	}
 }

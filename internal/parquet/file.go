@@ -132,6 +132,12 @@ type ReadOptions struct {
 	// ahead. The memory's owner may call drop at any time to take it back; drop does not
 	// wait.
 	Ahead func(n int64, drop func()) (Spare, bool)
+	// Shared holds the stored bytes of row groups for all Readers that have the same one; nil:
+	// each Reader reads its own.
+	Shared *SharedChunks
+	// Keep moves n admitted bytes out of the reader's account, for stored bytes of Shared. drop
+	// is as in Ahead. Only used with Shared.
+	Keep func(n int64, drop func()) Spare
 	// Part moves n admitted bytes out of the reader's account, for memory that a read
 	// which was left behind may still write to. released returns them when that read
 	// returns. Nil if Admit is nil.

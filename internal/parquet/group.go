@@ -87,10 +87,10 @@ func (r *Reader) loadGroup(group int) error {
 		return err
 	}
 	spans := r.file.spans(group, r.columns)
-	var stored int64
-	for _, s := range r.file.merge(spans) {
-		stored += s.length
+	if r.opts.Shared != nil {
+		return r.loadShared(group, spans)
 	}
+	_, stored := r.file.wanted(spans)
 	if err := r.scratch.extend(stored); err != nil {
 		return err
 	}

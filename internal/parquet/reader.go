@@ -44,7 +44,8 @@ type Reader struct {
 	kept     int64 // reserved for buffers that the library keeps across batches
 	admitted int64 // of the last batch
 
-	ahead *fetch // of the next row group; nil: none
+	ahead   *fetch // of the next row group; nil: none
+	fetches bool   // whether this reader started ahead
 
 	next  int // index in opts.RowGroups of the next row group
 	group openRowGroup

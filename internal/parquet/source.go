@@ -76,6 +76,12 @@ func (s *source) load(spans []span) error {
 	return s.failure()
 }
 
+// use replaces the regions by those of a fetch that the reader has taken.
+func (s *source) use(f *fetch) {
+	s.release()
+	s.regions, s.fetched = slices.Clone(f.regions), f
+}
+
 // readAll fills regions with concurrent reads. It returns nil, or the error of each
 // region. The region whose read failed first, and its error, are moved to the front.
 func (f *File) readAll(ctx context.Context, regions []region) []error {
@@ -116,6 +122,15 @@ func (s *source) read(want span) ([]byte, error) {
 		return nil, s.note(err)
 	}
 	return content, nil
+}
+
+// wanted returns the reads that cover spans, and their size in bytes.
+func (f *File) wanted(spans []span) (wanted []span, bytes int64) {
+	wanted = f.merge(spans)
+	for _, s := range wanted {
+		bytes += s.length
+	}
+	return wanted, bytes
 }
 
 // merge sorts spans and joins neighbors: chunks whose gaps are at most Gap are one read

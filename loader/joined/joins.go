@@ -16,7 +16,9 @@ import (
 
 // Options configures a Joins.
 type Options struct {
-	Scan   SourceScan
+	Scan SourceScan
+	// Share makes what some scans of a stream share; nil: each scan reads its own bytes.
+	Share  func() SharedReads
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches
 	// Strategies holds the custom strategies, by the name that follows "custom:" in a
@@ -36,6 +38,9 @@ type Joins struct {
 
 // New returns a Joins without build sides.
 func New(o Options) *Joins {
+	if o.Share == nil {
+		o.Share = func() SharedReads { return separateReads{} }
+	}
 	return &Joins{options: o, pool: buildside.New(buildside.Options{Options: o.joining(), Disk: o.Disk})}
 }
 

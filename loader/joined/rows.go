@@ -26,6 +26,23 @@ type SourceRows interface {
 // Begin or the first Next.
 type SourceScan func(ctx context.Context, source plan.Source, columns []catalog.Field) (SourceRows, error)
 
+// SharedReads holds the stored bytes that some scans of a stream share, so that scans in the same
+// row group read them once. Its owner closes it.
+type SharedReads interface {
+	// Expect announces a scan, and returns the source to open it with. The bytes that it will
+	// need are kept, as long as there is memory, until it has read them or its Shared is Done.
+	Expect(source plan.Source) plan.Source
+	// Close releases all bytes that no open scan uses.
+	Close()
+}
+
+// separateReads is a SharedReads whose scans share nothing.
+type separateReads struct{}
+
+func (separateReads) Expect(source plan.Source) plan.Source { return source }
+
+func (separateReads) Close() {}
+
 // derivedRows are rows derived one for one from those of a scan.
 type derivedRows struct {
 	array.RecordReader

@@ -131,9 +131,19 @@ type Source struct {
 	// allows. 0 leaves both at their defaults.
 	BatchRows int
 	Ahead     int64
+	// Shared makes the scan share stored bytes with other scans of its stream. It is set by the
+	// scanner's SharedScans.Expect; nil: the scan reads its own.
+	Shared SharedRead
 	// Complete requires that every file has every column: a file that lacks one is
 	// Corrupt, and no default replaces the missing values.
 	Complete bool
+}
+
+// SharedRead is a scan of a source, now or later, as the owner of its stored bytes knows it.
+type SharedRead interface {
+	// Done announces that no scan will read the source, or the rest of it. It may be called
+	// more than once, and during a scan.
+	Done()
 }
 
 // Training returns the source for a range of a split: the rows of the split's files

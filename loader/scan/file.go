@@ -17,6 +17,7 @@ type fileReader struct {
 	plan    *projection
 	queue   *prefetchQueue
 	want    plan.FileRange
+	shared  *expectedScan // nil: the file's bytes are not shared
 	checks  []*checker
 
 	rows    *parquet.Reader
@@ -32,6 +33,7 @@ type fileReader struct {
 // rule out all row groups. Reads of statistics reserve memory with admit.
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange, admit admission) (*fileReader, error) {
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
+	r.shared, _ = w.source.Shared.(*expectedScan)
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
 		if max(g.FirstRow, want.From) >= min(g.FirstRow+g.Rows, want.To) || !mayMatch(w.source, o, i) {
@@ -59,6 +61,10 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 			}
 			return w.queue.admit(ctx, n, batch)
 		},
+		Shared: r.shared.chunks(),
+		Keep: func(n int64, drop func()) parquet.Spare {
+			return w.scanner.spares.add(w.queue.held.Split(n), drop)
+		},
 		Part: func(n int64) func() { return w.queue.held.Split(n).Release },
 		Ahead: func(n int64, drop func()) (parquet.Spare, bool) {
 			if n > w.scanner.options.ReadAhead {
@@ -81,6 +87,7 @@ func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 			}
 		}
 		if r.row >= r.want.To {
+			r.shared.pass(r.want.File.Location, r.want.To)
 			return nil, 0, nil
 		}
 		b, bytes, err := r.decode()
@@ -94,10 +101,12 @@ func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 func (r *fileReader) nextGroup() (bool, error) {
 	for r.row == r.end {
 		if r.current+1 == len(r.groups) {
+			r.shared.pass(r.want.File.Location, r.want.To)
 			return false, r.finish()
 		}
 		r.current++
 		group := r.RowGroups()[r.groups[r.current]]
+		r.shared.pass(r.want.File.Location, group.FirstRow)
 		r.row, r.end = group.FirstRow, group.FirstRow+group.Rows
 	}
 	return true, nil

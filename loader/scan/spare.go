@@ -43,11 +43,16 @@ func (s *spares) take(ctx context.Context, n int64, drop func()) (parquet.Spare,
 	if err != nil {
 		return nil, false
 	}
+	return s.add(held, drop), true
+}
+
+// add takes over a reservation of memory that drop releases.
+func (s *spares) add(held *budget.Reservation, drop func()) *spare {
 	out := &spare{of: s, held: held}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[out] = drop
-	return out, true
+	return out
 }
 
 // MarkInFlight implements parquet.Spare.
