@@ -59,8 +59,7 @@ func valuesDecoded(rows int64, described *schema.Column) int64 {
 // rowsFor returns how many rows with values of a length fit in RunBytes, at least one.
 // Lists count with their average length.
 func (r *Reader) rowsFor(c *pageStats, length int64) int64 {
-	rows := r.file.groups[r.group.index].Rows
-	perRow := max((c.values+rows-1)/rows, 1)
+	perRow := max((c.values+c.rows-1)/max(c.rows, 1), 1)
 	limit := r.opts.RunBytes
 	if length > limit/perRow {
 		return 1

@@ -151,6 +151,30 @@ func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData,
 	return out.finish(c.kind), nil
 }
 
+// skip implements columnDecoder.
+func (c *byteArrayColumn) skip(rows int) error {
+	return skipPages(rows, &c.left, c.nextPage, func(n int) error {
+		present := n
+		if c.optional {
+			var err error
+			if present, err = c.levels.skipDefined(n); err != nil {
+				return err
+			}
+		}
+		if c.indexed {
+			return c.indices.skip(present)
+		}
+		for range present {
+			length, ok := byteArrayAt(c.values, 0)
+			if !ok {
+				return errValuesMissing
+			}
+			c.values = c.values[4+length:]
+		}
+		return nil
+	})
+}
+
 // decode decodes n rows of the open page.
 func (c *byteArrayColumn) decode(out *byteArrayBuilder, n int) error {
 	present := n
@@ -177,7 +201,7 @@ func (c *byteArrayColumn) takePlain(out *byteArrayBuilder, n int) error {
 	for range n {
 		length, ok := byteArrayAt(c.values, at)
 		if !ok {
-			return errors.New("a page has fewer values than rows")
+			return errValuesMissing
 		}
 		at += 4 + length
 	}

@@ -49,6 +49,35 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 	return sum
 }
 
+// PageRows returns the rows of each page of a leaf's chunk in a file of one row group, by its
+// headers; -1 for a dictionary.
+func PageRows(f *File, leaf int, chunk []byte) ([]int64, error) {
+	var out []int64
+	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
+		h, _, err := t.body()
+		switch {
+		case err != nil:
+			return nil, err
+		case !h.isData():
+			out = append(out, -1)
+		case f.meta.Schema.Column(leaf).MaxRepetitionLevel() > 0:
+			out = append(out, h.rows)
+		default:
+			out = append(out, h.count)
+		}
+	}
+	return out, nil
+}
+
+// Leaves returns the number of leaves of a file.
+func Leaves(f *File) int { return f.meta.Schema.NumColumns() }
+
+// Chunk returns the range of a leaf's chunk in a file.
+func Chunk(f *File, rowGroup, leaf int) (start, end int64) {
+	s := f.chunkSpan(rowGroup, leaf)
+	return s.start, s.end()
+}
+
 // AwaitFetch waits until no read ahead is running.
 func (r *Reader) AwaitFetch() {
 	if r.ahead != nil {

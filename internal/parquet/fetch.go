@@ -81,7 +81,7 @@ func (r *Reader) Fetch() {
 	}
 	group := r.opts.RowGroups[r.next]
 	spans := r.file.spans(group, r.columns)
-	if r.file.groups[group].Rows == 0 || r.opts.Shared == nil && !r.file.needsRead(spans) {
+	if from, to := r.wanted(group); from == to || r.opts.Shared == nil && !r.file.needsRead(spans) {
 		return
 	}
 	f, joined := r.opts.Shared.join(r.chunkRange(group), r.newFetch)

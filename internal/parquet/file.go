@@ -83,6 +83,10 @@ type ReadOptions struct {
 	Schema *arrow.Schema
 	// RowGroups are read in this order; nil means all, in file order.
 	RowGroups []int
+	// From and To are the rows [From, To) of the file that are read of RowGroups, as far as
+	// these have them; To 0 reads them to their ends. Pages without such rows are stepped over
+	// by their headers, where these tell the rows.
+	From, To int64
 	// BatchRows is the maximum number of rows of a batch; 0 means DefaultBatchRows. No
 	// batch spans row groups.
 	BatchRows int

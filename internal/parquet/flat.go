@@ -1,6 +1,8 @@
 package parquet
 
 import (
+	"errors"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -79,6 +81,32 @@ func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(
 		at, *left = at+n, *left-n
 	}
 	return at, nil
+}
+
+// skip implements columnDecoder.
+func (c *flatColumn) skip(rows int) error {
+	return skipPages(rows, &c.left, c.nextPage, func(n int) error {
+		present := n
+		if c.optional {
+			var err error
+			if present, err = c.levels.skipDefined(n); err != nil {
+				return err
+			}
+		}
+		return c.pass(present)
+	})
+}
+
+// errRowsMissing is the error of a column that ends early.
+var errRowsMissing = errors.New("the pages have fewer rows than the row group")
+
+// skipPages is pageByPage for rows that are skipped.
+func skipPages(rows int, left *int, nextPage func() (bool, error), skip func(n int) error) error {
+	at, err := pageByPage(rows, left, nextPage, func(_, n int) error { return skip(n) })
+	if err == nil && at < rows {
+		err = errRowsMissing
+	}
+	return err
 }
 
 // decode decodes n rows of the open page and returns the number of nulls. at is the

@@ -14,6 +14,8 @@ import (
 type openRowGroup struct {
 	index     int                    // in the file
 	left      int64                  // rows that are not decoded yet
+	end       int64                  // row in the file after them
+	views     map[int]chunkView      // by leaf, of the columns that are not decoded from their first row, or to their last
 	maxRows   int64                  // of a batch
 	rowBytes  int64                  // estimated memory of a decoded row
 	heap      int64                  // reserved for what the library allocates by itself
@@ -33,7 +35,7 @@ func (r *Reader) nextGroup() error {
 	if err := r.startBatch(0); err != nil { // for surplus rows, found by checkEnd
 		return err
 	}
-	if r.group.columns != nil {
+	if r.group.columns != nil && r.atEnd() {
 		if err := r.checkEnd(); err != nil {
 			return err
 		}
@@ -54,14 +56,20 @@ func (r *Reader) nextGroup() error {
 // memory to decode the pages, are reserved first.
 func (r *Reader) openGroup(group int) error {
 	r.group.index = group
-	r.group.left = r.file.groups[group].Rows
-	r.group.rewritten = map[int]rewrittenChunk{}
+	from, to := r.wanted(group)
+	r.group.left, r.group.end = to-from, r.file.groups[group].FirstRow+to
+	r.group.rewritten, r.group.views = map[int]rewrittenChunk{}, map[int]chunkView{}
 	r.group.columns, r.group.decoders = make([]*pqarrow.ColumnReader, len(r.columns)), make([]columnDecoder, len(r.columns))
 	if r.group.left == 0 {
 		return nil
 	}
 	if err := r.loadGroup(group); err != nil {
 		return err
+	}
+	if to-from < r.file.groups[group].Rows {
+		for _, c := range r.columns {
+			r.viewColumn(c, from, to)
+		}
 	}
 	counted, err := r.reservePages()
 	if err != nil {
@@ -75,10 +83,21 @@ func (r *Reader) openGroup(group int) error {
 			continue
 		}
 		if err := r.openColumn(i, counted); err != nil {
-			return fmt.Errorf("column %s: %w", c.conversion.path, err)
+			return columnError(c, err)
 		}
 	}
-	return nil
+	return r.dropBefore(from)
+}
+
+// columnError names the column of an error.
+func columnError(c column, err error) error {
+	return fmt.Errorf("column %s: %w", c.conversion.path, err)
+}
+
+// atEnd reports whether the last row of the open row group was decoded.
+func (r *Reader) atEnd() bool {
+	group := r.file.groups[r.group.index]
+	return r.group.left == 0 && r.group.end == group.FirstRow+group.Rows
 }
 
 // loadGroup reads the stored bytes of a row group, unless they were read ahead.
@@ -101,9 +120,10 @@ func (r *Reader) loadGroup(group int) error {
 // have been rewritten.
 func (r *Reader) openLibrary() (err error) {
 	r.group.cleared, r.group.plain = r.cleared, r.plain
-	if len(r.group.rewritten) > 0 {
+	views := r.viewedByLibrary()
+	if len(r.group.rewritten)+len(views) > 0 {
 		defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-		r.group.cleared, r.group.plain, err = r.library(r.rewrittenFooter())
+		r.group.cleared, r.group.plain, err = r.library(r.rewrittenFooter(views))
 	}
 	return err
 }
@@ -112,16 +132,17 @@ func (r *Reader) openLibrary() (err error) {
 type groupStats struct {
 	scratch int64             // for pages and dictionaries
 	heap    int64             // allocated by the library on the Go heap
-	decoded int64             // all decoded rows
+	decoded int64             // the decoded rows that are read
 	leaves  map[int]pageStats // by leaf
 }
 
 // addLeaf adds a leaf, by its page headers.
 func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 	own := r.decodes(c)
-	found, err := r.checkPages(leaf, !own)
+	view, viewed := r.group.views[leaf]
+	found, err := r.checkPages(leaf, !own && !viewed)
 	if err != nil {
-		return fmt.Errorf("column %s: %w", c.conversion.path, err)
+		return columnError(c, err)
 	}
 	if found.lacksChecksum {
 		if err := r.withoutChecksum(c); err != nil {
@@ -129,18 +150,25 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 		}
 	}
 	described := r.file.meta.Schema.Column(leaf)
-	if mustRewrite(&found, described) {
-		if found, err = r.rewrite(leaf, &found); err != nil {
-			return fmt.Errorf("column %s: %w", c.conversion.path, err)
+	chunk, rows := r.file.chunkSpan(r.group.index, leaf).length, r.file.groups[r.group.index].Rows
+	if viewed {
+		chunk, rows = int64(len(view.dictionary)+len(view.body)), view.rows
+		if found, err = r.file.viewStats(leaf, &view, !own); err != nil {
+			return columnError(c, err)
 		}
 	}
+	if mustRewrite(&found, described) {
+		if found, err = r.rewrite(leaf, &found); err != nil {
+			return columnError(c, err)
+		}
+	}
+	found.rows = rows
 	sum.leaves[leaf] = found
-	sum.decoded += found.decodedBytes(r.file.groups[r.group.index].Rows, described)
+	sum.decoded += found.decodedBytes(rows, described) * r.group.left / rows
 	if own {
 		sum.scratch += found.decoderMemory(r.codec(leaf), described)
 		return nil
 	}
-	chunk := r.file.chunkSpan(r.group.index, leaf).length
 	if w, ok := r.group.rewritten[leaf]; ok {
 		chunk = int64(len(w.content))
 	}
@@ -154,8 +182,7 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 
 // reservePages walks all page headers and reserves the memory to decode the pages.
 func (r *Reader) reservePages() (groupStats, error) {
-	rows := r.file.groups[r.group.index].Rows
-	r.group.maxRows = min(int64(r.opts.BatchRows), rows)
+	r.group.maxRows = min(int64(r.opts.BatchRows), r.group.left)
 	sum := groupStats{leaves: map[int]pageStats{}}
 	for _, c := range r.columns {
 		if c.field < 0 {
@@ -167,7 +194,7 @@ func (r *Reader) reservePages() (groupStats, error) {
 			}
 		}
 	}
-	r.group.rowBytes = sum.decoded / rows
+	r.group.rowBytes = sum.decoded / r.group.left
 	if err := r.scratch.extend(sum.scratch); err != nil {
 		return sum, err
 	}
@@ -256,7 +283,11 @@ func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
 // pages returns the pages of a leaf in the open row group.
 func (r *Reader) pages(leaf int) (*pages, error) {
 	chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
-	return r.file.newPages(r.group.index, leaf, chunk, r.scratch)
+	all, err := r.file.newPages(r.group.index, leaf, chunk, r.scratch)
+	if view, ok := r.group.views[leaf]; ok && err == nil {
+		return view.pages(all), nil
+	}
+	return all, err
 }
 
 // openDecoder opens a top-level column if this package decodes it, and otherwise returns
@@ -270,7 +301,11 @@ func (r *Reader) openDecoder(c column) (columnDecoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.newDecoder(c, from), nil
+	decoder := r.newDecoder(c, from)
+	if list, ok := decoder.(*listColumn); ok {
+		list.expect(r.group.views, leaf)
+	}
+	return decoder, nil
 }
 
 // closeGroup frees the memory of the open row group.

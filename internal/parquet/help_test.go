@@ -105,11 +105,34 @@ func read(t testing.TB, f *parquet.File, opts parquet.ReadOptions) (arrow.Record
 	return concat(t, rdr.Schema(), parts), nil
 }
 
+// mustRead also reads some of the rows alone.
 func mustRead(t testing.TB, f *parquet.File, opts parquet.ReadOptions) arrow.RecordBatch {
 	t.Helper()
 	out, err := read(t, f, opts)
 	require.NoError(t, err)
+	if n := out.NumRows(); n > 2 && opts.RowGroups == nil && opts.Ahead == nil && opts.Admit == nil && opts.WithoutChecksum == nil {
+		requireRows(t, f, opts, out, [2]int64{n / 3, n/3 + n/4 + 1})
+		if share == 1 {
+			requireRows(t, f, opts, out, [2]int64{n - n/8 - 1, n})
+		}
+	}
 	return out
+}
+
+// requireRows reads the rows [from, to) of a file, and compares them with those of all its rows.
+func requireRows(t testing.TB, f *parquet.File, opts parquet.ReadOptions, all arrow.RecordBatch, rows [2]int64) {
+	t.Helper()
+	opts.From, opts.To, opts.RowGroups = rows[0], rows[1], []int{}
+	for i, g := range f.RowGroups() {
+		if max(g.FirstRow, opts.From) < min(g.FirstRow+g.Rows, opts.To) {
+			opts.RowGroups = append(opts.RowGroups, i)
+		}
+	}
+	got, err := read(t, f, opts)
+	require.NoError(t, err, "rows %v of %d", rows, all.NumRows())
+	want := all.NewSlice(rows[0], rows[1])
+	defer want.Release()
+	requireEqual(t, want, got)
 }
 
 // deep copies a batch out of the reader's memory.

@@ -83,6 +83,44 @@ func (c *listColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	return out.finish(c), nil
 }
 
+// skip implements columnDecoder.
+func (c *listColumn) skip(rows int) error {
+	passed := &listBuilder{dropped: true}
+	for passed.rows < rows || c.levels.at == c.levels.size {
+		more, err := c.load()
+		if err != nil {
+			return err
+		}
+		if !more {
+			if passed.rows < rows {
+				return errRowsMissing
+			}
+			return nil
+		}
+		if passed.rows == 0 && !c.levels.startsRow() {
+			return errContinued
+		}
+		from := c.levels.at
+		_, present, err := c.levels.read(passed, rows)
+		if err != nil {
+			return err
+		}
+		c.levelsLeft -= int64(c.levels.at - from)
+		if err := c.pass(present); err != nil {
+			return err
+		}
+	}
+	c.rowsLeft -= int64(rows)
+	return nil
+}
+
+// expect sets the numbers of rows and levels to those of a leaf's view, if it has one.
+func (c *listColumn) expect(views map[int]chunkView, leaf int) {
+	if v, ok := views[leaf]; ok {
+		c.rowsLeft, c.levelsLeft = v.rows, v.values
+	}
+}
+
 // load makes sure that a level can be read. It returns false at the end of the column.
 func (c *listColumn) load() (bool, error) {
 	for {
@@ -135,6 +173,7 @@ func (c *listColumn) readWindow(out *listBuilder, rows int) error {
 type listBuilder struct {
 	width    int
 	nullable bool // whether elements are nullable
+	dropped  bool // the rows are only counted
 	capacity int  // capacity of values and elementBits in elements
 
 	rows, nulls       int
@@ -173,6 +212,10 @@ func (r *listBuilder) prepare(c *listColumn, rows int) {
 // begin adds a row. elements is the number of elements before it that are not yet in
 // place.
 func (r *listBuilder) begin(elements int, list bool) {
+	if r.dropped {
+		r.rows++
+		return
+	}
 	arrow.Int32Traits.CastFromBytes(r.offsets.Bytes())[r.rows] = int32(r.elements + elements)
 	switch {
 	case !list:

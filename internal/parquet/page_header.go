@@ -70,12 +70,13 @@ type pageHeader struct {
 	count, encoding                        int64
 	definitionEncoding, repetitionEncoding int64
 	definitionBytes, repetitionBytes       int64 // version 2
+	rows                                   int64 // version 2
 	valuesCompressed                       bool  // version 2: whether the values are compressed
 }
 
 // pageHeader reads a page header.
 func (t *thrift) pageHeader() (pageHeader, error) {
-	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, valuesCompressed: true}
+	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, rows: -1, valuesCompressed: true}
 	err := t.fields(func(id int64, kind byte) error {
 		switch {
 		case id == headerKind && kind == thriftI32:
@@ -104,8 +105,8 @@ func (t *thrift) pageHeader() (pageHeader, error) {
 
 // dataV2 reads the header of a version 2 data page.
 func (t *thrift) dataV2(h *pageHeader) error {
-	var nulls, rows int64
-	into := []*int64{&h.count, &nulls, &rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
+	var nulls int64
+	into := []*int64{&h.count, &nulls, &h.rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
 	return t.fields(func(id int64, kind byte) error {
 		switch {
 		case id >= 1 && id <= int64(len(into)) && kind == thriftI32:

@@ -13,6 +13,7 @@ import (
 // takes before anything is decompressed.
 type pageStats struct {
 	pages         int64
+	rows          int64 // set by addLeaf
 	values        int64 // of data pages, with nulls
 	maxPageValues int64 // values of the largest data page
 	uncompressed  int64 // uncompressed bytes of all pages

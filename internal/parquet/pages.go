@@ -19,6 +19,7 @@ const maxPage = 256 << 20
 // library.
 type pages struct {
 	rest     []byte // of the chunk, from the next page on
+	then     []byte // pages after rest, elsewhere in the chunk
 	codec    compress.Codec
 	stored   bool // not compressed
 	repeated bool // whether pages have repetition levels
@@ -60,7 +61,10 @@ func (f *Footer) newPages(group, leaf int, chunk []byte, scratch memory.Allocato
 
 // next returns the next data or dictionary page, or nil after the last.
 func (p *pages) next() (*page, error) {
-	for len(p.rest) > 0 {
+	for len(p.rest) > 0 || len(p.then) > 0 {
+		if len(p.rest) == 0 {
+			p.rest, p.then = p.then, nil
+		}
 		t := thrift{rest: p.rest}
 		h, body, err := t.page()
 		if err != nil {

@@ -60,6 +60,8 @@ type columnDecoder interface {
 	// read decodes the next rows, fewer only at the end of the column. The caller
 	// releases the result.
 	read(rows int, mem memory.Allocator) (arrow.ArrayData, error)
+	// skip passes the next rows. It fails if the column ends before.
+	skip(rows int) error
 	// release frees the memory of the pages.
 	release()
 }
@@ -283,8 +285,7 @@ func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 		return out, err
 	}
 	defer out.Release()
-	group := r.file.groups[r.group.index]
-	return r.columns[i].number.fill(out, group.FirstRow+group.Rows-r.group.left, r.batchMemory)
+	return r.columns[i].number.fill(out, r.group.end-r.group.left, r.batchMemory)
 }
 
 func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
@@ -295,7 +296,7 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	}
 	decoded, err := r.decodeRows(i, rows)
 	if err != nil {
-		return nil, fmt.Errorf("column %s: %w", c.conversion.path, err)
+		return nil, columnError(c, err)
 	}
 	defer decoded.Release()
 	if got := decoded.Len(); int64(got) != rows {

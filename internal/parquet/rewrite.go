@@ -49,7 +49,7 @@ func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 	}
 	defer from.release()
 	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0]}
-	made := rewrittenChunk{at: r.source.add(w.out[:size])}
+	made := rewrittenChunk{at: r.source.add(w.out[:size], false)}
 	err = w.pages(from)
 	made.content, made.dictionary = w.out, w.dictionary
 	r.group.rewritten[leaf] = made
@@ -190,27 +190,56 @@ func (h *pageHeader) append(out []byte) []byte {
 	return append(out, 0, 0)
 }
 
+// viewedByLibrary makes the views of the leaves that the library decodes readable, and returns
+// where they begin.
+func (r *Reader) viewedByLibrary() map[int]int64 {
+	out := map[int]int64{}
+	for _, c := range r.columns {
+		if c.field < 0 || r.decodes(c) {
+			continue
+		}
+		for _, leaf := range c.leaves {
+			if v, ok := r.group.views[leaf]; ok && r.group.rewritten[leaf].content == nil {
+				out[leaf] = r.source.add(v.dictionary, true)
+				r.source.add(v.body, true)
+			}
+		}
+	}
+	return out
+}
+
 // rewrittenFooter returns the file's footer with the rewritten chunks of the open row
-// group in place of the originals.
-func (r *Reader) rewrittenFooter() *metadata.FileMetaData {
+// group, and the views that begin at some offsets, in place of the originals.
+func (r *Reader) rewrittenFooter(views map[int]int64) *metadata.FileMetaData {
 	out, inner := *r.file.meta, *r.file.meta.FileMetaData
 	out.FileMetaData = &inner
 	inner.RowGroups = slices.Clone(inner.RowGroups)
 	group := *inner.RowGroups[r.group.index]
 	inner.RowGroups[r.group.index] = &group
 	group.Columns = slices.Clone(group.Columns)
-	for leaf, w := range r.group.rewritten {
+	place := func(leaf int, at, dictionary, size int64) {
 		chunk := *group.Columns[leaf]
 		described := *chunk.MetaData
 		group.Columns[leaf], chunk.MetaData = &chunk, &described
 		chunk.OffsetIndexOffset, chunk.ColumnIndexOffset = nil, nil
-		described.Codec, described.EncodingStats = 0, nil // not compressed
-		described.DataPageOffset, described.DictionaryPageOffset = w.at+w.dictionary, nil
-		if at := w.at; w.dictionary > 0 {
+		described.EncodingStats = nil
+		described.DataPageOffset, described.DictionaryPageOffset = at+dictionary, nil
+		if dictionary > 0 {
 			described.DictionaryPageOffset = &at
 		}
-		described.TotalCompressedSize = int64(len(w.content))
-		described.TotalUncompressedSize = int64(len(w.content))
+		described.TotalCompressedSize = size
+		if v, ok := r.group.views[leaf]; ok {
+			described.NumValues = v.values
+		}
+	}
+	for leaf, w := range r.group.rewritten {
+		place(leaf, w.at, w.dictionary, int64(len(w.content)))
+		described := group.Columns[leaf].MetaData
+		described.Codec, described.TotalUncompressedSize = 0, int64(len(w.content)) // not compressed
+	}
+	for leaf, at := range views {
+		v := r.group.views[leaf]
+		place(leaf, at, int64(len(v.dictionary)), int64(len(v.dictionary)+len(v.body)))
 	}
 	return &out
 }

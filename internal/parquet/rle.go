@@ -142,6 +142,39 @@ func (h *rleDecoder) defined(validity []byte, at, n int) (int, error) {
 	return found, nil
 }
 
+// skip passes n numbers.
+func (h *rleDecoder) skip(n int) error {
+	_, err := h.skipDefined(n)
+	return err
+}
+
+// skipDefined passes n numbers. If these are definition levels of an optional column, it returns
+// how many of them are those of values that are not null.
+func (h *rleDecoder) skipDefined(n int) (int, error) {
+	found := 0
+	for n > 0 {
+		switch {
+		case h.repeat > 0:
+			k := min(n, h.repeat)
+			if h.value == 1 {
+				found += k
+			}
+			h.repeat, n = h.repeat-k, n-k
+		case h.packed > 0:
+			k := min(n, h.packed)
+			if h.width == 1 {
+				found += bitutil.CountSetBits(h.bits, h.at, k)
+			}
+			h.packed, h.at, n = h.packed-k, h.at+k*h.width, n-k
+		default:
+			if err := h.next(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return found, nil
+}
+
 // repeated opens the next run if none is open, and returns how many numbers are left in
 // it if it is an RLE run of the given value, otherwise 0.
 func (h *rleDecoder) repeated(value uint32) (int, error) {

@@ -43,6 +43,7 @@ type source struct {
 type region struct {
 	span
 	content []byte
+	alias   bool // content is part of another region
 }
 
 // span is a range of the file's bytes.
@@ -154,20 +155,21 @@ func (f *File) merge(spans []span) []span {
 	return out
 }
 
-// add makes scratch memory readable past the end of the file and returns its offset.
-func (s *source) add(content []byte) (at int64) {
+// add makes scratch memory, or with alias a part of a region, readable past the end of the file
+// and the regions added before, and returns its offset.
+func (s *source) add(content []byte, alias bool) (at int64) {
 	at = s.file.size
 	for _, r := range s.regions {
 		at = max(at, r.end())
 	}
-	s.regions = append(s.regions, region{span: span{start: at, length: int64(len(content))}, content: content})
+	s.regions = append(s.regions, region{span: span{start: at, length: int64(len(content))}, content: content, alias: alias})
 	return at
 }
 
 // release frees the regions. Nothing may read them afterwards.
 func (s *source) release() {
 	for _, r := range s.regions {
-		if s.fetched == nil || !s.fetched.has(r.content) {
+		if !r.alias && (s.fetched == nil || !s.fetched.has(r.content)) {
 			s.scratch.Free(r.content)
 		}
 	}
@@ -194,6 +196,9 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	if content := s.loaded(span{start: off, length: int64(len(p))}); content != nil {
 		return copy(p, content), nil
 	}
+	if off >= s.file.size {
+		return s.readAdded(p, off)
+	}
 	// Chunks of a few old writers are longer than the footer says. The library reuses p
 	// after an error, so a read that may be left behind must not get it.
 	content, err := s.read(span{start: off, length: int64(len(p))})
@@ -202,6 +207,19 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	}
 	defer s.scratch.Free(content)
 	return copy(p, content), nil
+}
+
+// readAdded reads a range of several regions that were added.
+func (s *source) readAdded(p []byte, off int64) (n int, err error) {
+	for _, r := range s.regions {
+		if at := off + int64(n); at >= r.start && at < r.end() {
+			n += copy(p[n:], r.content[at-r.start:])
+		}
+	}
+	if n < len(p) {
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, nil
 }
 
 // Seek implements io.Seeker, which the library requires and does not use to read.

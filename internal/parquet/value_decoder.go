@@ -114,7 +114,7 @@ func (l *valueDecoder) take(out []byte, n int) error {
 	switch {
 	case !l.indexed:
 		if len(l.values) < len(out) {
-			return errors.New("a page has fewer values than rows")
+			return errValuesMissing
 		}
 		copy(out, l.values)
 		l.values = l.values[len(out):]
@@ -125,6 +125,21 @@ func (l *valueDecoder) take(out []byte, n int) error {
 		return gather(&l.indices, arrow.Uint64Traits.CastFromBytes(out), arrow.Uint64Traits.CastFromBytes(l.dictionary), n)
 	}
 }
+
+// pass skips the next n values of the open page.
+func (l *valueDecoder) pass(n int) error {
+	if l.indexed {
+		return l.indices.skip(n)
+	}
+	if len(l.values) < n*l.width {
+		return errValuesMissing
+	}
+	l.values = l.values[n*l.width:]
+	return nil
+}
+
+// errValuesMissing is the error of a page that ends early.
+var errValuesMissing = errors.New("a page has fewer values than rows")
 
 // spread moves the values at the front of out to their positions and zeroes the nulls. at
 // is the offset of out's validity in bits.

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
@@ -31,11 +30,9 @@ func checkers(t *catalog.Table, f catalog.File, p *projection) []*checker {
 	return all
 }
 
-// check returns an error for the first of the keys [from, to) that is not in the file's
-// bucket. row is the row in the file of the key at from.
-func (c *checker) check(column arrow.Array, from, to, row int64) error {
-	keys := array.NewSlice(column, from, to)
-	defer keys.Release()
+// check returns an error for the first of the keys that is not in the file's bucket. row is the
+// row in the file of the first key.
+func (c *checker) check(keys arrow.Array, row int64) error {
 	var err error
 	if c.found, err = bucket.Array(c.found[:0], keys, c.bucket.Of); err != nil {
 		return fault.Op(err, "check the buckets of column %s", c.column.Name)

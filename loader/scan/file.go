@@ -25,7 +25,7 @@ type fileReader struct {
 	current int   // index in groups; -1 before the first
 	row     int64 // row in the file of the next batch's first row
 	first   int64 // row in the file of the last returned batch's first row
-	end     int64 // row in the file after the open row group
+	end     int64 // row in the file after those that are read of the open row group
 }
 
 // newFileReader makes a reader of a file, which it owns from then on unless it fails. It
@@ -49,7 +49,7 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 	}
 	var err error
 	r.rows, err = o.Read(ctx, parquet.ReadOptions{
-		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true, Constants: o.constants,
+		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, From: want.From, To: want.To, NullIfAbsent: true, Constants: o.constants,
 		Around: o.around, Numbers: o.numbers, Defaults: w.plan.defaults,
 		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
@@ -79,22 +79,14 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 // next returns the next rows of the range and the bytes admitted for them, or nil at the
 // end. The caller releases the batch.
 func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
-	for {
-		if r.row == r.end {
-			more, err := r.nextGroup()
-			if !more || err != nil {
-				return nil, 0, err
-			}
-		}
-		if r.row >= r.want.To {
-			r.shared.pass(r.want.File.Location, r.want.To)
-			return nil, 0, nil
-		}
-		b, bytes, err := r.decode()
-		if b != nil || err != nil {
-			return b, bytes, r.inGroup(err)
+	if r.row == r.end {
+		more, err := r.nextGroup()
+		if !more || err != nil {
+			return nil, 0, err
 		}
 	}
+	b, bytes, err := r.decode()
+	return b, bytes, r.inGroup(err)
 }
 
 // nextGroup advances to the next row group that has rows, and reports whether there is one.
@@ -107,7 +99,7 @@ func (r *fileReader) nextGroup() (bool, error) {
 		r.current++
 		group := r.RowGroups()[r.groups[r.current]]
 		r.shared.pass(r.want.File.Location, group.FirstRow)
-		r.row, r.end = group.FirstRow, group.FirstRow+group.Rows
+		r.row, r.end = max(group.FirstRow, r.want.From), min(group.FirstRow+group.Rows, r.want.To)
 	}
 	return true, nil
 }
@@ -120,7 +112,7 @@ func (r *fileReader) finish() error {
 	return r.rows.Err()
 }
 
-// decode decodes one batch of the open row group. It returns nil if no row is in the range.
+// decode decodes one batch of the open row group.
 func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	if !r.rows.Next() {
 		if err := r.rows.Err(); err != nil {
@@ -128,22 +120,16 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 		}
 		return nil, 0, fault.New(fault.Corrupt, "the file ends %d rows early", r.end-r.row)
 	}
-	b, bytes := r.rows.RecordBatch(), r.rows.Admitted()
-	first := r.row
-	r.row += b.NumRows()
-	from, to := max(r.want.From-first, 0), min(r.want.To-first, b.NumRows())
-	if from >= to {
-		r.rows.ReleaseBatch()
-		r.queue.release(bytes)
-		return nil, 0, nil
-	}
+	b := r.rows.RecordBatch()
 	for _, c := range r.checks {
-		if err := c.check(b.Column(c.at), from, to, first+from); err != nil {
+		if err := c.check(b.Column(c.at), r.row); err != nil {
 			return nil, 0, err
 		}
 	}
-	r.first = first + from
-	return b.NewSlice(from, to), bytes, nil
+	r.first = r.row
+	r.row += b.NumRows()
+	b.Retain()
+	return b, r.rows.Admitted(), nil
 }
 
 // inGroup adds the row group to an error.

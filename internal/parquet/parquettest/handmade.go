@@ -11,6 +11,13 @@ type Page struct {
 	Plain      int   // uncompressed size in the header
 	Encoding   int32 // of the values: 0 is plain, 5 and 7 are deltas of numbers and of bytes, 8 is dictionary indices
 	Body       []byte
+	V2         *PageV2 // nil: a version 1 page
+}
+
+// PageV2 has what only the header of a version 2 data page has.
+type PageV2 struct {
+	Rows                   int // -1: not in the header
+	Repetition, Definition int // bytes of the levels at the front of the body
 }
 
 // Handmade is a file of one column and one row group whose parts may contradict each
@@ -55,6 +62,9 @@ func (p Page) header() []byte {
 	if p.Dictionary {
 		kind, field = 2, 7
 	}
+	if p.V2 != nil {
+		return p.headerV2()
+	}
 	s.i32(1, kind)
 	s.i32(2, int64(p.Plain))
 	s.i32(3, int64(len(p.Body)))
@@ -65,6 +75,24 @@ func (p Page) header() []byte {
 			s.i32(3, 3)
 			s.i32(4, 3)
 		}
+	})
+	return s.end()
+}
+
+func (p Page) headerV2() []byte {
+	s := compact{}
+	s.i32(1, 3)
+	s.i32(2, int64(p.Plain))
+	s.i32(3, int64(len(p.Body)))
+	s.object(8, func(s *compact) {
+		s.i32(1, int64(p.Values))
+		s.i32(2, 0)
+		if p.V2.Rows != -1 {
+			s.i32(3, int64(p.V2.Rows))
+		}
+		s.i32(4, int64(p.Encoding))
+		s.i32(5, int64(p.V2.Definition))
+		s.i32(6, int64(p.V2.Repetition))
 	})
 	return s.end()
 }

@@ -1,0 +1,221 @@
+package parquet
+
+import (
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/parquet/schema"
+)
+
+// chunkView is the part of a column chunk that is decoded when only some rows of the row group are
+// read: its dictionary, and the data pages from the one with the first row to the one with the
+// last. The pages before and after are neither decompressed nor decoded, and their checksums are
+// not verified.
+type chunkView struct {
+	dictionary, body []byte // of the chunk
+	row              int64  // in the row group, at which body begins
+	rows, values     int64  // of body; values are levels, if there are any
+}
+
+// pages returns the pages of the view, of which newPages has those of the whole chunk.
+func (v *chunkView) pages(whole *pages) *pages {
+	whole.rest, whole.then = v.dictionary, v.body
+	return whole
+}
+
+// pageStarts are the data pages of a chunk, by their headers.
+type pageStarts struct {
+	at         []pageStart
+	dictionary int   // where the dictionary page ends; 0: there is none
+	rows       int64 // of all pages so far
+	values     int64
+}
+
+// pageStart is a data page, and the number of rows and values before it.
+type pageStart struct {
+	offset       int // of its header in the chunk
+	rows, values int64
+}
+
+// findPages returns the data pages of a leaf's chunk in a row group. It returns false if the
+// headers do not tell how many rows each page has, which they never do for lists in version 1
+// pages, or if they contradict the footer, or if a page continues a row, which the format forbids
+// in version 2: its writer may count rows in another way.
+func (f *Footer) findPages(group, leaf int, chunk []byte) (*pageStarts, bool) {
+	described := f.meta.Schema.Column(leaf)
+	starts := &pageStarts{}
+	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
+		at := len(chunk) - len(t.rest)
+		h, body, err := t.body()
+		if err != nil || !starts.add(&h, body, at, described) {
+			return nil, false
+		}
+		if h.kind == pageDictionary {
+			starts.dictionary = len(chunk) - len(t.rest)
+		}
+	}
+	starts.at = append(starts.at, pageStart{offset: len(chunk), rows: starts.rows, values: starts.values})
+	return starts, starts.rows == f.groups[group].Rows
+}
+
+// add adds a page, and reports whether its rows are known.
+func (s *pageStarts) add(h *pageHeader, body []byte, at int, described *schema.Column) bool {
+	if !h.isData() {
+		return h.kind != pageDictionary || s.values == 0 && s.dictionary == 0
+	}
+	rows := h.count
+	if described.MaxRepetitionLevel() > 0 {
+		if rows = h.rows; h.kind != pageDataV2 || rows < 0 || rows > h.count || h.repetitionBytes < 0 || h.repetitionBytes > int64(len(body)) {
+			return false
+		}
+		if h.count > 0 && !beginsRow(body[:h.repetitionBytes], int(described.MaxRepetitionLevel())) {
+			return false
+		}
+	}
+	s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
+	s.rows, s.values = s.rows+rows, s.values+h.count
+	return rows >= 0
+}
+
+// beginsRow reports whether the first of the repetition levels of a page is that of a new row.
+func beginsRow(repetition []byte, maxLevel int) bool {
+	levels := rleDecoder{rest: repetition, width: bits.Len(uint(maxLevel))}
+	var first [1]byte
+	return levels.bytes(first[:]) == nil && first[0] == 0
+}
+
+// before returns the last page that begins at or before a row.
+func (s *pageStarts) before(row int64) pageStart {
+	found := s.at[0]
+	for _, one := range s.at {
+		if one.rows > found.rows && one.rows <= row {
+			found = one
+		}
+	}
+	return found
+}
+
+// view returns the pages from one on, to the one before the first that begins at a row or after
+// it.
+func (s *pageStarts) view(chunk []byte, from pageStart, to int64) chunkView {
+	end := s.at[len(s.at)-1]
+	for i := len(s.at) - 1; i >= 0 && s.at[i].rows >= to; i-- {
+		end = s.at[i]
+	}
+	return chunkView{
+		dictionary: chunk[:s.dictionary], body: chunk[from.offset:end.offset],
+		row: from.rows, rows: end.rows - from.rows, values: end.values - from.values,
+	}
+}
+
+// viewColumn sets the views of a column's leaves for the rows [from, to) of the open row group.
+// All leaves begin at the same row, since the library reads them together. A column whose page
+// headers do not tell their rows has no views: its rows before from are decoded, and dropped.
+func (r *Reader) viewColumn(c column, from, to int64) {
+	if r.file.hasLongChunks() {
+		return
+	}
+	all := make([]*pageStarts, len(c.leaves))
+	for i, leaf := range c.leaves {
+		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
+		found, ok := r.file.findPages(r.group.index, leaf, chunk)
+		if !ok {
+			return
+		}
+		all[i] = found
+	}
+	begin := from
+	for aligned := false; !aligned; {
+		aligned = true
+		for _, starts := range all {
+			if at := starts.before(begin); at.rows < begin {
+				begin, aligned = at.rows, false
+			}
+		}
+	}
+	for i, leaf := range c.leaves {
+		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
+		r.group.views[leaf] = all[i].view(chunk, all[i].before(begin), to)
+	}
+}
+
+// viewStats sums up the page headers of a view. With verify it also checks the checksums of its
+// pages.
+func (f *Footer) viewStats(leaf int, v *chunkView, verify bool) (pageStats, error) {
+	c := pageStats{}
+	for _, part := range [][]byte{v.dictionary, v.body} {
+		for t := (thrift{rest: part}); len(t.rest) > 0; {
+			before := len(t.rest)
+			h, body, err := t.body()
+			if err == nil && verify {
+				err = h.check(body)
+			}
+			if err == nil {
+				err = c.add(&h, int64(before-len(t.rest)-len(body)), f.meta.Schema.Column(leaf))
+			}
+			if err != nil {
+				return c, err
+			}
+		}
+	}
+	return c, nil
+}
+
+// wanted returns the rows [from, to) of a row group that are read, counted within it.
+func (r *Reader) wanted(group int) (from, to int64) {
+	rows := r.file.groups[group]
+	from, to = max(r.opts.From-rows.FirstRow, 0), rows.Rows
+	if r.opts.To > 0 {
+		to = min(r.opts.To-rows.FirstRow, to)
+	}
+	return from, max(to, from)
+}
+
+// dropRows decodes rows of a column and drops them.
+func (r *Reader) dropRows(i int, rows int64) error {
+	if r.group.decoders[i] != nil {
+		return r.skipDecoder(i, rows)
+	}
+	for rows > 0 {
+		out, err := r.decodeRows(i, min(rows, r.group.maxRows))
+		if err != nil {
+			return err
+		}
+		got := int64(out.Len())
+		out.Release()
+		if got == 0 {
+			return errRowsMissing
+		}
+		rows -= got
+	}
+	return nil
+}
+
+func (r *Reader) skipDecoder(i int, rows int64) (err error) {
+	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
+	return r.group.decoders[i].skip(int(rows))
+}
+
+// dropBefore drops the rows of all columns before the first one that is read.
+func (r *Reader) dropBefore(from int64) error {
+	for i, c := range r.columns {
+		if c.field < 0 {
+			continue
+		}
+		drop := from - r.group.views[c.leaves[0]].row
+		if err := r.dropColumn(i, drop); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reader) dropColumn(i int, rows int64) (err error) {
+	defer refused(&err)
+	if rows == 0 {
+		return nil
+	}
+	if err := r.dropRows(i, rows); err != nil {
+		return columnError(r.columns[i], err)
+	}
+	return nil
+}
