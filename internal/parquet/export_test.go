@@ -69,6 +69,17 @@ func PageRows(f *File, leaf int, chunk []byte) ([]int64, error) {
 	return out, nil
 }
 
+// DictionaryBytes returns the decompressed size of the dictionary of a leaf in the first row group.
+func DictionaryBytes(f *File, leaf int) (int, bool) {
+	span := f.chunkSpan(0, leaf)
+	chunk := make([]byte, span.length)
+	if f.obj.ReadAt(context.Background(), chunk, span.start) != nil {
+		return 0, false
+	}
+	h, _, err := (&thrift{rest: chunk}).body()
+	return int(h.uncompressed), err == nil && h.kind == pageDictionary
+}
+
 // Leaves returns the number of leaves of a file.
 func Leaves(f *File) int { return f.meta.Schema.NumColumns() }
 

@@ -52,6 +52,8 @@ type fetch struct {
 	regions []region      // of the users in taken, otherwise of the fetch
 	shared  *SharedChunks // nil: of one Reader
 
+	dictionaries sharedDictionaries // of the users
+
 	mu      sync.Mutex
 	state   fetchState
 	spare   Spare // nil in reserving
@@ -237,6 +239,7 @@ func (f *fetch) releaseLocked(state fetchState, errs []error) {
 		left = append(left, errs[i])
 	}
 	store.WhenReturned(errors.Join(left...), spare.Release)
+	f.dictionaries.release(f.memory)
 }
 
 // has reports whether a region belongs to the fetch.

@@ -167,6 +167,9 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 	sum.decoded += found.decodedBytes(rows, described) * r.group.left / rows
 	if own {
 		sum.scratch += found.decoderMemory(r.codec(leaf), described)
+		if r.sharesDictionary(leaf, &found) {
+			sum.scratch -= found.dictionary.bytes
+		}
 		return nil
 	}
 	if w, ok := r.group.rewritten[leaf]; ok {
@@ -222,7 +225,7 @@ func (r *Reader) checkPages(leaf int, verify bool) (out pageStats, err error) {
 func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	if r.group.decoders[i], err = r.openDecoder(c); err != nil {
+	if r.group.decoders[i], err = r.openDecoder(c, counted); err != nil {
 		return err
 	}
 	text, _ := r.group.decoders[i].(*byteArrayColumn)
@@ -292,13 +295,17 @@ func (r *Reader) pages(leaf int) (*pages, error) {
 
 // openDecoder opens a top-level column if this package decodes it, and otherwise returns
 // nil. Page checksums are verified as pages are read.
-func (r *Reader) openDecoder(c column) (columnDecoder, error) {
+func (r *Reader) openDecoder(c column, counted groupStats) (columnDecoder, error) {
 	if !r.decodes(c) {
 		return nil, nil //nolint:nilnil // no decoder is not an error
 	}
 	leaf := r.file.fields[c.field].Leaves[0]
 	from, err := r.pages(leaf)
 	if err != nil {
+		return nil, err
+	}
+	stats := counted.leaves[leaf]
+	if from.known, err = r.dictionary(leaf, &stats); err != nil {
 		return nil, err
 	}
 	decoder := r.newDecoder(c, from)

@@ -152,14 +152,18 @@ func canonical(e parquet.Encoding) parquet.Encoding {
 // decompressed pages (uncompressed ones are read in place) and the positions of strings
 // in a dictionary.
 func (c *pageStats) decoderMemory(codec compress.Compression, described *schema.Column) int64 {
-	bytes := int64(0)
-	if described.PhysicalType() == parquet.Types.ByteArray {
-		bytes = c.dictionary.values * viewBytes
-	}
 	if codec == compress.Codecs.Uncompressed {
-		return bytes
+		return c.viewMemory(described)
 	}
-	return bytes + c.dictionary.bytes + c.body.size
+	return c.viewMemory(described) + c.dictionary.bytes + c.body.size
+}
+
+// viewMemory is the memory of the positions of strings in a dictionary.
+func (c *pageStats) viewMemory(described *schema.Column) int64 {
+	if described.PhysicalType() != parquet.Types.ByteArray {
+		return 0
+	}
+	return c.dictionary.values * viewBytes
 }
 
 const (

@@ -26,6 +26,7 @@ type pages struct {
 	optional bool // whether pages have definition levels
 	scratch  memory.Allocator
 
+	known      []byte // the decompressed dictionary, if it is shared
 	dictionary []byte // allocated from scratch
 	body       []byte // allocated from scratch
 }
@@ -89,6 +90,10 @@ func (p *pages) open(h *pageHeader, body []byte) (*page, error) {
 	switch h.kind {
 	case pageDictionary:
 		out.dictionary = true
+		if p.known != nil && int64(len(p.known)) == h.uncompressed {
+			out.values = p.known
+			return out, nil
+		}
 		out.values, err = p.decompress(&p.dictionary, body, h.uncompressed, !p.stored)
 	case pageData:
 		if out.values, err = p.decompress(&p.body, body, h.uncompressed, !p.stored); err == nil {

@@ -1,0 +1,201 @@
+package parquet_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
+	"github.com/penstock/penstock/internal/store/errstore"
+)
+
+// tally is an allocator that counts allocations by their size.
+type tally struct {
+	memory.Allocator
+	mu    sync.Mutex
+	sizes map[int]int
+}
+
+func (c *tally) Allocate(size int) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sizes[size]++
+	return c.Allocator.Allocate(size)
+}
+
+// lender grants memory for shared bytes.
+type lender struct {
+	mu   sync.Mutex
+	free int64 // admitted, and not kept
+	kept int64
+	all  []func() // drops
+}
+
+// loan is memory that a lender granted.
+type loan struct {
+	of    *lender
+	bytes int64
+}
+
+func (e *loan) MarkInFlight() {}
+
+func (e *loan) Release() {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	e.of.kept -= e.bytes
+}
+
+func (l *lender) admit(n, _ int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free += n
+	return nil
+}
+
+func (l *lender) keep(n int64, drop func()) parquet.Spare {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free, l.kept, l.all = l.free-n, l.kept+n, append(l.all, drop)
+	return &loan{of: l, bytes: n}
+}
+
+// drop takes back what can be.
+func (l *lender) drop() {
+	l.mu.Lock()
+	all := l.all
+	l.mu.Unlock()
+	for _, drop := range all {
+		drop()
+	}
+}
+
+// repetitive makes rows whose columns have dictionaries of different sizes.
+func repetitive(t *testing.T) arrow.RecordBatch {
+	t.Helper()
+	return repeat(t, numbers(t, 0, 700), 10)
+}
+
+// sharingRead are options to read the rows [from, to) with shared bytes.
+func (l *lender) sharingRead(shared *parquet.SharedChunks, from, to int64, scratch memory.Allocator) parquet.ReadOptions {
+	return parquet.ReadOptions{
+		Fields: ids(4), Schema: numbersSchema(), From: from, To: to, BatchRows: 100, Shared: shared,
+		Scratch: scratch, Admit: l.admit, Keep: l.keep, Part: func(int64) func() { return func() {} },
+	}
+}
+
+// TestDictionariesAreSharedToo reads a column of a row group with several readers: its dictionary
+// is decompressed once, reserved once, and released with the stored bytes.
+//
+// spec: storage-14
+func TestDictionariesAreSharedToo(t *testing.T) {
+	t.Parallel()
+	all := repetitive(t)
+	s, f := opened(t, write(t, parquettest.Options{PageBytes: 1000}, all), nil)
+	for leaf, column := range numbersSchema().Fields() {
+		s.Reset()
+		needed := true
+		shared := parquet.NewSharedChunks(func(string, int64, int64) bool { return needed })
+		scratch := &tally{Allocator: allocator(t), sizes: map[int]int{}}
+		l := &lender{}
+		const readers = 7
+		for i := range int64(readers) {
+			from, to := i*all.NumRows()/readers, (i+1)*all.NumRows()/readers
+			options := l.sharingRead(shared, from, to, scratch)
+			options.Fields, options.Schema = []int{leaf + 1}, project(numbersSchema(), leaf)
+			rdr, err := f.Read(t.Context(), options)
+			require.NoError(t, err)
+			at := from
+			for rdr.Next() {
+				b := rdr.RecordBatch()
+				require.True(t, array.Equal(array.NewSlice(all.Column(leaf), at, at+b.NumRows()), b.Column(0)))
+				at += b.NumRows()
+				require.NoError(t, l.admit(-rdr.Admitted(), 0))
+			}
+			require.NoError(t, rdr.Err())
+			require.Equal(t, to, at)
+			rdr.Release()
+		}
+		require.Equal(t, 1, s.Counts().Reads)
+		require.Zero(t, l.free)
+		size, ok := parquet.DictionaryBytes(f, leaf)
+		require.True(t, ok, column.Name)
+		require.Equal(t, 1, scratch.sizes[size], "allocations of the dictionary of %s", column.Name)
+		require.Greater(t, l.kept, int64(size))
+		needed = false
+		shared.Settle()
+		require.Zero(t, l.kept)
+		shared.Close()
+	}
+}
+
+// TestSharedBytesInUseAreNotDropped drops shared bytes while readers decode them, and when none
+// does: then the next reader reads them again.
+//
+// spec: storage-14
+func TestSharedBytesInUseAreNotDropped(t *testing.T) {
+	t.Parallel()
+	all := repetitive(t)
+	s, f := opened(t, write(t, parquettest.Options{PageBytes: 1000}, all), nil)
+	s.Reset()
+	shared := parquet.NewSharedChunks(func(string, int64, int64) bool { return true })
+	l := &lender{}
+	for turn := range 2 {
+		var open []*parquet.Reader
+		for range 2 {
+			rdr, err := f.Read(t.Context(), l.sharingRead(shared, 3000, 0, allocator(t)))
+			require.NoError(t, err)
+			open = append(open, rdr)
+		}
+		for at := int64(3000); open[0].Next() && open[1].Next(); at += 100 {
+			l.drop()
+			for _, rdr := range open {
+				requireEqual(t, all.NewSlice(at, at+100), rdr.RecordBatch())
+				require.NoError(t, l.admit(-rdr.Admitted(), 0))
+			}
+		}
+		for _, rdr := range open {
+			require.False(t, rdr.Next())
+			require.NoError(t, rdr.Err())
+			rdr.Release()
+		}
+		require.Equal(t, turn+1, s.Counts().Reads)
+		require.Positive(t, l.kept)
+		l.drop()
+		require.Zero(t, l.kept)
+		require.Zero(t, l.free)
+	}
+	shared.Close()
+}
+
+// TestReadersOfSharedBytesThatEnd releases the reader that reads the bytes for others, which read
+// them again.
+func TestReadersOfSharedBytesThatEnd(t *testing.T) {
+	t.Parallel()
+	all := repetitive(t)
+	s, f := opened(t, write(t, parquettest.Options{PageBytes: 1000}, all), nil)
+	shared := parquet.NewSharedChunks(func(string, int64, int64) bool { return true })
+	defer shared.Close()
+	l, p := &lender{}, &purse{}
+	options := l.sharingRead(shared, 10, 20, allocator(t))
+	options.Ahead = p.ahead
+	first, err := f.Read(t.Context(), options)
+	require.NoError(t, err)
+	second, err := f.Read(t.Context(), options)
+	require.NoError(t, err)
+	gate := make(chan struct{})
+	s.Set(errstore.Rule{Nth: 1, Action: errstore.Hold(gate)})
+	first.Fetch()
+	second.Fetch()
+	first.Release()
+	close(gate)
+	require.True(t, second.Next())
+	requireEqual(t, all.NewSlice(10, 20), second.RecordBatch())
+	require.NoError(t, l.admit(-second.Admitted(), 0))
+	second.Release()
+	require.Zero(t, p.held)
+}
