@@ -9,10 +9,12 @@ import (
 
 // sharedDictionaries are the decompressed dictionaries of a row group whose stored bytes are
 // shared, for the decoders of this package: in files whose values rarely repeat, they are most of
-// the work and of the memory of a reader that decodes few rows.
+// the work and of the memory of a reader that decodes few rows. With them are the rows of the
+// pages of lists, which only decompressing all pages tells.
 type sharedDictionaries struct {
-	mu   sync.Mutex // held while a dictionary is decompressed
-	leaf map[int]sharedDictionary
+	mu     sync.Mutex // held while a dictionary is decompressed, or pages are counted
+	leaf   map[int]sharedDictionary
+	counts map[int][]pageCount // by leaf
 }
 
 // sharedDictionary is the dictionary of one leaf.
@@ -37,7 +39,7 @@ func (d *sharedDictionaries) release(from memory.Allocator) {
 		from.Free(one.buffer)
 		one.spare.Release()
 	}
-	d.leaf = nil
+	d.leaf, d.counts = nil, nil
 }
 
 // sharesDictionary reports whether readers share the dictionary of a leaf. One that is not

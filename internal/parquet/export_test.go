@@ -80,6 +80,13 @@ func DictionaryBytes(f *File, leaf int) (int, bool) {
 	return int(h.uncompressed), err == nil && h.kind == pageDictionary
 }
 
+// ViewOf returns the rows of the open row group that the pages which a reader decodes of a leaf
+// have, or false if it decodes all.
+func (r *Reader) ViewOf(leaf int) (from, to int64, viewed bool) {
+	v, viewed := r.group.views[leaf]
+	return v.row, v.row + v.rows, viewed
+}
+
 // Leaves returns the number of leaves of a file.
 func Leaves(f *File) int { return f.meta.Schema.NumColumns() }
 

@@ -68,7 +68,9 @@ func (r *Reader) openGroup(group int) error {
 	}
 	if to-from < r.file.groups[group].Rows {
 		for _, c := range r.columns {
-			r.viewColumn(c, from, to)
+			if err := r.viewColumn(c, from, to); err != nil {
+				return err
+			}
 		}
 	}
 	counted, err := r.reservePages()

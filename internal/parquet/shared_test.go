@@ -199,3 +199,48 @@ func TestReadersOfSharedBytesThatEnd(t *testing.T) {
 	second.Release()
 	require.Zero(t, p.held)
 }
+
+// TestPagesOfListsAreCounted reads lists in version 1 pages, whose headers do not tell their rows,
+// with readers that share the row group: each decodes only the pages with its rows.
+//
+// spec: storage-15
+func TestPagesOfListsAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, c := range cases() {
+		if !arrow.IsNested(c.kind.ID()) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := repeat(t, c.column(t, true), 100)
+			f := open(t, write(t, parquettest.Options{PageBytes: 40}, all))
+			shared := parquet.NewSharedChunks(func(string, int64, int64) bool { return true })
+			defer shared.Close()
+			l := &lender{}
+			for _, from := range []int64{all.NumRows() * 7 / 8, all.NumRows() / 3} {
+				options := l.sharingRead(shared, from, from+200, allocator(t))
+				options.Fields, options.Schema = ids(1), all.Schema()
+				rdr, err := f.Read(t.Context(), options)
+				require.NoError(t, err)
+				for at := from; at < from+200; at += 100 {
+					require.True(t, rdr.Next(), "%v", rdr.Err())
+					requireEqual(t, all.NewSlice(at, at+100), rdr.RecordBatch())
+					require.NoError(t, l.admit(-rdr.Admitted(), 0))
+				}
+				for leaf := range parquet.Leaves(f) {
+					first, last, viewed := rdr.ViewOf(leaf)
+					require.True(t, viewed)
+					require.LessOrEqual(t, first, from)
+					require.GreaterOrEqual(t, last, from+200)
+					if parquet.Leaves(f) == 1 {
+						require.Less(t, last-first, int64(2500), "rows that are decoded")
+					}
+				}
+				require.False(t, rdr.Next())
+				require.NoError(t, rdr.Err())
+				rdr.Release()
+			}
+			require.Zero(t, l.free)
+		})
+	}
+}

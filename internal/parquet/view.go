@@ -22,7 +22,7 @@ func (v *chunkView) pages(whole *pages) *pages {
 	return whole
 }
 
-// pageStarts are the data pages of a chunk, by their headers.
+// pageStarts are the data pages of a chunk that begin with a new row.
 type pageStarts struct {
 	at         []pageStart
 	dictionary int   // where the dictionary page ends; 0: there is none
@@ -39,41 +39,61 @@ type pageStart struct {
 // findPages returns the data pages of a leaf's chunk in a row group. It returns false if the
 // headers do not tell how many rows each page has, which they never do for lists in version 1
 // pages, or if they contradict the footer, or if a page continues a row, which the format forbids
-// in version 2: its writer may count rows in another way.
-func (f *Footer) findPages(group, leaf int, chunk []byte) (*pageStarts, bool) {
+// in version 2: its writer may count rows in another way. counts has the rows of the data pages if
+// they were counted; otherwise it is nil.
+func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*pageStarts, bool) {
 	described := f.meta.Schema.Column(leaf)
 	starts := &pageStarts{}
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
 		at := len(chunk) - len(t.rest)
 		h, body, err := t.body()
-		if err != nil || !starts.add(&h, body, at, described) {
+		if err != nil {
 			return nil, false
 		}
-		if h.kind == pageDictionary {
+		switch {
+		case h.kind == pageDictionary && starts.values == 0 && starts.dictionary == 0:
 			starts.dictionary = len(chunk) - len(t.rest)
+		case h.kind == pageDictionary:
+			return nil, false
+		case h.isData():
+			count, ok := countOf(&h, body, described)
+			if len(counts) > 0 {
+				count, counts, ok = counts[0], counts[1:], true
+			}
+			if !ok {
+				return nil, false
+			}
+			starts.add(&h, count, at)
 		}
 	}
 	starts.at = append(starts.at, pageStart{offset: len(chunk), rows: starts.rows, values: starts.values})
-	return starts, starts.rows == f.groups[group].Rows
+	return starts, starts.rows == f.groups[group].Rows && starts.at[0].rows == 0
 }
 
-// add adds a page, and reports whether its rows are known.
-func (s *pageStarts) add(h *pageHeader, body []byte, at int, described *schema.Column) bool {
-	if !h.isData() {
-		return h.kind != pageDictionary || s.values == 0 && s.dictionary == 0
+// add adds a data page.
+func (s *pageStarts) add(h *pageHeader, count pageCount, at int) {
+	if count.begins {
+		s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
 	}
-	rows := h.count
-	if described.MaxRepetitionLevel() > 0 {
-		if rows = h.rows; h.kind != pageDataV2 || rows < 0 || rows > h.count || h.repetitionBytes < 0 || h.repetitionBytes > int64(len(body)) {
-			return false
-		}
-		if h.count > 0 && !beginsRow(body[:h.repetitionBytes], int(described.MaxRepetitionLevel())) {
-			return false
-		}
+	s.rows, s.values = s.rows+count.rows, s.values+h.count
+}
+
+// pageCount is the number of rows that begin in a page, and whether the first one begins with it.
+type pageCount struct {
+	rows   int64
+	begins bool
+}
+
+// countOf returns the rows of a data page by its header. It returns false if that does not tell.
+func countOf(h *pageHeader, body []byte, described *schema.Column) (pageCount, bool) {
+	if described.MaxRepetitionLevel() == 0 {
+		return pageCount{rows: h.count, begins: true}, h.count >= 0
 	}
-	s.at = append(s.at, pageStart{offset: at, rows: s.rows, values: s.values})
-	s.rows, s.values = s.rows+rows, s.values+h.count
-	return rows >= 0
+	if h.kind != pageDataV2 || h.rows < 0 || h.rows > h.count || h.repetitionBytes < 0 || h.repetitionBytes > int64(len(body)) {
+		return pageCount{}, false
+	}
+	begins := h.count == 0 || beginsRow(body[:h.repetitionBytes], int(described.MaxRepetitionLevel()))
+	return pageCount{rows: h.rows, begins: true}, begins
 }
 
 // beginsRow reports whether the first of the repetition levels of a page is that of a new row.
@@ -110,16 +130,23 @@ func (s *pageStarts) view(chunk []byte, from pageStart, to int64) chunkView {
 // viewColumn sets the views of a column's leaves for the rows [from, to) of the open row group.
 // All leaves begin at the same row, since the library reads them together. A column whose page
 // headers do not tell their rows has no views: its rows before from are decoded, and dropped.
-func (r *Reader) viewColumn(c column, from, to int64) {
+func (r *Reader) viewColumn(c column, from, to int64) error {
 	if r.file.hasLongChunks() {
-		return
+		return nil
 	}
 	all := make([]*pageStarts, len(c.leaves))
 	for i, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
-		found, ok := r.file.findPages(r.group.index, leaf, chunk)
+		found, ok := r.file.findPages(r.group.index, leaf, chunk, nil)
+		if !ok && from > 0 {
+			counts, err := r.countPages(leaf)
+			if err != nil {
+				return err
+			}
+			found, ok = r.file.findPages(r.group.index, leaf, chunk, counts)
+		}
 		if !ok {
-			return
+			return nil
 		}
 		all[i] = found
 	}
@@ -136,6 +163,7 @@ func (r *Reader) viewColumn(c column, from, to int64) {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
 		r.group.views[leaf] = all[i].view(chunk, all[i].before(begin), to)
 	}
+	return nil
 }
 
 // viewStats sums up the page headers of a view. With verify it also checks the checksums of its

@@ -1,0 +1,95 @@
+package parquet
+
+import (
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/parquet/compress"
+)
+
+// countPages returns the rows of the data pages of a leaf of lists if the open row group is shared,
+// or nil: a reader that does not share it decodes the pages before its rows only once. The first
+// reader decompresses all pages to count their rows. If that fails, so will decoding them.
+func (r *Reader) countPages(leaf int) ([]pageCount, error) {
+	f := r.source.fetched
+	if f == nil || f.shared == nil {
+		return nil, nil
+	}
+	stats, err := r.checkPages(leaf, false)
+	if err != nil {
+		return nil, err
+	}
+	need := stats.body.size
+	if r.codec(leaf) == compress.Codecs.Uncompressed {
+		need = 0
+	}
+	if err := r.account.reserve(need, 0); err != nil {
+		return nil, err
+	}
+	defer r.account.release(need)
+	all := &f.dictionaries
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if counts, ok := all.counts[leaf]; ok {
+		return counts, nil
+	}
+	counts, err := r.countLevels(leaf)
+	if err != nil {
+		counts = nil
+	}
+	if all.counts == nil {
+		all.counts = map[int][]pageCount{}
+	}
+	all.counts[leaf] = counts
+	return counts, nil
+}
+
+// countLevels decompresses the data pages of a leaf and counts the rows that begin in each.
+func (r *Reader) countLevels(leaf int) (counts []pageCount, err error) {
+	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
+	from, err := r.pages(leaf)
+	if err != nil {
+		return nil, err
+	}
+	from.scratch = r.opts.Scratch
+	defer from.release()
+	width := bits.Len(uint(r.file.meta.Schema.Column(leaf).MaxRepetitionLevel()))
+	for {
+		t := thrift{rest: from.rest}
+		if h, _, err := t.body(); err == nil && h.kind == pageDictionary {
+			from.rest = t.rest
+		}
+		next, err := from.next()
+		if next == nil || err != nil {
+			return counts, err
+		}
+		count, err := countRows(next, width)
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, count)
+	}
+}
+
+// countRows counts the rows that begin in a page, by its repetition levels.
+func countRows(p *page, width int) (pageCount, error) {
+	out := pageCount{begins: p.count == 0 || beginsRow(p.repetition, 1<<width-1)}
+	levels := rleDecoder{rest: p.repetition, width: width}
+	if width == 1 {
+		continued, err := levels.skipDefined(p.count)
+		out.rows = int64(p.count - continued)
+		return out, err
+	}
+	var window [levelWindow]byte
+	for left := p.count; left > 0; left -= levelWindow {
+		some := window[:min(left, levelWindow)]
+		if err := levels.bytes(some); err != nil {
+			return out, err
+		}
+		for _, level := range some {
+			if level == 0 {
+				out.rows++
+			}
+		}
+	}
+	return out, nil
+}
