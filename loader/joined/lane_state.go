@@ -24,6 +24,7 @@ type laneState struct {
 	reached    int                    // index of the last range that was prefetched
 	built      map[int]laneReferences // by range index; elements may be nil
 	reading    map[plan.Range]SourceRows
+	expected   map[plan.Range]plan.SharedRead // by section as declared; elements may be nil
 	// reachedRanges is how many ranges need no section of a run any more.
 	reachedRanges int
 }
@@ -39,7 +40,7 @@ type resumption struct {
 }
 
 func newLaneState(l LaneRanges) *laneState {
-	return &laneState{LaneRanges: l, built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}}
+	return &laneState{LaneRanges: l, built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}, expected: map[plan.Range]plan.SharedRead{}}
 }
 
 // laneReferences are references to build sides, one per staging input.

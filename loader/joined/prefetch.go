@@ -33,7 +33,7 @@ func (s *Ranges) prefetch(l *laneState, index int) {
 		}
 		l.reached = i
 		s.prefetchBuildSides(l, i)
-		s.prefetchTraining(l, next[i])
+		s.prefetchTraining(l, next[i], nil)
 	}
 }
 
@@ -69,11 +69,13 @@ func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
 }
 
 // prefetchTraining starts to read training rows of an upcoming range.
-func (s *Ranges) prefetchTraining(l *laneState, at plan.Range) {
+func (s *Ranges) prefetchTraining(l *laneState, at plan.Range, shared plan.SharedRead) {
 	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
 		return
 	}
-	rows, err := s.options.scan(s.ctx, s.trainingSource(at), s.read)
+	source := s.trainingSource(at)
+	source.Shared = shared
+	rows, err := s.options.scan(s.ctx, source, s.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
@@ -83,7 +85,7 @@ func (s *Ranges) prefetchTraining(l *laneState, at plan.Range) {
 
 // prefetched returns training rows of a range that are already being read, or opens them. It releases those that
 // were to be read from another row on.
-func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range) (SourceRows, error) {
+func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range, shared plan.SharedRead) (SourceRows, error) {
 	if rows, found := l.reading[at]; found {
 		delete(l.reading, at)
 		return rows, nil
@@ -94,7 +96,9 @@ func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range) (S
 			rows.Release()
 		}
 	}
-	return s.training(ctx, at, s.read)
+	source := s.trainingSource(at)
+	source.Shared = shared
+	return s.scanned(ctx, source, s.read)
 }
 
 // probeable returns the build side of a reference. If memory is exhausted, it releases

@@ -18,8 +18,9 @@ type OpenRange struct {
 	array.RecordReader
 	ranges     *Ranges
 	lane       *laneState
-	run        *RunJoin // of which it is a section; nil: it is a range
-	index      int      // of the range in the lane
+	run        *RunJoin   // of which it is a section; nil: it is a range
+	of         plan.Range // the section as it was declared
+	index      int        // of the range in the lane
 	references laneReferences
 	rows       plan.Range // the training rows to be joined
 	joined     *joiner.Reader
@@ -45,7 +46,7 @@ func (s *Ranges) Open(ctx context.Context, number, index int, skip int64) (*Open
 	}
 	s.acquire(l, index, rows)
 	o := &OpenRange{ranges: s, lane: l, index: index, references: l.references, rows: rows, skip: skip}
-	if err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, rows) }); err != nil {
+	if err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, rows, nil) }); err != nil {
 		return nil, err
 	}
 	l.open = o

@@ -64,6 +64,7 @@ type Ranges struct {
 	rowBytes int64     // expected memory of the training columns of a row
 
 	lanes   map[int]*laneState
+	shared  SharedReads     // of the sections of runs; nil: none was declared
 	batches int             // joined so far
 	counts  []joiner.Counts // by staging input, of the closed ranges
 }
@@ -176,5 +177,8 @@ func (s *Ranges) Close() {
 	}
 	for _, in := range s.staging {
 		in.groups.Close()
+	}
+	if s.shared != nil {
+		s.shared.Close()
 	}
 }

@@ -10,29 +10,59 @@ import (
 // RunJoin is rows of consecutive ranges of a lane that are joined in several sections, some of them at the same time.
 // The caller releases all sections before the RunJoin.
 type RunJoin struct {
-	ranges *Ranges
-	lane   *laneState
-	rows   int64 // training rows of all sections
-	open   []*OpenRange
-	closed []joiner.Counts // of the sections that were released
+	ranges   *Ranges
+	lane     *laneState
+	rows     int64 // training rows of all sections
+	open     []*OpenRange
+	expected []plan.Range    // the sections, as they were declared
+	closed   []joiner.Counts // of the sections that were released
 }
 
 // SectionSpec is consecutive rows of a range.
 type SectionSpec struct {
 	Index   int        // of the range in the lane
-	Rows    plan.Range // that are joined
+	Of      plan.Range // its rows, by which it was declared (Ranges.Expect)
+	Rows    plan.Range // that are joined: these, or those of the requests that begin among them
 	Scanned plan.Range // Rows, and those before them that Transform needs
 	Last    bool       // no section that is opened later has rows of the range
 	// Transform takes ownership of the scanned rows and returns those to be joined.
 	Transform func(ctx context.Context, scanned SourceRows) (SourceRows, error)
 }
 
-// OpenRun begins a run of a lane, given the number of training rows of all its sections.
-func (s *Ranges) OpenRun(number int, rows int64) *RunJoin {
+// Expect declares sections that will be opened: what is read of a row group is kept for others in it. It does nothing for
+// those that were declared before.
+func (s *Ranges) Expect(number int, sections []SectionSpec) {
+	l := s.lanes[number]
+	if s.plan.Relation.Distinct != nil {
+		return // rows are read twice, and whole ranges
+	}
+	if s.shared == nil {
+		s.shared = s.options.Share()
+	}
+	for _, of := range sections {
+		if _, ok := l.expected[of.Of]; !ok {
+			l.expected[of.Of] = s.shared.Expect(s.trainingSource(of.Scanned)).Shared
+		}
+	}
+}
+
+// OpenRun begins a run of a lane, whose sections were declared, given the number of their training rows.
+func (s *Ranges) OpenRun(number int, rows int64, sections []SectionSpec) *RunJoin {
 	l := s.lanes[number]
 	r := &RunJoin{ranges: s, lane: l, rows: rows, closed: make([]joiner.Counts, len(s.staging))}
+	for _, of := range sections {
+		r.expected = append(r.expected, of.Of)
+	}
 	l.open = r
 	return r
+}
+
+// done ends the need of what a section shares.
+func (l *laneState) done(of plan.Range) {
+	if shared := l.expected[of]; shared != nil {
+		shared.Done()
+	}
+	delete(l.expected, of)
 }
 
 // Skip declares that no section of a range, given its index in the lane, will be opened.
@@ -43,12 +73,20 @@ func (r *RunJoin) Skip(index int) {
 	r.lane.reachedRanges++
 }
 
+// Drop declares that a section has no rows to be joined, and will not be opened.
+func (r *RunJoin) Drop(of SectionSpec) {
+	r.lane.done(of.Of)
+	if of.Last {
+		r.Skip(of.Index)
+	}
+}
+
 // Open opens a section.
 func (r *RunJoin) Open(ctx context.Context, of SectionSpec) (*OpenRange, error) {
 	s, l := r.ranges, r.lane
-	o := &OpenRange{ranges: s, lane: l, run: r, index: of.Index, rows: of.Rows, references: s.acquireSection(l, of)}
+	o := &OpenRange{ranges: s, lane: l, run: r, index: of.Index, of: of.Of, rows: of.Rows, references: s.acquireSection(l, of)}
 	err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) {
-		scanned, err := s.prefetched(ctx, l, of.Scanned)
+		scanned, err := s.prefetched(ctx, l, of.Scanned, l.expected[of.Of])
 		if err != nil {
 			return nil, err
 		}
@@ -88,17 +126,17 @@ func (s *Ranges) Prefetch(number int, sections []SectionSpec) {
 	l := s.lanes[number]
 	for _, of := range sections {
 		if of.Index < l.Needed {
-			s.prefetchTraining(l, of.Scanned)
+			s.prefetchTraining(l, of.Scanned, l.expected[of.Of])
 		}
 	}
 }
 
-// PrefetchGroups starts to build what ranges of a lane need, using spare memory, as Prefetch does.
-func (s *Ranges) PrefetchGroups(number int, indices []int) {
+// PrefetchGroups starts to build what sections of a lane need, using spare memory, as Prefetch does.
+func (s *Ranges) PrefetchGroups(number int, sections []SectionSpec) {
 	l := s.lanes[number]
-	for _, index := range indices {
-		if _, ok := l.built[index]; !ok && index < l.Needed {
-			s.prefetchBuildSides(l, index)
+	for _, of := range sections {
+		if _, ok := l.built[of.Index]; !ok && of.Index < l.Needed {
+			s.prefetchBuildSides(l, of.Index)
 		}
 	}
 }
@@ -115,6 +153,7 @@ func (r *RunJoin) closeSection(o *OpenRange) {
 		}
 	}
 	o.joined.Release()
+	r.lane.done(o.of)
 	if l := r.lane; len(r.open) == 0 && l.reachedRanges < len(l.Ranges)-l.First {
 		l.references.release()
 		l.references = o.references // a range to come may need the same groups
@@ -139,6 +178,9 @@ func (r *RunJoin) End() error { return r.ranges.checkMinMatch(r.Counts(), r.rows
 
 // Release ends the run, whether or not it was read to its end.
 func (r *RunJoin) Release() {
+	for _, of := range r.expected {
+		r.lane.done(of)
+	}
 	if r.lane.open == r { // otherwise its counts were taken back
 		r.ranges.add(r.closed)
 		r.lane.open = nil

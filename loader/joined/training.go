@@ -11,7 +11,11 @@ const maxScanRows = 1 << 17
 
 // training opens columns of those training rows of a range that reach the join.
 func (s *Ranges) training(ctx context.Context, at plan.Range, read columns) (SourceRows, error) {
-	source := s.trainingSource(at)
+	return s.scanned(ctx, s.trainingSource(at), read)
+}
+
+// scanned opens columns of the training rows of a source that reach the join.
+func (s *Ranges) scanned(ctx context.Context, source plan.Source, read columns) (SourceRows, error) {
 	if s.plan.Relation.Distinct == nil {
 		return s.options.scan(ctx, source, read)
 	}

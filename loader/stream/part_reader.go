@@ -69,9 +69,7 @@ func (p *partReader) open(ctx context.Context) error {
 		if of.Rows.From < of.Rows.To {
 			return p.openSection(ctx, next, of)
 		}
-		if of.Last {
-			r.joined.Skip(next.Range)
-		}
+		r.joined.Drop(of)
 	}
 	p.ended = true
 	return nil

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"slices"
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/joined"
@@ -37,9 +38,11 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 	r := &permutedRun{
 		sequences: s, number: number, index: from.Range, run: s.runs[number][from.Range], left: map[int]int{}, borders: map[plan.Range]int64{},
 	}
-	r.joined = s.joined.OpenRun(number, r.run.Rows-r.run.RowsBefore(from.Window))
+	sections := r.sectionsOf(&r.run, from.Window)
+	s.joined.Expect(number, slices.Concat(sections...))
+	r.joined = s.joined.OpenRun(number, r.run.Rows-r.run.RowsBefore(from.Window), slices.Concat(sections...))
 	s.permuted[number] = r
-	r.declare(from.Window)
+	r.declare(from.Window, firstOf(sections))
 	parts, err := r.openParts(ctx)
 	if err != nil {
 		r.release()
@@ -67,19 +70,15 @@ func (r *permutedRun) options() shuffle.Options {
 func (r *permutedRun) whole() bool { return r.spec.Plan.Rows.Requests }
 
 // declare determines the sections of all parts from a window on.
-func (r *permutedRun) declare(window int64) {
+func (r *permutedRun) declare(window int64, first []joined.SectionSpec) {
 	for i := range r.run.Ranges() {
 		r.left[r.run.First+i] = 0
 	}
-	var first []joined.SectionSpec
 	for i := range r.run.Parts {
 		p := &partReader{run: r, number: i, sections: r.run.Sections(i, window)}
 		r.parts = append(r.parts, p)
 		for _, section := range p.sections {
 			r.left[section.Range]++
-		}
-		if len(p.sections) > 0 {
-			first = append(first, r.section(p.sections[0]))
 		}
 	}
 	for index, sections := range r.left {
@@ -111,7 +110,7 @@ func (r *permutedRun) openParts(ctx context.Context) ([]shuffle.PartRows, error)
 
 // section returns a section as it is joined, without its Transform.
 func (r *permutedRun) section(of plan.Section) joined.SectionSpec {
-	out := joined.SectionSpec{Index: of.Range, Rows: of.Rows, Scanned: of.Rows}
+	out := joined.SectionSpec{Index: of.Range, Of: of.Rows, Rows: of.Rows, Scanned: of.Rows}
 	switch p := r.spec.Plan; {
 	case p.Relation.Distinct != nil:
 		out.Scanned = r.sequences.joined.Range(r.number, of.Range) // repeated rows are known only after reading all rows
@@ -145,17 +144,35 @@ func (r *permutedRun) begins(window int64) {
 
 // prefetch starts to read the first rows of the lane's next run, and to build what they are joined with.
 func (r *permutedRun) prefetch(next *plan.Run) {
-	var first []joined.SectionSpec
-	var indices []int
-	for i := range next.Parts {
-		if sections := next.Sections(i, 0); len(sections) > 0 {
-			first, indices = append(first, r.section(sections[0])), append(indices, sections[0].Range)
-		}
-	}
-	r.sequences.joined.PrefetchGroups(r.number, indices)
+	sections := r.sectionsOf(next, 0)
+	first := firstOf(sections)
+	r.sequences.joined.Expect(r.number, slices.Concat(sections...))
+	r.sequences.joined.PrefetchGroups(r.number, first)
 	if !r.whole() {
 		r.sequences.joined.Prefetch(r.number, first)
 	}
+}
+
+// sectionsOf returns the sections of each part of a run from a window on.
+func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]joined.SectionSpec {
+	out := make([][]joined.SectionSpec, len(run.Parts))
+	for i := range run.Parts {
+		for _, section := range run.Sections(i, window) {
+			out[i] = append(out[i], r.section(section))
+		}
+	}
+	return out
+}
+
+// firstOf returns the first section of each part that has some.
+func firstOf(parts [][]joined.SectionSpec) []joined.SectionSpec {
+	var first []joined.SectionSpec
+	for _, sections := range parts {
+		if len(sections) > 0 {
+			first = append(first, sections[0])
+		}
+	}
+	return first
 }
 
 // divided returns how many times the windows of the run have divided a request so far.
