@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -23,6 +24,7 @@ from window_oracle import (
     parts,
     runs,
     shares,
+    units,
 )
 
 Blocks = Callable[[Run, Rules, random.Random], list[list[int]]]
@@ -114,11 +116,16 @@ def read(of: Table, lane: Sequence[Run], rules: Rules, blocks: Blocks, rng: rand
             else:
                 kept.sort(key=alone.__getitem__)
             window_of.append((run.first, window, kept))
-    batches = []
+    batches: list[Batch] = []
     following = [*((first, window, 0) for first, window, _ in window_of[1:]), (10**6, 0, 0)]
     for (run_at, window, rows), after in zip(window_of, following, strict=True):
         for at, row in enumerate(rows):
-            batches.append(Batch([row], (run_at, window, at + 1) if at + 1 < len(rows) else after))
+            position = (run_at, window, at + 1) if at + 1 < len(rows) else after
+            key = of.request[row]
+            if rules.requests and at > 0 and key is not None and key == of.request[rows[at - 1]]:
+                batches[-1] = Batch([*batches[-1].rows, row], position)
+            else:
+                batches.append(Batch([row], position))
     return batches
 
 
@@ -163,6 +170,9 @@ def test_what_the_specification_says_passes(seed: int) -> None:
     assert all(low <= high for low, high in divided(made, found))
     if rules.requests:
         assert {low for low, _ in divided(made, found)} == {0}
+        for seen in (s for lane in found for s in lane):
+            found_units = [unit for window in seen.by_window() for unit in units(made, window)]
+            assert [len(unit) for unit in found_units] == [*Counter(seen.batches).values()]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +201,8 @@ def test_the_places_at_which_parts_begin_are_found() -> None:
 def test_priorities_that_differ_are_found() -> None:
     made = Table([Split(None, [0, 1])], {0: 7, 1: 8}, {0, 1})
     run, priorities = Run(0, [0, 1]), Priorities()
-    priorities.add(made, Seen(run, [0, 1], [(0, 0)] * 2), Rules(4))
+    priorities.add(made, Seen(run, [0, 1], [(0, 0)] * 2, [0, 1]), Rules(4))
     priorities.check()
-    priorities.add(made, Seen(run, [1, 0], [(0, 0)] * 2), Rules(4))
+    priorities.add(made, Seen(run, [1, 0], [(0, 0)] * 2, [0, 1]), Rules(4))
     with pytest.raises(AssertionError, match="priorities differ"):
         priorities.check()

@@ -126,18 +126,20 @@ class Batch:
 
 @dataclass
 class Seen:
-    """The rows of a run in the order in which they came, and the first and last window that each can be of."""
+    """The rows of a run in the order in which they came, with the first and last window that each can be of."""
 
     run: Run
     rows: list[int] = field(default_factory=list)
     windows: list[tuple[int, int]] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)  # the number of the batch of each row
 
     def by_window(self) -> list[list[int]]:
-        """The rows of each window; a row whose window is not certain is a window by itself."""
+        """The rows of each window; a batch whose window is not certain is a window by itself."""
         found: list[list[int]] = []
-        before = (-1, -1)
-        for row, window in zip(self.rows, self.windows, strict=True):
-            if window != before or window[0] != window[1]:
+        before: tuple[int, int, int] | None = None
+        for row, (low, high), batch in zip(self.rows, self.windows, self.batches, strict=True):
+            window = (low, high, -1 if low == high else batch)
+            if window != before:
                 found.append([])
             found[-1].append(row)
             before = window
@@ -154,7 +156,7 @@ def observe(of_lane: Sequence[Run], batches: Iterable[Batch], rules: Rules) -> l
     seen = [Seen(run) for run in of_lane]
     where = {row: number for number, run in enumerate(of_lane) for row in run.rows}
     before, at = (0, 0, 0), 0
-    for batch in batches:
+    for count, batch in enumerate(batches):
         numbers = {where[row] for row in batch.rows}
         assert len(numbers) == 1, f"rows {batch.rows} of one batch are of runs {sorted(numbers)}"
         (number,) = numbers
@@ -179,6 +181,7 @@ def observe(of_lane: Sequence[Run], batches: Iterable[Batch], rules: Rules) -> l
         )
         seen[number].rows += batch.rows
         seen[number].windows += [(low, high)] * len(batch.rows)
+        seen[number].batches += [count] * len(batch.rows)
         before = batch.after
     return seen
 
@@ -299,6 +302,19 @@ def divided(table: Table, lanes: Sequence[Sequence[Seen]]) -> list[tuple[int, in
             possible = certain or not window[0] == window[1] == before[2][0] == before[2][1]
             low, high = found[lane]
             found[lane] = (low + certain, high + possible)
+    return found
+
+
+def units(table: Table, window: Sequence[int]) -> list[list[int]]:
+    """The rows of a window by request; those with a null key are alone."""
+    found: list[list[int]] = []
+    before: int | None = None
+    for row in window:
+        key = table.request[row]
+        if key is None or key != before:
+            found.append([])
+        found[-1].append(row)
+        before = key
     return found
 
 
