@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
+from window_draws import Drawn
 from window_oracle import (
     Batch,
+    Part,
     Priorities,
     Rules,
     Run,
@@ -206,3 +210,34 @@ def test_priorities_that_differ_are_found() -> None:
     priorities.add(made, Seen(run, [1, 0], [(0, 0)] * 2, [0, 1]), Rules(4))
     with pytest.raises(AssertionError, match="priorities differ"):
         priorities.check()
+
+
+def draw(run: Run, starts: Callable[[int, int], int]) -> list[Part]:
+    """The parts of a run, each of which begins at a row that depends on its number and rows."""
+    rows = [end - begin for begin, end in itertools.pairwise(shares(len(run.rows), 8))]
+    begins = [starts(number, count) for number, count in enumerate(rows)]
+    return [Part(run.rows[0], i, rows[i], np.zeros(rows[i], np.bool_), begins[i]) for i in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "finding"),
+    [
+        (lambda _run, epoch, number, rows: random.Random(f"{_run} {epoch} {number}").randrange(rows), None),
+        (lambda _run, _epoch, _number, _rows: 0, "starts"),
+        (lambda run, epoch, _number, rows: random.Random(f"{run} {epoch}").randrange(rows), "parts"),
+        (lambda run, _epoch, number, rows: random.Random(f"{run} {number}").randrange(rows), "epochs"),
+    ],
+)
+def test_starts_that_are_not_drawn_are_found(
+    epochs: Callable[[int, int, int, int], int], finding: str | None
+) -> None:
+    drawn = Drawn()
+    for number in range(40):
+        run = Run(0, list(range(1000 * number, 1000 * number + 200)))
+        first, second = (draw(run, functools.partial(epochs, number, epoch)) for epoch in range(2))
+        drawn.add(first, {"epochs": second})
+    if finding is None:
+        drawn.check()
+    else:
+        with pytest.raises(AssertionError, match=finding):
+            drawn.check()
