@@ -1,6 +1,7 @@
 package parquet_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -151,18 +152,21 @@ func TestSharedBytesInUseAreNotDropped(t *testing.T) {
 			require.NoError(t, err)
 			open = append(open, rdr)
 		}
-		for at := int64(3000); open[0].Next() && open[1].Next(); at += 100 {
+		for at := int64(3000); at < 7000; at += 100 {
+			if at == 5000 {
+				open[0].Release()
+				open = open[1:]
+			}
 			l.drop()
 			for _, rdr := range open {
+				require.True(t, rdr.Next(), "%v", rdr.Err())
 				requireEqual(t, all.NewSlice(at, at+100), rdr.RecordBatch())
 				require.NoError(t, l.admit(-rdr.Admitted(), 0))
 			}
 		}
-		for _, rdr := range open {
-			require.False(t, rdr.Next())
-			require.NoError(t, rdr.Err())
-			rdr.Release()
-		}
+		require.False(t, open[0].Next())
+		require.NoError(t, open[0].Err())
+		open[0].Release()
 		require.Equal(t, turn+1, s.Counts().Reads)
 		require.Positive(t, l.kept)
 		l.drop()
@@ -170,6 +174,34 @@ func TestSharedBytesInUseAreNotDropped(t *testing.T) {
 		require.Zero(t, l.free)
 	}
 	shared.Close()
+}
+
+// TestSharedReadsFailForOneReader lets a read of shared bytes fail: the reader that started it
+// fails, and another one that waited reads again.
+func TestSharedReadsFailForOneReader(t *testing.T) {
+	t.Parallel()
+	all := repetitive(t)
+	s, f := opened(t, write(t, parquettest.Options{PageBytes: 1000}, all), nil)
+	shared := parquet.NewSharedChunks(func(string, int64, int64) bool { return true })
+	defer shared.Close()
+	l, p := &lender{}, &purse{}
+	options := l.sharingRead(shared, 10, 20, allocator(t))
+	options.Ahead = p.ahead
+	first, err := f.Read(t.Context(), options)
+	require.NoError(t, err)
+	defer first.Release()
+	second, err := f.Read(t.Context(), options)
+	require.NoError(t, err)
+	defer second.Release()
+	mine := errors.New("mine")
+	s.Set(errstore.Rule{Nth: 1, Action: errstore.Fail(mine)})
+	first.Fetch()
+	second.Fetch()
+	require.True(t, second.Next(), "%v", second.Err())
+	requireEqual(t, all.NewSlice(10, 20), second.RecordBatch())
+	require.NoError(t, l.admit(-second.Admitted(), 0))
+	require.False(t, first.Next())
+	require.ErrorIs(t, first.Err(), mine)
 }
 
 // TestReadersOfSharedBytesThatEnd releases the reader that reads the bytes for others, which read

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -210,5 +211,46 @@ func BenchmarkFilter(b *testing.B) {
 		filtered.Filter, err = parsed.Bind(source.Table.Schema())
 		require.NoError(b, err)
 		b.Run(text, func(b *testing.B) { measure(b, s, filtered, source.Table.Fields) })
+	}
+}
+
+// BenchmarkParts reads one bucket of the training table with one scan, and with eight scans of an
+// eighth each, a batch of each in turn, as a shuffled run does.
+func BenchmarkParts(b *testing.B) {
+	source := onDisk(b, trainingBucket(250_000), 1)
+	pool := &batch.Pool{}
+	s, err := scan.New(scan.Options{Files: catalog.FromStore(store.Local{}), Memory: pool, Scratch: pool})
+	require.NoError(b, err)
+	for _, c := range []struct {
+		name   string
+		n      int64
+		shared bool
+	}{{"1", 1, false}, {"8", 8, false}, {"8-shared", 8, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			before := cpu()
+			for b.Loop() {
+				sources, shared := parts(source, c.n), s.Share()
+				if c.shared {
+					sources = expectAll(shared, sources)
+				}
+				readers := make([]*scan.Reader, len(sources))
+				for i, source := range sources {
+					readers[i], err = s.Open(b.Context(), source, source.Table.Fields)
+					require.NoError(b, err)
+				}
+				for more := true; more; {
+					more = false
+					for _, rdr := range readers {
+						more = rdr.Next() || more
+					}
+				}
+				for _, rdr := range readers {
+					require.NoError(b, rdr.Err())
+					rdr.Release()
+				}
+				shared.Close()
+			}
+			b.ReportMetric((cpu()-before)/float64(b.N), "cpu-ms/op")
+		})
 	}
 }

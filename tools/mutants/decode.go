@@ -50,7 +50,7 @@ func decodeMutants() []mutant {
 		{"dictionaries-may-have-a-rest", "internal/parquet/byte_array.go", "	if at != len(c.dictionary) {\n", "	if at > len(c.dictionary) {\n", parquet},
 		{"long-strings-have-no-length", "internal/parquet/byte_array.go", "		c.maxValue = max(c.maxValue, int64(length))\n", "", scanned},
 		{"first-pages-are-dropped", "internal/parquet/byte_array.go", "	if c.first = nil; next == nil {", "	if c.first, next = nil, nil; next == nil {", parquet},
-		{"places-of-strings-are-free", "internal/parquet/page_stats.go", "		bytes = c.dictionary.values * viewBytes\n", "", parquet},
+		{"places-of-strings-are-free", "internal/parquet/page_stats.go", "	return c.dictionary.values * viewBytes\n", "	return 0\n", parquet},
 		{"batches-of-strings-have-any-size", "internal/parquet/byte_array.go", "	if wanted > math.MaxInt32 {", "	if wanted > math.MaxInt64 {", parquet},
 		{
 			"sockets-of-the-living-are-taken", "cmd/penstock/socket/socket.go",

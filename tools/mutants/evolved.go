@@ -35,7 +35,7 @@ func evolvedMutants() []mutant {
 		{"any-older-mapping-is-right", "loader/catalog/icebergcat/name_mapping.go", "before != nil && before.Digest() == pin.Mapping {", "before != nil {", catalog},
 		{"any-mapping-is-of-own-names", "loader/catalog/icebergcat/name_mapping.go", "	case now.Digest() == ownNames(schema.Fields()).Digest():", "	case len(now) > 0:", catalog},
 		{"pins-without-mappings-have-them", "loader/catalog/icebergcat/name_mapping.go", "	case dataset.NoMapping:\n		return nil, nil\n", "	case dataset.NoMapping:\n		return m.nameMapping(schema)\n", catalog},
-		{"rows-are-counted-by-group", "internal/parquet/reader.go", "group.FirstRow+group.Rows-r.group.left", "group.Rows-r.group.left", scan},
+		{"rows-are-counted-by-group", "internal/parquet/reader.go", "r.group.end-r.group.left", "r.file.groups[r.group.index].Rows-r.group.left", scan},
 		{"stored-row-ids-are-ignored", "internal/parquet/numbers.go", "		if stored.IsValid(i) {", "		if stored.IsValid(i) && n.Step > 1 {", scan},
 		{"updates-are-of-the-row", "loader/catalog/lineage.go", "		return f.Sequence, 0, true", "		return f.Sequence, 1, true", scan},
 		{"old-files-have-row-ids", "loader/scan/open.go", "f.LineageOf(c.ID); known {", "f.LineageOf(c.ID); known || step == 0 {", scan},

@@ -65,8 +65,8 @@ func valueMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"sample-row-numbers-of-the-range", "loader/scan/file.go",
-			"	r.first = first + from\n",
-			"	r.first = first\n",
+			"	r.first = r.row\n",
+			"	r.first = r.row - r.want.From\n",
 			[]string{"./loader/scan"},
 		},
 		{

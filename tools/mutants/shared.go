@@ -1,0 +1,29 @@
+package main
+
+// sharedMutants break how scans share row groups, and where they begin and end in these.
+func sharedMutants() []mutant {
+	parquet, scanned := []string{"-run", "Shared|Dictionar|Rows|Pages", "./internal/parquet"}, []string{"./loader/scan"}
+	return []mutant{
+		{"expected-bytes-are-not-kept", "internal/parquet/shared.go", "return c != nil && !c.closed.Load()", "return c != nil && c.closed.Load()", scanned},
+		{"bytes-in-use-are-given-up", "internal/parquet/fetch.go", "if f.users--; f.users == 0 {", "if f.users--; f.users >= 0 {", parquet},
+		{"each-scan-reads-its-own-bytes", "internal/parquet/shared.go", "f != nil && f.join() {", "f != nil && f.join() && c.closed.Load() {", scanned},
+		{"shared-reads-fail-for-all", "internal/parquet/fetch.go", "if err != nil && started {", "if started && err != nil || err != nil {", parquet},
+		{"scans-that-are-past-keep-bytes", "loader/scan/shared.go", "moved, r.next = true, row", "moved = true", scanned},
+		{"scans-that-are-done-keep-bytes", "loader/scan/shared.go", "func(r *expectedRange) int64 { return r.to }", "func(r *expectedRange) int64 { return r.next }", scanned},
+		{"each-reader-has-its-dictionary", "internal/parquet/dictionary.go", "c.dictionary.bytes > 0 &&", "c.dictionary.bytes < 0 &&", parquet},
+		{"shared-dictionaries-are-free", "internal/parquet/dictionary.go", "made.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)", "made.spare = unchargedSpare{}", parquet},
+		{"shared-bytes-are-free", "internal/parquet/shared.go", "f.start(wanted, r.keep(stored, f.drop))", "f.start(wanted, unchargedSpare{})", parquet},
+		{"no-page-is-stepped-over", "internal/parquet/group.go", "if to-from < r.file.groups[group].Rows {", "if to < from {", parquet},
+		{"pages-after-the-rows-are-decoded", "internal/parquet/view.go", "i >= 0 && s.at[i].rows >= to; i--", "i >= len(s.at); i--", parquet},
+		{"the-last-page-is-left-out", "internal/parquet/view.go", "s.at[i].rows >= to; i--", "s.at[i].rows >= to-1; i--", parquet},
+		{"rows-before-the-first-are-returned", "internal/parquet/view.go", "drop := from - r.group.views[c.leaves[0]].row", "drop := from - from", parquet},
+		{"leaves-begin-at-different-rows", "internal/parquet/view.go", "begin, aligned = at.rows, false", "aligned = begin >= at.rows", parquet},
+		{"pages-that-continue-a-row-begin-one", "internal/parquet/view.go", "return pageCount{rows: h.rows, begins: true}, begins", "return pageCount{rows: h.rows, begins: true}, begins || h.rows > 0", parquet},
+		{"headers-may-count-any-rows", "internal/parquet/view.go", "return starts, starts.rows == f.groups[group].Rows && starts.at[0].rows == 0", "return starts, starts.at[0].rows == 0", parquet},
+		{"nulls-are-skipped-as-values", "internal/parquet/flat.go", "if present, err = c.levels.skipDefined(n); err != nil {", "if _, err = c.levels.skipDefined(n); err != nil {", parquet},
+		{"null-strings-are-skipped-as-values", "internal/parquet/byte_array.go", "if present, err = c.levels.skipDefined(n); err != nil {", "if _, err = c.levels.skipDefined(n); err != nil {", parquet},
+		{"values-of-skipped-lists-stay", "internal/parquet/list.go", "if err := c.pass(present); err != nil {", "if err := c.pass(present - present); err != nil {", parquet},
+		{"levels-that-continue-are-rows", "internal/parquet/page_count.go", "out.rows = int64(p.count - continued)", "out.rows = int64(continued)", parquet},
+		{"scans-begin-with-the-row-group", "loader/scan/file.go", "max(group.FirstRow, r.want.From), min(", "group.FirstRow, min(", scanned},
+	}
+}
