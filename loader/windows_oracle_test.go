@@ -34,12 +34,22 @@ func windowsOfPlan(p *plan.Plan) map[storedRow]windowOfRow {
 	windows := map[storedRow]windowOfRow{}
 	for number, l := range p.Lanes {
 		for at, run := 0, 0; at < len(l.Ranges); run++ {
-			first, rows := l.Ranges[at], []storedRow{}
+			first, before := l.Ranges[at], p.Splits[l.Ranges[at].Split].Bucket
+			var ranges []plan.Range
 			for ; at < len(l.Ranges); at++ {
 				one := l.Ranges[at]
-				if one != first && (p.Splits[one.Split].Bucket.Of == 0 || p.Splits[one.Split].Bucket != p.Splits[first.Split].Bucket) {
+				whole := one.To-one.From == p.Splits[one.Split].Rows
+				if one != first && whole && (before.Of == 0 || p.Splits[one.Split].Bucket != before) {
 					break
 				}
+				before = p.Splits[one.Split].Bucket
+				ranges = append(ranges, one)
+			}
+			slices.SortFunc(ranges, func(a, b plan.Range) int {
+				return cmp.Or(compareStored(p.Splits[a.Split], p.Splits[b.Split]), cmp.Compare(a.From, b.From))
+			})
+			var rows []storedRow
+			for _, one := range ranges {
 				for row := one.From; row < one.To; row++ {
 					rows = append(rows, storedRow{one.Split, row})
 				}
@@ -61,6 +71,39 @@ func windowsOfPlan(p *plan.Plan) map[storedRow]windowOfRow {
 		}
 	}
 	return windows
+}
+
+// compareStored orders the splits of one partition spec as they are stored: by partition values, nulls last, then by the
+// digits of the bucket, the null bucket last, and by the first file.
+func compareStored(a, b plan.Split) int {
+	for i := range a.Partition {
+		x, y := a.Partition[i], b.Partition[i]
+		order := cmp.Compare(fmt.Sprintf("%020v", x), fmt.Sprintf("%020v", y))
+		switch {
+		case x == nil && y == nil:
+			continue
+		case x == nil:
+			return 1
+		case y == nil:
+			return -1
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	digits := func(s plan.Split) (of []int) {
+		if s.Bucket.Null() {
+			return []int{s.Bucket.Of}
+		}
+		for rest, left, prime := s.Bucket.ID, s.Bucket.Of, 2; left > 1; prime++ {
+			for ; left%prime == 0; left, rest = left/prime, rest/prime {
+				of = append(of, rest%prime)
+			}
+		}
+		return of
+	}
+	of, with := a.Files[0], b.Files[0]
+	return cmp.Or(slices.Compare(digits(a), digits(b)), cmp.Compare(of.File.Sequence, with.File.Sequence), cmp.Compare(of.File.Location, with.File.Location), cmp.Compare(of.From, with.From))
 }
 
 // divided divides a list into parts, the first of which have one element more.

@@ -37,15 +37,23 @@ type rank struct {
 // bucket is the last of its siblings.
 func (p *Plan) sort(files []catalog.File) {
 	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[digit][]int{}}
-	ranks := make(map[string]rank, len(p.Splits))
+	stored := make(map[string]rank, len(p.Splits))
 	for _, split := range p.Splits {
-		ranks[split.ID] = s.rank(split)
+		stored[split.ID] = s.stored(split)
 	}
-	compare := compareStored
-	if p.Rows.Order.IsShuffled() {
-		compare = compareShuffled
+	byStored := func(a, b Split) int { return compareStored(stored[a.ID], stored[b.ID]) }
+	slices.SortFunc(p.Splits, byStored)
+	if !p.Rows.Order.IsShuffled() {
+		return
 	}
-	slices.SortFunc(p.Splits, func(a, b Split) int { return compare(ranks[a.ID], ranks[b.ID]) })
+	shuffled, position := make(map[string]rank, len(p.Splits)), make(map[string]int, len(p.Splits))
+	for i, split := range p.Splits {
+		shuffled[split.ID], position[split.ID] = s.shuffled(split, stored[split.ID]), i
+	}
+	slices.SortFunc(p.Splits, func(a, b Split) int { return compareShuffled(shuffled[a.ID], shuffled[b.ID]) })
+	for _, split := range p.Splits {
+		p.storedOrder = append(p.storedOrder, position[split.ID])
+	}
 }
 
 // sorter computes the ranks of one plan's splits.
@@ -59,7 +67,8 @@ type sorter struct {
 // modulo modulus, which the digits before it determine. values is how many values it has.
 type digit struct{ modulus, residue, values int }
 
-func (s *sorter) rank(split Split) rank {
+// stored returns the rank of a split in the stored order.
+func (s *sorter) stored(split Split) rank {
 	first := split.Files[0]
 	r := rank{sequence: first.File.Sequence, location: first.File.Location, from: first.From}
 	if split.Bucket.Of > 0 && !split.Bucket.Null() {
@@ -67,11 +76,14 @@ func (s *sorter) rank(split Split) rank {
 	} else if split.Bucket.Of > 0 {
 		r.digits = []int{split.Bucket.Of} // greater than every first digit
 	}
-	if !s.plan.Rows.Order.IsShuffled() {
-		spec := s.specs[first.File.Spec]
-		r.family, r.shared, r.rest = spec.family, pick(split.Partition, spec.shared), pick(split.Partition, spec.rest)
-		return r
-	}
+	spec := s.specs[first.File.Spec]
+	r.family, r.shared, r.rest = spec.family, pick(split.Partition, spec.shared), pick(split.Partition, spec.rest)
+	return r
+}
+
+// shuffled returns the rank of a split in the shuffled order, given that in the stored one.
+func (s *sorter) shuffled(split Split, stored rank) rank {
+	r := rank{digits: slices.Clone(stored.digits), sequence: stored.sequence, location: stored.location, from: stored.from}
 	if !split.Bucket.Null() {
 		factors, modulus := bucket.Factors(split.Bucket.Of), 1
 		for place, value := range r.digits {
@@ -141,7 +153,7 @@ func compareFiles(a, b rank) int {
 // the first Rows mod n lanes get one more. In order, each split is assigned to the lane
 // with the fewest rows, with ties to the lowest number, and is cut at the lane's quota;
 // the rest of it is assigned in the same way. If splits are never cut, there is no
-// quota.
+// quota. See dealtTogether for an exception.
 func (p *Plan) deal(n int) {
 	for _, s := range p.Splits {
 		p.StoredRows += s.Rows
@@ -157,9 +169,12 @@ func (p *Plan) deal(n int) {
 		}
 		return q
 	}
+	lane := 0
 	for i, s := range p.Splits {
 		for from := int64(0); from < s.Rows; {
-			lane := p.shortest(quota)
+			if from > 0 || !p.dealtTogether(i) || p.Lanes[lane].Rows == quota(lane) {
+				lane = p.shortest(quota)
+			}
 			l := &p.Lanes[lane]
 			to := min(s.Rows, from+quota(lane)-l.Rows)
 			l.Ranges = append(l.Ranges, Range{Split: i, From: from, To: to})
@@ -167,6 +182,16 @@ func (p *Plan) deal(n int) {
 			from = to
 		}
 	}
+}
+
+// dealtTogether reports whether a split is assigned to the lane of the split before it, as far as that has room: if
+// rows are permuted within windows and both are of one bucket, so that the windows of one lane have all of its time.
+func (p *Plan) dealtTogether(split int) bool {
+	if split == 0 || p.Rows.ShuffleWindow == 0 || p.wholeBuckets() {
+		return false
+	}
+	of := p.Splits[split].Bucket
+	return of.Of > 0 && of == p.Splits[split-1].Bucket
 }
 
 // shortest returns the lane with the fewest rows among those below their quota. There

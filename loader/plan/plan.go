@@ -24,15 +24,16 @@ type Plan struct {
 	ID string
 	// FilesID identifies everything that the plan reads: ID, the dataset, the pin and
 	// the file groups of every staging table. Tickets carry it.
-	FilesID    string
-	Digest     string    // of the dataset
-	Staging    []Staging // in the order of the relation
-	Splits     []Split   // in order, without pruned splits
-	Lanes      []Lane
-	StoredRows int64  // training rows of all splits as stored: before deletes, filters and joins
-	Deleted    int64  // of StoredRows: deleted by deletion vectors
-	Inexact    string // why the stream may not have exactly StoredRows rows; "" if it does
-	Pruned     Pruned
+	FilesID     string
+	Digest      string    // of the dataset
+	Staging     []Staging // in the order of the relation
+	Splits      []Split   // in order, without pruned splits
+	Lanes       []Lane
+	storedOrder []int  // by split: its position in the stored order, if splits are permuted
+	StoredRows  int64  // training rows of all splits as stored: before deletes, filters and joins
+	Deleted     int64  // of StoredRows: deleted by deletion vectors
+	Inexact     string // why the stream may not have exactly StoredRows rows; "" if it does
+	Pruned      Pruned
 	// Planned lists the columns that the catalog was asked about. They are not part of
 	// the plan's identity, since the rows do not depend on them.
 	Planned Columns

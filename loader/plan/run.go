@@ -1,16 +1,17 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"sort"
 	"strconv"
 )
 
-// Run is consecutive ranges of a lane that are of one bucket. Its rows are permuted together, if the
+// Run is consecutive ranges of a lane, most of them of one bucket. Its rows are permuted together, if the
 // plan permutes rows: docs/spec/order.md, "Windows".
 //
-// Its stored rows, one range after the other, are divided into parts. Each part is a sequence that
+// Its stored rows, one range after the other in stored order, are divided into parts. Each part is a sequence that
 // begins at a drawn row, continues at its first row after its last one, and is divided into as many
 // blocks as the run has windows. Window w is block w of every part.
 type Run struct {
@@ -19,8 +20,9 @@ type Run struct {
 	Windows int64
 	Parts   []RunPart
 
-	ranges []Range
-	starts []int64 // by range: the number of its first row in the run
+	ranges []Range // in stored order
+	places []int   // by range of ranges: its index in the lane, less First
+	starts []int64 // by range of ranges: the number of its first row in the run
 }
 
 // RunPart is one part of a run.
@@ -68,24 +70,32 @@ func (p *Plan) Runs(lane int) []Run {
 // runAt returns the run of a lane that begins with a range.
 func (p *Plan) runAt(lane, from int) Run {
 	ranges, to := p.Lanes[lane].Ranges, from+1
-	for to < len(ranges) && p.sameRun(ranges[from], ranges[to]) {
+	for to < len(ranges) && p.sameRun(ranges[to-1], ranges[to]) {
 		to++
 	}
 	return p.run(from, ranges[from:to])
 }
 
-// sameRun reports whether two consecutive ranges of a lane are of one run.
+// sameRun reports whether two consecutive ranges of a lane are of one run: those of one bucket, and a range of
+// a split that was cut, which covers a part of the time only.
 func (p *Plan) sameRun(a, b Range) bool {
-	bucket := p.Splits[a.Split].Bucket
-	return bucket.Of > 0 && bucket == p.Splits[b.Split].Bucket && p.Relation.Distinct == nil
+	of, next := p.Splits[a.Split], p.Splits[b.Split]
+	cut := b.To-b.From < next.Rows
+	return p.Relation.Distinct == nil && (cut || of.Bucket.Of > 0 && of.Bucket == next.Bucket)
 }
 
 // run returns the run of consecutive ranges, given the index of the first one.
 func (p *Plan) run(first int, ranges []Range) Run {
-	r := Run{First: first, ranges: ranges}
-	for _, one := range ranges {
-		r.starts = append(r.starts, r.Rows)
-		r.Rows += one.To - one.From
+	r := Run{First: first}
+	for i := range ranges {
+		r.places = append(r.places, i)
+	}
+	slices.SortFunc(r.places, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.storedOrder[ranges[a].Split], p.storedOrder[ranges[b].Split]), cmp.Compare(a, b))
+	})
+	for _, i := range r.places {
+		r.ranges, r.starts = append(r.ranges, ranges[i]), append(r.starts, r.Rows)
+		r.Rows += ranges[i].To - ranges[i].From
 	}
 	r.Windows = (r.Rows + p.Rows.ShuffleWindow - 1) / p.Rows.ShuffleWindow
 	parts := shares{r.Rows, p.Rows.ShuffleParts}
@@ -139,7 +149,7 @@ func (r *Run) Sections(part int, window int64) []Section {
 		of := r.ranges[at]
 		rows := Range{Split: of.Split, From: of.From + row - r.starts[at]}
 		rows.To = min(of.To, rows.From+last-row)
-		sections = append(sections, Section{Range: r.First + at, Rows: rows, offset: offset})
+		sections = append(sections, Section{Range: r.First + r.places[at], Rows: rows, offset: offset})
 		offset += rows.To - rows.From
 	}
 	return sections
@@ -168,11 +178,12 @@ func (r *Run) LastOf(part int, section Section, window int64) int64 {
 // Window returns the window of a row, given the index of its range in the lane and its number in the split;
 // -1 if the run does not have it.
 func (r *Run) Window(index int, row int64) int64 {
-	of := r.ranges[index-r.First]
+	place := slices.Index(r.places, index-r.First)
+	of := r.ranges[place]
 	if row < of.From || row >= of.To {
 		return -1
 	}
-	at := r.starts[index-r.First] + row - of.From
+	at := r.starts[place] + row - of.From
 	for _, part := range r.Parts {
 		if at < part.first+part.rows {
 			return part.blocks.at((at - part.first + part.rows - part.start) % part.rows)

@@ -114,7 +114,7 @@ def check_unpermuted(client: Client, world: World, point: Point) -> None:
         elif expected is not None:
             assert keys == expected
         table = table_of(world, keys, point, set())
-        assert lanes == window_oracle.deal([len(s.rows) for s in table.splits], point.lanes, whole=False)
+        assert lanes == window_oracle.deal(table.splits, point.lanes, whole=False, together=False)
         read = client.read({**query, "shard": {"of": point.lanes}, "batch_rows": 50})
         for lane, shard in zip(lanes, read, strict=True):
             stored = [row for split, begin, end in lane for row in table.splits[split].rows[begin:end]]

@@ -38,10 +38,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of a split as they are stored, by number, and its bucket: (number, count), or None."""
+    """The rows of a split as they are stored, by number, and its bucket: (number, count), or None.
+
+    `place` compares splits in the stored order.
+    """
 
     bucket: tuple[int | None, int] | None
     rows: list[int]
+    place: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,16 +82,24 @@ def shares(rows: int, of: int) -> list[int]:
     return [i * size + min(i, more) for i in range(of + 1)]
 
 
-def deal(sizes: Sequence[int], lanes: int, whole: bool) -> list[list[Span]]:
-    """Assigns splits to lanes: the one with the fewest rows, cut at its share of all rows."""
+def deal(splits: Sequence[Split], lanes: int, whole: bool, together: bool = True) -> list[list[Span]]:
+    """Assigns splits to lanes: the one with the fewest rows, cut at its share of all rows.
+
+    With windows, those of a bucket come together to one lane, as far as it has room, if splits may be cut.
+    """
+    sizes = [len(split.rows) for split in splits]
     borders = shares(sum(sizes), lanes)
     quota = [math.inf if whole else borders[i + 1] - borders[i] for i in range(lanes)]
     dealt: list[list[Span]] = [[] for _ in range(lanes)]
     rows = [0] * lanes
+    lane = 0
     for split, size in enumerate(sizes):
         begin = 0
         while begin < size:
-            lane = min((i for i in range(lanes) if rows[i] < quota[i]), key=lambda i: rows[i])
+            bucket = splits[split].bucket
+            same = together and split > 0 and not whole and bucket is not None and bucket == splits[split - 1].bucket
+            if begin > 0 or not same or rows[lane] == quota[lane]:
+                lane = min((i for i in range(lanes) if rows[i] < quota[i]), key=lambda i: rows[i])
             end = int(min(size, begin + quota[lane] - rows[lane]))
             dealt[lane].append((split, begin, end))
             rows[lane] += end - begin
@@ -106,13 +118,19 @@ class Run:
 def runs(table: Table, lane: Sequence[Span], rules: Rules) -> list[Run]:
     """The runs of a lane."""
     found: list[Run] = []
+    spans: list[list[Span]] = []
     before: tuple[int | None, int] | None = None
     for number, (split, begin, end) in enumerate(lane):
         bucket = table.splits[split].bucket
-        if not found or rules.ranged or bucket is None or bucket != before:
+        cut = end - begin < len(table.splits[split].rows)
+        if not found or rules.ranged or not cut and (bucket is None or bucket != before):
             found.append(Run(number, []))
-        found[-1].rows.extend(table.splits[split].rows[begin:end])
+            spans.append([])
+        spans[-1].append((split, begin, end))
         before = bucket
+    for run, of in zip(found, spans, strict=True):
+        for split, begin, end in sorted(of, key=lambda span: table.splits[span[0]].place):
+            run.rows.extend(table.splits[split].rows[begin:end])
     return found
 
 

@@ -121,21 +121,21 @@ def check_splits(world: World, keys: list[Key]) -> None:
 
 
 def stored_order(world: World) -> list[Key] | None:
-    """The partitions in the stored order: by day, then by the digits of the bucket. None for several specs."""
-    if world.layout.more_buckets is not None:
-        return None
+    """The partitions in the stored order. None for several specs."""
+    return None if world.layout.more_buckets is not None else sorted(world.stored, key=place_of)
 
-    def digits(bucket: int | None, of: int | None) -> list[int]:
-        if bucket is None or of is None:
-            return [of or 0]
-        found, left = [], of
-        for prime in (2, 3, 5, 7, 11, 13):
-            while left % prime == 0:
-                found.append(bucket % prime)
-                bucket, left = bucket // prime, left // prime
-        return found
 
-    return sorted(world.stored, key=lambda key: (key[1] or 0, digits(key[2], key[3])))
+def place_of(key: Key) -> tuple[int, list[int]]:
+    """What compares partitions in the stored order: the day, then the digits of the bucket."""
+    _, day, bucket, of = key
+    if bucket is None or of is None:
+        return day or 0, [of or 0]
+    digits, left = [], of
+    for prime in (2, 3, 5, 7, 11, 13):
+        while left % prime == 0:
+            digits.append(bucket % prime)
+            bucket, left = bucket // prime, left // prime
+    return day or 0, digits
 
 
 @dataclass
@@ -199,7 +199,7 @@ def draw_point(rng: random.Random, world: World) -> Point:
 def table_of(world: World, keys: list[Key], point: Point, dropped: set[int]) -> Table:
     """The splits of a plan, and the rows that are kept."""
     splits = [
-        Split(None if of is None else (bucket, of), world.stored[key])
+        Split(None if of is None else (bucket, of), world.stored[key], place_of(key))
         for key in keys
         for _, _, bucket, of in [key]
     ]
@@ -238,7 +238,7 @@ def read(client: Client, world: World, point: Point, dropped: set[int] | None = 
     keys, lanes = planned(world, client.explain(point.batches(1, point.lanes)))
     check_splits(world, keys)
     table = table_of(world, keys, point, dropped or set())
-    assert lanes == window_oracle.deal([len(s.rows) for s in table.splits], point.lanes, point.rules.whole)
+    assert lanes == window_oracle.deal(table.splits, point.lanes, point.rules.whole)
     found: list[list[Seen]] = []
     reports = []
     for lane, shard in zip(lanes, client.read(point.batches(1, point.lanes)), strict=True):
