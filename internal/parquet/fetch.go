@@ -40,7 +40,8 @@ type Spare interface {
 //
 // A fetch of SharedChunks has several Readers: those that joined it and have not left, and among
 // them the users, which took the bytes. When the last one leaves, the bytes stay if they are still
-// needed, until they are dropped or taken again.
+// needed, until they are dropped or taken again. If all users agree to give the bytes up, the Spare
+// is marked as in flight; it is released when they have left.
 //
 // The regions and the Spare are released on the way to failed and released. What a read
 // that was left behind may still write to is released when that read returns.
@@ -56,10 +57,11 @@ type fetch struct {
 
 	mu      sync.Mutex
 	state   fetchState
-	spare   Spare // nil in reserving
-	err     error // of the reads, in failed
-	readers int   // that joined and have not left
-	users   int   // readers that took the bytes, or will as soon as they are read
+	spare   Spare                   // nil in reserving
+	err     error                   // of the reads, in failed
+	readers int                     // that joined and have not left
+	users   map[*source]func() bool // readers that took the bytes, or will as soon as they are read, and their GiveUp
+	ending  bool                    // all users give up the bytes
 }
 
 // fetchState is the state of a fetch.
@@ -106,7 +108,7 @@ func (r *Reader) Fetch() {
 
 // newFetch returns a fetch of one Reader that has no memory yet.
 func (r *Reader) newFetch(of chunkRange) *fetch {
-	return &fetch{of: of, memory: r.opts.Scratch, shared: r.opts.Shared, done: make(chan struct{}), readers: 1}
+	return &fetch{of: of, memory: r.opts.Scratch, shared: r.opts.Shared, done: make(chan struct{}), readers: 1, users: map[*source]func() bool{}}
 }
 
 // refuse ends a fetch for which there is no memory.
@@ -142,7 +144,7 @@ func (f *fetch) run(ctx context.Context, file *File) {
 	case failed >= 0:
 		f.err = errs[failed]
 		f.releaseLocked(fetchFailed, errs)
-	case f.users > 0:
+	case len(f.users) > 0:
 		f.state = fetchTaken
 	default:
 		f.state = fetchReady
@@ -160,7 +162,7 @@ func (f *fetch) drop() {
 func (f *fetch) dropLocked() {
 	switch f.state {
 	case fetchReading:
-		if f.users == 0 {
+		if len(f.users) == 0 {
 			f.state = fetchDropped
 			f.cancel()
 			f.spare.MarkInFlight()
@@ -177,7 +179,7 @@ func (f *fetch) dropLocked() {
 // canceled, and it waits until the fetch does nothing anymore: their object may be closed then.
 func (f *fetch) stop(started bool) {
 	f.mu.Lock()
-	if f.readers--; started && f.state != fetchReady || f.shared == nil {
+	if f.readers--; started && f.state == fetchReading || f.shared == nil {
 		f.dropLocked()
 	}
 	f.settleLocked()
@@ -187,9 +189,9 @@ func (f *fetch) stop(started bool) {
 	}
 }
 
-// take waits for the reads and hands the regions to a reader, which releases the fetch.
-// It returns false if they failed or were dropped.
-func (f *fetch) take(ctx context.Context) (bool, error) {
+// take waits for the reads and hands the regions to the source of a reader, which releases the
+// fetch. It returns false if they failed or were dropped.
+func (f *fetch) take(ctx context.Context, by *source) (bool, error) {
 	select {
 	case <-f.done:
 	case <-ctx.Done():
@@ -197,21 +199,25 @@ func (f *fetch) take(ctx context.Context) (bool, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.state != fetchReady && f.state != fetchTaken {
+	if f.state != fetchReady && f.state != fetchTaken || f.ending {
 		return false, f.err
 	}
 	f.state = fetchTaken
-	f.users++
+	f.users[by] = by.giveUp
 	return true, nil
 }
 
 // release makes a reader leave that took the bytes.
-func (f *fetch) release() {
+func (f *fetch) release(by *source) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers--
-	if f.users--; f.users == 0 {
-		f.state = fetchReady
+	if delete(f.users, by); len(f.users) > 0 {
+		return
+	}
+	f.state = fetchReady
+	if f.ending {
+		f.dropLocked()
 	}
 	f.settleLocked()
 }
@@ -238,8 +244,8 @@ func (f *fetch) releaseLocked(state fetchState, errs []error) {
 		store.WhenReturned(errs[i], func() { f.memory.Free(r.content) })
 		left = append(left, errs[i])
 	}
-	store.WhenReturned(errors.Join(left...), spare.Release)
 	f.dictionaries.release(f.memory)
+	store.WhenReturned(errors.Join(left...), spare.Release)
 }
 
 // has reports whether a region belongs to the fetch.
@@ -258,7 +264,7 @@ func (r *Reader) takeFetched(group int) (bool, error) {
 		r.stopFetch()
 		return false, nil
 	}
-	took, err := f.take(r.ctx)
+	took, err := f.take(r.ctx, r.source)
 	if !took {
 		started := r.fetches
 		r.stopFetch()

@@ -142,6 +142,10 @@ type ReadOptions struct {
 	// Keep moves n admitted bytes out of the reader's account, for stored bytes of Shared. drop
 	// is as in Ahead. Only used with Shared.
 	Keep func(n int64, drop func()) Spare
+	// GiveUp is called when the shared bytes of the open row group are needed elsewhere. If it
+	// returns true, the Reader will close the row group without waiting for anything: Admit fails,
+	// or the Reader is released. It must not call the Reader. Nil keeps the bytes.
+	GiveUp func() bool
 	// Part moves n admitted bytes out of the reader's account, for memory that a read
 	// which was left behind may still write to. released returns them when that read
 	// returns. Nil if Admit is nil.

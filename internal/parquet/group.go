@@ -319,6 +319,12 @@ func (r *Reader) openDecoder(c column, counted groupStats) (columnDecoder, error
 
 // closeGroup frees the memory of the open row group.
 func (r *Reader) closeGroup() {
+	r.closeColumns()
+	r.source.leave()
+}
+
+// closeColumns frees the memory of the open row group, except for what was read ahead or is shared.
+func (r *Reader) closeColumns() {
 	for i, c := range r.group.columns {
 		if c != nil {
 			r.closeColumn(i)
@@ -331,7 +337,7 @@ func (r *Reader) closeGroup() {
 	}
 	r.memory.releaseAll()
 	invariant.Check(r.memory.kept == 0, "the decoder of %s keeps %d bytes that a batch has", r.file.Location(), r.memory.kept)
-	r.source.release()
+	r.source.free()
 	r.account.release(r.scratch.drain() + r.group.heap + r.kept)
 	r.group, r.kept = openRowGroup{index: r.group.index}, 0
 }

@@ -72,7 +72,7 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	r := &Reader{
 		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
 		account: account, scratch: scratch,
-		source: &source{ctx: ctx, file: f, scratch: scratch},
+		source: &source{ctx: ctx, file: f, scratch: scratch, giveUp: opts.GiveUp},
 		memory: newDecoderAllocator(opts.Memory),
 	}
 	r.refs.Store(1)
@@ -235,8 +235,9 @@ func (r *Reader) fail(err error) {
 		err = damaged(r.file.Location(), "%w", err)
 	}
 	r.stopFetch()
-	r.closeGroup()
+	r.closeColumns()
 	r.account.release(r.finishBatch())
+	r.source.leave() // last: a stream that waits for memory that is given up gets all of it
 	out := fault.As(fault.Op(err, "read row group %d of %s", r.group.index, r.file.Location()))
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group.index)
 }

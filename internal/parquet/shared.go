@@ -48,6 +48,38 @@ func (c *SharedChunks) Settle() {
 	}
 }
 
+// Reclaim asks the Readers that use bytes to give them up, until the given number of bytes will be
+// released soon, and returns how many will be.
+func (c *SharedChunks) Reclaim(bytes int64) (reclaimed int64) {
+	for _, f := range c.all() {
+		if reclaimed < bytes {
+			reclaimed += f.reclaim()
+		}
+	}
+	return reclaimed
+}
+
+// reclaim asks all users to give the bytes up. If one refuses, those that gave up take them again.
+func (f *fetch) reclaim() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state != fetchTaken || f.ending {
+		return 0
+	}
+	for _, giveUp := range f.users {
+		if giveUp == nil || !giveUp() {
+			return 0
+		}
+	}
+	f.ending = true
+	f.spare.MarkInFlight()
+	var bytes int64
+	for _, r := range f.regions {
+		bytes += r.length
+	}
+	return bytes
+}
+
 // Close releases all bytes that no Reader uses. The others are released by their Readers.
 func (c *SharedChunks) Close() {
 	c.closed.Store(true)
@@ -117,7 +149,7 @@ func (f *fetch) endedLocked() bool {
 		return true
 	case fetchReserving, fetchReading, fetchReady, fetchTaken:
 	}
-	return false
+	return f.ending
 }
 
 // chunkRange returns the range of the reader's columns in a row group.
@@ -151,7 +183,7 @@ func (r *Reader) loadShared(group int, spans []span) error {
 		}
 		f, joined := r.opts.Shared.join(of, func(of chunkRange) *fetch {
 			f := r.newFetch(of)
-			f.users, f.cancel = 1, func() {}
+			f.users[r.source], f.cancel = r.source.giveUp, func() {}
 			return f
 		})
 		if !joined {
@@ -169,7 +201,7 @@ func (r *Reader) joinShared(of chunkRange) (bool, error) {
 	if !joined {
 		return false, nil
 	}
-	took, _ := f.take(r.ctx)
+	took, _ := f.take(r.ctx, r.source)
 	if !took {
 		f.stop(false)
 		return false, context.Cause(r.ctx)

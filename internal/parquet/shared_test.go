@@ -34,6 +34,7 @@ type lender struct {
 	mu   sync.Mutex
 	free int64 // admitted, and not kept
 	kept int64
+	lent int      // loans in flight
 	all  []func() // drops
 }
 
@@ -43,7 +44,11 @@ type loan struct {
 	bytes int64
 }
 
-func (e *loan) MarkInFlight() {}
+func (e *loan) MarkInFlight() {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	e.of.lent++
+}
 
 func (e *loan) Release() {
 	e.of.mu.Lock()
@@ -174,6 +179,59 @@ func TestSharedBytesInUseAreNotDropped(t *testing.T) {
 		require.Zero(t, l.free)
 	}
 	shared.Close()
+}
+
+// TestSharedBytesAreReclaimed asks readers to give shared bytes up: they are released when all have
+// agreed and closed the row group, and read again by the next reader.
+//
+// spec: storage-14
+func TestSharedBytesAreReclaimed(t *testing.T) {
+	t.Parallel()
+	all := repetitive(t)
+	s, f := opened(t, write(t, parquettest.Options{PageBytes: 1000}, all), nil)
+	s.Reset()
+	shared := parquet.NewSharedChunks(func(string, int64, int64) bool { return true })
+	defer shared.Close()
+	l := &lender{}
+	agrees := [2]bool{}
+	var open [2]*parquet.Reader
+	next := func(i int, at int64) {
+		require.True(t, open[i].Next(), "%v", open[i].Err())
+		requireEqual(t, all.NewSlice(at, at+100), open[i].RecordBatch())
+		require.NoError(t, l.admit(-open[i].Admitted(), 0))
+	}
+	begin := func(i int, from int64) {
+		options := l.sharingRead(shared, from, 0, allocator(t))
+		options.GiveUp = func() bool { return agrees[i] }
+		var err error
+		open[i], err = f.Read(t.Context(), options)
+		require.NoError(t, err)
+		next(i, from)
+	}
+	begin(0, 0)
+	begin(1, 1000)
+	for _, agrees[1] = range []bool{false, true} {
+		require.Zero(t, shared.Reclaim(1), "a reader refuses")
+	}
+	agrees[0] = true
+	require.Equal(t, f.Stored(0, ids(4)), shared.Reclaim(1))
+	require.Equal(t, 1, l.lent)
+	require.Zero(t, shared.Reclaim(1), "it is given up already")
+	open[0].Release()
+	require.Positive(t, l.kept)
+	next(1, 1100)
+	begin(0, 100)
+	require.Equal(t, 2, s.Counts().Reads)
+	both := l.kept
+	open[1].Release()
+	require.Less(t, l.kept, both)
+	require.Positive(t, l.kept)
+	next(0, 200)
+	open[0].Release()
+	require.Equal(t, 2, s.Counts().Reads)
+	l.drop()
+	require.Zero(t, l.kept)
+	require.Zero(t, l.free)
 }
 
 // TestSharedReadsFailForOneReader lets a read of shared bytes fail: the reader that started it

@@ -33,6 +33,7 @@ type source struct {
 	scratch *trackedAllocator
 	regions []region
 	fetched *fetch // owner of regions; nil: scratch
+	giveUp  func() bool
 	pos     int64
 
 	mu  sync.Mutex
@@ -168,14 +169,24 @@ func (s *source) add(content []byte, alias bool) (at int64) {
 
 // release frees the regions. Nothing may read them afterwards.
 func (s *source) release() {
+	s.free()
+	s.leave()
+}
+
+// free frees the regions in scratch memory.
+func (s *source) free() {
 	for _, r := range s.regions {
 		if !r.alias && (s.fetched == nil || !s.fetched.has(r.content)) {
 			s.scratch.Free(r.content)
 		}
 	}
 	s.regions = nil
+}
+
+// leave releases those of a fetch.
+func (s *source) leave() {
 	if s.fetched != nil {
-		s.fetched.release()
+		s.fetched.release(s)
 		s.fetched = nil
 	}
 }

@@ -47,10 +47,21 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 			r.groups = append(r.groups, i)
 		}
 	}
-	var err error
-	r.rows, err = o.Read(ctx, parquet.ReadOptions{
-		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, From: want.From, To: want.To, NullIfAbsent: true, Constants: o.constants,
-		Around: o.around, Numbers: o.numbers, Defaults: w.plan.defaults,
+	return r, r.openRows(ctx, w)
+}
+
+// openRows opens the reader of the rows that are not decoded yet.
+func (r *fileReader) openRows(ctx context.Context, w *walk) error {
+	groups := r.groups
+	if r.current >= 0 {
+		groups = groups[r.current:]
+		if r.row == r.end {
+			groups = groups[1:]
+		}
+	}
+	rows, err := r.Read(ctx, parquet.ReadOptions{
+		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
+		Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
 		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
@@ -59,9 +70,10 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 				w.queue.release(-n)
 				return nil
 			}
-			return w.queue.admit(ctx, n, batch)
+			return w.queue.admitOrGiveUp(ctx, n, batch)
 		},
 		Shared: r.shared.chunks(),
+		GiveUp: w.queue.giveUp,
 		Keep: func(n int64, drop func()) parquet.Spare {
 			return w.scanner.spares.add(w.queue.held.Split(n), drop)
 		},
@@ -73,7 +85,24 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 			return w.scanner.spares.take(ctx, n, drop)
 		},
 	})
-	return r, err
+	if err == nil {
+		r.rows = rows
+	}
+	return err
+}
+
+// pause releases the memory of the open row group.
+func (r *fileReader) pause() {
+	r.rows.Release()
+	r.rows = nil
+}
+
+// resume opens the rows again from the next one on.
+func (r *fileReader) resume(ctx context.Context, w *walk) error {
+	if err := r.openRows(ctx, w); err != nil {
+		return r.inGroup(err)
+	}
+	return nil
 }
 
 // next returns the next rows of the range and the bytes admitted for them, or nil at the
@@ -147,6 +176,8 @@ func (r *fileReader) inGroup(err error) error {
 // close releases the file and its reader. Stored bytes stay reserved while an abandoned
 // read may write to them.
 func (r *fileReader) close() {
-	r.rows.Release()
+	if r.rows != nil { // otherwise it was paused
+		r.rows.Release()
+	}
 	r.opened.close()
 }

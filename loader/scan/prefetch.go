@@ -47,6 +47,7 @@ type prefetchQueue struct {
 	waiting  []item
 	bytes    int64 // of waiting
 	starving bool  // the consumer waits and holds no batch
+	givesUp  bool  // admitOrGiveUp fails
 	ended    bool
 	err      error
 }
@@ -71,8 +72,56 @@ func wake(c chan struct{}) {
 // starving. Then it waits only for other streams, as GrowWait does, and may fail with
 // Exhausted.
 func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
+	return q.admitIf(ctx, n, decoded, false)
+}
+
+// errGivenUp is the error of admitOrGiveUp after giveUp.
+var errGivenUp = errors.New("the memory of the open row group is needed elsewhere")
+
+// admitOrGiveUp is admit for a decoder that can begin again where it is. After a call of giveUp it
+// fails with errGivenUp, until awaitConsumer: a decoder may reserve memory for several columns at
+// once.
+func (q *prefetchQueue) admitOrGiveUp(ctx context.Context, n, decoded int64) error {
+	return q.admitIf(ctx, n, decoded, true)
+}
+
+// giveUp makes admitOrGiveUp fail, and the calls that wait, unless the consumer waits for a batch. It reports whether the decoder will close its row group without the consumer.
+func (q *prefetchQueue) giveUp() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.starving {
+		return q.ended
+	}
+	q.givesUp = true
+	wake(q.freed)
+	return true
+}
+
+// awaitConsumer waits until the consumer waits for a batch. Then admitOrGiveUp works again.
+func (q *prefetchQueue) awaitConsumer(ctx context.Context) error {
 	for {
 		q.mu.Lock()
+		starving := q.starving
+		q.givesUp = q.givesUp && !starving
+		q.mu.Unlock()
+		if starving {
+			return nil
+		}
+		select {
+		case <-q.freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (q *prefetchQueue) admitIf(ctx context.Context, n, decoded int64, mayGiveUp bool) error {
+	for {
+		q.mu.Lock()
+		if mayGiveUp && q.givesUp {
+			q.mu.Unlock()
+			return errGivenUp
+		}
 		starving := q.starving
 		fits := q.ahead > 0 && len(q.waiting) < maxWaiting && (q.bytes+decoded <= q.ahead || q.whole && len(q.waiting) == 0)
 		q.mu.Unlock()
@@ -123,7 +172,7 @@ func (q *prefetchQueue) adjust(ctx context.Context, admitted, actual int64) erro
 		q.held.Shrink(admitted - actual)
 		return nil
 	}
-	return q.admit(ctx, actual-admitted, actual)
+	return q.admitOrGiveUp(ctx, actual-admitted, actual)
 }
 
 // push appends a batch, whose bytes were admitted.

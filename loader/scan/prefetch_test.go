@@ -160,3 +160,35 @@ func TestTake(t *testing.T) {
 	require.Nil(t, it.batch)
 	require.Zero(t, r.bytes)
 }
+
+// TestGiveUp checks that a decoder gives up in every call until its consumer waits, and not if the
+// consumer waits.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, err := newPrefetchQueue(t.Context(), budget.New(100), "the test", 50)
+		require.NoError(t, err)
+		defer q.held.Release()
+		waits := make(chan error)
+		for range 2 {
+			go func() { waits <- q.admitOrGiveUp(t.Context(), 60, 60) }()
+		}
+		synctest.Wait()
+		require.True(t, q.giveUp())
+		require.ErrorIs(t, <-waits, errGivenUp)
+		wake(q.freed)
+		require.ErrorIs(t, <-waits, errGivenUp)
+		require.NoError(t, q.admit(t.Context(), 10, 10))
+		go func() { waits <- q.awaitConsumer(t.Context()) }()
+		synctest.Wait()
+		it, ended, err := q.first()
+		require.Nil(t, it.batch)
+		require.False(t, ended)
+		require.NoError(t, err)
+		require.NoError(t, <-waits)
+		require.False(t, q.giveUp(), "the consumer waits")
+		require.NoError(t, q.admitOrGiveUp(t.Context(), 60, 60))
+		q.finish(nil)
+		require.True(t, q.giveUp(), "the decoder has ended")
+	})
+}

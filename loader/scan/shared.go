@@ -15,6 +15,7 @@ import (
 // depend on it. It is safe for concurrent use. Its owner closes it.
 type SharedScans struct {
 	stored *parquet.SharedChunks
+	spares *spares
 
 	mu       sync.Mutex
 	expected map[string]map[*expectedRange]bool // by location
@@ -35,8 +36,11 @@ type expectedRange struct {
 
 // Share makes a SharedScans.
 func (s *Scanner) Share() *SharedScans {
-	c := &SharedScans{expected: map[string]map[*expectedRange]bool{}}
+	c := &SharedScans{spares: s.spares, expected: map[string]map[*expectedRange]bool{}}
 	c.stored = parquet.NewSharedChunks(c.needed)
+	c.spares.mu.Lock()
+	defer c.spares.mu.Unlock()
+	c.spares.shared[c] = true
 	return c
 }
 
@@ -64,7 +68,12 @@ func (c *SharedScans) Expect(source plan.Source) plan.Source {
 
 // Close releases the bytes that no open scan uses. Scans may still be read; they share no bytes
 // with later ones.
-func (c *SharedScans) Close() { c.stored.Close() }
+func (c *SharedScans) Close() {
+	c.spares.mu.Lock()
+	delete(c.spares.shared, c)
+	c.spares.mu.Unlock()
+	c.stored.Close()
+}
 
 // needed reports whether a scan is expected of some of the rows [from, to) of a file.
 func (c *SharedScans) needed(location string, from, to int64) bool {

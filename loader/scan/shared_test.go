@@ -1,6 +1,7 @@
 package scan_test
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -34,11 +35,16 @@ func parts(source plan.Source, n int64) []plan.Source {
 // returns the rows of each.
 func (r *rig) readInTurn(s *scan.Scanner, sources []plan.Source, columns []catalog.Field) [][]string {
 	r.t.Helper()
+	return r.readInTurnWith(r.t.Context(), s, sources, columns)
+}
+
+func (r *rig) readInTurnWith(ctx context.Context, s *scan.Scanner, sources []plan.Source, columns []catalog.Field) [][]string {
+	r.t.Helper()
 	readers := make([]*scan.Reader, len(sources))
 	out := make([][]string, len(sources))
 	for i, source := range sources {
 		var err error
-		readers[i], err = s.Open(r.t.Context(), source, columns)
+		readers[i], err = s.Open(ctx, source, columns)
 		require.NoError(r.t, err)
 		out[i] = []string{}
 	}
@@ -207,6 +213,50 @@ func TestSharedBytesAreGivenUpUnderPressure(t *testing.T) {
 	}
 	require.Equal(t, 3, r.store.Counts().Reads, "each row group once")
 	require.Zero(t, limit.Used())
+}
+
+// TestScansTakeTurnsWithMemory reads eight scans in turn, each in a row group of its own, with memory
+// for few of the row groups: scans whose consumers do not wait give theirs up, and read them again.
+//
+// spec: storage-14
+func TestScansTakeTurnsWithMemory(t *testing.T) {
+	r := newRig(t)
+	rows := makeRows(0, 8000, 1)
+	r.add(rows, 1, parquettest.Options{RowGroupRows: 1000, Codec: parquettest.Uncompressed, Plain: true})
+	columns := r.columns("id", "tags", "price", "key")
+	for _, filter := range []string{"TRUE", "flag"} {
+		source := r.source()
+		source.Filter = r.filter(filter)
+		r.takeTurns(source, columns)
+	}
+}
+
+// takeTurns reads eighths of a source in turn, with less and less memory.
+func (r *rig) takeTurns(source plan.Source, columns []catalog.Field) {
+	t := r.t
+	t.Helper()
+	whole := r.read(r.sharing(scan.Options{}), source, columns)
+	require.NoError(t, whole.err)
+	group := r.list[0].Bytes / 8
+	for _, groups := range []int64{16, 6, 4} {
+		limit := budget.New(groups * group)
+		s := r.sharing(scan.Options{Budget: limit, BatchRows: 100})
+		ctx, stream := limit.Enter(t.Context(), "a host")
+		shared := s.Share()
+		r.store.Reset()
+		got := r.readInTurnWith(ctx, s, expectAll(shared, parts(source, 8)), columns)
+		shared.Close()
+		stream.Release()
+		require.Equal(t, whole.lines, slices.Concat(got...))
+		require.Zero(t, limit.Used())
+		if requested, _ := r.requests(); groups < 8 {
+			repeated := 0
+			for _, n := range requested {
+				repeated = max(repeated, n)
+			}
+			require.Greater(t, repeated, 1, "row groups are read again")
+		}
+	}
 }
 
 // TestScansOfOtherColumnsDoNotShare checks that scans that read other columns have their own bytes.

@@ -16,8 +16,9 @@ import (
 type spares struct {
 	budget *budget.Budget
 
-	mu   sync.Mutex
-	held map[*spare]func() // the func drops the memory
+	mu     sync.Mutex
+	held   map[*spare]func() // the func drops the memory
+	shared map[*SharedScans]bool
 }
 
 // spare is one reservation of spares.
@@ -28,7 +29,7 @@ type spare struct {
 }
 
 func newSpares(b *budget.Budget) *spares {
-	s := &spares{budget: b, held: map[*spare]func(){}}
+	s := &spares{budget: b, held: map[*spare]func(){}, shared: map[*SharedScans]bool{}}
 	b.OnPressure(s.free)
 	return s
 }
@@ -70,10 +71,11 @@ func (s *spare) Release() {
 }
 
 // free drops memory until the given bytes are free, or will be once the reads into it have
-// returned. Memory that a decoder has taken stays, and does not count.
+// returned. Memory that a decoder has taken stays, and does not count. If that is not enough, scans
+// whose consumers do not wait give up what they share.
 func (s *spares) free(bytes int64) {
 	s.mu.Lock()
-	held := maps.Clone(s.held)
+	held, shared := maps.Clone(s.held), maps.Clone(s.shared)
 	s.mu.Unlock()
 	for one, drop := range held {
 		if bytes <= 0 {
@@ -83,6 +85,11 @@ func (s *spares) free(bytes int64) {
 		drop()
 		if one.lent.Load() || one.held.Held() == 0 {
 			bytes -= n
+		}
+	}
+	for c := range shared {
+		if bytes > 0 {
+			bytes -= c.stored.Reclaim(bytes)
 		}
 	}
 }

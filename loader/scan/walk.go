@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -68,6 +69,12 @@ func (w *walk) next(ctx context.Context) (item, error) {
 		}
 		file := w.file - 1
 		it, err := w.decode(ctx)
+		if errors.Is(err, errGivenUp) {
+			w.open.pause()
+			if err = w.queue.awaitConsumer(ctx); err == nil {
+				err = w.open.resume(ctx, w)
+			}
+		}
 		if err != nil {
 			return item{}, w.failed(err, w.source.Files[file].File)
 		}
@@ -170,9 +177,11 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		return item{}, err
 	}
 	if out != nil && w.drops() && int64(len(w.pass)) < rows {
-		if out, admitted, err = w.take(ctx, out, admitted); err != nil {
-			return item{}, err
+		var both int64
+		if out, both, err = w.take(ctx, out, admitted); err != nil {
+			return item{}, w.undo(err, admitted)
 		}
+		admitted = both
 	}
 	w.open.rows.ReleaseBatch() // frees the rows that do not pass before their bytes are released
 	actual := int64(0)
@@ -183,16 +192,27 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		if out != nil {
 			out.Release()
 		}
-		return item{}, err
+		return item{}, w.undo(err, admitted)
 	}
 	return item{batch: out, bytes: actual}, nil
+}
+
+// undo returns an error that no batch was made of the last decoded rows. If they are given up, they
+// are decoded again.
+func (w *walk) undo(err error, admitted int64) error {
+	if errors.Is(err, errGivenUp) {
+		w.open.rows.ReleaseBatch()
+		w.queue.release(admitted)
+		w.open.row = w.open.first
+	}
+	return err
 }
 
 // take copies the rows of a batch that pass, and releases the batch. It returns the bytes
 // that are then admitted for both.
 func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64) (arrow.RecordBatch, int64, error) {
 	defer whole.Release()
-	if err := w.queue.admit(ctx, admitted, admitted); err != nil {
+	if err := w.queue.admitOrGiveUp(ctx, admitted, admitted); err != nil {
 		return nil, 0, err
 	}
 	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)

@@ -5,7 +5,7 @@ func sharedMutants() []mutant {
 	parquet, scanned := []string{"-run", "Shared|Dictionar|Rows|Pages", "./internal/parquet"}, []string{"./loader/scan"}
 	return []mutant{
 		{"expected-bytes-are-not-kept", "internal/parquet/shared.go", "return c != nil && !c.closed.Load()", "return c != nil && c.closed.Load()", scanned},
-		{"bytes-in-use-are-given-up", "internal/parquet/fetch.go", "if f.users--; f.users == 0 {", "if f.users--; f.users >= 0 {", parquet},
+		{"bytes-in-use-are-given-up", "internal/parquet/fetch.go", "if delete(f.users, by); len(f.users) > 0 {", "if delete(f.users, by); len(f.users) > 9 {", parquet},
 		{"each-scan-reads-its-own-bytes", "internal/parquet/shared.go", "f != nil && f.join() {", "f != nil && f.join() && c.closed.Load() {", scanned},
 		{"shared-reads-fail-for-all", "internal/parquet/fetch.go", "if err != nil && started {", "if started && err != nil || err != nil {", parquet},
 		{"scans-that-are-past-keep-bytes", "loader/scan/shared.go", "moved, r.next = true, row", "moved = true", scanned},
@@ -13,6 +13,10 @@ func sharedMutants() []mutant {
 		{"each-reader-has-its-dictionary", "internal/parquet/dictionary.go", "c.dictionary.bytes > 0 &&", "c.dictionary.bytes < 0 &&", parquet},
 		{"shared-dictionaries-are-free", "internal/parquet/dictionary.go", "made.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)", "made.spare = unchargedSpare{}", parquet},
 		{"shared-bytes-are-free", "internal/parquet/shared.go", "f.start(wanted, r.keep(stored, f.drop))", "f.start(wanted, unchargedSpare{})", parquet},
+		{"one-reader-gives-up-for-all", "internal/parquet/shared.go", "if giveUp == nil || !giveUp() {", "if giveUp == nil || !giveUp() && len(f.users) == 1 {", parquet},
+		{"scans-give-up-once-for-all-columns", "loader/scan/prefetch.go", "			q.mu.Unlock()\n			return errGivenUp", "			q.givesUp = false\n			q.mu.Unlock()\n			return errGivenUp", []string{"-run", "TestGiveUp", "./loader/scan"}},
+		{"scans-that-are-waited-for-give-up", "loader/scan/prefetch.go", "	if q.starving {\n		return q.ended", "	if q.starving && q.ended {\n		return q.ended", []string{"-run", "TestGiveUp", "./loader/scan"}},
+		{"rows-that-are-given-up-are-lost", "loader/scan/walk.go", "		w.open.row = w.open.first\n", "", scanned},
 		{"no-page-is-stepped-over", "internal/parquet/group.go", "if to-from < r.file.groups[group].Rows {", "if to < from {", parquet},
 		{"pages-after-the-rows-are-decoded", "internal/parquet/view.go", "i >= 0 && s.at[i].rows >= to; i--", "i >= len(s.at); i--", parquet},
 		{"the-last-page-is-left-out", "internal/parquet/view.go", "s.at[i].rows >= to; i--", "s.at[i].rows >= to-1; i--", parquet},
