@@ -29,6 +29,8 @@ from penstock.errors import (
 from penstock.evaluation import Evaluation
 from penstock.fields import Column, Cursor, Dense, Every, Query, RunQuery, Sample, Shard
 from penstock.indexed import expand
+from penstock.members import Member
+from penstock.mixing import Mix, mix
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
 from penstock.states import merge_states
@@ -52,6 +54,8 @@ __all__ = [
     "Forbidden",
     "Internal",
     "Invalid",
+    "Member",
+    "Mix",
     "NotFound",
     "Plan",
     "Query",
@@ -68,4 +72,5 @@ __all__ = [
     "connect",
     "expand",
     "merge_states",
+    "mix",
 ]

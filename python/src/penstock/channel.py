@@ -16,7 +16,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ import pyarrow.flight as flight
 from penstock import errors, local
 
 TRAILER = "penstock-error-bin"
+GROUP_HEADER = "penstock-group"
 
 T = TypeVar("T")
 
@@ -67,6 +68,12 @@ class Settings:
     reconnect: float = 0.0
     keepalive: float = 30.0
     local: bool = True
+
+    def with_group(self, group: str, streams: int) -> Settings:
+        """The same settings for streams that a server should admit together, see `penstock.mix`."""
+        if streams == 1:
+            return self
+        return replace(self, headers=(*self.headers, (GROUP_HEADER, f"{group} {streams}")))
 
     def connect(self, location: str, calls: Calls) -> flight.FlightClient:
         """Creates a client for one of the servers. It connects at its first call."""

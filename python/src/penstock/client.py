@@ -262,6 +262,11 @@ class Client:
         self._servers.current.call(lambda client, _: list(client.do_action(action, options)))
 
     @property
+    def settings(self) -> Settings:
+        """The settings of its connections."""
+        return self._settings
+
+    @property
     def reconnect(self) -> float:
         """Seconds for which streams retry when a server does not respond."""
         return self._settings.reconnect

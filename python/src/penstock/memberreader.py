@@ -1,0 +1,200 @@
+"""The batches of one member of a mix, over its epochs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from penstock import errors
+from penstock.backoff import Backoff
+from penstock.client import Client
+from penstock.members import MemberSpec
+from penstock.mixcursor import MemberPosition
+from penstock.servers import is_retryable
+from penstock.shares import Share
+from penstock.stream import Stream
+
+
+class MemberReader:
+    """Reads the batches of one member for one rank.
+
+    Attributes:
+        spec: the member.
+        at: its position, after the last batch taken.
+        share: what it gives; None before `open`.
+        left: batches left in its epoch.
+        rows: rows taken so far.
+        pin: the snapshots that it reads; None before `open`.
+    """
+
+    def __init__(
+        self, spec: MemberSpec, client: Client, shard: tuple[int, int], at: MemberPosition, pin: Any
+    ) -> None:
+        """Prepares to read.
+
+        Args:
+            spec: the member.
+            client: the client of its server.
+            shard: the rank, and the number of ranks.
+            at: where to begin.
+            pin: the snapshots to read; None for the current ones.
+        """
+        self.spec = spec
+        self._client = client
+        self._shard = shard
+        self.at = replace(at, lanes=_lanes(spec, at, shard[1]))
+        self.share: Share | None = None
+        self.left = 0
+        self.rows = 0
+        self.pin = pin
+        self._stream: Stream | None = None
+        self._ready: pa.RecordBatch | None = None  # read ahead of `take`
+        self._resumed = 0
+        self._closed = threading.Event()
+
+    @property
+    def lanes(self) -> int:
+        """The number of its lanes."""
+        assert self.at.lanes is not None
+        return self.at.lanes
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its batches."""
+        assert self._stream is not None
+        return self._stream.schema
+
+    @property
+    def resumed(self) -> int:
+        """How many times its streams were resumed after a failure."""
+        return self._resumed + (0 if self._stream is None else self._stream.stats.resumed)
+
+    def open(self, share: Share) -> bool:
+        """Plans its stream from its position on, unless it already gives such batches. Reports whether it did."""
+        if self.share is not None and self.share.rows == share.rows:
+            self.share = share
+            return False
+        self.share = share
+        self._replace(self._plan())
+        return True
+
+    def start(self) -> None:
+        """Reads the first batch ahead, so that the server admits the stream. May be called in any thread."""
+        if self._ready is None and self.left:
+            self._ready = self._next()
+
+    def take(self) -> pa.RecordBatch:
+        """The next batch. A member that repeats begins its next epoch if this one has no more batches."""
+        if not self.left:
+            self._begin_next_epoch()
+        batch, self._ready = (self._next() if self._ready is None else self._ready), None
+        stream = self._stream
+        assert stream is not None
+        assert isinstance(stream.cursor, dict)
+        self.at = replace(self.at, cursors=(stream.cursor,))
+        self.left -= 1
+        self.rows += batch.num_rows
+        return batch
+
+    def end(self) -> None:
+        """Ends it, while the mix goes on."""
+        self.at = replace(self.at, ended=True)
+        self._finish()
+
+    def close(self) -> None:
+        """Closes its stream. Safe to call from any thread."""
+        self._closed.set()
+        if self._stream is not None:
+            self._stream.close()
+
+    def _next(self) -> pa.RecordBatch:
+        assert self._stream is not None
+        batch = next(self._stream, None)
+        if batch is None:
+            raise self._differs()
+        return batch
+
+    def _begin_next_epoch(self) -> None:
+        whole = self._stream is None or not self.at.cursors
+        if not whole:
+            self._finish()
+            self.at = replace(self.at, epoch=self.at.epoch + 1, cursors=())
+            self._replace(self._plan())
+        if not self.left:
+            assert self.share is not None
+            raise errors.Invalid(
+                f"member {self.spec.name!r} cannot repeat: epoch {self.at.epoch} has no batch of {self.share.rows} rows",
+                remedy="use a smaller global_batch_rows, or fewer lanes",
+            )
+
+    def _finish(self) -> None:
+        """Ends the stream. At its last batch, it must have no more."""
+        stream = self._stream
+        if stream is None:
+            return
+        if not self.left and not self._closed.is_set() and next(stream, None) is not None:
+            raise self._differs()
+        stream.close()
+
+    def _differs(self) -> errors.Corrupt:
+        return errors.Corrupt(
+            f"the stream of member {self.spec.name!r} has not as many batches as planned",
+            remedy="read again from the cursor of the last step",
+        )
+
+    def _replace(self, stream: Stream) -> None:
+        if self._stream is not None:
+            self._resumed += self._stream.stats.resumed
+            self._stream.close()
+        self._stream, self._ready = stream, None
+        self.pin = stream.plan.pin
+        try:
+            self.left = len(stream)
+        except TypeError as e:
+            raise errors.Internal(f"the server did not count the batches of member {self.spec.name!r}") from e
+        if self._closed.is_set():  # closed by another thread
+            stream.close()
+
+    def _plan(self) -> Stream:
+        """Plans the rest of its epoch. Once it was planned, later plans wait for servers that do not respond."""
+        assert self.share is not None
+        fields: dict[str, Any] = {
+            **self.spec.query,
+            "shard": self._shard,
+            "tail": "drop",  # all ranks end with the same step
+            "lanes": self.lanes,
+            "global_batch_rows": self.share.rows,
+        }
+        if self.at.cursors:
+            fields["cursor"] = list(self.at.cursors) if len(self.at.cursors) > 1 else self.at.cursors[0]
+        else:
+            fields["epoch"] = self.at.epoch
+            if self.pin is not None:
+                fields["snapshots"] = self.pin
+
+        def ask() -> Stream:
+            return self._client.read(self.spec.dataset, **fields)
+
+        return ask() if self._stream is None else self._retried(ask)
+
+    def _retried(self, ask: Callable[[], Stream]) -> Stream:
+        backoff = Backoff(self._client.reconnect)
+        while True:
+            try:
+                return ask()
+            except errors.Error as failure:
+                wait = backoff.next(failure.retry_after) if is_retryable(failure) else None
+                if wait is None or self._closed.wait(wait):
+                    raise
+
+
+def _lanes(spec: MemberSpec, at: MemberPosition, world: int) -> int:
+    """The number of lanes: as set, or else that of the position, or one per rank."""
+    given = spec.query.get("lanes")
+    if given is not None:
+        return int(given)
+    return world if at.lanes is None else at.lanes

@@ -1,0 +1,356 @@
+"""Several datasets as one stream of steps, each with the members' shares of rows."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import pyarrow as pa
+
+from penstock import errors, mistakes, query, shares
+from penstock.blend import Blend
+from penstock.client import Client
+from penstock.fields import Cursor, RunQuery
+from penstock.memberreader import MemberReader
+from penstock.members import Ends, Member, MemberSpec, check, step_rows
+from penstock.mixcursor import MixPosition
+from penstock.stream import Stats
+
+_NOT_KNOWN = "the number of steps of a mix is known before reading only if a member ends it, and none ends before alone"
+
+
+def mix(
+    members: Sequence[Member],
+    *,
+    client: Client | None = None,
+    shard: tuple[int, int] = (0, 1),
+    epoch: int = 0,
+    cursor: Any = None,
+    source: str | None = "source",
+    ends: Ends = "mix",
+    **fields: Unpack[RunQuery],
+) -> Mix:
+    """Opens a mix of several datasets.
+
+        members = [{"dataset": "homefeed", "weight": 0.7}, {"dataset": "search", "weight": 0.3}]
+        with penstock.mix(members, client=client, lanes=4, global_batch_rows=1024) as mixed:
+            for batch in mixed:  # pyarrow.RecordBatch
+                train(batch)
+
+    In each step, the stream of each member gives its share of the rows, rounded to a multiple of its lanes. Over
+    any 10,000 consecutive rows, each member's share is within 1 % of its weight. All ranks have the same steps.
+
+    Args:
+        members: what to mix, see `penstock.Member`. Columns must have the same names, types and order.
+        client: the client for members without one of their own.
+        shard: the rank, and the number of ranks.
+        epoch: the epoch with which the members begin.
+        cursor: where to resume: the mix's cursor, or the cursors of all ranks.
+        source: the name of a column that names the member of each row, a dictionary of strings; None adds none.
+        ends: what the end of a member means, unless it says so itself: "mix" ends the mix, "member" only ends the
+            member, and the shares of the others then grow, and "repeat" begins its next epoch.
+        fields: query fields of all members, see `penstock.RunQuery`. `batch_rows` and `global_batch_rows` are those
+            of the mix.
+
+    Raises:
+        Invalid: a member or field is wrong, or the columns differ.
+    """
+    checked = check(members, fields, ends)
+    rank = _pair(shard)
+    clients = [_client_of(member, client) for member in checked]
+    names = [member.name for member in checked]
+    if cursor is not None:
+        start = MixPosition.of(cursor, names, rank)
+    else:
+        start = MixPosition.start(names, mistakes.whole("epoch", epoch, minimum=0), None)
+    return Mix(checked, clients, step_rows(fields, rank[1]), start, shard=rank, source=source)
+
+
+def _pair(shard: Any) -> tuple[int, int]:
+    given = query.form("", {"shard": shard})["shard"]
+    try:
+        index, of = int(given["index"]), int(given["of"])
+    except (KeyError, TypeError, ValueError) as e:
+        raise query.invalid("shard", "must be (index, of)") from e
+    if not 0 <= index < of:
+        raise query.invalid("shard", f"there is no shard {index} of {of}")
+    return index, of
+
+
+def _client_of(member: MemberSpec, client: Client | None) -> Client:
+    found = member.client or client
+    if member.uri is not None or found is None:
+        raise errors.Invalid(
+            f"member {member.name!r} has no client",
+            remedy="pass client= to the mix, or add a client to the member: {'client': penstock.connect(address)}",
+        )
+    return found
+
+
+class Mix:
+    """An iterator of `pyarrow.RecordBatch`, one for each step, that tracks its position. Created by `penstock.mix`.
+
+    The members are planned now, and rows are read from the first batch on. As in a `Stream`, lost connections are
+    resumed automatically, a failed read raises one of `penstock.errors`, and so does every further read. Close a mix
+    when done; leaving its `with` block and reaching its end close it too. Only one thread may read it at a time.
+    """
+
+    _closed = False
+
+    def __init__(
+        self,
+        members: Sequence[MemberSpec],
+        clients: Sequence[Client],
+        rows: int,
+        start: MixPosition,
+        *,
+        shard: tuple[int, int],
+        source: str | None,
+        every: tuple[int, int] = (0, 1),
+    ) -> None:
+        """Plans the members.
+
+        Args:
+            members: what to mix.
+            clients: the client of each member.
+            rows: the rows of a step, over all ranks.
+            start: where to begin.
+            shard: the rank, and the number of ranks.
+            source: the name of the column that names the member; None for none.
+            every: which steps to return, counted from the start, and out of how many; for DataLoader workers.
+        """
+        self._rows = rows
+        self._start = start
+        self._step = start.step
+        self._shard = shard
+        self._every = every
+        self._failure: errors.Error | None = None
+        self._ended = False
+        self._began: float | None = None
+        self._stats = Stats(0, 0, 0.0, 0.0, 0)
+        self._lock = threading.Lock()
+        self._clients = _grouped(clients)
+        self._readers = [
+            MemberReader(member, own, shard, at, start.pins.get(member.name))
+            for member, own, at in zip(members, self._clients, start.members, strict=True)
+        ]
+        self._to_start: list[MemberReader] = []
+        try:
+            self._open()
+            opened = [reader for reader in self._readers if reader.share is not None]
+            self._blend = Blend(
+                self.names, [self._schema_of(reader, opened) for reader in self._readers], source
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the members, in order: a row's index in its `source` column is an index of these."""
+        return tuple(reader.spec.name for reader in self._readers)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        return self._blend.schema
+
+    @property
+    def pins(self) -> dict[str, Any]:
+        """The snapshots that each member reads, by name."""
+        return {reader.spec.name: reader.pin for reader in self._readers if reader.pin is not None}
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position after the last step returned, as plain JSON; `mix` with it as `cursor` resumes there.
+
+        To resume with a different number of ranks, pass the list of the cursors of all ranks after the same step.
+        """
+        at = tuple(reader.at for reader in self._readers)
+        return MixPosition(self._step, self._start.epoch, at, self.pins).cursor(self.names, self._shard)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The rows of each member so far, by name."""
+        return {reader.spec.name: reader.rows for reader in self._readers}
+
+    @property
+    def stats(self) -> Stats:
+        """Statistics so far."""
+        return replace(self._stats, resumed=sum(reader.resumed for reader in self._readers))
+
+    @property
+    def plan(self) -> None:
+        """None: each member has its own plan."""
+        return
+
+    def __len__(self) -> int:
+        steps = self._steps_left()
+        if steps is None:
+            raise TypeError(_NOT_KNOWN)
+        index, of = self._every
+        return max(0, -((index - steps) // of))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if not self._lock.acquire(blocking=False):
+            raise errors.Invalid(
+                "another thread is reading this mix",
+                remedy="guard it with a lock, or open a mix for each thread",
+            )
+        try:
+            return self._read_next()
+        finally:
+            self._lock.release()
+
+    def _read_next(self) -> pa.RecordBatch:
+        if self._ended:
+            raise StopIteration
+        if self._failure is not None:
+            raise self._failure
+        if self._closed:
+            raise errors.Invalid(
+                "the mix is closed, and was not read to its end", remedy="read again from its cursor"
+            )
+        began = time.monotonic()
+        if self._began is None:
+            self._began = began
+        try:
+            batch = self._next()
+        except errors.Error as e:
+            self._failure = e
+            self.close()
+            raise
+        except BaseException:
+            self.close()
+            raise
+        came = time.monotonic()
+        done = self._stats
+        self._stats = Stats(
+            done.rows + (0 if batch is None else batch.num_rows),
+            done.batches + (batch is not None),
+            came - self._began,
+            done.waited + came - began,
+            0,
+        )
+        if batch is None:
+            self._ended = True
+            self.close()
+            raise StopIteration
+        return batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        index, of = self._every
+        while True:
+            if not self._settle_ends():
+                return None
+            self._start_streams()
+            parts = [
+                [] if reader.at.ended else [reader.take() for _ in range(_share(reader).due(self._step))]
+                for reader in self._readers
+            ]
+            own = (self._step - self._start.step) % of == index
+            self._step += 1
+            if own:
+                return self._blend.batch(parts)
+
+    def _settle_ends(self) -> bool:
+        """Ends the members that cannot give what the step is due. Reports whether the mix goes on.
+
+        It depends on planned numbers only, which are the same for all ranks.
+        """
+        while True:
+            short = [
+                reader
+                for reader in self._readers
+                if not reader.at.ended
+                and reader.spec.ends != "repeat"
+                and reader.left < _share(reader).due(self._step)
+            ]
+            if not short:
+                return True
+            active = sum(not reader.at.ended for reader in self._readers)
+            if len(short) == active or any(reader.spec.ends == "mix" for reader in short):
+                return False
+            for reader in short:
+                reader.end()
+            self._open()
+
+    def _open(self) -> None:
+        """Divides the steps among the members that have not ended, and plans those whose batches change."""
+        active = [reader for reader in self._readers if not reader.at.ended]
+        weights = [reader.spec.weight for reader in active]
+        for reader, share in zip(
+            active, shares.divide(weights, [reader.lanes for reader in active], self._rows), strict=True
+        ):
+            if reader.open(share):
+                self._to_start.append(reader)
+
+    def _start_streams(self) -> None:
+        """Opens all new streams at once, since the server admits them together."""
+        due, self._to_start = self._to_start, []
+        if not due:
+            return
+        with ThreadPoolExecutor(len(due), thread_name_prefix="penstock-mix") as pool:
+            starts = [pool.submit(reader.start) for reader in due]
+            for start in starts:
+                start.result()
+
+    def _schema_of(self, reader: MemberReader, opened: Sequence[MemberReader]) -> pa.Schema:
+        # Members that ended before the cursor have no stream any more; their columns were equal.
+        return (reader if reader in opened else opened[0]).schema
+
+    def _steps_left(self) -> int | None:
+        ends: dict[str, list[int]] = {"mix": [], "member": []}
+        for reader in self._readers:
+            if not reader.at.ended and reader.spec.ends != "repeat":
+                share = _share(reader)
+                ends[reader.spec.ends].append(share.last_step(share.before(self._step) + reader.left))
+        if not ends["mix"] or min(ends["member"], default=min(ends["mix"])) < min(ends["mix"]):
+            return None
+        return min(ends["mix"]) - self._step
+
+    def close(self) -> None:
+        """Closes the streams of all members. The cursor remains available."""
+        self._closed = True
+        for reader in self._readers:
+            reader.close()
+        for client in set(self._clients):
+            client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<penstock.Mix of {', '.join(self.names)}: step {self._step}>"
+
+
+def _share(reader: MemberReader) -> shares.Share:
+    assert reader.share is not None
+    return reader.share
+
+
+def _grouped(clients: Sequence[Client]) -> list[Client]:
+    """Clients of the mix's own, whose streams each server admits together."""
+    settings = [client.settings for client in clients]
+    group = secrets.token_hex(8)
+    made: Mapping[Any, Client] = {
+        one: Client(one.with_group(group, settings.count(one))) for one in dict.fromkeys(settings)
+    }
+    return [made[one] for one in settings]

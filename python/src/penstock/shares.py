@@ -1,0 +1,157 @@
+"""The rows that each member of a mix gives to each step, as a pure function of the step's number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from penstock import errors
+
+WINDOW = 10_000
+"""The number of consecutive rows over which shares are promised."""
+
+PROMISED = Fraction(1, 100)
+"""How far the share of a member may be from its weight, over any `WINDOW` rows."""
+
+# What the shares of a schedule may deviate: the ends of a window cut steps, which costs a few rows more.
+_LIMIT = Fraction(95, 10_000)
+# Small batches of all members together have at most this part of a window's rows: the first one that keeps the
+# limit is used, since larger batches cost less.
+_FINENESS = (50, 100, 200)
+# How far the rows of a batch may be from the member's exact share, for a batch in each step.
+_ROUNDING = Fraction(1, 100)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one member gives.
+
+    Attributes:
+        rows: the rows of one of its batches, over all ranks.
+        rate: its batches per step; 1 for a batch in each step.
+    """
+
+    rows: int
+    rate: Fraction
+
+    def before(self, step: int) -> int:
+        """The number of its batches before a step."""
+        return math.floor(step * self.rate + Fraction(1, 2))
+
+    def due(self, step: int) -> int:
+        """The number of its batches in a step."""
+        return self.before(step + 1) - self.before(step)
+
+    def last_step(self, batches: int) -> int:
+        """The last step before which there are at most this many batches."""
+        return math.ceil((batches + Fraction(1, 2)) / self.rate) - 1
+
+    @property
+    def is_even(self) -> bool:
+        """Whether it gives the same number of batches to each step."""
+        return self.rate.denominator == 1
+
+
+def weight(value: float) -> Fraction:
+    """A weight as written: 0.1 is exactly one tenth.
+
+    Raises:
+        ValueError: it is not a positive, finite number.
+    """
+    found = Fraction(repr(float(value)))  # refuses "nan" and "inf"
+    if found <= 0:
+        raise ValueError(f"{value!r} is not positive")
+    return found
+
+
+def divide(weights: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tuple[Share, ...]:
+    """Divides the rows of a step among members.
+
+    A member gives one batch to each step if its exact share, rounded to a multiple of its lanes, is within 1 % of
+    it. Otherwise it gives small batches, sometimes one more and sometimes one less, so that it never is ahead or
+    behind by more than one of them; a small share is then a batch in every n-th step.
+
+    Args:
+        weights: of each member; only their ratios matter.
+        lanes: the number of lanes of each member. Its batches are multiples of it.
+        rows: the rows of a step, over all ranks.
+
+    Raises:
+        Invalid: the step is too small to keep the shares.
+    """
+    if rows < sum(lanes):
+        raise _too_small(rows, sum(lanes), "a step needs a row of each lane of each member")
+    whole = sum(weights)
+    parts = [weight / whole for weight in weights]
+    exact = [part * rows for part in parts]
+    for sizes in (_largest_remainders(exact, lanes, rows), _nearest(exact, lanes)):
+        made = sum(sizes)
+        if all(sizes) and all(_is_near(Fraction(s, made), p) for s, p in zip(sizes, parts, strict=True)):
+            return tuple(Share(size, Fraction(1)) for size in sizes)
+    nearest = _nearest(exact, lanes)
+    for finest in (max(WINDOW, rows) // (parts_of_window * len(parts)) for parts_of_window in _FINENESS):
+        uneven = [_uneven(due, of, finest) for due, of in zip(exact, lanes, strict=True)]
+        some = [
+            Share(size, Fraction(1)) if abs(size - due) <= _ROUNDING * due else other
+            for size, due, other in zip(nearest, exact, uneven, strict=True)
+        ]
+        for shares in (some, uneven):
+            if deviation(shares, parts, rows) <= _LIMIT:
+                return tuple(shares)
+    enough = math.ceil(max(100 * of / part for of, part in zip(lanes, parts, strict=True)))
+    unit = math.lcm(*lanes)
+    raise _too_small(
+        rows, math.ceil(enough / unit) * unit, "batches of whole lanes cannot keep the shares within 1 %"
+    )
+
+
+def deviation(shares: Sequence[Share], parts: Sequence[Fraction], rows: int) -> Fraction:
+    """A bound on how far the share of a member can be from its weight, over any `WINDOW` rows.
+
+    Within a step, the rows of the members alternate. So only members that do not give the same in each step make
+    it uneven: each by less than one batch, in any sequence of steps.
+    """
+    made = sum(share.rows * share.rate for share in shares)
+    uneven = [0 if share.is_even else share.rows for share in shares]
+    worst = Fraction(0)
+    for share, own, part in zip(shares, uneven, parts, strict=True):
+        rounding = abs(share.rows * share.rate / made - part)
+        worst = max(worst, rounding + ((1 - part) * own + part * (sum(uneven) - own)) / max(WINDOW, rows))
+    return worst
+
+
+def _largest_remainders(exact: Sequence[Fraction], lanes: Sequence[int], rows: int) -> list[int]:
+    """Rounds down to lanes, and gives the rest to those that lost most; the sum is `rows` if lanes allow it."""
+    sizes = [math.floor(due / of) * of for due, of in zip(exact, lanes, strict=True)]
+    lost = [(due - size) / of for due, size, of in zip(exact, sizes, lanes, strict=True)]
+    left = rows - sum(sizes)
+    for at in sorted(range(len(sizes)), key=lambda at: (-lost[at], at)):
+        if lanes[at] <= left:
+            sizes[at] += lanes[at]
+            left -= lanes[at]
+    return sizes
+
+
+def _nearest(exact: Sequence[Fraction], lanes: Sequence[int]) -> list[int]:
+    return [math.floor(due / of + Fraction(1, 2)) * of for due, of in zip(exact, lanes, strict=True)]
+
+
+def _is_near(share: Fraction, part: Fraction) -> bool:
+    return abs(share - part) <= _ROUNDING * part
+
+
+def _uneven(due: Fraction, lanes: int, finest: int) -> Share:
+    """A share of small batches: at most `finest` rows, or one row per lane, and never more than a step is due."""
+    rows = lanes * max(1, min(finest, math.floor(due)) // lanes)
+    return Share(rows, due / rows)
+
+
+def _too_small(rows: int, enough: int, why: str) -> errors.Invalid:
+    message = f"{why}, and a step has {rows}"
+    return errors.Invalid(
+        f"global_batch_rows: {message}",
+        remedy=f"write global_batch_rows={enough}, or use fewer lanes",
+        faults=(errors.Fault(field="global_batch_rows", message=message),),
+    )
