@@ -22,13 +22,18 @@ const (
 
 // admission assigns slots to streams. Its invariants are:
 //   - slots that are taken or kept never exceed the limit;
-//   - no host has more slots than its share;
+//   - no host has more slots than its share, including those kept for its mixes;
+//   - the first stream of a mix gets a slot only together with slots for all its streams;
 //   - a free slot goes first to a stream that resumes after it was parked, or to a shard
 //     whose gang gathers; then to the host with the fewest slots; then in order of arrival.
 //
 // The ranks of a job wait for each other, so a job cannot run with some of its shards: the
 // first shard of a plan keeps slots for its siblings for a while. It keeps at most half of
-// the free ones, because it may be the only shard that comes.
+// the free ones, because it may be the only shard that comes. For the streams of a mix, see
+// mixSlots.
+//
+// A mix that is next, and for which too few slots are free, blocks the streams behind it: no
+// longer than it may wait, and no more slots than its streams could take one by one.
 type admission struct {
 	limit   int             // slots; 0: unlimited, and nothing is counted
 	share   int             // slots that one host may have
@@ -38,9 +43,10 @@ type admission struct {
 
 	mu      sync.Mutex
 	taken   int
-	kept    int            // of all gangs
-	hosts   map[string]int // slots taken
+	kept    int            // of all gangs and mixes
+	hosts   map[string]int // slots taken, or kept for mixes
 	gangs   map[gangKey][]*gang
+	mixes   map[mixKey]*mixSlots
 	waiting []*slot // in order of arrival
 }
 
@@ -49,6 +55,7 @@ type caller struct {
 	host  string
 	plan  string
 	shard dataset.Shard
+	mix   mixHeader
 }
 
 // gangKey is what the shards of one job have in common. Jobs that read the same plan in as
@@ -73,11 +80,14 @@ type slot struct {
 	host      string
 	key       gangKey
 	shard     int
+	mix       mixKey // zero: it belongs to none
+	streams   int    // of its mix
 
 	// Under admission.mu.
 	has     bool
 	resumes bool          // it had the slot before, and was parked
 	gang    *gang         // nil if the plan has one shard
+	mixed   *mixSlots     // nil if it belongs to no mix
 	got     chan struct{} // while it waits: closed when it has the slot
 }
 
@@ -85,12 +95,16 @@ type slot struct {
 // percentage.
 func newAdmission(limit, percent int) *admission {
 	share := max(1, limit*percent/100)
-	return &admission{limit: limit, share: share, maxWait: maxWait, hosts: map[string]int{}, gangs: map[gangKey][]*gang{}}
+	return &admission{limit: limit, share: share, maxWait: maxWait, hosts: map[string]int{}, gangs: map[gangKey][]*gang{}, mixes: map[mixKey]*mixSlots{}}
 }
 
 // of returns the claim of a stream, which has a slot after enter.
 func (a *admission) of(c caller) *slot {
-	return &slot{admission: a, host: c.host, key: gangKey{c.plan, c.shard.Of}, shard: c.shard.Index}
+	p := &slot{admission: a, host: c.host, key: gangKey{c.plan, c.shard.Of}, shard: c.shard.Index}
+	if c.mix.streams > 1 {
+		p.mix, p.streams = mixKey{c.host, c.mix.id}, c.mix.streams
+	}
+	return p
 }
 
 // enter waits until the stream has a slot, if it has none.
@@ -127,6 +141,9 @@ func (p *slot) arrive() (got, closing <-chan struct{}, err error) {
 	defer a.mu.Unlock()
 	if p.has || a.limit == 0 {
 		return nil, nil, nil
+	}
+	if p.streams > a.share {
+		return nil, nil, p.neverFits()
 	}
 	p.got = make(chan struct{})
 	a.waiting = append(a.waiting, p)
@@ -172,7 +189,7 @@ func (p *slot) timedOut() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var e *fault.Error
-	if own := a.hosts[p.host]; own >= a.share {
+	if own := a.hosts[p.host]; own+a.needs(p) > a.share {
 		e = fault.New(fault.Exhausted, "no slot became free within %s: this host has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
 			a.maxWait, fault.Count(own, "stream"), a.limit)
 	} else {
@@ -196,24 +213,37 @@ func (a *admission) next() *slot {
 	var first *slot
 	fewest := 0 // slots of its host; -1 for streams with priority
 	for _, p := range a.waiting {
-		has, g := a.hosts[p.host], a.gangWithout(p)
-		if has >= a.share {
-			continue
-		}
-		if g != nil && g.kept > 0 {
+		if a.keptForMix(p) {
 			return p
 		}
-		if p.resumes || g != nil && !g.gathered {
+		needs, has, g := a.needs(p), a.hosts[p.host], a.gangWithout(p)
+		if has+needs > a.share {
+			continue
+		}
+		if g != nil && g.kept >= needs {
+			return p
+		}
+		if p.resumes || a.mixes[p.mix] != nil || g != nil && !g.gathered {
 			has = -1
 		}
 		if first == nil || has < fewest {
 			first, fewest = p, has
 		}
 	}
-	if a.taken+a.kept == a.limit {
+	if first == nil || !a.fits(first) {
 		return nil
 	}
 	return first
+}
+
+// fits reports whether there are slots for a stream and, if it is the first of its mix, for
+// the others. mu is held.
+func (a *admission) fits(p *slot) bool {
+	free := a.limit - a.taken - a.kept
+	if g := a.gangWithout(p); g != nil {
+		free += g.kept
+	}
+	return a.needs(p) <= free
 }
 
 func (a *admission) unqueue(p *slot) {
@@ -221,8 +251,11 @@ func (a *admission) unqueue(p *slot) {
 }
 
 // gangWithout returns a gang that lacks the shard of p, preferably one that keeps a slot for
-// it; nil if there is none. mu is held.
+// it; nil if there is none. Only the first stream of a mix belongs to a gang. mu is held.
 func (a *admission) gangWithout(p *slot) *gang {
+	if a.mixes[p.mix] != nil {
+		return nil
+	}
 	var found *gang
 	for _, g := range a.gangs[p.key] {
 		if _, there := g.shards[p.shard]; !there && (found == nil || found.kept == 0 && g.kept > 0) {
@@ -234,31 +267,38 @@ func (a *admission) gangWithout(p *slot) *gang {
 
 // grant gives a stream a slot, one that is kept for it or else a free one. mu is held.
 func (a *admission) grant(p *slot) {
-	again := p.resumes
+	if m := a.mixes[p.mix]; m != nil {
+		a.joinMix(p, m)
+		return
+	}
+	again, needs, g := p.resumes, a.needs(p), a.gangWithout(p)
 	p.has, p.resumes = true, true
 	a.taken++
 	a.hosts[p.host]++
+	if needs > 1 {
+		a.newMix(p)
+	}
 	if p.key.of <= 1 {
 		return
 	}
-	g := a.gangWithout(p)
-	switch {
-	case g == nil:
-		g = a.newGang(p.key, again)
-	case g.kept > 0:
-		g.kept--
-		a.kept--
+	if g == nil {
+		g = a.newGang(p.key, needs, again)
+	} else {
+		kept := min(g.kept, needs)
+		g.kept -= kept
+		a.kept -= kept
 	}
 	g.shards[p.shard] = struct{}{}
 	p.gang = g
 }
 
-// newGang starts a gang, and keeps slots for the shards to come; but not for a shard that
-// resumes, whose siblings have been admitted before. mu is held.
-func (a *admission) newGang(key gangKey, again bool) *gang {
+// newGang starts a gang, and keeps slots for the shards to come, each of which needs as many
+// as the first; but not for a shard that resumes, whose siblings have been admitted before.
+// mu is held.
+func (a *admission) newGang(key gangKey, needs int, again bool) *gang {
 	g := &gang{shards: map[int]struct{}{}, gathered: again}
 	if !again {
-		g.kept = min(key.of-1, (a.limit-a.taken-a.kept+1)/2)
+		g.kept = needs * min(key.of-1, (a.limit-a.taken-a.kept+1)/2/needs)
 	}
 	a.kept += g.kept
 	g.timer = time.AfterFunc(gathering, func() {
@@ -284,12 +324,15 @@ func (p *slot) Release() {
 	defer a.mu.Unlock()
 	if !p.has {
 		a.unqueue(p)
+		a.grantAll() // a mix that waited may have blocked others
 		return
 	}
 	p.has = false
 	a.taken--
-	if a.hosts[p.host]--; a.hosts[p.host] == 0 {
-		delete(a.hosts, p.host)
+	a.leaveHost(p.host, 1)
+	if m := p.mixed; m != nil {
+		p.mixed = nil
+		a.leaveMix(p.mix, m)
 	}
 	if g := p.gang; g != nil {
 		p.gang = nil
@@ -299,6 +342,13 @@ func (p *slot) Release() {
 		}
 	}
 	a.grantAll()
+}
+
+// leaveHost returns slots of a host. mu is held.
+func (a *admission) leaveHost(host string, slots int) {
+	if a.hosts[host] -= slots; a.hosts[host] == 0 {
+		delete(a.hosts, host)
+	}
 }
 
 // disband removes a gang without shards. mu is held.
@@ -315,7 +365,7 @@ func (a *admission) disband(key gangKey, g *gang) {
 func (a *admission) wanted(of *slot) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return of.has && slices.ContainsFunc(a.waiting, func(p *slot) bool { return p.host == of.host || a.hosts[p.host] < a.share })
+	return of.has && slices.ContainsFunc(a.waiting, func(p *slot) bool { return p.host == of.host || a.hosts[p.host]+a.needs(p) <= a.share })
 }
 
 // waits returns how many streams wait.

@@ -70,6 +70,7 @@ func empty(t *testing.T, a *admission) {
 	require.Zero(t, a.kept)
 	require.Empty(t, a.hosts)
 	require.Empty(t, a.gangs)
+	require.Empty(t, a.mixes)
 	require.Empty(t, a.waiting)
 }
 
@@ -223,6 +224,18 @@ func TestSlotsAreAssigned(t *testing.T) {
 				one.Release()
 			}
 		}},
+		"a kept slot is found behind a stream that waits for a free one": {2, 100, func(t *testing.T, a *admission) {
+			a0, parked := ask(t, a, shard("x", "a", 0, 2)), a.of(alone("y"))
+			parked.resumes = true
+			back := askAgain(t, parked)
+			require.False(t, back.over(), "the only other slot is kept")
+			a1 := ask(t, a, shard("x", "a", 1, 2))
+			require.True(t, a1.in() && !back.over())
+			a0.Release()
+			require.True(t, back.in())
+			a1.Release()
+			back.Release()
+		}},
 		"a parked stream keeps no slots when it resumes": {4, 100, func(t *testing.T, a *admission) {
 			parked := a.of(shard("x", "a", 0, 3))
 			parked.resumes = true
@@ -373,7 +386,11 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 					one.Release()
 				} else {
 					of := 1 + r.IntN(3)
-					open = append(open, ask(t, a, shard(strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(2)), r.IntN(of), of)))
+					c := shard(strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(2)), r.IntN(of), of)
+					if r.IntN(2) == 0 {
+						c.mix = mixHeader{strconv.Itoa(r.IntN(3)), 1 + r.IntN(3)}
+					}
+					open = append(open, ask(t, a, c))
 				}
 				if r.IntN(5) == 0 {
 					time.Sleep(time.Duration(r.IntN(int(2 * gathering))))
@@ -403,18 +420,28 @@ func (a *admission) adds(t *testing.T) {
 		require.LessOrEqual(t, n, a.share)
 		taken += n
 	}
-	require.Equal(t, a.taken, taken)
-	for key, gangs := range a.gangs {
+	for _, gangs := range a.gangs {
 		for _, g := range gangs {
 			require.NotEmpty(t, g.shards)
-			require.LessOrEqual(t, len(g.shards)+g.kept, key.of)
 			kept += g.kept
 		}
 	}
-	require.Equal(t, a.kept, kept)
-	if a.taken+a.kept < a.limit {
+	ofMixes := 0
+	for _, m := range a.mixes {
+		require.Positive(t, m.streams)
+		require.GreaterOrEqual(t, m.kept, 0)
+		ofMixes += m.kept
+	}
+	require.Equal(t, a.kept, kept+ofMixes)
+	require.Equal(t, a.taken, taken-ofMixes, "a host's slots include those kept for its mixes")
+	blocked := false
+	for _, p := range a.waiting {
+		needs := a.needs(p)
+		blocked = blocked || needs > 1 && a.taken+a.kept+needs > a.limit && a.hosts[p.host]+needs <= a.share
+	}
+	if a.taken+a.kept < a.limit && !blocked {
 		for _, p := range a.waiting {
-			require.Equal(t, a.share, a.hosts[p.host], "no stream waits while a slot is free")
+			require.Greater(t, a.hosts[p.host]+a.needs(p), a.share, "no stream waits while a slot is free, but behind a mix")
 		}
 	}
 }

@@ -28,7 +28,11 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
-	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard})
+	mix, err := mixOf(ctx)
+	if err != nil {
+		return err
+	}
+	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard, mix: mix})
 	defer at.Release()
 	if err := at.enter(ctx); err != nil {
 		return contextCause(ctx, err)

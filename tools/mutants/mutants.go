@@ -17,6 +17,7 @@ func mutants() []mutant {
 	return slices.Concat(
 		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), pinTagMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), outputMutants(), admitMutants(),
 		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), splitMutants(), cursorMutants(), rowsMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(), fanoutMutants(), localMutants(), sharedMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), splitMutants(), cursorMutants(), rowsMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(), fanoutMutants(), localMutants(), mixMutants(),
 	)
 }
 

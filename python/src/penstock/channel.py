@@ -26,7 +26,7 @@ import pyarrow.flight as flight
 from penstock import errors, local
 
 TRAILER = "penstock-error-bin"
-GROUP_HEADER = "penstock-group"
+MIX_HEADER = "penstock-mix"
 
 T = TypeVar("T")
 
@@ -69,11 +69,11 @@ class Settings:
     keepalive: float = 30.0
     local: bool = True
 
-    def with_group(self, group: str, streams: int) -> Settings:
-        """The same settings for streams that a server should admit together, see `penstock.mix`."""
+    def of_mix(self, mix: str, streams: int) -> Settings:
+        """The same settings for the streams of a mix, which a server admits together."""
         if streams == 1:
             return self
-        return replace(self, headers=(*self.headers, (GROUP_HEADER, f"{group} {streams}")))
+        return replace(self, headers=(*self.headers, (MIX_HEADER, f"{mix} {streams}")))
 
     def connect(self, location: str, calls: Calls) -> flight.FlightClient:
         """Creates a client for one of the servers. It connects at its first call."""

@@ -135,7 +135,7 @@ class Mix:
         self._began: float | None = None
         self._stats = Stats(0, 0, 0.0, 0.0, 0)
         self._lock = threading.Lock()
-        self._clients = _grouped(clients)
+        self._clients = _clients_of_mix(clients)
         self._readers = [
             MemberReader(member, own, shard, at, start.pins.get(member.name))
             for member, own, at in zip(members, self._clients, start.members, strict=True)
@@ -346,11 +346,11 @@ def _share(reader: MemberReader) -> shares.Share:
     return reader.share
 
 
-def _grouped(clients: Sequence[Client]) -> list[Client]:
+def _clients_of_mix(clients: Sequence[Client]) -> list[Client]:
     """Clients of the mix's own, whose streams each server admits together."""
     settings = [client.settings for client in clients]
-    group = secrets.token_hex(8)
+    mix_id = secrets.token_hex(8)
     made: Mapping[Any, Client] = {
-        one: Client(one.with_group(group, settings.count(one))) for one in dict.fromkeys(settings)
+        one: Client(one.of_mix(mix_id, settings.count(one))) for one in dict.fromkeys(settings)
     }
     return [made[one] for one in settings]

@@ -1,0 +1,125 @@
+package flight
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	// headerMix is the header of a DoGet that names the mix that its stream belongs to, and how
+	// many streams this has: "<id> <streams>".
+	headerMix = "penstock-mix"
+	// maxMixID is the length of the longest id of a mix.
+	maxMixID = 64
+	// maxMixStreams is the largest number of streams of a mix.
+	maxMixStreams = 4096
+)
+
+// mixHeader is the mix that a DoGet names; zero if it names none.
+type mixHeader struct {
+	id      string
+	streams int
+}
+
+// mixOf returns the mix that the header of a DoGet names.
+func mixOf(ctx context.Context) (mixHeader, error) {
+	values := metadata.ValueFromIncomingContext(ctx, headerMix)
+	if len(values) == 0 {
+		return mixHeader{}, nil
+	}
+	id, streams, _ := strings.Cut(values[0], " ")
+	n, err := strconv.Atoi(streams)
+	if err != nil || len(values) > 1 || id == "" || len(id) > maxMixID || n < 1 || n > maxMixStreams {
+		return mixHeader{}, fault.New(fault.Invalid, "the header %s must be an id of at most %d bytes, a space, and a number of streams up to %d", headerMix, maxMixID, maxMixStreams).
+			WithRemedy("leave it out, or send it as the Python package does")
+	}
+	return mixHeader{id, n}, nil
+}
+
+// mixKey identifies a mix. Its host is part of it, so that no host takes the slots of another.
+type mixKey struct{ host, id string }
+
+// mixSlots are the slots of a mix: the streams of several datasets that one trainer rank reads
+// in turn. The rank waits for all of them, and other ranks wait for it. If each of two ranks had
+// the slots of some of its streams, they would wait for each other. So the first stream that is
+// admitted keeps slots for all others, for as long as they may take to come.
+type mixSlots struct {
+	streams int // that have slots; never zero
+	kept    int // slots for streams that have not come
+	timer   *time.Timer
+}
+
+// needs returns how many slots must be free for a stream: those of all streams of its mix, if it
+// is the first one. mu is held.
+func (a *admission) needs(p *slot) int {
+	if p.resumes || p.streams <= 1 || a.mixes[p.mix] != nil {
+		return 1
+	}
+	return p.streams
+}
+
+// keptForMix reports whether a slot is kept for a stream by its mix. mu is held.
+func (a *admission) keptForMix(p *slot) bool {
+	m := a.mixes[p.mix]
+	return m != nil && m.kept > 0 && !p.resumes
+}
+
+// newMix keeps slots for the other streams of a mix, whose first stream has just got one. mu is
+// held.
+func (a *admission) newMix(p *slot) {
+	m := &mixSlots{streams: 1, kept: p.streams - 1}
+	a.kept += m.kept
+	a.hosts[p.host] += m.kept
+	m.timer = time.AfterFunc(gathering, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.freeMix(p.host, m)
+		a.grantAll()
+	})
+	a.mixes[p.mix], p.mixed = m, m
+}
+
+// joinMix gives a stream a slot beside those of its mix: one that is kept for it, or else a free
+// one. mu is held.
+func (a *admission) joinMix(p *slot, m *mixSlots) {
+	if a.keptForMix(p) {
+		m.kept--
+		a.kept--
+	} else {
+		a.hosts[p.host]++
+	}
+	p.has, p.resumes = true, true
+	a.taken++
+	m.streams++
+	p.mixed = m
+}
+
+// leaveMix takes a stream out of its mix, which ends with its last one. mu is held.
+func (a *admission) leaveMix(key mixKey, m *mixSlots) {
+	if m.streams--; m.streams > 0 {
+		return
+	}
+	m.timer.Stop()
+	a.freeMix(key.host, m)
+	delete(a.mixes, key)
+}
+
+// freeMix frees the slots that a mix keeps. mu is held.
+func (a *admission) freeMix(host string, m *mixSlots) {
+	a.kept -= m.kept
+	a.leaveHost(host, m.kept)
+	m.kept = 0
+}
+
+// neverFits returns the error of a stream whose mix has more streams than its host may have.
+func (p *slot) neverFits() error {
+	a := p.admission
+	return fault.New(fault.Exhausted, "the mix has %d streams, and one host may have %d open (max_streams, max_peer_share)", p.streams, a.share).
+		WithRemedy("raise the limit, or mix fewer datasets")
+}
