@@ -101,7 +101,7 @@ class MemberReader:
         return batch
 
     def end(self) -> None:
-        """Ends it, while the mix goes on."""
+        """Ends it, while the mix continues."""
         self.at = replace(self.at, ended=True)
         self._finish()
 

@@ -21,7 +21,7 @@ class MemberPosition:
         epoch: the epoch that it reads.
         lanes: the number of its lanes; None if unknown.
         cursors: its cursor for this rank, or for each rank of the run that saved it; empty at the start of the epoch.
-        ended: whether it has ended, while the mix goes on.
+        ended: whether it has ended, while the mix continues.
     """
 
     epoch: int

@@ -266,7 +266,7 @@ class Mix:
                 return self._blend.batch(parts)
 
     def _settle_ends(self) -> bool:
-        """Ends the members that cannot give what the step is due. Reports whether the mix goes on.
+        """Ends the members that cannot give what the step is due. Reports whether the mix continues.
 
         It depends on planned numbers only, which are the same for all ranks.
         """
@@ -294,7 +294,7 @@ class Mix:
         for reader, share in zip(
             active, shares.divide(weights, [reader.lanes for reader in active], self._rows), strict=True
         ):
-            if reader.open(share):
+            if reader.open(share) and reader not in self._to_start:
                 self._to_start.append(reader)
 
     def _start_streams(self) -> None:

@@ -81,12 +81,28 @@ def divide(weights: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tupl
     Raises:
         Invalid: the step is too small to keep the shares.
     """
-    if rows < sum(lanes):
-        raise _too_small(rows, sum(lanes), "a step needs a row of each lane of each member")
     whole = sum(weights)
     parts = [weight / whole for weight in weights]
+    found = _divided(parts, lanes, rows)
+    if found is not None:
+        return found
+    unit = math.lcm(*lanes)
+    enough = math.ceil(sum(lanes) / unit) * unit
+    while _divided(parts, lanes, enough) is None:
+        enough *= 2
+    message = f"batches of whole lanes cannot keep the shares within 1 % in steps of {rows} rows"
+    raise errors.Invalid(
+        f"global_batch_rows: {message}",
+        remedy=f"write global_batch_rows={enough}, or use fewer lanes",
+        faults=(errors.Fault(field="global_batch_rows", message=message),),
+    )
+
+
+def _divided(parts: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tuple[Share, ...] | None:
+    if rows < sum(lanes):  # a step could be empty
+        return None
     exact = [part * rows for part in parts]
-    for sizes in (_largest_remainders(exact, lanes, rows), _nearest(exact, lanes)):
+    for sizes in (_whole_step(exact, lanes, rows), _nearest(exact, lanes)):
         made = sum(sizes)
         if all(sizes) and all(_is_near(Fraction(s, made), p) for s, p in zip(sizes, parts, strict=True)):
             return tuple(Share(size, Fraction(1)) for size in sizes)
@@ -100,11 +116,7 @@ def divide(weights: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tupl
         for shares in (some, uneven):
             if deviation(shares, parts, rows) <= _LIMIT:
                 return tuple(shares)
-    enough = math.ceil(max(100 * of / part for of, part in zip(lanes, parts, strict=True)))
-    unit = math.lcm(*lanes)
-    raise _too_small(
-        rows, math.ceil(enough / unit) * unit, "batches of whole lanes cannot keep the shares within 1 %"
-    )
+    return None
 
 
 def deviation(shares: Sequence[Share], parts: Sequence[Fraction], rows: int) -> Fraction:
@@ -122,7 +134,7 @@ def deviation(shares: Sequence[Share], parts: Sequence[Fraction], rows: int) -> 
     return worst
 
 
-def _largest_remainders(exact: Sequence[Fraction], lanes: Sequence[int], rows: int) -> list[int]:
+def _whole_step(exact: Sequence[Fraction], lanes: Sequence[int], rows: int) -> list[int]:
     """Rounds down to lanes, and gives the rest to those that lost most; the sum is `rows` if lanes allow it."""
     sizes = [math.floor(due / of) * of for due, of in zip(exact, lanes, strict=True)]
     lost = [(due - size) / of for due, size, of in zip(exact, sizes, lanes, strict=True)]
@@ -146,12 +158,3 @@ def _uneven(due: Fraction, lanes: int, finest: int) -> Share:
     """A share of small batches: at most `finest` rows, or one row per lane, and never more than a step is due."""
     rows = lanes * max(1, min(finest, math.floor(due)) // lanes)
     return Share(rows, due / rows)
-
-
-def _too_small(rows: int, enough: int, why: str) -> errors.Invalid:
-    message = f"{why}, and a step has {rows}"
-    return errors.Invalid(
-        f"global_batch_rows: {message}",
-        remedy=f"write global_batch_rows={enough}, or use fewer lanes",
-        faults=(errors.Fault(field="global_batch_rows", message=message),),
-    )

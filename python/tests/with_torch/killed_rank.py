@@ -23,6 +23,11 @@ QUERY: Any = {
     "tail": "drop",
 }
 RULES: Any = {"nulls": "error"}
+MIX: Any = [
+    {"dataset": "d", "weight": 0.75},
+    {"dataset": "e", "weight": 0.25, "ends": "repeat"},
+]
+SECOND = 1_000_000
 PACE = 0.004  # seconds of a step
 
 
@@ -34,6 +39,20 @@ def train(
     data = IterableDataset(
         address, "d", rank=rank, world=world, reconnect=60, lookahead=1 << 16, **QUERY, **RULES
     )
+    _train(data, workers, state, written)
+
+
+def train_mix(
+    address: str, rank: int, world: int, workers: int, state: dict[str, Any] | None, written: Path
+) -> None:
+    """Trains on a mix forever, likewise. Rows of the second member are counted from SECOND on."""
+    torch.set_num_threads(1)
+    ranks = {"rank": rank, "world": world}
+    data = IterableDataset(address, mix=MIX, reconnect=60, lookahead=1 << 16, **ranks, **QUERY, **RULES)
+    _train(data, workers, state, written)
+
+
+def _train(data: IterableDataset, workers: int, state: dict[str, Any] | None, written: Path) -> None:
     if state is not None:
         data.load_state_dict(state)
     out = os.open(written, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -44,6 +63,7 @@ def train(
             batches = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context="fork")
         for batch in batches:
             behind = batch.cursor if workers else data.state_dict()
-            step = {"epoch": epoch, "step": batch.step, "rows": batch["row"].tolist(), "state": behind}
+            rows = batch["row"] + SECOND * batch["source"] if data.sources else batch["row"]
+            step = {"epoch": epoch, "step": batch.step, "rows": rows.tolist(), "state": behind}
             os.write(out, json.dumps(step).encode() + b"\n")
             time.sleep(PACE)

@@ -14,6 +14,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 from multiprocessing.context import ForkServerProcess
@@ -78,12 +79,20 @@ class Leg:
     files: list[Path]
 
     @classmethod
-    def start(cls, address: str, folder: Path, world: int, workers: int, state: dict[str, Any] | None) -> Leg:
+    def start(
+        cls,
+        train: Callable[..., None],
+        address: str,
+        folder: Path,
+        world: int,
+        workers: int,
+        state: dict[str, Any] | None,
+    ) -> Leg:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["killed_rank"])
         files = [folder / f"rank-{rank}" for rank in range(world)]
         processes = [
-            context.Process(target=killed_rank.train, args=(address, rank, world, workers, state, file))
+            context.Process(target=train, args=(address, rank, world, workers, state, file))
             for rank, file in enumerate(files)
         ]
         for process in processes:
@@ -152,11 +161,18 @@ class Undisturbed:
         return self._known[epoch, world]
 
 
-def disturb(run: Run, server: Server, rng: random.Random, folder: Path, number: int) -> str:
+def disturb(
+    run: Run,
+    server: Server,
+    rng: random.Random,
+    folder: Path,
+    number: int,
+    train: Callable[..., None] = killed_rank.train,
+) -> str:
     """One leg, in which a rank or the server is killed; returns which."""
     folder.mkdir()
     world, workers = (1, 2, 4, 1)[number % 4], number % 5
-    leg = Leg.start(server.address, folder, world, workers, run.state)
+    leg = Leg.start(train, server.address, folder, world, workers, run.state)
     try:
         leg.wait(rng.randrange(1, 12))
         kind = rng.choice(["rank", "server"])

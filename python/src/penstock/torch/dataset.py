@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex, Unpack
 import torch
 
 from penstock import errors, mistakes, query
+from penstock.members import Ends, Member, check
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
@@ -17,12 +18,13 @@ from penstock.stream import Stats
 from penstock.torch import ranks
 from penstock.torch.device import Mover, mover
 from penstock.torch.iteration import Iteration
+from penstock.torch.mixed import MixMembers, MixSpec
 from penstock.torch.options import DatasetOptions, Options
 from penstock.torch.readstate import ReadState
 from penstock.torch.shared import SharedState
 from penstock.torch.source import Source, SourceSpec, plan_steps, steps
 
-_OWN = ("columns", "rank", "world", "device", "transform", "convert", "prefetch")
+_OWN = ("columns", "mix", "source", "ends", "rank", "world", "device", "transform", "convert", "prefetch")
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -52,8 +54,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def __init__(
         self,
         uri: str | Sequence[str],
-        dataset: Dataset,
+        dataset: Dataset | None = None,
         *,
+        mix: Sequence[Member] | None = None,
+        source: str | None = "source",
+        ends: Ends = "mix",
         rank: int | None = None,
         world: int | None = None,
         device: torch.device | str | None = None,
@@ -67,6 +72,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         Args:
             uri: the address of a server, or of several, as in `penstock.connect`.
             dataset: the name of a dataset on the server, or a dataset as a mapping.
+            mix: datasets to mix, instead of a single one: their names, weights and other query fields, see
+                `penstock.Member` and `penstock.mix`. The query fields in `options` apply to all of them.
+            source: the name of the column with the index of each row's member in the mix; None adds none.
+            ends: what the end of a member of the mix means, see `penstock.mix`.
             rank: this process's rank; taken from torch.distributed if omitted.
             world: the number of ranks. Required together with `rank`.
             device: the device to copy tensors to, ahead of the loop; None does not copy. Not for DataLoader workers.
@@ -80,16 +89,20 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         super().__init__()
         self._options = DatasetOptions.of(options, _OWN)
         self._uri = uri if isinstance(uri, str) else tuple(uri)
-        self._dataset = dataset
-        self._name = query.name(dataset)
+        self._mix = self._checked_mix(dataset, mix, source, ends)
+        self._dataset = "" if dataset is None else dataset
+        self._name = query.name(self._dataset) if self._mix is None else " + ".join(self._mix.names)
         self._explicit_rank = ranks.explicit(rank, world)
         self._device = None if device is None else torch.device(device)
         self._transform = transform
         self._convert = convert
         self._prefetch = mistakes.whole("prefetch", prefetch)
         self._check()
+        if self._mix is not None and convert:
+            self._options = self._mix.with_source_rule(self._options)
         self._shared = SharedState()
-        self._state = ReadState(self._name, self._options.query, self._shared)
+        # The cursor of a mix has no query of its own, but those of its members have.
+        self._state = ReadState(self._name, self._options.query if self._mix is None else {}, self._shared)
         self._length: tuple[Any, int] | None = None
         self._out_of_order = False  # whether the DataLoader of this worker has in_order=False
 
@@ -109,8 +122,22 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._shared.set_epoch(number)
 
     def plan(self) -> Plan:
-        """Returns the server's plan for the next iteration. All epochs read its snapshots."""
-        return plan_steps(self._spec(self._state.next_start()))[0]
+        """Returns the server's plan for the next iteration. All epochs read its snapshots.
+
+        Raises:
+            Invalid: this is a mix.
+        """
+        plan = plan_steps(self._spec(self._state.next_start()))[0]
+        if plan is None:
+            raise errors.Invalid(
+                "a mix has no plan of its own", remedy="call plan of a penstock.Client for each member"
+            )
+        return plan
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The members' names: the integers in the source column are indices of these. Empty if this is no mix."""
+        return () if self._mix is None else self._mix.names
 
     def stats(self) -> Stats:
         """Statistics of the latest iteration in this process so far: the rows read, and the time spent waiting.
@@ -142,7 +169,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         Raises:
             Invalid: the state belongs to a different dataset or query.
         """
-        self._state.load(of_rank(state))
+        position = of_rank(state)
+        if self._mix is not None:
+            self._mix.check(position)
+        elif any("mix" in cursor for cursor in position.cursors):
+            raise errors.Invalid(
+                "the state is from a mix, but this is a single dataset", remedy="create the dataset with mix="
+            )
+        self._state.load(position)
         self._length = None  # the state may have different snapshots
 
     def __len__(self) -> int:
@@ -186,14 +220,18 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return Iteration(spec, iteration, begin, 0 if in_worker else self._prefetch)
 
     def _spec(self, start: Position) -> SourceSpec:
-        return SourceSpec(
-            self._uri,
-            self._dataset,
-            self._options,
-            self._explicit_rank or ranks.current(),
-            start,
-            self._shared,
-        )
+        rank = self._explicit_rank or ranks.current()
+        given = (self._uri, self._dataset, self._options, rank, start, self._shared)
+        return SourceSpec(*given) if self._mix is None else MixSpec(*given, members=self._mix)
+
+    def _checked_mix(
+        self, dataset: Dataset | None, mix: Sequence[Member] | None, source: str | None, ends: Ends
+    ) -> MixMembers | None:
+        if (dataset is None) == (mix is None):
+            raise errors.Invalid(
+                "dataset: pass either a dataset or a mix", remedy="write mix=[{'dataset': name, 'weight': 1}]"
+            )
+        return None if mix is None else MixMembers(check(mix, self._options.query, ends), source)
 
     def _check(self) -> None:
         """Refuses arguments that cannot be combined."""

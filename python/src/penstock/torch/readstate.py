@@ -154,19 +154,32 @@ class ReadState:
                 remedy="load it into the dataset that it was saved from",
             )
         for cursor in position.cursors:
-            for name, unsaid in DEFAULTS.items():
-                if name not in self._query and cursor.get(name, unsaid) != unsaid:
-                    raise _different_query(name, cursor[name], "none")
-            shuffle = cursor.get("order"), cursor.get("shuffle")
-            # The other values can be defaults: which one depends on the dataset's key.
-            if "shuffle" not in self._query and shuffle == ("shuffled", "splits"):
-                raise _different_query("shuffle", "splits", "none")
-            for name in _COMPARED:
-                if name in self._query and name in cursor and cursor[name] != self._query[name]:
-                    raise _different_query(name, cursor[name], repr(self._query[name]))
+            check_query(self._query, cursor)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "iteration": None}  # it belongs to this process
+
+
+def check_query(query: Mapping[str, Any], cursor: Mapping[str, Any]) -> None:
+    """Refuses a cursor of a different query.
+
+    Args:
+        query: the query fields that were set.
+        cursor: the cursor.
+
+    Raises:
+        Invalid: the cursor belongs to a different query; the error names the field.
+    """
+    for name, unsaid in DEFAULTS.items():
+        if name not in query and cursor.get(name, unsaid) != unsaid:
+            raise _different_query(name, cursor[name], "none")
+    shuffle = cursor.get("order"), cursor.get("shuffle")
+    # The other values can be defaults: which one depends on the dataset's key.
+    if "shuffle" not in query and shuffle == ("shuffled", "splits"):
+        raise _different_query("shuffle", "splits", "none")
+    for name in _COMPARED:
+        if name in query and name in cursor and cursor[name] != query[name]:
+            raise _different_query(name, cursor[name], repr(query[name]))
 
 
 def _different_query(name: str, was: Any, now: str) -> errors.Invalid:

@@ -14,6 +14,7 @@ from penstock import errors, query
 from penstock.backoff import Backoff
 from penstock.client import Client, connect
 from penstock.fields import Cursor
+from penstock.mixing import Mix
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.servers import is_retryable
@@ -65,11 +66,16 @@ class SourceSpec:
     start: Position
     shared: SharedState
 
+    @property
+    def name(self) -> str:
+        """The dataset's name, for messages."""
+        return query.name(self.dataset)
+
     def connect(self) -> Client:
         """Creates a client."""
         return connect(self.uri, **self.options.connection)
 
-    def open(self, client: Client) -> Stream:
+    def open(self, client: Client) -> Stream | Mix:
         """Opens the stream, at the snapshots that all processes of the rank read."""
         start = self.start.of_rank(*self.rank)
         if start.cursors:
@@ -101,8 +107,8 @@ class SourceSpec:
         return fields
 
 
-def plan_steps(spec: SourceSpec) -> tuple[Plan, int | None]:
-    """Returns the server's plan, and the number of steps in the rank's epoch, including those before its start."""
+def plan_steps(spec: SourceSpec) -> tuple[Plan | None, int | None]:
+    """Returns the server's plan, None for a mix, and the number of steps in the rank's epoch, including those before its start."""
     with spec.connect() as client, _open_with_retries(spec, client, threading.Event()) as stream:
         try:
             return stream.plan, spec.start.step_of(*spec.rank) + len(stream)
@@ -122,7 +128,7 @@ def steps(spec: SourceSpec) -> int:
     return known
 
 
-def _open_with_retries(spec: SourceSpec, client: Client, closed: threading.Event) -> Stream:
+def _open_with_retries(spec: SourceSpec, client: Client, closed: threading.Event) -> Stream | Mix:
     """Opens the stream. Once a server has answered, later epochs and other workers retry.
 
     They retry like a stream whose server restarts, since an epoch can begin, and a loop can ask for its length, at
@@ -140,7 +146,7 @@ def _open_with_retries(spec: SourceSpec, client: Client, closed: threading.Event
                 raise
             _log.warning(
                 "cannot begin the epoch of %s, retrying for %.0f s more: %s",
-                query.name(spec.dataset),
+                spec.name,
                 backoff.left,
                 failure,
             )
@@ -172,7 +178,7 @@ class Source:
         self._transform = transform
         self._mover = mover
         self._client: Client | None = None
-        self._stream: Stream | None = None
+        self._stream: Stream | Mix | None = None
         self._converter: Converter | None = None
         self._closed = threading.Event()
 
@@ -183,7 +189,7 @@ class Source:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan; None before the first batch."""
+        """The plan; None before the first batch, and for a mix."""
         return None if self._stream is None else self._stream.plan
 
     @property
@@ -215,7 +221,7 @@ class Source:
         if client is not None:
             client.close()
 
-    def _open(self) -> Stream:
+    def _open(self) -> Stream | Mix:
         self._client = self._spec.connect()
         stream = _open_with_retries(self._spec, self._client, self._closed)
         if self._convert:
