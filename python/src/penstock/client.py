@@ -22,6 +22,7 @@ from penstock.plan import DatasetDescription, Plan
 from penstock.progress import ProgressOption
 from penstock.query import Dataset
 from penstock.reading import Reading
+from penstock.repeat import Repeat, RepeatedStream, epochs
 from penstock.servers import Servers
 from penstock.splits import Splits
 from penstock.stream import Stream
@@ -124,7 +125,14 @@ class Client:
         """
         return _with_wire(dataset, fields, lambda form: BoundQuery(self._servers, form).plan().plan)
 
-    def read(self, dataset: Dataset, *, progress: ProgressOption = False, **fields: Unpack[Query]) -> Stream:
+    def read(
+        self,
+        dataset: Dataset,
+        *,
+        progress: ProgressOption = False,
+        repeat: Repeat | None = None,
+        **fields: Unpack[Query],
+    ) -> Stream:
         """Opens the stream of a query.
 
         The query is planned now, and errors in it are raised here; rows are read from the first batch on.
@@ -134,11 +142,17 @@ class Client:
         Args:
             dataset: the name of one that the server knows, or a dataset as a mapping.
             progress: whether to show how far the stream is; "auto" shows it on a terminal.
+            repeat: the number of epochs to read one after the other, counted from epoch 0, or "forever". All of
+                them read the same snapshots.
             fields: the query's other fields.
         """
+        number = None if repeat is None else epochs(repeat, fields)
 
         def ask(form: dict[str, Any]) -> Stream:
-            return self._opened(BoundQuery(self._servers, form), progress)
+            bound = BoundQuery(self._servers, form)
+            return (
+                self._opened(bound, progress) if repeat is None else self._repeated(bound, progress, number)
+            )
 
         return _with_wire(dataset, fields, ask)
 
@@ -279,6 +293,13 @@ class Client:
         found = bound.plan()
         start = bound.form.get("cursor") or None
         stream = Stream(bound, Reading.all_of(bound, found), found.plan, start, ordered=found.ordered)
+        stream.show_progress(progress)
+        return stream
+
+    def _repeated(self, bound: BoundQuery, progress: ProgressOption, number: int | None) -> Stream:
+        found = bound.plan()
+        start = bound.form.get("cursor") or None
+        stream = RepeatedStream(bound, Reading.all_of(bound, found), found.plan, start, number)
         stream.show_progress(progress)
         return stream
 

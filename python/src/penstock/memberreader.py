@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from penstock import errors
-from penstock.backoff import Backoff
 from penstock.client import Client
 from penstock.members import MemberSpec
 from penstock.mixcursor import MemberPosition
-from penstock.servers import is_retryable
+from penstock.servers import retried
 from penstock.shares import Share
 from penstock.stream import Stream
 
@@ -179,17 +177,7 @@ class MemberReader:
         def ask() -> Stream:
             return self._client.read(self.spec.dataset, **fields)
 
-        return ask() if self._stream is None else self._retried(ask)
-
-    def _retried(self, ask: Callable[[], Stream]) -> Stream:
-        backoff = Backoff(self._client.reconnect)
-        while True:
-            try:
-                return ask()
-            except errors.Error as failure:
-                wait = backoff.next(failure.retry_after) if is_retryable(failure) else None
-                if wait is None or self._closed.wait(wait):
-                    raise
+        return ask() if self._stream is None else retried(ask, self._client.reconnect, self._closed)
 
 
 def _lanes(spec: MemberSpec, at: MemberPosition, world: int) -> int:

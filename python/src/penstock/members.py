@@ -50,6 +50,7 @@ _OF_MIX = {
     "every": "leave it out",
     "limit": "stop reading after the last step you need, or give the member a sample or a filter",
     "endpoints": "leave it out: a mix reads shards",
+    "repeat": "write ends='repeat' for the members that repeat",
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 import pyarrow.flight as flight
 
+from penstock.backoff import Backoff
 from penstock.channel import Channel, Settings
 from penstock.errors import Error, Exhausted, Unavailable
 
@@ -20,6 +22,18 @@ def is_retryable(error: Error) -> bool:
     sends a delay. Requests that are wrong, forbidden or about something gone are not retried.
     """
     return isinstance(error, Unavailable) or (isinstance(error, Exhausted) and error.retry_after is not None)
+
+
+def retried(ask: Callable[[], T], reconnect: float, closed: threading.Event) -> T:
+    """Calls `ask`, again while its failures may go away, for `reconnect` seconds or until it is closed."""
+    backoff = Backoff(reconnect)
+    while True:
+        try:
+            return ask()
+        except Error as failure:
+            wait = backoff.next(failure.retry_after) if is_retryable(failure) else None
+            if wait is None or closed.wait(wait):
+                raise
 
 
 class Servers:

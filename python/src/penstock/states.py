@@ -167,6 +167,11 @@ def _furthest(workers: list[Position]) -> Position:
 
     Their next steps are consecutive if their batches were consumed in order.
     """
+    if len({one.epoch for one in workers}) > 1:
+        raise errors.Invalid(
+            "the loader's workers are in different epochs",
+            remedy="merge the cursor of each rank's last batch instead",
+        )
     due = sorted(one.step + one.every[0] for one in workers)
     furthest = max(workers, key=lambda one: one.step)
     if due != list(range(furthest.step, furthest.step + len(workers))):

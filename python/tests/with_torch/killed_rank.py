@@ -47,7 +47,7 @@ def train_mix(
 ) -> None:
     """Trains on a mix forever, likewise. Rows of the second member are counted from SECOND on."""
     torch.set_num_threads(1)
-    ranks = {"rank": rank, "world": world}
+    ranks: Any = {"rank": rank, "world": world}
     data = IterableDataset(address, mix=MIX, reconnect=60, lookahead=1 << 16, **ranks, **QUERY, **RULES)
     _train(data, workers, state, written)
 

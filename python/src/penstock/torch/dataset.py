@@ -13,6 +13,7 @@ from penstock.members import Ends, Member, check
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
+from penstock.repeat import Repeat
 from penstock.states import of_rank
 from penstock.stream import Stats
 from penstock.torch import ranks
@@ -24,7 +25,19 @@ from penstock.torch.readstate import ReadState
 from penstock.torch.shared import SharedState
 from penstock.torch.source import Source, SourceSpec, plan_steps, steps
 
-_OWN = ("columns", "mix", "source", "ends", "rank", "world", "device", "transform", "convert", "prefetch")
+_OWN = (
+    "columns",
+    "mix",
+    "source",
+    "ends",
+    "repeat",
+    "rank",
+    "world",
+    "device",
+    "transform",
+    "convert",
+    "prefetch",
+)
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -59,6 +72,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         mix: Sequence[Member] | None = None,
         source: str | None = "source",
         ends: Ends = "mix",
+        repeat: Repeat | None = None,
         rank: int | None = None,
         world: int | None = None,
         device: torch.device | str | None = None,
@@ -76,6 +90,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 `penstock.Member` and `penstock.mix`. The query fields in `options` apply to all of them.
             source: the name of the column with the index of each row's member in the mix; None adds none.
             ends: what the end of a member of the mix means, see `penstock.mix`.
+            repeat: the number of epochs that one iteration reads, one after the other and counted from epoch 0, or
+                "forever". Not for a mix, whose members may repeat.
             rank: this process's rank; taken from torch.distributed if omitted.
             world: the number of ranks. Required together with `rank`.
             device: the device to copy tensors to, ahead of the loop; None does not copy. Not for DataLoader workers.
@@ -89,6 +105,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         super().__init__()
         self._options = DatasetOptions.of(options, _OWN)
         self._uri = uri if isinstance(uri, str) else tuple(uri)
+        self._options = self._options.repeated(repeat)
         self._mix = self._checked_mix(dataset, mix, source, ends)
         self._dataset = "" if dataset is None else dataset
         self._name = query.name(self._dataset) if self._mix is None else " + ".join(self._mix.names)

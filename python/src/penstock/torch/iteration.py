@@ -101,7 +101,11 @@ class Iteration(Iterator[Any]):
         of = self._spec.start.every[1]
         # A worker is right after one of its own steps: those of the other workers come next.
         self._state.position = replace(
-            self._state.position, cursors=(item.cursor,), every=(of - 1, of), ended=False
+            self._state.position,
+            epoch=int(item.cursor["epoch"]),
+            cursors=(item.cursor,),
+            every=(of - 1, of),
+            ended=False,
         )
         return self._mover.receive(item.sent)
 
@@ -111,7 +115,7 @@ class Iteration(Iterator[Any]):
         self._ended = True
         at = replace(self._state.position, ended=True)
         if at.every[1] == 1:  # a worker stays at the position after its own step
-            at = replace(at, cursors=(self._source.cursor,))
+            at = replace(at, epoch=int(self._source.cursor["epoch"]), cursors=(self._source.cursor,))
         self._state.position = at
         self._feed.finish()
 

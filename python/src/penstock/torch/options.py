@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 
 from penstock import errors, mistakes
 from penstock.fields import Query, RunQuery
+from penstock.repeat import epochs
 from penstock.torch.rules import Rules
 
 
@@ -76,6 +77,17 @@ class DatasetOptions:
         said = {name: value for name, value in parts[0].items() if value is not None}
         mistakes.refuse(said)
         return cls(said, parts[1], parts[2])
+
+    def repeated(self, repeat: Any) -> Self:
+        """The options for several epochs in one iteration; the same ones for None.
+
+        Raises:
+            Invalid: it is no number of epochs.
+        """
+        if repeat is None:
+            return self
+        epochs(repeat, self.query)
+        return replace(self, query={**self.query, "repeat": repeat})
 
 
 def _refused(name: str, known: tuple[str, ...]) -> Exception:

@@ -90,7 +90,9 @@ class ReadState:
             loaded = loaded if self._shared.claim(worker, self._loads) else None
         self._loaded = None
         start = self._fresh()
-        if loaded is not None and loaded.epoch != self._epoch and not loaded.ended:
+        if loaded is not None and "repeat" in self._query and loaded.epoch != self._epoch:
+            start = loaded  # the workers of a loader may be in different epochs
+        elif loaded is not None and loaded.epoch != self._epoch and not loaded.ended:
             refused = errors.Invalid(
                 f"the loaded state is from epoch {loaded.epoch}, but the epoch was set to {self._epoch}",
                 remedy=f"call set_epoch({loaded.epoch}), or do not load a state",
@@ -120,7 +122,7 @@ class ReadState:
         at = self._pending()
         if at is None and self.iteration is not None:
             at = self.iteration.position
-            if at.ended and at.epoch != self._epoch:
+            if at.ended and self.iteration.start.epoch != self._epoch:
                 at = None
         at = self._fresh() if at is None else at
         return replace(at, dataset=self._dataset, snapshots=at.pin or self._shared.pin)

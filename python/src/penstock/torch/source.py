@@ -122,6 +122,8 @@ def steps(spec: SourceSpec) -> int:
     Raises:
         TypeError: the number is unknown.
     """
+    if "repeat" in spec.options.query:
+        raise TypeError("the number of steps of several epochs is unknown before reading")
     known = plan_steps(spec)[1]
     if known is None:
         raise TypeError(_UNKNOWN_LENGTH)

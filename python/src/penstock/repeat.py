@@ -1,0 +1,171 @@
+"""A stream of several epochs, one after the other."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from penstock import errors, mistakes
+from penstock.bound import BoundQuery
+from penstock.fields import Cursor
+from penstock.plan import Plan
+from penstock.reading import Reading
+from penstock.servers import retried
+from penstock.stream import Stats, Stream
+
+Repeat = int | Literal["forever"]
+
+# What a cursor says about the rows of its run, in the form of a query's fields. A query with a cursor need not.
+_OF_CURSOR = ("filter", "sample", "since", "order", "lanes")
+_OF_SHUFFLED_CURSOR = ("shuffle", "shuffle_window", "seed")
+
+
+def epochs(repeat: Any, fields: Mapping[str, Any]) -> int | None:
+    """The number of epochs of a repeated stream; None if it never ends.
+
+    Raises:
+        Invalid: it is no number of epochs, or a field cannot be combined with it.
+    """
+    for name in ("limit", "endpoints"):
+        if fields.get(name) is not None:
+            raise _invalid(f"cannot be combined with {name}", f"leave repeat or {name} out")
+    number = None if repeat == "forever" else mistakes.whole("repeat", repeat, minimum=1)
+    first = fields.get("epoch") or 0
+    if number is not None and not fields.get("cursor") and first >= number:
+        raise _invalid(
+            f"{number} epochs are the epochs 0 to {number - 1}, without {first}", f"write repeat={first + 1}"
+        )
+    return number
+
+
+class RepeatedStream(Stream):
+    """A `Stream` that begins the next epoch, on the same snapshots, when one ends.
+
+    Its cursors are those of the epochs' streams: a query with one of them and the same `repeat` resumes with the very
+    next row. Its length is not known, and it has no manifest.
+    """
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        readings: Sequence[Reading],
+        plan: Plan,
+        start: Cursor | list[Cursor] | None,
+        number: int | None,
+    ) -> None:
+        """Prepares to read.
+
+        Args:
+            bound: the query of the first epoch.
+            readings: its only endpoint.
+            plan: its plan.
+            start: the query's own cursor.
+            number: the number of epochs, counted from epoch 0; None for no end.
+
+        Raises:
+            Invalid: the query has several shards, or its cursor is of an epoch after the last one.
+        """
+        super().__init__(bound, readings, plan, start)
+        if len(readings) != 1:
+            raise _invalid("the query has several shards", "name one: shard=(0, 4)")
+        first = start[0] if isinstance(start, list) else start
+        self._epoch = int(first["epoch"] if first else bound.form.get("epoch", 0))
+        self._from_step = int(first["step"]) if first else 0
+        self._number = number
+        if number is not None and self._epoch >= number:
+            raise _invalid(
+                f"the cursor is from epoch {self._epoch}, and {number} epochs end with epoch {number - 1}",
+                f"write repeat={self._epoch + 1}",
+            )
+        self._before = Stats(0, 0, 0.0, 0.0, 0)  # of the epochs before
+        self._reports: list[dict[str, Any]] = []
+        self._ending = threading.Event()
+
+    @property
+    def stats(self) -> Stats:
+        """Statistics of the stream so far, over all epochs."""
+        now, before = super().stats, self._before
+        return replace(
+            now,
+            rows=now.rows + before.rows,
+            batches=now.batches + before.batches,
+            resumed=now.resumed + before.resumed,
+        )
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """After its end: the total rows and batches, and `epochs` with the report of each epoch."""
+        reports = [*self._reports, super().report]
+        sums = [name for name in ("rows", "requests", "batches") if all(name in r for r in reports)]
+        return {**{name: sum(r[name] for r in reports) for name in sums}, "epochs": reports}
+
+    def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:  # noqa: ARG002
+        """Refused: a manifest is of one epoch.
+
+        Raises:
+            Invalid: always.
+        """
+        raise _invalid("a manifest is of one epoch", "read one epoch, or call Client.manifest for each")
+
+    def _batches(self) -> int | None:
+        return None
+
+    def _rows(self) -> int | None:
+        return None
+
+    def _next(self) -> pa.RecordBatch | None:
+        while True:
+            batch = super()._next()
+            if batch is not None or self._epoch + 1 == self._number:
+                return batch
+            self._begin_next_epoch()
+
+    def _begin_next_epoch(self) -> None:
+        [ended] = self._readings
+        end = ended.cursor
+        assert end is not None  # at the end there is a report, with the last cursor
+        if int(end["step"]) == 0:
+            raise _invalid(f"epoch {self._epoch} has no batch", "leave repeat out, or check the filter")
+        if self._number is not None:
+            assert ended.report is not None
+            self._reports.append(ended.report)
+        self._before = self.stats
+        bound = BoundQuery(self._bound.servers, self._form_after(end)).restarted(self._plan, None)
+        found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
+        if not found.plan.schema.equals(self._plan.schema):
+            raise errors.Corrupt("the schema of the next epoch differs", remedy="read it from the start")
+        self._bound, self._plan = bound, found.plan
+        self._epoch, self._from_step = self._epoch + 1, 0
+        # Until its first batch, the position is the end of the epoch before.
+        self._start, self._readings, self._at = end, Reading.all_of(bound, found), 0
+        if self._closed:
+            self.close()
+
+    def _form_after(self, end: Cursor) -> dict[str, Any]:
+        """The query of the epoch after one that ended at a cursor."""
+        of_cursor = _OF_CURSOR + (_OF_SHUFFLED_CURSOR if end.get("order") == "shuffled" else ())
+        said = {name: end[name] for name in of_cursor if end.get(name)}
+        form = {**said, **self._bound.form, "epoch": self._epoch + 1, "snapshots": end["pin"]}
+        form.pop("cursor", None)
+        form["shard"] = end["shard"]
+        if self._bound.step_stride > 1:
+            # Workers take turns with the steps of all epochs: the first step of the next one is due to the worker
+            # that comes after that of the last step.
+            of, own = self._bound.step_stride, int(self._bound.form["every"]["step"])
+            form["every"] = {"step": (own - (int(end["step"]) - self._from_step)) % of, "of": of}
+        return form
+
+    def close(self) -> None:
+        """Closes the stream, also on the server. Cursor and report remain available."""
+        self._ending.set()
+        super().close()
+
+
+def _invalid(message: str, remedy: str) -> errors.Invalid:
+    faults = (errors.Fault(field="repeat", message=message),)
+    return errors.Invalid(f"repeat: {message}", remedy=remedy, faults=faults)
