@@ -104,14 +104,11 @@ def test_a_cursor_at_the_end_of_an_epoch_continues_with_the_next(client: penstoc
 
 # spec: mix-18
 @pytest.mark.parametrize("of", [2, 3, 5])
-def test_workers_take_turns_with_the_steps_of_all_epochs(client: penstock.Client, of: int) -> None:
+def test_every_nth_step_is_counted_through_all_epochs(client: penstock.Client, of: int) -> None:
     expected = alone(client, 3)
-    workers = []
-    for worker in range(of):
-        with client.read("d", **QUERY, repeat=3, every=(worker, of)) as stream:
-            workers.append(read(stream))
-    for worker, steps in enumerate(workers):
-        assert steps == expected[worker::of]
+    for own in range(of):
+        with client.read("d", **QUERY, repeat=3, every=(own, of)) as stream:
+            assert read(stream) == expected[own::of]
 
 
 # spec: mix-16

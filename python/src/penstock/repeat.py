@@ -154,8 +154,8 @@ class RepeatedStream(Stream):
         form.pop("cursor", None)
         form["shard"] = end["shard"]
         if self._bound.step_stride > 1:
-            # Workers take turns with the steps of all epochs: the first step of the next one is due to the worker
-            # that comes after that of the last step.
+            # Readers of every n-th step take turns with the steps of all epochs: the first step of the next epoch is
+            # due to the reader after that of the last step.
             of, own = self._bound.step_stride, int(self._bound.form["every"]["step"])
             form["every"] = {"step": (own - (int(end["step"]) - self._from_step)) % of, "of": of}
         return form

@@ -40,7 +40,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def undisturbed(address: str, epoch: int, world: int) -> list[list[list[int]]]:
-    """For each step the rows of each rank, from mixes that nobody disturbs."""
+    """For each step the rows of each rank, from undisturbed mixes."""
     query = {name: value for name, value in QUERY.items() if name != "tail"}
     ranks = []
     with penstock.connect(address) as client:

@@ -14,7 +14,7 @@ from pyiceberg.types import FloatType, IntegerType, ListType, LongType, StringTy
 from server import Server
 
 PAGE = Path(__file__).parents[3] / "docs" / "pytorch.md"
-BLOCKS = 14
+BLOCKS = 17
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     made.write("features.known", known, ("request_id", 4), features)
     staging = [{"table": "features.known", "name": "features"}]
     dataset = {"training": {"table": "ml.shown"}, "key": ["request_id"], "staging": staging}
-    with Server(made.config({"homefeed": dataset})) as server:
+    with Server(made.config({"homefeed": dataset, "search": dataset})) as server:
         yield server.address
 
 

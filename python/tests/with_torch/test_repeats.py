@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trained
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 from trained import Served, Steps, rows, served
 
 from penstock import Invalid, merge_states
+from penstock.torch import IterableDataset
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
@@ -95,4 +95,4 @@ def test_what_cannot_be_repeated_is_refused(d: Served) -> None:
     with pytest.raises(Invalid, match="repeat: must be at least 1"):
         d.dataset(repeat=0)
     with pytest.raises(Invalid, match=r"mix.repeat: cannot be set here; write ends='repeat'"):
-        trained.IterableDataset(d.address, mix=[{"dataset": "d", "weight": 1}], repeat=2)
+        IterableDataset(d.address, mix=[{"dataset": "d", "weight": 1}], repeat=2)
