@@ -205,9 +205,10 @@ def test_states_of_something_else_are_refused(address: str) -> None:
 
 # spec: mix-7
 def test_mistakes_are_refused(address: str) -> None:
-    for given in ({"mix": None}, {"dataset": "a"}):
-        with pytest.raises(Invalid, match="pass either a dataset or a mix"):
-            dataset(address, **given)
+    with pytest.raises(Invalid, match="pass either a dataset or a mix"):
+        dataset(address, dataset="a")
+    with pytest.raises(Invalid, match="dataset: must be a name"):
+        dataset(address, mix=None)
     with pytest.raises(Invalid, match="a mix has no plan of its own"):
         dataset(address).plan()
     with pytest.raises(Invalid, match=r"mix\[0\].limit: cannot be set here"):

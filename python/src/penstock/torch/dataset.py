@@ -107,8 +107,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._uri = uri if isinstance(uri, str) else tuple(uri)
         self._options = self._options.repeated(repeat)
         self._mix = self._checked_mix(dataset, mix, source, ends)
-        self._dataset = "" if dataset is None else dataset
-        self._name = query.name(self._dataset) if self._mix is None else " + ".join(self._mix.names)
+        given: Any = dataset
+        self._dataset = given
+        self._name = self._mix.name if self._mix is not None else query.name(self._dataset)
         self._explicit_rank = ranks.explicit(rank, world)
         self._device = None if device is None else torch.device(device)
         self._transform = transform
@@ -244,10 +245,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def _checked_mix(
         self, dataset: Dataset | None, mix: Sequence[Member] | None, source: str | None, ends: Ends
     ) -> MixMembers | None:
-        if (dataset is None) == (mix is None):
-            raise errors.Invalid(
-                "dataset: pass either a dataset or a mix", remedy="write mix=[{'dataset': name, 'weight': 1}]"
-            )
+        if mix is not None and dataset is not None:
+            raise errors.Invalid("dataset: pass either a dataset or a mix", remedy="leave one of them out")
         return None if mix is None else MixMembers(check(mix, self._options.query, ends), source)
 
     def _check(self) -> None:

@@ -34,6 +34,11 @@ class MixMembers:
         """The members' names."""
         return tuple(member.name for member in self.specs)
 
+    @property
+    def name(self) -> str:
+        """The members' names as one."""
+        return " + ".join(self.names)
+
     def with_source_rule(self, options: DatasetOptions) -> DatasetOptions:
         """The options, with a rule that makes the members' indices of the source column."""
         if self.source is None or self.source in (options.rules.get("hash") or {}):
@@ -65,6 +70,11 @@ class MixSpec(SourceSpec):
     """
 
     members: MixMembers
+
+    @property
+    def name(self) -> str:
+        """The members' names, for messages."""
+        return self.members.name
 
     def open(self, client: Client) -> Mix:
         """Opens the mix, at the snapshots that all processes of the rank read."""
