@@ -7,6 +7,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from server import Server
 from test_shares import WINDOW, worst_share
 
 import penstock
-from penstock import Invalid, shares
+from penstock import Invalid, Mix, shares
+from penstock.members import check
+from penstock.mixcursor import MixPosition
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +210,31 @@ def test_weights_and_sizes_may_change_on_resuming(client: penstock.Client) -> No
     assert Counter(source for source, _ in rest[0]) == {"a": 200, "b": 100, "c": 100}
     for name, before, after in (("a", 224, 200), ("b", 64, 100), ("c", 32, 100)):
         assert of([*first, *rest], name) == resumed(client, name, [(2, before), (3, after)])
+
+
+# spec: mix-13
+@pytest.mark.parametrize("size", [320, 200, 100])
+@pytest.mark.parametrize("of", [2, 3])
+def test_readers_that_take_turns_give_the_steps_of_the_mix(
+    client: penstock.Client, size: int, of: int
+) -> None:
+    """What DataLoader workers read, resumed after every fifth of their steps."""
+    given = members()
+    given[1]["ends"] = given[2]["ends"] = "repeat"
+    options: Any = {**QUERY, "global_batch_rows": size}
+    alone = read(client, mix=given, **options)
+    specs = check(given, options, "mix")
+    for first in range(of):
+        index, start = first, MixPosition.start(list(ROWS), 0, None)
+        while True:
+            every = (index, of)
+            turn = Mix(specs, [client] * 3, size, start, shard=(0, 1), source="source", every=every)
+            own = rows(islice(turn, 5))
+            assert own == alone[start.step + index :: of][:5]
+            turn.close()
+            if len(own) < 5:
+                break
+            index, start = of - 1, MixPosition.of(json.loads(json.dumps(turn.cursor)), list(ROWS), (0, 1))
 
 
 # spec: mix-5

@@ -30,7 +30,13 @@ class MemberReader:
     """
 
     def __init__(
-        self, spec: MemberSpec, client: Client, shard: tuple[int, int], at: MemberPosition, pin: Any
+        self,
+        spec: MemberSpec,
+        client: Client,
+        shard: tuple[int, int],
+        at: MemberPosition,
+        pin: Any,
+        turns: int = 1,
     ) -> None:
         """Prepares to read.
 
@@ -40,6 +46,8 @@ class MemberReader:
             shard: the rank, and the number of ranks.
             at: where to begin.
             pin: the snapshots to read; None for the current ones.
+            turns: how many readers take turns with the steps. If it gives one batch to each step, this one then only
+                requests the batches of its own steps.
         """
         self.spec = spec
         self._client = client
@@ -49,6 +57,7 @@ class MemberReader:
         self.left = 0
         self.rows = 0
         self.pin = pin
+        self._turns = turns
         self._stream: Stream | None = None
         self._ready: pa.RecordBatch | None = None  # read ahead of `take`
         self._resumed = 0
@@ -71,30 +80,42 @@ class MemberReader:
         """How many times its streams were resumed after a failure."""
         return self._resumed + (0 if self._stream is None else self._stream.stats.resumed)
 
-    def open(self, share: Share) -> bool:
-        """Plans its stream from its position on, unless it already gives such batches. Reports whether it did."""
+    def open(self, share: Share, ahead: int) -> bool:
+        """Plans its stream from its position on, unless it already gives such batches. Reports whether it did.
+
+        Args:
+            share: what it gives.
+            ahead: the number of steps before the next one of this reader.
+        """
         if self.share is not None and self.share.rows == share.rows:
             self.share = share
             return False
         self.share = share
-        self._replace(self._plan())
+        self._plan(ahead)
         return True
 
     def start(self) -> None:
         """Reads the first batch ahead, so that the server admits the stream. May be called in any thread."""
         if self._ready is None and self.left:
-            self._ready = self._next()
+            assert self._stream is not None
+            self._ready = next(self._stream, None)  # None if its steps are all of other readers
 
-    def take(self) -> pa.RecordBatch:
-        """The next batch. A member that repeats begins its next epoch if this one has no more batches."""
+    def take(self, ahead: int) -> pa.RecordBatch | None:
+        """The next batch. A member that repeats begins its next epoch if this one has no more batches.
+
+        Args:
+            ahead: the number of steps before the next one of this reader. Unless it is 0, the batch may be None.
+        """
         if not self.left:
-            self._begin_next_epoch()
+            self._begin_next_epoch(ahead)
+        self.left -= 1
+        if ahead and self._takes_turns:
+            return None
         batch, self._ready = (self._next() if self._ready is None else self._ready), None
         stream = self._stream
         assert stream is not None
         assert isinstance(stream.cursor, dict)
         self.at = replace(self.at, cursors=(stream.cursor,))
-        self.left -= 1
         self.rows += batch.num_rows
         return batch
 
@@ -116,12 +137,16 @@ class MemberReader:
             raise self._differs()
         return batch
 
-    def _begin_next_epoch(self) -> None:
+    @property
+    def _takes_turns(self) -> bool:
+        return self._turns > 1 and self.share is not None and self.share.rate == 1
+
+    def _begin_next_epoch(self, ahead: int) -> None:
         whole = self._stream is None or not self.at.cursors
         if not whole:
             self._finish()
             self.at = replace(self.at, epoch=self.at.epoch + 1, cursors=())
-            self._replace(self._plan())
+            self._plan(ahead)
         if not self.left:
             assert self.share is not None
             raise errors.Invalid(
@@ -144,21 +169,28 @@ class MemberReader:
             remedy="read again from the cursor of the last step",
         )
 
-    def _replace(self, stream: Stream) -> None:
-        if self._stream is not None:
-            self._resumed += self._stream.stats.resumed
-            self._stream.close()
-        self._stream, self._ready = stream, None
+    def _plan(self, ahead: int) -> None:
+        """Plans the rest of its epoch. Once it was planned, later plans wait for servers that do not respond."""
+        fields = self._fields()
+        stream = self._read(fields)
         self.pin = stream.plan.pin
         try:
             self.left = len(stream)
         except TypeError as e:
             raise errors.Internal(f"the server did not count the batches of member {self.spec.name!r}") from e
+        if self._takes_turns:
+            stream.close()
+            if not self.at.cursors:
+                fields["snapshots"] = self.pin
+            stream = self._read({**fields, "every": (ahead, self._turns)})
+        if self._stream is not None:
+            self._resumed += self._stream.stats.resumed
+            self._stream.close()
+        self._stream, self._ready = stream, None
         if self._closed.is_set():  # closed by another thread
             stream.close()
 
-    def _plan(self) -> Stream:
-        """Plans the rest of its epoch. Once it was planned, later plans wait for servers that do not respond."""
+    def _fields(self) -> dict[str, Any]:
         assert self.share is not None
         fields: dict[str, Any] = {
             **self.spec.query,
@@ -173,7 +205,9 @@ class MemberReader:
             fields["epoch"] = self.at.epoch
             if self.pin is not None:
                 fields["snapshots"] = self.pin
+        return fields
 
+    def _read(self, fields: dict[str, Any]) -> Stream:
         def ask() -> Stream:
             return self._client.read(self.spec.dataset, **fields)
 

@@ -136,8 +136,10 @@ class Mix:
         self._stats = Stats(0, 0, 0.0, 0.0, 0)
         self._lock = threading.Lock()
         self._clients = _clients_of_mix(clients)
+        # If a member ends alone, the others are planned again at that step: each reader needs their cursors there.
+        turns = 1 if any(member.ends == "member" for member in members) else every[1]
         self._readers = [
-            MemberReader(member, own, shard, at, start.pins.get(member.name))
+            MemberReader(member, own, shard, at, start.pins.get(member.name), turns)
             for member, own, at in zip(members, self._clients, start.members, strict=True)
         ]
         self._to_start: list[MemberReader] = []
@@ -251,19 +253,23 @@ class Mix:
         return batch
 
     def _next(self) -> pa.RecordBatch | None:
-        index, of = self._every
-        while True:
-            if not self._settle_ends():
-                return None
+        while self._settle_ends():
             self._start_streams()
+            ahead = self._ahead
             parts = [
-                [] if reader.at.ended else [reader.take() for _ in range(_share(reader).due(self._step))]
+                [] if reader.at.ended else [reader.take(ahead) for _ in range(_share(reader).due(self._step))]
                 for reader in self._readers
             ]
-            own = (self._step - self._start.step) % of == index
             self._step += 1
-            if own:
-                return self._blend.batch(parts)
+            if not ahead:
+                return self._blend.batch([[batch for batch in part if batch is not None] for part in parts])
+        return None
+
+    @property
+    def _ahead(self) -> int:
+        """The number of steps before the next one to return."""
+        index, of = self._every
+        return (index - (self._step - self._start.step)) % of
 
     def _settle_ends(self) -> bool:
         """Ends the members that cannot give what the step is due. Reports whether the mix continues.
@@ -294,7 +300,7 @@ class Mix:
         for reader, share in zip(
             active, shares.divide(weights, [reader.lanes for reader in active], self._rows), strict=True
         ):
-            if reader.open(share) and reader not in self._to_start:
+            if reader.open(share, self._ahead) and reader not in self._to_start:
                 self._to_start.append(reader)
 
     def _start_streams(self) -> None:
