@@ -223,7 +223,7 @@ func (a *admission) next() *slot {
 		if g != nil && g.kept >= needs {
 			return p
 		}
-		if p.resumes || a.mixes[p.mix] != nil || g != nil && !g.gathered {
+		if p.resumes || a.isLate(p) || g != nil && !g.gathered {
 			has = -1
 		}
 		if first == nil || has < fewest {

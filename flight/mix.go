@@ -17,8 +17,9 @@ const (
 	headerMix = "penstock-mix"
 	// maxMixID is the length of the longest id of a mix.
 	maxMixID = 64
-	// maxMixStreams is the largest number of streams of a mix.
-	maxMixStreams = 4096
+	// maxMixStreams is the largest number of streams of a mix. It bounds the slots that one mix can
+	// keep, or have others wait for.
+	maxMixStreams = 64
 )
 
 // mixHeader is the mix that a DoGet names; zero if it names none.
@@ -50,6 +51,7 @@ type mixKey struct{ host, id string }
 // the slots of some of its streams, they would wait for each other. So the first stream that is
 // admitted keeps slots for all others, for as long as they may take to come.
 type mixSlots struct {
+	of      int // streams of the mix
 	streams int // that have slots; never zero
 	kept    int // slots for streams that have not come
 	timer   *time.Timer
@@ -70,10 +72,17 @@ func (a *admission) keptForMix(p *slot) bool {
 	return m != nil && m.kept > 0 && !p.resumes
 }
 
+// isLate reports whether a stream's mix was admitted without it: it came late, or follows one that
+// has ended. mu is held.
+func (a *admission) isLate(p *slot) bool {
+	m := a.mixes[p.mix]
+	return m != nil && m.streams+m.kept < m.of
+}
+
 // newMix keeps slots for the other streams of a mix, whose first stream has just got one. mu is
 // held.
 func (a *admission) newMix(p *slot) {
-	m := &mixSlots{streams: 1, kept: p.streams - 1}
+	m := &mixSlots{of: p.streams, streams: 1, kept: p.streams - 1}
 	a.kept += m.kept
 	a.hosts[p.host] += m.kept
 	m.timer = time.AfterFunc(gathering, func() {

@@ -28,6 +28,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"bytes of a message from a client":                           {wire, "maxReceived"},
 		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},
 		"bytes of a failure's details":                               {wire, "defaultMaxDetails"},
+		"members of a mix":                                           {wire, "maxMixStreams"},
 	}
 	rows := tables(read(t, "docs/config.md"), "limits")
 	require.Len(t, rows, len(limits))

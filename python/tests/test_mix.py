@@ -315,6 +315,7 @@ def test_one_dataset_may_be_several_members(client: penstock.Client) -> None:
     ("given", "options", "message"),
     [
         ([], {}, "must be a list of at least one member"),
+        ([{"dataset": "a", "weight": 1}] * 65, {}, "has 65 members, and at most 64 can be mixed"),
         ("a", {}, "must be a list of at least one member"),
         (["a"], {}, r"mix\[0\]: must be a mapping, not str"),
         ([{"dataset": "a"}], {}, r"mix\[0\].weight: is missing"),

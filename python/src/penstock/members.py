@@ -92,6 +92,12 @@ def check(members: Sequence[Member], shared: Mapping[str, Any], ends: Ends) -> t
         raise _invalid(
             "mix", "must be a list of at least one member", "write mix=[{'dataset': name, 'weight': 1}]"
         )
+    if len(members) > _MAX_MEMBERS:
+        raise _invalid(
+            "mix",
+            f"has {len(members)} members, and at most {_MAX_MEMBERS} can be mixed",
+            "mix fewer datasets",
+        )
     _check_fields("mix", {name: value for name, value in shared.items() if name not in _SIZES})
     checked = tuple(_member(f"mix[{at}]", member, shared, ends) for at, member in enumerate(members))
     names = [member.name for member in checked]
@@ -102,6 +108,7 @@ def check(members: Sequence[Member], shared: Mapping[str, Any], ends: Ends) -> t
     return checked
 
 
+_MAX_MEMBERS = 64  # as many streams as a server admits together
 _SIZES = ("batch_rows", "global_batch_rows")
 
 
