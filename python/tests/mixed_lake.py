@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lake import Lake
+from lake import Lake, Written
 from pyiceberg.types import IntegerType, LongType, StringType
 
 import penstock
@@ -24,18 +24,23 @@ def members(**weights: float) -> list[penstock.Member]:
 
 
 def configured(folder: Path) -> Path:
-    """The configuration of the datasets a, b and c, and of some that do not fit to them."""
-    made = Lake(folder)
+    """The configuration of the datasets a, b and c, and of one that does not fit to them."""
+    return written(folder)[0]
+
+
+def written(folder: Path) -> tuple[Path, dict[str, Written]]:
+    """The configuration, and the tables of the datasets a, b and c."""
+    made, tables = Lake(folder), {}
     datasets: dict[str, Any] = {}
     for name, rows in ROWS.items():
         columns = {"row": LongType(), "request_id": LongType(), "text": StringType()}
         content = [{"row": i, "request_id": i // 6, "text": f"{name}{i}"} for i in range(rows)]
-        made.write(f"ml.{name}", columns, ("request_id", 8), content, files=2)
+        tables[name] = made.write(f"ml.{name}", columns, ("request_id", 8), content, files=2)
     other = {"row": IntegerType(), "request_id": LongType(), "text": StringType()}
     made.write("ml.other", other, ("request_id", 8), [{"row": 1, "request_id": 1, "text": "x"}])
     for name in (*ROWS, "other"):
         datasets[name] = {"training": {"table": f"ml.{name}"}, "key": ["request_id"], "staging": []}
-    return made.config(datasets)
+    return made.config(datasets), tables
 
 
 def rows(batches: Iterable[Any]) -> list[list[Row]]:

@@ -81,7 +81,7 @@ def test_uneven_steps_give_the_rows_of_each_member_in_order(client: penstock.Cli
 
 
 # spec: mix-2, mix-10
-@pytest.mark.parametrize("size", [24, 256, 1024])
+@pytest.mark.parametrize("size", [pytest.param(24, marks=pytest.mark.more), 256, 1024])
 def test_shares_hold_over_any_window_also_after_resuming(client: penstock.Client, size: int) -> None:
     cursor: Any = None
     found: list[str] = []
@@ -161,6 +161,26 @@ def test_a_member_repeats_with_its_next_epoch(client: penstock.Client) -> None:
     assert of(found, "a") == plain(client, "a", 224, epoch=2)[: 224 * len(found)]
 
 
+# spec: mix-10, mix-11
+def test_later_commits_change_nothing(tmp_path: Path) -> None:
+    config, tables = mixed_lake.written(tmp_path / "lake")
+    with Server(config) as server:
+        address = server.address
+    with Server(config, listen=address) as server, penstock.connect(address) as client:
+        expected = read(client, 60, ends="repeat")
+        with mixed(client, ends="repeat") as mix:
+            found = rows(islice(mix, 10))
+            tables["c"].table.append(tables["c"].table.scan().to_arrow())
+            tables["a"].table.append(tables["a"].table.scan().to_arrow())
+            server.kill()
+            server.__enter__()
+            found += rows(islice(mix, 35))
+            cursor = mix.cursor
+        found += read(client, 15, ends="repeat", cursor=cursor)
+        assert found == expected
+        assert read(client, 60, ends="repeat") != expected, "the commits are seen by a new mix"
+
+
 # spec: mix-10
 def test_a_member_without_a_whole_batch_cannot_repeat(client: penstock.Client) -> None:
     given: list[penstock.Member] = [
@@ -172,8 +192,8 @@ def test_a_member_without_a_whole_batch_cannot_repeat(client: penstock.Client) -
 
 
 # spec: mix-11
-@pytest.mark.parametrize("ends", ["mix", "member", "repeat"])
-@pytest.mark.parametrize("size", [320, 100])
+@pytest.mark.parametrize("ends", [pytest.param("mix", marks=pytest.mark.more), "member", "repeat"])
+@pytest.mark.parametrize("size", [pytest.param(320, marks=pytest.mark.more), 100])
 def test_a_mix_resumes_with_the_next_step_on_other_ranks(
     client: penstock.Client, ends: str, size: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -165,9 +166,10 @@ def test_a_state_before_the_first_batch_has_the_snapshots(address: str) -> None:
     assert len(data) == 37
     state = json.loads(json.dumps(data.state_dict()))
     assert set(state["snapshots"]) == set(ROWS)
-    again = dataset(address)
-    again.load_state_dict(state)
-    assert rows(again) == expected(address)
+    for rank in range(2):
+        again = dataset(address, rank=rank, world=2)
+        again.load_state_dict(state)
+        assert rows(again) == expected(address, rank, 2)
 
 
 # spec: mix-12
@@ -201,6 +203,15 @@ def test_states_of_something_else_are_refused(address: str) -> None:
         merge_states(states)
     with pytest.raises(Invalid, match="of 2 ranks no state is from rank 1"):
         merge_states(states[:1])
+
+
+def test_no_thread_remains_of_an_iteration_that_is_left(address: str) -> None:
+    loop = iter(dataset(address))
+    next(loop)
+    loop.close()
+    assert not [one.name for one in threading.enumerate() if one.name.startswith("penstock")]
+    with pytest.raises(Invalid, match="the iterator was closed"):
+        next(loop)
 
 
 # spec: mix-7
