@@ -112,6 +112,19 @@ def test_ranks_end_at_one_step_with_the_same_rows(client: penstock.Client, ends:
             assert len({len(rank) for rank in together}) == 1
 
 
+# spec: mix-4
+@pytest.mark.parametrize("ends", ["mix", "member"])
+def test_ranks_end_at_one_step_if_a_filter_leaves_lanes_of_different_lengths(
+    client: penstock.Client, ends: str
+) -> None:
+    options: dict[str, Any] = {"ends": ends, "filter": "row >= 700 AND row NOT IN (900, 901, 902)"}
+    alone = read(client, **options)
+    ranks = [read(client, shard=(rank, 4), **options) for rank in range(4)]
+    assert {len(found) for found in ranks} == {len(alone)}
+    for together, step in zip(zip(*ranks, strict=True), alone, strict=True):
+        assert sorted(row for rank in together for row in rank) == sorted(step)
+
+
 # spec: mix-9
 def test_a_member_ends_alone_and_the_others_divide_its_share(client: penstock.Client) -> None:
     found = read(client, ends="member", mix=members(a=0.5, b=0.25, c=0.25), global_batch_rows=400)
@@ -218,6 +231,23 @@ def test_a_mix_resumes_with_the_next_step_on_other_ranks(
         with mixed(client, cursor=cursors, **options) as mix:
             assert list(mix) == []
             assert mix.cursor["step"] == at
+
+
+# spec: mix-11
+def test_a_member_that_seldom_gives_rows_keeps_its_place(client: penstock.Client) -> None:
+    options: dict[str, Any] = {"mix": members(a=0.99, c=0.01), "global_batch_rows": 40}
+    alone = read(client, 60, **options)
+    assert sum(any(source == "c" for source, _ in step) for step in alone) == 6
+    rng, cursors, at = random.Random(1), None, 0
+    while at < 60:
+        world = rng.choice([1, 2, 4])
+        ranks = [mixed(client, shard=(rank, world), cursor=cursors, **options) for rank in range(world)]
+        for step in range(at, at := min(60, at + rng.randrange(1, 4))):
+            found = rows(next(mix) for mix in ranks)
+            assert sorted(row for rank in found for row in rank) == sorted(alone[step]), f"step {step}"
+        cursors = [json.loads(json.dumps(mix.cursor)) for mix in ranks]
+        for mix in ranks:
+            mix.close()
 
 
 # spec: mix-11

@@ -109,6 +109,11 @@ def test_every_nth_step_is_counted_through_all_epochs(client: penstock.Client, o
     for own in range(of):
         with client.read("d", **QUERY, repeat=3, every=(own, of)) as stream:
             assert read(stream) == expected[own::of]
+    with client.read("d", **QUERY) as stream:
+        done = len(read(stream, 4))
+    for own in range(of):
+        with client.read("d", **QUERY, repeat=3, every=(own, of), cursor=stream.cursor) as rest:
+            assert read(rest) == expected[done + own :: of]
 
 
 # spec: mix-16

@@ -126,18 +126,17 @@ def _member(found: Sequence[Mapping[str, Any]]) -> MemberPosition:
     """The position of a member, from the cursors of all ranks."""
     cursors = [one["cursor"] for one in found]
     places = {(int(one["epoch"]), one["lanes"], bool(one.get("ended"))) for one in found}
-    # Until its first batch after a resume, a member is where all ranks of the previous run left it.
-    shared = cursors[0] is None or isinstance(cursors[0], Sequence)
-    if len(places) > 1 or any(
-        (one != cursors[0]) if shared else not isinstance(one, Mapping) for one in cursors
-    ):
+    # Until its first batch after a resume, a member is where all ranks of the run before left it: equal on all ranks.
+    own = any(one != cursors[0] for one in cursors)
+    if len(places) > 1 or (own and not all(isinstance(one, Mapping) for one in cursors)):
         raise errors.Invalid(
             "the ranks' cursors of a member are from different epochs or steps",
             remedy="save the state of every rank after the same step",
         )
     epoch, lanes, ended = places.pop()
-    at = tuple(cursors[0] or ()) if shared else tuple(cursors)
-    return MemberPosition(epoch, None if lanes is None else int(lanes), at, ended)
+    at = cursors if own else query.cursor(cursors[0] or [])
+    every = at if isinstance(at, list) else [at]
+    return MemberPosition(epoch, None if lanes is None else int(lanes), tuple(every), ended)
 
 
 def _written(cursors: Sequence[Cursor]) -> Any:

@@ -150,7 +150,7 @@ class RepeatedStream(Stream):
         """The query of the epoch after one that ended at a cursor."""
         of_cursor = _OF_CURSOR + (_OF_SHUFFLED_CURSOR if end.get("order") == "shuffled" else ())
         said = {name: end[name] for name in of_cursor if end.get(name)}
-        form = {**said, **self._bound.form, "epoch": self._epoch + 1, "snapshots": end["pin"]}
+        form = {**said, **self._bound.form, "epoch": self._epoch + 1}
         form.pop("cursor", None)
         form["shard"] = end["shard"]
         if self._bound.step_stride > 1:
