@@ -436,6 +436,27 @@ def test_a_mix_ends_and_closes_like_a_stream(client: penstock.Client) -> None:
     assert mix.cursor["step"] == 1
 
 
+# spec: mix-11
+def test_a_step_that_failed_does_not_move_the_cursor(
+    client: penstock.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = read(client)
+    with mixed(client) as mix:
+        steps = len(mix)
+        found = rows(islice(mix, 3))
+
+        def broken(*_: Any) -> None:
+            raise penstock.Unavailable("the storage does not respond")
+
+        monkeypatch.setattr(mix._readers[1], "take", broken)
+        for _ in range(2):
+            with pytest.raises(penstock.Unavailable):
+                next(mix)
+        assert len(mix) == steps == len(alone), "it does not change while the mix is read"
+    assert mix.cursor["step"] == 3
+    assert found + read(client, cursor=mix.cursor) == alone
+
+
 # spec: mix-15
 def test_ranks_that_wait_for_each_other_share_a_server_with_few_slots(config: Path) -> None:
     """Two ranks with two streams each, and three slots: in any order of arrival, one rank has both of its own."""

@@ -143,8 +143,10 @@ class Mix:
             for member, own, at in zip(members, self._clients, start.members, strict=True)
         ]
         self._to_start: list[MemberReader] = []
+        self._returned = self._position()
         try:
             self._open()
+            self._steps = self._steps_left()
             opened = [reader for reader in self._readers if reader.share is not None]
             self._blend = Blend(
                 self.names, [self._schema_of(reader, opened) for reader in self._readers], source
@@ -174,8 +176,11 @@ class Mix:
 
         To resume with a different number of ranks, pass the list of the cursors of all ranks after the same step.
         """
-        at = tuple(reader.at for reader in self._readers)
-        return MixPosition(self._step, self._start.epoch, at, self.pins).cursor(self.names, self._shard)
+        # A step that failed may have taken the batches of some members: the position is that of the last one returned.
+        return replace(self._returned, pins=self.pins).cursor(self.names, self._shard)
+
+    def _position(self) -> MixPosition:
+        return MixPosition(self._step, self._start.epoch, tuple(reader.at for reader in self._readers), {})
 
     @property
     def counts(self) -> dict[str, int]:
@@ -193,11 +198,10 @@ class Mix:
         return
 
     def __len__(self) -> int:
-        steps = self._steps_left()
-        if steps is None:
+        if self._steps is None:
             raise TypeError(_NOT_KNOWN)
         index, of = self._every
-        return max(0, -((index - steps) // of))
+        return max(0, -((index - self._steps) // of))
 
     def __bool__(self) -> bool:
         return True
@@ -262,7 +266,9 @@ class Mix:
             ]
             self._step += 1
             if not ahead:
-                return self._blend.batch([[batch for batch in part if batch is not None] for part in parts])
+                batch = self._blend.batch([[batch for batch in part if batch is not None] for part in parts])
+                self._returned = self._position()
+                return batch
         return None
 
     @property

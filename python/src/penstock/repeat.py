@@ -131,14 +131,14 @@ class RepeatedStream(Stream):
         assert end is not None  # at the end there is a report, with the last cursor
         if int(end["step"]) == 0:
             raise _invalid(f"epoch {self._epoch} has no batch", "leave repeat out, or check the filter")
-        if self._number is not None:
-            assert ended.report is not None
-            self._reports.append(ended.report)
-        self._before = self.stats
         bound = BoundQuery(self._bound.servers, self._form_after(end)).restarted(self._plan, None)
         found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
         if not found.plan.schema.equals(self._plan.schema):
             raise errors.Corrupt("the schema of the next epoch differs", remedy="read it from the start")
+        if self._number is not None:
+            assert ended.report is not None
+            self._reports.append(ended.report)
+        self._before = self.stats
         self._bound, self._plan = bound, found.plan
         self._epoch, self._from_step = self._epoch + 1, 0
         # Until its first batch, the position is the end of the epoch before.
