@@ -303,7 +303,7 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.
 .venv/test/.stamp: python/requirements-test.txt
-.venv/torch/.stamp: python/requirements-test.txt python/requirements-torch.txt python/requirements-torchrec.no-deps.txt
+.venv/torch/.stamp: python/requirements-test.txt python/requirements-torch.txt python/requirements-frameworks.txt python/requirements-torchrec.no-deps.txt
 .venv/demo/.stamp: demo/requirements.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt

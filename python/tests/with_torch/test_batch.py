@@ -86,6 +86,55 @@ def test_copies_are_batches(copied: Any) -> None:
     assert_is(pickle.loads(pickle.dumps(batch)))
 
 
+# spec: tensor-16
+def test_a_batch_rebuilt_from_its_columns_has_their_rows() -> None:
+    batch = made()
+    again = type(batch)(dict(batch))
+    assert type(again) is Batch
+    assert plain(again) == WANT
+    assert (again.rows, again.step, again.cursor) == (4, None, None)
+    for name in batch:
+        assert Batch({name: batch[name]}).rows == Batch([(name, batch[name])]).rows == 4
+    assert Batch({"loss": torch.tensor(1.0), "x": torch.zeros(3, 2)}).rows == 3
+    assert Batch().rows == Batch({"loss": torch.tensor(1.0)}).rows == Batch({"name": "a"}).rows == 0
+    assert Batch({"x": torch.zeros(3)}, rows=2).rows == 2
+
+
+# spec: tensor-16
+def test_frameworks_rebuild_and_move_batches() -> None:
+    from accelerate.utils import operations
+    from lightning.fabric.utilities import move_data_to_device
+    from lightning.pytorch.plugins.precision import HalfPrecision
+    from transformers.trainer_utils import RemoveColumnsCollator
+
+    batch = made()
+    assert_is(operations.send_to_device(batch, "cpu"))
+    assert_is(move_data_to_device(batch, torch.device("cpu")))
+    for rebuilt in (
+        operations.recursively_apply(lambda tensor: tensor, batch),
+        operations.send_to_device(dict(batch), "cpu", skip_keys="label"),
+        HalfPrecision("bf16-true").convert_input(batch),
+    ):
+        assert plain(rebuilt) == WANT
+    flat = Batch({name: batch[name] for name in ("label", "label_mask")}, rows=4)
+    both = operations.concatenate([flat, flat])
+    assert type(both) is Batch
+    assert both.rows == operations.find_batch_size(both) == 8
+    part = operations.slice_tensors(both, slice(2, 5))
+    assert (type(part), part.rows) == (Batch, 3)
+    assert part["label"].tolist() == [1, 0, 3]
+    told = operations.get_data_structure(both)
+    assert operations.initialize_tensors(told).rows == told.rows == 8
+    floats = Batch({"x": torch.zeros(2), "tags": Jagged(torch.ones(3), torch.tensor([0, 1, 3]))})
+    halved = HalfPrecision("bf16-true").convert_input(floats)
+    assert (type(halved), halved.rows) == (Batch, 2)
+    assert halved["tags"].values.dtype is halved["x"].dtype is torch.bfloat16
+    assert halved["tags"].offsets.tolist() == [0, 1, 3]
+    assert floats["tags"].values.dtype is torch.float32, "the first is as it was"
+    collate = RemoveColumnsCollator(lambda batches: batches[0], ["label"])
+    assert list(collate([flat])) == ["label"]
+
+
 def test_to_moves_every_tensor() -> None:
     batch = made()
     moved = batch.to("meta", non_blocking=True)

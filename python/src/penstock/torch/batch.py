@@ -28,7 +28,8 @@ class Batch(dict[str, Any]):
     Tensors are views of the received memory, which they keep alive. Writing to one only changes this batch.
 
     Batches keep their type and attributes through a DataLoader, its workers and its pinning thread, and
-    through `copy.copy` and pickle.
+    through `copy.copy` and pickle. Frameworks that rebuild a mapping as `type(batch)(dict(batch))` also get a batch:
+    its rows are those of its tensors, and its position is unknown.
 
     Attributes:
         rows: the number of rows.
@@ -40,12 +41,12 @@ class Batch(dict[str, Any]):
         self,
         columns: Mapping[str, Any] | Iterable[tuple[str, Any]] = (),
         *,
-        rows: int,
+        rows: int | None = None,
         cursor: Cursor | list[Cursor] | None = None,
         step: int | None = None,
     ) -> None:
         super().__init__(columns)
-        self.rows = rows
+        self.rows = _rows(self) if rows is None else rows
         self.cursor = cursor
         self.step = step
 
@@ -120,6 +121,19 @@ class Batch(dict[str, Any]):
         step = "" if self.step is None else f", step {self.step}"
         columns = ", ".join(f"{name}: {_described(found)}" for name, found in self.items())
         return f"<penstock.torch.Batch of {self.rows} rows{step}: {columns}>"
+
+
+def _rows(columns: Mapping[str, Any]) -> int:
+    """The number of rows of a batch's columns; 0 if there are none."""
+    for found in columns.values():
+        if isinstance(found, Jagged):
+            return len(found)
+        if isinstance(found, Deduplicated):
+            return len(found.inverse)
+        shape: Sequence[int] = getattr(found, "shape", ())  # also of what describes a tensor
+        if len(shape) > 0:
+            return int(shape[0])
+    return 0
 
 
 def _described(found: Any) -> str:

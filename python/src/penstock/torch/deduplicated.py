@@ -11,7 +11,8 @@ import torch
 from penstock.torch.jagged import Jagged
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+# Not frozen: Lightning converts the tensors of a dataclass by setting its fields in a copy.
+@dataclass(eq=False, repr=False)
 class Deduplicated:
     """The columns of a staging table, or of requests, in an indexed batch: each distinct row once.
 

@@ -9,7 +9,8 @@ from typing import Self
 import torch
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+# Not frozen: Lightning converts the tensors of a dataclass by setting its fields in a copy.
+@dataclass(eq=False, repr=False)
 class Jagged:
     """One list per row: row i is values[offsets[i] : offsets[i + 1]].
 
