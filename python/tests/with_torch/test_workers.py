@@ -27,7 +27,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-def loader(ds: IterableDataset, workers: int, **options: Any) -> DataLoader[Any]:
+def loader(ds: IterableDataset[Any], workers: int, **options: Any) -> DataLoader[Any]:
     return DataLoader(ds, batch_size=None, num_workers=workers, **options)
 
 

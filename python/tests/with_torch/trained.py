@@ -37,7 +37,7 @@ class Served:
     address: str
     lake: Lake
 
-    def dataset(self, **options: Any) -> IterableDataset:
+    def dataset(self, **options: Any) -> IterableDataset[Any]:
         """The dataset of the tests, as one rank reads it."""
         return IterableDataset(self.address, "d", **{**QUERY, **RULES, **options})
 

@@ -47,8 +47,9 @@ class Batch(dict[str, Any]):
     ) -> None:
         super().__init__(columns)
         self.rows = _rows(self) if rows is None else rows
-        self.cursor = cursor
-        self.step = step
+        # A dataset always sets them: type checkers should not ask its users whether they are None.
+        self.cursor: Cursor | list[Cursor] | Any = cursor
+        self.step: int | Any = step
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Self:
         """The same batch on a device."""

@@ -73,12 +73,14 @@ def _null(
 ) -> tuple[NullRule | None, pa.Scalar]:
     """Returns the rule for nulls in a column, None if there are no nulls, and the number that replaces them.
 
-    Without an explicit rule, it is "nan" for floats and `otherwise` for other types, None if they need one.
+    Without an explicit rule, it is `otherwise` or else that of "*". For floats it is "nan", unless "*" is a value.
     """
     rule = rule_set.null(name)
     floats = numbers.column.dtype.is_floating_point
     if rule is None and nullable:
-        rule = NullRule("nan") if floats else (otherwise or rule_set.everywhere)
+        rule = otherwise or rule_set.everywhere
+        if floats and (rule is None or rule.word != "fill"):
+            rule = NullRule("nan")
         if rule is None:
             _refuse_unstated(name, rule_set)
     if rule is None or rule.word in ("mask", "error"):
@@ -124,5 +126,5 @@ def _refuse_unstated(name: str, rule_set: RuleSet) -> None:
         name,
         "may be null, and there is no rule for nulls",
         "add one, such as nulls={name: 0}, {name: 'mask'} or {name: 'error'}, or {name: 'empty'} for lists; or one for "
-        "all columns: nulls='mask' or nulls='error'",
+        "all columns, with exceptions: nulls={'*': 'error', name: 0}",
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, SupportsIndex, Unpack
+from typing import Any, Generic, Literal, SupportsIndex, Unpack, overload
 
+import pyarrow as pa
 import torch
+from typing_extensions import TypeVar
 
 from penstock import errors, mistakes, query
 from penstock.members import Ends, Member, check
+from penstock.fields import Cursor
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
@@ -17,6 +20,7 @@ from penstock.repeat import Repeat
 from penstock.states import of_rank
 from penstock.stream import Stats
 from penstock.torch import ranks
+from penstock.torch.batch import Batch
 from penstock.torch.device import Mover, mover
 from penstock.torch.iteration import Iteration
 from penstock.torch.mixed import MixMembers, MixSpec
@@ -40,7 +44,12 @@ _OWN = (
 )
 
 
-class IterableDataset(torch.utils.data.IterableDataset[Any]):
+# What an iteration yields.
+T = TypeVar("T", covariant=True, default=Batch)
+R = TypeVar("R", default=Any)
+
+
+class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
     """The steps of one rank's shard, as a `torch.utils.data.IterableDataset`.
 
         ds = IterableDataset("localhost:8815", "homefeed", columns=["item_id", "label"], batch_rows=8192,
@@ -63,6 +72,51 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     It can be pickled, and connects where it is read. Every failure is one of `penstock.errors`.
     """
+
+    @overload
+    def __init__(
+        self: IterableDataset[Batch],
+        uri: str | Sequence[str],
+        dataset: Dataset,
+        *,
+        rank: int | None = None,
+        world: int | None = None,
+        device: torch.device | str | None = None,
+        transform: None = None,
+        convert: Literal[True] = True,
+        prefetch: int = 2,
+        **options: Unpack[Options],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: IterableDataset[tuple[R, Cursor]],
+        uri: str | Sequence[str],
+        dataset: Dataset,
+        *,
+        rank: int | None = None,
+        world: int | None = None,
+        device: torch.device | str | None = None,
+        transform: Callable[[Any], R],
+        convert: bool = True,
+        prefetch: int = 2,
+        **options: Unpack[Options],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: IterableDataset[tuple[pa.RecordBatch, Cursor]],
+        uri: str | Sequence[str],
+        dataset: Dataset,
+        *,
+        rank: int | None = None,
+        world: int | None = None,
+        device: torch.device | str | None = None,
+        transform: None = None,
+        convert: Literal[False],
+        prefetch: int = 2,
+        **options: Unpack[Options],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -212,7 +266,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iteration:
+    def __iter__(self) -> Iteration[T]:
         iteration, refused = self._state.begin()
         spec = self._spec(iteration.start)
         in_worker = ranks.worker() is not None

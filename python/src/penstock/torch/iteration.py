@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from penstock import errors
 from penstock.position import Position
@@ -15,6 +15,8 @@ from penstock.torch.device import Mover, Stay
 from penstock.torch.feeds import Direct, Feed, Prefetched, closed
 from penstock.torch.meter import Meter, StallReporter
 from penstock.torch.source import Source, SourceSpec
+
+T = TypeVar("T", covariant=True)
 
 
 class IterationState:
@@ -32,7 +34,7 @@ class IterationState:
         self.stats = Stats(0, 0, 0.0, 0.0, 0)
 
 
-class Iteration(Iterator[Any]):
+class Iteration(Iterator[T], Generic[T]):
     """Yields the batches of an epoch, from a position on. Threads that share it get each batch once.
 
     Nothing is opened before the first `next`. The end, an exception, `close`, and dropping it close its thread,
@@ -71,14 +73,15 @@ class Iteration(Iterator[Any]):
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T:
         if self._pid != os.getpid():
             raise errors.Invalid(
                 "the iterator was made before this process was forked",
                 remedy="create one in this process: iter(dataset)",
             )
         with self._lock:
-            return self._next()
+            found: T = self._next()
+            return found
 
     def _next(self) -> Any:
         if self._failure is not None:

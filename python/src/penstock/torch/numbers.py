@@ -68,7 +68,7 @@ class Numbers:
         if pa.types.is_dictionary(kind):
             inner = cls.of(name, kind.value_type, rule_set)
             return inner and replace(inner, numeric=partial(conversions.decoded, inner.numeric))
-        if rule_set.is_coded(name):
+        if rule_set.is_coded(name, text=_is_text(kind)):
             return cls._coded(name, kind, rule_set)
         if pa.types.is_decimal(kind):
             return cls._decimal(name, kind, rule_set)
@@ -78,7 +78,10 @@ class Numbers:
         if kind in arrays.DTYPES:
             return cls._made(Column(name, arrays.DTYPES[kind]), kind, conversions.same, kind)
         if _is_text(kind):
-            remedy = "add vocab={name: values} or hash={name: buckets}, or leave it out of `columns`"
+            remedy = (
+                "add vocab={name: values} or hash={name: buckets}, or hash={'*': buckets} for all of them, or leave it "
+                "out of `columns`"
+            )
             rule_set.refuse("vocab", name, f"{kind} cannot be a tensor without codes", remedy)
         else:
             rule_set.refuse("columns", name, f"{kind} cannot be a tensor", _LEAVE_OUT)
@@ -107,7 +110,10 @@ class Numbers:
     def _decimal(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
         form = rule_set.decimal(name)
         if form is None:
-            remedy = "add decimals={name: 'float64'}, 'float32' or 'unscaled', or leave it out of `columns`"
+            remedy = (
+                "add decimals={name: 'float64'}, 'float32' or 'unscaled', or one of them for all decimals: "
+                "decimals={'*': 'float64'}; or leave it out of `columns`"
+            )
             rule_set.refuse("decimals", name, "decimal needs a rule to become a tensor", remedy)
             return None
         if form != "unscaled":

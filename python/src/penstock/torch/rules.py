@@ -15,6 +15,8 @@ from penstock.torch.codes import MAX_BUCKETS, Vocabulary
 
 Null = str | float | Mapping[str, Any]
 
+# The name of the rule for columns without their own.
+DEFAULT = "*"
 _WORDS = ("nan", "mask", "empty", "error")
 _SHOWN = 8
 DECIMALS = ("float64", "float32", "unscaled")
@@ -23,11 +25,14 @@ DECIMALS = ("float64", "float32", "unscaled")
 class Rules(TypedDict, total=False):
     """The rules of a `Converter`, by column name; "tags[]" names the elements of a list "tags".
 
+    "*" names all columns that need a rule and have none of their own: `nulls={"*": "error", "clicks": 0}`.
+
     Attributes:
         nulls: what a null becomes. "nan": NaN, the default for floats. A number, or `{"fill": value}` with a value
             of the column's type. "mask": zero, False or an empty list, plus a second tensor, named with the suffix
             "_mask", that is True where there is a value. "empty": an empty list. "error": fails the stream. The
-            single word "mask" or "error" is the rule for all nullable columns without a default.
+            single word "mask" or "error" means the same as `{"*": word}`. Floats only have the rule of "*" if it is
+            a value.
         vocab: the codes of strings, bytes or integers: the values in order, a mapping from value to code, or
             a `Vocabulary`.
         hash: the number of buckets to hash values into, see `bucket`.
@@ -67,26 +72,31 @@ class RuleSet:
                     fill = 0 if isinstance(given, str) else given
                     raise errors.Invalid(
                         f"nulls: {given!r} cannot be the rule for all columns",
-                        remedy=f"use 'mask' or 'error', or name columns: nulls={{'label': {fill!r}}}",
+                        remedy=f"write nulls={{'*': {fill!r}}}, or name columns: nulls={{'label': {fill!r}}}; 'mask' "
+                        "and 'error' can stand alone",
                     )
             elif not (given is None or isinstance(given, Mapping)):
                 raise errors.Invalid(
                     f"{name}: must be a mapping from columns to their rules, not {type(given).__name__}",
-                    remedy=f"name columns: {name}={{column: rule}}",
+                    remedy=f"name columns: {name}={{column: rule}}, or all that need one: {name}={{'*': rule}}",
                 )
         nulls = rules.get("nulls")
-        self._everywhere = NullRule(nulls) if isinstance(nulls, str) else None
-        self._nulls = {} if nulls is None or isinstance(nulls, str) else dict(nulls)
-        self._explicit_rank = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
+        self._nulls = {DEFAULT: nulls} if isinstance(nulls, str) else dict(nulls or {})
+        self._everywhere = self._null_rule(DEFAULT, self._nulls.pop(DEFAULT, None))
+        self._named = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
+        self._defaults = {name: named.pop(DEFAULT, None) for name, named in self._named.items()}
         self._used: set[tuple[str, str]] = set()
         self._nearest: dict[tuple[str, str], str] = {}
 
     def null(self, name: str) -> NullRule | None:
         """The rule of a column; None if it has none, or the rule is None."""
         self._used.add(("nulls", name))
-        if name not in self._nulls:
+        return self._null_rule(name, self._nulls.get(name))
+
+    def _null_rule(self, name: str, given: Any) -> NullRule | None:
+        """Reads the rule of a column, or that of "*"."""
+        if given is None:
             return None
-        given = self._nulls[name]
         if isinstance(given, Mapping) and list(given) == ["fill"]:
             return NullRule("fill", given["fill"])
         if isinstance(given, str) and given in _WORDS:
@@ -99,12 +109,14 @@ class RuleSet:
 
     @property
     def everywhere(self) -> NullRule | None:
-        """The rule for columns without their own."""
+        """The rule of "*"; None if there is none."""
         return self._everywhere
 
-    def is_coded(self, name: str) -> bool:
-        """Whether a column is encoded."""
-        return name in self._explicit_rank["vocab"] or name in self._explicit_rank["hash"]
+    def is_coded(self, name: str, *, text: bool) -> bool:
+        """Whether a column is encoded: by a rule of its own, or if it is text by the rule of "*"."""
+        if name in self._named["vocab"] or name in self._named["hash"]:
+            return True
+        return text and (self._defaults["vocab"] is not None or self._defaults["hash"] is not None)
 
     def vocabulary(self, name: str) -> Vocabulary | None:
         """The vocabulary of a column."""
@@ -179,12 +191,15 @@ class RuleSet:
     def _unused(self) -> list[tuple[str, str]]:
         """Rule and name of rules that no column used."""
         given = [("nulls", name) for name in self._nulls]
-        given += [(rule, name) for rule, names in self._explicit_rank.items() for name in names]
+        given += [(rule, name) for rule, names in self._named.items() for name in names]
         return [rule_set for rule_set in given if rule_set not in self._used]
 
     def _use(self, rule: str, name: str) -> Any:
         self._used.add((rule, name))
-        return self._explicit_rank[rule].get(name)
+        other = {"vocab": "hash", "hash": "vocab"}.get(rule)
+        if name not in self._named[rule] and (other is None or name not in self._named[other]):
+            return self._defaults[rule]
+        return self._named[rule].get(name)
 
 
 def _nearest(name: str, schema: pa.Schema) -> str:
