@@ -73,7 +73,8 @@ def test_batches_have_the_index_of_the_member(address: str) -> None:
     assert set(next(iter(dataset(address, source=None)))) == {"row", "text"}
     hashed = next(iter(dataset(address, hash={"text": 10, "source": 2})))
     assert hashed["source"].max() < 2
-    records, cursor = next(iter(dataset(address, convert=False, nulls=None, hash=None)))
+    raw: Any = dataset(address, convert=False, nulls=None, hash=None)
+    records, cursor = next(iter(raw))
     assert records.column("source").to_pylist()[:2] == ["a", "a"]
     assert cursor["step"] == 1
 
