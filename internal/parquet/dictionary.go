@@ -12,23 +12,37 @@ import (
 // the work and of the memory of a reader that decodes few rows. With them are the rows of the
 // pages of lists, which only decompressing all pages tells.
 type sharedDictionaries struct {
-	mu     sync.Mutex // held while a dictionary is decompressed, or pages are counted
-	leaf   map[int]sharedDictionary
+	mu     sync.Mutex // held while pages are counted
+	leaf   map[int]*sharedDictionary
 	counts map[int][]pageCount // by leaf
 }
 
 // sharedDictionary is the dictionary of one leaf.
 type sharedDictionary struct {
+	mu     sync.Mutex // held while it is decompressed
 	values []byte
 	buffer []byte // with the values, allocated from the memory of the fetch
 	spare  Spare
 }
 
-// find returns the dictionary of a leaf, or nil.
-func (d *sharedDictionaries) find(leaf int) []byte {
+// of returns the dictionary of a leaf, which may have no values yet.
+func (d *sharedDictionaries) of(leaf int) *sharedDictionary {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.leaf[leaf].values
+	if d.leaf == nil {
+		d.leaf = map[int]*sharedDictionary{}
+	}
+	if d.leaf[leaf] == nil {
+		d.leaf[leaf] = &sharedDictionary{}
+	}
+	return d.leaf[leaf]
+}
+
+// known returns the values, or nil.
+func (d *sharedDictionary) known() []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.values
 }
 
 // release frees all dictionaries. No reader uses them.
@@ -36,8 +50,10 @@ func (d *sharedDictionaries) release(from memory.Allocator) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, one := range d.leaf {
-		from.Free(one.buffer)
-		one.spare.Release()
+		if one.values != nil {
+			from.Free(one.buffer)
+			one.spare.Release()
+		}
 	}
 	d.leaf, d.counts = nil, nil
 }
@@ -49,52 +65,62 @@ func (r *Reader) sharesDictionary(leaf int, c *pageStats) bool {
 	return f != nil && f.shared != nil && c.dictionary.bytes > 0 && r.codec(leaf) != compress.Codecs.Uncompressed
 }
 
+// openDictionary decompresses the dictionary of a column if it is shared and not known.
+func (r *Reader) openDictionary(c column, counted groupStats) (err error) {
+	defer recovered(&err, r.file.Location(), "a dictionary cannot be read")
+	if c.field < 0 || !r.decodes(c) {
+		return nil
+	}
+	stats := counted.leaves[c.leaves[0]]
+	if _, err := r.dictionary(c.leaves[0], &stats); err != nil {
+		return columnError(c, err)
+	}
+	return nil
+}
+
 // dictionary returns the decompressed dictionary of a leaf if it is shared. The first reader
 // decompresses it, for which it reserves memory before others can wait for it.
 func (r *Reader) dictionary(leaf int, c *pageStats) ([]byte, error) {
 	if !r.sharesDictionary(leaf, c) {
 		return nil, nil
 	}
-	all := &r.source.fetched.dictionaries
-	if found := all.find(leaf); found != nil {
-		return found, nil
+	one := r.source.fetched.dictionaries.of(leaf)
+	if values := one.known(); values != nil {
+		return values, nil
 	}
-	if err := r.account.reserve(c.dictionary.bytes, 0); err != nil {
+	r.account.asking.Lock()
+	err := r.account.reserve(c.dictionary.bytes, 0)
+	r.account.asking.Unlock()
+	if err != nil {
 		return nil, err
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if found := all.leaf[leaf].values; found != nil {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.values != nil {
 		r.account.release(c.dictionary.bytes)
-		return found, nil
+		return one.values, nil
 	}
-	made, err := r.decompressDictionary(leaf)
-	if made.values == nil || err != nil {
+	if err := r.decompressDictionary(leaf, one); one.values == nil || err != nil {
 		r.account.release(c.dictionary.bytes)
 		return nil, err
 	}
-	if all.leaf == nil {
-		all.leaf = map[int]sharedDictionary{}
-	}
-	made.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)
-	all.leaf[leaf] = made
-	return made.values, nil
+	one.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)
+	return one.values, nil
 }
 
-// decompressDictionary returns the dictionary of a leaf in memory that outlives the reader, or
-// none if the first page has none.
-func (r *Reader) decompressDictionary(leaf int) (sharedDictionary, error) {
+// decompressDictionary sets the values of a leaf's dictionary, in memory that outlives the reader,
+// unless the first page has none.
+func (r *Reader) decompressDictionary(leaf int, into *sharedDictionary) error {
 	from, err := r.pages(leaf)
 	if err != nil {
-		return sharedDictionary{}, err
+		return err
 	}
 	from.scratch = r.source.fetched.memory
 	defer from.release()
 	first, err := from.next()
 	if first == nil || err != nil || !first.dictionary {
-		return sharedDictionary{}, err
+		return err
 	}
-	out := sharedDictionary{values: first.values, buffer: from.dictionary}
-	from.dictionary = nil
-	return out, nil
+	into.values, into.buffer, from.dictionary = first.values, from.dictionary, nil
+	return nil
 }

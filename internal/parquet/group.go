@@ -80,6 +80,9 @@ func (r *Reader) openGroup(group int) error {
 	if err := r.openLibrary(); err != nil {
 		return err
 	}
+	if err := r.eachColumn(func(i int) error { return r.openDictionary(r.columns[i], counted) }); err != nil {
+		return err
+	}
 	for i, c := range r.columns {
 		if c.field < 0 {
 			continue

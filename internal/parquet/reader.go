@@ -258,24 +258,29 @@ func (r *Reader) withoutChecksum(c column) error {
 // there is an error.
 func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {
 	arrays := make([]arrow.Array, len(r.columns))
+	err := r.eachColumn(func(i int) (err error) {
+		arrays[i], err = r.decode(i, rows)
+		return err
+	})
+	return arrays, err
+}
+
+// eachColumn calls a function for all columns, Parallel at a time.
+func (r *Reader) eachColumn(do func(i int) error) error {
 	if r.opts.Parallel <= 1 {
-		for i := range arrays {
-			var err error
-			if arrays[i], err = r.decode(i, rows); err != nil {
-				return arrays, err
+		for i := range r.columns {
+			if err := do(i); err != nil {
+				return err
 			}
 		}
-		return arrays, nil
+		return nil
 	}
 	var group errgroup.Group
 	group.SetLimit(r.opts.Parallel)
-	for i := range arrays {
-		group.Go(func() (err error) {
-			arrays[i], err = r.decode(i, rows)
-			return err
-		})
+	for i := range r.columns {
+		group.Go(func() error { return do(i) })
 	}
-	return arrays, group.Wait()
+	return group.Wait()
 }
 
 // decode decodes the next rows of one column and fills its nulls with Numbers, if there

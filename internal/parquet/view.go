@@ -225,16 +225,17 @@ func (r *Reader) skipDecoder(i int, rows int64) (err error) {
 
 // dropBefore drops the rows of all columns before the first one that is read.
 func (r *Reader) dropBefore(from int64) error {
-	for i, c := range r.columns {
+	if from == 0 {
+		return nil
+	}
+	return r.eachColumn(func(i int) error {
+		c := r.columns[i]
 		if c.field < 0 {
-			continue
+			return nil
 		}
 		drop := from - r.group.views[c.leaves[0]].row
-		if err := r.dropColumn(i, drop); err != nil {
-			return err
-		}
-	}
-	return nil
+		return r.dropColumn(i, drop)
+	})
 }
 
 func (r *Reader) dropColumn(i int, rows int64) (err error) {

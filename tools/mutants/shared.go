@@ -11,7 +11,7 @@ func sharedMutants() []mutant {
 		{"scans-that-are-past-keep-bytes", "loader/scan/shared.go", "moved, r.next = true, row", "moved = true", scanned},
 		{"scans-that-are-done-keep-bytes", "loader/scan/shared.go", "func(r *expectedRange) int64 { return r.to }", "func(r *expectedRange) int64 { return r.next }", scanned},
 		{"each-reader-has-its-dictionary", "internal/parquet/dictionary.go", "c.dictionary.bytes > 0 &&", "c.dictionary.bytes < 0 &&", parquet},
-		{"shared-dictionaries-are-free", "internal/parquet/dictionary.go", "made.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)", "made.spare = unchargedSpare{}", parquet},
+		{"shared-dictionaries-are-free", "internal/parquet/dictionary.go", "one.spare = r.keep(c.dictionary.bytes, r.source.fetched.drop)", "one.spare = unchargedSpare{}", parquet},
 		{"shared-bytes-are-free", "internal/parquet/shared.go", "f.start(wanted, r.keep(stored, f.drop))", "f.start(wanted, unchargedSpare{})", parquet},
 		{"one-reader-gives-up-for-all", "internal/parquet/shared.go", "if giveUp == nil || !giveUp() {", "if giveUp == nil || !giveUp() && len(f.users) == 1 {", parquet},
 		{"scans-give-up-once-for-all-columns", "loader/scan/prefetch.go", "			q.mu.Unlock()\n			return errGivenUp", "			q.givesUp = false\n			q.mu.Unlock()\n			return errGivenUp", []string{"-run", "TestGiveUp", "./loader/scan"}},
