@@ -11,8 +11,9 @@
 // footer counts, in file order, or the reader fails. A required column has no nulls.
 // Damage is Corrupt and names the file and row group, whatever the library does,
 // including panics. What this version cannot convert to the wanted type without loss or
-// guessing is Invalid before anything is read. Page checksums are verified where the file
-// has them.
+// guessing is Invalid before anything is read. The checksums of decoded pages are verified
+// where the file has them. If only some rows of a row group are wanted (ReadOptions.From and To),
+// pages without such rows are stepped over by their headers, which are compared with the footer.
 //
 // Memory is reserved before it is allocated, if ReadOptions.Admit is given: the stored
 // bytes of a row group, its decompressed pages and dictionaries by the sizes in their

@@ -29,6 +29,13 @@
 // batches in the queue. If a file needs more than the budget has, the reader fails as
 // Exhausted. Batches with long strings have fewer rows.
 //
+// Scans of one stream that read the same row groups, at the same time or one after another, can
+// share their stored bytes and dictionaries: Scanner.Share makes a SharedScans, and its Expect
+// announces a scan. The bytes are charged to the scan that needs them first, and stay until the last
+// expected scan is past the row group. If a reservation lacks room, bytes that no scan decodes are
+// released at once. Then decoders whose consumers do not wait give up their row groups: they end
+// with errGivenUp, release their memory, and begin again at the next row when their consumers wait.
+//
 // The rows are exactly those of the manifests, or the reader fails. A file whose length or
 // row count differs from the manifest, a page that cannot be decoded, and a key outside
 // its file's bucket are errors that name the table, the file and, if there is one, the
