@@ -151,7 +151,7 @@ func windowsOf(t *testing.T, c *scenario.Made, q dataset.Query) [][]row {
 		places = append(places, place{window, at})
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.run, b.run), cmp.Compare(a.window, b.window), cmp.Compare(a.split, b.split), cmp.Compare(a.row, b.row))
+		return cmp.Or(cmp.Compare(a.run, b.run), cmp.Compare(a.window, b.window), compareStored(p.Splits[a.split], p.Splits[b.split]), cmp.Compare(a.row, b.row))
 	})
 	var windows [][]row
 	for i, one := range places {

@@ -36,6 +36,7 @@ type RunPart struct {
 // Section is consecutive stored rows of a part: all of one range, and in the order of the part.
 type Section struct {
 	Range  int   // index in the lane
+	Order  int   // of the range in the run, as they are stored
 	Rows   Range // of the split
 	offset int64 // of its first row in the part's sequence
 }
@@ -149,7 +150,7 @@ func (r *Run) Sections(part int, window int64) []Section {
 		of := r.ranges[at]
 		rows := Range{Split: of.Split, From: of.From + row - r.starts[at]}
 		rows.To = min(of.To, rows.From+last-row)
-		sections = append(sections, Section{Range: r.First + r.places[at], Rows: rows, offset: offset})
+		sections = append(sections, Section{Range: r.First + r.places[at], Order: at, Rows: rows, offset: offset})
 		offset += rows.To - rows.From
 	}
 	return sections

@@ -47,7 +47,7 @@ type PartRows interface {
 
 // StoredPlace is the stored place of a row in its run.
 type StoredPlace struct {
-	Range int   // index in the lane
+	Range int   // of those of the run, as they are stored
 	Row   int64 // number in the split
 }
 

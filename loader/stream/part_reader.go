@@ -142,7 +142,7 @@ func (p *partReader) Window() int64 { return p.current.Window(p.row()) }
 
 // Place implements shuffle.PartRows.
 func (p *partReader) Place() shuffle.StoredPlace {
-	return shuffle.StoredPlace{Range: p.current.section.Range, Row: p.row()}
+	return shuffle.StoredPlace{Range: p.current.section.Order, Row: p.row()}
 }
 
 // row returns the number of the current batch's first row in its split.

@@ -43,5 +43,6 @@ func shuffleMutants() []mutant {
 		{"skipped-sections-are-awaited", "loader/joined/run.go", "\tr.lane.reachedRanges++\n}\n", "}\n", rows},
 		{"runs-are-judged-by-section", "loader/joined/counts.go", "\treturn o.ranges.checkMinMatch(o.run.Counts(), o.run.rows, false)\n", "\treturn o.ranges.checkMinMatch(o.run.Counts(), o.rows.To-o.rows.From, false)\n", rows},
 		{"splits-may-have-windows", "loader/dataset/check_query.go", "\tcase q.Order.IsShuffled() && q.Shuffle != ShuffleSplits:\n", "\tcase q.Order.IsShuffled() && q.Shuffle == \"\":\n", []string{"./loader/dataset/...", "./flight"}},
+		{"rows-of-a-request-come-by-lane", "loader/stream/part_reader.go", "shuffle.StoredPlace{Range: p.current.section.Order, ", "shuffle.StoredPlace{Range: p.current.section.Range, ", rows},
 	}
 }
