@@ -30,6 +30,7 @@ FIELDS = [
     "order",
     "shuffle",
     "shuffle_window",
+    "shuffle_parts",
     "seed",
     "epoch",
     "lanes",

@@ -73,7 +73,7 @@ def commit(world: World, rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"filter": FILTER}, {"order": "shuffled", "seed": 3, "wire": "plain"}]
+    "fields", [{}, {"filter": FILTER}, {"order": "shuffled", "shuffle": "splits", "seed": 3, "wire": "plain"}]
 )
 def test_splits_in_any_order_have_every_row_once(
     world: World, client: penstock.Client, fields: dict[str, Any]
@@ -289,7 +289,10 @@ def test_results_that_are_not_tables_are_refused(client: penstock.Client, tmp_pa
     others: list[tuple[str, dict[str, Any]]] = [
         (r"its columns was \['label'\], and is \['label', 'row'\]", {"columns": ["label", "row"]}),
         ("its filter was not given, and is label", {"columns": ["label"], "filter": FILTER}),
-        ("its order was not given, and is shuffled", {"columns": ["label"], "order": "shuffled"}),
+        (
+            "its order was not given, and is shuffled",
+            {"columns": ["label"], "order": "shuffled", "shuffle": "splits"},
+        ),
     ]
     for differs, other in others:
         with pytest.raises(penstock.Invalid, match=f"results of another run: {differs}"):

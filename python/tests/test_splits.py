@@ -100,7 +100,9 @@ def evaluate(address: str, query: dict[str, Any], folder: Path, stop: int | None
 
 
 # spec: endpoint-1, endpoint-3, endpoint-6
-@pytest.mark.parametrize("fields", [{}, {"order": "shuffled", "seed": 9, "filter": FILTER}])
+@pytest.mark.parametrize(
+    "fields", [{}, {"order": "shuffled", "shuffle": "splits", "seed": 9, "filter": FILTER}]
+)
 def test_a_job_that_is_killed_has_every_row_once(fields: dict[str, Any], tmp_path: Path) -> None:
     world = make(tmp_path / "lake")
     query = {"dataset": "d", "columns": COLUMNS, "batch_rows": 40, **fields}
@@ -125,7 +127,7 @@ def test_a_job_that_is_killed_has_every_row_once(fields: dict[str, Any], tmp_pat
 
 # spec: endpoint-3, endpoint-7
 def test_splits_and_their_cursors(address: str) -> None:
-    fields: dict[str, Any] = {"order": "shuffled", "seed": 4, "batch_rows": 30}
+    fields: dict[str, Any] = {"order": "shuffled", "shuffle": "splits", "seed": 4, "batch_rows": 30}
     whole = all_rows(address, **fields)
     found = plan(address, endpoints="splits", **fields)
     assert found.ordered
@@ -153,7 +155,7 @@ def test_splits_and_their_cursors(address: str) -> None:
 
 # spec: endpoint-2, endpoint-11, endpoint-16, cursor-13
 def test_fields_that_cannot_be_combined(address: str) -> None:
-    endpoint = plan(address, order="shuffled", seed=4, batch_rows=30).endpoints[0]
+    endpoint = plan(address, order="shuffled", shuffle="splits", seed=4, batch_rows=30).endpoints[0]
     cursor = read(address, endpoint)[1][0]
     wrong: dict[str, dict[str, Any]] = {
         "endpoints: splits requires one shard": {"endpoints": "splits", "shard": {"of": 2}},
