@@ -1,15 +1,15 @@
 """Simulate which lane a split comes to in successive epochs, and how well batches are mixed.
 
-Two ways to assign splits to lanes are compared:
+Three ways to assign splits to lanes are compared:
 
 - `fewest`: each split goes to the lane with the fewest rows.
-- `classes`: each split goes to a lane that is congruent to its bucket, modulo the greatest common
-  divisor of the numbers of lanes and buckets, as long as one of them is below its quota. The rest
+- `together`: so it does, but splits of one bucket go to one lane until that lane is full. The server does this.
+- `classes`: the splits of a bucket go to a lane that is congruent to the bucket, modulo the greatest common
+  divisor of the numbers of lanes and buckets, as long as one of these is below its quota. The rest
   then goes to the lanes with the fewest rows.
 
 The table is simulated: rows ordered by time over some days, in requests of five, by bucket of the
-request, with and without day partitions. The order of splits is that of docs/spec/order.md, and rows
-are permuted within windows of eight parts of a run.
+request, with and without day partitions. Splits, runs and windows are those of docs/spec/order.md.
 
     .venv/bench/bin/python benchmarks/lanes.py [--epochs 20] [--lanes 1 2 4 8 16 32] [--skew 0.3]
 """
@@ -80,58 +80,74 @@ def quotas(splits: list[Split], count: int) -> list[int]:
 
 def fewest(splits: list[Split], order: list[int], count: int) -> Lanes:
     """Assign each split to the lane with the fewest rows."""
-    return deal([(number, 0, len(splits[number].rows)) for number in order], Assigned(quotas(splits, count)))[
-        0
-    ]
+    assigned = Assigned(splits, count)
+    for number in order:
+        assigned.add((number, 0, len(splits[number].rows)), range(count), near=False)
+    return assigned.lanes
+
+
+def together(splits: list[Split], order: list[int], count: int) -> Lanes:
+    """Assign the splits of a bucket to one lane as long as it has room."""
+    assigned = Assigned(splits, count)
+    for number in order:
+        assigned.add((number, 0, len(splits[number].rows)), range(count))
+    return assigned.lanes
 
 
 def classes(splits: list[Split], order: list[int], count: int) -> Lanes:
     """Assign splits to lanes of their residue class, and then the rest to the others."""
-    modulus, assigned, rest = math.gcd(count, BUCKETS), Assigned(quotas(splits, count)), list[Range]()
+    modulus, assigned, rest = math.gcd(count, BUCKETS), Assigned(splits, count), list[Range]()
     for number in order:
         own = range(splits[number].bucket % modulus, count, modulus)
-        rest += deal([(number, 0, len(splits[number].rows))], assigned, own)[1]
-    return deal(rest, assigned)[0]
+        rest += assigned.add((number, 0, len(splits[number].rows)), own)
+    for left in rest:
+        assigned.add(left, range(count), near=False)
+    return assigned.lanes
 
 
 class Assigned:
-    """The ranges and the rows of each lane, and its quota."""
+    """The ranges of each lane, with their rows and quotas."""
 
-    def __init__(self, quota: list[int]) -> None:
-        self.quota = quota
-        self.rows = [0] * len(quota)
-        self.lanes: Lanes = [[] for _ in quota]
+    def __init__(self, splits: list[Split], count: int) -> None:
+        self.splits = splits
+        self.quota = quotas(splits, count)
+        self.rows = [0] * count
+        self.lanes: Lanes = [[] for _ in range(count)]
+        self.last = 0
+        self.bucket = -1
 
+    def add(self, left: Range, own: range, near: bool = True) -> list[Range]:
+        """Assign a range to the own lanes with the fewest rows, and return what finds none below its quota.
 
-def deal(ranges: list[Range], to: Assigned, own: range | None = None) -> tuple[Lanes, list[Range]]:
-    """Assign ranges to the lanes with the fewest rows, and return what finds none below its quota."""
-    rest = list[Range]()
-    for number, begin, end in ranges:
-        at = begin
+        If near, it goes to the lane of the range before it, if both are of one bucket.
+        """
+        number, at, end = left
+        near = near and self.splits[number].bucket == self.bucket
+        self.bucket = self.splits[number].bucket
         while at < end:
-            below = [lane for lane in own or range(len(to.lanes)) if to.rows[lane] < to.quota[lane]]
+            below = [lane for lane in own if self.rows[lane] < self.quota[lane]]
             if not below:
-                rest.append((number, at, end))
-                break
-            lane = min(below, key=lambda i: (to.rows[i], i))
-            until = min(end, at + to.quota[lane] - to.rows[lane])
-            to.lanes[lane].append((number, at, until))
-            to.rows[lane] += until - at
-            at = until
-    return to.lanes, rest
+                return [(number, at, end)]
+            if not near or self.last not in below:
+                self.last = min(below, key=lambda i: (self.rows[i], i))
+            until = min(end, at + self.quota[self.last] - self.rows[self.last])
+            self.lanes[self.last].append((number, at, until))
+            self.rows[self.last] += until - at
+            at, near = until, False
+        return []
 
 
 def runs(splits: list[Split], lane: list[Range]) -> Iterator[np.ndarray]:
-    """The rows of each run of a lane: of its consecutive ranges of one bucket."""
+    """The rows of each run of a lane: consecutive ranges of one bucket, and cut ones behind them."""
     bucket, rows = None, list[np.ndarray]()
     for number, begin, end in lane:
-        if rows and splits[number].bucket != bucket:
-            yield np.concatenate(rows)
+        if rows and end - begin == len(splits[number].rows) and splits[number].bucket != bucket:
+            yield np.sort(np.concatenate(rows))
             rows = []
         bucket = splits[number].bucket
         rows.append(splits[number].rows[begin:end])
     if rows:
-        yield np.concatenate(rows)
+        yield np.sort(np.concatenate(rows))
 
 
 def parted(rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -287,7 +303,7 @@ def main() -> None:
         print("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|")
         splits = splits_of(buckets, by_day)
         for count in arguments.lanes:
-            for way in (fewest, classes):
+            for way in (fewest, together, classes):
                 f = simulate(buckets, splits, way, count, arguments.epochs)
                 print(
                     f"| {count} | {way.__name__} | {np.mean(f.kept):.1f} ({min(f.kept):.0f} to {max(f.kept):.0f}) % | {100 / count:.1f} % | {f.met:.1f} | {f.at_once:.1f} |"
