@@ -8,7 +8,7 @@ Three ways to assign splits to lanes are compared:
   divisor of the numbers of lanes and buckets, as long as one of these is below its quota. The rest
   then goes to the lanes with the fewest rows.
 
-The table is simulated: rows ordered by time over some days, in requests of five, by bucket of the
+Splits are cut where a lane is full; the server cuts them at drawn rows. The table is simulated: rows ordered by time over some days, in requests of five, by bucket of the
 request, with and without day partitions. Splits, runs and windows are those of docs/spec/order.md.
 
     .venv/bench/bin/python benchmarks/lanes.py [--epochs 20] [--lanes 1 2 4 8 16 32] [--skew 0.3]

@@ -171,17 +171,40 @@ func (p *Plan) deal(n int) {
 	}
 	lane := 0
 	for i, s := range p.Splits {
-		for from := int64(0); from < s.Rows; {
-			if from > 0 || !p.dealtTogether(i) || p.Lanes[lane].Rows == quota(lane) {
+		begin := int64(0)
+		for dealt := int64(0); dealt < s.Rows; {
+			if dealt > 0 || !p.dealtTogether(i) || p.Lanes[lane].Rows == quota(lane) {
 				lane = p.shortest(quota)
 			}
-			l := &p.Lanes[lane]
-			to := min(s.Rows, from+quota(lane)-l.Rows)
-			l.Ranges = append(l.Ranges, Range{Split: i, From: from, To: to})
-			l.Rows += to - from
-			from = to
+			rows := min(s.Rows-dealt, quota(lane)-p.Lanes[lane].Rows)
+			if dealt == 0 && rows < s.Rows {
+				begin = p.cutAt(s)
+			}
+			p.Lanes[lane].add(i, (begin+dealt)%s.Rows, rows, s.Rows)
+			dealt += rows
 		}
 	}
+}
+
+// cutAt returns the row at which the first lane begins of a split that several lanes share.
+// If rows are permuted, it is drawn: what does not fit into a lane would otherwise always be
+// the last rows of a bucket, which are the latest in a table ordered by time.
+func (p *Plan) cutAt(s Split) int64 {
+	if p.Rows.ShuffleWindow == 0 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(p.mix("cut", s.ID)) % uint64(s.Rows))
+}
+
+// add assigns rows of a split to the lane, from a row on. They continue at the split's first
+// row after its last one; ranges are in the order of rows.
+func (l *Lane) add(split int, from, rows, of int64) {
+	to := from + rows
+	if to > of {
+		l.Ranges = append(l.Ranges, Range{Split: split, From: 0, To: to - of})
+	}
+	l.Ranges = append(l.Ranges, Range{Split: split, From: from, To: min(to, of)})
+	l.Rows += rows
 }
 
 // dealtTogether reports whether a split is assigned to the lane of the split before it, as far as that has room: if

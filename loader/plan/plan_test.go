@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -207,59 +206,6 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	require.Equal(t, plan.Pruned{Splits: 1, Files: 1, Rows: 5}, filtered.Pruned)
 	for _, s := range filtered.Splits {
 		require.Contains(t, ids, s.ID, "a filter changes no split's id")
-	}
-}
-
-// TestLanes assigns random splits to random numbers of lanes.
-//
-// spec: order-9, order-10
-func TestLanes(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		n, l := 1+r.IntN(16), 1+r.IntN(12)
-		var files []catalog.File
-		total := int64(0)
-		for i := range r.IntN(30) {
-			rows := int64(1 + r.IntN(100))
-			total += rows
-			files = append(files, file(fmt.Sprint("f", i), int64(r.IntN(3)), int64(r.IntN(n)), rows, int64(i)))
-		}
-		p := build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Lanes: l}})
-		require.Equal(t, total, p.StoredRows)
-		requireDealt(t, p, l)
-	}
-}
-
-// requireDealt replays the rule of the specification row by row: each next row goes to
-// the lane that its split was assigned to, until that lane is full.
-func requireDealt(t *testing.T, p *plan.Plan, l int) {
-	t.Helper()
-	given, next := make([]int64, l), make([]int, l)
-	quota := func(i int) int64 {
-		if int64(i) < p.StoredRows%int64(l) {
-			return p.StoredRows/int64(l) + 1
-		}
-		return p.StoredRows / int64(l)
-	}
-	for i, s := range p.Splits {
-		for at := int64(0); at < s.Rows; {
-			best := -1
-			for lane := range l {
-				if given[lane] < quota(lane) && (best < 0 || given[lane] < given[best]) {
-					best = lane
-				}
-			}
-			got := p.Lanes[best].Ranges[next[best]]
-			require.Equal(t, plan.Range{Split: i, From: at, To: min(s.Rows, at+quota(best)-given[best])}, got)
-			given[best] += got.To - got.From
-			next[best]++
-			at = got.To
-		}
-	}
-	for i := range l {
-		require.Equal(t, quota(i), p.Lanes[i].Rows)
-		require.Len(t, p.Lanes[i].Ranges, next[i])
 	}
 }
 

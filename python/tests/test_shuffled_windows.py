@@ -13,7 +13,18 @@ from server import Server
 from shuffled_tables import World
 from window_draws import Drawn
 from window_oracle import Priorities, steps, units
-from window_points import Client, Point, Read, Shard, draw_point, planned, read, stored_order, table_of
+from window_points import (
+    Client,
+    Point,
+    Read,
+    Shard,
+    check_lanes,
+    draw_point,
+    planned,
+    read,
+    stored_order,
+    table_of,
+)
 
 TABLES, POINTS = 4, 5  # of each test
 LONG = bool(os.environ.get("PENSTOCK_LONG"))
@@ -114,7 +125,7 @@ def check_unpermuted(client: Client, world: World, point: Point) -> None:
         elif expected is not None:
             assert keys == expected
         table = table_of(world, keys, point, set())
-        assert lanes == window_oracle.deal(table.splits, point.lanes, whole=False, together=False)
+        assert lanes == window_oracle.deal(table.splits, point.lanes, whole=False)
         read = client.read({**query, "shard": {"of": point.lanes}, "batch_rows": 50})
         for lane, shard in zip(lanes, read, strict=True):
             stored = [row for split, begin, end in lane for row in table.splits[split].rows[begin:end]]
@@ -164,6 +175,9 @@ def check_point(client: Client, rng: random.Random, world: World, drawn: Drawn) 
         seed = read(client, world, one.other(seed=point.query["seed"] + 1))
         if len(base.table.kept) > 50:
             assert all(other.rows != reads[1].rows for other in (epoch, seed))
+        for other in (point.other(lanes=8, seed=seed) for seed in range(5)):
+            keys, lanes = planned(world, client.explain(other.batches(1, 1)))
+            drawn.add_cuts(check_lanes(table_of(world, keys, other, set()), lanes, other))
         if not point.rules.ranged:
             drawn.add(reads[1].parts, {"epochs": epoch.parts, "seeds": seed.parts})
     except AssertionError as wrong:

@@ -135,7 +135,7 @@ def read(of: Table, lane: Sequence[Run], rules: Rules, blocks: Blocks, rng: rand
 
 def check(of: Table, rules: Rules, lanes: int, blocks: Blocks, rng: random.Random) -> list[list[Seen]]:
     """Reads all lanes, and checks them."""
-    dealt = deal(of.splits, lanes, rules.whole)
+    dealt = deal(of.splits, lanes, rules.whole, lambda lane, number: 7 * (lane + number) % 10)
     found = []
     seed = rng.random()
     for lane in dealt:

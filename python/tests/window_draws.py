@@ -37,6 +37,10 @@ class Drawn:
             first = min(range(len(order)), key=lambda unit: place[order[unit][0]])
             self.places.setdefault("order", []).append((first + _DITHER.random()) / len(order))
 
+    def add_cuts(self, places: list[float]) -> None:
+        """Adds where splits are cut that several lanes share."""
+        self.places.setdefault("cuts", []).extend(places)
+
     def _add(self, name: str, pairs: Iterable[tuple[float, float]]) -> None:
         self.places.setdefault(name, []).extend((a - b) % 1 for a, b in pairs)
 

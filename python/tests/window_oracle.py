@@ -11,7 +11,7 @@ import functools
 import graphlib
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -82,10 +82,14 @@ def shares(rows: int, of: int) -> list[int]:
     return [i * size + min(i, more) for i in range(of + 1)]
 
 
-def deal(splits: Sequence[Split], lanes: int, whole: bool, together: bool = True) -> list[list[Span]]:
+def deal(
+    splits: Sequence[Split], lanes: int, whole: bool, begin: Callable[[int, int], int] | None = None
+) -> list[list[Span]]:
     """Assigns splits to lanes: the one with the fewest rows, cut at its share of all rows.
 
-    With windows, those of a bucket come together to one lane, as far as it has room, if splits may be cut.
+    `begin` is given with windows. Then the splits of a bucket come together to one lane, as far as it has room, if
+    splits may be cut; and it is where the first of several lanes begins that share a split, which goes round,
+    by the number of its first range in the lane.
     """
     sizes = [len(split.rows) for split in splits]
     borders = shares(sum(sizes), lanes)
@@ -94,17 +98,28 @@ def deal(splits: Sequence[Split], lanes: int, whole: bool, together: bool = True
     rows = [0] * lanes
     lane = 0
     for split, size in enumerate(sizes):
-        begin = 0
-        while begin < size:
-            bucket = splits[split].bucket
-            same = together and split > 0 and not whole and bucket is not None and bucket == splits[split - 1].bucket
-            if begin > 0 or not same or rows[lane] == quota[lane]:
+        bucket = splits[split].bucket
+        same = begin and split > 0 and not whole and bucket is not None and bucket == splits[split - 1].bucket
+        at, left = 0, size
+        while left:
+            if left < size or not same or rows[lane] == quota[lane]:
                 lane = min((i for i in range(lanes) if rows[i] < quota[i]), key=lambda i: rows[i])
-            end = int(min(size, begin + quota[lane] - rows[lane]))
-            dealt[lane].append((split, begin, end))
-            rows[lane] += end - begin
-            begin = end
+            count = int(min(left, quota[lane] - rows[lane]))
+            if left == size > count and begin is not None:
+                at = begin(lane, len(dealt[lane]))
+            if at + count > size:
+                dealt[lane].append((split, 0, at + count - size))
+            dealt[lane].append((split, at, min(size, at + count)))
+            rows[lane] += count
+            left -= count
+            at = (at + count) % size
     return dealt
+
+
+def where_cut(lanes: Sequence[Sequence[Span]], lane: int, number: int) -> int:
+    """Where the rows of a split begin in a lane of a plan, going round, if the first of its ranges has a number."""
+    ranges = [span for span in lanes[lane][number : number + 2] if span[0] == lanes[lane][number][0]]
+    return ranges[-1][1]
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,7 @@ def runs(table: Table, lane: Sequence[Span], rules: Rules) -> list[Run]:
     for number, (split, begin, end) in enumerate(lane):
         bucket = table.splits[split].bucket
         cut = end - begin < len(table.splits[split].rows)
-        if not found or rules.ranged or not cut and (bucket is None or bucket != before):
+        if not found or rules.ranged or (not cut and (bucket is None or bucket != before)):
             found.append(Run(number, []))
             spans.append([])
         spans[-1].append((split, begin, end))

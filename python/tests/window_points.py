@@ -219,6 +219,23 @@ def table_of(world: World, keys: list[Key], point: Point, dropped: set[int]) -> 
     return Table(splits, {row: r.request for row, r in world.rows.items()}, kept)
 
 
+def check_lanes(table: Table, lanes: list[list[Span]], point: Point) -> list[float]:
+    """Sees that splits are assigned to lanes as specified, and returns where they are cut, as shares of a split."""
+    cuts = []
+
+    def cut(lane: int, number: int) -> int:
+        at = window_oracle.where_cut(lanes, lane, number)
+        rows = len(table.splits[lanes[lane][number][0]].rows)
+        cuts.append((at + _DITHER.random()) / rows)
+        return at
+
+    assert lanes == window_oracle.deal(table.splits, point.lanes, point.rules.whole, cut)
+    return cuts
+
+
+_DITHER = random.Random(6)
+
+
 @dataclass
 class Read:
     """A point that was read lane by lane, and checked."""
@@ -238,7 +255,7 @@ def read(client: Client, world: World, point: Point, dropped: set[int] | None = 
     keys, lanes = planned(world, client.explain(point.batches(1, point.lanes)))
     check_splits(world, keys)
     table = table_of(world, keys, point, dropped or set())
-    assert lanes == window_oracle.deal(table.splits, point.lanes, point.rules.whole)
+    check_lanes(table, lanes, point)
     found: list[list[Seen]] = []
     reports = []
     for lane, shard in zip(lanes, client.read(point.batches(1, point.lanes)), strict=True):

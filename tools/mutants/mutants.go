@@ -53,6 +53,18 @@ func planMutants() []mutant {
 			"strconv.Itoa(d.modulus), strconv.Itoa(d.residue), strconv.Itoa(i)", "strconv.Itoa(d.modulus), strconv.Itoa(i)", plan,
 		},
 		{
+			"cuts-are-not-drawn", "loader/plan/order.go",
+			"	if p.Rows.ShuffleWindow == 0 {\n		return 0\n", "	if p.Rows.ShuffleWindow >= 0 {\n		return 0\n", plan,
+		},
+		{
+			"cuts-are-drawn-for-all-splits-at-once", "loader/plan/order.go",
+			"p.mix(\"cut\", s.ID)", "p.mix(\"cut\")", plan,
+		},
+		{
+			"lanes-end-with-a-split", "loader/plan/order.go",
+			"	if to > of {\n", "	if to > of && split < 0 {\n", plan,
+		},
+		{
 			"buckets-of-a-class-are-separated", "loader/plan/order.go",
 			"residue := split.Bucket.ID % modulus", "residue := split.Bucket.ID % (modulus * factors[place])", plan,
 		},
