@@ -25,7 +25,8 @@ class Position:
         dataset: the name of the dataset; "" if unknown.
         epoch: the number of the epoch.
         cursors: the cursor of one rank, or of each rank; empty at the start of the epoch.
-        every: the worker's index, counted from the cursors, and the number of workers; (0, 1) is a whole rank.
+        every: the worker's first step, counted from the cursors, and the number of workers that take turns; (0, 1)
+            is a whole rank.
         ended: whether the epoch was read to its end.
         snapshots: the snapshots to read if there is no cursor; None if unknown.
     """
@@ -145,7 +146,8 @@ class Position:
         if "every" in state:
             every = _object("every", state["every"])
             of = _number("every.of", every.get("of"))
-            at = replace(at, every=(_number("every.step", every.get("step"), below=of), of))
+            step = _number("every.step", every.get("step"), below=1 << 63 if of else 0)
+            at = replace(at, every=(step, of))
         return at
 
     @classmethod

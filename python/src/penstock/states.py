@@ -165,7 +165,8 @@ def _datasets(state: Mapping[str, Any]) -> Mapping[str, Any]:
 def _furthest(workers: list[Position]) -> Position:
     """The position of a rank, given the positions of its workers.
 
-    Their next steps are consecutive if their batches were consumed in order.
+    Their next steps are consecutive if their batches were consumed in order. They follow the furthest one, unless the
+    dataset leaves out its first steps and no worker has read any.
     """
     if len({one.epoch for one in workers}) > 1:
         raise errors.Invalid(
@@ -174,7 +175,8 @@ def _furthest(workers: list[Position]) -> Position:
         )
     due = sorted(one.step + one.every[0] for one in workers)
     furthest = max(workers, key=lambda one: one.step)
-    if due != list(range(furthest.step, furthest.step + len(workers))):
+    first = furthest.step if any(one.cursors for one in workers) else due[0]
+    if due != list(range(first, first + len(workers))):
         raise errors.Invalid(
             f"the loader's workers are not at consecutive steps: {', '.join(map(str, due))} come next",
             remedy="make the StatefulDataLoader with in_order=True",

@@ -161,7 +161,7 @@ def test_states_that_were_written_by_hand_are_invalid(here: Served) -> None:
     cursor = state["cursor"]
     wrongs: list[Any] = [None, "x", 1.5, -1, [], {}, 2**70]
     written: list[Any] = [{**state, "epoch": wrong} for wrong in wrongs]
-    written += [{**state, "every": wrong} for wrong in [*wrongs, {"step": 2, "of": 2}]]
+    written += [{**state, "every": wrong} for wrong in [*wrongs, {"step": -1, "of": 2}, {"step": 0, "of": 0}]]
     written += [{**state, "snapshots": wrong} for wrong in wrongs[1:5]]
     for name in ("epoch", "shard", "step"):
         written += [{**state, "cursor": {**cursor, name: wrong}} for wrong in wrongs]

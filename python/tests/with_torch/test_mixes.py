@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -38,7 +39,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-def dataset(address: str, **options: Any) -> IterableDataset:
+def dataset(address: str, **options: Any) -> IterableDataset[Any]:
     given: Any = {"mix": members(), **QUERY, **SIZE, **RULES, **options}
     return IterableDataset(address, **given)
 
@@ -83,6 +84,68 @@ def test_each_epoch_has_its_own_order(address: str) -> None:
     data = dataset(address)
     data.set_epoch(1)
     assert rows(data) == expected(address, epoch=1) != expected(address)
+
+
+# spec: trainer-21
+@pytest.mark.parametrize("workers", [0, 2])
+def test_epochs_of_a_mix_are_counted(address: str, workers: int) -> None:
+    data = dataset(address, epochs="auto")
+    loader = DataLoader(data, batch_size=None, num_workers=workers)
+    assert rows(loader) == expected(address)
+    cursor = list(islice(loader, 5))[-1].cursor
+    again = dataset(address, epochs="auto")
+    again.load_state_dict(json.loads(json.dumps(cursor)))
+    rest = DataLoader(again, batch_size=None, num_workers=workers)
+    assert rows(rest) == expected(address, epoch=1)[5:]
+    assert rows(rest) == expected(address, epoch=2)
+
+
+# spec: trainer-22
+def test_an_epoch_of_a_mix_that_is_read_again_warns(address: str) -> None:
+    data = dataset(address)
+    list(islice(data, 3))
+    with pytest.warns(UserWarning, match=r"epoch 0 of 'a \+ b \+ c' is read again"):
+        iter(data)
+    stored = dataset(address, order="stored", seed=None)
+    list(islice(stored, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        iter(stored)
+
+
+# spec: trainer-23
+@pytest.mark.parametrize("workers", [0, 2, 3])
+@pytest.mark.parametrize("ends", ["mix", "member", "repeat"])
+def test_skip_and_limit_are_steps_of_a_mix(address: str, workers: int, ends: Any) -> None:
+    with (
+        penstock.connect(address) as client,
+        penstock.mix(members(), client=client, ends=ends, **QUERY, **SIZE) as mix,
+    ):
+        alone = mixed_lake.rows(islice(mix, 12))[4:]
+    data = dataset(address, ends=ends, skip=4, limit=8)
+    if ends == "mix":
+        assert len(data) == 8
+    found = list(DataLoader(data, batch_size=None, num_workers=workers))
+    assert [batch.step for batch in found] == list(range(4, 12))
+    assert rows(found) == alone
+    for taken in (1, 3, 8):
+        data.load_state_dict(json.loads(json.dumps(found[taken - 1].cursor)))
+        rest = DataLoader(data, batch_size=None, num_workers=workers)
+        assert rows(rest) == alone[taken:]
+
+
+# spec: trainer-23
+def test_skip_and_limit_of_a_mix_hold_for_ranks_and_stateful_loaders(address: str) -> None:
+    ranks = [dataset(address, rank=rank, world=2, skip=2, limit=6) for rank in range(2)]
+    for rank, one in enumerate(ranks):
+        assert rows(one) == expected(address, rank, 2)[2:8]
+    alone = expected(address)[2:8]
+    for taken in (0, 3):
+        loader = StatefulDataLoader(dataset(address, skip=2, limit=6), batch_size=None, num_workers=2)
+        found = rows(islice(iter(loader), taken))
+        again = StatefulDataLoader(dataset(address, skip=2, limit=6), batch_size=None, num_workers=2)
+        again.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+        assert found + rows(again) == alone
 
 
 # spec: mix-13

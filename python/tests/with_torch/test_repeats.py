@@ -88,11 +88,30 @@ def test_a_stateful_loader_resumes_after_any_step_of_all_epochs(d: Served) -> No
                 merge_states([state])
 
 
-# spec: mix-19
+# spec: trainer-22
+def test_epochs_that_are_read_again_warn(d: Served) -> None:
+    data = d.dataset(repeat=2, **SIZE)
+    assert rows(data) == expected(d, 2)
+    with pytest.warns(
+        UserWarning, match="epoch 0 of 'd' is read again, .*: one iteration reads all epochs, so"
+    ):
+        iter(data)
+
+
+# spec: mix-19, mix-20
 def test_what_cannot_be_repeated_is_refused(d: Served) -> None:
     with pytest.raises(TypeError, match="the number of steps of several epochs is unknown"):
         len(d.dataset(repeat=2))
     with pytest.raises(Invalid, match="repeat: must be at least 1"):
         d.dataset(repeat=0)
+    for options, names in (
+        ({"epochs": "auto"}, "epochs"),
+        ({"skip": 1}, "skip"),
+        ({"limit": 5}, "limit"),
+        ({"skip": 1, "limit": 5}, "skip and limit"),
+    ):
+        why = f"repeat: cannot be combined with {names}; leave out {names}, or leave out repeat and iterate once"
+        with pytest.raises(Invalid, match=why):
+            d.dataset(repeat=2, **options)
     with pytest.raises(Invalid, match=r"mix.repeat: cannot be set here; write ends='repeat'"):
         IterableDataset(d.address, mix=[{"dataset": "d", "weight": 1}], repeat=2)

@@ -27,6 +27,10 @@ for _, cursor in IterableDataset("localhost", "d", convert=False):
     assert_type(cursor, Cursor)
 for count, _ in IterableDataset("localhost", "d", convert=False, transform=len):
     assert_type(count, int)
+for batch in IterableDataset("localhost", mix=[{"dataset": "d", "weight": 1}], ends="repeat", limit=3):
+    assert_type(batch, Batch)
+for records, _ in IterableDataset("localhost", "d", repeat="forever", transform=len, rank=0, world=2):
+    assert_type(records, int)
 
 
 def loop(data: IterableDataset) -> None:

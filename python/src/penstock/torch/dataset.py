@@ -11,23 +11,24 @@ import torch
 from typing_extensions import TypeVar
 
 from penstock import errors, mistakes, query
-from penstock.members import Ends, Member, check
 from penstock.fields import Cursor
+from penstock.members import Ends, Member, check
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
 from penstock.repeat import Repeat
 from penstock.states import of_rank
 from penstock.stream import Stats
-from penstock.torch import ranks
+from penstock.torch import hosts, ranks
 from penstock.torch.batch import Batch
 from penstock.torch.device import Mover, mover
+from penstock.torch.hosts import Host
 from penstock.torch.iteration import Iteration
 from penstock.torch.mixed import MixMembers, MixSpec
-from penstock.torch.options import DatasetOptions, Options
+from penstock.torch.options import Arguments, DatasetOptions, Options
 from penstock.torch.readstate import ReadState
 from penstock.torch.shared import SharedState
-from penstock.torch.source import Source, SourceSpec, plan_steps, steps
+from penstock.torch.source import Source, SourceSpec, StepRange, plan_steps, steps
 
 _OWN = (
     "columns",
@@ -41,6 +42,9 @@ _OWN = (
     "transform",
     "convert",
     "prefetch",
+    "epochs",
+    "skip",
+    "limit",
 )
 
 
@@ -77,45 +81,33 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
     def __init__(
         self: IterableDataset[Batch],
         uri: str | Sequence[str],
-        dataset: Dataset,
+        dataset: Dataset | None = None,
         *,
-        rank: int | None = None,
-        world: int | None = None,
-        device: torch.device | str | None = None,
         transform: None = None,
         convert: Literal[True] = True,
-        prefetch: int = 2,
-        **options: Unpack[Options],
+        **options: Unpack[Arguments],
     ) -> None: ...
 
     @overload
     def __init__(
         self: IterableDataset[tuple[R, Cursor]],
         uri: str | Sequence[str],
-        dataset: Dataset,
+        dataset: Dataset | None = None,
         *,
-        rank: int | None = None,
-        world: int | None = None,
-        device: torch.device | str | None = None,
         transform: Callable[[Any], R],
         convert: bool = True,
-        prefetch: int = 2,
-        **options: Unpack[Options],
+        **options: Unpack[Arguments],
     ) -> None: ...
 
     @overload
     def __init__(
         self: IterableDataset[tuple[pa.RecordBatch, Cursor]],
         uri: str | Sequence[str],
-        dataset: Dataset,
+        dataset: Dataset | None = None,
         *,
-        rank: int | None = None,
-        world: int | None = None,
-        device: torch.device | str | None = None,
         transform: None = None,
         convert: Literal[False],
-        prefetch: int = 2,
-        **options: Unpack[Options],
+        **options: Unpack[Arguments],
     ) -> None: ...
 
     def __init__(
@@ -133,6 +125,9 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         transform: Callable[[Any], Any] | None = None,
         convert: bool = True,
         prefetch: int = 2,
+        epochs: Literal["auto"] | None = None,
+        skip: int = 0,
+        limit: int | None = None,
         **options: Unpack[Options],
     ) -> None:
         """Describes what to read. Nothing is opened before the first batch.
@@ -153,6 +148,9 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
             convert: False yields `pyarrow.RecordBatch` instead of `Batch`.
             prefetch: how many batches to read ahead of the loop; 0 disables read-ahead. DataLoader workers use
                 `prefetch_factor` instead.
+            epochs: "auto" makes each iteration the next epoch; otherwise `set_epoch` does.
+            skip: how many steps to leave out at the beginning of each epoch, on every rank. They are read and dropped.
+            limit: how many steps of each epoch to return on every rank, after those left out; all if omitted.
             options: fields of the query, see `penstock.RunQuery`; conversion rules, see `Rules`; and arguments of
                 `penstock.connect`.
         """
@@ -169,28 +167,42 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         self._transform = transform
         self._convert = convert
         self._prefetch = mistakes.whole("prefetch", prefetch)
-        self._check()
+        self._steps = _steps(skip, limit)
+        self._check(epochs)
+        self._check_repeat(epochs)
         if self._mix is not None and convert:
             self._options = self._mix.with_source_rule(self._options)
         self._shared = SharedState()
         # The cursor of a mix has no query of its own, but those of its members have.
-        self._state = ReadState(self._name, self._options.query if self._mix is None else {}, self._shared)
+        self._state = ReadState(
+            self._name,
+            self._options.query if self._mix is None else self._mix.query,
+            self._shared,
+            counts=epochs == "auto",
+            skip=self._steps.first,
+        )
         self._length: tuple[Any, int] | None = None
-        self._out_of_order = False  # whether the DataLoader of this worker has in_order=False
+        self._host: Host | None = None  # what a spawned worker cannot find on its stack
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next iteration reads."""
+        """The epoch that the next iteration reads: the one that was set, or counted, or that of a loaded state."""
         return self._shared.epoch or 0
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Sets the epoch of the next iteration, also in running workers.
 
-        A shuffled order is different in each epoch. If it is never set, all iterations read the same order.
+        A shuffled order is different in each epoch. If it is never set, all iterations read the same order, unless
+        the dataset counts epochs: then it counts from this one. Lightning's loop and the Trainer of transformers
+        determine the epoch of their iterations unless it is set.
         """
         number = mistakes.whole("epoch", epoch, "set_epoch({value})")
         if not 0 <= number < 1 << 63:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
+        # Accelerate sets the epoch before each iteration, on all ranks: only here can all of them fail.
+        refused = hosts.find().refused(self._rank[1])
+        if refused is not None:
+            raise refused
         self._shared.set_epoch(number)
 
     def plan(self) -> Plan:
@@ -226,8 +238,14 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         how far they are: save the cursor of the last batch there.
 
         Raises:
-            Invalid: DataLoader workers read this dataset.
+            Invalid: DataLoader workers read this dataset, or a framework took batches that its loop did not get yet.
         """
+        ahead = self._state.ahead
+        if ahead and not hosts.asked_by_loader():
+            raise errors.Invalid(
+                f"{ahead} takes a batch ahead of the loop, so this state would lose it",
+                remedy="save the cursor of the last batch: ds.load_state_dict(batch.cursor)",
+            )
         return self._state.current().state()
 
     def load_state_dict(self, state: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -267,10 +285,15 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         return True
 
     def __iter__(self) -> Iteration[T]:
-        iteration, refused = self._state.begin()
+        host, in_worker = hosts.find(), ranks.worker() is not None
+        if in_worker and host.loader is None and self._host is not None:
+            host = self._host
+        iteration, refused = self._state.begin(host)
         spec = self._spec(iteration.start)
-        in_worker = ranks.worker() is not None
-        if in_worker and (self._out_of_order or ranks.loader_is_out_of_order()):
+        refused = (
+            refused or host.refused(spec.rank[1]) or self._repeated_in(host) or self._misplaced(host, spec)
+        )
+        if in_worker and host.loader is not None and not host.loader.in_order:
             refused = errors.Invalid(
                 "in_order: with in_order=False a DataLoader returns steps out of order, so a batch's cursor no "
                 "longer means that all earlier steps were returned",
@@ -287,13 +310,12 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
             if refused is not None:
                 raise refused
             bring = mover(self._device)
-            return Source(spec, self._convert, self._transform, bring), bring
+            return Source(spec, self._convert, self._transform, bring, host.saves_ahead), bring
 
         return Iteration(spec, iteration, begin, 0 if in_worker else self._prefetch)
 
     def _spec(self, start: Position) -> SourceSpec:
-        rank = self._explicit_rank or ranks.current()
-        given = (self._uri, self._dataset, self._options, rank, start, self._shared)
+        given = (self._uri, self._dataset, self._options, self._rank, start, self._shared, self._steps)
         return SourceSpec(*given) if self._mix is None else MixSpec(*given, members=self._mix)
 
     def _checked_mix(
@@ -303,8 +325,51 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
             raise errors.Invalid("dataset: pass either a dataset or a mix", remedy="leave one of them out")
         return None if mix is None else MixMembers(check(mix, self._options.query, ends), source)
 
-    def _check(self) -> None:
+    @property
+    def _rank(self) -> tuple[int, int]:
+        return self._explicit_rank or ranks.current()
+
+    def _repeated_in(self, host: Host) -> errors.Invalid | None:
+        """The error if a loop that counts epochs would get several of them in each of its own."""
+        if "repeat" not in self._options.query or host.epoch is None:
+            return None
+        return errors.Invalid(
+            f"repeat: {host.name} begins each epoch itself, and takes all epochs of an iteration for a single one",
+            remedy=f"leave repeat out, and set the number of epochs of {host.name}",
+            faults=(errors.Fault(field="repeat", message=f"not in a loop of {host.name}"),),
+        )
+
+    def _misplaced(self, host: Host, spec: SourceSpec) -> errors.Invalid | None:
+        """The error if a loop resumes at another step than the dataset."""
+        step = spec.start.step_of(*spec.rank)
+        taken = max(0, step - self._steps.first)
+        if not host.taken or not host.single or spec.start.every[1] > 1 or taken == host.taken:
+            return None
+        return errors.Invalid(
+            f"{host.name} resumes after batch {host.taken} of its epoch, but the dataset's state is after batch {taken}",
+            remedy="load the state that was saved with the checkpoint",
+        )
+
+    def _check_repeat(self, epochs: Any) -> None:
+        """Refuses what is of a single epoch if an iteration reads several."""
+        if "repeat" not in self._options.query:
+            return
+        said = {"epochs": epochs is not None, "skip": self._steps.first, "limit": self._steps.end is not None}
+        names = " and ".join(name for name, given in said.items() if given)
+        if names:
+            raise errors.Invalid(
+                f"repeat: cannot be combined with {names}",
+                remedy=f"leave out {names}, or leave out repeat and iterate once for each epoch",
+                faults=(errors.Fault(field="repeat", message=f"not with {names}"),),
+            )
+
+    def _check(self, epochs: Any) -> None:
         """Refuses arguments that cannot be combined."""
+        if epochs not in (None, "auto"):
+            raise errors.Invalid(
+                f"epochs: {epochs!r} is not 'auto'",
+                remedy="write epochs='auto' to count epochs, or leave it out and call set_epoch",
+            )
         if self._prefetch < 0:
             raise errors.Invalid(
                 f"prefetch: must be at least 0, not {self._prefetch}", remedy="write prefetch=0"
@@ -323,8 +388,17 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process may not know its rank: a spawned DataLoader worker is not a rank of torch.distributed.
-        given = self._explicit_rank or ranks.current()
-        return {**self.__dict__, "_explicit_rank": given, "_out_of_order": ranks.loader_is_out_of_order()}
+        return {**self.__dict__, "_explicit_rank": self._rank, "_host": hosts.find()}
 
     def __repr__(self) -> str:
         return f"<penstock.torch.IterableDataset of {self._name}, epoch {self.epoch}>"
+
+
+def _steps(skip: Any, limit: Any) -> StepRange:
+    """Checks which steps of an epoch to return.
+
+    Raises:
+        Invalid: they are not whole numbers, or negative.
+    """
+    first = mistakes.whole("skip", skip, minimum=0)
+    return StepRange(first, None if limit is None else first + mistakes.whole("limit", limit, minimum=1))

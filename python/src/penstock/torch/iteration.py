@@ -26,10 +26,12 @@ class IterationState:
         start: the position at which it began.
         position: the position after the last batch that the loop received.
         stats: its statistics so far.
+        ahead: the framework that takes batches before its loop does; "" if none does.
     """
 
-    def __init__(self, start: Position) -> None:
+    def __init__(self, start: Position, ahead: str = "") -> None:
         self.start = start
+        self.ahead = ahead
         self.position = start
         self.stats = Stats(0, 0, 0.0, 0.0, 0)
 
@@ -117,7 +119,8 @@ class Iteration(Iterator[T], Generic[T]):
         assert self._source is not None
         self._ended = True
         at = replace(self._state.position, ended=True)
-        if at.every[1] == 1:  # a worker stays at the position after its own step
+        # A worker stays at the position after its own step. Nothing was opened if no step was left.
+        if at.every[1] == 1 and self._source.cursor is not None:
             at = replace(at, epoch=int(self._source.cursor["epoch"]), cursors=(self._source.cursor,))
         self._state.position = at
         self._feed.finish()

@@ -39,6 +39,12 @@ class MixMembers:
         """The members' names as one."""
         return " + ".join(self.names)
 
+    @property
+    def query(self) -> dict[str, Any]:
+        """What matters of the members' queries for the whole mix: its rows are shuffled if those of a member are."""
+        shuffled = any(member.query.get("order", "stored") != "stored" for member in self.specs)
+        return {"order": "shuffled"} if shuffled else {}
+
     def with_source_rule(self, options: DatasetOptions) -> DatasetOptions:
         """The options, with a rule that makes the members' indices of the source column."""
         if self.source is None or self.source in (options.rules.get("hash") or {}):
@@ -97,6 +103,7 @@ class MixSpec(SourceSpec):
             one.client or (client if one.uri is None else self._connect(one.uri))
             for one in self.members.specs
         ]
+        index, of = self.start.every
         return Mix(
             self.members.specs,
             clients,
@@ -104,7 +111,7 @@ class MixSpec(SourceSpec):
             start,
             shard=self.rank,
             source=self.members.source,
-            every=self.start.every,
+            every=(index % of, of),
         )
 
     def _connect(self, uri: Any) -> Client:

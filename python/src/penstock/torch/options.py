@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict
+
+import torch
 
 from penstock import errors, mistakes
 from penstock.fields import Query, RunQuery
-from penstock.repeat import epochs
+from penstock.members import Ends, Member
+from penstock.repeat import Repeat, epochs
 from penstock.torch.rules import Rules
 
 
@@ -30,13 +33,28 @@ class Options(RunQuery, Rules, Connection, total=False):
     """The keyword arguments of a dataset, for its query, converter and connection, except its own."""
 
 
+class Arguments(Options, total=False):
+    """All keyword arguments of a dataset that do not change the type of what it yields."""
+
+    mix: Sequence[Member] | None
+    source: str | None
+    ends: Ends
+    repeat: Repeat | None
+    rank: int | None
+    world: int | None
+    device: torch.device | str | None
+    prefetch: int
+    epochs: Literal["auto"] | None
+    skip: int
+    limit: int | None
+
+
 # Query fields that a dataset sets itself, and how to set them.
 _ITS_OWN = {
     "shard": "pass rank= and world=, or initialize torch.distributed",
     "every": "DataLoader(num_workers=) distributes the steps",
     "cursor": "call load_state_dict(cursor)",
     "epoch": "call set_epoch(epoch)",
-    "limit": "break out of the loop after the last step you need",
     "endpoints": "leave it out: a dataset reads shards",
 }
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
-from types import FrameType
 
 import torch.distributed
-from torch.utils.data import DataLoader, get_worker_info
+from torch.utils.data import get_worker_info
 
 from penstock import errors, mistakes
 
@@ -65,18 +63,3 @@ def worker() -> Worker | None:
     """The DataLoader worker of this process; None if it is not a worker."""
     found = get_worker_info()
     return None if found is None else Worker(found.id, found.num_workers, found.seed - found.id)
-
-
-def loader_is_out_of_order() -> bool:
-    """Whether a DataLoader with `in_order=False` is starting workers in this thread.
-
-    Workers cannot ask their loader. But the function that starts them has the loader as its local `loader`: that
-    call is on the stack of the process that pickles the dataset for a worker, and of a forked worker.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        loader = frame.f_locals.get("loader") if frame.f_code.co_name == "__init__" else None
-        if isinstance(loader, DataLoader):
-            return not getattr(loader, "in_order", True)
-        frame = frame.f_back
-    return False

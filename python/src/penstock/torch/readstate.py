@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from penstock import errors
 from penstock.position import Position
 from penstock.torch import ranks
+from penstock.torch.hosts import Host
 from penstock.torch.iteration import IterationState
-from penstock.torch.shared import SharedState
+from penstock.torch.shared import SharedState, Turn
 
 # The server's defaults for fields that a cursor contains. A test compares them with the server's cursors.
 DEFAULTS: dict[str, Any] = {
@@ -30,17 +32,30 @@ _COMPARED = ("order", "shuffle", "shuffle_window", "shuffle_parts", "seed", "lan
 class ReadState:
     """The loaded state, and the latest iteration."""
 
-    def __init__(self, dataset: str, query: Mapping[str, Any], shared: SharedState) -> None:
+    def __init__(
+        self,
+        dataset: str,
+        query: Mapping[str, Any],
+        shared: SharedState,
+        *,
+        counts: bool = False,
+        skip: int = 0,
+    ) -> None:
         """Starts at the beginning.
 
         Args:
             dataset: the dataset's name.
             query: the query fields that were set.
             shared: the state that the rank's processes share.
+            counts: whether each iteration is the next epoch.
+            skip: how many steps to leave out at the beginning of an epoch.
         """
         self._dataset = dataset
         self._query = query
         self._shared = shared
+        self._counts = counts
+        self._skip = skip
+        self._turns = (-1, 0)  # a process, and how often it iterated
         self._loaded: Position | None = None
         self._loaded_pid = -1
         self._loads = shared.loads
@@ -75,13 +90,17 @@ class ReadState:
         loaded = self._pending()
         if loaded is not None and loaded.epoch == self._epoch:
             return loaded
-        if loaded is None and self.iteration is not None and self.iteration.start.epoch == self._epoch:
-            return self.iteration.start
-        return self._fresh()
+        if loaded is None and self.iteration is not None:
+            began = self.iteration.start
+            if began.epoch == self._epoch or (self._shared.counts and not self.iteration.position.ended):
+                return began
+        return self._fresh(self._epoch)
 
-    def begin(self) -> tuple[IterationState, errors.Error | None]:
+    def begin(self, host: Host) -> tuple[IterationState, errors.Error | None]:
         """Begins an iteration, which consumes the loaded state. Also returns the error if it must not begin."""
-        worker = ranks.worker()
+        worker, turn = ranks.worker(), self._turn()
+        if turn is not None and turn.count:
+            host = host.later()
         loaded = self._pending()
         refused = None if worker is None else self._missed_load()
         if worker is None and loaded is not None:
@@ -89,24 +108,61 @@ class ReadState:
         elif worker is not None and loaded is not None and self._loaded_pid != os.getpid():
             loaded = loaded if self._shared.claim(worker, self._loads) else None
         self._loaded = None
-        start = self._fresh()
-        if loaded is not None and "repeat" in self._query and loaded.epoch != self._epoch:
+        was_set = self._shared.is_set
+        begun = self._shared.begin(turn, host.epoch, self._counts)
+        if begun.again and not host.evaluates:
+            self._warn(begun.epoch)
+        start = self._fresh(begun.epoch)
+        if host.over:
+            loaded = None
+        if loaded is not None and "repeat" in self._query and loaded.epoch != begun.epoch:
             start = loaded  # the workers of a loader may be in different epochs
-        elif loaded is not None and loaded.epoch != self._epoch and not loaded.ended:
-            refused = errors.Invalid(
-                f"the loaded state is from epoch {loaded.epoch}, but the epoch was set to {self._epoch}",
-                remedy=f"call set_epoch({loaded.epoch}), or do not load a state",
-            )
-        elif loaded is not None and loaded.epoch == self._epoch:
+        elif loaded is not None and loaded.epoch != begun.epoch and not loaded.ended:
+            refused = _other_epoch(loaded.epoch, begun.epoch, host.name if not was_set else "")
+        elif loaded is not None and loaded.epoch == begun.epoch:
             start = loaded
-        if worker is None:
-            self._shared.set_read_by_workers(False)
-        else:
-            if start.every[1] == 1:
-                start = replace(start, every=(worker.index, worker.of))
-            self._shared.set_read_by_workers(True)
-        self.iteration = IterationState(start)
-        return self.iteration, refused
+        self._shared.set_read_by_workers(worker is not None)
+        if start.every[1] == 1:
+            # Workers take turns from the first step that is returned on.
+            index, of = (0, 1) if worker is None else (worker.index, worker.of)
+            start = replace(start, every=(max(0, self._skip - start.step) + index, of))
+        elif start.step + start.every[0] < self._skip:
+            refused = errors.Invalid(
+                f"skip: the state of this worker is before step {self._skip}",
+                remedy="load merge_states of the StatefulDataLoader's state before creating the loader",
+            )
+        self.iteration = IterationState(start, "Accelerate" if host.ahead else "")
+        return self.iteration, refused or _resumed_elsewhere(host, loaded)
+
+    def _turn(self) -> Turn | None:
+        """Counts an iteration of this process; None if it is not a worker."""
+        pid, count = self._turns
+        count = count if pid == os.getpid() else 0
+        self._turns = (os.getpid(), count + 1)
+        worker = ranks.worker()
+        return None if worker is None else Turn(worker, count)
+
+    def _warn(self, epoch: int) -> None:
+        """Warns once that an epoch is read again, if its rows are shuffled and the loop took more than a look."""
+        last = self.iteration
+        looked = last is not None and not last.position.ended and last.position.step - last.start.step < 2
+        if self._query.get("order", "stored") == "stored" or looked or not self._shared.warn_once():
+            return
+        remedy = "call ds.set_epoch(epoch) before each epoch, or create the dataset with epochs='auto'"
+        if "repeat" in self._query:
+            remedy = "one iteration reads all epochs, so raise repeat= instead of iterating again"
+        warnings.warn(
+            f"epoch {epoch} of {self._dataset!r} is read again, in the same order as before: {remedy}",
+            stacklevel=4,
+        )
+
+    @property
+    def ahead(self) -> str:
+        """The framework that took batches ahead of its loop; "" if the position is that of the loop."""
+        iteration = self.iteration
+        if iteration is None or self._pending() is not None or iteration.position.ended:
+            return ""
+        return iteration.ahead if iteration.position is not iteration.start else ""
 
     def current(self) -> Position:
         """The position after the batches that the loop received.
@@ -122,9 +178,10 @@ class ReadState:
         at = self._pending()
         if at is None and self.iteration is not None:
             at = self.iteration.position
-            if at.ended and self.iteration.start.epoch != self._epoch:
+            began = self.iteration.start.epoch
+            if at.ended and began != self._epoch and (self._shared.is_set or not self._shared.counts):
                 at = None
-        at = self._fresh() if at is None else at
+        at = self._fresh(self._epoch) if at is None else at
         return replace(at, dataset=self._dataset, snapshots=at.pin or self._shared.pin)
 
     def _missed_load(self) -> errors.Error | None:
@@ -146,8 +203,8 @@ class ReadState:
             self._loaded = None
         return self._loaded
 
-    def _fresh(self) -> Position:
-        return Position(self._dataset, self._epoch)
+    def _fresh(self, epoch: int) -> Position:
+        return Position(self._dataset, epoch)
 
     def _check(self, position: Position) -> None:
         if position.dataset not in ("", self._dataset):
@@ -182,6 +239,34 @@ def check_query(query: Mapping[str, Any], cursor: Mapping[str, Any]) -> None:
     for name in _COMPARED:
         if name in query and name in cursor and cursor[name] != query[name]:
             raise _different_query(name, cursor[name], repr(query[name]))
+
+
+def _other_epoch(loaded: int, epoch: int, host: str) -> errors.Invalid:
+    """Makes the exception for a state of another epoch than that of the iteration."""
+    if host:
+        return errors.Invalid(
+            f"the loaded state is from epoch {loaded}, but {host} is at epoch {epoch}",
+            remedy=f"load the state that was saved with the checkpoint from which {host} resumes",
+        )
+    return errors.Invalid(
+        f"the loaded state is from epoch {loaded}, but the epoch was set to {epoch}",
+        remedy=f"call set_epoch({loaded}), or do not load a state; Accelerate sets the epoch of a loader that it "
+        f"prepared: call loader.set_epoch({loaded}) there",
+    )
+
+
+def _resumed_elsewhere(host: Host, loaded: Position | None) -> errors.Invalid | None:
+    """The exception if a loop resumes within an epoch, and the dataset does not."""
+    if not host.taken:
+        return None
+    if loaded is None:
+        return errors.Invalid(
+            f"{host.name} resumes after batch {host.taken} of epoch {host.epoch}, but a plain DataLoader does not save "
+            "its position: the epoch would begin again from its first batch",
+            remedy="pass the dataset itself, trainer.fit(model, ds), or torchdata's StatefulDataLoader(ds, "
+            "batch_size=None); or load a batch's cursor into the dataset before the fit",
+        )
+    return None
 
 
 def _different_query(name: str, was: Any, now: str) -> errors.Invalid:

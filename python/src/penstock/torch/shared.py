@@ -1,4 +1,4 @@
-"""State shared by the processes of a rank: the epoch, the snapshots, and which worker consumed the loaded state.
+"""State shared by the processes of a rank: epochs, the snapshots, and which worker consumed the loaded state.
 
 It is in memory that DataLoader workers share with the process that started them, whatever the start method. A
 plain pickle copy has its own memory.
@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,7 +26,50 @@ _LOCK_LIMIT = 30.0
 _MAX_WORKERS = 4096
 
 # Indices of the numbers. -1 means not set.
-_LOADED_EPOCH, _SET_EPOCH, _PIN, _CLAIMED, _CLAIMERS, _BY_WORKERS, _LOADS = range(7)
+(
+    _LOADED_EPOCH,
+    _SET_EPOCH,
+    _COUNTED_EPOCH,
+    _BEGUN_EPOCH,
+    _WARNED,
+    _PIN,
+    _CLAIMED,
+    _CLAIMERS,
+    _BY_WORKERS,
+    _LOADS,
+    _GROUPS,
+) = range(11)
+
+# How many groups of workers can be about to begin at the same time.
+_MAX_GROUPS = 16
+# The numbers of a group: the seed of its workers, their number, how often they iterated before, and the epoch.
+_SEED, _OF, _TURN, _EPOCH = range(4)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An iteration of a worker.
+
+    Attributes:
+        worker: the worker.
+        count: how often it iterated the dataset before; persistent workers do so again for each epoch.
+    """
+
+    worker: Worker
+    count: int
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How an iteration begins.
+
+    Attributes:
+        epoch: its epoch.
+        again: whether the iteration before it had the same epoch, which was not set since.
+    """
+
+    epoch: int
+    again: bool
 
 
 class SharedState:
@@ -34,7 +78,9 @@ class SharedState:
     def __init__(self) -> None:
         # Independent of the user's default device and inference mode, since other modes write to this memory.
         with torch.device("cpu"), torch.inference_mode(mode=False):
-            self._numbers = torch.full((7,), -1, dtype=torch.int64).share_memory_()
+            self._numbers = torch.full((11,), -1, dtype=torch.int64).share_memory_()
+            self._groups = torch.full((_MAX_GROUPS, 4), -1, dtype=torch.int64).share_memory_()
+            self._members = torch.zeros((_MAX_GROUPS, _MAX_WORKERS), dtype=torch.bool).share_memory_()
             self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
             self._claimed_by = torch.zeros(_MAX_WORKERS, dtype=torch.bool).share_memory_()
 
@@ -47,17 +93,88 @@ class SharedState:
 
     @property
     def epoch(self) -> int | None:
-        """The epoch set by the user, or else that of the loaded state."""
-        said = self._get(_SET_EPOCH)
-        return self._get(_LOADED_EPOCH) if said is None else said
+        """The epoch set by the user, or else the next one if epochs are counted, or else that of the loaded state."""
+        for index in (_SET_EPOCH, _COUNTED_EPOCH, _LOADED_EPOCH):
+            epoch = self._get(index)
+            if epoch is not None:
+                return epoch
+        return None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the user set the epoch."""
+        return self._get(_SET_EPOCH) is not None
+
+    @property
+    def counts(self) -> bool:
+        """Whether epochs are counted, and an iteration began since a state was loaded."""
+        return self._get(_COUNTED_EPOCH) is not None
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch for all processes."""
         self._numbers[_SET_EPOCH] = epoch
+        self._numbers[_BEGUN_EPOCH] = -1
+
+    def begin(self, turn: Turn | None, wanted: int | None, counts: bool) -> Begun:
+        """Decides the epoch of an iteration. All workers of one loader iterator get the same.
+
+        Args:
+            turn: the worker's iteration; None in the main process.
+            wanted: the epoch of the framework's loop; None if there is none.
+            counts: whether each iteration is the next epoch.
+        """
+        with _locked():
+            group = None if turn is None else self._group(turn)
+            if group is not None:
+                epoch = int(self._groups[group, _EPOCH])
+                if (counts or wanted is not None) and self._get(_COUNTED_EPOCH) is None:
+                    self._numbers[_COUNTED_EPOCH] = epoch + 1  # loading this worker's state removed it
+                return Begun(epoch, again=False)
+            known = self.epoch or 0
+            epoch = known if wanted is None or self.is_set else wanted
+            if turn is not None:
+                self._add_group(turn, epoch)
+            again = self._get(_BEGUN_EPOCH) == epoch
+            self._numbers[_BEGUN_EPOCH] = epoch
+            if counts:
+                self._numbers[_SET_EPOCH] = -1
+            if counts or wanted is not None:
+                self._numbers[_COUNTED_EPOCH] = epoch + 1
+            return Begun(epoch, again)
+
+    def warn_once(self) -> bool:
+        """Reports whether this is the first call, in any process."""
+        with _locked():
+            first = self._get(_WARNED) is None
+            self._numbers[_WARNED] = 1
+            return first
+
+    def _group(self, turn: Turn) -> int | None:
+        """The latest group of a worker that it has not joined yet, if others of it have begun; joins it."""
+        index = turn.worker.index % _MAX_WORKERS
+        latest = self._get(_GROUPS) or 0
+        for number in range(latest, max(-1, latest - _MAX_GROUPS), -1):
+            group = number % _MAX_GROUPS
+            key = [turn.worker.seed, turn.worker.of, turn.count]
+            if self._groups[group, :_EPOCH].tolist() == key and not self._members[group, index]:
+                self._members[group, index] = True
+                return group
+        return None
+
+    def _add_group(self, turn: Turn, epoch: int) -> None:
+        number = int(self._numbers[_GROUPS]) + 1
+        self._numbers[_GROUPS] = number
+        group = number % _MAX_GROUPS
+        self._groups[group] = torch.tensor(
+            [turn.worker.seed, turn.worker.of, turn.count, epoch], device="cpu"
+        )
+        self._members[group] = False
+        self._members[group, turn.worker.index % _MAX_WORKERS] = True
 
     def set_loaded_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the loaded state, used unless the user sets one."""
+        """Sets the epoch of the loaded state, used unless the user sets one. Counting continues from there."""
         self._numbers[_LOADED_EPOCH] = epoch
+        self._numbers[_COUNTED_EPOCH] = self._numbers[_BEGUN_EPOCH] = -1
 
     @property
     def pin(self) -> dict[str, Any] | None:

@@ -47,6 +47,22 @@ class Item:
 
 
 @dataclass(frozen=True)
+class StepRange:
+    """The steps of an epoch to return: all from `first` up to but excluding `end`, if it is not None."""
+
+    first: int = 0
+    end: int | None = None
+
+    def count(self, steps: int) -> int:
+        """The number of them in an epoch with a number of steps."""
+        return max(0, (steps if self.end is None else min(steps, self.end)) - self.first)
+
+    def is_before_end(self, step: int) -> bool:
+        """Whether a step is before the end."""
+        return self.end is None or step < self.end
+
+
+@dataclass(frozen=True)
 class SourceSpec:
     """What to read, and where to begin.
 
@@ -55,8 +71,9 @@ class SourceSpec:
         dataset: the name of a dataset on the server, or a dataset as a mapping.
         options: query, conversion rules and connection.
         rank: the rank, and the number of ranks.
-        start: the position to begin at; its `every` selects the worker.
+        start: the position to begin at; its `every` selects the worker's steps, and leaves out those before them.
         shared: the state that the rank's processes share.
+        steps: which steps of an epoch to return.
     """
 
     uri: Any
@@ -65,6 +82,16 @@ class SourceSpec:
     rank: tuple[int, int]
     start: Position
     shared: SharedState
+    steps: StepRange
+
+    @property
+    def next_step(self) -> int:
+        """The first step to return."""
+        return self.start.step_of(*self.rank) + self.start.every[0]
+
+    def returns(self, step: int) -> bool:
+        """Whether a step that was read is returned. If epochs repeat, each has a step 0, and all steps are."""
+        return "repeat" in self.options.query or step >= self.next_step
 
     @property
     def name(self) -> str:
@@ -103,21 +130,21 @@ class SourceSpec:
             if pin is not None:
                 fields["snapshots"] = pin
         if start.every[1] > 1:
-            fields["every"] = {"step": start.every[0], "of": start.every[1]}
+            fields["every"] = {"step": start.every[0] % start.every[1], "of": start.every[1]}
         return fields
 
 
 def plan_steps(spec: SourceSpec) -> tuple[Plan | None, int | None]:
-    """Returns the server's plan, None for a mix, and the number of steps in the rank's epoch, including those before its start."""
+    """Returns the server's plan, None for a mix, and the number of steps to return in an epoch, with those before its start."""
     with spec.connect() as client, _open_with_retries(spec, client, threading.Event()) as stream:
         try:
-            return stream.plan, spec.start.step_of(*spec.rank) + len(stream)
+            return stream.plan, spec.steps.count(spec.start.step_of(*spec.rank) + len(stream))
         except TypeError:
             return stream.plan, None
 
 
 def steps(spec: SourceSpec) -> int:
-    """Returns the number of steps in the rank's epoch.
+    """Returns the number of steps to return in an epoch.
 
     Raises:
         TypeError: the number is unknown.
@@ -166,6 +193,7 @@ class Source:
         convert: bool,
         transform: Callable[[Any], Any] | None,
         mover: Mover,
+        sized: str = "",
     ) -> None:
         """Prepares to read.
 
@@ -174,15 +202,18 @@ class Source:
             convert: whether to convert to a `Batch`; otherwise record batches stay as they are.
             transform: called with each batch.
             mover: copies values to a device.
+            sized: the framework that needs to know the number of steps; "" if none does.
         """
         self._spec = spec
         self._convert = convert
         self._transform = transform
         self._mover = mover
+        self._sized = sized
         self._client: Client | None = None
         self._stream: Stream | Mix | None = None
         self._converter: Converter | None = None
         self._closed = threading.Event()
+        self._next_step = spec.next_step
 
     @property
     def client(self) -> Client | None:
@@ -206,13 +237,17 @@ class Source:
 
     def next(self) -> Item | None:
         """Returns the next batch; None at the end."""
-        stream = self._stream or self._open()
-        records = next(stream, None)
-        if records is None:
-            return None
-        cursor = stream.cursor
-        assert isinstance(cursor, dict)  # of one shard
-        return Item(self._mover.send(self._made(records, cursor)), cursor, records.num_rows)
+        while self._spec.steps.is_before_end(self._next_step):
+            stream = self._stream or self._open()
+            records = next(stream, None)
+            if records is None:
+                return None
+            cursor = stream.cursor
+            assert isinstance(cursor, dict)  # of one shard
+            self._next_step = int(cursor["step"]) - 1 + self._spec.start.every[1]
+            if self._spec.returns(int(cursor["step"]) - 1):
+                return Item(self._mover.send(self._made(records, cursor)), cursor, records.num_rows)
+        return None
 
     def close(self) -> None:
         """Closes the stream and the connection, on both sides. Safe to call from any thread."""
@@ -226,6 +261,8 @@ class Source:
     def _open(self) -> Stream | Mix:
         self._client = self._spec.connect()
         stream = _open_with_retries(self._spec, self._client, self._closed)
+        if self._sized:
+            self._check_sized(stream)
         if self._convert:
             self._converter = Converter(stream.schema, **self._spec.options.rules)
         self._stream = stream
@@ -233,6 +270,20 @@ class Source:
             self.close()
             raise errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
         return stream
+
+    def _check_sized(self, stream: Stream | Mix) -> None:
+        try:
+            len(stream)
+        except TypeError as unknown:
+            stream.close()
+            raise errors.Invalid(
+                f"{self._sized} takes a batch ahead of its loop if the number of steps is unknown, and its checkpoints "
+                "would lose that batch",
+                remedy="create the dataset with ends='mix', or pass DataLoader(ds, batch_size=None) and save the "
+                "cursor of the last batch"
+                if isinstance(stream, Mix)
+                else "create the dataset with tail='drop' or count='exact'",
+            ) from unknown
 
     def _made(self, records: pa.RecordBatch, cursor: Cursor) -> Any:
         """Makes the loop's value from a batch."""

@@ -1,0 +1,175 @@
+"""Finds the training framework whose loop iterates a dataset: its epoch, and what it does with batches.
+
+Lightning, Accelerate and the Trainer of transformers do not tell a dataset at which epoch and batch they are, or that
+they will divide its batches between processes. The functions that call the dataset know: they are on the stack, also
+on that of a forked DataLoader worker, and of the process that pickles a dataset for a worker.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+from penstock import errors
+
+_MODULES = (
+    "torch.utils.data.dataloader",
+    "torchdata.stateful_dataloader",
+    "accelerate.data_loader",
+    "transformers.trainer",
+    "lightning.",
+    "pytorch_lightning.",
+)
+_EVALUATION = ("evaluate", "evaluation_loop", "predict", "prediction_loop")
+_OWN_SHARDS = (
+    "wrap it yourself: accelerate.data_loader.prepare_data_loader(DataLoader(ds, batch_size=None), "
+    "device=accelerator.device, num_processes=1, process_index=0, put_on_device=True, dispatch_batches=False)"
+)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the functions on the stack say about an iteration.
+
+    Attributes:
+        name: the framework that counts epochs; "" if none.
+        epoch: the number of its epoch; None if unknown.
+        taken: how many batches of this epoch its loop took before it was interrupted; 0 for a whole epoch.
+        over: whether the loop took all batches of the epoch before this one, so that a state of it has no more.
+        single: whether its loop reads this dataset alone.
+        evaluates: whether its loop evaluates.
+        loader: the DataLoader that iterates; None if there is none.
+        divided: how many processes share the batches of one process; 1 if batches stay where they are read.
+        ahead: whether the framework takes batches before its loop does.
+    """
+
+    name: str = ""
+    epoch: int | None = None
+    taken: int = 0
+    over: bool = False
+    single: bool = True
+    evaluates: bool = False
+    loader: LoaderTraits | None = None
+    divided: int = 1
+    ahead: bool = False
+
+    @property
+    def saves_ahead(self) -> str:
+        """The framework that saves the dataset's state ahead of its loop if the number of steps is unknown."""
+        saves = self.loader is None or self.loader.stateful
+        return self.name if self.name == "Lightning" and saves and not self.evaluates else ""
+
+    def later(self) -> Host:
+        """The same host, for a later iteration of persistent workers, which cannot see its progress."""
+        return replace(self, epoch=None, taken=0, over=False)
+
+    def refused(self, world: int) -> errors.Invalid | None:
+        """The error if the framework would lose batches or change their form.
+
+        Args:
+            world: the number of ranks that the dataset divides the rows between.
+        """
+        if self.divided > 1 and world > 1:
+            return errors.Invalid(
+                f"Accelerate would divide each rank's batches between {self.divided} processes, but each rank already "
+                "reads its own shard: most rows would be lost",
+                remedy=_OWN_SHARDS,
+            )
+        if self.loader is not None and self.loader.stacks:
+            return errors.Invalid(
+                "the collator of transformers would stack batches, but each is already a whole batch",
+                remedy="override get_train_dataloader (and get_eval_dataloader) of the Trainer to return a loader with "
+                "batch_size=None; docs/pytorch.md has an example",
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class LoaderTraits:
+    """What matters of a DataLoader.
+
+    Attributes:
+        in_order: whether it returns batches in the order of steps.
+        stateful: whether it is torchdata's StatefulDataLoader.
+        stacks: whether its collator stacks batches without an error.
+    """
+
+    in_order: bool
+    stateful: bool
+    stacks: bool
+
+    @classmethod
+    def of(cls, loader: Any) -> LoaderTraits:
+        """Reads them from a DataLoader."""
+        collate = getattr(loader, "collate_fn", None)
+        collate = getattr(collate, "data_collator", collate)  # within one that leaves out columns
+        module = getattr(collate, "__module__", "") or ""
+        return cls(
+            in_order=bool(getattr(loader, "in_order", True)),
+            stateful=type(loader).__module__.startswith("torchdata."),
+            stacks=loader.batch_size is not None and module.startswith("transformers."),
+        )
+
+
+def find() -> Host:
+    """Looks at the functions that led to this call."""
+    host = Host()
+    for frame in _frames():
+        module, function = frame.f_globals["__name__"], frame.f_code.co_name
+        if module.startswith("torch"):
+            if function == "__init__" and host.loader is None and "loader" in frame.f_code.co_varnames:
+                host = replace(host, loader=LoaderTraits.of(frame.f_locals["loader"]))
+        elif module.startswith("accelerate."):
+            host = _accelerate(host, frame.f_locals.get("self"))
+        elif module.startswith("transformers."):
+            if function in _EVALUATION:
+                return replace(host, evaluates=True)
+            if function in ("_run_epoch", "_inner_training_loop") and "epoch" in frame.f_locals:
+                return replace(host, name="the Trainer", epoch=int(frame.f_locals["epoch"]))
+        elif module.endswith(".loops.fit_loop"):
+            return _lightning(host, frame.f_locals["self"])
+        elif module.endswith((".loops.evaluation_loop", ".loops.prediction_loop")):
+            return replace(host, evaluates=True)
+    return host
+
+
+def asked_by_loader() -> bool:
+    """Whether a StatefulDataLoader led to this call."""
+    return any(frame.f_globals["__name__"].startswith("torchdata.") for frame in _frames())
+
+
+def _frames() -> Iterator[FrameType]:
+    """The functions on the stack that may belong to a framework, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(_MODULES):
+            yield frame
+        frame = frame.f_back
+
+
+def _accelerate(host: Host, loader: Any) -> Host:
+    name = type(loader).__name__  # its __class__ is that of the DataLoader that it wraps
+    if name == "IterableDatasetShard":
+        return replace(host, divided=int(loader.num_processes))
+    if name == "DataLoaderDispatcher":
+        return replace(host, divided=int(loader.state.num_processes), ahead=True)
+    return replace(host, ahead=True) if name == "DataLoaderShard" else host
+
+
+def _lightning(host: Host, loop: Any) -> Host:
+    """What Lightning's fit loop says; its first iteration begins before it sets the epoch of samplers."""
+    epochs, batches = loop.epoch_progress.current, loop.epoch_loop.batch_progress
+    loaders = getattr(loop, "_combined_loader", None)
+    host = replace(
+        host, name="Lightning", epoch=epochs.processed, single=loaders is None or len(loaders.flattened) == 1
+    )
+    if not loop.restarting:
+        return host
+    if epochs.ready == epochs.processed:  # the last epoch is complete
+        return replace(host, over=True)
+    if batches.is_last_batch:  # it only lacks its end
+        return replace(host, epoch=epochs.processed + 1, over=True)
+    return replace(host, taken=batches.current.ready)
