@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from example_runs import EXAMPLES, finished, killed, losses, ranks
 from lake import Lake
 from pyiceberg.types import FloatType, IntegerType, ListType, LongType, TimestamptzType
 from server import Server
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 README = Path(__file__).parents[3] / "README.md"
 ROWS = 9000
-Losses = dict[tuple[int, int], float]
 
 
 @pytest.fixture(scope="module")
@@ -37,49 +35,16 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-def ranks(number: int, *arguments: str) -> list[str]:
-    """The command that starts the example on a number of ranks."""
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
-    return [*run, "--nproc-per-node", str(number), str(EXAMPLES / "train_ranks.py"), *arguments]
-
-
-def finished(command: list[str]) -> str:
-    """What a command printed, which must go well."""
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
-def losses(text: str) -> Losses:
-    found = re.findall(r"^epoch (\d+) step (\d+): loss ([\d.]+)$", text, re.MULTILINE)
-    assert len(found) == len(text.splitlines())
-    return {(int(epoch), int(step)): float(loss) for epoch, step, loss in found}
-
-
-def killed(command: list[str], after: int) -> Losses:
-    """Runs a command until it has printed a number of lines, and kills it and its children."""
-    job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert job.stdout is not None
-        lines = [job.stdout.readline() for _ in range(after)]
-    finally:
-        for process in [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]:
-            process.kill()
-        rest, _ = job.communicate(timeout=60)
-    printed = "".join(lines) + rest
-    return losses(printed[: printed.rindex("\n") + 1])  # the last line may have been cut
-
-
 @pytest.mark.timeout(300)
 def test_killed_ranks_resume_with_a_different_number(address: str, tmp_path: Path) -> None:
-    want = losses(finished(ranks(1, address, "homefeed", str(tmp_path / "whole.pt"))))
+    want = losses(finished(ranks(1, "train_ranks.py", address, "homefeed", str(tmp_path / "whole.pt"))))
     steps = len(want) // 2
     assert steps > ROWS // 64 - 4
     assert sorted(want) == [(epoch, step) for epoch in range(2) for step in range(steps)]
 
     checkpoint = tmp_path / "checkpoint.pt"
-    first = killed(ranks(2, address, "homefeed", str(checkpoint)), after=8)
-    then = losses(finished(ranks(1, address, "homefeed", str(checkpoint))))
+    first = killed(ranks(2, "train_ranks.py", address, "homefeed", str(checkpoint)), after=8)
+    then = losses(finished(ranks(1, "train_ranks.py", address, "homefeed", str(checkpoint))))
     at = min(then)
     assert at > (0, 0)
     assert at[1] % 5 == 0, "behind a checkpoint"

@@ -243,8 +243,8 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         ahead = self._state.ahead
         if ahead and not hosts.asked_by_loader():
             raise errors.Invalid(
-                f"{ahead} takes a batch ahead of the loop, so this state would lose it",
-                remedy="save the cursor of the last batch: ds.load_state_dict(batch.cursor)",
+                "Accelerate takes a batch ahead of the loop, so this state would lose it",
+                remedy=ahead,
             )
         return self._state.current().state()
 

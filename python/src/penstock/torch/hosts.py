@@ -28,6 +28,8 @@ _OWN_SHARDS = (
     "wrap it yourself: accelerate.data_loader.prepare_data_loader(DataLoader(ds, batch_size=None), "
     "device=accelerator.device, num_processes=1, process_index=0, put_on_device=True, dispatch_batches=False)"
 )
+_CURSOR = "save the cursor of the last batch: ds.load_state_dict(batch.cursor)"
+_DISPATCHED = f"prepare the loader with dispatch_batches=False, and {_CURSOR}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Host:
         evaluates: whether its loop evaluates.
         loader: the DataLoader that iterates; None if there is none.
         divided: how many processes share the batches of one process; 1 if batches stay where they are read.
-        ahead: whether the framework takes batches before its loop does.
+        ahead: how to save the position of a loop that gets batches later than the framework; "" if it does not.
+        loses: whether its loop will end the resumed epoch after one batch.
     """
 
     name: str = ""
@@ -54,7 +57,8 @@ class Host:
     evaluates: bool = False
     loader: LoaderTraits | None = None
     divided: int = 1
-    ahead: bool = False
+    ahead: str = ""
+    loses: bool = False
 
     @property
     def saves_ahead(self) -> str:
@@ -77,6 +81,12 @@ class Host:
                 f"Accelerate would divide each rank's batches between {self.divided} processes, but each rank already "
                 "reads its own shard: most rows would be lost",
                 remedy=_OWN_SHARDS,
+            )
+        if self.loses:
+            return errors.Invalid(
+                "Lightning without max_epochs resumes from a checkpoint at the end of an epoch with an epoch of one batch",
+                remedy="set max_epochs, or resume from a checkpoint within an epoch: "
+                "ModelCheckpoint(every_n_train_steps=n)",
             )
         if self.loader is not None and self.loader.stacks:
             return errors.Invalid(
@@ -155,8 +165,8 @@ def _accelerate(host: Host, loader: Any) -> Host:
     if name == "IterableDatasetShard":
         return replace(host, divided=int(loader.num_processes))
     if name == "DataLoaderDispatcher":
-        return replace(host, divided=int(loader.state.num_processes), ahead=True)
-    return replace(host, ahead=True) if name == "DataLoaderShard" else host
+        return replace(host, divided=int(loader.state.num_processes), ahead=_DISPATCHED)
+    return replace(host, ahead=_CURSOR) if name == "DataLoaderShard" else host
 
 
 def _lightning(host: Host, loop: Any) -> Host:
@@ -168,8 +178,8 @@ def _lightning(host: Host, loop: Any) -> Host:
     )
     if not loop.restarting:
         return host
-    if epochs.ready == epochs.processed:  # the last epoch is complete
-        return replace(host, over=True)
+    if epochs.ready == epochs.processed:  # it resumes after a complete epoch, and there is no max_epochs
+        return replace(host, over=True, loses=batches.current.ready > 0)
     if batches.is_last_batch:  # it only lacks its end
         return replace(host, epoch=epochs.processed + 1, over=True)
     return replace(host, taken=batches.current.ready)

@@ -26,7 +26,7 @@ class IterationState:
         start: the position at which it began.
         position: the position after the last batch that the loop received.
         stats: its statistics so far.
-        ahead: the framework that takes batches before its loop does; "" if none does.
+        ahead: how to save the position of a loop that gets batches later than its framework; "" if it does not.
     """
 
     def __init__(self, start: Position, ahead: str = "") -> None:

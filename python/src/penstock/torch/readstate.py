@@ -131,7 +131,7 @@ class ReadState:
                 f"skip: the state of this worker is before step {self._skip}",
                 remedy="load merge_states of the StatefulDataLoader's state before creating the loader",
             )
-        self.iteration = IterationState(start, "Accelerate" if host.ahead else "")
+        self.iteration = IterationState(start, host.ahead)
         return self.iteration, refused or _resumed_elsewhere(host, loaded)
 
     def _turn(self) -> Turn | None:
@@ -158,7 +158,7 @@ class ReadState:
 
     @property
     def ahead(self) -> str:
-        """The framework that took batches ahead of its loop; "" if the position is that of the loop."""
+        """How to save the position of a loop that is behind the framework; "" if the position is that of the loop."""
         iteration = self.iteration
         if iteration is None or self._pending() is not None or iteration.position.ended:
             return ""

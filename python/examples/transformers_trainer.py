@@ -1,0 +1,93 @@
+"""Trains with the Trainer of transformers, and resumes in the middle of an epoch.
+
+    python transformers_trainer.py 127.0.0.1:8815 homefeed checkpoints
+
+If it is killed and started again, it resumes right after the last checkpoint: each row is trained on once. The Trainer
+sets the epoch, and reads the batches before the checkpoint again to drop them. The dataset has `item_id` and `label`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.data_loader import prepare_data_loader
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from transformers import Trainer, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from penstock.torch import IterableDataset
+
+BUCKETS, WIDTH = 1000, 8
+CHECKPOINT_STEPS, EPOCHS = 5, 2
+
+
+class Scores(nn.Module):
+    """Predicts the logit of a label, by item."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tower = nn.Sequential(
+            nn.Embedding(BUCKETS, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1), nn.Flatten(0)
+        )
+
+    def forward(self, item_id: Tensor, label: Tensor) -> dict[str, Tensor]:
+        """Returns the loss of a batch, whose columns are the arguments."""
+        loss = nn.functional.binary_cross_entropy_with_logits(self.tower(item_id), label.float())
+        return {"loss": loss}
+
+
+class StreamTrainer(Trainer):
+    """A Trainer that takes batches as the dataset yields them."""
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Returns a loader that neither stacks batches nor divides them between processes."""
+        return prepare_data_loader(
+            DataLoader(self.train_dataset, batch_size=None),
+            device=self.args.device,
+            num_processes=1,
+            process_index=0,
+            put_on_device=True,
+            dispatch_batches=False,
+        )
+
+    def compute_loss(self, *arguments: Any, **options: Any) -> Any:
+        """Prints the loss of a step."""
+        loss = super().compute_loss(*arguments, **options)
+        epoch, step = divmod(self.state.global_step, self.state.max_steps // EPOCHS)
+        print(f"epoch {epoch} step {step}: loss {loss.item():.6f}", flush=True)
+        return loss
+
+
+def main(uri: str, dataset: str, folder: str) -> None:
+    """Trains all epochs, from the last checkpoint on if there is one."""
+    torch.manual_seed(0)
+    data = IterableDataset(
+        uri,
+        dataset,
+        columns=["item_id", "label"],
+        batch_rows=64,
+        order="shuffled",
+        seed=1,
+        nulls="error",
+        hash={"item_id": BUCKETS},
+    )
+    settings = TrainingArguments(
+        folder,
+        num_train_epochs=EPOCHS,
+        learning_rate=0.05,
+        save_steps=CHECKPOINT_STEPS,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    trainer = StreamTrainer(Scores(), settings, train_dataset=data)
+    last = get_last_checkpoint(folder) if Path(folder).is_dir() else None
+    trainer.train(resume_from_checkpoint=last)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
