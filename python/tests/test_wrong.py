@@ -132,6 +132,43 @@ def test_flight_server_other_than_penstock_is_reported(bare: str) -> None:
             assert "the address that `penstock serve` prints" in e.value.remedy
 
 
+OTHER = """
+import pyarrow
+import pyarrow.flight as flight
+
+
+class Other(flight.FlightServerBase):
+    def get_flight_info(self, context, descriptor):
+        if b"known" not in descriptor.command:
+            raise KeyError("no such flight")
+        schema = pyarrow.schema([("n", pyarrow.int64())])
+        return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(b"ticket", [])], -1, -1)
+
+
+server = Other("grpc://127.0.0.1:0")
+print(server.port, flush=True)
+server.serve()
+"""
+
+
+def test_flight_server_with_other_flights_is_reported() -> None:
+    with subprocess.Popen([sys.executable, "-c", OTHER], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            address = f"127.0.0.1:{process.stdout.readline().strip()}"
+            with penstock.connect(address, timeout=30) as client:
+                with pytest.raises(
+                    penstock.NotFound, match=r"no such flight.*does not answer like a Penstock server"
+                ):
+                    client.plan("d")
+                with pytest.raises(
+                    penstock.Internal, match=r"does not describe its plan.*use the address that"
+                ):
+                    client.plan("known")
+        finally:
+            process.kill()
+
+
 def test_tls_error_names_the_address_without_tls(bare: str) -> None:
     with (
         penstock.connect(f"grpc+tls://{bare}", timeout=30) as client,

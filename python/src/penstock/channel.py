@@ -252,8 +252,9 @@ class Channel:
                     if not timed_out and call.details is None:
                         e.remedy = self._remedy_for(e)
                     raise
-            except errors.Internal as e:
-                if call.details is None:  # a Penstock server sends details with each failure
+            except (errors.Internal, errors.NotFound, errors.Invalid) as e:
+                # A Penstock server sends details with each failure.
+                if call.details is None and (isinstance(e, errors.Internal) or not e.remedy):
                     if e.message == pa.ArrowNotImplementedError.__name__:  # the error has no text
                         e.message = "the server does not implement this call"
                     e.remedy = f"{self.location} does not answer like a Penstock server: {_ADDRESS}; a proxy must pass on gRPC trailers"

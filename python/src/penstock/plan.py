@@ -170,7 +170,10 @@ def _summary_of(found: flight.FlightInfo) -> dict[str, Any]:
     except ValueError:
         summary = None
     if not isinstance(summary, dict):
-        raise errors.Internal("the server does not describe its plan; is it Penstock?")
+        raise errors.Internal(
+            "the Flight server does not describe its plan as a Penstock server does",
+            remedy="use the address that `penstock serve` prints on standard output",
+        )
     if summary.get("v") != 1:
         raise errors.Internal(
             f"the server uses version {summary.get('v')} of plan summaries, this package version 1",
