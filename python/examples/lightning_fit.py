@@ -1,13 +1,16 @@
 """Trains with Lightning, and resumes in the middle of an epoch.
 
     python lightning_fit.py 127.0.0.1:8815 homefeed checkpoints
+    torchrun --standalone --nproc-per-node 2 lightning_fit.py 127.0.0.1:8815 homefeed checkpoints
 
-If it is killed and started again, it resumes right after the last checkpoint: each row is trained on once. Lightning
-saves and loads the state of the dataset, and its loop determines the epoch. The dataset has `item_id` and `label`.
+If it is killed and started again, also with another number of ranks, it resumes right after the last checkpoint: each
+row is trained on once. Lightning saves and loads the state of the dataset, and its loop determines the epoch. The
+dataset has `item_id` and `label`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -19,7 +22,7 @@ from torch import Tensor, nn
 from penstock.torch import Batch, IterableDataset
 
 BUCKETS, WIDTH = 1000, 8
-CHECKPOINT_STEPS, EPOCHS = 5, 2
+STEP_ROWS, CHECKPOINT_STEPS, EPOCHS = 64, 5, 2
 
 
 class Scores(lightning.LightningModule):
@@ -35,7 +38,9 @@ class Scores(lightning.LightningModule):
         """Returns the loss of a batch."""
         logits = self.tower(batch["item_id"])
         loss = nn.functional.binary_cross_entropy_with_logits(logits, batch["label"].float())
-        print(f"epoch {self.current_epoch} step {batch.step}: loss {loss.item():.6f}", flush=True)
+        mean = self.all_gather(loss.detach()).mean().item()
+        if self.global_rank == 0:
+            print(f"epoch {self.current_epoch} step {batch.step}: loss {mean:.6f}", flush=True)
         return loss
 
     def configure_optimizers(self) -> Any:
@@ -50,9 +55,10 @@ def main(uri: str, dataset: str, folder: str) -> None:
         uri,
         dataset,
         columns=["item_id", "label"],
-        batch_rows=64,
+        global_batch_rows=STEP_ROWS,
         order="shuffled",
         seed=1,
+        lanes=4,
         nulls="error",
         hash={"item_id": BUCKETS},
     )
@@ -60,6 +66,7 @@ def main(uri: str, dataset: str, folder: str) -> None:
     trainer = lightning.Trainer(
         max_epochs=EPOCHS,
         accelerator="cpu",
+        devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
         callbacks=[saves],
         logger=False,
         enable_progress_bar=False,

@@ -46,7 +46,7 @@ def alone(example: str, *arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     ("example", "several"),
     [
-        ("lightning_fit.py", False),
+        ("lightning_fit.py", True),
         ("transformers_trainer.py", False),
         ("accelerate_loop.py", True),
         ("train_fsdp.py", True),

@@ -17,7 +17,7 @@ from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
 from penstock.repeat import Repeat
-from penstock.states import of_rank
+from penstock.states import merge_states, of_rank
 from penstock.stream import Stats
 from penstock.torch import hosts, ranks
 from penstock.torch.batch import Batch
@@ -234,7 +234,8 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the latest iteration, just past the last batch the loop received, as plain JSON.
 
-        `StatefulDataLoader` calls it in its workers. The process that started DataLoader workers does not know
+        `StatefulDataLoader` calls it in its workers. Lightning calls it on all ranks when it saves a checkpoint: then it
+        is the merged state of all of them. The process that started DataLoader workers does not know
         how far they are: save the cursor of the last batch there.
 
         Raises:
@@ -246,7 +247,13 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
                 "Accelerate takes a batch ahead of the loop, so this state would lose it",
                 remedy=ahead,
             )
-        return self._state.current().state()
+        state = self._state.current().state()
+        world = self._rank[1]
+        if world == 1 or self._explicit_rank is not None or not hosts.saved_on_all_ranks():
+            return state
+        states: list[Any] = [None] * world
+        torch.distributed.all_gather_object(states, state)
+        return merge_states(states)
 
     def load_state_dict(self, state: Mapping[str, Any] | Sequence[Any]) -> None:
         """Makes the next iteration resume from a state. The one after it starts its epoch from the beginning.

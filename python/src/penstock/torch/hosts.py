@@ -151,6 +151,15 @@ def asked_by_loader() -> bool:
     return any(frame.f_globals["__name__"].startswith("torchdata.") for frame in _frames())
 
 
+def saved_on_all_ranks() -> bool:
+    """Whether Lightning saves a checkpoint: all ranks ask for states, and that of the first rank is kept."""
+    return any(
+        frame.f_globals["__name__"].endswith(".loops.fit_loop")
+        and frame.f_code.co_name == "on_save_checkpoint"
+        for frame in _frames()
+    )
+
+
 def _frames() -> Iterator[FrameType]:
     """The functions on the stack that may belong to a framework, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
