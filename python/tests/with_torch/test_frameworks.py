@@ -204,6 +204,24 @@ def test_lightning_needs_to_know_the_number_of_steps(here: Served, tmp_path: Pat
     assert [rows for _, _, rows in made[:3] + resumed] == here.steps(**exact)
 
 
+# spec: trainer-24
+def test_lightning_does_not_determine_what_a_training_step_reads(here: Served, tmp_path: Path) -> None:
+    other = here.dataset(epochs="auto")
+    found: list[Any] = []
+
+    class Reading(Model):
+        def training_step(self, batch: Any, number: int) -> Any:
+            if number % 5 == 4:
+                found.append([one["row"].tolist() for one in other])
+            return super().training_step(batch, number)
+
+    saves = ModelCheckpoint(tmp_path, every_n_train_steps=3, save_last=True)
+    fit(Reading(4), here.dataset(), callbacks=(saves,))
+    fit(Reading(), here.dataset(), checkpoint=tmp_path / "last.ckpt", max_epochs=1)
+    assert found == [here.steps(epoch=epoch) for epoch in range(len(found))]
+    assert len(found) >= 2
+
+
 @pytest.fixture
 def accelerator() -> Iterator[Accelerator]:
     for state in (AcceleratorState, GradientState, PartialState):

@@ -126,7 +126,7 @@ class LoaderTraits:
 
 def find() -> Host:
     """Looks at the functions that led to this call."""
-    host = Host()
+    host, fetches = Host(), False
     for frame in _frames():
         module, function = frame.f_globals["__name__"], frame.f_code.co_name
         if module.startswith("torch"):
@@ -139,8 +139,11 @@ def find() -> Host:
                 return replace(host, evaluates=True)
             if function in ("_run_epoch", "_inner_training_loop") and "epoch" in frame.f_locals:
                 return replace(host, name="the Trainer", epoch=int(frame.f_locals["epoch"]))
+        elif module.endswith((".loops.fetchers", ".utilities.combined_loader")):
+            fetches = True
         elif module.endswith(".loops.fit_loop"):
-            return _lightning(host, frame.f_locals["self"])
+            # A dataset that a training step reads is not the one of the loop.
+            return _lightning(host, frame.f_locals["self"]) if fetches else host
         elif module.endswith((".loops.evaluation_loop", ".loops.prediction_loop")):
             return replace(host, evaluates=True)
     return host
