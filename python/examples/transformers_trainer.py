@@ -1,6 +1,7 @@
 """Trains with the Trainer of transformers, and resumes in the middle of an epoch.
 
     python transformers_trainer.py 127.0.0.1:8815 homefeed checkpoints
+    torchrun --standalone --nproc-per-node 2 transformers_trainer.py 127.0.0.1:8815 homefeed checkpoints
 
 If it is killed and started again, it resumes right after the last checkpoint: each row is trained on once. The Trainer
 sets the epoch, and reads the batches before the checkpoint again to drop them. The dataset has `item_id` and `label`.
@@ -22,7 +23,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from penstock.torch import IterableDataset
 
 BUCKETS, WIDTH = 1000, 8
-CHECKPOINT_STEPS, EPOCHS = 5, 2
+STEP_ROWS, CHECKPOINT_STEPS, EPOCHS = 64, 5, 2
 
 
 class Scores(nn.Module):
@@ -58,7 +59,9 @@ class StreamTrainer(Trainer):
         """Prints the loss of a step."""
         loss = super().compute_loss(*arguments, **options)
         epoch, step = divmod(self.state.global_step, self.state.max_steps // EPOCHS)
-        print(f"epoch {epoch} step {step}: loss {loss.item():.6f}", flush=True)
+        mean = self.accelerator.reduce(loss.detach(), "mean").item()
+        if self.is_world_process_zero():
+            print(f"epoch {epoch} step {step}: loss {mean:.6f}", flush=True)
         return loss
 
 
@@ -69,9 +72,11 @@ def main(uri: str, dataset: str, folder: str) -> None:
         uri,
         dataset,
         columns=["item_id", "label"],
-        batch_rows=64,
+        global_batch_rows=STEP_ROWS,
         order="shuffled",
         seed=1,
+        lanes=4,
+        tail="drop",
         nulls="error",
         hash={"item_id": BUCKETS},
     )
@@ -87,6 +92,8 @@ def main(uri: str, dataset: str, folder: str) -> None:
     trainer = StreamTrainer(Scores(), settings, train_dataset=data)
     last = get_last_checkpoint(folder) if Path(folder).is_dir() else None
     trainer.train(resume_from_checkpoint=last)
+    trainer.accelerator.wait_for_everyone()
+    trainer.accelerator.end_training()
 
 
 if __name__ == "__main__":

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from example_runs import EXAMPLES, finished, killed, losses, ranks
+from example_runs import finished, killed, losses, ranks
 from lake import Lake
 from pyiceberg.types import IntegerType, LongType
 from server import Server
@@ -36,28 +35,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-def alone(example: str, *arguments: str) -> list[str]:
-    """The command that starts an example in one process."""
-    return [sys.executable, str(EXAMPLES / example), *arguments]
-
-
 # spec: trainer-24
 @pytest.mark.timeout(300 + 120 * KILLS)
 @pytest.mark.parametrize(
-    ("example", "several"),
-    [
-        ("lightning_fit.py", True),
-        ("transformers_trainer.py", False),
-        ("accelerate_loop.py", True),
-        ("train_fsdp.py", True),
-    ],
+    "example", ["lightning_fit.py", "transformers_trainer.py", "accelerate_loop.py", "train_fsdp.py"]
 )
-def test_examples_that_are_killed_make_each_step_once(
-    address: str, tmp_path: Path, example: str, several: bool
-) -> None:
+def test_examples_that_are_killed_make_each_step_once(address: str, tmp_path: Path, example: str) -> None:
     def command(folder: str, world: int) -> list[str]:
         arguments = (address, "homefeed", str(tmp_path / folder))
-        return ranks(world, example, *arguments) if several else alone(example, *arguments)
+        return ranks(world, example, *arguments)
 
     rng = random.Random(example)
     want = losses(finished(command("whole", 1)))
