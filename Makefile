@@ -189,10 +189,10 @@ test-python: build .venv/test/.stamp
 test-python-more: build .venv/test/.stamp ## Python tests that take long and test no basic promise: those marked "more"
 	$(PYTEST) -m more $(PYTHON_TESTS)
 
-# penstock.torch, in an environment of its own: torch takes 5 GB. check-python
+# penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python
 # knows nothing of torch's types; here mypy does.
 .PHONY: test-torch
-test-torch: build .venv/torch/.stamp ## batches as tensors, with torch and TorchRec
+test-torch: build .venv/torch/.stamp ## batches as tensors, with torch and TorchRec; the loops of training frameworks
 	cd python && ../.venv/torch/bin/mypy --config-file pyproject.toml .
 	.venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 

@@ -196,6 +196,7 @@ def test_stats_count_what_the_loop_received(here: Served) -> None:
 def test_the_rank_is_that_of_torch_distributed(here: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     ds = here.dataset()
+    ds.set_epoch(0)
     with pytest.raises(penstock.Invalid, match=r"WORLD_SIZE is 2, but torch.distributed is not initialized"):
         iter(ds)
     with pytest.raises(penstock.Invalid, match="init_process_group"):

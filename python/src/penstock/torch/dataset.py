@@ -200,7 +200,8 @@ class IterableDataset(torch.utils.data.IterableDataset[T], Generic[T]):
         if not 0 <= number < 1 << 63:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
         # Accelerate sets the epoch before each iteration, on all ranks: only here can all of them fail.
-        refused = hosts.find().refused(self._rank[1])
+        host = hosts.find()
+        refused = host.refused(self._rank[1]) if host.divided > 1 else None
         if refused is not None:
             raise refused
         self._shared.set_epoch(number)
