@@ -23,7 +23,7 @@ from accelerate.state import AcceleratorState, GradientState, PartialState
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
-from trained import Served, served
+from trained import QUERY, Served, served
 
 import penstock
 from penstock.torch import IterableDataset
@@ -205,6 +205,42 @@ def test_lightning_needs_to_know_the_number_of_steps(here: Served, tmp_path: Pat
 
 
 # spec: trainer-24
+def test_lightning_reads_each_epoch_of_a_mix(here: Served, tmp_path: Path) -> None:
+    query: Any = {**QUERY, "nulls": {"label": -1, "*": "error"}}
+
+    def mixed(**options: Any) -> IterableDataset[Any]:
+        members: Any = [{"dataset": "d", "weight": 2}, {"dataset": "e", "weight": 1, "seed": 5}]
+        return IterableDataset(here.address, mix=members, **query, **options)
+
+    ds, expected = mixed(), []
+    for epoch in range(EPOCHS):
+        ds.set_epoch(epoch)
+        expected += [(epoch, batch.step, batch["row"].tolist()) for batch in ds]
+    assert fit(Model(), mixed()) == expected
+    saves = ModelCheckpoint(tmp_path, every_n_train_steps=4, save_last=True)
+    kill = len(expected) // EPOCHS + 6
+    made = fit(Model(kill), mixed(), callbacks=(saves,))
+    at = kill // 4 * 4
+    assert made[:at] + fit(Model(), mixed(), checkpoint=tmp_path / "last.ckpt") == expected
+    with pytest.raises(
+        penstock.Invalid, match=r"takes a batch ahead of its loop.*ends='mix', or pass DataLoader"
+    ):
+        fit(Model(), mixed(ends="repeat"))
+    options: Any = {"max_epochs": 1, "limit_train_batches": 12}
+    assert len(fit(Model(), loader_of(mixed(ends="repeat"), "plain-0"), **options)) == 12
+
+
+# spec: mix-20
+@pytest.mark.parametrize("kind", ["bare", "stateful-0", "plain-2"])
+def test_lightning_counts_epochs_that_must_not_repeat(here: Served, kind: str) -> None:
+    why = "repeat: Lightning begins each epoch itself, .*; leave repeat out, and set the number of epochs of Lightning"
+    with pytest.raises(penstock.Invalid, match=why):
+        fit(Model(), loader_of(here.dataset(repeat=2), kind))
+    validation = here.dataset(repeat=2)
+    assert fit(Model(), here.dataset(), validation, max_epochs=1) == whole(here, 1)
+
+
+# spec: trainer-24
 def test_lightning_does_not_determine_what_a_training_step_reads(here: Served, tmp_path: Path) -> None:
     other = here.dataset(epochs="auto")
     found: list[Any] = []
@@ -351,6 +387,14 @@ def test_a_trainer_resumes_in_its_epoch(here: Served, tmp_path: Path) -> None:
         trainer = Streamed(model, args, train_dataset=here.dataset())
         trainer.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{step}"))
         assert model.made == expected[step:]
+
+
+# spec: mix-20
+def test_a_trainer_counts_epochs_that_must_not_repeat(here: Served, tmp_path: Path) -> None:
+    args = settings(tmp_path, max_steps=3)
+    trainer = Streamed(Scores(), args, train_dataset=here.dataset(repeat=2))
+    with pytest.raises(penstock.Invalid, match="repeat: the Trainer begins each epoch itself"):
+        trainer.train()
 
 
 # spec: trainer-24
