@@ -318,6 +318,21 @@ def test_accelerate_takes_a_batch_ahead(here: Served, accelerator: Accelerator) 
     assert [batch["row"].tolist() for batch in loader] == here.steps(epoch=2)[1:]
 
 
+# spec: trainer-24
+@pytest.mark.parametrize("dispatch", [True, False])
+def test_accelerate_saves_a_stateful_loader(here: Served, accelerator: Accelerator, dispatch: bool) -> None:
+    accelerator.dataloader_config.dispatch_batches = dispatch
+    accelerator.dataloader_config.use_stateful_dataloader = True
+    loader = accelerator.prepare(DataLoader(here.dataset(), batch_size=None))
+    made = [batch["row"].tolist() for batch in islice(loader, 4)]
+    state = loader.state_dict()
+    again = accelerator.prepare(DataLoader(here.dataset(), batch_size=None))
+    again.load_state_dict(state)
+    resumed = [batch["row"].tolist() for batch in again]
+    assert made + resumed == here.steps()
+    assert [batch["row"].tolist() for batch in again] == here.steps(epoch=1)
+
+
 def accelerated(here: Served, *arguments: str) -> dict[int, Any]:
     """What each of two processes got from Accelerate."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
+import torch.distributed
+
 from penstock import errors
 
 _MODULES = (
@@ -143,7 +145,7 @@ def find() -> Host:
             fetches = True
         elif module.endswith(".loops.fit_loop"):
             # A dataset that a training step reads is not the one of the loop.
-            return _lightning(host, frame.f_locals["self"]) if fetches else host
+            return _of_fit_loop(host, frame.f_locals["self"]) if fetches else host
         elif module.endswith((".loops.evaluation_loop", ".loops.prediction_loop")):
             return replace(host, evaluates=True)
     return host
@@ -177,8 +179,32 @@ def _accelerate(host: Host, loader: Any) -> Host:
     if name == "IterableDatasetShard":
         return replace(host, divided=int(loader.num_processes))
     if name == "DataLoaderDispatcher":
-        return replace(host, divided=int(loader.state.num_processes), ahead=_DISPATCHED)
+        return replace(host, divided=_processes(loader), ahead=_DISPATCHED)
     return replace(host, ahead=_CURSOR) if name == "DataLoaderShard" else host
+
+
+def _processes(dispatcher: Any) -> int:
+    """The number of processes that a dispatcher divides batches between; it iterates before its state is there."""
+    state = getattr(dispatcher, "state", None)
+    if state is not None:
+        return int(state.num_processes)
+    ready = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return torch.distributed.get_world_size() if ready else 1
+
+
+def _of_fit_loop(host: Host, loop: Any) -> Host:
+    """What Lightning's fit loop says.
+
+    Raises:
+        Invalid: the loop has another form than that of the versions that are known.
+    """
+    try:
+        return _lightning(host, loop)
+    except AttributeError as e:
+        raise errors.Invalid(
+            f"the fit loop of this version of Lightning is not known: {e}",
+            remedy="install lightning 2.6, or train without Lightning's loop",
+        ) from e
 
 
 def _lightning(host: Host, loop: Any) -> Host:
