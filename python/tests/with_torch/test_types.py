@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 RIGHT = (Path(__file__).parent / "typed_loops.py").read_text()
 
 WRONG = """
@@ -27,6 +29,7 @@ def checked(folder: Path, text: str) -> str:
 
 
 # spec: trainer-20
+@pytest.mark.timeout(300)
 def test_type_checkers_know_what_an_iteration_yields(tmp_path: Path) -> None:
     assert checked(tmp_path, RIGHT).startswith("Success")
     assert '"Batch" has no attribute "row"; maybe "rows"?' in checked(tmp_path, WRONG)
