@@ -163,7 +163,7 @@ def test_the_defaults_of_a_query_are_the_servers(here: Served, order: Any) -> No
     assert isinstance(cursor, dict)
     expected = {name for name, value in DEFAULTS.items() if value is not None}
     if order is None:
-        expected -= {"shuffle_window"}
+        expected -= {"shuffle_window", "shuffle_parts"}
     assert cursor.keys() & DEFAULTS.keys() == expected
     sent = {name: cursor[name] for name in expected - {"order"}}
     assert sent == {name: DEFAULTS[name] for name in sent}
