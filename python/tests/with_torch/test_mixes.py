@@ -34,8 +34,13 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Server(configured(tmp_path_factory.mktemp("mixes") / "lake")) as server:
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return configured(tmp_path_factory.mktemp("mixes") / "lake")
+
+
+@pytest.fixture(scope="module")
+def address(config: Path) -> Iterator[str]:
+    with Server(config) as server:
         yield server.address
 
 
@@ -291,8 +296,8 @@ def test_mistakes_are_refused(address: str) -> None:
 
 
 # spec: mix-7
-def test_members_may_be_on_other_servers(address: str, tmp_path: Path) -> None:
-    with Server(configured(tmp_path / "lake")) as other:
+def test_members_may_be_on_other_servers(address: str, config: Path) -> None:
+    with Server(config) as other:
         given = members()
         given[1]["uri"] = other.address
         assert rows(dataset(address, mix=given)) == expected(address)
