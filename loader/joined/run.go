@@ -50,11 +50,39 @@ func (s *Ranges) Expect(number int, sections []SectionSpec) {
 func (s *Ranges) OpenRun(number int, rows int64, sections []SectionSpec) *RunJoin {
 	l := s.lanes[number]
 	r := &RunJoin{ranges: s, lane: l, rows: rows, closed: make([]joiner.Counts, len(s.staging))}
+	scanned := map[plan.Range]bool{}
 	for _, of := range sections {
 		r.expected = append(r.expected, of.Of)
+		scanned[of.Scanned] = true
 	}
+	l.dropSkipped(sections, scanned)
 	l.open = r
 	return r
+}
+
+// dropSkipped releases what was prefetched for a run that the lane has skipped: all but that of the given sections.
+func (l *laneState) dropSkipped(sections []SectionSpec, scanned map[plan.Range]bool) {
+	needed, indices := map[plan.Range]bool{}, map[int]bool{}
+	for _, of := range sections {
+		needed[of.Of], indices[of.Index] = true, true
+	}
+	for of := range l.expected {
+		if !needed[of] {
+			l.done(of)
+		}
+	}
+	for at, rows := range l.reading {
+		if !scanned[at] {
+			delete(l.reading, at)
+			rows.Release()
+		}
+	}
+	for index, built := range l.built {
+		if !indices[index] {
+			delete(l.built, index)
+			built.release()
+		}
+	}
 }
 
 // done ends the need of what a section shares.

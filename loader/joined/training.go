@@ -2,16 +2,47 @@ package joined
 
 import (
 	"context"
+	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader/plan"
 )
 
 // maxScanRows is the maximum number of training rows that are decoded into one batch.
 const maxScanRows = 1 << 17
 
-// training opens columns of those training rows of a range that reach the join.
+// training opens columns of those training rows of a range that reach the join. If repeated rows are dropped and rows
+// are permuted, the last column is the number of each row among the stored rows of its split.
 func (s *Ranges) training(ctx context.Context, at plan.Range, read columns) (SourceRows, error) {
-	return s.scanned(ctx, s.trainingSource(at), read)
+	if s.plan.Relation.Distinct == nil || !s.spec.Ordinals {
+		return s.scanned(ctx, s.trainingSource(at), read)
+	}
+	// Which rows are repeated is known only after reading all rows of the split.
+	rows, err := s.scanned(ctx, s.trainingSource(plan.Range{Split: at.Split, To: s.plan.Splits[at.Split].Rows}), read)
+	if err != nil {
+		return nil, err
+	}
+	return rowsBetween(rows, at.From, at.To), nil
+}
+
+// rowsBetween returns those of some rows whose last column, which ascends, is in [from, to). It takes ownership.
+func rowsBetween(rows SourceRows, from, to int64) SourceRows {
+	next := func() (arrow.RecordBatch, error) {
+		for rows.Next() {
+			b := rows.RecordBatch()
+			numbers := b.Column(int(b.NumCols()) - 1).(*array.Int64).Int64Values()
+			first, _ := slices.BinarySearch(numbers, from)
+			end, _ := slices.BinarySearch(numbers, to)
+			if first < end {
+				return b.NewSlice(int64(first), int64(end)), nil
+			}
+		}
+		return nil, rows.Err()
+	}
+	return derivedRows{RecordReader: batch.FromFunc(rows.Schema(), next, rows.Release), of: rows}
 }
 
 // scanned opens columns of the training rows of a source that reach the join.
@@ -37,11 +68,14 @@ func (s *Ranges) trainingSource(at plan.Range) plan.Source {
 // KeyRows opens the columns of RangesSpec.Key of training rows of a split, followed by the number of each row among
 // the stored rows of the split: those that pass deletes, filters and sample.
 func (s *Ranges) KeyRows(ctx context.Context, at plan.Range) (SourceRows, error) {
-	source := s.plan.Training(at)
-	source.Ordinals = true
 	var read columns
 	for _, f := range s.spec.Key {
 		read.add(column{field: f})
 	}
+	if s.plan.Relation.Distinct != nil {
+		return s.training(ctx, at, read)
+	}
+	source := s.plan.Training(at)
+	source.Ordinals = true
 	return s.options.scan(ctx, source, read)
 }

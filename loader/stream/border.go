@@ -59,7 +59,7 @@ func (r *permutedRun) border(ctx context.Context, split int, row int64) (int64, 
 
 // lastBefore returns the last row of a split before a row that passes deletes, filters and sample.
 func (r *permutedRun) lastBefore(ctx context.Context, split int, row int64) (shuffle.StoredRow, error) {
-	for rows := int64(minSearched); row > 0; rows *= 2 {
+	for rows := r.searchedRows(split); row > 0; rows *= 2 {
 		at := plan.Range{Split: split, From: max(0, row-rows), To: row}
 		found, err := r.search(ctx, at, shuffle.LastRow)
 		if err != nil || found.Found {
@@ -72,7 +72,7 @@ func (r *permutedRun) lastBefore(ctx context.Context, split int, row int64) (shu
 
 // firstOther returns the first of some rows that is not of the request of the row before them; their end if there is none.
 func (r *permutedRun) firstOther(ctx context.Context, in plan.Range, before shuffle.StoredRow) (int64, error) {
-	for rows := int64(minSearched); in.From < in.To; rows *= 2 {
+	for rows := r.searchedRows(in.Split); in.From < in.To; rows *= 2 {
 		at := plan.Range{Split: in.Split, From: in.From, To: min(in.To, in.From+rows)}
 		found, err := r.search(ctx, at, func(rows array.RecordReader, seed uint64) (shuffle.StoredRow, error) {
 			return shuffle.FirstOther(rows, seed, before)
@@ -86,6 +86,14 @@ func (r *permutedRun) firstOther(ctx context.Context, in plan.Range, before shuf
 		in.From = at.To
 	}
 	return in.To, nil
+}
+
+// searchedRows returns the number of rows that are searched first: all rows of a split that is read whole in any case.
+func (r *permutedRun) searchedRows(split int) int64 {
+	if r.spec.Plan.Relation.Distinct != nil {
+		return r.spec.Plan.Splits[split].Rows
+	}
+	return minSearched
 }
 
 // search reads the keys of some training rows.

@@ -1,10 +1,12 @@
 // Package stream reads one shard of a plan as batches, each with a cursor, and reports
 // what it read.
 //
-//	joined.OpenRange ─► shuffle ─► lane.Reader ─► ShardReader
+//	joined.OpenRange ─────────────► lane.Reader ─► ShardReader     rows as stored
+//	sections of parts ─► shuffle ─► lane.Reader ─► ShardReader     rows permuted within windows
 //
 // A ShardReader begins at the position of its cursors (start), opens the final sequence of each
-// range (sequences), permuted within windows if the plan asks for that, and has a
+// range (sequences) or, if the plan permutes rows within windows, of each run (permuted): a run reads its
+// parts at the same time, each section by section (part_reader). It has a
 // lane.Reader cut them into batches of the requested layout. It can be parked: it then
 // releases everything except its position, and the next reader continues with the next
 // row. What a ShardReader returned is the sum over its readers (progress).

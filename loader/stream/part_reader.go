@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -232,7 +233,11 @@ type emptyPart struct{ array.RecordReader }
 
 // newEmptyPart returns a part with the given number of columns.
 func newEmptyPart(columns int) emptyPart {
-	schema := arrow.NewSchema(make([]arrow.Field, columns), nil)
+	fields := make([]arrow.Field, columns)
+	for i := range fields {
+		fields[i] = arrow.Field{Name: strconv.Itoa(i), Type: arrow.Null, Nullable: true}
+	}
+	schema := arrow.NewSchema(fields, nil)
 	return emptyPart{batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil)}
 }
 
