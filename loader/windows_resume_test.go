@@ -2,6 +2,8 @@ package loader_test
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -119,4 +122,52 @@ func TestWindowsThatOnlyContinueRequests(t *testing.T) {
 		c.Release()
 	}
 	require.Greater(t, tried, 30/share)
+}
+
+// openStore counts the stores on local disk that are open.
+type openStore struct {
+	spill.Store
+	open *atomic.Int64
+	once sync.Once
+}
+
+// Release implements spill.Store.
+func (s *openStore) Release() {
+	s.once.Do(func() { s.open.Add(-1) })
+	s.Store.Release()
+}
+
+// TestFinishedSectionsCloseTheirStores: however many ranges a window has, few of its joins have a store on local disk at a
+// time.
+//
+// spec: join-66
+func TestFinishedSectionsCloseTheirStores(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	w.BatchRows = 50
+	t.Cleanup(w.Release)
+	const rows, days, features = 1200, 100, 12_000
+	written{"ml.train", "id:long day:long item:long", "day bucket(1,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i*days/rows, " ", i) }}.in(t, w)
+	written{"features.f", "id:long v:long text:string", "bucket(1,id)", features, func(i int) string { return fmt.Sprint(i, " ", -i, " t", i) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1, Order: dataset.Shuffled, ShuffleWindow: 600}, Reading: dataset.Reading{BatchRows: 100}}
+	options := loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(1 << 40)}
+	p, err := loader.New(options).Plan(t.Context(), q)
+	require.NoError(t, err)
+	_, create := disk(t, 0)
+	var open, most atomic.Int64
+	options.Budget = budget.New(p.StagingUse(0).Largest.Memory() / 4)
+	options.Disk = func(what string) (spill.Store, error) {
+		store, err := create(what)
+		if err != nil {
+			return nil, err
+		}
+		most.Store(max(most.Load(), open.Add(1)))
+		return &openStore{Store: store, open: &open}, nil
+	}
+	shards, err := scenario.Read(t.Context(), loader.New(options), q)
+	require.NoError(t, err)
+	require.EqualValues(t, rows, shards[0].Report.Rows)
+	require.Greater(t, most.Load(), int64(1), "the join is on local disk")
+	require.Less(t, most.Load(), int64(30))
 }

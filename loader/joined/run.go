@@ -2,6 +2,7 @@ package joined
 
 import (
 	"context"
+	"slices"
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/plan"
@@ -169,19 +170,25 @@ func (s *Ranges) PrefetchGroups(number int, sections []SectionSpec) {
 	}
 }
 
-// closeSection adds the counts of a section to those of the run, and releases it.
-func (r *RunJoin) closeSection(o *OpenRange) {
+// Finish ends the join of a section, of which no row follows. It keeps the build sides, to which batches may refer,
+// until Release. Later calls do nothing.
+func (o *OpenRange) Finish() {
+	r := o.run
+	at := slices.Index(r.open, o)
+	if at < 0 {
+		return
+	}
+	r.open = slices.Delete(r.open, at, at+1)
 	for i, c := range o.joined.Counts() {
 		r.closed[i].Add(c)
 	}
-	for i, other := range r.open {
-		if other == o {
-			r.open = append(r.open[:i], r.open[i+1:]...)
-			break
-		}
-	}
 	o.joined.Release()
 	r.lane.done(o.of)
+}
+
+// closeSection finishes a section, and releases its build sides.
+func (r *RunJoin) closeSection(o *OpenRange) {
+	o.Finish()
 	if l := r.lane; len(r.open) == 0 && l.reachedRanges < len(l.Ranges)-l.First {
 		l.references.release()
 		l.references = o.references // a range to come may need the same groups

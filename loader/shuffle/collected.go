@@ -20,6 +20,8 @@ type collected struct {
 	places     []StoredPlace // of the first rows of the batches
 	rows       int64
 	kept       batch.Retained // the memory that is reserved
+	// earlier has, by column, the dictionaries that are reserved because a later batch has another one.
+	earlier map[int][]arrow.Array
 }
 
 func (c *collected) release() {
@@ -35,7 +37,7 @@ func (c *collected) release() {
 // its build side; one that was made for a batch is reserved here.
 func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch, at StoredPlace) error {
 	if c.columns == nil {
-		c.columns = make([][]arrow.Array, b.NumCols())
+		c.columns, c.earlier = make([][]arrow.Array, b.NumCols()), map[int][]arrow.Array{}
 	}
 	keep := make([]arrow.Array, 0, 2*b.NumCols())
 	for i, column := range b.Columns() {
@@ -47,10 +49,9 @@ func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch, at
 			keep = append(keep, dictionaryOf(column))
 			continue
 		}
-		if last := len(c.columns[i]) - 1; last >= 0 {
-			if before := dictionaryOf(c.columns[i][last]); before != nil && before.Data() != dictionaryOf(column).Data() {
-				keep = append(keep, before)
-			}
+		if before := c.replacedBy(i, column); before != nil {
+			keep = append(keep, before)
+			c.earlier[i] = append(c.earlier[i], before)
 		}
 	}
 	if err := held.grow(ctx, c.kept.Add(keep)); err != nil {
@@ -70,6 +71,19 @@ func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch, at
 	c.places = append(c.places, at)
 	c.rows += b.NumRows()
 	return nil
+}
+
+// replacedBy returns the dictionary of the last batch of a column if the next batch has another one; otherwise nil.
+func (c *collected) replacedBy(number int, next arrow.Array) arrow.Array {
+	last := len(c.columns[number]) - 1
+	if last < 0 {
+		return nil
+	}
+	before := dictionaryOf(c.columns[number][last])
+	if before == nil || before.Data() == dictionaryOf(next).Data() {
+		return nil
+	}
+	return before
 }
 
 // inStoredOrder puts the batches in the order in which their rows are stored, which is the order of
@@ -140,9 +154,11 @@ func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 		if err != nil {
 			return err
 		}
+		replaced := c.earlier[number]
 		if own {
-			held.Shrink(c.kept.Remove(dictionariesOf(parts)))
+			replaced = dictionariesOf(parts)
 		}
+		held.Shrink(c.kept.Remove(replaced))
 		for i, part := range parts {
 			parts[i] = referring(part.DataType(), dictionary, places[i])
 			part.Release()

@@ -64,7 +64,8 @@ func TestPrioritiesNeverChange(t *testing.T) {
 type world struct {
 	memory *memory.CheckedAllocator
 	schema *arrow.Schema
-	shared bool // all batches have one dictionary
+	shared bool  // all batches have one dictionary
+	offset int64 // of the ordinals that it has
 	one    arrow.Array
 }
 
@@ -91,7 +92,7 @@ func (w *world) batch(ordinals []int64) arrow.RecordBatch {
 		case o%5 == 0:
 			references.Append(0)
 		case w.shared:
-			references.Append(int32(o + 1))
+			references.Append(int32(o - w.offset + 1))
 		default:
 			references.Append(int32(i + 1))
 		}
@@ -368,4 +369,32 @@ func TestPrefetchedIsReleasedForAWindow(t *testing.T) {
 	require.Equal(t, 1, asked)
 	windows.Release()
 	require.Zero(t, b.Used())
+}
+
+// TestMergedDictionariesAreNotReserved: the dictionaries of several build sides, which reserve them, are reserved by a window
+// only until what it needs of them is merged.
+func TestMergedDictionariesAreNotReserved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, false)
+	used := map[int64]int64{}
+	for _, count := range []int64{1, 8} {
+		b := budget.New(1 << 30)
+		var parts []PartRows
+		for i := range count {
+			rows := make([]int64, 100/count)
+			for k := range rows {
+				rows[k] = 1000*i + int64(k)
+			}
+			side := newWorld(t, true) // with a dictionary of its own
+			parts = append(parts, side.part(rows, 100, blocks{1000 * i, 1000}))
+			side.offset = 1000 * i
+		}
+		windows, err := NewWindows(t.Context(), parts, JoinedColumns{Ordinal: 1, Priority: 2, BatchRows: 10}, Options{Memory: w.memory, Budget: b})
+		require.NoError(t, err)
+		require.True(t, windows.Next())
+		used[count] = b.Used()
+		windows.Release()
+		require.Zero(t, b.Used())
+	}
+	require.Less(t, used[8], used[1]+5000, "a dictionary of a side has more than 8,000 bytes")
 }

@@ -116,6 +116,7 @@ func (p *partReader) finish() {
 		p.closed.counts[i].Add(c)
 	}
 	p.closed.divided += p.current.rows.Divided()
+	p.current.joined.Finish()
 	p.current = nil
 }
 

@@ -44,5 +44,8 @@ func shuffleMutants() []mutant {
 		{"runs-are-judged-by-section", "loader/joined/counts.go", "\treturn o.ranges.checkMinMatch(o.run.Counts(), o.run.rows, false)\n", "\treturn o.ranges.checkMinMatch(o.run.Counts(), o.rows.To-o.rows.From, false)\n", rows},
 		{"splits-may-have-windows", "loader/dataset/check_query.go", "\tcase q.Order.IsShuffled() && q.Shuffle != ShuffleSplits:\n", "\tcase q.Order.IsShuffled() && q.Shuffle == \"\":\n", []string{"./loader/dataset/...", "./flight"}},
 		{"rows-of-a-request-come-by-lane", "loader/stream/part_reader.go", "shuffle.StoredPlace{Range: p.current.section.Order, ", "shuffle.StoredPlace{Range: p.current.section.Range, ", rows},
+		{"finished-sections-keep-their-join", "loader/stream/part_reader.go", "	p.current.joined.Finish()\n", "", rows},
+		{"merged-dictionaries-stay-reserved", "loader/shuffle/collected.go", "		replaced := c.earlier[number]\n", "		replaced := c.earlier[-1]\n", []string{"./loader/shuffle"}},
+		{"repeated-rows-have-borders", "loader/joined/training.go", "	if s.plan.Relation.Distinct != nil {\n		return s.training(ctx, at, read)\n	}\n", "", rows},
 	}
 }
