@@ -98,22 +98,22 @@ const minMatchFrom = 10_000
 func (o *OpenRange) checkMinMatch(ended bool) error {
 	switch {
 	case o.run == nil:
-		return o.ranges.checkMinMatch(o.joined.Counts(), o.rows.To-o.rows.From, ended)
+		return o.ranges.checkMinMatch(o, o.rows.To-o.rows.From, ended)
 	case ended:
 		return nil // the run has other sections
 	}
-	return o.ranges.checkMinMatch(o.run.Counts(), o.run.rows, false)
+	return o.ranges.checkMinMatch(o.run, o.run.rows, false)
 }
 
-// checkMinMatch returns an error if a range or run of a number of rows, whose counts are given, has ended and the share
+// checkMinMatch returns an error if a range or run of a number of rows has ended and the share
 // of matched rows, over all rows so far, is below a staging table's min_match. If the plan knows
 // their number, the check runs with the last batch.
-func (s *Ranges) checkMinMatch(here []joiner.Counts, rows int64, ended bool) error {
+func (s *Ranges) checkMinMatch(here counted, rows int64, ended bool) error {
 	for i, in := range s.staging {
 		if in.bound.MinMatch == 0 || s.spec.CountOnly {
 			continue
 		}
-		if !ended && (s.plan.Inexact != "" || here[i].Rows < rows) {
+		if !ended && (s.plan.Inexact != "" || here.Counts()[i].Rows < rows) {
 			continue
 		}
 		if err := s.judge(i, s.total(i)); err != nil {

@@ -73,9 +73,7 @@ func (s *Ranges) prefetchTraining(l *laneState, at plan.Range, shared plan.Share
 	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
 		return
 	}
-	source := s.trainingSource(at)
-	source.Shared = shared
-	rows, err := s.options.scan(s.ctx, source, s.read)
+	rows, err := s.options.scan(s.ctx, s.sharedSource(at, shared), s.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
@@ -96,9 +94,7 @@ func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range, sh
 			rows.Release()
 		}
 	}
-	source := s.trainingSource(at)
-	source.Shared = shared
-	return s.scanned(ctx, source, s.read)
+	return s.scanned(ctx, s.sharedSource(at, shared), s.read)
 }
 
 // probeable returns the build side of a reference. If memory is exhausted, it releases

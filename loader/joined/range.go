@@ -84,9 +84,6 @@ func (s *Ranges) join(ctx context.Context, o *OpenRange, open func(context.Conte
 	return nil
 }
 
-// Index returns the index of the range in its lane.
-func (o *OpenRange) Index() int { return o.index }
-
 // Counts returns the counts of the joins so far, by staging table that is read.
 func (o *OpenRange) Counts() []joiner.Counts { return o.joined.Counts() }
 

@@ -51,21 +51,19 @@ func (s *Ranges) Expect(number int, sections []SectionSpec) {
 func (s *Ranges) OpenRun(number int, rows int64, sections []SectionSpec) *RunJoin {
 	l := s.lanes[number]
 	r := &RunJoin{ranges: s, lane: l, rows: rows, closed: make([]joiner.Counts, len(s.staging))}
-	scanned := map[plan.Range]bool{}
 	for _, of := range sections {
 		r.expected = append(r.expected, of.Of)
-		scanned[of.Scanned] = true
 	}
-	l.dropSkipped(sections, scanned)
+	l.dropSkipped(sections)
 	l.open = r
 	return r
 }
 
 // dropSkipped releases what was prefetched for a run that the lane has skipped: all but that of the given sections.
-func (l *laneState) dropSkipped(sections []SectionSpec, scanned map[plan.Range]bool) {
-	needed, indices := map[plan.Range]bool{}, map[int]bool{}
+func (l *laneState) dropSkipped(sections []SectionSpec) {
+	needed, scanned, indices := map[plan.Range]bool{}, map[plan.Range]bool{}, map[int]bool{}
 	for _, of := range sections {
-		needed[of.Of], indices[of.Index] = true, true
+		needed[of.Of], scanned[of.Scanned], indices[of.Index] = true, true, true
 	}
 	for of := range l.expected {
 		if !needed[of] {
@@ -209,7 +207,7 @@ func (r *RunJoin) Counts() []joiner.Counts {
 }
 
 // End checks the counts of a run of which all rows were joined.
-func (r *RunJoin) End() error { return r.ranges.checkMinMatch(r.Counts(), r.rows, true) }
+func (r *RunJoin) End() error { return r.ranges.checkMinMatch(r, r.rows, true) }
 
 // Release ends the run, whether or not it was read to its end.
 func (r *RunJoin) Release() {

@@ -53,6 +53,13 @@ func (s *Ranges) scanned(ctx context.Context, source plan.Source, read columns) 
 	return s.distinct(ctx, source, read)
 }
 
+// sharedSource returns the source of training rows whose stored bytes may be shared.
+func (s *Ranges) sharedSource(at plan.Range, shared plan.SharedRead) plan.Source {
+	source := s.trainingSource(at)
+	source.Shared = shared
+	return source
+}
+
 func (s *Ranges) trainingSource(at plan.Range) plan.Source {
 	source := s.plan.Training(at)
 	source.Ordinals = s.spec.Ordinals

@@ -48,9 +48,9 @@ type PrioritySpec struct {
 	// EnterWindow is called with the number of each window before the join gets the section's first row of
 	// it, and after the join has processed all rows of the section before it.
 	EnterWindow func(window int64)
-	// Before returns the last row before a row that passes deletes, filters and sample. It is called
+	// Before returns the last row that passes deletes, filters and sample before those that PriorityReader gets. It is called
 	// only with a Key, if the rows before the section that PriorityReader gets do not tell.
-	Before func(ctx context.Context, row int64) (StoredRow, error)
+	Before func(ctx context.Context) (StoredRow, error)
 }
 
 // SectionWindows are the windows of a section.
@@ -192,7 +192,7 @@ func (t *PriorityReader) enter(row int64, priority uint64) error {
 		t.section.EnterWindow(window)
 	}
 	if t.keys != nil && !t.options.Whole {
-		if err := t.countDivided(window, row, priority); err != nil {
+		if err := t.countDivided(window, priority); err != nil {
 			return err
 		}
 	}
@@ -201,11 +201,11 @@ func (t *PriorityReader) enter(row int64, priority uint64) error {
 }
 
 // countDivided counts whether the first row of a window divides a request.
-func (t *PriorityReader) countDivided(window, row int64, priority uint64) error {
+func (t *PriorityReader) countDivided(window int64, priority uint64) error {
 	before := t.last
 	if !before.Found {
 		var err error
-		if before, err = t.section.Before(t.ctx, row); err != nil {
+		if before, err = t.section.Before(t.ctx); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func (p *partReader) openSection(ctx context.Context, next plan.Section, of join
 		made, err := shuffle.New(ctx, scanned, shuffle.PrioritySpec{
 			From: of.Rows.From, To: of.Rows.To, Seed: p.run.spec.Plan.ShuffleSeed(of.Rows.Split), Windows: one,
 			EnterWindow: func(window int64) { p.enter(one, window) },
-			Before: func(ctx context.Context, row int64) (shuffle.StoredRow, error) {
+			Before: func(ctx context.Context) (shuffle.StoredRow, error) {
 				return p.run.lastBefore(ctx, of.Rows.Split, of.Scanned.From)
 			},
 		}, p.run.options())
@@ -155,10 +155,8 @@ func (p *partReader) row() int64 {
 // enter is called before the join gets the first row of a window. It records the counts of the rows before it,
 // and starts to read the next section if this one ends in the next window.
 func (p *partReader) enter(one *openSection, window int64) {
-	at := windowStart{window: window, counts: slices.Clone(p.closed.counts), divided: p.closed.divided + one.rows.Divided()}
-	for i, c := range one.joined.Counts() {
-		at.counts[i].Add(c)
-	}
+	at := p.soFar()
+	at.window = window
 	p.starts = append(p.starts, at)
 	if len(p.sections) > 0 && !p.run.whole() && one.Last(window+1) == one.section.Rows.To-1 {
 		p.run.sequences.joined.Prefetch(p.run.number, []joined.SectionSpec{p.run.section(p.sections[0])})
@@ -178,14 +176,6 @@ func (p *partReader) begins(window int64) {
 	})
 }
 
-// divided returns how many times windows have divided a request of the part so far.
-func (p *partReader) divided() int64 {
-	if p.current == nil {
-		return p.closed.divided
-	}
-	return p.closed.divided + p.current.rows.Divided()
-}
-
 // before returns the counts of the part's rows before a window.
 func (p *partReader) before(window int64) windowStart {
 	for _, s := range p.starts {
@@ -193,8 +183,14 @@ func (p *partReader) before(window int64) windowStart {
 			return s
 		}
 	}
-	all := windowStart{counts: slices.Clone(p.closed.counts), divided: p.divided()}
+	return p.soFar()
+}
+
+// soFar returns the counts of the part's rows that were joined.
+func (p *partReader) soFar() windowStart {
+	all := windowStart{counts: slices.Clone(p.closed.counts), divided: p.closed.divided}
 	if p.current != nil {
+		all.divided += p.current.rows.Divided()
 		for i, c := range p.current.joined.Counts() {
 			all.counts[i].Add(c)
 		}

@@ -179,7 +179,7 @@ func firstOf(parts [][]joined.SectionSpec) []joined.SectionSpec {
 func (r *permutedRun) divided() int64 {
 	divided := int64(0)
 	for _, p := range r.parts {
-		divided += p.divided()
+		divided += p.soFar().divided
 	}
 	return divided
 }
