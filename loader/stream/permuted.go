@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"slices"
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/joined"
@@ -39,10 +38,14 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 		sequences: s, number: number, index: from.Range, run: s.runs[number][from.Range], left: map[int]int{}, borders: map[plan.Range]int64{},
 	}
 	sections := r.sectionsOf(&r.run, from.Window)
-	s.joined.Expect(number, slices.Concat(sections...))
-	r.joined = s.joined.OpenRun(number, r.run.Rows-r.run.RowsBefore(from.Window), slices.Concat(sections...))
+	all, first := r.specs(sections)
+	s.joined.Expect(number, all)
+	r.joined = s.joined.OpenRun(number, r.run.Rows-r.run.RowsBefore(from.Window), all)
 	s.permuted[number] = r
-	r.declare(from.Window, firstOf(sections))
+	r.declare(sections)
+	if !r.whole() {
+		s.joined.Prefetch(number, first)
+	}
 	parts, err := r.openParts(ctx)
 	if err != nil {
 		r.release()
@@ -69,15 +72,14 @@ func (r *permutedRun) options() shuffle.Options {
 // whole reports whether no window divides a request.
 func (r *permutedRun) whole() bool { return r.spec.Plan.Rows.Requests }
 
-// declare determines the sections of all parts from a window on.
-func (r *permutedRun) declare(window int64, first []joined.SectionSpec) {
+// declare makes the parts, given the sections of each.
+func (r *permutedRun) declare(sections [][]plan.Section) {
 	for i := range r.run.Ranges() {
 		r.left[r.run.First+i] = 0
 	}
-	for i := range r.run.Parts {
-		p := &partReader{run: r, number: i, sections: r.run.Sections(i, window)}
-		r.parts = append(r.parts, p)
-		for _, section := range p.sections {
+	for i, of := range sections {
+		r.parts = append(r.parts, &partReader{run: r, number: i, sections: of})
+		for _, section := range of {
 			r.left[section.Range]++
 		}
 	}
@@ -85,9 +87,6 @@ func (r *permutedRun) declare(window int64, first []joined.SectionSpec) {
 		if sections == 0 {
 			r.joined.Skip(index)
 		}
-	}
-	if !r.whole() {
-		r.sequences.joined.Prefetch(r.number, first)
 	}
 }
 
@@ -144,9 +143,8 @@ func (r *permutedRun) begins(window int64) {
 
 // prefetch starts to read the first rows of the lane's next run, and to build what they are joined with.
 func (r *permutedRun) prefetch(next *plan.Run) {
-	sections := r.sectionsOf(next, 0)
-	first := firstOf(sections)
-	r.sequences.joined.Expect(r.number, slices.Concat(sections...))
+	all, first := r.specs(r.sectionsOf(next, 0))
+	r.sequences.joined.Expect(r.number, all)
 	r.sequences.joined.PrefetchGroups(r.number, first)
 	if !r.whole() {
 		r.sequences.joined.Prefetch(r.number, first)
@@ -154,25 +152,26 @@ func (r *permutedRun) prefetch(next *plan.Run) {
 }
 
 // sectionsOf returns the sections of each part of a run from a window on.
-func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]joined.SectionSpec {
-	out := make([][]joined.SectionSpec, len(run.Parts))
+func (r *permutedRun) sectionsOf(run *plan.Run, window int64) [][]plan.Section {
+	out := make([][]plan.Section, len(run.Parts))
 	for i := range run.Parts {
-		for _, section := range run.Sections(i, window) {
-			out[i] = append(out[i], r.section(section))
-		}
+		out[i] = run.Sections(i, window)
 	}
 	return out
 }
 
-// firstOf returns the first section of each part that has some.
-func firstOf(parts [][]joined.SectionSpec) []joined.SectionSpec {
-	var first []joined.SectionSpec
+// specs returns the sections of several parts as they are joined, and of these the first ones of each part.
+func (r *permutedRun) specs(parts [][]plan.Section) (all, first []joined.SectionSpec) {
 	for _, sections := range parts {
-		if len(sections) > 0 {
-			first = append(first, sections[0])
+		for i, section := range sections {
+			spec := r.section(section)
+			all = append(all, spec)
+			if i == 0 {
+				first = append(first, spec)
+			}
 		}
 	}
-	return first
+	return all, first
 }
 
 // divided returns how many times the windows of the run have divided a request so far.
