@@ -128,6 +128,13 @@ func (c *Counts) Add(more Counts) {
 	c.Defaulted += more.Defaulted
 }
 
+// AddCounts adds the counts of the joins with several staging tables, in equal order.
+func AddCounts(to, more []Counts) {
+	for i, c := range more {
+		to[i].Add(c)
+	}
+}
+
 // Subtract undoes Add.
 func (c *Counts) Subtract(less Counts) {
 	c.Rows -= less.Rows

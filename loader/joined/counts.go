@@ -34,9 +34,7 @@ func (s *Ranges) total(number int) joiner.Counts {
 
 // add adds counts of ranges whose counts are final.
 func (s *Ranges) add(more []joiner.Counts) {
-	for i, c := range more {
-		s.counts[i].Add(c)
-	}
+	joiner.AddCounts(s.counts, more)
 }
 
 // Rewind takes back the counts of a lane's open range for the rows after a row of its

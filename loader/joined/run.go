@@ -177,9 +177,7 @@ func (o *OpenRange) Finish() {
 		return
 	}
 	r.open = slices.Delete(r.open, at, at+1)
-	for i, c := range o.joined.Counts() {
-		r.closed[i].Add(c)
-	}
+	joiner.AddCounts(r.closed, o.joined.Counts())
 	o.joined.Release()
 	r.lane.done(o.of)
 }
@@ -199,9 +197,7 @@ func (r *RunJoin) closeSection(o *OpenRange) {
 func (r *RunJoin) Counts() []joiner.Counts {
 	all := append([]joiner.Counts{}, r.closed...)
 	for _, o := range r.open {
-		for i, c := range o.joined.Counts() {
-			all[i].Add(c)
-		}
+		joiner.AddCounts(all, o.joined.Counts())
 	}
 	return all
 }

@@ -112,9 +112,7 @@ func (p *partReader) openSection(ctx context.Context, next plan.Section, of join
 func (p *partReader) finish() {
 	p.current.begun = p.run.begun
 	p.finished = append(p.finished, p.current)
-	for i, c := range p.current.joined.Counts() {
-		p.closed.counts[i].Add(c)
-	}
+	joiner.AddCounts(p.closed.counts, p.current.joined.Counts())
 	p.closed.divided += p.current.rows.Divided()
 	p.current.joined.Finish()
 	p.current = nil
@@ -191,9 +189,7 @@ func (p *partReader) soFar() windowStart {
 	all := windowStart{counts: slices.Clone(p.closed.counts), divided: p.closed.divided}
 	if p.current != nil {
 		all.divided += p.current.rows.Divided()
-		for i, c := range p.current.joined.Counts() {
-			all.counts[i].Add(c)
-		}
+		joiner.AddCounts(all.counts, p.current.joined.Counts())
 	}
 	return all
 }

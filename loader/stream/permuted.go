@@ -189,9 +189,7 @@ func (r *permutedRun) before(window int64) windowStart {
 	for _, p := range r.parts {
 		of := p.before(window)
 		sum.divided += of.divided
-		for i, c := range of.counts {
-			sum.counts[i].Add(c)
-		}
+		joiner.AddCounts(sum.counts, of.counts)
 	}
 	return sum
 }

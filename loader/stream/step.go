@@ -275,9 +275,7 @@ func (s *sequences) countsAt(lanes []lane.Lane, at []lane.Position) (counts []jo
 			}
 		}
 		again += more
-		for j, c := range open {
-			counts[j].Add(c)
-		}
+		joiner.AddCounts(counts, open)
 	}
 	return counts, divided, again
 }

@@ -11,7 +11,7 @@ func boundMutants() []mutant {
 		{"nested-items-are-not-sized", "internal/batch/gathersize.go", "	bytes += g.size(elem, inner, items)\n", "", []string{"./internal/batch"}},
 		{"charge-ends-with-a-slice", "internal/batch/charged.go", "	c.holders.Add(1)\n", "	c.holders.Store(1)\n", []string{"./internal/batch"}},
 		{"parked-rows-count-twice", "loader/joined/counts.go", "\treturn start + o.returned, o.before\n", "\treturn start + o.returned, o.joined.Counts()\n", loader},
-		{"parked-rows-are-not-counted", "loader/joined/counts.go", "\t\ts.counts[i].Add(c)\n", "\t\t_, _ = i, c\n", loader},
+		{"parked-rows-are-not-counted", "loader/joined/counts.go", "\tjoiner.AddCounts(s.counts, more)\n", "\t_ = more\n", loader},
 		{"parked-streams-take-the-steps-again", "loader/stream/stream.go", "\t\tleft -= s.earlier.steps\n", "\t\tleft += 0\n", loader},
 		{"parked-again-at-once", "loader/stream/progress.go", "|| pressed && s.again > 0 {", "{", loader},
 		{"transit-is-endless", "flight/inflight.go", "t.limit == 0 || t.bytes == 0", "t.limit >= 0 || t.bytes == 0", flight},
