@@ -19,6 +19,8 @@ QUERY: Any = {
     "columns": ["row", "score"],
     "order": "shuffled",
     "seed": 3,
+    "shuffle_window": 64,
+    "shuffle_parts": 3,
     "lanes": 4,
     "batch_rows": 60,
     "filter": "row >= 20",

@@ -22,7 +22,7 @@ Repeat = int | Literal["forever"]
 
 # What a cursor says about the rows of its run, in the form of a query's fields. A query with a cursor need not.
 _OF_CURSOR = ("filter", "sample", "since", "order", "lanes")
-_OF_SHUFFLED_CURSOR = ("shuffle", "shuffle_window", "seed")
+_OF_SHUFFLED_CURSOR = ("shuffle", "shuffle_window", "shuffle_parts", "seed")
 
 
 def epochs(repeat: Any, fields: Mapping[str, Any]) -> int | None:
