@@ -12,7 +12,7 @@ from trained import Served, Steps, rows, served
 
 import penstock
 from penstock.torch import IterableDataset, merge_states
-from penstock.torch.readstate import DEFAULTS
+from penstock.torch.readstate import DEFAULTS, check_query
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
@@ -168,6 +168,13 @@ def test_the_defaults_of_a_query_are_the_servers(here: Served, order: Any) -> No
     sent = {name: cursor[name] for name in expected - {"order"}}
     assert sent == {name: DEFAULTS[name] for name in sent}
     assert cursor["order"] == (order or DEFAULTS["order"])
+
+
+# spec: trainer-16
+def test_a_state_of_a_dataset_with_distinct_is_accepted() -> None:
+    check_query({"order": "shuffled"}, {"order": "shuffled", "shuffle": "requests", "shuffle_parts": 1})
+    with pytest.raises(penstock.Invalid, match="shuffle_parts"):
+        check_query({"order": "shuffled"}, {"order": "shuffled", "shuffle": "requests", "shuffle_parts": 2})
 
 
 # spec: trainer-16

@@ -25,6 +25,8 @@ DEFAULTS: dict[str, Any] = {
     "shuffle_window": 131072,
     "shuffle_parts": 8,
 }
+# The defaults for datasets with `distinct`, where they differ. Only the server knows which one a dataset has.
+_DEFAULTS_OF_DISTINCT = {"shuffle_parts": 1}
 # Fields that cursor and query have in the same form. For the others, only the server can compare them.
 _COMPARED = ("order", "shuffle", "shuffle_window", "shuffle_parts", "seed", "lanes")
 
@@ -230,7 +232,9 @@ def check_query(query: Mapping[str, Any], cursor: Mapping[str, Any]) -> None:
         Invalid: the cursor belongs to a different query; the error names the field.
     """
     for name, unsaid in DEFAULTS.items():
-        if name not in query and cursor.get(name, unsaid) != unsaid:
+        if name in query or name not in cursor:
+            continue
+        if cursor[name] not in (unsaid, _DEFAULTS_OF_DISTINCT.get(name, unsaid)):
             raise _different_query(name, cursor[name], "none")
     shuffle = cursor.get("order"), cursor.get("shuffle")
     # The other values can be defaults: which one depends on the dataset's key.
