@@ -154,12 +154,9 @@ func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData,
 // skip implements columnDecoder.
 func (c *byteArrayColumn) skip(rows int) error {
 	return skipPages(rows, &c.left, c.nextPage, func(n int) error {
-		present := n
-		if c.optional {
-			var err error
-			if present, err = c.levels.skipDefined(n); err != nil {
-				return err
-			}
+		present, err := c.levels.skipPresent(c.optional, n)
+		if err != nil {
+			return err
 		}
 		if c.indexed {
 			return c.indices.skip(present)

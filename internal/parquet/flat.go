@@ -86,12 +86,9 @@ func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(
 // skip implements columnDecoder.
 func (c *flatColumn) skip(rows int) error {
 	return skipPages(rows, &c.left, c.nextPage, func(n int) error {
-		present := n
-		if c.optional {
-			var err error
-			if present, err = c.levels.skipDefined(n); err != nil {
-				return err
-			}
+		present, err := c.levels.skipPresent(c.optional, n)
+		if err != nil {
+			return err
 		}
 		return c.pass(present)
 	})

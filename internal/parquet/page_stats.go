@@ -54,23 +54,15 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageSta
 		listed[canonical(parquet.Encoding(e))] = true
 	}
 	c := pageStats{}
-	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		before := len(t.rest)
-		h, body, err := t.body()
-		if err == nil && verify {
-			err = h.check(body)
-		}
-		if err == nil {
-			err = c.add(&h, int64(before-len(t.rest)-len(body)), f.meta.Schema.Column(leaf))
-		}
-		if err != nil {
-			return c, err
-		}
+	err := c.walk(chunk, f.meta.Schema.Column(leaf), verify, func(h *pageHeader) error {
 		if e := parquet.Encoding(h.encoding); h.isData() && len(listed) > 0 && !listed[canonical(e)] {
-			return c, fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
+			return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
 		}
-	}
+		return nil
+	})
 	switch {
+	case err != nil:
+		return c, err
 	case c.values != described.NumValues:
 		return c, fmt.Errorf("the pages have %d values, the footer counts %d", c.values, described.NumValues)
 	case described.TotalUncompressedSize > 0 && c.uncompressed-c.dictionary.bytes > described.TotalUncompressedSize+c.headerBytes:
@@ -79,6 +71,28 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageSta
 		return c, fmt.Errorf("the pages have %d bytes before compression, the footer counts %d", c.uncompressed, described.TotalUncompressedSize)
 	}
 	return c, nil
+}
+
+// walk adds the pages of a column chunk, or of a part of one, and calls each with their headers. With verify it also checks
+// their checksums.
+func (c *pageStats) walk(chunk []byte, described *schema.Column, verify bool, each func(*pageHeader) error) error {
+	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
+		before := len(t.rest)
+		h, body, err := t.body()
+		if err == nil && verify {
+			err = h.check(body)
+		}
+		if err == nil {
+			err = c.add(&h, int64(before-len(t.rest)-len(body)), described)
+		}
+		if err == nil {
+			err = each(&h)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add adds a page whose header has the given length.

@@ -148,6 +148,15 @@ func (h *rleDecoder) skip(n int) error {
 	return err
 }
 
+// skipPresent passes n rows of a column that may be optional, whose definition levels these are, and returns how many of
+// them are not null.
+func (h *rleDecoder) skipPresent(optional bool, n int) (int, error) {
+	if !optional {
+		return n, nil
+	}
+	return h.skipDefined(n)
+}
+
 // skipDefined passes n numbers. If these are definition levels of an optional column, it returns
 // how many of them are those of values that are not null.
 func (h *rleDecoder) skipDefined(n int) (int, error) {

@@ -171,18 +171,8 @@ func (r *Reader) viewColumn(c column, from, to int64) error {
 func (f *Footer) viewStats(leaf int, v *chunkView, verify bool) (pageStats, error) {
 	c := pageStats{}
 	for _, part := range [][]byte{v.dictionary, v.body} {
-		for t := (thrift{rest: part}); len(t.rest) > 0; {
-			before := len(t.rest)
-			h, body, err := t.body()
-			if err == nil && verify {
-				err = h.check(body)
-			}
-			if err == nil {
-				err = c.add(&h, int64(before-len(t.rest)-len(body)), f.meta.Schema.Column(leaf))
-			}
-			if err != nil {
-				return c, err
-			}
+		if err := c.walk(part, f.meta.Schema.Column(leaf), verify, func(*pageHeader) error { return nil }); err != nil {
+			return c, err
 		}
 	}
 	return c, nil
