@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import secrets
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 
 from penstock import errors, mistakes, query, shares
+from penstock.batches import BatchIterator
 from penstock.blend import Blend
 from penstock.client import Client
 from penstock.fields import Cursor, RunQuery
@@ -93,7 +91,7 @@ def _client_of(member: MemberSpec, client: Client | None) -> Client:
     return found
 
 
-class Mix:
+class Mix(BatchIterator):
     """An iterator of `pyarrow.RecordBatch`, one for each step, that tracks its position. Created by `penstock.mix`.
 
     The members are planned now, and rows are read from the first batch on. As in a `Stream`, lost connections are
@@ -101,7 +99,8 @@ class Mix:
     when done; leaving its `with` block and reaching its end close it too. Only one thread may read it at a time.
     """
 
-    _closed = False
+    _what = "mix"
+    _for_threads = "a mix for each thread"
 
     def __init__(
         self,
@@ -125,16 +124,13 @@ class Mix:
             source: the name of the column that names the member; None for none.
             every: which steps to return, counted from the start, and out of how many; for DataLoader workers.
         """
+        super().__init__()
         self._rows = rows
         self._start = start
         self._step = start.step
         self._shard = shard
         self._every = every
-        self._failure: errors.Error | None = None
-        self._ended = False
-        self._began: float | None = None
-        self._stats = Stats(0, 0, 0.0, 0.0, 0)
-        self._lock = threading.Lock()
+        self._returned_rows = self._returned_batches = 0
         self._clients = _clients_of_mix(clients)
         # If a member ends alone, the others are planned again at that step: each reader needs their cursors there.
         turns = 1 if any(member.ends == "member" for member in members) else every[1]
@@ -190,7 +186,8 @@ class Mix:
     @property
     def stats(self) -> Stats:
         """Statistics so far."""
-        return replace(self._stats, resumed=sum(reader.resumed for reader in self._readers))
+        resumed = sum(reader.resumed for reader in self._readers)
+        return Stats(self._returned_rows, self._returned_batches, self._seconds, self._waited, resumed)
 
     @property
     def plan(self) -> None:
@@ -203,58 +200,12 @@ class Mix:
         index, of = self._every
         return max(0, -((index - self._steps) // of))
 
-    def __bool__(self) -> bool:
-        return True
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        if not self._lock.acquire(blocking=False):
-            raise errors.Invalid(
-                "another thread is reading this mix",
-                remedy="guard it with a lock, or open a mix for each thread",
-            )
-        try:
-            return self._read_next()
-        finally:
-            self._lock.release()
-
-    def _read_next(self) -> pa.RecordBatch:
-        if self._ended:
-            raise StopIteration
-        if self._failure is not None:
-            raise self._failure
-        if self._closed:
-            raise errors.Invalid(
-                "the mix is closed, and was not read to its end", remedy="read again from its cursor"
-            )
-        began = time.monotonic()
-        if self._began is None:
-            self._began = began
-        try:
-            batch = self._next()
-        except errors.Error as e:
-            self._failure = e
-            self.close()
-            raise
-        except BaseException:
-            self.close()
-            raise
-        came = time.monotonic()
-        done = self._stats
-        self._stats = Stats(
-            done.rows + (0 if batch is None else batch.num_rows),
-            done.batches + (batch is not None),
-            came - self._began,
-            done.waited + came - began,
-            0,
-        )
+    def _came(self, batch: pa.RecordBatch | None) -> None:
         if batch is None:
-            self._ended = True
             self.close()
-            raise StopIteration
-        return batch
+            return
+        self._returned_rows += batch.num_rows
+        self._returned_batches += 1
 
     def _next(self) -> pa.RecordBatch | None:
         while self._settle_ends():
@@ -340,14 +291,6 @@ class Mix:
             reader.close()
         for client in set(self._clients):
             client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<penstock.Mix of {', '.join(self.names)}: step {self._step}>"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from penstock import errors, manifests
+from penstock.batches import BatchIterator
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor
 from penstock.indexed import expand, plain_schema
@@ -50,7 +48,7 @@ class Stats:
         return self.waited / self.seconds if self.seconds else 0.0
 
 
-class Stream:
+class Stream(BatchIterator):
     """An iterator of `pyarrow.RecordBatch` that tracks its position.
 
     Batches own their memory: keep them as long as you like. The server does not read anything before the
@@ -65,6 +63,9 @@ class Stream:
     `len(stream)` is the number of batches of the whole stream, from where it was opened to its end,
     regardless of what was read; TypeError if the number is unknown before reading.
     """
+
+    _what = "stream"
+    _for_threads = "a stream for each thread, as shard=(i, n)"
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class Stream:
             start: the query's own cursor.
             ordered: whether the readings are consecutive parts of one stream.
         """
+        super().__init__()
         self._bound = bound
         self._name = bound.name
         self._readings = list(readings)
@@ -92,13 +94,6 @@ class Stream:
         self._plan = plan
         self._start = start
         self._progress: Progress | None = None
-        self._failure: errors.Error | None = None
-        self._closed = False
-        self._done = False
-        self._began: float | None = None
-        self._seconds = 0.0
-        self._waited = 0.0
-        self._lock = threading.Lock()  # gRPC aborts the process if two threads read
 
     @property
     def schema(self) -> pa.Schema:
@@ -187,9 +182,6 @@ class Stream:
             )
         return batches
 
-    def __bool__(self) -> bool:
-        return True
-
     def show_progress(self, option: ProgressOption = True) -> None:
         """Shows progress from now on; "auto" only does so on a terminal."""
         if self._progress is None:
@@ -205,51 +197,6 @@ class Stream:
             return self._plan.rows_left
         return rows
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        if not self._lock.acquire(blocking=False):
-            raise errors.Invalid(
-                "another thread is reading this stream",
-                remedy="guard it with a lock, or open a stream for each thread, as shard=(i, n)",
-            )
-        try:
-            return self._read_next()
-        finally:
-            self._lock.release()
-
-    def _read_next(self) -> pa.RecordBatch:
-        if self._done:
-            raise StopIteration
-        if self._failure is not None:
-            raise self._failure
-        if self._closed:
-            raise errors.Invalid(
-                "the stream is closed, and was not read to its end", remedy="read again from its cursor"
-            )
-        began = time.monotonic()
-        if self._began is None:
-            self._began = began
-        try:
-            batch = self._next()
-        except errors.Error as e:
-            self._failure = e
-            self.close()
-            raise
-        except BaseException:
-            self.close()  # interrupted in the middle of a message
-            raise
-        came = time.monotonic()
-        self._waited += came - began
-        self._seconds = came - self._began
-        if batch is None:
-            self._done = True
-            self._show(last=True)
-            raise StopIteration
-        self._show()
-        return batch
-
     def _next(self) -> pa.RecordBatch | None:
         while self._at < len(self._readings):
             batch = self._readings[self._at].next()
@@ -258,11 +205,11 @@ class Stream:
             self._at += 1
         return None
 
-    def _show(self, *, last: bool = False) -> None:
+    def _came(self, batch: pa.RecordBatch | None) -> None:
         if self._progress is not None:
             stats = self.stats
             self._progress.show(stats.rows, stats.batches, stats.seconds, stats.stall)
-            if last:
+            if batch is None:
                 self._progress.close()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -324,14 +271,6 @@ class Stream:
             reading.close()
         if self._progress is not None:
             self._progress.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _refuse_ended(self) -> None:
         """Refuses to make a table of a stream that has ended: the table would look like an empty result."""

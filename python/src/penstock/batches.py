@@ -1,0 +1,98 @@
+"""What streams and mixes have in common: batches that one thread reads at a time, until the end or a failure."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import ClassVar, Self
+
+import pyarrow as pa
+
+from penstock import errors
+
+
+class BatchIterator(ABC):
+    """An iterator of record batches. After a failed read, every further read raises the same exception."""
+
+    _what: ClassVar[str]  # it is, for messages
+    _for_threads: ClassVar[str]  # what to open for each thread, likewise
+    _closed = False
+
+    def __init__(self) -> None:
+        """Starts before the first batch."""
+        self._failure: errors.Error | None = None
+        self._done = False
+        self._began: float | None = None
+        self._seconds = 0.0  # from the request for the first batch to the arrival of the last one
+        self._waited = 0.0  # for batches, of these seconds
+        self._lock = threading.Lock()  # gRPC aborts the process if two threads read
+
+    @abstractmethod
+    def _next(self) -> pa.RecordBatch | None:
+        """Returns the next batch; None at the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends reading."""
+
+    @abstractmethod
+    def _came(self, batch: pa.RecordBatch | None) -> None:
+        """Called before a batch is returned, and with None at the end."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if not self._lock.acquire(blocking=False):
+            raise errors.Invalid(
+                f"another thread is reading this {self._what}",
+                remedy=f"guard it with a lock, or open {self._for_threads}",
+            )
+        try:
+            return self._read_next()
+        finally:
+            self._lock.release()
+
+    def _read_next(self) -> pa.RecordBatch:
+        if self._done:
+            raise StopIteration
+        if self._failure is not None:
+            raise self._failure
+        if self._closed:
+            raise errors.Invalid(
+                f"the {self._what} is closed, and was not read to its end",
+                remedy="read again from its cursor",
+            )
+        began = time.monotonic()
+        if self._began is None:
+            self._began = began
+        try:
+            batch = self._next()
+        except errors.Error as e:
+            self._failure = e
+            self.close()
+            raise
+        except BaseException:
+            self.close()  # interrupted in the middle of a message
+            raise
+        came = time.monotonic()
+        self._waited += came - began
+        self._seconds = came - self._began
+        self._done = batch is None
+        self._came(batch)
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
