@@ -76,8 +76,12 @@ func (g *Gatherer) Gather(dt arrow.DataType, segments []Segment) (arrow.Array, e
 	return g.one(dt, segments)
 }
 
-// Release releases the Gatherer's own references. It is idempotent.
-func (g *Gatherer) Release() { g.close() }
+// Release releases the Gatherer's own references. It is idempotent, and the Gatherer can be used again: the ranges of
+// Indices that it has checked stay checked.
+func (g *Gatherer) Release() {
+	g.close()
+	g.last, g.lastBitmap = nil, bitmap{}
+}
 
 // selection returns the selection of a segment's rows.
 func (g *gathering) selection(s Segment) *selection {

@@ -22,15 +22,16 @@ type collected struct {
 	kept       batch.Retained // the memory that is reserved
 	// earlier has, by column, the dictionaries that are reserved because a later batch has another one.
 	earlier map[int][]arrow.Array
+	outputs [][]arrow.Array // by column: its batches of the result that are made already, see permute
 }
 
 func (c *collected) release() {
-	for _, parts := range append(c.columns, c.priorities) {
+	for _, parts := range slices.Concat(c.columns, c.outputs, [][]arrow.Array{c.priorities}) {
 		for _, a := range parts {
 			a.Release()
 		}
 	}
-	c.columns, c.priorities = nil, nil
+	c.columns, c.outputs, c.priorities = nil, nil, nil
 }
 
 // add reserves and retains a joined batch. A dictionary that the join reuses is reserved by
@@ -183,66 +184,50 @@ func (c *collected) gather(ctx context.Context, held *room, segments []batch.Seg
 	return g.Gather(dt, segments)
 }
 
-// choose returns a batch of some rows, given the batch and number of each.
-func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room, batches, rows []int32) (arrow.RecordBatch, error) {
-	count := 0
-	for _, parts := range c.columns {
-		count = max(count, len(parts))
-	}
-	of, err := batch.NewChoice(count, batches, rows, c.memory)
-	if err != nil {
-		return nil, err
-	}
-	chosen := choice{Choice: of, batches: batches, rows: rows}
-	columns := make([]arrow.Array, 0, len(c.columns))
-	defer func() {
-		for _, a := range columns {
-			a.Release()
+// choose returns the next batch of the result: some rows, given the columns of it that are made already. The others are
+// reserved by held.
+func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room, of order, made []arrow.Array) (arrow.RecordBatch, error) {
+	columns, chosen := slices.Clone(made), &choice{order: of, memory: c.memory}
+	for number, parts := range c.columns {
+		if made[number] != nil {
+			continue
 		}
-	}()
-	for _, parts := range c.columns {
 		one, err := chosen.column(ctx, held, parts)
 		if err != nil {
 			return nil, err
 		}
-		columns = append(columns, one)
+		defer one.Release()
+		columns[number] = one
 	}
-	return array.NewRecordBatch(schema, columns, int64(len(rows))), nil
+	return array.NewRecordBatch(schema, columns, int64(len(of.numbers))), nil
 }
 
-// choice is a selection of rows of a window: the batch and number of each.
+// choice is a selection of rows of a window.
 type choice struct {
-	*batch.Choice
-	batches, rows []int32
+	order
+	memory memory.Allocator
+	choice *batch.Choice // nil until a column needs it
 }
 
 // column reserves and returns one column of the chosen rows, given its batches.
-func (c choice) column(ctx context.Context, held *room, parts []arrow.Array) (arrow.Array, error) {
+func (c *choice) column(ctx context.Context, held *room, parts []arrow.Array) (arrow.Array, error) {
 	if len(parts) == 0 {
-		return array.NewNull(len(c.rows)), nil
+		return array.NewNull(len(c.numbers)), nil
 	}
-	if dictionary := dictionaryOf(parts[0]); dictionary != nil {
-		if err := held.grow(ctx, int64(len(c.rows)*arrow.Int32SizeBytes)); err != nil {
+	if c.choice == nil {
+		var err error
+		if c.choice, err = batch.NewChoice(len(parts), c.batches, c.numbers, c.memory); err != nil {
 			return nil, err
 		}
-		of := make([][]int32, len(parts))
-		for i, part := range parts {
-			of[i] = referencesOf(part)
-		}
-		references := make([]int32, len(c.rows))
-		for i, row := range c.rows {
-			references[i] = of[c.batches[i]][row]
-		}
-		return referring(parts[0].DataType(), dictionary, references), nil
 	}
-	bytes, err := c.Size(parts[0].DataType(), parts)
+	bytes, err := c.choice.Size(parts[0].DataType(), parts)
 	if err != nil {
 		return nil, err
 	}
 	if err := held.grow(ctx, bytes); err != nil {
 		return nil, err
 	}
-	return c.Column(parts[0].DataType(), parts)
+	return c.choice.Column(parts[0].DataType(), parts)
 }
 
 func referencesOf(column arrow.Array) []int32 {

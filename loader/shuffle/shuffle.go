@@ -9,8 +9,8 @@
 // Rows are permuted in two stages, before and after their join. Before it, PriorityReader splits
 // the batches of a section of a part at the borders of windows and adds each row's priority as
 // a column, which passes through the join. After it, Windows collects the rows of a window
-// from all parts and sorts them: values are copied once, when a batch of the result is made.
-// What it collects is reserved.
+// from all parts and sorts them. Columns of fixed width are then permuted as a whole, one by one, into the batches
+// of the result; of the others, each batch copies its values when it is returned. What Windows holds is reserved.
 package shuffle
 
 import (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -44,9 +45,9 @@ func TestSortRows(t *testing.T) {
 			}
 		}
 		slices.SortStableFunc(want, func(a, b place) int { return cmp.Compare(parts[a.batch][a.row], parts[b.batch][b.row]) })
-		batches, rows := sortRows(parts)
-		for i, b := range batches {
-			got = append(got, place{b, rows[i]})
+		sorted := sortRows(parts)
+		for i, b := range sorted.batches {
+			got = append(got, place{b, sorted.numbers[i]})
 		}
 		require.Equal(t, want, got, "seed %d", seed)
 	}
@@ -76,7 +77,8 @@ func priorityOf(ordinal int64) uint64 { return draw(5, ordinal) }
 
 // batch has the rows of some ordinals: value 10·ordinal, and 100·ordinal by reference.
 func (w *world) batch(ordinals []int64) arrow.RecordBatch {
-	b := array.NewRecordBuilder(w.memory, arrow.NewSchema(w.schema.Fields()[:3], nil))
+	fields := w.schema.Fields()
+	b := array.NewRecordBuilder(w.memory, arrow.NewSchema(append(fields[:3:3], fields[4:]...), nil))
 	defer b.Release()
 	references := array.NewInt32Builder(w.memory)
 	defer references.Release()
@@ -87,6 +89,16 @@ func (w *world) batch(ordinals []int64) arrow.RecordBatch {
 		b.Field(0).(*array.Int64Builder).Append(10 * o)
 		b.Field(1).(*array.Int64Builder).Append(o)
 		b.Field(2).(*array.Uint64Builder).Append(priorityOf(o))
+		if small := b.Field(3).(*array.Int16Builder); o%3 == 0 {
+			small.AppendNull()
+		} else {
+			small.Append(int16(o))
+		}
+		if text := b.Field(4).(*array.StringBuilder); o%7 == 0 {
+			text.AppendNull()
+		} else {
+			text.Append(strconv.FormatInt(o, 10))
+		}
 		own.Append(100 * o)
 		switch {
 		case o%5 == 0:
@@ -111,7 +123,29 @@ func (w *world) batch(ordinals []int64) arrow.RecordBatch {
 	defer d.Release()
 	rows := b.NewRecordBatch()
 	defer rows.Release()
-	return array.NewRecordBatch(w.schema, append(slices.Clone(rows.Columns()), d), int64(len(ordinals)))
+	return array.NewRecordBatch(w.schema, slices.Insert(slices.Clone(rows.Columns()), 3, arrow.Array(d)), int64(len(ordinals)))
+}
+
+// requireColumns checks the columns of a batch against its first one.
+func requireColumns(t *testing.T, b arrow.RecordBatch) {
+	t.Helper()
+	references, small, text := b.Column(3).(*array.Dictionary), b.Column(4).(*array.Int16), b.Column(5).(*array.String)
+	values := references.Dictionary().(*array.Struct).Field(0).(*array.Int64)
+	for i, value := range b.Column(0).(*array.Int64).Int64Values() {
+		o := value / 10
+		require.Equal(t, o%5 != 0, values.IsValid(references.GetValueIndex(i)))
+		require.Equal(t, o%3 != 0, small.IsValid(i))
+		require.Equal(t, o%7 != 0, text.IsValid(i))
+		if o%5 != 0 {
+			require.Equal(t, 100*o, values.Value(references.GetValueIndex(i)))
+		}
+		if o%3 != 0 {
+			require.Equal(t, int16(o), small.Value(i))
+		}
+		if o%7 != 0 {
+			require.Equal(t, strconv.FormatInt(o, 10), text.Value(i))
+		}
+	}
 }
 
 func newWorld(t *testing.T, shared bool) *world {
@@ -122,6 +156,8 @@ func newWorld(t *testing.T, shared bool) *world {
 		{Name: "ordinal", Type: arrow.PrimitiveTypes.Int64},
 		{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64},
 		{Name: "staging", Type: dictionary},
+		{Name: "small", Type: arrow.PrimitiveTypes.Int16, Nullable: true},
+		{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true},
 	}, nil)
 	b := array.NewInt64Builder(w.memory)
 	defer b.Release()
@@ -292,6 +328,9 @@ func TestWindowsOfSeveralParts(t *testing.T) {
 		for windows.Next() {
 			require.GreaterOrEqual(t, windows.Window(), last)
 			last = windows.Window()
+			if seed%2 == 1 { // otherwise all parts have one dictionary, which lacks values of some
+				requireColumns(t, windows.RecordBatch())
+			}
 			for _, value := range windows.RecordBatch().Column(0).(*array.Int64).Int64Values() {
 				got[last] = append(got[last], value/10)
 			}
@@ -397,4 +436,30 @@ func TestMergedDictionariesAreNotReserved(t *testing.T) {
 		require.Zero(t, b.Used())
 	}
 	require.Less(t, used[8], used[1]+5000, "a dictionary of a side has more than 8,000 bytes")
+}
+
+// TestReservedRowsOfAWindow: a window is reserved once after it was permuted, what is permuted at a time besides, and
+// what was returned of it is no longer reserved.
+func TestReservedRowsOfAWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, true)
+	rows := make([]int64, 9000)
+	for i := range rows {
+		rows[i] = int64(i % 1000)
+	}
+	slices.Sort(rows)
+	b := budget.New(1 << 30)
+	windows := w.windows(t, w.part(rows, 3000, blocks{0, 9000}), Options{Memory: w.memory, Budget: b}, JoinedColumns{})
+	require.True(t, windows.Next())
+	begun, count := b.Used(), int64(len(rows))
+	require.LessOrEqual(t, begun, count*(8+4+2+10+bytesOfOrder)*3/2)
+	require.LessOrEqual(t, b.Peak(), begun+count*(bytesOfSorting+8))
+	for windows.Next() {
+		requireColumns(t, windows.RecordBatch())
+		count = b.Used()
+	}
+	require.NoError(t, windows.Err())
+	require.LessOrEqual(t, count, begun*2/3)
+	windows.Release()
+	require.Zero(t, b.Used())
 }

@@ -9,7 +9,7 @@ import (
 // Bytes for each row of a window: of its order, and while it is sorted also of runs and slots.
 const (
 	bytesOfOrder   = 4 + 4
-	bytesOfSorting = bytesOfOrder + 2*24 + 8
+	bytesOfSorting = bytesOfOrder + 24 + 8
 )
 
 // run is consecutive rows of one priority in one of the window's batches.
@@ -24,59 +24,66 @@ func compareRuns(a, b run) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.batch, b.batch), cmp.Compare(a.first, b.first))
 }
 
-// sortRows returns the rows of batches by priority, with ties in their order: for each row
-// its batch, and its number there.
-func sortRows(priorities [][]uint64) (batches, rows []int32) {
-	var runs []run
+// sortRows returns the rows of batches by priority, with ties in their order.
+func sortRows(priorities [][]uint64) order {
 	total := 0
-	for number, of := range priorities {
+	for _, of := range priorities {
 		total += len(of)
-		for i, p := range of {
-			if i > 0 && p == of[i-1] {
-				runs[len(runs)-1].rows++
-				continue
-			}
-			runs = append(runs, run{priority: p, batch: int32(number), first: int32(i), rows: 1})
-		}
 	}
-	batches, rows = make([]int32, 0, total), make([]int32, 0, total)
-	for _, r := range sortRuns(runs) {
+	out := order{batches: make([]int32, total), numbers: make([]int32, total)}
+	at := 0
+	for _, r := range sortRuns(priorities) {
 		for row := r.first; row < r.first+r.rows; row++ {
-			batches, rows = append(batches, r.batch), append(rows, row)
+			out.batches[at], out.numbers[at] = r.batch, row
+			at++
 		}
 	}
-	return batches, rows
+	return out
 }
 
 // crowded is the maximum number of runs in a slot for insertion sort.
 const crowded = 24
 
-// sortRuns sorts runs that are in the order of their rows. Priorities are evenly
-// distributed, so that of as many slots as there are runs each gets few.
-func sortRuns(runs []run) []run {
-	if len(runs) < 2 {
-		return runs
+// sortRuns returns the runs of batches in order. Priorities are evenly distributed, so that of at least as many slots as
+// there are runs each gets few.
+func sortRuns(priorities [][]uint64) []run {
+	count := 0
+	eachRun(priorities, func(run) { count++ })
+	if count == 0 {
+		return nil
 	}
-	shift := 64 - bits.Len(uint(len(runs)-1))
+	shift := 64 - bits.Len(uint(count-1))
 	ends := make([]int32, 1<<(64-shift)+1)
-	for _, r := range runs {
-		ends[r.priority>>shift+1]++
-	}
+	eachRun(priorities, func(r run) { ends[r.priority>>shift+1]++ })
 	for i := 1; i < len(ends); i++ {
 		ends[i] += ends[i-1]
 	}
-	sorted := make([]run, len(runs))
-	for _, r := range runs {
+	sorted := make([]run, count)
+	eachRun(priorities, func(r run) {
 		slot := r.priority >> shift
 		sorted[ends[slot]] = r
 		ends[slot]++
-	}
+	})
 	from := int32(0)
 	for _, to := range ends[:len(ends)-1] {
 		sortSlot(sorted[from:to])
 		from = to
 	}
 	return sorted
+}
+
+// eachRun calls f with the runs of batches as they are stored.
+func eachRun(priorities [][]uint64, f func(run)) {
+	for number, of := range priorities {
+		for first := 0; first < len(of); {
+			next := first + 1
+			for next < len(of) && of[next] == of[first] {
+				next++
+			}
+			f(run{priority: of[first], batch: int32(number), first: int32(first), rows: int32(next - first)})
+			first = next
+		}
+	}
 }
 
 func sortSlot(runs []run) {

@@ -66,11 +66,11 @@ type Windows struct {
 	parts   []*pendingPart
 
 	number  int64
-	window  *collected // the current one; nil before the first, and at the end
-	held    *room      // reserves the window
-	batches []int32    // of the remaining rows, in order: the batch of each in the window,
-	numbers []int32    // and its number there
-	out     *room      // reserves the current batch
+	window  *collected    // the current one; nil before the first, and at the end
+	held    *room         // reserves the window
+	left    order         // of the remaining rows
+	outputs []arrow.Array // of the current batch
+	out     *room         // reserves the other columns of the current batch
 }
 
 // pendingPart is a part whose current batch, if it has one, was not collected.
@@ -125,8 +125,9 @@ func (w *Windows) releaseParts() {
 // releaseWindow releases the current window.
 func (w *Windows) releaseWindow() {
 	if w.window != nil {
+		w.window.passed(w.held, w.outputs)
 		w.window.release()
-		w.window = nil
+		w.window, w.outputs = nil, nil
 	}
 	w.held.Shrink(w.held.Held())
 }
@@ -134,15 +135,20 @@ func (w *Windows) releaseWindow() {
 // next returns the next rows.
 func (w *Windows) next() (arrow.RecordBatch, error) {
 	w.out.Shrink(w.out.Held()) // the consumer has the previous batch
-	for len(w.numbers) == 0 {
+	if w.window != nil {
+		w.window.passed(w.held, w.outputs)
+		w.outputs = nil
+	}
+	for len(w.left.numbers) == 0 {
 		w.releaseWindow()
 		if more, err := w.begin(); !more || err != nil {
 			return nil, err
 		}
 	}
-	n := min(w.joined.BatchRows, len(w.numbers))
-	b, err := w.window.choose(w.ctx, w.Schema(), w.out, w.batches[:n], w.numbers[:n])
-	w.batches, w.numbers = w.batches[n:], w.numbers[n:]
+	n := min(w.joined.BatchRows, len(w.left.numbers))
+	w.outputs = w.window.nextOutputs()
+	b, err := w.window.choose(w.ctx, w.Schema(), w.out, w.left.first(n), w.outputs)
+	w.left = w.left.from(n)
 	return b, err
 }
 
@@ -168,8 +174,11 @@ func (w *Windows) begin() (bool, error) {
 	if err := w.sort(); err != nil {
 		return false, err
 	}
-	w.batches, w.numbers = w.batches[skip:], w.numbers[skip:]
-	return true, c.mergeDictionaries(w.ctx, w.held)
+	w.left = w.left.from(int(skip))
+	if err := c.mergeDictionaries(w.ctx, w.held); err != nil {
+		return false, err
+	}
+	return true, c.permute(w.ctx, w.held, w.left, w.joined.BatchRows)
 }
 
 // collect reads the rows of the next window; nil at the end.
@@ -237,7 +246,7 @@ func (w *Windows) sort() error {
 	for i, part := range c.priorities {
 		priorities[i] = part.(*array.Uint64).Uint64Values()
 	}
-	w.batches, w.numbers = sortRows(priorities)
+	w.left = sortRows(priorities)
 	w.held.Shrink(c.rows*(bytesOfSorting-bytesOfOrder) + c.kept.Remove(c.priorities))
 	for _, part := range c.priorities {
 		part.Release()

@@ -52,7 +52,7 @@ func (s *sequences) openRun(ctx context.Context, number int, from lane.Position)
 		return nil, err
 	}
 	rows := shuffle.JoinedColumns{
-		Ordinal: s.joined.Appended(), Priority: s.joined.Appended() + 1, Start: from.Window, Skip: from.Row, BatchRows: s.stepRows(),
+		Ordinal: s.joined.Appended(), Priority: s.joined.Appended() + 1, Start: from.Window, Skip: from.Row, BatchRows: s.windowBatchRows(),
 		Begins: r.begins, Ended: r.joined.End, Closed: r.release,
 	}
 	if requests := s.joined.Requests(); requests != nil {

@@ -59,13 +59,17 @@ func (s *sequences) open(ctx context.Context, number int, from lane.Position) (l
 	return lane.AsStored(rows), nil
 }
 
-// stepRows returns the number of rows of a batch of a permuted run: as many as the lane
-// takes in a step.
-func (s *sequences) stepRows() int {
-	if s.spec.Plan.Rows.Requests {
+// windowBatchRows returns the number of rows of a batch of a permuted run. A lane alone takes one batch in a step, without
+// a copy. Of several lanes, each step copies what it takes, and larger batches cost less.
+func (s *sequences) windowBatchRows() int {
+	switch {
+	case s.spec.Plan.Rows.Requests:
 		return defaultBatchRows // the number of rows of a step is unknown
+	case len(s.runs) > 1:
+		return int(min(max(s.batchRows, defaultBatchRows), maxShuffled))
+	default:
+		return int(min(s.batchRows, maxShuffled))
 	}
-	return int(min(s.batchRows, maxShuffled))
 }
 
 // rewind takes back the counts of the open ranges for the rows that were not returned, and

@@ -1,0 +1,162 @@
+package shuffle
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// order is the final order of the remaining rows of a window: the batch of each, and its number there.
+type order struct {
+	batches, numbers []int32
+}
+
+// first returns the first n rows, and from the others.
+func (o order) first(n int) order { return order{o.batches[:n], o.numbers[:n]} }
+func (o order) from(n int) order  { return order{o.batches[n:], o.numbers[n:]} }
+
+// flat returns the numbers of the rows among those of all batches together, given a column of the batches.
+func (o order) flat(batches []arrow.Array) []int32 {
+	first := make([]int32, len(batches))
+	for i := range first[1:] {
+		first[i+1] = first[i] + int32(batches[i].Len())
+	}
+	rows := make([]int32, len(o.numbers))
+	for i, number := range o.numbers {
+		rows[i] = first[o.batches[i]] + number
+	}
+	return rows
+}
+
+// permute puts the columns with values of a fixed width, and those that refer to dictionaries, into the final order,
+// cut into the batches of the result, and releases what was collected of them. It goes column by column: the values
+// of one column of a window fit in the processor's cache, so that only one copy in sequence reads them from memory.
+// Choosing them batch by batch, as for other columns, takes four times as long. Lists and strings may be most of a
+// window, and are not copied as a whole.
+func (c *collected) permute(ctx context.Context, held *room, to order, batchRows int) error {
+	c.outputs = make([][]arrow.Array, len(c.columns))
+	bytes := int64(len(to.numbers) * arrow.Int32SizeBytes)
+	if err := held.grow(ctx, bytes); err != nil {
+		return err
+	}
+	defer held.Shrink(bytes)
+	p := &permuting{window: c, held: held, batchRows: batchRows, gatherer: batch.NewGatherer(c.memory)}
+	for number, parts := range c.columns {
+		if len(parts) == 0 || !permutable(parts[0].DataType()) {
+			continue
+		}
+		if p.rows == nil {
+			p.rows = to.flat(parts)
+		}
+		if err := p.column(ctx, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permutable reports whether columns of a type are permuted as a whole.
+func permutable(dt arrow.DataType) bool {
+	switch dt.(type) {
+	case *arrow.DictionaryType, *arrow.BooleanType:
+		return true
+	case *arrow.StructType, *arrow.FixedSizeListType:
+		return false
+	}
+	_, fixed := dt.(arrow.FixedWidthDataType)
+	return fixed
+}
+
+// permuting permutes the columns of a window.
+type permuting struct {
+	window    *collected
+	held      *room
+	rows      []int32 // in their final order
+	batchRows int
+	gatherer  *batch.Gatherer
+}
+
+// column permutes one column.
+func (p *permuting) column(ctx context.Context, number int) error {
+	parts := p.window.columns[number]
+	dt := parts[0].DataType()
+	dictionary := dictionaryOf(parts[0])
+	segments := make([]batch.Segment, len(parts))
+	for i, part := range parts {
+		if dictionary != nil {
+			part = part.(*array.Dictionary).Indices()
+		}
+		segments[i] = batch.Segment{Values: part, Rows: part.Len()}
+	}
+	if dictionary != nil {
+		dictionary.Retain()
+		defer dictionary.Release()
+	}
+	defer p.gatherer.Release() // of what it made; the rows stay checked
+	values, bytes, err := p.gather(ctx, segments)
+	if err != nil {
+		return err
+	}
+	defer p.held.Shrink(bytes)
+	defer values.Release()
+	p.gatherer.Release()
+	p.held.Shrink(p.window.kept.Remove(parts))
+	p.window.columns[number] = nil
+	for _, part := range parts {
+		part.Release()
+	}
+	for from := 0; from < len(p.rows); from += p.batchRows {
+		rows := p.rows[from:min(from+p.batchRows, len(p.rows))]
+		output, reserved, err := p.gather(ctx, []batch.Segment{{Values: values, Indices: rows}})
+		if err != nil {
+			return err
+		}
+		p.held.Shrink(reserved - p.window.kept.Add([]arrow.Array{output}))
+		if dictionary != nil {
+			indices := output
+			output = array.NewDictionaryArray(dt, indices, dictionary)
+			indices.Release()
+		}
+		p.window.outputs[number] = append(p.window.outputs[number], output)
+	}
+	return nil
+}
+
+// gather reserves and gathers segments, and returns the bytes that it reserved.
+func (p *permuting) gather(ctx context.Context, segments []batch.Segment) (arrow.Array, int64, error) {
+	dt := segments[0].Values.DataType()
+	bytes, err := p.gatherer.Size(dt, segments)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := p.held.grow(ctx, bytes); err != nil {
+		return nil, 0, err
+	}
+	values, err := p.gatherer.Gather(dt, segments)
+	return values, bytes, err
+}
+
+// nextOutputs returns the next batch of the outputs, by column; nil for columns without outputs. The caller passes them to
+// passed afterwards.
+func (c *collected) nextOutputs() []arrow.Array {
+	next := make([]arrow.Array, len(c.columns))
+	for number, outputs := range c.outputs {
+		if len(outputs) > 0 {
+			next[number], c.outputs[number] = outputs[0], outputs[1:]
+		}
+	}
+	return next
+}
+
+// passed releases outputs, whose consumer has reserved them.
+func (c *collected) passed(held *room, outputs []arrow.Array) {
+	outputs = slices.DeleteFunc(outputs, func(a arrow.Array) bool { return a == nil })
+	held.Shrink(c.kept.Remove(outputs))
+	for _, output := range outputs {
+		output.Release()
+	}
+}
