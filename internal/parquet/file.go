@@ -90,6 +90,9 @@ type ReadOptions struct {
 	// BatchRows is the maximum number of rows of a batch; 0 means DefaultBatchRows. No
 	// batch spans row groups.
 	BatchRows int
+	// StepRows, if above 0, makes batches end at rows StepFrom + k*StepRows of the file where they can, so that a consumer
+	// that takes StepRows rows at a time rarely needs rows of two batches.
+	StepRows, StepFrom int64
 	// RunBytes is the maximum size in bytes of one column's strings in a batch: a batch
 	// has fewer rows, but at least one, where the longest dictionary value could exceed
 	// it. 0 means 32 MiB.

@@ -167,11 +167,24 @@ func (r *Reader) Next() bool {
 			return false
 		}
 	}
-	if err := r.nextBatch(min(r.group.left, r.group.maxRows)); err != nil {
+	if err := r.nextBatch(r.batchRows()); err != nil {
 		r.fail(err)
 		return false
 	}
 	return true
+}
+
+// batchRows returns the number of rows of the next batch.
+func (r *Reader) batchRows() int64 {
+	rows := min(r.group.left, r.group.maxRows)
+	if r.opts.StepRows <= 0 || rows == r.group.left {
+		return rows
+	}
+	beyond := (r.group.end - r.group.left + rows - r.opts.StepFrom) % r.opts.StepRows // of the last step's end
+	if 0 < beyond && beyond < rows {
+		return rows - beyond
+	}
+	return rows
 }
 
 // nextBatch decodes the next rows of the open row group.

@@ -73,7 +73,7 @@ func (s *Ranges) prefetchTraining(l *laneState, at plan.Range, shared plan.Share
 	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
 		return
 	}
-	rows, err := s.options.scan(s.ctx, s.sharedSource(at, shared), s.read)
+	rows, err := s.options.scan(s.ctx, s.inSteps(l, at, s.sharedSource(at, shared)), s.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
@@ -94,7 +94,7 @@ func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range, sh
 			rows.Release()
 		}
 	}
-	return s.scanned(ctx, s.sharedSource(at, shared), s.read)
+	return s.scanned(ctx, s.inSteps(l, at, s.sharedSource(at, shared)), s.read)
 }
 
 // probeable returns the build side of a reference. If memory is exhausted, it releases

@@ -31,6 +31,9 @@ type RangesSpec struct {
 	// ScanRows is the number of training rows that the caller takes at a time: they are
 	// decoded while the previous ones are used. 0: the scan decides.
 	ScanRows int64
+	// StepRows is the number of rows that the caller takes of a lane at a time, from LaneRanges.Row of its first range on.
+	// 0: it is not known.
+	StepRows int64
 	// CountOnly means that the caller only counts rows: joins that change no number of
 	// rows are left out, and min_match is not checked.
 	CountOnly bool
@@ -42,6 +45,7 @@ type LaneRanges struct {
 	Number int          // by which Open refers to the lane
 	Ranges []plan.Range // in order, up to the last one that is opened
 	First  int          // index of the first one that is opened
+	Row    int64        // of the first one's final sequence that is returned first
 	Needed int          // no range from this index on is prefetched
 }
 

@@ -60,6 +60,23 @@ func (s *Ranges) sharedSource(at plan.Range, shared plan.SharedRead) plan.Source
 	return source
 }
 
+// inSteps returns a source of rows of a lane whose batches end where its steps end, if each of its rows is returned.
+func (s *Ranges) inSteps(l *laneState, at plan.Range, source plan.Source) plan.Source {
+	if s.spec.StepRows == 0 || s.plan.Inexact != "" {
+		return source
+	}
+	before := -l.Row
+	for _, r := range l.Ranges[l.First:] {
+		if r.Split == at.Split && r.From <= at.From && at.To <= r.To {
+			rows := s.spec.StepRows
+			source.StepRows, source.Begun = rows, ((before+at.From-r.From)%rows+rows)%rows // rows are read again after parking
+			return source
+		}
+		before += r.To - r.From
+	}
+	return source
+}
+
 func (s *Ranges) trainingSource(at plan.Range) plan.Source {
 	source := s.plan.Training(at)
 	source.Ordinals = s.spec.Ordinals

@@ -132,6 +132,9 @@ type Source struct {
 	// allows. 0 leaves both at their defaults.
 	BatchRows int
 	Ahead     int64
+	// StepRows, if above 0, is the number of rows that the consumer takes at a time if every stored row is one; batches
+	// end with them where they can. Begun is how many rows of the first step come before the source.
+	StepRows, Begun int64
 	// Shared makes the scan share stored bytes with other scans of its stream. It is set by the
 	// scanner's SharedScans.Expect; nil: the scan reads its own.
 	Shared SharedRead

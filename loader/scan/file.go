@@ -59,10 +59,11 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 			groups = groups[1:]
 		}
 	}
+	begun := w.source.Begun + r.want.Ordinal - w.source.Files[0].Ordinal // rows of steps before the file's
 	rows, err := r.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
 		Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
-		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
+		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {

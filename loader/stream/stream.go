@@ -206,10 +206,13 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 		},
 		runs: s.start.runs, batchRows: s.start.q,
 	}
+	if of.runs == nil && !p.Rows.Requests {
+		of.spec.StepRows = s.start.q
+	}
 	for _, l := range lanes {
 		ranges := p.Lanes[l.Number].Ranges[:s.start.rangeOf(l, len(l.Ranges))]
 		of.spec.Lanes = append(of.spec.Lanes, joined.LaneRanges{
-			Number: l.Number, Ranges: ranges, First: s.start.rangeOf(l, l.Start.Range), Needed: s.start.rangeOf(l, s.needed(l)),
+			Number: l.Number, Ranges: ranges, First: s.start.rangeOf(l, l.Start.Range), Row: l.Start.Row, Needed: s.start.rangeOf(l, s.needed(l)),
 		})
 	}
 	return of

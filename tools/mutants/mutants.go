@@ -16,7 +16,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), pinTagMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), outputMutants(), admitMutants(),
-		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), splitMutants(), cursorMutants(), rowsMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(), fanoutMutants(), localMutants(), sharedMutants(), mixMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), batchEndMutants(), splitMutants(), cursorMutants(), rowsMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(), fanoutMutants(), localMutants(), sharedMutants(), mixMutants(),
 	)
 }
 
