@@ -33,24 +33,40 @@ func (g *gathering) zeroed(n int) *memory.Buffer {
 
 // uninitialized returns n aligned bytes of the Go heap without clearing them.
 // Clearing memory that is about to be overwritten takes a fifth of the time of
-// gathering long lists. Go has no function for it, but strings.Builder grows without
-// clearing; if that changes, this is slower, but still correct. Invariant builds
-// poison the memory, which exposes bytes that are never written.
+// gathering long lists. Invariant builds poison the memory, which exposes bytes that are
+// never written.
 func uninitialized(n int) []byte {
 	if n == 0 {
 		return []byte{}
 	}
-	var b strings.Builder
-	b.Grow(n + alignment)
-	b.WriteByte(0) // the string of an empty builder does not point to its memory
-	start := unsafe.StringData(b.String())
-	shift := -uintptr(unsafe.Pointer(start)) % alignment
-	out := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(start), shift)), n)
+	out := aligned(n, n)
 	if invariant.On {
 		fillPoison(out)
 	}
 	return out
 }
+
+// aligned allocates room aligned bytes of the Go heap and returns size of them, at least one. They are not cleared.
+// The heap aligns many sizes by itself.
+func aligned(size, room int) []byte {
+	b := uncleared(room)
+	if !isAligned(b) {
+		b = uncleared(room + alignment)
+		b = b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment:]
+	}
+	return b[:size:room]
+}
+
+// uncleared allocates n bytes, at least one. Go has no function for it, but strings.Builder grows without clearing;
+// if that changes, this is slower, but still correct.
+func uncleared(n int) []byte {
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteByte(0) // the string of an empty builder does not point to its memory
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
+}
+
+func isAligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment == 0 }
 
 // view returns a buffer's bytes as values of type T, without an incomplete one at
 // the end. T has no pointers.

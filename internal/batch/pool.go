@@ -158,20 +158,6 @@ func (p *Pool) Trim() (used bool) {
 	return used
 }
 
-// aligned allocates room aligned bytes and returns size of them. The Go heap aligns
-// many sizes by itself.
-func aligned(size, room int) []byte {
-	b := make([]byte, room)
-	if isAligned(b) {
-		return b[:size]
-	}
-	b = make([]byte, room+alignment)
-	shift := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
-	return b[shift : shift+size : shift+room]
-}
-
-func isAligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment == 0 }
-
 // Reallocate returns size bytes that start with those of b, which must not be used
 // anymore. It moves the memory only if it is too small or more than four times too
 // large.
