@@ -139,10 +139,14 @@ func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedFiel
 			all = append(all, iceberg.NestedField{ID: f.ID, Name: f.Name, Type: iceberg.PrimitiveTypes.Int64})
 		}
 	}
+	index := make(map[int]int, len(all)) // of each field id in all; tables may have 100,000 columns
+	for i, f := range all {
+		index[f.ID] = i
+	}
 	out := make([]iceberg.NestedField, len(ids))
 	for i, id := range ids {
-		at := slices.IndexFunc(all, func(f iceberg.NestedField) bool { return f.ID == id })
-		if at < 0 {
+		at, found := index[id]
+		if !found {
 			return nil, fault.New(fault.Invalid, "table %s has no column with field id %d", m.name, id).In(m.name, "")
 		}
 		out[i] = all[at]
