@@ -106,15 +106,14 @@ func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
 	if p.counts == nil || !p.counts.Knows(shard) {
 		return nil, false
 	}
-	given := p.givenBefore()
 	var lanes []int64
 	for i := shard.Index; i < len(p.Lanes); i += shard.Of {
-		if given[i] == unknown {
+		if p.given[i] == unknown {
 			return nil, false
 		}
-		left := max(0, p.counts.Lanes[i]-given[i])
+		left := max(0, p.counts.Lanes[i]-p.given[i])
 		if p.Query.Tail.Drops() {
-			left = max(0, p.counts.Shortest-given[i]) / p.perStep() * p.perStep()
+			left = max(0, p.counts.Shortest-p.given[i]) / p.perStep() * p.perStep()
 		}
 		lanes = append(lanes, left)
 	}

@@ -24,6 +24,7 @@ type planned struct {
 	loader.Planned
 	part   plan.Part       // of the plan that a ticket is for; zero: all of it
 	counts *dataset.Counts // rows of the lanes; nil if unknown
+	given  []int64         // by lane, see givenBefore
 }
 
 // plan plans a query.
@@ -33,7 +34,11 @@ func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error)
 		return planned{}, err
 	}
 	known, err := p.KnownCounts()
-	return planned{Planned: p, counts: known}, err
+	out := planned{Planned: p, counts: known}
+	if err == nil {
+		out.given = out.givenBefore()
+	}
+	return out, err
 }
 
 // described plans the query of a descriptor.

@@ -55,6 +55,7 @@ func Build(b *Bound, files Files) (*Plan, error) {
 		p.Staging = append(p.Staging, s)
 	}
 	p.deal(p.Rows.Lanes)
+	p.counts = p.countLanes()
 	p.setIDs()
 	return p, nil
 }

@@ -41,7 +41,8 @@ type Plan struct {
 	checked []catalog.Field // training columns whose values are checked against their buckets
 	// deleteFiles is the number of delete files of the training files that are read.
 	deleteFiles int
-	counted     bool // the plan is inexact only because Deleted rows are missing
+	counted     bool            // the plan is inexact only because Deleted rows are missing
+	counts      *dataset.Counts // see Counts
 }
 
 // Pruned counts what the plan skips because of filters and the sample.
@@ -186,8 +187,11 @@ func (p *Plan) ExactRows() (int64, bool) {
 }
 
 // Counts returns the number of rows of each lane; nil if that is unknown before
-// reading.
-func (p *Plan) Counts() *dataset.Counts {
+// reading. The caller must not modify them.
+func (p *Plan) Counts() *dataset.Counts { return p.counts }
+
+// countLanes returns Counts.
+func (p *Plan) countLanes() *dataset.Counts {
 	if p.Inexact != "" {
 		return nil
 	}
