@@ -34,6 +34,8 @@ type RangesSpec struct {
 	// StepRows is the number of rows that the caller takes of a lane at a time, from LaneRanges.Row of its first range on.
 	// 0: it is not known.
 	StepRows int64
+	// Starting reports whether the caller has returned no row yet, see plan.Source. nil: it does not matter.
+	Starting func() bool
 	// CountOnly means that the caller only counts rows: joins that change no number of
 	// rows are left out, and min_match is not checked.
 	CountOnly bool

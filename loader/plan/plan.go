@@ -136,6 +136,9 @@ type Source struct {
 	// StepRows, if above 0, is the number of rows that the consumer takes at a time if every stored row is one; batches
 	// end with them where they can. Begun is how many rows of the first step come before the source.
 	StepRows, Begun int64
+	// Starting reports whether the stream has returned no row yet: until then the scan decodes smaller batches, and
+	// one of them ahead, so that the first rows do not wait for later ones. nil: it does not matter.
+	Starting func() bool
 	// Shared makes the scan share stored bytes with other scans of its stream. It is set by the
 	// scanner's SharedScans.Expect; nil: the scan reads its own.
 	Shared SharedRead

@@ -63,7 +63,7 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 	rows, err := r.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
 		Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
-		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
+		BatchRows: w.batchRows(), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {
@@ -151,6 +151,7 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 		return nil, 0, fault.New(fault.Corrupt, "the file ends %d rows early", r.end-r.row)
 	}
 	b := r.rows.RecordBatch()
+	r.scanner.decoded.Add(b.NumRows())
 	for _, c := range r.checks {
 		if err := c.check(b.Column(c.at), r.row); err != nil {
 			return nil, 0, err

@@ -43,6 +43,8 @@ type prefetchQueue struct {
 	filled chan struct{} // wakes the consumer
 	freed  chan struct{} // wakes the decoder
 
+	starting func() bool // while it is true, the queue holds one batch at most; nil: it never is
+
 	mu       sync.Mutex
 	waiting  []item
 	bytes    int64 // of waiting
@@ -123,7 +125,7 @@ func (q *prefetchQueue) admitIf(ctx context.Context, n, decoded int64, mayGiveUp
 			return errGivenUp
 		}
 		starving := q.starving
-		fits := q.ahead > 0 && len(q.waiting) < maxWaiting && (q.bytes+decoded <= q.ahead || q.whole && len(q.waiting) == 0)
+		fits := q.ahead > 0 && len(q.waiting) < q.maxWaiting() && (q.bytes+decoded <= q.ahead || q.whole && len(q.waiting) == 0)
 		q.mu.Unlock()
 		if starving {
 			return q.held.GrowWait(ctx, n)
@@ -137,6 +139,14 @@ func (q *prefetchQueue) admitIf(ctx context.Context, n, decoded int64, mayGiveUp
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// maxWaiting returns the maximum number of batches in the queue.
+func (q *prefetchQueue) maxWaiting() int {
+	if q.starting != nil && q.starting() {
+		return 1
+	}
+	return maxWaiting
 }
 
 // admission is admit or admitAhead.

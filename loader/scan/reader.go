@@ -120,7 +120,7 @@ func (r *Reader) prepare() error {
 	if err != nil {
 		return err
 	}
-	queue.whole = r.source.BatchRows > 0
+	queue.whole, queue.starting = r.source.BatchRows > 0, r.source.Starting
 	r.queue = queue
 	r.walk = &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, withoutChecksum: &r.withoutChecksum}
 	r.group.SetLimit(2) // a decoder and an opener

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -106,7 +107,11 @@ type Scanner struct {
 	footers *budget.SharedReservation[*parquet.Footer] // reserves the memory of the footers of open files
 	deletes *deletes.Pool
 	spares  *spares
+	decoded atomic.Int64 // rows
 }
+
+// Decoded returns how many rows were decoded so far.
+func (s *Scanner) Decoded() int64 { return s.decoded.Load() }
 
 // New makes a Scanner, or reports all invalid options.
 func New(options Options) (*Scanner, error) {

@@ -42,6 +42,24 @@ type opening struct {
 	err    error
 }
 
+const (
+	// startDivisor gives the rows of a batch, 1/startDivisor of those that the consumer takes at a time, while the
+	// stream starts. Then at most half as many more are decoded as the consumer needs: the rest of the batch with
+	// the last of them, and one batch ahead.
+	startDivisor = 4
+	// minStartRows is the minimum of that.
+	minStartRows = 4 << 10
+)
+
+// batchRows returns the maximum number of rows of the batches of a file that is opened.
+func (w *walk) batchRows() int {
+	whole := max(w.scanner.options.BatchRows, w.source.BatchRows)
+	if w.source.Starting == nil || !w.source.Starting() {
+		return whole
+	}
+	return min(whole, max(minStartRows, (w.source.BatchRows+startDivisor-1)/startDivisor))
+}
+
 // run decodes all files into the queue.
 func (w *walk) run(ctx context.Context) {
 	defer w.close()

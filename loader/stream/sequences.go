@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/lane"
@@ -24,6 +25,7 @@ type sequences struct {
 	permuted map[int]*permutedRun // the open runs, by lane, if rows are permuted
 	divided  int64                // requests divided by windows or runs, in the closed runs
 	exact    bool                 // rewind takes back counts up to the row, and not to a joined batch
+	started  atomic.Bool          // the consumer has had rows, and asks for more
 }
 
 // maxShuffled is the maximum number of rows that are permuted at a time.
@@ -35,6 +37,8 @@ func newSequences(ctx context.Context, options Options, of opens) (*sequences, e
 	if of.runs != nil {
 		rows := of.spec.Plan.Rows
 		s.spec.Appended, s.spec.Ordinals, s.spec.ScanRows = 2, true, max(1, rows.ShuffleWindow/rows.ShuffleParts)
+		s.spec.Starting = func() bool { return !s.started.Load() }
+		s.started.Store(s.spec.CountOnly)
 	}
 	var err error
 	s.joined, err = options.Joins.Ranges(ctx, s.spec)

@@ -145,6 +145,9 @@ func (s *ShardReader) Next() bool {
 			return false
 		}
 	}
+	if before, _ := s.reader.LastBatch(); before > 0 {
+		s.sequences.started.Store(true)
+	}
 	if !s.reader.Next() {
 		return false
 	}
