@@ -78,9 +78,7 @@ func (p *Plan) drawTraining(d *drawing) {
 	if p.Pruned.Files > 0 {
 		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
 	}
-	if largest := p.maxFileBytes(); largest > 0 {
-		d.fact("held", "up to %s for each open lane: a row group, decoded", bytesText(decoded*largest))
-	}
+	p.drawOpenLane(d)
 	d.text("│", "")
 }
 

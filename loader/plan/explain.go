@@ -182,10 +182,7 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
 			bytesText(bytes), counted(rows, "row"), decoded)
 	}
-	if largest := p.maxFileBytes(); largest > 0 {
-		fmt.Fprintf(b, "  memory up to %s for each that is open: a row group, at most all of the largest file, %s, times %d for decoding\n",
-			bytesText(decoded*largest), bytesText(largest), decoded)
-	}
+	p.explainOpenLane(b)
 	for i, l := range p.Lanes {
 		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Ranges), "range"))
 		for k, r := range l.Ranges {
