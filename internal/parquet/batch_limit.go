@@ -10,12 +10,9 @@ import (
 // KiB.
 const defaultRunBytes = 32 << 20
 
-// limitBatch reduces the rows of a batch if a byte-array column could come out much
+// limitBatch reduces the rows of a batch if a column that the library decodes could come out much
 // larger than its pages: a dictionary stores a long value once, but a batch repeats it.
-// maxLength returns the length of the dictionary's longest value.
-func (r *Reader) limitBatch(leaf int, c pageStats, maxLength func() (int64, error)) error {
-	described := r.file.meta.Schema.Column(leaf)
-	valueBytes := int64(0)
+func (r *Reader) limitBatch(leaf int, c pageStats) error {
 	var far deltaSizes
 	if c.hasDeltas {
 		var err error
@@ -23,27 +20,60 @@ func (r *Reader) limitBatch(leaf int, c pageStats, maxLength func() (int64, erro
 			return err
 		}
 	}
+	described := r.file.meta.Schema.Column(leaf)
 	switch described.PhysicalType() {
 	case parquet.Types.ByteArray:
-		valueBytes = max(c.maxMeanValue, far.maxValue)
-		// The longest value, if all others were empty.
-		if bound := c.dictionary.bytes - 4*c.dictionary.values; c.dictionary.values > 0 && r.rowsFor(&c, bound) < r.group.maxRows {
-			value, err := maxLength()
-			if err != nil {
-				return err
-			}
-			valueBytes = max(valueBytes, value)
+		if err := r.limitValues(c, far.maxValue, func() (int64, error) { return r.maxDictionaryValue(leaf) }); err != nil {
+			return err
 		}
 	case parquet.Types.FixedLenByteArray:
-		valueBytes = int64(described.TypeLength())
+		r.limitFixed(leaf, c)
 	}
-	r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, valueBytes))
 	// The library assembles delta-encoded values in memory of its own.
 	together := min(far.maxPage, far.maxValue*valuesDecoded(r.group.maxRows, described))
 	if err := r.account.reserve(together, 0); err != nil {
 		return err
 	}
 	r.group.heap += together
+	return nil
+}
+
+// limitText is limitBatch for a column of strings that this package decodes.
+func (r *Reader) limitText(text *byteArrayColumn, leaf int, c pageStats) error {
+	var far deltaSizes
+	if c.hasPrefixes { // else no value is longer than its page
+		var err error
+		if far, err = r.checkDeltas(leaf); err != nil {
+			return err
+		}
+	}
+	if err := r.scratch.extend(far.maxValue); err != nil {
+		return err
+	}
+	text.longest = int(far.maxValue)
+	return r.limitValues(c, far.maxValue, text.maxLength)
+}
+
+// limitFixed is limitBatch for values whose width is fixed.
+func (r *Reader) limitFixed(leaf int, c pageStats) {
+	if described := r.file.meta.Schema.Column(leaf); described.PhysicalType() == parquet.Types.FixedLenByteArray {
+		r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, decodedWidth(described)))
+	}
+}
+
+// limitValues reduces the rows of a batch for values of a variable length. maxDelta is the length
+// of the longest value among the deltas; maxLength returns that in the dictionary.
+func (r *Reader) limitValues(c pageStats, maxDelta int64, maxLength func() (int64, error)) error {
+	valueBytes := max(c.maxMeanValue, maxDelta)
+	// The longest value, if all others were empty.
+	if bound := c.dictionary.bytes - 4*c.dictionary.values; c.dictionary.values > 0 && r.rowsFor(&c, bound) < r.group.maxRows {
+		value, err := maxLength()
+		if err != nil {
+			return err
+		}
+		valueBytes = max(valueBytes, value)
+	}
+	r.group.maxRows = min(r.group.maxRows, r.rowsFor(&c, valueBytes))
 	return nil
 }
 

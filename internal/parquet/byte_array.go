@@ -16,8 +16,8 @@ import (
 
 var errDictionary = errors.New("a dictionary does not have as many values as its header declares")
 
-// byteArrayColumn decodes a column of strings or bytes that is not nested, and plain or
-// dictionary-encoded. The library decodes these too, but it does not expose its
+// byteArrayColumn decodes a column of strings or bytes that is not nested, and plain,
+// dictionary-encoded or encoded as deltas. The library decodes these too, but it does not expose its
 // dictionary, which would have to be decompressed twice to bound the size of rows, and it
 // appends values one by one.
 type byteArrayColumn struct {
@@ -52,7 +52,7 @@ func (f *Footer) newByteArrayColumn(group int, field Field, from *pages) *byteAr
 	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 || described.PhysicalType() != parquet.Types.ByteArray {
 		return nil
 	}
-	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.plainOrDictionary(group, at) {
+	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.encodedAs(group, at, parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray) {
 		return nil
 	}
 	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
@@ -161,6 +161,9 @@ func (c *byteArrayColumn) skip(rows int) error {
 		if c.indexed {
 			return c.indices.skip(present)
 		}
+		if c.deltas != nil {
+			return c.passDeltas(present)
+		}
 		for range present {
 			length, ok := byteArrayAt(c.values, 0)
 			if !ok {
@@ -184,6 +187,9 @@ func (c *byteArrayColumn) decode(out *byteArrayBuilder, n int) error {
 	take := c.takePlain
 	if c.indexed {
 		take = c.takeIndexed
+	}
+	if c.deltas != nil {
+		take = c.takeDeltas
 	}
 	if err := take(out, present); err != nil {
 		return err

@@ -16,11 +16,16 @@ var errDeltas = errors.New("the deltas of a page cannot be read")
 // deltaDecoder decodes DELTA_BINARY_PACKED (format specification, "Delta Encoding") as
 // used for lengths, which have 32 bits.
 type deltaDecoder struct {
-	rest         []byte // the rest of the page
+	rest         []byte // the rest of the page, from the next miniblock on
 	miniblocks   int    // miniblocks in a block
 	perMiniblock int    // values in a miniblock
-	total        int
-	value        int64 // the last value decoded; initially that of the header
+	left         int    // values that have not been read
+	begun        bool   // the first value was read
+	value        int64  // the last value read; initially the first one
+
+	minDelta  int64      // of the open block
+	widths    []byte     // of its miniblocks that are not open yet
+	miniblock rleDecoder // the open miniblock, as a bit-packed run
 }
 
 // newDeltaDecoder reads the header of at most count values.
@@ -34,7 +39,7 @@ func newDeltaDecoder(values []byte, count int) (deltaDecoder, error) {
 		return d, errDeltas
 	}
 	d.rest, d.value = d.rest[n:], first
-	d.miniblocks, d.perMiniblock, d.total = int(blocks), int(block/blocks), int(total)
+	d.miniblocks, d.perMiniblock, d.left = int(blocks), int(block/blocks), int(total)
 	return d, nil
 }
 
@@ -47,41 +52,82 @@ func (d *deltaDecoder) number(limit uint64) (uint64, bool) {
 	return v, true
 }
 
-// lengths decodes all values. A negative one is an error.
-func (d *deltaDecoder) lengths() ([]int32, error) {
-	out := make([]int32, 0, d.total)
-	if d.total > 0 {
-		out = append(out, int32(d.value))
+// read decodes the next values, all of out. A negative one is an error.
+func (d *deltaDecoder) read(out []int32) error {
+	if len(out) > d.left {
+		return errValuesMissing
 	}
-	for len(out) < d.total {
+	d.left -= len(out)
+	if !d.begun && len(out) > 0 {
+		d.begun, out[0] = true, int32(d.value)
+		if out[0] < 0 {
+			return errDeltas
+		}
+		out = out[1:]
+	}
+	for len(out) > 0 {
+		if d.miniblock.packed == 0 {
+			if err := d.nextMiniblock(); err != nil {
+				return err
+			}
+		}
+		n := min(len(out), d.miniblock.packed)
+		if !d.unpack(out[:n]) {
+			return errDeltas
+		}
+		out = out[n:]
+	}
+	return nil
+}
+
+// unpack decodes values of the open miniblock. It returns false if one is negative.
+func (d *deltaDecoder) unpack(out []int32) bool {
+	width, at, value, signs := d.miniblock.width, d.miniblock.at, d.value, int32(0)
+	mask := uint64(1)<<width - 1
+	for i := range out {
+		value += d.minDelta + int64(d.miniblock.word(at)&mask) //nolint:gosec // at most 32 bits
+		out[i] = int32(value)
+		signs |= out[i]
+		at += width
+	}
+	d.miniblock.at, d.miniblock.packed, d.value = at, d.miniblock.packed-len(out), value
+	return signs >= 0
+}
+
+// nextMiniblock opens the next miniblock.
+func (d *deltaDecoder) nextMiniblock() error {
+	if len(d.widths) == 0 {
 		minDelta, n := binary.Varint(d.rest)
 		if n <= 0 || len(d.rest) < n+d.miniblocks {
-			return nil, errDeltas
+			return errDeltas
 		}
-		widths := d.rest[n : n+d.miniblocks]
-		d.rest = d.rest[n+d.miniblocks:]
-		for _, width := range widths {
-			if len(out) == d.total {
-				break
-			}
-			bytes := d.perMiniblock / 8 * int(width)
-			if width > 32 || bytes > len(d.rest) {
-				return nil, errDeltas
-			}
-			packed := rleDecoder{bits: d.rest[:bytes], width: int(width)}
-			for i := range min(d.perMiniblock, d.total-len(out)) {
-				d.value += minDelta + int64(packed.word(i*int(width))&(1<<width-1)) //nolint:gosec // at most 32 bits
-				out = append(out, int32(d.value))
-			}
-			d.rest = d.rest[bytes:]
+		d.minDelta, d.widths, d.rest = minDelta, d.rest[n:n+d.miniblocks], d.rest[n+d.miniblocks:]
+	}
+	width := int(d.widths[0])
+	bytes := d.perMiniblock / 8 * width
+	if width > 32 || bytes > len(d.rest) {
+		return errDeltas
+	}
+	within := d.rest[:min(bytes+8, len(d.rest))] // more than the miniblock, so that words can be loaded at once
+	d.miniblock = rleDecoder{bits: within, width: width, packed: d.perMiniblock}
+	d.widths, d.rest = d.widths[1:], d.rest[bytes:]
+	return nil
+}
+
+// after returns the bytes after the last value, of a decoder that has read none.
+func (d deltaDecoder) after() ([]byte, error) {
+	for left := d.left - 1; left > 0; left -= d.perMiniblock {
+		if err := d.nextMiniblock(); err != nil {
+			return nil, err
 		}
 	}
-	for _, length := range out {
-		if length < 0 {
-			return nil, errDeltas
-		}
-	}
-	return out, nil
+	return d.rest, nil
+}
+
+// lengths decodes all values.
+func (d *deltaDecoder) lengths() ([]int32, error) {
+	out := make([]int32, d.left)
+	return out, d.read(out)
 }
 
 // deltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. They may exceed the size of the

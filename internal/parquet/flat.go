@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// flatColumn decodes a column of 4- or 8-byte values that is not nested, and plain or
-// dictionary-encoded, as most columns of a training table are. The library decodes these
+// flatColumn decodes a column of numbers, decimals or fixed-length bytes that is not nested, and
+// plain or dictionary-encoded, as most columns of a training table are. The library decodes these
 // too, but grows each dictionary step by step, which costs as much as the rest of the
 // work and leaves garbage on the heap.
 type flatColumn struct {
@@ -29,11 +29,11 @@ func (f *Footer) newFlatColumn(group int, field Field, from *pages) *flatColumn 
 	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 {
 		return nil
 	}
-	width := f.leafWidth(group, at, field.arrow.Type)
+	form, width := f.leafForm(group, at, field.arrow.Type)
 	if width == 0 {
 		return nil
 	}
-	return &flatColumn{valueDecoder: valueDecoder{pages: from, width: width}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &flatColumn{valueDecoder: newValueDecoder(from, form, width), kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
 }
 
 // read decodes the next rows into memory of mem, fewer only at the end of the column.
@@ -41,7 +41,8 @@ func (f *Footer) newFlatColumn(group int, field Field, from *pages) *flatColumn 
 func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	values := memory.NewResizableBuffer(mem)
 	defer values.Release()
-	values.Resize(rows * c.width)
+	size := c.size()
+	values.Resize(rows * size)
 	validity := memory.NewResizableBuffer(mem)
 	defer validity.Release()
 	if c.optional {
@@ -49,7 +50,7 @@ func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	}
 	nulls := 0
 	at, err := pageByPage(rows, &c.left, c.nextPage, func(at, n int) error {
-		absent, err := c.decode(values.Bytes()[at*c.width:(at+n)*c.width], validity.Bytes(), at, n)
+		absent, err := c.decode(values.Bytes()[at*size:(at+n)*size], validity.Bytes(), at, n)
 		nulls += absent
 		return err
 	})
@@ -116,7 +117,7 @@ func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 			return 0, err
 		}
 	}
-	if err := c.take(out[:present*c.width], present); err != nil {
+	if err := c.take(out[:present*c.size()], present); err != nil {
 		return 0, err
 	}
 	if present < n {

@@ -162,7 +162,7 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 			return columnError(c, err)
 		}
 	}
-	if mustRewrite(&found, described) {
+	if !own && mustRewrite(&found, described) {
 		if found, err = r.rewrite(leaf, &found); err != nil {
 			return columnError(c, err)
 		}
@@ -235,24 +235,21 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	}
 	text, _ := r.group.decoders[i].(*byteArrayColumn)
 	if r.group.decoders[i] != nil && text == nil {
-		return nil // its values have a fixed width
+		r.limitFixed(c.leaves[0], counted.leaves[c.leaves[0]])
+		return nil
 	}
 	if r.needsLevelCheck(c) {
 		if err := r.checkLevels(c); err != nil {
 			return err
 		}
 	}
+	if text != nil {
+		return r.limitText(text, c.leaves[0], counted.leaves[c.leaves[0]])
+	}
 	for _, leaf := range c.leaves {
-		maxLength := func() (int64, error) { return r.maxDictionaryValue(leaf) }
-		if text != nil {
-			maxLength = text.maxLength
-		}
-		if err := r.limitBatch(leaf, counted.leaves[leaf], maxLength); err != nil {
+		if err := r.limitBatch(leaf, counted.leaves[leaf]); err != nil {
 			return err
 		}
-	}
-	if text != nil {
-		return nil
 	}
 	leaves := make(map[int]bool, len(c.leaves))
 	for _, leaf := range c.leaves {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// listColumn decodes a column of lists of 4- or 8-byte values, plain or
+// listColumn decodes a column of lists of numbers, decimals or fixed-length bytes, plain or
 // dictionary-encoded: histories and embeddings, which are most of the bytes of many
 // staging tables. The library looks at each level several times, and clears and copies
 // values; listColumn skips runs of equal levels and decodes values in place.
@@ -36,12 +36,12 @@ func (f *Footer) newListColumn(group int, field Field, from *pages) *listColumn 
 	described := f.meta.Schema.Column(at)
 	some := 1 + level(field.arrow.Nullable)
 	element := some + level(kind.ElemField().Nullable)
-	width := f.leafWidth(group, at, kind.Elem())
+	form, width := f.leafForm(group, at, kind.Elem())
 	if width == 0 || described.MaxRepetitionLevel() != 1 || int(described.MaxDefinitionLevel()) != element {
 		return nil
 	}
 	return &listColumn{
-		valueDecoder: valueDecoder{pages: from, width: width}, kind: kind, lists: field.arrow.Nullable,
+		valueDecoder: newValueDecoder(from, form, width), kind: kind, lists: field.arrow.Nullable,
 		levels:   listLevels{element: element, minElement: some},
 		rowsLeft: f.groups[group].Rows, levelsLeft: f.meta.RowGroups[group].Columns[at].MetaData.NumValues,
 	}
@@ -158,8 +158,8 @@ func (c *listColumn) readWindow(out *listBuilder, rows int) error {
 	if out.nullable {
 		c.levels.mark(validity, from, out.elements)
 	}
-	values := out.values.Bytes()[out.elements*c.width:][:elements*c.width]
-	if err := c.take(values[:present*c.width], present); err != nil {
+	values := out.values.Bytes()[out.elements*out.size:][:elements*out.size]
+	if err := c.take(values[:present*out.size], present); err != nil {
 		return err
 	}
 	if present < elements {
@@ -171,7 +171,7 @@ func (c *listColumn) readWindow(out *listBuilder, rows int) error {
 
 // listBuilder collects the rows of a listColumn.
 type listBuilder struct {
-	width    int
+	size     int  // bytes of an element
 	nullable bool // whether elements are nullable
 	dropped  bool // the rows are only counted
 	capacity int  // capacity of values and elementBits in elements
@@ -186,7 +186,7 @@ type listBuilder struct {
 
 func newListBuilder(c *listColumn, mem memory.Allocator) *listBuilder {
 	return &listBuilder{
-		width: c.width, nullable: c.levels.element > c.levels.minElement,
+		size: c.size(), nullable: c.levels.element > c.levels.minElement,
 		offsets: memory.NewResizableBuffer(mem), listBits: memory.NewResizableBuffer(mem),
 		values: memory.NewResizableBuffer(mem), elementBits: memory.NewResizableBuffer(mem),
 	}
@@ -239,7 +239,7 @@ func (r *listBuilder) reserve(more int) error {
 }
 
 func (r *listBuilder) grow(room int) {
-	r.values.Resize(room * r.width)
+	r.values.Resize(room * r.size)
 	if r.nullable {
 		had := r.elementBits.Len()
 		r.elementBits.Resize(int(bitutil.BytesForBits(int64(room))))
@@ -252,7 +252,7 @@ func (r *listBuilder) grow(room int) {
 func (r *listBuilder) finish(c *listColumn) arrow.ArrayData {
 	r.offsets.Resize((r.rows + 1) * arrow.Int32SizeBytes)
 	arrow.Int32Traits.CastFromBytes(r.offsets.Bytes())[r.rows] = int32(r.elements)
-	r.values.Resize(r.elements * r.width)
+	r.values.Resize(r.elements * r.size)
 	elements := []*memory.Buffer{nil, r.values}
 	if r.present < r.elements {
 		elements[0] = r.elementBits

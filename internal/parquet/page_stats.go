@@ -3,6 +3,7 @@ package parquet
 import (
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
@@ -25,6 +26,7 @@ type pageStats struct {
 	body          growingBuffer // of the data pages, decompressed one after another
 	stored        growingBuffer // of the pages as stored, likewise
 	hasDeltas     bool          // some page has a delta encoding
+	hasPrefixes   bool          // some page is encoded as DELTA_BYTE_ARRAY
 	lacksChecksum bool          // some page has no checksum
 }
 
@@ -56,7 +58,7 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageSta
 	c := pageStats{}
 	err := c.walk(chunk, f.meta.Schema.Column(leaf), verify, func(h *pageHeader) error {
 		if e := parquet.Encoding(h.encoding); h.isData() && len(listed) > 0 && !listed[canonical(e)] {
-			return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
+			return unlisted(e)
 		}
 		return nil
 	})
@@ -126,7 +128,9 @@ func (c *pageStats) count(h *pageHeader, header int64) {
 		c.maxMeanValue = max(c.maxMeanValue, (h.uncompressed+h.count-1)/h.count)
 	}
 	switch parquet.Encoding(h.encoding) {
-	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray:
+	case parquet.Encodings.DeltaByteArray:
+		c.hasDeltas, c.hasPrefixes = true, true
+	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray:
 		c.hasDeltas = true
 	}
 }
@@ -143,6 +147,17 @@ func minValueWidth(described *schema.Column) int64 {
 	default:
 		return int64(described.PhysicalType().ByteSize())
 	}
+}
+
+// decodedWidth is the width in bytes of a decoded value, or less than that if it varies.
+func decodedWidth(described *schema.Column) int64 {
+	if _, ok := described.LogicalType().(schema.DecimalLogicalType); ok {
+		return int64(arrow.Decimal128SizeBytes)
+	}
+	if described.PhysicalType() == parquet.Types.FixedLenByteArray {
+		return int64(described.TypeLength())
+	}
+	return int64(described.PhysicalType().ByteSize())
 }
 
 // isData reports whether the page is a data page.
@@ -163,21 +178,24 @@ func canonical(e parquet.Encoding) parquet.Encoding {
 }
 
 // decoderMemory is the scratch memory that the decoders of this package take for a chunk:
-// decompressed pages (uncompressed ones are read in place) and the positions of strings
-// in a dictionary.
+// decompressed pages (uncompressed ones are read in place), the positions of strings in a
+// dictionary, and the last value of deltas of fixed-length bytes.
 func (c *pageStats) decoderMemory(codec compress.Compression, described *schema.Column) int64 {
 	if codec == compress.Codecs.Uncompressed {
-		return c.viewMemory(described)
+		return c.valueMemory(described)
 	}
-	return c.viewMemory(described) + c.dictionary.bytes + c.body.size
+	return c.valueMemory(described) + c.dictionary.bytes + c.body.size
 }
 
-// viewMemory is the memory of the positions of strings in a dictionary.
-func (c *pageStats) viewMemory(described *schema.Column) int64 {
-	if described.PhysicalType() != parquet.Types.ByteArray {
-		return 0
+// valueMemory is decoderMemory without the pages.
+func (c *pageStats) valueMemory(described *schema.Column) int64 {
+	switch {
+	case described.PhysicalType() == parquet.Types.ByteArray:
+		return c.dictionary.values * viewBytes
+	case described.PhysicalType() == parquet.Types.FixedLenByteArray && c.hasPrefixes:
+		return int64(described.TypeLength())
 	}
-	return c.dictionary.values * viewBytes
+	return 0
 }
 
 const (
@@ -220,7 +238,7 @@ func (c *pageStats) libraryMemory(chunk, rows int64, described *schema.Column) (
 // decodedBytes estimates the size of the chunk's rows in memory. Strings that repeat a
 // dictionary value take more.
 func (c *pageStats) decodedBytes(rows int64, described *schema.Column) int64 {
-	sum := max(c.uncompressed, c.values*int64(described.PhysicalType().ByteSize()))
+	sum := max(c.uncompressed, c.values*decodedWidth(described))
 	// List offsets: pages store them in fewer bytes, as levels.
 	return sum + int64(described.MaxRepetitionLevel())*rows*4
 }

@@ -3,55 +3,93 @@ package parquet
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/parquet"
 )
 
-// valueDecoder decodes the values of a primitive column of 4 or 8 bytes, plain or
-// dictionary-encoded. It does not look at levels, which encode nulls and lists.
+// valueDecoder decodes the values of a primitive column: plain, dictionary-encoded or, if they are
+// bytes, as deltas. It does not look at levels, which encode nulls and lists.
 type valueDecoder struct {
 	pages *pages
-	width int // bytes of a value; 0: variable
+	form  valueForm
+	width int // bytes of a stored value; 0: variable
 
 	dictionary []byte     // values of the dictionary page; nil before it is read
 	entries    int        // number of values in it
-	values     []byte     // of the open page, if plain
+	values     []byte     // of the open page, if plain; suffixes, if deltas
 	indices    rleDecoder // into dictionary, of the open page
 	indexed    bool       // whether the open page has indices instead of values
+
+	deltas  *deltaValues // lengths of the open page's values; nil: it is not encoded as deltas
+	longest int          // bytes of the longest value in pages of DELTA_BYTE_ARRAY
+	last    []byte       // room for one, from scratch memory
+}
+
+// valueForm is what a valueDecoder makes of stored values.
+type valueForm int
+
+const (
+	sameForm       valueForm = iota // numbers of 4 or 8 bytes, or variable-length bytes: the same
+	integerDecimal                  // 32- or 64-bit integers: decimals
+	fixedDecimal                    // big-endian numbers of up to 16 bytes: decimals
+	fixedBytes                      // fixed-length bytes: the same
+)
+
+// size returns the bytes of a decoded value, of a form that is not of variable length.
+func (l *valueDecoder) size() int {
+	switch l.form {
+	case integerDecimal, fixedDecimal:
+		return arrow.Decimal128SizeBytes
+	case sameForm, fixedBytes:
+	}
+	return l.width
 }
 
 var errSurplus = errors.New("a page has more values or levels than rows")
 
-// leafWidth returns the width in bytes of a leaf's values if valueDecoder can decode its
-// pages in a row group, and 0 otherwise. kind is the leaf's Arrow type in the library.
-func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
-	if !f.plainOrDictionary(group, leaf) {
-		return 0
+// leafForm returns the form and the width of a leaf's values if valueDecoder can decode its
+// pages in a row group, and a width of 0 otherwise. kind is the leaf's Arrow type in the library.
+func (f *Footer) leafForm(group, leaf int, kind arrow.DataType) (valueForm, int) {
+	described := f.meta.Schema.Column(leaf)
+	stored := described.PhysicalType()
+	if stored == parquet.Types.FixedLenByteArray {
+		return f.fixedForm(group, leaf, kind)
 	}
-	stored := f.meta.Schema.Column(leaf).PhysicalType()
-	switch kind.ID() {
+	if !f.encodedAs(group, leaf) {
+		return sameForm, 0
+	}
+	switch storageOf(kind).ID() {
 	case arrow.INT32, arrow.DATE32, arrow.TIME32, arrow.FLOAT32:
 		if stored == parquet.Types.Int32 || stored == parquet.Types.Float {
-			return 4
+			return sameForm, 4
 		}
 	case arrow.INT64, arrow.FLOAT64, arrow.TIME64, arrow.TIMESTAMP:
 		if stored == parquet.Types.Int64 || stored == parquet.Types.Double {
-			return 8
+			return sameForm, 8
+		}
+	case arrow.DECIMAL128:
+		if stored == parquet.Types.Int32 || stored == parquet.Types.Int64 {
+			return integerDecimal, stored.ByteSize()
 		}
 	}
-	return 0
+	return sameForm, 0
 }
 
-// plainOrDictionary reports whether all pages of a leaf's chunk are plain or
-// dictionary-encoded.
-func (f *Footer) plainOrDictionary(group, leaf int) bool {
+// encodedAs reports whether all pages of a leaf's chunk are plain, dictionary-encoded, or have one
+// of some other encodings. Writers also list the encodings of levels: parquet-mr lists BIT_PACKED
+// for the levels that a column does not have. Pages with such levels are refused as they are read.
+func (f *Footer) encodedAs(group, leaf int, others ...parquet.Encoding) bool {
 	for _, e := range f.meta.RowGroups[group].Columns[leaf].MetaData.Encodings {
-		switch parquet.Encoding(e) {
-		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE:
+		switch e := parquet.Encoding(e); e {
+		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE, parquet.Encodings.BitPacked:
 		default:
-			return false
+			if !slices.Contains(others, e) {
+				return false
+			}
 		}
 	}
 	return true
@@ -61,7 +99,7 @@ func (f *Footer) plainOrDictionary(group, leaf int) bool {
 // last. It keeps the dictionary page, which precedes the data pages. All values of the
 // previous page must have been taken.
 func (l *valueDecoder) next() (*page, error) {
-	if len(l.values) > 0 || !l.indices.exhausted() { // levels decoded as values, for example
+	if len(l.values) > 0 || !l.indices.exhausted() || !l.deltas.exhausted() { // levels decoded as values, for example
 		return nil, errSurplus
 	}
 	for {
@@ -84,18 +122,24 @@ func (l *valueDecoder) next() (*page, error) {
 
 // open starts decoding the values of a page.
 func (l *valueDecoder) open(p *page) error {
-	l.values, l.indices, l.indexed = p.values, rleDecoder{}, false
+	l.values, l.indices, l.indexed, l.deltas = p.values, rleDecoder{}, false, nil
 	switch p.encoding {
 	case parquet.Encodings.Plain:
 		return nil
+	case parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray:
+		return l.openDeltas(p)
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
 		var err error
 		l.indexed, l.values = true, nil
 		l.indices, err = indicesOf(p.values)
 		return err
 	default:
-		return fmt.Errorf("a page is encoded as %s, which its row group does not list", p.encoding)
+		return unlisted(p.encoding)
 	}
+}
+
+func unlisted(e parquet.Encoding) error {
+	return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
 }
 
 // indicesOf returns the decoder of a page's indices, which start with their width.
@@ -111,6 +155,18 @@ func indicesOf(values []byte) (rleDecoder, error) {
 
 // take decodes the next n values of the open page into out, which has room for exactly n.
 func (l *valueDecoder) take(out []byte, n int) error {
+	switch l.form {
+	case integerDecimal:
+		return l.takeIntegers(out)
+	case fixedDecimal, fixedBytes:
+		return l.takeFixed(out, n)
+	case sameForm:
+	}
+	return l.takeSame(out, n)
+}
+
+// takeSame is take for values that have the same form in memory, of 4 or 8 bytes.
+func (l *valueDecoder) takeSame(out []byte, n int) error {
 	switch {
 	case !l.indexed:
 		if len(l.values) < len(out) {
@@ -128,10 +184,12 @@ func (l *valueDecoder) take(out []byte, n int) error {
 
 // pass skips the next n values of the open page.
 func (l *valueDecoder) pass(n int) error {
-	if l.indexed {
+	switch {
+	case l.indexed:
 		return l.indices.skip(n)
-	}
-	if len(l.values) < n*l.width {
+	case l.deltas != nil:
+		return l.takeDeltas(nil, n)
+	case len(l.values) < n*l.width:
 		return errValuesMissing
 	}
 	l.values = l.values[n*l.width:]
@@ -144,28 +202,37 @@ var errValuesMissing = errors.New("a page has fewer values than rows")
 // spread moves the values at the front of out to their positions and zeroes the nulls. at
 // is the offset of out's validity in bits.
 func (l *valueDecoder) spread(out, validity []byte, at, present int) {
-	if l.width == 4 {
+	switch size := l.size(); size {
+	case 4:
 		spread(arrow.Uint32Traits.CastFromBytes(out), validity, at, present)
-	} else {
+	case 8:
 		spread(arrow.Uint64Traits.CastFromBytes(out), validity, at, present)
+	case arrow.Decimal128SizeBytes:
+		spread(arrow.Decimal128Traits.CastFromBytes(out), validity, at, present)
+	default:
+		spreadBytes(out, size, validity, at, present)
 	}
 }
 
 // spread works backwards, so no value is overwritten before it is moved.
-func spread[T uint32 | uint64](out []T, validity []byte, at, present int) {
+func spread[T uint32 | uint64 | decimal128.Num](out []T, validity []byte, at, present int) {
+	var null T
 	from := present - 1
 	for to := len(out) - 1; to >= 0; to-- {
 		if bitutil.BitIsSet(validity, at+to) {
 			out[to] = out[from]
 			from--
 		} else {
-			out[to] = 0
+			out[to] = null
 		}
 	}
 }
 
 // release frees the memory of the pages.
 func (l *valueDecoder) release() {
+	if l.last != nil {
+		l.pages.scratch.Free(l.last)
+	}
 	l.pages.release()
-	l.dictionary, l.values = nil, nil
+	l.dictionary, l.values, l.deltas, l.last = nil, nil, nil, nil
 }

@@ -108,7 +108,7 @@ func TestDamagedByteArrays(t *testing.T) {
 		"blocks of padding":             {&page{values: two, count: 2}, page{values: append([]byte{1, 129, 1}, bytes.Repeat([]byte{1}, 64)...), count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
 		"less than a block":             {&page{values: two, count: 2}, page{values: append([]byte{1, 63}, make([]byte, 31)...), count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
 		"fewer than the page":           {nil, page{values: two, count: 1}, "more values or levels than rows"},
-		"an unlisted encoding":          {nil, page{values: two, count: 2, encoding: parquet.Encodings.DeltaByteArray}, "does not list"},
+		"an unlisted encoding":          {nil, page{values: two, count: 2, encoding: parquet.Encodings.ByteStreamSplit}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			column := &byteArrayColumn{valueDecoder: valueDecoder{pages: &pages{scratch: memory.NewGoAllocator()}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}

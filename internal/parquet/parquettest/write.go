@@ -57,6 +57,8 @@ type Options struct {
 	PageIndex bool
 	// DecimalAsInteger stores decimals of up to 18 digits as integers, as Spark does.
 	DecimalAsInteger bool
+	// Encoding is that of all values; 0 means plain, after a dictionary unless Plain is set.
+	Encoding parquet.Encoding
 	// NoStatistics omits minima, maxima and null counts.
 	NoStatistics bool
 	// CreatedBy is the name of the writer in the file; "" means arrow-go's.
@@ -114,6 +116,9 @@ func (o Options) properties() *parquet.WriterProperties {
 	}
 	if o.PageV2 {
 		props = append(props, parquet.WithDataPageVersion(parquet.DataPageV2))
+	}
+	if o.Encoding != parquet.Encodings.Plain {
+		props = append(props, parquet.WithDictionaryDefault(false), parquet.WithEncoding(o.Encoding))
 	}
 	if o.CreatedBy != "" {
 		props = append(props, parquet.WithCreatedBy(o.CreatedBy))

@@ -1,0 +1,103 @@
+package parquet
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/parquet"
+)
+
+// fixedForm is leafForm for fixed-length bytes, which may be decimals. Pages of INT96 have the same
+// form. The library refuses decimals of more than 16 bytes.
+func (f *Footer) fixedForm(group, leaf int, kind arrow.DataType) (valueForm, int) {
+	width := f.meta.Schema.Column(leaf).TypeLength()
+	if !f.encodedAs(group, leaf, parquet.Encodings.DeltaByteArray) {
+		return sameForm, 0
+	}
+	switch kind := storageOf(kind).(type) {
+	case *arrow.FixedSizeBinaryType:
+		if kind.ByteWidth == width {
+			return fixedBytes, width
+		}
+	case *int96Type:
+		if width == int96Bytes {
+			return fixedBytes, width
+		}
+	case *arrow.Decimal128Type:
+		if width <= arrow.Decimal128SizeBytes {
+			return fixedDecimal, max(width, 0)
+		}
+	}
+	return sameForm, 0
+}
+
+// newValueDecoder returns the decoder of a column whose values have a fixed width.
+func newValueDecoder(from *pages, form valueForm, width int) valueDecoder {
+	return valueDecoder{pages: from, form: form, width: width, longest: width}
+}
+
+// valueWindow is the number of values that are decoded at a time if that takes several passes.
+const valueWindow = 512
+
+// takeFixed is take for fixed-length bytes.
+func (l *valueDecoder) takeFixed(out []byte, n int) error {
+	switch {
+	case l.deltas != nil:
+		return l.takeDeltas(out, n)
+	case l.indexed:
+		return l.takeFixedIndexed(out, n)
+	case len(l.values) < n*l.width:
+		return errValuesMissing
+	}
+	stored := l.values[:n*l.width]
+	if l.form == fixedDecimal {
+		bigEndian(arrow.Decimal128Traits.CastFromBytes(out), stored, l.width)
+	} else {
+		copy(out, stored)
+	}
+	l.values = l.values[n*l.width:]
+	return nil
+}
+
+// takeFixedIndexed is takeFixed for dictionary indices.
+func (l *valueDecoder) takeFixedIndexed(out []byte, n int) error {
+	var window [valueWindow]uint32
+	size := l.size()
+	for n > 0 {
+		found := window[:min(n, valueWindow)]
+		if err := l.indices.numbers(found, l.entries); err != nil {
+			return err
+		}
+		if l.form == fixedDecimal {
+			l.lookUpDecimals(arrow.Decimal128Traits.CastFromBytes(out), found)
+		} else {
+			for i, at := range found {
+				copy(out[i*l.width:(i+1)*l.width], l.dictionary[int(at)*l.width:])
+			}
+		}
+		n, out = n-len(found), out[len(found)*size:]
+	}
+	return nil
+}
+
+// decodeFixed decodes one value of fixed-length bytes.
+func (l *valueDecoder) decodeFixed(out, stored []byte) {
+	if l.form == fixedDecimal {
+		arrow.Decimal128Traits.CastFromBytes(out)[0] = bigEndianAt(stored, 0, l.width)
+	} else {
+		copy(out, stored)
+	}
+}
+
+// spreadBytes is spread for values of any size.
+func spreadBytes(out []byte, size int, validity []byte, at, present int) {
+	from := present - 1
+	for to := len(out)/size - 1; to >= 0; to-- {
+		into := out[to*size : (to+1)*size]
+		if bitutil.BitIsSet(validity, at+to) {
+			copy(into, out[from*size:(from+1)*size])
+			from--
+		} else {
+			clear(into)
+		}
+	}
+}
