@@ -129,7 +129,7 @@ func TestDictionaryIsReservedOnce(t *testing.T) {
 func FuzzByteArrayColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(400), byte(255), false)
-	fuzzFlips(f, 78, func(*testing.T) arrow.RecordBatch {
+	fuzzFlips(f, parquettest.Options{}, 78, func(*testing.T) arrow.RecordBatch {
 		return textBatch(rand.New(rand.NewPCG(1, 1)), 300, 40, 20, 0.3)
 	})
 }

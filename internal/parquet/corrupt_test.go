@@ -193,15 +193,16 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// fuzzFlips changes a byte of a file and reads it in batches of the given length: it must
-// return as many rows as before, or an error.
-func fuzzFlips(f *testing.F, batchRows int, rows func(t *testing.T) arrow.RecordBatch) {
+// fuzzFlips changes a byte of a file of small, uncompressed pages and reads it in batches of the
+// given length: it must return as many rows as before, or an error.
+func fuzzFlips(f *testing.F, opts parquettest.Options, batchRows int, rows func(t *testing.T) arrow.RecordBatch) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, at uint16, mask byte, v2 bool) {
 		want := rows(t)
 		defer want.Release()
 		fields := ids(int(want.NumCols()))
-		content := write(t, parquettest.Options{FieldIDs: fields, PageV2: v2, PageBytes: 256, Codec: parquettest.Uncompressed}, want)
+		opts.FieldIDs, opts.PageV2, opts.PageBytes, opts.Codec = fields, v2, 256, parquettest.Uncompressed
+		content := write(t, opts, want)
 		content[int(at)%len(content)] ^= mask
 		file, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
 		if err != nil {

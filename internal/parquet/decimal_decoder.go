@@ -36,31 +36,45 @@ func signExtend[T int32 | int64](out []decimal128.Num, values []T) {
 // bigEndian decodes decimals that are stored one after another as two's complement of a width of
 // at most 16 bytes.
 func bigEndian(out []decimal128.Num, stored []byte, width int) {
-	for i := range out {
-		out[i] = bigEndianAt(stored, i*width, width)
+	i := 0
+	if width <= wordBytes { // most values have eight bytes from their first on, if not of their own
+		for ; i < len(out) && i*width+wordBytes <= len(stored); i++ {
+			out[i] = shortDecimal(stored[i*width:], width)
+		}
+	}
+	for ; i < len(out); i++ {
+		out[i] = bigEndianOf(stored[i*width : (i+1)*width])
 	}
 }
 
-// bigEndianAt decodes the decimal at an offset. It may read, but does not use, bytes behind it.
-func bigEndianAt(stored []byte, at, width int) decimal128.Num {
-	if width > 8 {
-		high := int64(binary.BigEndian.Uint64(stored[at:])) //nolint:gosec // bits of a signed number
-		return decimal128.New(high>>(8*(16-width)), binary.BigEndian.Uint64(stored[at+width-8:at+width]))
+// wordBytes is the number of bytes that are loaded at once.
+const wordBytes = 8
+
+// shortDecimal decodes a decimal of at most eight bytes at the front of at least eight.
+func shortDecimal(stored []byte, width int) decimal128.Num {
+	return decimal128.FromI64(int64(binary.BigEndian.Uint64(stored)) >> (8 * (wordBytes - width))) //nolint:gosec // bits of a signed number
+}
+
+// bigEndianOf decodes one decimal.
+func bigEndianOf(stored []byte) decimal128.Num {
+	width := len(stored)
+	if width <= wordBytes {
+		var padded [wordBytes]byte
+		copy(padded[:], stored)
+		return shortDecimal(padded[:], width)
 	}
-	var first uint64
-	if at+8 <= len(stored) {
-		first = binary.BigEndian.Uint64(stored[at:])
-	} else {
-		var padded [8]byte
-		copy(padded[:], stored[at:at+width])
-		first = binary.BigEndian.Uint64(padded[:])
-	}
-	return decimal128.FromI64(int64(first) >> (8 * (8 - width))) //nolint:gosec // bits of a signed number
+	high := int64(binary.BigEndian.Uint64(stored)) //nolint:gosec // bits of a signed number
+	return decimal128.New(high>>(8*(2*wordBytes-width)), binary.BigEndian.Uint64(stored[width-wordBytes:]))
 }
 
 // lookUpDecimals decodes the decimals of the dictionary at some indices, which it has.
 func (l *valueDecoder) lookUpDecimals(out []decimal128.Num, indices []uint32) {
-	for i, at := range indices {
-		out[i] = bigEndianAt(l.dictionary, int(at)*l.width, l.width)
+	for i, index := range indices {
+		at := int(index) * l.width
+		if l.width <= wordBytes && at+wordBytes <= len(l.dictionary) {
+			out[i] = shortDecimal(l.dictionary[at:], l.width)
+		} else {
+			out[i] = bigEndianOf(l.dictionary[at : at+l.width])
+		}
 	}
 }

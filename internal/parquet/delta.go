@@ -124,12 +124,6 @@ func (d deltaDecoder) after() ([]byte, error) {
 	return d.rest, nil
 }
 
-// lengths decodes all values.
-func (d *deltaDecoder) lengths() ([]int32, error) {
-	out := make([]int32, d.left)
-	return out, d.read(out)
-}
-
 // deltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. They may exceed the size of the
 // pages, since each value may begin with all of the one before.
 type deltaSizes struct {
@@ -169,64 +163,33 @@ func (o *deltaSizes) add(p *page) error {
 		_, err := newDeltaDecoder(p.values, p.count)
 		return err
 	case parquet.Encodings.DeltaByteArray:
-		if len(p.values) == 0 {
-			return nil
-		}
+		return o.addPrefixed(p)
 	default:
 		return nil
 	}
-	d, err := newDeltaStrings(p.values, p.count)
+}
+
+// addPrefixed adds a page of DELTA_BYTE_ARRAY.
+func (o *deltaSizes) addPrefixed(p *page) error {
+	d, _, err := newDeltaValues(p)
 	if err != nil {
 		return err
 	}
+	var prefixes, suffixes [valueWindow]int32
 	var last, sum int64
-	for i, n := range d.prefixes {
-		if int64(n) > last {
-			return errDeltas
+	for d.suffixes.left > 0 {
+		n := min(d.suffixes.left, valueWindow)
+		if err := d.read(prefixes[:n], suffixes[:n]); err != nil {
+			return err
 		}
-		last = int64(n) + int64(d.suffixes[i])
-		o.maxValue, sum = max(o.maxValue, last), sum+last
+		for i, prefix := range prefixes[:n] {
+			if int64(prefix) > last {
+				return errDeltas
+			}
+			last = int64(prefix) + int64(suffixes[i])
+			o.maxValue, sum = max(o.maxValue, last), sum+last
+		}
 	}
 	o.maxPage = max(o.maxPage, sum)
 	return nil
-}
-
-// deltaStrings are the values of a DELTA_BYTE_ARRAY page. Each is a prefix of the value
-// before, followed by a suffix.
-type deltaStrings struct {
-	prefixes, suffixes []int32
-	rest               []byte // the suffixes, concatenated
-}
-
-// newDeltaStrings decodes the lengths of at most count values.
-func newDeltaStrings(values []byte, count int) (deltaStrings, error) {
-	prefix, err := newDeltaDecoder(values, count)
-	if err != nil {
-		return deltaStrings{}, err
-	}
-	prefixes, err := prefix.lengths()
-	if err != nil {
-		return deltaStrings{}, err
-	}
-	suffix, err := newDeltaDecoder(prefix.rest, count)
-	if err != nil {
-		return deltaStrings{}, err
-	}
-	suffixes, err := suffix.lengths()
-	if err != nil || len(prefixes) != len(suffixes) {
-		return deltaStrings{}, errDeltas
-	}
-	return deltaStrings{prefixes: prefixes, suffixes: suffixes, rest: suffix.rest}, nil
-}
-
-// fixed reports whether all values have the given length and no byte is left over.
-func (d *deltaStrings) fixed(length int) bool {
-	before, sum := int32(0), 0 // no prefix is longer than the value before
-	for i, prefix := range d.prefixes {
-		if prefix > before || int64(prefix)+int64(d.suffixes[i]) != int64(length) {
-			return false
-		}
-		before, sum = int32(length), sum+int(d.suffixes[i])
-	}
-	return sum == len(d.rest)
 }

@@ -17,29 +17,43 @@ type deltaValues struct {
 // exhausted reports whether the lengths of all values have been read.
 func (d *deltaValues) exhausted() bool { return d == nil || d.suffixes.left == 0 }
 
-// openDeltas starts decoding a page of deltas. One without values may be empty.
-func (l *valueDecoder) openDeltas(p *page) error {
+// newDeltaValues returns the lengths of a page's values, and the bytes after them. A page without
+// values may be empty, or have any bytes behind the first header: arrow-go leaves some.
+func newDeltaValues(p *page) (*deltaValues, []byte, error) {
 	d := &deltaValues{prefixed: p.encoding == parquet.Encodings.DeltaByteArray}
-	if l.width > 0 && (!d.prefixed || l.form != fixedBytes && l.form != fixedDecimal) {
+	if len(p.values) == 0 {
+		return d, nil, nil
+	}
+	first, rest, err := lengthsAt(p.values, p.count)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case first.left == 0:
+		return d, nil, nil
+	case !d.prefixed:
+		d.suffixes = first
+		return d, rest, nil
+	}
+	d.prefixes = first
+	if d.suffixes, rest, err = lengthsAt(rest, p.count); err != nil {
+		return nil, nil, err
+	}
+	if d.prefixes.left != d.suffixes.left {
+		return nil, nil, errDeltas
+	}
+	return d, rest, nil
+}
+
+// openDeltas starts decoding a page of deltas.
+func (l *valueDecoder) openDeltas(p *page) error {
+	if l.width > 0 && (p.encoding != parquet.Encodings.DeltaByteArray || l.form != fixedBytes && l.form != fixedDecimal) {
 		return unlisted(p.encoding)
 	}
-	l.deltas, l.values = d, nil
-	if len(p.values) == 0 {
-		return nil
+	if l.last == nil && l.longest > 0 {
+		l.last = l.pages.scratch.Allocate(l.longest)
 	}
-	rest, err := p.values, error(nil)
-	if d.prefixed {
-		if d.prefixes, rest, err = lengthsAt(rest, p.count); err != nil {
-			return err
-		}
-		if l.last == nil && l.longest > 0 {
-			l.last = l.pages.scratch.Allocate(l.longest)
-		}
-	}
-	d.suffixes, l.values, err = lengthsAt(rest, p.count)
-	if err == nil && d.prefixed && d.prefixes.left != d.suffixes.left {
-		err = errDeltas
-	}
+	var err error
+	l.deltas, l.values, err = newDeltaValues(p)
 	return err
 }
 

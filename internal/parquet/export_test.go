@@ -87,6 +87,17 @@ func (r *Reader) ViewOf(leaf int) (from, to int64, viewed bool) {
 	return v.row, v.row + v.rows, viewed
 }
 
+// OfLibrary returns the names of the columns of the open row group that the library decodes.
+func (r *Reader) OfLibrary() []string {
+	out := []string{}
+	for i, c := range r.columns {
+		if r.group.columns[i] != nil {
+			out = append(out, c.conversion.path)
+		}
+	}
+	return out
+}
+
 // Leaves returns the number of leaves of a file.
 func Leaves(f *File) int { return f.meta.Schema.NumColumns() }
 

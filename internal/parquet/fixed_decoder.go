@@ -82,7 +82,7 @@ func (l *valueDecoder) takeFixedIndexed(out []byte, n int) error {
 // decodeFixed decodes one value of fixed-length bytes.
 func (l *valueDecoder) decodeFixed(out, stored []byte) {
 	if l.form == fixedDecimal {
-		arrow.Decimal128Traits.CastFromBytes(out)[0] = bigEndianAt(stored, 0, l.width)
+		arrow.Decimal128Traits.CastFromBytes(out)[0] = bigEndianOf(stored)
 	} else {
 		copy(out, stored)
 	}

@@ -94,7 +94,7 @@ func TestFlatColumns(t *testing.T) {
 func FuzzFlatColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(400), byte(255), false)
-	fuzzFlips(f, 77, func(t *testing.T) arrow.RecordBatch {
+	fuzzFlips(f, parquettest.Options{}, 77, func(t *testing.T) arrow.RecordBatch {
 		return flatBatch(t, rand.New(rand.NewPCG(1, 1)), 300, 40, 0.3)
 	})
 }

@@ -229,7 +229,7 @@ func TestListLevels(t *testing.T) {
 func FuzzListColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(900), byte(255), false)
-	fuzzFlips(f, 23, func(t *testing.T) arrow.RecordBatch {
+	fuzzFlips(f, parquettest.Options{}, 23, func(t *testing.T) arrow.RecordBatch {
 		return listBatch(rand.New(rand.NewPCG(1, 1)), 60, listForm{distinct: 40, maxLength: 9, nulls: 0.1, empty: 0.1, nullElements: 0.1})
 	})
 }

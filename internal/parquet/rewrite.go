@@ -39,16 +39,13 @@ func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 	if err := r.scratch.extend(c.decoderMemory(r.codec(leaf), described) + size); err != nil {
 		return out, err
 	}
-	if err := r.account.reserve(c.lengthsMemory(), 0); err != nil {
-		return out, err
-	}
-	defer r.account.release(c.lengthsMemory())
 	from, err := r.pages(leaf)
 	if err != nil {
 		return out, err
 	}
 	defer from.release()
-	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0]}
+	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0], last: r.scratch.Allocate(described.TypeLength())}
+	defer r.scratch.Free(w.last)
 	made := rewrittenChunk{at: r.source.add(w.out[:size], false)}
 	err = w.pages(from)
 	made.content, made.dictionary = w.out, w.dictionary
@@ -61,13 +58,11 @@ func (c *pageStats) plainBytes(width int) int64 {
 	return c.uncompressed + c.values*int64(width) + c.pages*maxPageHeader
 }
 
-// lengthsMemory is the memory of the decoded suffix and prefix lengths of a page.
-func (c *pageStats) lengthsMemory() int64 { return 2 * 4 * c.maxPageValues }
-
 // chunkRewriter writes pages with plain values or dictionary indices.
 type chunkRewriter struct {
 	described  *schema.Column
 	out        []byte
+	last       []byte // room for a value
 	dictionary int64
 	stats      pageStats // of the written pages
 }
@@ -92,28 +87,32 @@ func (w *chunkRewriter) pages(from *pages) error {
 // deltas writes a page of deltas as a plain page. It must have exactly one value for each
 // maximum definition level.
 func (w *chunkRewriter) deltas(p *page) error {
-	var d deltaStrings
-	if len(p.values) > 0 || w.described.MaxDefinitionLevel() == 0 {
-		var err error
-		if d, err = newDeltaStrings(p.values, p.count); err != nil {
-			return err
-		}
+	if len(p.values) == 0 && w.described.MaxDefinitionLevel() == 0 {
+		return errDeltas
 	}
-	width, n := w.described.TypeLength(), len(d.prefixes)
-	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) || !d.fixed(width) {
+	width := w.described.TypeLength()
+	from := valueDecoder{form: fixedBytes, width: width, last: w.last}
+	if err := from.openDeltas(p); err != nil {
+		return err
+	}
+	n := from.deltas.suffixes.left
+	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) {
 		return errDeltas
 	}
 	p.encoding = parquet.Encodings.Plain
+	before, err := len(w.out), error(nil)
 	w.page(p, n*width, func() {
-		for i, prefix := range d.prefixes {
-			if prefix > 0 { // of the previous value
-				w.out = append(w.out, w.out[len(w.out)-width:][:prefix]...)
-			}
-			suffix := d.suffixes[i]
-			w.out, d.rest = append(w.out, d.rest[:suffix]...), d.rest[suffix:]
-		}
+		at := len(w.out)
+		w.out = append(w.out, make([]byte, n*width)...)
+		err = from.takeDeltas(w.out[at:], n)
 	})
-	return nil
+	if err == nil && len(from.values) > 0 {
+		err = errDeltas
+	}
+	if err != nil {
+		w.out = w.out[:before]
+	}
+	return err
 }
 
 // countDefined returns how many of a page's definition levels are the maximum, or -1 if

@@ -57,7 +57,7 @@ func TestRewrittenDeltas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := chunkRewriter{described: fixedColumn(t, c.optional)}
+			w := chunkRewriter{described: fixedColumn(t, c.optional), last: make([]byte, 3)}
 			err := w.deltas(c.page)
 			if c.want == "" {
 				require.ErrorIs(t, err, errDeltas)
