@@ -181,10 +181,13 @@ func TestColumnsOfThisPackage(t *testing.T) {
 		return &arrow.Decimal128Type{Precision: digits, Scale: scale}
 	}
 	spark := arrow.NewSchema([]arrow.Field{
-		nullable("int", arrow.PrimitiveTypes.Int32), {Name: "long", Type: arrow.PrimitiveTypes.Int64}, nullable("text", arrow.BinaryTypes.String),
+		nullable("int", arrow.PrimitiveTypes.Int32),
+		{Name: "long", Type: arrow.PrimitiveTypes.Int64},
+		nullable("text", arrow.BinaryTypes.String),
 		nullable("large", decimal(38, 4)), nullable("flag", arrow.FixedWidthTypes.Boolean), nullable("double", arrow.PrimitiveTypes.Float64),
 		nullable("inner", arrow.StructOf(nullable("large", decimal(30, 4)))), nullable("list", list(decimal(20, 2), true)),
-		{Name: "required", Type: decimal(25, 1)}, nullable("long text", arrow.BinaryTypes.String),
+		{Name: "required", Type: decimal(25, 1)},
+		nullable("long text", arrow.BinaryTypes.String),
 	}, nil)
 	stamp := &arrow.TimestampType{Unit: arrow.Microsecond}
 	int96 := arrow.NewSchema([]arrow.Field{nullable("at", stamp), {Name: "few", Type: stamp}}, nil)
