@@ -66,7 +66,7 @@ func comments(n int) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// BenchmarkDecoders reads decimals, fixed-length bytes and texts in the encodings of several
+// BenchmarkDecoders reads numbers and texts as Spark's chunks list their encodings, and decimals, fixed-length bytes and texts in the encodings of several
 // writers.
 func BenchmarkDecoders(b *testing.B) {
 	const n = 250_000
@@ -75,6 +75,8 @@ func BenchmarkDecoders(b *testing.B) {
 		rows arrow.RecordBatch
 		opts parquettest.Options
 	}{
+		{"spark/training", training(n), parquettest.Options{}},
+		{"spark/texts", textBatch(rand.New(rand.NewPCG(1, 1)), n, 5000, 20, 0.1), parquettest.Options{}},
 		{"decimals/integers", lineitem(n), parquettest.Options{DecimalAsInteger: true}},
 		{"decimals/integers/plain", lineitem(n), parquettest.Options{DecimalAsInteger: true, Plain: true}},
 		{"decimals/fixed", lineitem(n), parquettest.Options{}},
@@ -85,6 +87,9 @@ func BenchmarkDecoders(b *testing.B) {
 		{"texts/deltas", comments(n), parquettest.Options{Encoding: arrowparquet.Encodings.DeltaByteArray}},
 	} {
 		content := write(b, c.opts, c.rows)
+		if strings.HasPrefix(c.name, "spark") {
+			content = asOfSpark(b, content)
+		}
 		f, pool := open(b, content), &batch.Pool{}
 		b.Run(c.name, func(b *testing.B) {
 			measure(b, n, func() {

@@ -1,12 +1,17 @@
 package parquet_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	arrowparquet "github.com/apache/arrow-go/v18/parquet"
+	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -39,6 +44,41 @@ func TestDeltaTexts(t *testing.T) {
 		requireEqual(t, want, got)
 		got.Release()
 		want.Release()
+	}
+}
+
+// batchRows reads a file of one column and returns the rows of each batch.
+func batchRows(t *testing.T, content []byte, sc *arrow.Schema, runBytes int64) (out []int64) {
+	t.Helper()
+	rdr, err := open(t, content).Read(t.Context(), parquet.ReadOptions{Fields: ids(1), Schema: sc, RunBytes: runBytes, Memory: allocator(t), Scratch: allocator(t)})
+	require.NoError(t, err)
+	defer rdr.Release()
+	for rdr.Next() {
+		out = append(out, rdr.RecordBatch().NumRows())
+	}
+	require.NoError(t, rdr.Err())
+	return out
+}
+
+// TestLongDeltasShortenBatches expects batches of few rows if their values are long: texts that
+// share their beginning, of which the pages have little, and fixed-length bytes.
+func TestLongDeltasShortenBatches(t *testing.T) {
+	t.Parallel()
+	texts := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "c", Type: arrow.BinaryTypes.String}}, nil))
+	fixed := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "c", Type: &arrow.FixedSizeBinaryType{ByteWidth: 1000}}}, nil))
+	for i := range 100 {
+		value := strings.Repeat("x", 996) + fmt.Sprintf("%04d", i)
+		texts.Field(0).(*array.StringBuilder).Append(value)
+		fixed.Field(0).(*array.FixedSizeBinaryBuilder).Append([]byte(value))
+	}
+	for _, c := range []struct {
+		rows arrow.RecordBatch
+		opts parquettest.Options
+	}{
+		{texts.NewRecordBatch(), parquettest.Options{Encoding: arrowparquet.Encodings.DeltaByteArray}},
+		{fixed.NewRecordBatch(), parquettest.Options{Plain: true}},
+	} {
+		require.Equal(t, []int64{30, 30, 30, 10}, batchRows(t, write(t, c.opts, c.rows), c.rows.Schema(), 30_000))
 	}
 }
 

@@ -251,6 +251,23 @@ func textsOf(p page, step, skipped int) ([]string, error) {
 	}
 }
 
+// TestSurplusDeltasAreAnError expects an error for a page with more values than levels that are not
+// null, even if the surplus ones are empty.
+func TestSurplusDeltasAreAnError(t *testing.T) {
+	t.Parallel()
+	for _, p := range []page{lengthsPage([]int32{1, 0}, "a"), deltasPage([]int32{0, 0}, []int32{1, 0}, "a")} {
+		l := valueDecoder{pages: &pages{scratch: memory.NewGoAllocator()}, longest: 1}
+		require.NoError(t, l.open(&p))
+		c := byteArrayColumn{valueDecoder: l}
+		require.NoError(t, c.passDeltas(1))
+		_, err := c.next()
+		require.ErrorIs(t, err, errSurplus)
+		require.NoError(t, c.passDeltas(1))
+		_, err = c.next()
+		require.NoError(t, err)
+	}
+}
+
 // TestDeltasWithoutValues expects that a page whose header counts no values has none, whatever
 // follows: arrow-go leaves bytes behind the header.
 func TestDeltasWithoutValues(t *testing.T) {

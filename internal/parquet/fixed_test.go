@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -136,23 +137,45 @@ func TestFixedColumns(t *testing.T) {
 	}
 }
 
-// withDigits changes the digits of the only column of a file, whose values stay as they are.
-func withDigits(t *testing.T, content []byte, digits int32) []byte {
+// refooted returns a file whose footer is changed.
+func refooted(t testing.TB, content []byte, change func(*metadata.FileMetaData)) []byte {
 	t.Helper()
 	rdr, err := file.NewParquetReader(bytes.NewReader(content))
 	require.NoError(t, err)
 	meta := rdr.MetaData()
-	meta.FileMetaData.Schema[1].Precision = &digits
-	meta.FileMetaData.Schema[1].LogicalType.DECIMAL.Precision = digits
-	for _, group := range meta.RowGroups {
-		group.Columns[0].MetaData.Statistics = nil
-	}
+	change(meta)
 	var footer bytes.Buffer
 	_, err = meta.WriteTo(&footer, nil)
 	require.NoError(t, err)
 	pages := content[:int64(len(content))-8-footerBytes(content)]
 	return append(bytes.Clone(pages), withFooter(footer.Bytes())[4:]...)
 }
+
+// withDigits changes the digits of the only column of a file, whose values stay as they are.
+func withDigits(t *testing.T, content []byte, digits int32) []byte {
+	t.Helper()
+	return refooted(t, content, func(meta *metadata.FileMetaData) {
+		meta.FileMetaData.Schema[1].Precision = &digits
+		meta.FileMetaData.Schema[1].LogicalType.DECIMAL.Precision = digits
+		for _, group := range meta.RowGroups {
+			group.Columns[0].MetaData.Statistics = nil
+		}
+	})
+}
+
+// asOfSpark adds BIT_PACKED to the encodings of all chunks, as parquet-mr does.
+func asOfSpark(t testing.TB, content []byte) []byte {
+	t.Helper()
+	return refooted(t, content, func(meta *metadata.FileMetaData) {
+		for _, group := range meta.RowGroups {
+			for _, c := range group.Columns {
+				c.MetaData.Encodings = append(c.MetaData.Encodings, bitPacked)
+			}
+		}
+	})
+}
+
+const bitPacked = 4
 
 // TestDecimalsBeyondTheirDigits reads values with more digits than the file declares: they are
 // returned as stored, unless the table's type has fewer digits than the file's.

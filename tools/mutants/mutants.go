@@ -21,6 +21,7 @@ func mutants() []mutant {
 		boundMutants(),
 		cursorMutants(),
 		decodeMutants(),
+		decoderMutants(),
 		deleteMutants(),
 		evolvedMutants(),
 		fanoutMutants(),

@@ -19,8 +19,8 @@ func olderMutants() []mutant {
 		{"maps-are-lists", "internal/parquet/legacy.go", "	if !ok || list.ElemField().Name == mapEntryName {", "	if !ok {", parquet},
 		{"frames-have-one-block", "internal/parquet/lz4.go", "		for frame := dst[:plain]; len(frame) > 0; {\n", "		for frame, one := dst[:plain], true; one && len(frame) > 0; one = false {\n", parquet},
 		{"frames-may-be-short", "internal/parquet/lz4.go", "	return len(dst) == 0\n", "	return true\n", parquet},
-		{"prefixes-are-lost", "internal/parquet/rewrite.go", "			if prefix > 0 {", "			if prefix > 9000 {", parquet},
-		{"deltas-may-be-too-few", "internal/parquet/rewrite.go", "n != countDefined(p, int(w.described.MaxDefinitionLevel())) || ", "", parquet},
+		{"prefixes-are-lost", "internal/parquet/delta_strings.go", "copy(value[prefix:], l.values[:suffix])", "copy(value, l.values[:suffix])", parquet},
+		{"deltas-may-be-too-few", "internal/parquet/rewrite.go", "	if n != countDefined(", "	if n < 0 && n != countDefined(", parquet},
 		{"blooms-of-one-block", "internal/parquet/bloom.go", "int64((hash>>32)*b.blocks>>32) * bloomBlock", "int64(0*hash*b.blocks) * bloomBlock", parquet},
 		{"blooms-need-one-bit", "internal/parquet/bloom.go", "&(1<<(key*salt>>27)) == 0 {", "&(1<<(key*salt>>27)) == 0 && i == 0 {", parquet},
 		{"blooms-of-other-units", "internal/parquet/bloom.go", "		return ok && a.Unit == b.Unit\n", "		return ok && b != nil\n", parquet},
@@ -37,6 +37,6 @@ func olderMutants() []mutant {
 		{"schemas-may-be-deep", "internal/parquet/depth.go", "			if len(left) > maxSchemaDepth {", "			if len(left) < 0 {", parquet},
 		{"runs-are-padded-to-eight", "internal/parquet/rle.go", " || h.packed < duckDBRun && h.run%duckDBRun == 0", "", parquet},
 		{"any-run-is-a-block", "internal/parquet/rle.go", " && h.run%duckDBRun == 0", "", parquet},
-		{"lengths-may-differ", "internal/parquet/delta.go", "prefix > before || int64(prefix)+int64(d.suffixes[i]) != int64(length)", "prefix > before", parquet},
+		{"lengths-may-differ", "internal/parquet/delta_strings.go", "int(prefix)+int(suffixes[i]) != l.width", "int(prefix)+int(suffixes[i]) > l.width", parquet},
 	}
 }
