@@ -21,7 +21,7 @@
 // Data that decompresses to more than its header declares is damage, and so are headers
 // that declare more than the footer, or more than a page can hold. Not reserved are a
 // codec's own tables, up to 16 MiB for each Brotli page that is being decompressed; the
-// library's converted decimals, of 16 bytes each; and a single copy of a damaged page
+// library's converted decimals inside structs and maps, of 16 bytes each; and a single copy of a damaged page
 // whose frame declares too small a size.
 //
 // Undetectable damage: no checksum covers footers and page headers, so they are compared

@@ -161,7 +161,7 @@ func TestDamagedFixedValues(t *testing.T) {
 				rows, err := c.page.count, error(nil)
 				if skip {
 					if err = column.skip(rows); err == nil {
-						err = column.skip(1) // finds what is left over
+						err = column.skip(1) // finds a surplus
 						if c.err == "" || c.unskipped {
 							require.ErrorIs(t, err, errRowsMissing)
 							continue

@@ -253,38 +253,6 @@ func gather[T uint32 | uint64](h *rleDecoder, out, dictionary []T, n int) error 
 	return nil
 }
 
-// numbers reads numbers, which must be below a limit.
-func (h *rleDecoder) numbers(out []uint32, limit int) error {
-	for len(out) > 0 {
-		switch {
-		case h.repeat > 0:
-			k := min(len(out), h.repeat)
-			if uint64(h.value) >= uint64(limit) {
-				return errIndex
-			}
-			for i := range out[:k] {
-				out[i] = h.value
-			}
-			h.repeat, out = h.repeat-k, out[k:]
-		case h.packed > 0:
-			k := min(len(out), h.packed)
-			for i := range out[:k] {
-				out[i] = h.number(h.at)
-				h.at += h.width
-				if uint64(out[i]) >= uint64(limit) {
-					return errIndex
-				}
-			}
-			h.packed, out = h.packed-k, out[k:]
-		default:
-			if err := h.next(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 var errIndex = errors.New("an index is beyond the dictionary")
 
 // gatherPacked is gather within a bit-packed run. It loads eight bytes at a time where
