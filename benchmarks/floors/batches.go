@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
@@ -68,6 +71,30 @@ func draw(batches, rows int, seed uint64) (map[string]ready, error) {
 		extend(forms, indexed, join(training, columns{[]arrow.Field{{Name: "staging", Type: column.DataType()}}, []arrow.Array{column}}))
 	}
 	return forms, nil
+}
+
+// load returns the batches of a file, an Arrow IPC stream.
+func load(file string) (form ready, err error) {
+	f, err := os.Open(file) //nolint:gosec // of a benchmark
+	if err != nil {
+		return form, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	from, err := ipc.NewReader(f)
+	if err != nil {
+		return form, err
+	}
+	defer from.Release()
+	form.schema = from.Schema()
+	for from.Next() {
+		b := from.RecordBatch()
+		b.Retain()
+		form.batches = append(form.batches, b)
+	}
+	if len(form.batches) == 0 && from.Err() == nil {
+		return form, errors.New("it has no batches")
+	}
+	return form, from.Err()
 }
 
 func extend(forms map[string]ready, name string, b arrow.RecordBatch) {

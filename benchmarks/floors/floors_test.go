@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,6 +93,43 @@ func TestBatchesHaveTheShapeOfT(t *testing.T) {
 			require.Equal(t, forms[plain].at(0).Column(18+i).ValueStr(row), staging.Field(i).ValueStr(at))
 		}
 	}
+}
+
+// A server delivers the batches of files, under the names that it is given.
+func TestFormsOfFiles(t *testing.T) {
+	drawn, err := draw(2, 20, 1)
+	require.NoError(t, err)
+	s := settings{sizes: sizes{batches: 3, rows: 20}, forms: map[string]string{}}
+	for name, form := range drawn {
+		s.forms["my "+name] = filepath.Join(t.TempDir(), name)
+		f, err := os.Create(s.forms["my "+name])
+		require.NoError(t, err)
+		writer := ipc.NewWriter(f, ipc.WithSchema(form.schema))
+		for _, b := range form.batches {
+			require.NoError(t, writer.Write(b))
+		}
+		require.NoError(t, errors.Join(writer.Close(), f.Close()))
+	}
+	one, err := s.server()
+	require.NoError(t, err)
+	require.Empty(t, one.expected)
+	require.Len(t, readyLoader{one.forms, one.batches}.Datasets(), 2)
+	for name, form := range drawn {
+		sent, err := form.total(3)
+		require.NoError(t, err)
+		read, err := one.forms["my "+name].total(3)
+		require.NoError(t, err)
+		require.Equal(t, sent, read)
+		p, err := one.pass(request{Way: "one process: copied once", Form: "my " + name})
+		require.NoError(t, err)
+		require.EqualValues(t, 60, p.Rows)
+		require.Positive(t, p.Bytes)
+	}
+
+	s.forms["gone"] = filepath.Join(t.TempDir(), "gone")
+	_, err = s.server()
+	require.ErrorContains(t, err, "load "+s.forms["gone"])
+	require.Error(t, run(t.Context(), []string{"-form", "a"}))
 }
 
 func TestTotalsSeeEveryColumn(t *testing.T) {

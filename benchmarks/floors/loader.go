@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -24,7 +25,7 @@ type readyLoader struct {
 
 // Datasets implements flight.Loader.
 func (l readyLoader) Datasets() (all []dataset.Dataset) {
-	for _, name := range []string{plain, indexed} {
+	for _, name := range slices.Sorted(maps.Keys(l.forms)) {
 		all = append(all, dataset.Dataset{Name: name, Key: []string{"request_id"}, Training: dataset.Training{Table: name}})
 	}
 	return all

@@ -14,6 +14,9 @@
 //
 //	go run ./benchmarks/floors [-python .venv/bench/bin/python] [-rounds 5] [-quick] [-results benchmarks/results]
 //
+// The server role also delivers batches of files: benchmarks/costs.py has it deliver those that a
+// server sent, to compare that server with one whose batches are ready.
+//
 // All ways take turns. The command prints medians, and with -results writes them with all passes to
 // DATE-floors.md and .json. Every client sums all columns in its first pass, and counts rows in every
 // other one; the exit code is 1 if a sum or a count is wrong.
@@ -28,6 +31,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/penstock/penstock/benchmarks/child"
 )
@@ -51,8 +55,9 @@ type settings struct {
 	script  string
 	rounds  int
 	quick   bool
-	only    string // part of the names of the ways that take turns
-	results string // a folder; "": nothing is written
+	only    string            // part of the names of the ways that take turns
+	results string            // a folder; "": nothing is written
+	forms   map[string]string // files with the batches of the forms that a server delivers; none: it draws them
 }
 
 func run(ctx context.Context, arguments []string) error {
@@ -69,6 +74,15 @@ func run(ctx context.Context, arguments []string) error {
 	flags.StringVar(&s.results, "results", "", "a folder for the results")
 	flags.StringVar(&s.role, "role", "", "of a child process")
 	flags.StringVar(&s.folder, "folder", "", "of a child process")
+	s.forms = map[string]string{}
+	flags.Func("form", "of a server: NAME=FILE, an Arrow IPC stream of batches that it delivers under this name", func(text string) error {
+		name, file, found := strings.Cut(text, "=")
+		if !found {
+			return errors.New("it is not NAME=FILE")
+		}
+		s.forms[name] = file
+		return nil
+	})
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -81,7 +95,7 @@ func run(ctx context.Context, arguments []string) error {
 	s.batches = max(1, *rows/s.rows)
 	switch s.role {
 	case "server":
-		one, err := newServer(s.sizes)
+		one, err := s.server()
 		if err != nil {
 			return err
 		}
@@ -93,6 +107,22 @@ func run(ctx context.Context, arguments []string) error {
 	default:
 		return fmt.Errorf("no role %q", s.role)
 	}
+}
+
+// server returns the server of a child process.
+func (s settings) server() (*server, error) {
+	if len(s.forms) == 0 {
+		return drawnServer(s.sizes)
+	}
+	forms := map[string]ready{}
+	for name, file := range s.forms {
+		form, err := load(file)
+		if err != nil {
+			return nil, fmt.Errorf("load %s: %w", file, err)
+		}
+		forms[name] = form
+	}
+	return newServer(s.sizes, forms)
 }
 
 // measure starts all processes, and reports the passes of all turns.

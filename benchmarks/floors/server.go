@@ -28,8 +28,9 @@ type sizes struct {
 // server has ready batches, and delivers them in all ways.
 type server struct {
 	sizes
-	forms map[string]ready
-	lying map[string]*mapped // the ready batches as mapped memory
+	forms    map[string]ready
+	lying    map[string]*mapped // the ready batches as mapped memory
+	expected map[string]totals  // by form; none for batches of files, whose reader knows them
 	// copies has as much memory as a stream of copied batches that are mapped.
 	copies [slots][]byte
 }
@@ -40,12 +41,26 @@ type offer struct {
 	Expected  map[string]totals `json:"expected"`  // by form
 }
 
-func newServer(s sizes) (*server, error) {
+// drawnServer returns a server of batches of T's shape.
+func drawnServer(s sizes) (*server, error) {
 	forms, err := draw(s.distinct, s.rows, 7)
 	if err != nil {
 		return nil, err
 	}
-	one := &server{sizes: s, forms: forms, lying: map[string]*mapped{}}
+	one, err := newServer(s, forms)
+	if err != nil {
+		return nil, err
+	}
+	for name, form := range forms {
+		if one.expected[name], err = form.total(s.batches); err != nil {
+			return nil, err
+		}
+	}
+	return one, nil
+}
+
+func newServer(s sizes, forms map[string]ready) (one *server, err error) {
+	one = &server{sizes: s, forms: forms, lying: map[string]*mapped{}, expected: map[string]totals{}}
 	for name, form := range forms {
 		if one.lying[name], err = lie(form); err != nil {
 			return nil, err
@@ -56,7 +71,7 @@ func newServer(s sizes) (*server, error) {
 
 // serve serves all ways, with sockets in a folder, until its input ends.
 func (s *server) serve(ctx context.Context, folder string, in io.Reader, out io.Writer) error {
-	offered := offer{Addresses: map[string]string{}, Expected: map[string]totals{}}
+	offered := offer{Addresses: map[string]string{}, Expected: s.expected}
 	failed := make(chan error, len(ways()))
 	for i, w := range ways() {
 		if w.network == "" {
@@ -73,13 +88,6 @@ func (s *server) serve(ctx context.Context, folder string, in io.Reader, out io.
 			return err
 		}
 		go func() { failed <- serving(l) }()
-	}
-	for name, form := range s.forms {
-		total, err := form.total(s.batches)
-		if err != nil {
-			return err
-		}
-		offered.Expected[name] = total
 	}
 	if err := json.NewEncoder(out).Encode(offered); err != nil {
 		return err
