@@ -1,110 +1,158 @@
-"""The contenders: name, module, server, and the batch sizes to try."""
+"""The contenders: name, module, server, and the points at which each is measured."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+# What a contender reads from: a server in a process of its own, or nothing.
+Serves = Literal["penstock", "duckdb", "echo", "nothing"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Entrant:
-    """One line of the result.
+    """One contender.
 
-    `server` makes the command of a server from the binary, the batch size, the
-    server's configuration file and the address to listen on; None if the
-    contender needs none. `over` is how client and server talk. All `batch_rows`
-    are run, and the fastest is shown: which one that is depends on the machine.
+    `over` is how client and server talk. `batch_rows` are those measured with one lane, `lanes` those measured
+    with batches of 8,192 rows besides. `query` is what Penstock is asked beside data set and batch size.
+    `datasets` are those that it reads by default; none: all. `by_default` tells whether it runs unless it is
+    named.
     """
 
     name: str
     title: str
     module: str
     batch_rows: tuple[int, ...]
-    server: Callable[[Path, int, Path, str], list[str]] | None = None
-    over: Literal["tcp", "unix"] = "tcp"
+    serves: Serves = "nothing"
+    over: Literal["tcp", "unix", "local"] = "tcp"
     joins: bool = True
-
-
-def _penstock(binary: Path, _batch_rows: int, config: Path, listen: str) -> list[str]:
-    return [str(binary), "serve", "--config", str(config), "--listen", listen]
-
-
-def needs_binary(entrant: Entrant) -> bool:
-    """Whether the entrant reads from `bin/penstock`."""
-    return entrant.server is _penstock
-
-
-def _duckdb(_binary: Path, batch_rows: int, _config: Path, listen: str) -> list[str]:
-    module = "peers.duckdb_flight_server"
-    return [sys.executable, "-m", module, "--batch-rows", str(batch_rows), "--listen", listen]
+    lanes: tuple[int, ...] = ()
+    query: tuple[tuple[str, Any], ...] = ()
+    datasets: tuple[str, ...] = ()
+    by_default: bool = True
 
 
 PENSTOCK = "penstock"
-DUCKDB = "duckdb"
-DUCKDB_EXECUTE = "duckdb-execute"
-PENSTOCK_PYTHON = "penstock-python"
-PENSTOCK_UNIX = "penstock-unix"
 PENSTOCK_INDEXED = "penstock-indexed"
-PENSTOCK_EXPANDED = "penstock-expanded"
-PENSTOCK_EXPANDED_UNIX = "penstock-expanded-unix"
+PENSTOCK_SHUFFLED = "penstock-shuffled"
+PENSTOCK_LOCAL = "penstock-local"
+PENSTOCK_LOCAL_INDEXED = "penstock-local-indexed"
+DUCKDB = "duckdb"
 DUCKDB_FLIGHT = "duckdb-flight"
-DUCKDB_FLIGHT_UNIX = "duckdb-flight-unix"
-STAGE2 = "stage2"
 DUCKDB_TORCH = "duckdb-torch"
+POLARS = "polars"
+POLARS_LOOP = "polars-loop"
+DATAFUSION = "datafusion"
+ECHO = "echo"
+ECHO_INDEXED = "echo-indexed"
 
-_BOTH = (8_192, 65_536)
+DEFAULT_ROWS = 8_192
+_ALL = (1_024, DEFAULT_ROWS, 65_536)
+_ENGINE = (DEFAULT_ROWS, 65_536)
+_ONE = (DEFAULT_ROWS,)
+# TPC-H's rows lie in random order: indexed, nearly as much is sent.
+_INDEXED = ("t", "t_scattered", "wide")
 
 ENTRANTS = (
-    Entrant(PENSTOCK, "**Penstock**", "penstock_flight", (8_192,), _penstock),
-    Entrant(PENSTOCK_INDEXED, "**Penstock, indexed**", "penstock_indexed", (8_192,), _penstock),
+    Entrant(PENSTOCK, "**Penstock**", "penstock_flight", _ALL, "penstock", lanes=(8,)),
     Entrant(
-        PENSTOCK_EXPANDED,
+        PENSTOCK_INDEXED,
+        "**Penstock, indexed**",
+        "penstock_indexed",
+        _ALL,
+        "penstock",
+        lanes=(8,),
+        datasets=_INDEXED,
+    ),
+    Entrant(
+        PENSTOCK_SHUFFLED,
+        "**Penstock, shuffled**",
+        "penstock_flight",
+        _ONE,
+        "penstock",
+        lanes=(8,),
+        query=(("order", "shuffled"), ("seed", 7)),
+        datasets=("t",),
+    ),
+    Entrant(PENSTOCK_LOCAL, "**Penstock, mapped memory**", "penstock_local", _ONE, "penstock", over="local"),
+    Entrant(
+        PENSTOCK_LOCAL_INDEXED,
+        "**Penstock, mapped memory, indexed**",
+        "penstock_local",
+        _ONE,
+        "penstock",
+        over="local",
+        query=(("wire", "indexed"),),
+        datasets=_INDEXED,
+    ),
+    Entrant(
+        "penstock-expanded",
         "**Penstock, indexed, expanded by the client**",
         "penstock_expanded",
-        (8_192,),
-        _penstock,
+        _ONE,
+        "penstock",
+        by_default=False,
     ),
-    Entrant(PENSTOCK_PYTHON, "**Penstock, its Python package**", "penstock_python", (8_192,), _penstock),
-    Entrant(DUCKDB_FLIGHT, "DuckDB behind a Flight server", "duckdb_flight", _BOTH, _duckdb),
-    Entrant(PENSTOCK_UNIX, "**Penstock, Unix socket**", "penstock_flight", (8_192,), _penstock, over="unix"),
     Entrant(
-        PENSTOCK_EXPANDED_UNIX,
-        "**Penstock, indexed, expanded by the client, Unix socket**",
-        "penstock_expanded",
-        (8_192,),
-        _penstock,
+        "penstock-python",
+        "**Penstock, its Python package**",
+        "penstock_python",
+        _ONE,
+        "penstock",
+        by_default=False,
+    ),
+    Entrant(
+        "penstock-unix",
+        "**Penstock, Unix socket**",
+        "penstock_flight",
+        _ONE,
+        "penstock",
         over="unix",
+        by_default=False,
     ),
+    Entrant(DUCKDB_FLIGHT, "DuckDB behind a Flight server", "duckdb_flight", _ENGINE, "duckdb"),
     Entrant(
-        DUCKDB_FLIGHT_UNIX,
+        "duckdb-flight-unix",
         "DuckDB behind a Flight server, Unix socket",
         "duckdb_flight",
-        _BOTH,
-        _duckdb,
+        _ENGINE,
+        "duckdb",
         over="unix",
+        by_default=False,
     ),
-    Entrant(DUCKDB, "DuckDB, in process", "duckdb_local", _BOTH),
-    Entrant(DUCKDB_EXECUTE, "DuckDB, in process, execute()", "duckdb_execute", _BOTH),
-    Entrant("polars", "Polars, in process", "polars_local", _BOTH),
-    Entrant("datafusion", "DataFusion, in process", "datafusion_local", _BOTH),
-    Entrant(STAGE2, "Stage 2: DuckDB joins, writes, reads back", "stage2", (65_536,)),
+    Entrant(DUCKDB, "DuckDB, in process", "duckdb_local", _ENGINE),
+    Entrant("duckdb-execute", "DuckDB, in process, execute()", "duckdb_execute", _ENGINE, by_default=False),
+    Entrant(POLARS, "Polars, in process", "polars_local", _ENGINE),
+    Entrant(POLARS_LOOP, "Polars, in a loop over buckets", "polars_loop", _ENGINE),
+    Entrant(DATAFUSION, "DataFusion, in process", "datafusion_local", _ENGINE),
+    Entrant("stage2", "Stage 2: DuckDB joins, writes, reads back", "stage2", (65_536,), by_default=False),
     Entrant("scan", "Training table alone, no join (pyarrow)", "scan_floor", (65_536,), joins=False),
+    Entrant(ECHO, "Echo: the same batches from memory", "penstock_flight", _ONE, "echo", joins=False),
+    Entrant(
+        ECHO_INDEXED,
+        "Echo, indexed",
+        "penstock_indexed",
+        _ONE,
+        "echo",
+        joins=False,
+        datasets=_INDEXED,
+    ),
 )
+
+# In the consumer's own process.
+ENGINES = (DUCKDB, POLARS, POLARS_LOOP, DATAFUSION)
 
 # The contenders of `--torch`: the same rows as tensors, in an environment with torch.
 INTO_TORCH = (
-    Entrant("penstock-torch", "**Penstock**, `IterableDataset`", "penstock_torch", (8_192,), _penstock),
+    Entrant("penstock-torch", "**Penstock**, `IterableDataset`", "penstock_torch", _ONE, "penstock"),
     Entrant(
         "penstock-torch-indexed",
         "**Penstock**, `IterableDataset`, indexed: each request's features once",
         "penstock_torch_indexed",
-        (8_192,),
-        _penstock,
+        _ONE,
+        "penstock",
     ),
-    Entrant(DUCKDB_TORCH, "DuckDB, in process", "duckdb_torch", _BOTH),
-    Entrant("polars-torch", "Polars, in process", "polars_torch", _BOTH),
-    Entrant("ray-torch", "Ray Data, join of 16 partitions", "ray_torch", (8_192,)),
+    Entrant(DUCKDB_TORCH, "DuckDB, in process", "duckdb_torch", _ENGINE),
+    Entrant("polars-torch", "Polars, in process", "polars_torch", _ENGINE),
+    Entrant("ray-torch", "Ray Data, join of 16 partitions", "ray_torch", _ONE),
 )

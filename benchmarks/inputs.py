@@ -35,18 +35,27 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """One data set: both sides of the join, its key, and the joined answer."""
+    """One data set: both sides of the join, its key, and the joined answer.
+
+    `staging_key` is the key's name in the staging table, where it differs.
+    """
 
     dataset: str
     key: str
     training: Source
     staging: Source
     expected: Summary
+    staging_key: str = ""
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """The key's names in the training and in the staging table."""
+        return self.key, self.staging_key or self.key
 
     @property
     def features(self) -> list[str]:
         """The staging columns in the join: all except the key."""
-        return [name for name in self.staging.columns if name != self.key]
+        return [name for name in self.staging.columns if name != self.keys[1]]
 
     def save(self, path: Path) -> None:
         """Write the JSON form."""
@@ -62,4 +71,5 @@ class Inputs:
             training=Source(**text["training"]),
             staging=Source(**text["staging"]),
             expected=Summary.from_json(text["expected"]),
+            staging_key=text.get("staging_key", ""),
         )

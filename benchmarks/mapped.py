@@ -16,13 +16,10 @@ import dataclasses
 import statistics
 import sys
 import tempfile
-from pathlib import Path
 
-import tpch
+import joins
 from jobs import ROOT, Job, Server, read_at_once
 
-T = ROOT / ".bench" / "full" / "penstock.yaml"
-TPCH = ROOT / ".bench" / "tpch-1"
 ROWS = {"t": 4_000_000, "tpch": 6_001_215}
 
 # Limits for batches in mapped memory: CPU time of server and client for one job, divided by that
@@ -30,17 +27,6 @@ ROWS = {"t": 4_000_000, "tpch": 6_001_215}
 ONE_JOB = 0.55
 ONE_JOB_OF_TPCH = 0.75
 EIGHT_JOBS = 1.5
-
-_TPCH_DATASET = """
-datasets:
-  tpch:
-    training:
-      table: tpch.lineitem
-    key: [l_orderkey]
-    staging:
-      - table: tpch.orders
-        key: {l_orderkey: o_orderkey}
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,14 +58,6 @@ def _turn(server: Server, case: Case, way: str) -> Turn:
     return Turn(ended.seconds, cpu, statistics.fmean(ended.cpu))
 
 
-def _configs(folder: Path) -> dict[str, Path]:
-    """The configuration of the server of each data set. Makes the tables of TPC-H if they do not exist."""
-    tpch.ensure(TPCH, "1")
-    config = folder / "tpch.yaml"
-    config.write_text(tpch.config_path(TPCH).read_text() + _TPCH_DATASET)
-    return {"t": T, "tpch": config}
-
-
 def main() -> int:
     """Measures all cases, and prints medians and ratios."""
     parser = argparse.ArgumentParser(
@@ -97,7 +75,7 @@ def main() -> int:
         turns: dict[str, list[Turn]] = {"network": [], "mapped": []}
         with (
             tempfile.TemporaryDirectory() as folder,
-            Server(_configs(Path(folder))[case.dataset], folder) as server,
+            Server(joins.ensure(case.dataset, ROOT / ".bench", quick=False).config, folder) as server,
         ):
             for turn in range(rounds + 1):
                 for way, made in turns.items():

@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 import tables
-from checks import Summary
+from checks import Integers, Summary
 from process import cpu_seconds, peak_bytes
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import BucketTransform
@@ -174,7 +174,7 @@ def _write(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
     return files
 
 
-def _ids(count: int, crowded: bool) -> tables.Integers:
+def _ids(count: int, crowded: bool) -> Integers:
     """Distinct ids; optionally half of them in one bucket."""
     if not crowded:
         return tables.spread(count, _SEED)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from entrants import DUCKDB, DUCKDB_FLIGHT, DUCKDB_FLIGHT_UNIX, DUCKDB_TORCH, PENSTOCK, STAGE2, Entrant
+import aims
+from entrants import DUCKDB_FLIGHT, DUCKDB_TORCH, ENGINES, PENSTOCK
 from inputs import Inputs, Source
 from peers.contender import Outcome
+from points import Measured, ratio
+from result import Floor, Result
 
 _MIB = 1 << 20
 
@@ -22,94 +25,10 @@ _BOUND_BASE = 256 * _MIB
 _QUIET = 0.15
 
 _HEAD = (
-    "| contender | rows per batch | s (min to max) | M rows/s | first batch s "
-    "| CPU s server + client | peak MiB server + client | written MiB "
-    "| of DuckDB, Flight | of DuckDB, in process |\n"
-    "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| contender | rows per batch | lanes | cores | cold s | warm s (min to max) | M rows/s | first batch s "
+    "| CPU s server + client | peak MiB server + client | of DuckDB, Flight | of the best engine |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
-
-
-@dataclasses.dataclass
-class Measured:
-    """All rounds of one contender at one batch size on one data set."""
-
-    entrant: Entrant
-    batch_rows: int
-    outcomes: list[Outcome]
-
-    def median(self, measure: Callable[[Outcome], float]) -> float:
-        """The median over the rounds."""
-        return statistics.median(measure(outcome) for outcome in self.outcomes)
-
-    @property
-    def rate(self) -> float:
-        """Rows per second, of the median time."""
-        return self.outcomes[0].rows / self.median(lambda outcome: outcome.seconds)
-
-
-@dataclasses.dataclass
-class Result:
-    """All contenders on one data set."""
-
-    inputs: Inputs
-    measured: list[Measured]
-
-    def markdown(self) -> str:
-        """One table, and the conclusions from it."""
-        ran = self._fastest()
-        lines = [f"### {self.inputs.dataset}", "", _tables_line(self.inputs), "", _HEAD]
-        for measured in ran.values():
-            # Flight is compared with Flight over the same transport.
-            peer = DUCKDB_FLIGHT_UNIX if measured.entrant.over == "unix" else DUCKDB_FLIGHT
-            lines.append(_row(measured, [ran.get(peer), ran.get(DUCKDB) or ran.get(DUCKDB_TORCH)]))
-        lines += ["", *self._remarks(ran)]
-        return "\n".join(lines)
-
-    def _fastest(self) -> dict[str, Measured]:
-        """Each contender that ran, at its fastest batch size."""
-        fastest: dict[str, Measured] = {}
-        for measured in self.measured:
-            name = measured.entrant.name
-            if measured.outcomes and (name not in fastest or measured.rate > fastest[name].rate):
-                fastest[name] = measured
-        return fastest
-
-    def bound(self) -> int:
-        """The memory limit of a Penstock server for one stream of one lane, in bytes."""
-        training, staging = self.inputs.training, self.inputs.staging
-        return staging.largest_bucket + training.largest_row_group + _BOUND_BASE
-
-    def _remarks(self, ran: dict[str, Measured]) -> list[str]:
-        remarks = []
-        if PENSTOCK in ran:
-            peak = max(outcome.server_peak for outcome in ran[PENSTOCK].outcomes)
-            verdict = "within" if peak <= self.bound() else "**above**"
-            remarks.append(
-                f"- Penstock's server peaked at {peak / _MIB:.0f} MiB, {verdict} its bound of "
-                f"{self.bound() / _MIB:.0f} MiB: for its one open lane the largest staging bucket "
-                f"({self.inputs.staging.largest_bucket / _MIB:.0f}) and the largest training row "
-                f"group ({self.inputs.training.largest_row_group / _MIB:.0f}), and 256."
-            )
-        if PENSTOCK in ran and STAGE2 in ran:
-            slower = ran[PENSTOCK].rate / ran[STAGE2].rate
-            written = ran[STAGE2].median(lambda outcome: outcome.written)
-            remarks.append(
-                f"- One epoch streamed is {slower:.2f} times as fast as stage 2, and writes "
-                f"nothing; stage 2 writes {written / _MIB:.0f} MiB."
-            )
-        every = [outcome for measured in ran.values() for outcome in measured.outcomes]
-        if every:
-            share = statistics.median(outcome.elsewhere for outcome in every)
-            worst = max(outcome.elsewhere for outcome in every)
-            remarks.append(
-                f"- Other work on the machine took {share:.2f} cores during a timed run (median; "
-                f"at most {worst:.2f})."
-            )
-            if share > _QUIET:
-                remarks.append(
-                    "- **The machine was not quiet: the seconds and ratios above are not reliable.**"
-                )
-        return remarks
 
 
 @dataclasses.dataclass
@@ -120,7 +39,6 @@ class Report:
     date: str
     note: str
     rounds: int
-    sizes: dict[str, Any]
     machine: dict[str, str]
     results: list[Result]
     failures: list[str]
@@ -130,18 +48,21 @@ class Report:
         machine = self.machine
         versions = [f"{key} {value}" for key, value in machine.items() if key not in _HARDWARE]
         verified = "; ".join(self.failures) or "row counts and checksums of every run are right"
-        lines = [f"## Side by side, {self.date}", ""]
+        lines = [f"## What a batch costs, {self.date}", ""]
         if self.note:
             lines += [self.note, ""]
         lines += [
             (
                 f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}; Linux "
                 f"{machine['kernel']}; {', '.join(versions)}. Medians of {self.rounds} interleaved "
-                f"runs after a warm-up, page cache warm. Verified: {verified}."
+                f"runs, page cache warm; CPU seconds and rows/s are of the warm epoch. Verified: {verified}."
             ),
             "",
         ]
-        lines += [f"{result.markdown()}\n" for result in self.results]
+        lines += [f"{_markdown(result)}\n" for result in self.results]
+        by_name = {result.inputs.dataset: result for result in self.results}
+        lines += ["### Aims", "", "Ratios of the warm epoch, within this run.", ""]
+        lines += [aims.markdown(aims.all_of(by_name)), ""]
         return "\n".join(lines)
 
     def write(self, folder: Path) -> Path:
@@ -153,40 +74,160 @@ class Report:
         return path
 
     def _json(self) -> dict[str, Any]:
+        by_name = {result.inputs.dataset: result for result in self.results}
         return {
             "name": self.name,
             "date": self.date,
             "note": self.note,
             "machine": self.machine,
-            "sizes": self.sizes,
             "rounds": self.rounds,
-            "results": {result.inputs.dataset: _result_json(result) for result in self.results},
+            "results": {name: _result_json(result) for name, result in by_name.items()},
+            "aims": [dataclasses.asdict(aim) for aim in aims.all_of(by_name)],
         }
 
 
 _HARDWARE = ("cpu", "cores", "memory", "kernel")
 
 
+def _markdown(result: Result) -> str:
+    """One table, and the conclusions from it."""
+    flight, engine = result.fastest((DUCKDB_FLIGHT,)), result.fastest((*ENGINES, DUCKDB_TORCH))
+    lines = [f"### {result.inputs.dataset}", "", _tables_line(result.inputs), "", _HEAD]
+    lines += [_row(one, [flight, engine]) for one in result.measured if one.outcomes]
+    lines += _floor_rows("Page decompression alone", result.pages)
+    lines += _floor_rows("One copy of the plain batches in memory", result.copies)
+    return "\n".join([*lines, "", *_remarks(result)])
+
+
+def _row(measured: Measured, references: Sequence[Measured | None]) -> str:
+    point = measured.point
+    seconds = [outcome.warm.seconds for outcome in measured.outcomes]
+    ratios = [
+        _ratio(reference, measured) if reference and point.entrant.joins else "" for reference in references
+    ]
+    rows = measured.outcomes[0].rows
+    cells = [
+        f"{point.entrant.title}, `{point.variant}`" if point.variant else point.entrant.title,
+        f"{point.batch_rows:,}",
+        str(point.lanes),
+        str(point.cores or "all"),
+        f"{measured.median(lambda outcome: outcome.cold.seconds):.2f}",
+        f"{statistics.median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})",
+        f"{rows / statistics.median(seconds) / 1e6:.2f}",
+        f"{measured.median(lambda outcome: outcome.warm.first):.2f}",
+        _both(
+            measured,
+            lambda outcome: outcome.warm.server_cpu,
+            lambda outcome: outcome.warm.client_cpu,
+            "{:.2f}",
+        ),
+        _both(
+            measured,
+            lambda outcome: outcome.server_peak / _MIB,
+            lambda outcome: outcome.client_peak / _MIB,
+            "{:.0f}",
+        ),
+        *ratios,
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _ratio(reference: Measured, measured: Measured) -> str:
+    found = ratio(reference, measured, lambda outcome: outcome.warm.seconds)
+    return "" if found is None else f"{found:.2f}"
+
+
+def _both(
+    measured: Measured, server: Callable[[Outcome], float], client: Callable[[Outcome], float], form: str
+) -> str:
+    """Server and client, or the single process without a server."""
+    of_client = form.format(measured.median(client))
+    if measured.point.entrant.serves == "nothing":
+        return of_client
+    return f"{form.format(measured.median(server))} + {of_client}"
+
+
+def _floor_rows(title: str, floors: Sequence[Floor]) -> list[str]:
+    if not floors:
+        return []
+    seconds = [floor.seconds for floor in floors]
+    middle = statistics.median(seconds)
+    cpu = statistics.median(floor.cpu for floor in floors)
+    return [
+        (
+            f"| {title} ({floors[0].bytes / _MIB:,.0f} MiB) | | | all | | "
+            f"{middle:.2f} ({min(seconds):.2f} to {max(seconds):.2f}) | {floors[0].rows / middle / 1e6:.2f} | | "
+            f"{cpu:.2f} | | | |"
+        )
+    ]
+
+
+def bound(inputs: Inputs) -> int:
+    """The memory limit of a Penstock server for one stream of one lane, in bytes."""
+    return inputs.staging.largest_bucket + inputs.training.largest_row_group + _BOUND_BASE
+
+
+def _remarks(result: Result) -> list[str]:
+    remarks = []
+    inputs = result.inputs
+    penstock, stage2 = result.find(PENSTOCK), result.fastest(("stage2",))
+    if penstock:
+        peak = max(outcome.server_peak for outcome in penstock.outcomes)
+        verdict = "within" if peak <= bound(inputs) else "**above**"
+        remarks.append(
+            f"- Penstock's server peaked at {peak / _MIB:.0f} MiB with one lane, {verdict} its bound of "
+            f"{bound(inputs) / _MIB:.0f} MiB: the largest staging bucket "
+            f"({inputs.staging.largest_bucket / _MIB:.0f}), the largest training row "
+            f"group ({inputs.training.largest_row_group / _MIB:.0f}), and 256."
+        )
+    if penstock and stage2:
+        written = stage2.median(lambda outcome: outcome.written)
+        remarks.append(
+            f"- One epoch streamed is {_ratio(stage2, penstock)} times as fast as stage 2, and writes "
+            f"nothing; stage 2 writes {written / _MIB:.0f} MiB."
+        )
+    passes = [outcome.warm for measured in result.measured for outcome in measured.outcomes]
+    if passes:
+        share = statistics.median(one.elsewhere for one in passes)
+        worst = max(one.elsewhere for one in passes)
+        remarks.append(
+            f"- Other work on the machine took {share:.2f} cores during a warm epoch (median; at most {worst:.2f})."
+        )
+        if share > _QUIET:
+            remarks.append("- **The machine was not quiet: the seconds above are not reliable.**")
+    return remarks
+
+
 def _result_json(result: Result) -> dict[str, Any]:
     return {
-        "bound": result.bound(),
+        "bound": bound(result.inputs),
         "training": _source_json(result.inputs.training),
         "staging": _source_json(result.inputs.staging),
         "contenders": [
             {
-                "name": measured.entrant.name,
-                "batch_rows": measured.batch_rows,
-                "runs": [dataclasses.asdict(outcome) for outcome in measured.outcomes],
+                "name": measured.point.entrant.name,
+                "batch_rows": measured.point.batch_rows,
+                "lanes": measured.point.lanes,
+                "cores": measured.point.cores,
+                "variant": measured.point.variant,
+                "runs": [outcome and dataclasses.asdict(outcome) for outcome in measured.rounds],
             }
             for measured in result.measured
         ],
+        "pages": [dataclasses.asdict(floor) for floor in result.pages],
+        "copies": [dataclasses.asdict(floor) for floor in result.copies],
+        "one_more": {variant: dataclasses.asdict(one) for variant, one in result.one_more.items()},
     }
 
 
 def _source_json(source: Source) -> dict[str, Any]:
     """Everything except paths, which are specific to this machine, and the snapshot, which is random."""
     kept = ("table", "rows", "bytes_on_disk", "largest_row_group", "largest_bucket")
-    return {"files": len(source.files), **{name: getattr(source, name) for name in kept}}
+    return {
+        "files": len(source.files),
+        "columns": len(source.columns),
+        **{name: getattr(source, name) for name in kept},
+    }
 
 
 def _tables_line(inputs: Inputs) -> str:
@@ -196,41 +237,3 @@ def _tables_line(inputs: Inputs) -> str:
         for source in (inputs.training, inputs.staging)
     ]
     return f"Training: {parts[0]}. Staging: {parts[1]}."
-
-
-def _row(measured: Measured, references: list[Measured | None]) -> str:
-    seconds = [outcome.seconds for outcome in measured.outcomes]
-    ratios = [
-        f"{measured.rate / reference.rate:.2f}" if reference and measured.entrant.joins else ""
-        for reference in references
-    ]
-    written = measured.median(lambda outcome: outcome.written) / _MIB
-    cells = [
-        measured.entrant.title,
-        f"{measured.batch_rows:,}",
-        f"{statistics.median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})",
-        f"{measured.rate / 1e6:.2f}",
-        f"{measured.median(lambda outcome: outcome.first):.2f}",
-        _both(
-            measured,
-            measured.median(lambda outcome: outcome.server_cpu),
-            measured.median(lambda outcome: outcome.client_cpu),
-            "{:.2f}",
-        ),
-        _both(
-            measured,
-            measured.median(lambda outcome: outcome.server_peak / _MIB),
-            measured.median(lambda outcome: outcome.client_peak / _MIB),
-            "{:.0f}",
-        ),
-        f"{written:.0f}",
-        *ratios,
-    ]
-    return "| " + " | ".join(cells) + " |"
-
-
-def _both(measured: Measured, server: float, client: float, form: str) -> str:
-    """Server and client, or the single process without a server."""
-    if measured.entrant.server is None:
-        return form.format(client)
-    return f"{form.format(server)} + {form.format(client)}"

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import tables
+from checks import Integers
 from pyiceberg.catalog.sql import SqlCatalog
 
 _FINISHED = "finished.json"
@@ -47,13 +48,13 @@ def ensure(folder: Path, sizes: tables.Sizes) -> None:
     finished.write_text(marker)
 
 
-def _most(rng: np.random.Generator, requests: tables.Integers, sizes: tables.Sizes) -> tables.Integers:
+def _most(rng: np.random.Generator, requests: Integers, sizes: tables.Sizes) -> Integers:
     """The requests in a different order, without one in a hundred."""
     shuffled = rng.permutation(requests)
     return shuffled[int(len(shuffled) * sizes.missing) :]
 
 
-def _context(rng: np.random.Generator, requests: tables.Integers) -> pa.Table:
+def _context(rng: np.random.Generator, requests: Integers) -> pa.Table:
     rows = len(requests)
     columns: dict[str, Any] = {tables.KEY: requests}
     for index in range(8):
@@ -63,7 +64,7 @@ def _context(rng: np.random.Generator, requests: tables.Integers) -> pa.Table:
     return pa.table(columns)
 
 
-def _recent(rng: np.random.Generator, requests: tables.Integers) -> pa.Table:
+def _recent(rng: np.random.Generator, requests: Integers) -> pa.Table:
     rows = len(requests)
     columns: dict[str, Any] = {tables.KEY: requests}
     for index in range(6):

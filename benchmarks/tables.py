@@ -19,14 +19,15 @@ import dataclasses
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from checks import STAGING_FACTOR, TRAINING_FACTOR, Column, Summary, crc
+from checks import STAGING_FACTOR, TRAINING_FACTOR, Integers, Summary
+from expected import left_join
 from inputs import Inputs, Source
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -34,6 +35,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -41,11 +46,14 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    TimestampType,
 )
 
 KEY = "request_id"
 DATASETS = ("t", "t_scattered")
 FINISHED = "finished.json"
+
+_ROOT = Path(__file__).resolve().parent.parent
 
 # Raised when the same sizes give other rows than before, so that tables made
 # by an older generator are not taken for ours.
@@ -55,8 +63,6 @@ _COUNTRIES = 200
 _ITEMS = 1_000_000
 _USERS = 250_000
 _INTEGER_RANGES = (24, 100, 5_000, 1_000_000, 1 << 40)
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,19 +90,30 @@ class Drawn:
 
 
 def ensure(folder: Path, sizes: Sizes) -> None:
-    """Make the tables in `folder`, unless they exist with the same sizes.
+    """Make the tables in `folder`, unless they exist with the same sizes."""
+    made(
+        folder,
+        {"generation": _GENERATION, **dataclasses.asdict(sizes)},
+        lambda: _write(folder, sizes),
+    )
 
-    What the folder held of other sizes is removed first. The marker is written
-    last: an interrupted run starts over.
+
+def made(folder: Path, contents: dict[str, Any], make: Callable[[], None]) -> None:
+    """Make tables in `folder` anew, unless they exist there with the same contents.
+
+    What the folder held of others is removed first. The marker is written last:
+    an interrupted run starts over. Catalogs have absolute paths, so tables that
+    were moved are made again, and those behind a link are used.
     """
-    marker = json.dumps({"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)})
     finished = folder / FINISHED
-    if finished.exists() and finished.read_text() == marker:
-        return
+    if finished.exists():
+        found = json.loads(finished.read_text())
+        if (_ROOT / found.pop("folder")).resolve() == folder.resolve() and found == contents:
+            return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    _write(folder, sizes)
-    finished.write_text(marker)
+    make()
+    finished.write_text(json.dumps({**contents, "folder": str(folder.resolve())}))
 
 
 def inputs_path(folder: Path, dataset: str) -> Path:
@@ -124,7 +141,7 @@ def draw(sizes: Sizes) -> Drawn:
         training[TRAINING_FACTOR].to_numpy(), np.concatenate([[0], np.cumsum(counts)[:-1]])
     )
     staging = draw_staging(rng, known, sizes.history)
-    expected = _expect(training, staging, repeats)
+    expected = left_join(training, staging.drop_columns([KEY]), repeats)
     per_request = np.concatenate([items[: sizes.requests - absent], np.zeros(absent, np.int64)])
     expected.pairs = int((per_request * staging[STAGING_FACTOR].to_numpy()).sum())
     # Features are in the order of their computation, not in the log's.
@@ -169,43 +186,6 @@ def draw_staging(rng: np.random.Generator, requests: Integers, history: int) -> 
     return pa.table(columns)
 
 
-def _expect(training: pa.Table, staging: pa.Table, repeats: Integers) -> Summary:
-    """The sums of the left join; staging row i is joined repeats[i] times."""
-    expected = Summary(rows=training.num_rows)
-    for name in training.column_names:
-        expected.columns[name] = Column(total=_total(training[name].to_numpy()))
-    nulls = training.num_rows - int(repeats.sum())
-    for name in staging.column_names:
-        values = staging[name].combine_chunks()
-        if name == KEY:
-            continue
-        if pa.types.is_list(values.type):
-            elements = values.values.to_numpy().reshape(len(values), -1)
-            total = int((elements.sum(axis=1) * repeats).sum())
-            lengths = int(repeats.sum()) * elements.shape[1]
-            expected.columns[name] = Column(nulls, total, lengths)
-        elif pa.types.is_string(values.type):
-            codes: Counter[str] = Counter()
-            for text, count in zip(values.to_pylist(), repeats.tolist(), strict=True):
-                codes[text] += count
-            expected.columns[name] = Column(nulls, sum(crc(text) * count for text, count in codes.items()))
-        else:
-            weighted = _widened(values.to_numpy()) * repeats
-            expected.columns[name] = Column(nulls, _total(weighted))
-    return expected
-
-
-def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
-
-
-def _total(values: npt.NDArray[Any]) -> int | float:
-    """The sum as a Python number; sums of ids wrap, like Arrow's."""
-    if values.dtype.kind == "f":
-        return float(values.sum(dtype=np.float64))
-    return int(values.sum(dtype=np.int64))
-
-
 def _write(folder: Path, sizes: Sizes) -> None:
     drawn = draw(sizes)
     order = np.random.default_rng(sizes.seed + 1).permutation(sizes.rows)
@@ -215,10 +195,10 @@ def _write(folder: Path, sizes: Sizes) -> None:
         warehouse=f"file://{folder.resolve()}/warehouse",
     )
     catalog.create_namespace("bench")
-    staging = _source(create(catalog, "staging", drawn.staging, sizes.buckets))
+    staging = source(create(catalog, "staging", drawn.staging, sizes.buckets))
     for dataset in DATASETS:
         rows = drawn.training if dataset == "t" else drawn.training.take(order)
-        training = _source(create(catalog, dataset, rows, sizes.buckets))
+        training = source(create(catalog, dataset, rows, sizes.buckets))
         if dataset == "t":
             _must_be_adjacent(training)
         Inputs(dataset, KEY, training, staging, drawn.expected).save(inputs_path(folder, dataset))
@@ -252,7 +232,7 @@ def create(
     catalog: SqlCatalog, name: str, rows: pa.Table, buckets: int, properties: dict[str, str] | None = None
 ) -> Table:
     """Write the rows as a table of the namespace `bench`, bucketed on the request id."""
-    schema = _iceberg_schema(rows.schema)
+    schema = iceberg_schema(rows.schema)
     field = PartitionField(
         source_id=schema.find_field(KEY).field_id,
         field_id=1000,
@@ -269,23 +249,40 @@ def create(
     return table
 
 
-def _iceberg_schema(schema: pa.Schema) -> Schema:
-    names: dict[pa.DataType, IcebergType] = {
-        pa.int32(): IntegerType(),
-        pa.int64(): LongType(),
-        pa.float32(): FloatType(),
-        pa.string(): StringType(),
-        pa.list_(pa.int64()): ListType(element_id=100, element_type=LongType(), element_required=False),
-    }
+def iceberg_schema(schema: pa.Schema) -> Schema:
+    """The schema of a table with the columns of an Arrow schema, all of them optional."""
     return Schema(
         *[
-            NestedField(field_id=index + 1, name=field.name, field_type=names[field.type], required=False)
+            NestedField(index + 1, field.name, _type(field.type, _ELEMENTS + index), required=False)
             for index, field in enumerate(schema)
         ]
     )
 
 
-def _source(table: Table) -> Source:
+# Field ids of the elements of lists begin here.
+_ELEMENTS = 10_000
+
+_TYPES: dict[pa.DataType, IcebergType] = {
+    pa.bool_(): BooleanType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.float32(): FloatType(),
+    pa.float64(): DoubleType(),
+    pa.string(): StringType(),
+    pa.date32(): DateType(),
+    pa.timestamp("us"): TimestampType(),
+}
+
+
+def _type(kind: pa.DataType, element: int) -> IcebergType:
+    if pa.types.is_list(kind):
+        return ListType(element, _TYPES[kind.value_type], element_required=False)
+    if pa.types.is_decimal(kind):
+        return DecimalType(kind.precision, kind.scale)
+    return _TYPES[kind]
+
+
+def source(table: Table) -> Source:
     """The files of the table's current snapshot, by path, and their sizes."""
     snapshot = table.current_snapshot()
     if snapshot is None:

@@ -27,27 +27,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import tables
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform, Transform
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-)
+from pyiceberg.types import LongType
 
 NAMESPACE = "tpch"
 SOURCES = "tables.json"
-_FINISHED = "finished.json"
 
 # Raised when the same scale gives other rows than before.
 _GENERATION = 2
@@ -72,16 +60,9 @@ class Layout:
 def ensure(folder: Path, scale: str) -> dict[str, list[str]]:
     """Make the tables in `folder`, unless they exist with the same scale.
 
-    Gives the paths of the data files of every table. The marker is written
-    last: an interrupted run starts over.
+    Gives the paths of the data files of every table.
     """
-    marker = json.dumps({"generation": _GENERATION, "folder": str(folder), "scale": scale})
-    finished = folder / _FINISHED
-    if not finished.exists() or finished.read_text() != marker:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        _write(folder, scale)
-        finished.write_text(marker)
+    tables.made(folder, {"generation": _GENERATION, "scale": scale}, lambda: _write(folder, scale))
     sources: dict[str, list[str]] = json.loads((folder / SOURCES).read_text())
     return sources
 
@@ -149,14 +130,14 @@ def _generate(folder: Path, scale: str) -> dict[str, pa.Table]:
     command = [str(Path(sys.executable).parent / "tpchgen-cli"), "parquet", "--quiet"]
     command += ["--scale-factor", scale, "--tables", ",".join(_GENERATED), "--output-dir", str(folder)]
     subprocess.run(command, check=True)
-    tables = {}
+    read = {}
     for name in _GENERATED:
         table = pq.read_table(folder / f"{name}.parquet")
         plain = [_plain(field.type) for field in table.schema]
         names = table.schema.names
-        tables[name] = table.cast(pa.schema(list(zip(names, plain, strict=True))))
+        read[name] = table.cast(pa.schema(list(zip(names, plain, strict=True))))
     shutil.rmtree(folder)
-    return tables
+    return read
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -360,7 +341,7 @@ def _scattered(rows: pa.Table, salt: int) -> pa.Table:
 
 
 def _create(catalog: SqlCatalog, name: str, layout: Layout, rows: pa.Table) -> Table:
-    schema = _schema(rows.schema)
+    schema = tables.iceberg_schema(rows.schema)
     fields = [
         PartitionField(
             source_id=schema.find_field(column).field_id,
@@ -378,30 +359,6 @@ def _create(catalog: SqlCatalog, name: str, layout: Layout, rows: pa.Table) -> T
     )
     table.append(rows.cast(table.schema().as_arrow()))
     return table
-
-
-def _schema(schema: pa.Schema) -> Schema:
-    return Schema(
-        *[
-            NestedField(index + 1, field.name, _type(field.type), required=False)
-            for index, field in enumerate(schema)
-        ]
-    )
-
-
-def _type(kind: pa.DataType) -> IcebergType:
-    names: dict[pa.DataType, IcebergType] = {
-        pa.int32(): IntegerType(),
-        pa.int64(): LongType(),
-        pa.float64(): DoubleType(),
-        pa.string(): StringType(),
-        pa.date32(): DateType(),
-        pa.timestamp("us"): TimestampType(),
-        pa.list_(pa.int64()): ListType(element_id=100, element_type=LongType(), element_required=False),
-    }
-    if pa.types.is_decimal(kind):
-        return DecimalType(kind.precision, kind.scale)
-    return names[kind]
 
 
 def _files(table: Table) -> list[str]:

@@ -1,10 +1,10 @@
 """Runs and measures every contender in the same way.
 
-A process reads the joined table twice. The first pass is the warm-up: it fills
-the page cache, brings servers and engines to their working state, and its rows
-and checksums are the ones verified. The second pass is timed, counts rows and
-touches nothing else, so that no contender pays for checks. Imports, connections
-and the start of servers lie before both.
+A process reads the joined table three times. The first pass is cold: the server, if there is one, and the
+engine have read nothing yet (the page cache is warm, because contenders take turns). The second is warm. Both
+are timed, count rows and touch nothing else, so that no contender pays for checks. After the second, peaks of
+memory are taken; the third pass verifies sums of all columns. Imports, connections and the start of servers
+come before all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import process
 import pyarrow as pa
@@ -51,7 +51,8 @@ class Settings:
     """The command line.
 
     `server` is the process id of the server, or None; `scratch` is a folder on
-    the disk that holds the tables.
+    the disk that holds the tables; `query` is what a query asks beside the data
+    set and the batch size.
     """
 
     inputs: Inputs
@@ -59,29 +60,49 @@ class Settings:
     batch_rows: int
     address: str | None
     server: int | None
+    query: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass
-class Outcome:
-    """The report of a process.
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """One timed pass.
 
-    Seconds are of the timed pass. CPU seconds are user and system time of that
-    pass; `elsewhere` is how many cores the machine gave to other work meanwhile. Memory
-    is the peak of the process's whole life, in bytes; `written` are bytes of
-    files.
+    `first` is when the first batch came. CPU seconds are user and system time; `elsewhere` is how many cores
+    the machine gave to other work meanwhile.
     """
 
-    differences: list[str]
-    rows: int
     batches: int
     seconds: float
     first: float
     client_cpu: float
     server_cpu: float
+    elsewhere: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The report of a process.
+
+    Memory is the peak of both timed passes and of all before them, in bytes; `written` are bytes of files.
+    """
+
+    differences: list[str]
+    rows: int
+    cold: Pass
+    warm: Pass
     client_peak: int
     server_peak: int
-    elsewhere: float
     written: int = 0
+
+    @property
+    def peak(self) -> int:
+        """The peaks of server and client together."""
+        return self.client_peak + self.server_peak
+
+    @staticmethod
+    def from_json(text: dict[str, Any]) -> Outcome:
+        """Read what `dataclasses.asdict` and JSON made of an outcome."""
+        return Outcome(**{**text, "cold": Pass(**text["cold"]), "warm": Pass(**text["warm"])})
 
 
 def parse() -> Settings:
@@ -91,6 +112,7 @@ def parse() -> Settings:
     parser.add_argument("--batch-rows", type=int, required=True)
     parser.add_argument("--address")
     parser.add_argument("--server", type=int)
+    parser.add_argument("--query", type=json.loads, default={})
     arguments = parser.parse_args()
     return Settings(
         inputs=Inputs.load(arguments.inputs),
@@ -98,6 +120,7 @@ def parse() -> Settings:
         batch_rows=arguments.batch_rows,
         address=arguments.address,
         server=arguments.server,
+        query=arguments.query,
     )
 
 
@@ -113,18 +136,22 @@ def run(
     columns: list[str],
     written: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Verify once, measure once, print the outcome.
+    """Measure a cold and a warm pass, verify, print the outcome.
 
     The answer is restricted to `columns`, which the contender must give, all of
     them and no others. `written` tells the bytes that the last pass wrote.
     """
     expected = settings.inputs.expected.restricted(columns)
-    differences = _verify(contender, expected)
-    outcome = _measure(contender, settings)
-    if outcome.rows != expected.rows:
-        differences.append(f"timed pass: {outcome.rows} rows instead of {expected.rows}")
-    outcome.differences = differences
-    outcome.written = written()
+    cold_rows, cold = _measure(contender, settings)
+    warm_rows, warm = _measure(contender, settings)
+    differences = [
+        f"{title} pass: {rows} rows instead of {expected.rows}"
+        for title, rows in (("cold", cold_rows), ("warm", warm_rows))
+        if rows != expected.rows
+    ]
+    client_peak, server_peak = process.peak_bytes(process.own_id()), process.peak_bytes(settings.server)
+    differences += _verify(contender, expected)
+    outcome = Outcome(differences, warm_rows, cold, warm, client_peak, server_peak, written())
     print(json.dumps(dataclasses.asdict(outcome)))
 
 
@@ -139,14 +166,15 @@ def training_only(inputs: Inputs) -> list[str]:
 
 
 def _verify(contender: Contender[Batch], expected: Summary) -> list[str]:
-    summary = Summary()
+    summary = Summary(factors=expected.factors)
     for batch in contender.stream():
         for part in contender.arrow(batch):
             summary.add(part)
     return summary.differences(expected)
 
 
-def _measure(contender: Contender[Batch], settings: Settings) -> Outcome:
+def _measure(contender: Contender[Batch], settings: Settings) -> tuple[int, Pass]:
+    """Read once; gives the rows and what the pass cost."""
     me = process.own_id()
     before = process.cpu_seconds(me)
     served = process.cpu_seconds(settings.server)
@@ -166,15 +194,4 @@ def _measure(contender: Contender[Batch], settings: Settings) -> Outcome:
     server_cpu = process.cpu_seconds(settings.server) - served
     others = process.machine_cpu_seconds() - busy - client_cpu - server_cpu
     elsewhere = others / (time.perf_counter() - since)
-    return Outcome(
-        differences=[],
-        rows=rows,
-        batches=batches,
-        seconds=seconds,
-        first=first,
-        client_cpu=client_cpu,
-        server_cpu=server_cpu,
-        client_peak=process.peak_bytes(me),
-        server_peak=process.peak_bytes(settings.server),
-        elsewhere=max(0.0, elsewhere),
-    )
+    return rows, Pass(batches, seconds, first, client_cpu, server_cpu, max(0.0, elsewhere))

@@ -27,7 +27,8 @@ class DataFusion:
         for name, source in (("t", inputs.training), ("s", inputs.staging)):
             self._context.register_parquet(name, _folder(source))
         features = ", ".join(f's."{name}"' for name in inputs.features)
-        self._query = f'SELECT t.*, {features} FROM t LEFT JOIN s ON t."{inputs.key}" = s."{inputs.key}"'
+        key, staging_key = inputs.keys
+        self._query = f'SELECT t.*, {features} FROM t LEFT JOIN s ON t."{key}" = s."{staging_key}"'
 
     def stream(self) -> Iterator[datafusion.RecordBatch]:
         """Run the join."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -17,11 +17,12 @@ class Penstock(FlightClient):
     """Plans and reads one shard; planning is part of the time."""
 
     # What the query asks beside data set and batch size.
-    fields: ClassVar[dict[str, str]] = {}
+    fields: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, settings: contender.Settings) -> None:
         super().__init__(settings)
-        query = {"dataset": settings.inputs.dataset, "batch_rows": settings.batch_rows, **self.fields}
+        query = {"dataset": settings.inputs.dataset, "batch_rows": settings.batch_rows}
+        query |= {**self.fields, **settings.query}
         self._descriptor = flight.FlightDescriptor.for_command(json.dumps(query).encode())
 
     def stream(self) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from peers.penstock_flight import Penstock
 class Indexed(Penstock):
     """Counts rows; the features of a request lie in a dictionary, once per batch."""
 
-    fields: ClassVar[dict[str, str]] = {"wire": "indexed"}
+    fields: ClassVar[dict[str, Any]] = {"wire": "indexed"}
 
     def arrow(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The plain batch, which must be another than the one that came."""

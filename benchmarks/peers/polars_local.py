@@ -20,8 +20,9 @@ class Polars:
 
     def stream(self) -> Iterator[pl.DataFrame]:
         """Run the join."""
+        key, staging_key = self._inputs.keys
         joined = _scan(self._inputs.training).join(
-            _scan(self._inputs.staging), on=self._inputs.key, how="left", maintain_order="none"
+            _scan(self._inputs.staging), left_on=key, right_on=staging_key, how="left", maintain_order="none"
         )
         yield from joined.collect_batches(
             chunk_size=self._batch_rows, maintain_order=False, engine="streaming"
