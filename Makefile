@@ -74,9 +74,13 @@ demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 demo-s3: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY) ## the demo with tables on S3, behind a REST catalog
 	.venv/demo/bin/python demo/run.py --s3
 
-.PHONY: bench
-bench: build .venv/bench/.stamp ## side-by-side runs, into benchmarks/results
-	.venv/bench/bin/python benchmarks/run.py
+.PHONY: costs
+costs: build .venv/bench/.stamp ## what a batch costs, beside engines and floors, cold and warm, into benchmarks/results
+	.venv/bench/bin/python benchmarks/costs.py
+
+.PHONY: stages
+stages: build .venv/bench/.stamp ## where a joined row's nanoseconds go: benchmarks/stages.md, from CPU profiles
+	.venv/bench/bin/python benchmarks/stages.py
 
 .PHONY: scanjoin
 scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning the same columns
@@ -133,7 +137,7 @@ mapped: build .venv/bench/.stamp ## batches in mapped memory beside the same ove
 .PHONY: bench-torch
 bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
-	PYTHONPATH=$(CURDIR)/.venv/ray .venv/torch/bin/python benchmarks/run.py --torch --datasets t --name into-torch
+	PYTHONPATH=$(CURDIR)/.venv/ray .venv/torch/bin/python benchmarks/costs.py --torch --name into-torch
 
 .PHONY: attack
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form

@@ -184,7 +184,7 @@ def _text_terms(texts: pa.Array) -> Numbers:
         return np.zeros(0, np.int64)
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     content = texts.buffers()[2]
-    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    utf8 = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
     starts, lengths = offsets[:-1], np.diff(offsets)
     if texts.null_count:
         lengths = np.where(texts.is_null().to_numpy(zero_copy_only=False), 0, lengths)
@@ -195,7 +195,7 @@ def _text_terms(texts: pa.Array) -> Numbers:
     counts = np.searchsorted(-sorted_lengths, -np.arange(1, sorted_lengths[0] + 1), side="right")
     for position, count in enumerate(counts.tolist()):
         state = states[:count]
-        state[:] = _CRC[(state ^ data[starts[:count] + position]) & 0xFF] ^ (state >> np.uint32(8))
+        state[:] = _CRC[(state ^ utf8[starts[:count] + position]) & 0xFF] ^ (state >> np.uint32(8))
     found = np.empty(len(order), np.int64)
     found[order] = states ^ np.uint32(0xFFFFFFFF)  # of an empty text: 0
     return found

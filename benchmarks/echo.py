@@ -18,7 +18,7 @@ import penstock
 # The form's name, which clients of the echo give as the data set.
 FORM = "batches"
 
-# A stream repeats batches of about so many bytes: far more than a processor's caches hold.
+# The bytes of the batches that a stream repeats, at most: far more than a processor's caches hold.
 _BYTES = 128 << 20
 
 

@@ -99,7 +99,7 @@ def ensure(folder: Path, sizes: Sizes) -> None:
 
 
 def made(folder: Path, contents: dict[str, Any], make: Callable[[], None]) -> None:
-    """Make tables in `folder` anew, unless they exist there with the same contents.
+    """Make tables in `folder`, unless they exist there with the same contents.
 
     What the folder held of others is removed first. The marker is written last:
     an interrupted run starts over. Catalogs have absolute paths, so tables that

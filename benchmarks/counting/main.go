@@ -35,7 +35,7 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("counting", flag.ContinueOnError)
-	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
+	full := flags.String("full", ".bench/full", "where T is: make costs makes it")
 	var each passes.Turns
 	each.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {

@@ -46,7 +46,7 @@ const finished = "finished"
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("deletes", flag.ContinueOnError)
-	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
+	full := flags.String("full", ".bench/full", "where T is: make costs makes it")
 	folder := flags.String("tables", ".bench/deletes", "the folder of the tables; created if missing")
 	var turns passes.Turns
 	turns.Flags(flags)

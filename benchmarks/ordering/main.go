@@ -37,7 +37,7 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("ordering", flag.ContinueOnError)
-	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
+	full := flags.String("full", ".bench/full", "where T is: make costs makes it")
 	var turns passes.Turns
 	turns.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {

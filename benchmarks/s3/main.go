@@ -38,7 +38,7 @@ func main() {
 
 func run(ctx context.Context, arguments []string) (err error) {
 	flags := flag.NewFlagSet("s3", flag.ContinueOnError)
-	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
+	full := flags.String("full", ".bench/full", "where T is: make costs makes it")
 	rounds := flags.Int("rounds", 5, "turns of each")
 	delay := flags.Duration("delay", 20*time.Millisecond, "the delay added to every request")
 	least := flags.Float64("least", 0.8, "the minimum share of the speed without the delay")
