@@ -13,11 +13,8 @@ import argparse
 import dataclasses
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ import tpch
 from agreement import multiset, of_layouts, of_rules, of_t
 from agreement.case import PLACE, PLACED, Case
 from inputs import Inputs
+from running import Program, serving
 
 from penstock import expand
 
@@ -38,7 +36,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 _BATCH_ROWS = 65_536
-_STOP_LIMIT = 20
 # A batch may take an eighth of the budget: the usual size exceeds that of a small budget.
 _FEW_ROWS = 256
 _QUICK_SCALE, _FULL_SCALE = "0.01", "1"
@@ -72,8 +69,9 @@ def main() -> int:
         if not suite.cases:
             continue
         peers = Peers(suite.files)
-        with _serving(given.binary, suite.config, given.memory) as address:
-            penstock = Penstock(address, _FEW_ROWS if given.memory else 0)
+        settings = (("memory", given.memory),) if given.memory else ()
+        with serving(Program(given.binary, settings).command(suite.config, "127.0.0.1:0")) as server:
+            penstock = Penstock(server.first, _FEW_ROWS if given.memory else 0)
             for case in suite.cases:
                 found = compare(case, penstock, peers)
                 compared, differing = compared + 1, differing + bool(found.lines)
@@ -305,29 +303,6 @@ def _altered(table: pa.Table, name: str) -> pa.Table:
     changed.append(column.slice(place + 1))
     chunks = [chunk for part in changed for chunk in part.chunks]
     return table.set_column(index, table.schema.field(index), pa.chunked_array(chunks, column.type))
-
-
-@contextmanager
-def _serving(binary: Path, config: Path, memory: str) -> Iterator[str]:
-    """Start a server; its first line on stdout is its address."""
-    command = [str(binary), "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
-    command += ["--memory", memory] if memory else []
-    with (
-        tempfile.TemporaryFile("w+") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,
-    ):
-        try:
-            address = server.stdout.readline().strip() if server.stdout else ""
-            if not address:
-                log.seek(0)
-                raise SystemExit(f"the server gave no address: {log.read()}")
-            yield address
-        finally:
-            server.terminate()
-            try:
-                server.wait(_STOP_LIMIT)
-            except subprocess.TimeoutExpired:
-                server.kill()
 
 
 if __name__ == "__main__":

@@ -20,12 +20,9 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -38,6 +35,7 @@ from process import cpu_seconds, peak_bytes
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
+from running import Program, serving
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYOUTS = ("even", "bucket", "key")
@@ -209,13 +207,19 @@ def _measure(
     files: dict[str, list[str]],
 ) -> Measured:
     expected = answer(folder, files)
-    with _serving(binary, folder / "penstock.yaml", memory) as (server, address):
-        began, spent = time.perf_counter(), cpu_seconds(server)
-        got, report = _read(address, batch_rows)
+    config = folder / "penstock.yaml"
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as spool,
+        serving(
+            Program(binary, (("memory", memory), ("spool", spool))).command(config, "127.0.0.1:0")
+        ) as server,
+    ):
+        began, spent = time.perf_counter(), cpu_seconds(server.pid)
+        got, report = _read(server.first, batch_rows)
         seconds, cpu, peak = (
             time.perf_counter() - began,
-            cpu_seconds(server) - spent,
-            peak_bytes(server),
+            cpu_seconds(server.pid) - spent,
+            peak_bytes(server.pid),
         )
     staging = report["staging"].values()
     return Measured(
@@ -268,40 +272,6 @@ def _read(address: str, batch_rows: int) -> tuple[Summary, dict[str, dict[str, d
     if "staging" not in report:
         raise SystemExit("the stream ended without a report")
     return got, report
-
-
-@contextmanager
-def _serving(binary: Path, config: Path, memory: str) -> Iterator[tuple[int, str]]:
-    """Start a server; its first line on stdout is its address."""
-    command = [
-        str(binary),
-        "serve",
-        "--config",
-        str(config),
-        "--listen",
-        "127.0.0.1:0",
-        "--memory",
-        memory,
-    ]
-    with (
-        tempfile.TemporaryDirectory(dir=config.parent) as spool,
-        tempfile.TemporaryFile("w+") as log,
-        subprocess.Popen(
-            [*command, "--spool", spool], stdout=subprocess.PIPE, stderr=log, text=True
-        ) as server,
-    ):
-        try:
-            address = server.stdout.readline().strip() if server.stdout else ""
-            if not address:
-                log.seek(0)
-                raise SystemExit(f"the server gave no address: {log.read()}")
-            yield server.pid, address
-        finally:
-            server.terminate()
-            try:
-                server.wait(_STOP_LIMIT)
-            except subprocess.TimeoutExpired:
-                server.kill()
 
 
 if __name__ == "__main__":

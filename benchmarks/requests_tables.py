@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ import pyarrow as pa
 import tables
 from pyiceberg.catalog.sql import SqlCatalog
 
-_FINISHED = "finished.json"
 _GENERATION = 1
 _HISTORY = 240  # elements of 8 bytes
 _FLOATS = 16
@@ -30,12 +27,10 @@ LEVEL = ["user_id", *(f"u{index}" for index in range(_FLOATS)), "country", "hist
 
 def ensure(folder: Path, rows: int) -> None:
     """Make the tables in `folder`, unless they exist with the same number of rows."""
-    marker = json.dumps({"generation": _GENERATION, "folder": str(folder), "rows": rows})
-    finished = folder / _FINISHED
-    if finished.exists() and finished.read_text() == marker:
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    tables.made(folder, {"generation": _GENERATION, "rows": rows}, lambda: _write(folder, rows))
+
+
+def _write(folder: Path, rows: int) -> None:
     home = folder.resolve()
     catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
     catalog.create_namespace("bench")
@@ -46,7 +41,6 @@ def ensure(folder: Path, rows: int) -> None:
         text += f"  t{share}: {{training: {training}, key: [{tables.KEY}]}}\n"
     catalog.close()
     (folder / "penstock.yaml").write_text(text)
-    finished.write_text(marker)
 
 
 def _draw(rows: int, share: int) -> pa.Table:

@@ -36,7 +36,8 @@ class Program:
     def command(self, config: Path, listen: str, *more: str) -> list[str]:
         """The command that serves a config file."""
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in self.settings]
-        return [str(self.binary), "serve", "--config", str(config), "--listen", listen, *more, *flags]
+        command = [str(self.binary.resolve()), "serve", "--config", str(config.resolve())]
+        return [*command, "--listen", listen, *more, *flags]
 
 
 @dataclasses.dataclass

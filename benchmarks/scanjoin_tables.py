@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +19,17 @@ import tables
 from checks import Integers
 from pyiceberg.catalog.sql import SqlCatalog
 
-_FINISHED = "finished.json"
 _GENERATION = 1
 _RECENT = 10  # elements of the list
 
 
 def ensure(folder: Path, sizes: tables.Sizes) -> None:
     """Make the tables in `folder`, unless they exist with the same sizes."""
-    marker = json.dumps({"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)})
-    finished = folder / _FINISHED
-    if finished.exists() and finished.read_text() == marker:
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    contents = {"generation": _GENERATION, **dataclasses.asdict(sizes)}
+    tables.made(folder, contents, lambda: _write(folder, sizes))
+
+
+def _write(folder: Path, sizes: tables.Sizes) -> None:
     home = folder.resolve()
     drawn = tables.draw(sizes)
     rng = np.random.default_rng(sizes.seed + 2)
@@ -45,7 +41,6 @@ def ensure(folder: Path, sizes: tables.Sizes) -> None:
     tables.create(catalog, "context", _context(rng, _most(rng, requests, sizes)), 12)
     tables.create(catalog, "recent", _recent(rng, _most(rng, requests, sizes)), 8)
     catalog.close()
-    finished.write_text(marker)
 
 
 def _most(rng: np.random.Generator, requests: Integers, sizes: tables.Sizes) -> Integers:

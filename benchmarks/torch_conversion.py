@@ -20,13 +20,13 @@ import contextlib
 import dataclasses
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import running
 import torch
 from peers.into_torch import FLOATS, STAGED_FLOATS, rules
 
@@ -101,16 +101,9 @@ class Timed:
 @contextlib.contextmanager
 def serving(config: Path) -> Iterator[str]:
     """Starts the server, and returns its address."""
-    binary = os.environ.get("PENSTOCK_BIN", str(ROOT / "bin" / "penstock"))
-    command = [binary, "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        try:
-            address = server.stdout.readline().strip() if server.stdout else ""
-            if not address:
-                raise SystemExit("the server gave no address")
-            yield address
-        finally:
-            server.terminate()
+    program = running.Program(Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock")))
+    with running.serving(program.command(config, "127.0.0.1:0")) as server:
+        yield server.first
 
 
 def bare(client: penstock.Client, form: Form, limit: int) -> tuple[float, int]:
