@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import math
 import os
 import sys
 import tempfile
@@ -44,6 +45,7 @@ class Plan:
     grid: Grid
     datasets: Sequence[str]
     rounds: int
+    minutes: float
     name: str
     note: str
 
@@ -56,13 +58,12 @@ def main() -> int:
         tools = Tools(Path(folder))
         for dataset in plan.datasets:
             turns = Turns(dataset, joins.ensure(dataset, plan.bench, plan.quick), plan.grid, tools)
-            results.append(turns.all(plan.rounds))
+            results.append(turns.all(plan.rounds, plan.minutes))
             failures += turns.failures
     text = report.Report(
         name=plan.name,
         date=datetime.date.today().isoformat(),
         note=plan.note,
-        rounds=plan.rounds,
         machine=process.machine(),
         results=results,
         failures=failures,
@@ -89,6 +90,9 @@ def parse(arguments: list[str]) -> Plan:
     parser.add_argument("--without", default="", help="of the same")
     parser.add_argument("--datasets", help=f"of {', '.join(joins.NAMES)}")
     parser.add_argument("--rounds", type=int, help="runs of each contender (5; quick: 1)")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="after these, no further round of a data set begins"
+    )
     parser.add_argument("--batch-rows", type=_numbers, help="batch sizes of all, such as 1024,8192")
     parser.add_argument("--lanes", type=_numbers, help="lanes of Penstock, such as 1,8")
     parser.add_argument("--cores", type=_numbers, default=(), help="how many cores, such as 1,2,4 (all)")
@@ -133,6 +137,7 @@ def parse(arguments: list[str]) -> Plan:
         grid=grid,
         datasets=datasets,
         rounds=given.rounds or (1 if given.quick else 5),
+        minutes=given.minutes,
         name=given.name,
         note=given.note,
     )

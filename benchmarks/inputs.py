@@ -19,7 +19,7 @@ class Source:
     """One table at one snapshot.
 
     `largest_row_group` and `largest_bucket` are bytes in Arrow memory; with
-    `rows` and `bytes_on_disk` they are what the memory bound and the report
+    `rows` and `bytes_on_disk` they are what the report
     are made of.
     """
 

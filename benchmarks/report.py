@@ -18,9 +18,6 @@ from result import Floor, Result
 
 _MIB = 1 << 20
 
-# The memory of one stream in addition to its open lanes.
-_BOUND_BASE = 256 * _MIB
-
 # With more busy cores than this, times mostly measure the other work.
 _QUIET = 0.15
 
@@ -38,10 +35,15 @@ class Report:
     name: str
     date: str
     note: str
-    rounds: int
     machine: dict[str, str]
     results: list[Result]
     failures: list[str]
+
+    @property
+    def rounds(self) -> str:
+        """How many rounds there were: of every data set, or from the fewest to the most."""
+        counts = {len(one.rounds) for result in self.results for one in result.measured}
+        return " to ".join(str(count) for count in sorted({min(counts, default=0), max(counts, default=0)}))
 
     def markdown(self) -> str:
         """The whole report."""
@@ -55,7 +57,7 @@ class Report:
             (
                 f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}; Linux "
                 f"{machine['kernel']}; {', '.join(versions)}. Medians of {self.rounds} interleaved "
-                f"runs, page cache warm; CPU seconds and rows/s are of the warm epoch. Verified: {verified}."
+                f"rounds, page cache warm; CPU seconds and rows/s are of the warm epoch. Verified: {verified}."
             ),
             "",
         ]
@@ -162,24 +164,9 @@ def _floor_rows(title: str, floors: Sequence[Floor]) -> list[str]:
     ]
 
 
-def bound(inputs: Inputs) -> int:
-    """The memory limit of a Penstock server for one stream of one lane, in bytes."""
-    return inputs.staging.largest_bucket + inputs.training.largest_row_group + _BOUND_BASE
-
-
 def _remarks(result: Result) -> list[str]:
     remarks = []
-    inputs = result.inputs
     penstock, stage2 = result.find(PENSTOCK), result.fastest(("stage2",))
-    if penstock:
-        peak = max(outcome.server_peak for outcome in penstock.outcomes)
-        verdict = "within" if peak <= bound(inputs) else "**above**"
-        remarks.append(
-            f"- Penstock's server peaked at {peak / _MIB:.0f} MiB with one lane, {verdict} its bound of "
-            f"{bound(inputs) / _MIB:.0f} MiB: the largest staging bucket "
-            f"({inputs.staging.largest_bucket / _MIB:.0f}), the largest training row "
-            f"group ({inputs.training.largest_row_group / _MIB:.0f}), and 256."
-        )
     if penstock and stage2:
         written = stage2.median(lambda outcome: outcome.written)
         remarks.append(
@@ -200,7 +187,6 @@ def _remarks(result: Result) -> list[str]:
 
 def _result_json(result: Result) -> dict[str, Any]:
     return {
-        "bound": bound(result.inputs),
         "training": _source_json(result.inputs.training),
         "staging": _source_json(result.inputs.staging),
         "contenders": [

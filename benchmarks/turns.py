@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,14 @@ class Turns:
         self._copies: list[Floor] = []
         self._pages: list[Floor] = []
 
-    def all(self, rounds: int) -> Result:
-        """Run all rounds, and what is measured once."""
+    def all(self, rounds: int, minutes: float) -> Result:
+        """Run all rounds that begin within these minutes, at least one, and what is measured once."""
         measured = [Measured(point) for point in self._grid.points(self._dataset)]
         names = {one.point.entrant.name for one in measured}
+        begun = time.monotonic()
         for turn in range(rounds):
+            if turn > 0 and time.monotonic() - begun > 60 * minutes:
+                break
             for one in measured:
                 print(f"{turn + 1}/{rounds} ", end="", file=sys.stderr)
                 one.rounds.append(self._attempt(one.point))
