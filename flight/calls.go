@@ -14,24 +14,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// unary intercepts every call with one answer.
-func (s *Server) unary(ctx context.Context, request any, of *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	var answer any
-	end := s.watch(ctx, of.FullMethod, func() (err error) {
-		answer, err = next(ctx, request)
-		return err
-	})
-	if end.status == nil {
-		return answer, nil
-	}
-	if err := grpc.SetTrailer(ctx, end.trailer(s.options.MaxDetails)); err != nil {
-		s.options.Logger.WarnContext(ctx, "a failure was sent without its details", "method", of.FullMethod, "error", err)
-	}
-	return nil, end.status.Err()
-}
-
-// stream intercepts every call that answers with a stream.
+// stream intercepts every call, before its request is received.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	stream = s.arrivals.received(stream)
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())
 		defer cancel()
@@ -91,7 +76,15 @@ func guarded(method string, call func() error) (err error) {
 
 // hostOf returns the host of the client; "" for Unix domain sockets.
 func hostOf(ctx context.Context) string {
-	host, _, err := net.SplitHostPort(peerOf(ctx))
+	if p, ok := peer.FromContext(ctx); ok {
+		return hostOfAddr(p.Addr)
+	}
+	return ""
+}
+
+// hostOfAddr returns the host of an address; "" for Unix domain sockets.
+func hostOfAddr(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
 	if err != nil {
 		return ""
 	}

@@ -31,13 +31,26 @@ func connectionOf(ctx context.Context) *connection {
 // connections identifies the connection of each stream. gRPC does not expose it, but passes
 // on the address that the connection returned, and each connection returns its own pointer.
 type connections struct {
-	ended func(*connection)
+	ended     func(*connection)
+	refused   func(host string) // is called for each connection beyond a limit
+	limit     int               // 0: no limit
+	hostLimit int
 
-	mu   sync.Mutex
-	open map[net.Addr]net.Conn
+	mu     sync.Mutex
+	open   map[net.Addr]net.Conn // accepted, and not yet tagged
+	counts map[string]int        // of connections that are not closed, by host; that of Unix domain sockets is ""
+	total  int
 }
 
-// listener records the connections that it accepts.
+// newConnections makes a connections. At most limit connections may be open, and of one host a percentage of them.
+func newConnections(limit, hostShare int, ended func(*connection), refused func(host string)) *connections {
+	return &connections{
+		ended: ended, refused: refused, limit: limit, hostLimit: max(1, limit*hostShare/100), open: map[net.Addr]net.Conn{}, counts: map[string]int{},
+	}
+}
+
+// listener records the connections that it accepts. It closes those beyond the limits at once: in the queue of the system, they
+// would keep those of others waiting.
 type listener struct {
 	net.Listener
 	connections *connections
@@ -45,17 +58,56 @@ type listener struct {
 
 // Accept implements net.Listener.
 func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if counted := l.connections.add(c); counted != nil {
+			return counted, nil
+		}
+		_ = c.Close() // nothing was sent
 	}
-	switch at := c.RemoteAddr().(type) {
+}
+
+// countedConn is a connection that counts until it is closed.
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// add counts a connection, or returns nil if it is beyond a limit.
+func (c *connections) add(conn net.Conn) net.Conn {
+	host := hostOfAddr(conn.RemoteAddr())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.limit > 0 && (c.total >= c.limit || host != "" && c.counts[host] >= c.hostLimit) {
+		c.refused(host)
+		return nil
+	}
+	c.total++
+	c.counts[host]++
+	counted := &countedConn{Conn: conn, closed: sync.OnceFunc(func() { c.leave(host) })}
+	switch at := conn.RemoteAddr().(type) {
 	case *net.TCPAddr, *net.UnixAddr:
-		l.connections.mu.Lock()
-		l.connections.open[at] = c
-		l.connections.mu.Unlock()
+		c.open[at] = counted
 	}
-	return c, nil
+	return counted
+}
+
+func (c *connections) leave(host string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total--
+	if c.counts[host]--; c.counts[host] == 0 {
+		delete(c.counts, host)
+	}
 }
 
 // TagConn implements stats.Handler.

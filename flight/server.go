@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	flightgen "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -49,7 +49,6 @@ const (
 
 // Sizes and times without a setting.
 const (
-	maxReceived     = 16 << 20        // bytes of a message from a client: queries and cursors
 	statusGrace     = time.Second     // between ending the streams and closing the connections
 	callGrace       = 3 * time.Second // between closing the connections and leaving calls behind
 	pingAfter       = time.Minute     // of silence, to detect dead hosts
@@ -70,6 +69,8 @@ type Options struct {
 	MaxStreams int              // slots; streams without one wait, see admission; 0: no limit
 	PeerShare  int              // percentage of the slots that one host may have; 0: all
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
+	// MaxConnections is the maximum number of open connections, of which one host may have PeerShare; 0: no limit.
+	MaxConnections int
 	// WriteBuffer is the number of bytes that a connection collects before it writes them; 0:
 	// defaultWriteBuffer.
 	WriteBuffer int
@@ -115,6 +116,7 @@ type Server struct {
 	inflight    *inflightBatches
 	encodings   *batchEncodings
 	connections *connections
+	arrivals    *arrivals
 
 	mu       sync.Mutex
 	streams  int
@@ -163,27 +165,33 @@ func New(options Options) *Server {
 	options.Observer = options.Observer.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
-	s.connections = &connections{ended: s.inflight.connectionEnded, open: map[net.Addr]net.Conn{}}
+	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.inflight.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
 	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
 	s.callGrace = callGrace
+	s.arrivals = newArrivals(options.PeerShare)
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),
 		grpc.MaxRecvMsgSize(maxReceived),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxConcurrentStreams(maxCalls),
+		grpc.InitialWindowSize(receiveWindow),
+		grpc.InitialConnWindowSize(receiveWindow),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxSendMsgSize(options.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.StatsHandler(s.connections),
-		grpc.UnaryInterceptor(s.unary),
+		grpc.InTapHandle(s.arrivals.tap),
 		grpc.StreamInterceptor(s.stream),
 	)
-	arrowflight.RegisterFlightServiceServer(s.grpc, &service{Server: s})
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	s.grpc.RegisterService(answered(flightgen.FlightService_ServiceDesc), &service{Server: s})
+	s.grpc.RegisterService(answered(grpc_health_v1.Health_ServiceDesc), s.health)
 	return s
 }
 

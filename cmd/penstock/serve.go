@@ -134,7 +134,8 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	server := flight.New(flight.Options{
 		Loader: e.streams, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
+		MaxConnections: maxConnections(c.Server.Memory),
+		MaxStreams:     c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain,
 	})
@@ -158,6 +159,10 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 // transitDivisor bounds the batches that clients have not read: they may take
 // 1/transitDivisor of the memory budget.
 const transitDivisor = 2
+
+// maxConnections returns how many connections may be open: what gRPC holds of an idle one, about 60 KB, must be small beside
+// the memory budget.
+func maxConnections(memory int64) int { return int(min(max(memory/(256<<10), 256), 4096)) }
 
 // ticketKeys reads the keys that sign tickets, or makes a random one.
 func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {

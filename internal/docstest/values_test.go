@@ -26,6 +26,8 @@ func TestDocumentedLimits(t *testing.T) {
 		"bytes of a query":                                           {decoder, "maxBytes"},
 		"bytes of a ticket":                                          {wire, "maxTicket"},
 		"bytes of a message from a client":                           {wire, "maxReceived"},
+		"bytes of the headers of a call":                             {wire, "maxHeaderBytes"},
+		"calls of a connection at a time":                            {wire, "maxCalls"},
 		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},
 		"bytes of a failure's details":                               {wire, "defaultMaxDetails"},
 		"members of a mix":                                           {wire, "maxMixStreams"},

@@ -1,0 +1,17 @@
+package main
+
+// arrivalMutants are ways to hold too much of clients before their requests have arrived.
+func arrivalMutants() []mutant {
+	flight := []string{"./flight"}
+	return []mutant{
+		{"calls-arrive-when-they-open", "flight/arrivals.go", "\ta.total++\n", "\ta.total += 0\n", flight},
+		{"calls-never-arrive", "flight/arrivals.go", "\t\ts.arrived()\n", "", flight},
+		{"calls-that-end-stay", "flight/arrivals.go", "\tcontext.AfterFunc(ctx, arrived)\n", "", flight},
+		{"one-host-may-open-all-calls", "flight/arrivals.go", " || host != \"\" && a.hosts[host] >= max(1, a.limit*a.hostShare/100)", "", flight},
+		{"methods-with-one-answer-are-received-first", "flight/server.go", "answered(flightgen.FlightService_ServiceDesc)", "&flightgen.FlightService_ServiceDesc", flight},
+		{"headers-are-unlimited", "flight/server.go", "\t\tgrpc.MaxHeaderListSize(maxHeaderBytes),\n", "", flight},
+		{"connections-are-unlimited", "flight/connection.go", "c.total >= c.limit || ", "c.total < 0 || ", flight},
+		{"one-host-may-have-all-connections", "flight/connection.go", " || host != \"\" && c.counts[host] >= c.hostLimit", "", flight},
+		{"closed-connections-count", "flight/connection.go", "\tc.closed()\n", "", flight},
+	}
+}
