@@ -105,14 +105,19 @@ func (s *arriving) RecvMsg(m any) error {
 func answered(of grpc.ServiceDesc) *grpc.ServiceDesc {
 	streams := append([]grpc.StreamDesc{}, of.Streams...)
 	for _, m := range of.Methods {
-		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: func(service any, stream grpc.ServerStream) error {
-			answer, err := m.Handler(service, stream.Context(), stream.RecvMsg, nil)
-			if err != nil {
-				return err
-			}
-			return stream.SendMsg(answer)
-		}})
+		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: answerOnce(m)})
 	}
 	of.Methods, of.Streams = nil, streams
 	return &of
+}
+
+// answerOnce returns the handler of a method with one answer.
+func answerOnce(m grpc.MethodDesc) grpc.StreamHandler {
+	return func(service any, stream grpc.ServerStream) error {
+		answer, err := m.Handler(service, stream.Context(), stream.RecvMsg, nil)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(answer)
+	}
 }

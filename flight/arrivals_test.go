@@ -139,10 +139,11 @@ func TestRequestsAndHeadersAreLimited(t *testing.T) {
 	large := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("x", maxHeaderBytes))
 	_, err = s.GetFlightInfo(large, command(`{"dataset":"homefeed"}`))
 	require.Error(t, err)
+	many := metadata.MD{}
 	for range 200 {
-		large = metadata.AppendToOutgoingContext(large, "y", strings.Repeat("y", 100))
+		many.Append("y", strings.Repeat("y", 100))
 	}
-	_, err = s.GetFlightInfo(large, command(`{"dataset":"homefeed"}`))
+	_, err = s.GetFlightInfo(metadata.NewOutgoingContext(t.Context(), many), command(`{"dataset":"homefeed"}`))
 	require.Error(t, err)
 	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
 	require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.Eventually(t, func() bool { return !refused() }, 10*time.Second, time.Millisecond)
 	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
 	require.NoError(t, err)
-	require.NoError(t, s.Client.Close())
+	require.NoError(t, s.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.server.Shutdown(ctx))

@@ -9,7 +9,7 @@ import (
 // logRefusalsEvery is the least time between two lines about refused connections in the log.
 const logRefusalsEvery = 10 * time.Second
 
-// refusals logs refused connections, which nobody else learns of, and counts those between two lines.
+// refusals logs refused connections, and counts those between two lines.
 type refusals struct {
 	logger *slog.Logger
 	clock  func() time.Time

@@ -131,7 +131,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer mapped.Close()
-	server := flight.New(flight.Options{
+	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.streams, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxConnections: maxConnections(c.Server.Memory),
