@@ -213,49 +213,55 @@ func (c *byteArrayColumn) takePlain(out *byteArrayBuilder, n int) error {
 	}
 	ends := out.ends(n)
 	at = 0
+	end, into := out.bytes, out.values.Bytes()
 	for i := range ends {
 		length, _ := byteArrayAt(c.values, at)
-		ends[i] = out.add(c.values[at+4 : at+4+length])
-		at += 4 + length
+		copyText(into[end:], c.values[at+4:], length)
+		at, end = at+4+length, end+length
+		ends[i] = int32(end) //nolint:gosec // reserve limits it
 	}
-	c.values = c.values[at:]
+	out.bytes, c.values = end, c.values[at:]
 	return nil
 }
 
-// viewWindow is the number of indices looked up at a time.
-const viewWindow = 512
-
 // takeIndexed appends the values at the next n indices of the open page. It sums up their
-// lengths before it copies the first one.
+// lengths before it copies the first one; the indices are kept where the ends of the values will be.
 func (c *byteArrayColumn) takeIndexed(out *byteArrayBuilder, n int) error {
-	var window [viewWindow]uint64
-	ahead, bytes := c.indices, 0
-	for left := n; left > 0; left -= viewWindow {
-		found := window[:min(left, viewWindow)]
-		if err := gather(&ahead, found, c.views, len(found)); err != nil {
-			return err
-		}
-		for _, s := range found {
-			_, length := unpackView(s)
-			bytes += length
-		}
+	ends := out.ends(n)
+	indices := arrow.Uint32Traits.CastFromBytes(arrow.Int32Traits.CastToBytes(ends))
+	if err := c.indices.numbers(indices, len(c.views)); err != nil {
+		return err
+	}
+	bytes := 0
+	for _, index := range indices {
+		_, length := unpackView(c.views[index])
+		bytes += length
 	}
 	if err := out.reserve(bytes); err != nil {
 		return err
 	}
-	ends := out.ends(n)
-	for len(ends) > 0 {
-		found := window[:min(len(ends), viewWindow)]
-		if err := gather(&c.indices, found, c.views, len(found)); err != nil {
-			return err
-		}
-		for i, s := range found {
-			start, length := unpackView(s)
-			ends[i] = out.add(c.dictionary[start : start+length])
-		}
-		ends = ends[len(found):]
+	at, into := out.bytes, out.values.Bytes()
+	for i, index := range indices {
+		start, length := unpackView(c.views[index])
+		copyText(into[at:], c.dictionary[start:], length)
+		at += length
+		ends[i] = int32(at) //nolint:gosec // reserve limits it
 	}
+	out.bytes = at
 	return nil
+}
+
+// shortText is the length up to which texts are copied with a few instructions.
+const shortText = 16
+
+// copyText copies a text of a length from the front of from to the front of into. It may also
+// overwrite some of what follows there, where no text is yet.
+func copyText(into, from []byte, length int) {
+	if length <= shortText && len(into) >= shortText && len(from) >= shortText {
+		*(*[shortText]byte)(into) = *(*[shortText]byte)(from)
+	} else {
+		copy(into, from[:length])
+	}
 }
 
 // release frees the memory of the pages and views.

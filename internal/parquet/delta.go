@@ -108,8 +108,7 @@ func (d *deltaDecoder) nextMiniblock() error {
 	if width > 32 || bytes > len(d.rest) {
 		return errDeltas
 	}
-	within := d.rest[:min(bytes+8, len(d.rest))] // more than the miniblock, so that words can be loaded at once
-	d.miniblock = rleDecoder{bits: within, width: width, packed: d.perMiniblock}
+	d.miniblock = rleDecoder{bits: beyond(d.rest, bytes), width: width, packed: d.perMiniblock}
 	d.widths, d.rest = d.widths[1:], d.rest[bytes:]
 	return nil
 }

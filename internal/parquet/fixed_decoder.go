@@ -1,6 +1,8 @@
 package parquet
 
 import (
+	"encoding/binary"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -94,12 +96,8 @@ func (h *rleDecoder) numbers(out []uint32, limit int) error {
 			h.repeat, out = h.repeat-k, out[k:]
 		case h.packed > 0:
 			k := min(len(out), h.packed)
-			for i := range out[:k] {
-				out[i] = h.number(h.at)
-				h.at += h.width
-				if uint64(out[i]) >= uint64(limit) {
-					return errIndex
-				}
+			if most := h.unpack(out[:k]); uint64(most) >= uint64(limit) {
+				return errIndex
 			}
 			h.packed, out = h.packed-k, out[k:]
 		default:
@@ -109,6 +107,26 @@ func (h *rleDecoder) numbers(out []uint32, limit int) error {
 		}
 	}
 	return nil
+}
+
+// unpack reads numbers within a bit-packed run, and returns the largest. It loads eight bytes at a
+// time where the run has them.
+func (h *rleDecoder) unpack(out []uint32) (most uint32) {
+	width, mask := h.width, uint64(1)<<h.width-1
+	at, whole := h.at, len(h.bits)-8
+	i := 0
+	for ; i < len(out) && at>>3 <= whole; i++ {
+		v := uint32(binary.LittleEndian.Uint64(h.bits[at>>3:]) >> (at & 7) & mask) //nolint:gosec // at most 32 bits
+		out[i], most = v, max(most, v)
+		at += width
+	}
+	for ; i < len(out); i++ {
+		out[i] = h.number(at)
+		most = max(most, out[i])
+		at += width
+	}
+	h.at = at
+	return most
 }
 
 // decodeFixed decodes one value of fixed-length bytes.

@@ -19,7 +19,7 @@ type rleDecoder struct {
 	value  uint32 // the number of that run
 	packed int    // numbers left in a bit-packed run
 	run    int    // numbers of that run
-	bits   []byte // that run, whole
+	bits   []byte // that run, whole, and some bytes behind it
 	at     int    // bit offset of the next number in bits
 }
 
@@ -52,7 +52,7 @@ func (h *rleDecoder) next() error {
 	}
 	groups := int(head >> 1)
 	size := min(groups*h.width, len(h.rest)) // the last group may be truncated
-	h.bits, h.rest, h.at = h.rest[:size], h.rest[size:], 0
+	h.bits, h.rest, h.at = beyond(h.rest, size), h.rest[size:], 0
 	h.packed = groups * 8
 	if h.width > 0 {
 		h.packed = min(h.packed, size*8/h.width)
@@ -62,6 +62,10 @@ func (h *rleDecoder) next() error {
 	}
 	return nil
 }
+
+// beyond returns some bytes and up to eight behind them, so that numbers at their end can be loaded
+// with whole words.
+func beyond(from []byte, size int) []byte { return from[:min(size+8, len(from))] }
 
 // exhausted reports whether all runs have been read, except for padding in the last one.
 // Numbers left over mean that a damaged page is decoded with another encoding than its
@@ -80,7 +84,7 @@ func (h *rleDecoder) number(at int) uint32 {
 }
 
 // word returns at least 57 bits of the open bit-packed run from a bit offset on, with
-// zeros past its end.
+// any bits past its end.
 func (h *rleDecoder) word(at int) uint64 {
 	var word uint64
 	if from := at >> 3; from+8 <= len(h.bits) {

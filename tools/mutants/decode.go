@@ -43,7 +43,7 @@ func decodeMutants() []mutant {
 			"out.definition, out.repetition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]", parquet,
 		},
 		{"nulls-move-the-ends-of-strings", "internal/parquet/byte_array.go", "			end := before\n", "			end := 0 * before\n", parquet},
-		{"surplus-strings-are-dropped", "internal/parquet/byte_array.go", "	c.values = c.values[at:]\n", "	c.values = nil\n", parquet},
+		{"surplus-strings-are-dropped", "internal/parquet/byte_array.go", "out.bytes, c.values = end, c.values[at:]\n", "out.bytes, c.values = end, nil\n", parquet},
 		{"surplus-runs-are-dropped", "internal/parquet/rle.go", "	if len(h.rest) > 0 || h.repeat > 0 {\n", "	if len(h.rest) > 0 {\n", parquet},
 		{"surplus-levels-of-numbers-are-dropped", "internal/parquet/flat.go", "	if !c.levels.exhausted() {\n", "	if !c.levels.exhausted() && c.left > 0 {\n", parquet},
 		{"empty-brotli-is-damage", "internal/parquet/codec.go", "		if len(dst) > 0 {\n			return decode", "		if len(dst) >= 0 {\n			return decode", parquet},

@@ -14,7 +14,7 @@ func decoderMutants() []mutant {
 		},
 		{"last-decimals-have-bytes-behind", "internal/parquet/decimal_decoder.go", "i*width+wordBytes <= len(stored); i++ {", "i*width+width <= len(stored); i++ {", parquet},
 		{"decimals-of-32-bits-have-64", "internal/parquet/decimal_decoder.go", "if l.width == arrow.Int32SizeBytes {", "if l.width < arrow.Int32SizeBytes {", parquet},
-		{"packed-indices-may-be-one-beyond", "internal/parquet/fixed_decoder.go", "if uint64(out[i]) >= uint64(limit) {", "if uint64(out[i]) > uint64(limit) {", parquet},
+		{"packed-indices-may-be-one-beyond", "internal/parquet/fixed_decoder.go", "uint64(most) >= uint64(limit) {", "uint64(most) > uint64(limit) {", parquet},
 		{"repeated-indices-may-be-one-beyond", "internal/parquet/fixed_decoder.go", "if uint64(h.value) >= uint64(limit) {", "if uint64(h.value) > uint64(limit) {", parquet},
 		{"bytes-stay-under-nulls", "internal/parquet/fixed_decoder.go", "			clear(into)\n", "			_ = into\n", parquet},
 		{"batches-forget-the-last-text", "internal/parquet/delta_strings.go", "c.last[:copy(c.last, before)]", "c.last[:0*copy(c.last, before)]", parquet},
@@ -24,6 +24,7 @@ func decoderMutants() []mutant {
 		{"bytes-behind-no-deltas-are-values", "internal/parquet/delta_strings.go", "	case first.left == 0:\n", "	case first.left < 0:\n", parquet},
 		{"spark-is-left-to-the-library", "internal/parquet/value_decoder.go", "parquet.Encodings.RLE, parquet.Encodings.BitPacked:", "parquet.Encodings.RLE:", parquet},
 		{"prefixes-may-be-longer-than-texts", "internal/parquet/delta_strings.go", "			if int(prefix) > len(before) {", "			if int(prefix) > cap(before) {", parquet},
+		{"short-texts-are-longer", "internal/parquet/byte_array.go", "length <= shortText && ", "length <= shortText+4 && ", parquet},
 		{"deltas-may-be-negative", "internal/parquet/delta.go", "	return signs >= 0\n", "	return signs >= 0 || true\n", parquet},
 	}
 }
