@@ -14,7 +14,7 @@ from lake import Lake
 from pyiceberg.types import IntegerType, LongType
 from server import Server
 
-KILLS = 6 if os.environ.get("PENSTOCK_LONG") == "1" else 1
+KILLS = 4 if os.environ.get("PENSTOCK_LONG") == "1" else 1
 STEP_ROWS, EPOCHS, CHECKPOINT_STEPS = 64, 2, 5
 EVEN_STEPS = 60  # of an epoch: those that any number of ranks makes. The frameworks count steps over epochs
 # One rank trains on the rows that are left over, two do not: then what follows differs.
@@ -39,7 +39,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 # spec: trainer-24
-@pytest.mark.timeout(300 + 120 * KILLS)
+@pytest.mark.timeout(300 + 240 * KILLS)
 @pytest.mark.parametrize(
     "example", ["lightning_fit.py", "transformers_trainer.py", "accelerate_loop.py", "train_fsdp.py"]
 )
