@@ -107,8 +107,11 @@ func (p *parquetTable) bytesRead() int64 {
 func TestResumingDecodesLittle(t *testing.T) {
 	t.Parallel()
 	const window, parts = 32_768, 2
-	for _, rows := range []int{3 * window, 3*window - 12_000, 2*window + 1} {
+	for i, rows := range []int{3 * window, 3*window - 12_000, 2*window + 1} {
 		for _, groupRows := range []int{7000, 1 << 20} {
+			if share > 1 && (i > 0 || groupRows > window) {
+				continue // with the race detector: one of them
+			}
 			table := newParquetTable(t, rows, groupRows)
 			for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
 				q := one(1, 2048)

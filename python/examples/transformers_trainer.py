@@ -3,8 +3,9 @@
     python transformers_trainer.py 127.0.0.1:8815 homefeed checkpoints
     torchrun --standalone --nproc-per-node 2 transformers_trainer.py 127.0.0.1:8815 homefeed checkpoints
 
-If it is killed and started again, it resumes right after the last checkpoint: each row is trained on once. The Trainer
-sets the epoch, and reads the batches before the checkpoint again to drop them. The dataset has `item_id` and `label`.
+If it is killed and started again, it resumes right after the last complete checkpoint: each row is trained on once.
+The Trainer sets the epoch, and reads the batches before the checkpoint again to drop them. The dataset has `item_id`
+and `label`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from accelerate.data_loader import prepare_data_loader
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
+from transformers import Trainer, TrainerCallback, TrainerState, TrainingArguments
 
 from penstock.torch import IterableDataset
 
@@ -65,6 +66,22 @@ class StreamTrainer(Trainer):
         return loss
 
 
+class CompleteCheckpoints(TrainerCallback):
+    """Marks each checkpoint that is complete. The Trainer writes several files, and may be killed in between."""
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
+        """Marks a checkpoint when all processes have written their files."""
+        PartialState().wait_for_everyone()
+        if state.is_world_process_zero:
+            Path(args.output_dir, f"checkpoint-{state.global_step}", "complete").touch()
+
+
+def last_checkpoint(folder: str) -> str | None:
+    """Returns the last complete checkpoint."""
+    steps = [int(mark.parent.name.removeprefix("checkpoint-")) for mark in Path(folder).glob("*/complete")]
+    return str(Path(folder, f"checkpoint-{max(steps)}")) if steps else None
+
+
 def main(uri: str, dataset: str, folder: str) -> None:
     """Trains all epochs, from the last checkpoint on if there is one."""
     torch.manual_seed(0)
@@ -89,9 +106,8 @@ def main(uri: str, dataset: str, folder: str) -> None:
         report_to="none",
         disable_tqdm=True,
     )
-    trainer = StreamTrainer(Scores(), settings, train_dataset=data)
-    last = get_last_checkpoint(folder) if Path(folder).is_dir() else None
-    trainer.train(resume_from_checkpoint=last)
+    trainer = StreamTrainer(Scores(), settings, train_dataset=data, callbacks=[CompleteCheckpoints()])
+    trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     trainer.accelerator.wait_for_everyone()
     trainer.accelerator.end_training()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from example_runs import Losses, finished, killed, losses, ranks
+from example_runs import EXAMPLES, Losses, finished, killed, losses, ranks
 from lake import Lake
 from pyiceberg.types import IntegerType, LongType
 from server import Server
@@ -70,3 +71,14 @@ def test_examples_that_are_killed_make_each_step_once(address: str, tmp_path: Pa
         made |= last
         assert set(made) >= {(epoch, step) for epoch in range(EPOCHS) for step in range(EVEN_STEPS)}
         assert made == pytest.approx({place: want[place] for place in made}, abs=2e-5)
+
+
+# spec: trainer-24
+def test_a_checkpoint_that_was_not_completed_is_passed_over(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "transformers_trainer.py"))
+    assert example["last_checkpoint"](str(tmp_path / "none")) is None
+    for step, files in {5: ["complete"], 15: ["complete"], 20: ["model.safetensors"]}.items():
+        for name in files:
+            (tmp_path / f"checkpoint-{step}").mkdir()
+            (tmp_path / f"checkpoint-{step}" / name).touch()
+    assert example["last_checkpoint"](str(tmp_path)) == str(tmp_path / "checkpoint-15")
