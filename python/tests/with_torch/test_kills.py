@@ -34,7 +34,7 @@ from penstock import merge_states
 KILLS = 100 if os.environ.get("PENSTOCK_LONG") == "1" else 10
 ROWS, PAD = 2400, 400
 STEPS = ROWS // STEP_ROWS
-PATIENCE = 100.0  # seconds for a leg to come as far as it shall
+PATIENCE = 300.0  # seconds for a leg to come as far as it shall, also on a busy machine
 Place = tuple[int, int]  # epoch and step
 
 
