@@ -166,6 +166,9 @@ func (b *builder) retain(record arrow.RecordBatch) error {
 	arrays := make([]arrow.Array, len(at))
 	for i, p := range at {
 		arrays[i] = record.Column(p)
+		if i >= len(b.fields) && batch.IsCoded(arrays[i]) {
+			return fault.New(fault.Internal, "column %s is coded, and its values are compared", record.ColumnName(p))
+		}
 	}
 	if err := b.held.Grow(b.kept.Add(arrays)); err != nil {
 		return err

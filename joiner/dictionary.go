@@ -2,6 +2,7 @@ package joiner
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -49,27 +50,77 @@ func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	if at < len(b.spec.Defaults) {
 		first = b.spec.Defaults[at]
 	}
-	// The copy takes the bytes of its parts and of row 0, which adds validity
-	// bitmaps to every nested field.
-	bound := batch.CopySize(b.parts.result[at]) + b.rows/8 + firstRow
-	if first != nil {
-		bound += batch.CopySize([]arrow.Array{first})
+	one, err := b.recoded(field, first, b.parts.result[at])
+	if one == nil && err == nil {
+		one, err = b.plain(field, first, b.parts.result[at])
 	}
-	if err := b.held.Grow(bound); err != nil {
-		return nil, err
-	}
-	one, err := batch.WithFirst(field.Type, first, b.parts.result[at], b.mem)
 	if err != nil {
 		return nil, err
 	}
 	defer one.Release()
-	if err := b.adjust(bound, batch.ArraySize(one)); err != nil {
-		return nil, err
-	}
 	b.releaseArrays(&b.parts.result[at])
 	column := one.Data()
 	column.Retain()
 	return column, nil
+}
+
+// plain builds a column of values, in memory that is reserved.
+func (b *builder) plain(field arrow.Field, first arrow.Array, parts []arrow.Array) (arrow.Array, error) {
+	bound, err := b.copyBound(field.Type, first, parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.held.Grow(bound); err != nil {
+		return nil, err
+	}
+	one, err := batch.WithFirst(field.Type, first, parts, b.mem)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.adjust(bound, batch.ArraySize(one)); err != nil {
+		one.Release()
+		return nil, err
+	}
+	return one, nil
+}
+
+// copyBound bounds the bytes of a column of values: those of its parts and of row 0, which adds
+// validity bitmaps to every nested field.
+func (b *builder) copyBound(dt arrow.DataType, first arrow.Array, parts []arrow.Array) (int64, error) {
+	bound := b.rows/8 + firstRow
+	if first != nil {
+		bound += batch.CopySize([]arrow.Array{first})
+	}
+	if !slices.ContainsFunc(parts, batch.IsCoded) {
+		return bound + batch.CopySize(parts), nil
+	}
+	g := batch.NewGatherer(b.mem)
+	defer g.Release()
+	segments := make([]batch.Segment, len(parts))
+	for i, p := range parts {
+		segments[i] = batch.Segment{Values: p, Rows: p.Len()}
+	}
+	bytes, err := g.Size(dt, segments)
+	return bound + bytes, err
+}
+
+// recoded builds a column of codes, in memory that is reserved, if some parts are coded and there
+// is room. It returns nil if it does not, or if the column would not be smaller than one of values.
+func (b *builder) recoded(field arrow.Field, first arrow.Array, parts []arrow.Array) (arrow.Array, error) {
+	bound, any := batch.RecodingBytes(first, parts)
+	if !any || b.held.Grow(bound) != nil {
+		return nil, nil
+	}
+	one := batch.Recode(field.Type, first, parts, b.mem)
+	if one == nil {
+		b.held.Shrink(bound)
+		return nil, nil
+	}
+	if err := b.adjust(bound, batch.ArraySize(one)); err != nil {
+		one.Release()
+		return nil, err
+	}
+	return one, nil
 }
 
 // firstRow bounds the bytes that row 0 adds to a column, nested or not: the padding of

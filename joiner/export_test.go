@@ -12,7 +12,7 @@ const Word = word
 // Functions for tests outside of the package.
 var (
 	BuildUpTo  = build
-	CheckTypes = checkTypes
+	CheckTypes = (Input{}).checkTypes
 	Render     = render
 )
 

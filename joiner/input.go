@@ -2,6 +2,7 @@ package joiner
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -31,7 +32,8 @@ type Input struct {
 
 // ReadAll reads the whole stream and releases it. It calls begin with the schema,
 // and then see with each batch that has rows; see borrows the batch. A batch that
-// does not have the stream's schema is an error. A nil error means that the whole
+// does not have the stream's schema is an error, except that texts and binary values of
+// Columns, if they are in no Key, may be coded (package batch). A nil error means that the whole
 // stream was read: if ctx ended and the stream reported no error, its error is ctx's.
 func (in Input) ReadAll(ctx context.Context, begin func(*arrow.Schema) error, see func(arrow.RecordBatch) error) error {
 	reader, err := in.open(ctx)
@@ -48,7 +50,7 @@ func (in Input) ReadAll(ctx context.Context, begin func(*arrow.Schema) error, se
 		if b.NumRows() == 0 {
 			continue
 		}
-		if err := checkTypes(schema, b); err != nil {
+		if err := in.checkTypes(schema, b); err != nil {
 			return err
 		}
 		if err := see(b); err != nil {
@@ -88,7 +90,7 @@ func (in Input) file(row int64) string {
 }
 
 // checkTypes checks a batch against its stream's schema, by which keys are read.
-func checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
+func (in Input) checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
 	if record.Schema() == schema {
 		return nil
 	}
@@ -96,8 +98,12 @@ func checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
 		return fault.New(fault.Internal, "a batch has %d columns and its stream has %d", record.NumCols(), schema.NumFields())
 	}
 	for i, c := range record.Columns() {
-		if f := schema.Field(i); !arrow.TypeEqual(f.Type, c.DataType()) {
-			return fault.New(fault.Internal, "column %s is %s and its stream says %s", f.Name, c.DataType(), f.Type)
+		dt := c.DataType()
+		if slices.Contains(in.Columns, i) && !slices.Contains(in.Key, i) {
+			dt = batch.ValueType(dt)
+		}
+		if f := schema.Field(i); !arrow.TypeEqual(f.Type, dt) {
+			return fault.New(fault.Internal, "column %s is %s and its stream says %s", f.Name, dt, f.Type)
 		}
 	}
 	return nil

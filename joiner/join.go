@@ -191,7 +191,7 @@ func (j *join) next() (arrow.RecordBatch, error) {
 // batch joins one batch. It returns nil if no row is kept, or if rows are repeated and
 // the expansion returns them.
 func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
-	if err := checkTypes(j.training.Schema(), record); err != nil {
+	if err := (Input{}).checkTypes(j.training.Schema(), record); err != nil {
 		return nil, fault.Op(err, "join")
 	}
 	v, err := j.match(record)

@@ -82,7 +82,7 @@ func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, 
 		if int(c.highest[i]) >= s.Len() {
 			return nil, fault.New(fault.Internal, "row %d is outside of an array of %d rows", c.highest[i], s.Len())
 		}
-		if !arrow.TypeEqual(dt, s.DataType()) {
+		if have := s.DataType(); !arrow.TypeEqual(dt, have) && !arrow.TypeEqual(dt, ValueType(have)) {
 			return nil, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.DataType(), dt)
 		}
 	}

@@ -37,7 +37,8 @@ func (s Segment) Row(i int) int32 {
 // remedyBatch is the remedy for a batch that is too large for Arrow.
 const remedyBatch = "ask for a smaller batch_rows"
 
-// Gather returns one array of type dt with the segments' rows in order. Its
+// Gather returns one array of type dt with the segments' rows in order. Texts and binary
+// values may be coded in the source, and in fields of it; they are not in the result. Its
 // buffers come from mem, or from the Go heap if mem is nil, are aligned to 64
 // bytes, and are shared with no source. A validity buffer is present only if
 // there are nulls. Gather supports every type, nested to any depth, except
@@ -197,7 +198,7 @@ func (g *gathering) input(dt arrow.DataType, s Segment) (input, error) {
 	if s.Values == nil {
 		return input{selection: sel}, nil
 	}
-	if !arrow.TypeEqual(dt, s.Values.DataType()) {
+	if have := s.Values.DataType(); !arrow.TypeEqual(dt, have) && !arrow.TypeEqual(dt, ValueType(have)) {
 		return input{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
 	}
 	if sel.rows > 0 && (sel.low < 0 || sel.high >= s.Values.Len()) {

@@ -26,7 +26,7 @@ func ValueBytes(segments []Segment) (int64, error) {
 		return 0, nil
 	}
 	g := gathering{valuesOnly: true, remedy: remedyBatch}
-	dt := segments[0].Values.DataType()
+	dt := ValueType(segments[0].Values.DataType())
 	inputs, rows, err := g.inputs(dt, segments)
 	if err != nil {
 		return 0, err
@@ -112,6 +112,10 @@ func itemCount[O int32 | int64](inputs []input) int64 {
 	items := int64(0)
 	for _, p := range inputs {
 		if p.data == nil {
+			continue
+		}
+		if isCoded(p.data) {
+			items += codedBytes(p)
 			continue
 		}
 		src := view[O](p.data.Buffers()[1].Bytes())[p.base:]

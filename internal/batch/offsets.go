@@ -15,7 +15,7 @@ import (
 
 // offsets gathers the offsets of lists or strings. It also returns the inputs for
 // the items: for each input with items, their spans, with data and base still those
-// of the parent.
+// of the parent. For coded strings they are the rows themselves, with the number of their bytes.
 func offsets[O int32 | int64](g *gathering, inputs []input, rows int) (*memory.Buffer, []input, error) {
 	out := g.buffer((rows + 1) * widthOf[O]())
 	dst := view[O](out.Bytes())
@@ -29,6 +29,12 @@ func offsets[O int32 | int64](g *gathering, inputs []input, rows int) (*memory.B
 			for i := range ends {
 				ends[i] = O(total)
 			}
+			continue
+		}
+		if isCoded(p.data) {
+			bytes := followCodes(ends, total, p)
+			total += bytes
+			inner = append(inner, input{data: p.data, base: p.base, selection: &selection{indices: p.indices, spans: p.spans, rows: bytes}})
 			continue
 		}
 		src := view[O](p.data.Buffers()[1].Bytes())[p.base:]
@@ -115,7 +121,12 @@ func texts[O int32 | int64](g *gathering, inputs []input, rows int) ([]*memory.B
 	}
 	bytes := g.buffer(rowsOf(inner))
 	dst := bytes.Bytes()
-	for _, p := range inner {
+	for i, p := range inner {
+		if isCoded(p.data) {
+			dst = copyCoded(dst, p)
+			inner[i].selection = &selection{} // its spans are those of the rows
+			continue
+		}
 		src := p.data.Buffers()[2].Bytes()
 		for _, s := range p.spans {
 			copy(dst, src[s.from:s.from+s.rows])

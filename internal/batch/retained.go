@@ -2,12 +2,14 @@ package batch
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // Retained counts the memory that retained arrays keep alive: for each buffer, the
-// number of arrays that refer to it. A slice of a buffer keeps all of it. Arrays must
-// not have dictionaries.
+// number of arrays that refer to it. A slice of a buffer keeps all of it. It does not count
+// the dictionary of an array itself, which has an owner that has reserved it, but those of
+// its fields.
 type Retained map[*memory.Buffer]int
 
 // Add adds arrays, and returns the bytes that no array kept before.
@@ -38,7 +40,7 @@ func (r Retained) count(arrays []arrow.Array, by int) int64 {
 }
 
 // CopySize returns the total bytes of the arrays' distinct buffers, without parents:
-// an upper bound for a copy of all rows. Arrays must not have dictionaries.
+// an upper bound for a copy of all rows, if none is coded.
 func CopySize(arrays []arrow.Array) int64 {
 	seen, bytes := map[*memory.Buffer]bool{}, int64(0)
 	for _, a := range arrays {
@@ -61,5 +63,8 @@ func eachBuffer(data arrow.ArrayData, see func(*memory.Buffer)) {
 	}
 	for _, child := range data.Children() {
 		eachBuffer(child, see)
+		if dictionary, _ := child.Dictionary().(*array.Data); dictionary != nil {
+			eachBuffer(dictionary, see)
+		}
 	}
 }

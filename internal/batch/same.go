@@ -11,7 +11,7 @@ import (
 // SameRow reports whether row i of a and row j of b are identical: nulls equal only
 // nulls, regardless of the bytes under them, and floats compare by their bits. So
 // replacing one by a copy of the other changes nothing. Both arrays have the same
-// type. Rows of types that Gather does not support are never the same.
+// type, or are two forms of it (MayBeCoded). Rows of types that Gather does not support are never the same.
 func SameRow(a arrow.Array, i int, b arrow.Array, j int) bool {
 	x, y := a.Data(), b.Data()
 	return sameRows(x, x.Offset()+i, y, y.Offset()+j, 1)
@@ -52,6 +52,9 @@ func validBits(a arrow.ArrayData, i, n int) []byte {
 
 // sameValues compares n rows, none of which is null.
 func sameValues(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
+	if isCoded(a) || isCoded(b) {
+		return sameCoded(a, i, b, j, n)
+	}
 	switch dt := a.DataType().(type) {
 	case *arrow.StructType:
 		for k, child := range a.Children() {

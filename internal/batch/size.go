@@ -18,17 +18,28 @@ func ArraySize(columns ...arrow.Array) int64 {
 	for _, c := range columns {
 		m.add(c.Data())
 	}
-	var sum int64
+	return m.sum()
+}
+
+// measure has the length of the longest buffer at each address.
+type measure map[*byte]int64
+
+func (m measure) sum() (sum int64) {
 	for _, n := range m {
 		sum += n
 	}
 	return sum
 }
 
-// measure has the length of the longest buffer at each address.
-type measure map[*byte]int64
-
 func (m measure) add(data arrow.ArrayData) {
+	m.addOwn(data)
+	if dictionary, _ := data.Dictionary().(*array.Data); dictionary != nil {
+		m.add(dictionary)
+	}
+}
+
+// addOwn adds an array without its dictionary.
+func (m measure) addOwn(data arrow.ArrayData) {
 	for _, b := range data.Buffers() {
 		if b == nil {
 			continue
@@ -43,9 +54,6 @@ func (m measure) add(data arrow.ArrayData) {
 	}
 	for _, child := range data.Children() {
 		m.add(child)
-	}
-	if dictionary, _ := data.Dictionary().(*array.Data); dictionary != nil {
-		m.add(dictionary)
 	}
 }
 

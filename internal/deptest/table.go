@@ -58,7 +58,7 @@ func Graph() []Row {
 		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
 		{Folder: "internal/store/s3", Imports: "store fault release", Outside: libAWS},
-		{Folder: "internal/parquet", Imports: "budget fault invariant release store", Outside: libParquet + " " + libCompress},
+		{Folder: "internal/parquet", Imports: "batch budget fault invariant release store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},

@@ -25,11 +25,12 @@ type byteArrayColumn struct {
 	kind     arrow.DataType
 	optional bool
 
-	begun    bool     // the pages before first are read
-	first    *page    // the first data page, until it is opened
-	beginErr error    // error of reading first
-	views    []uint64 // views of the dictionary's values, in scratch memory
-	maxValue int64    // bytes of the dictionary's longest value
+	begun    bool            // the pages before first are read
+	first    *page           // the first data page, until it is opened
+	beginErr error           // error of reading first
+	views    []uint64        // views of the dictionary's values, in scratch memory
+	maxValue int64           // bytes of the dictionary's longest value
+	coded    arrow.ArrayData // the dictionary's values, if rows are returned as codes; else nil
 
 	levels rleDecoder // definition levels of the open page
 	left   int        // rows of the open page that are not decoded yet, including nulls
@@ -142,6 +143,9 @@ func (c *byteArrayColumn) nextPage() (bool, error) {
 // read decodes the next rows into memory of mem, fewer only at the end of the column. The
 // caller releases the result.
 func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+	if c.coded != nil {
+		return c.readCodes(rows, mem)
+	}
 	out := newByteArrayBuilder(mem)
 	defer out.release()
 	out.prepare(rows, c.optional)
@@ -269,8 +273,11 @@ func (c *byteArrayColumn) release() {
 	if c.views != nil {
 		c.pages.scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
 	}
+	if c.coded != nil {
+		c.coded.Release()
+	}
 	c.valueDecoder.release()
-	c.views, c.first = nil, nil
+	c.views, c.first, c.coded = nil, nil, nil
 }
 
 // byteArrayBuilder collects the rows of a byteArrayColumn.

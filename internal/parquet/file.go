@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/store"
@@ -113,6 +114,12 @@ type ReadOptions struct {
 	// Defaults replace null as the values of fields of wanted structs that the file
 	// lacks, by field id.
 	Defaults map[int]Constant
+	// Coded are the ids of columns of texts or binary values that may come as codes into the
+	// dictionary of their row group (package batch), where their values repeat.
+	Coded []int
+	// MinRepeats is the number of rows per value of the dictionary from which on they do; 0 means
+	// DefaultMinRepeats.
+	MinRepeats int
 	// Parallel is the number of columns that Next decodes concurrently; 0 and 1 decode on
 	// the caller's goroutine.
 	Parallel int
@@ -167,6 +174,7 @@ type column struct {
 	leaves     []int
 	absent     Constant // makes the column if the file lacks it
 	number     *Numbers // replaces nulls; nil: keeps them
+	coded      bool     // batches may have codes instead of values
 }
 
 // nulls is the Constant of null.
@@ -189,6 +197,8 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		if numbers, ok := opts.Numbers[id]; ok && c.conversion.want.ID() == arrow.INT64 {
 			c.number = &numbers
 		}
+		c.coded = c.field >= 0 && slices.Contains(opts.Coded, id) && batch.MayBeCoded(c.conversion.want) &&
+			c.conversion.promotion == unchanged && arrow.TypeEqual(f.fields[c.field].arrow.Type, c.conversion.want)
 		columns[i] = c
 	}
 	if opts.RowGroups == nil {
@@ -205,6 +215,7 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		}
 	}
 	opts.BatchRows = cmp.Or(max(opts.BatchRows, 0), DefaultBatchRows)
+	opts.MinRepeats = cmp.Or(max(opts.MinRepeats, 0), DefaultMinRepeats)
 	opts.RunBytes = cmp.Or(max(opts.RunBytes, 0), defaultRunBytes)
 	opts.Memory = cmp.Or[memory.Allocator](opts.Memory, memory.NewGoAllocator())
 	opts.Scratch = cmp.Or[memory.Allocator](opts.Scratch, memory.NewGoAllocator())

@@ -244,6 +244,9 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 		}
 	}
 	if text != nil {
+		if stats := counted.leaves[c.leaves[0]]; r.mayCode(c, &stats) {
+			return text.code(r) // codes have a fixed width
+		}
 		return r.limitText(text, c.leaves[0], counted.leaves[c.leaves[0]])
 	}
 	for _, leaf := range c.leaves {

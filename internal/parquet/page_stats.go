@@ -27,6 +27,7 @@ type pageStats struct {
 	stored        growingBuffer // of the pages as stored, likewise
 	hasDeltas     bool          // some page has a delta encoding
 	hasPrefixes   bool          // some page is encoded as DELTA_BYTE_ARRAY
+	hasValues     bool          // some data page has values instead of indices of the dictionary
 	lacksChecksum bool          // some page has no checksum
 }
 
@@ -127,6 +128,7 @@ func (c *pageStats) count(h *pageHeader, header int64) {
 	if h.count > 0 {
 		c.maxMeanValue = max(c.maxMeanValue, (h.uncompressed+h.count-1)/h.count)
 	}
+	c.hasValues = c.hasValues || canonical(parquet.Encoding(h.encoding)) != parquet.Encodings.RLEDict
 	switch parquet.Encoding(h.encoding) {
 	case parquet.Encodings.DeltaByteArray:
 		c.hasDeltas, c.hasPrefixes = true, true

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
 )
@@ -113,7 +114,7 @@ func (r *Reader) useStreams() bool {
 	})
 }
 
-// Schema returns the schema of the batches.
+// Schema returns the schema of the batches, whose own names the columns that are coded.
 func (r *Reader) Schema() *arrow.Schema { return r.schema }
 
 // RecordBatch returns the batch of the last successful Next.
@@ -198,7 +199,7 @@ func (r *Reader) nextBatch(rows int64) error {
 		return err
 	}
 	r.group.left -= rows
-	r.batch = array.NewRecordBatch(r.schema, arrays, rows)
+	r.batch = array.NewRecordBatch(batch.FormOf(r.schema, arrays), arrays, rows)
 	r.admitted = r.finishBatch()
 	return nil
 }
@@ -320,6 +321,9 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	defer decoded.Release()
 	if got := decoded.Len(); int64(got) != rows {
 		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.path, r.group.left-int64(got), r.group.left)
+	}
+	if c.coded && decoded.DataType().ID() == arrow.DICTIONARY {
+		return c.conversion.checked(decoded)
 	}
 	shaped, err := c.conversion.apply(decoded, nil, r.batchMemory)
 	if err != nil {

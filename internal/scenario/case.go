@@ -23,6 +23,7 @@ type Case struct {
 	Dataset  dataset.Dataset
 	Query    dataset.Query
 	ScanRows int      // rows per batch of a scan
+	NoCodes  bool     // see World
 	Workers  int      // number of DataLoader workers that share each shard; 0 is one
 	Drops    bool     // whether the query has tail: drop
 	Layouts  Coverage // properties of the tables
@@ -92,7 +93,7 @@ func (c *Case) Tables() []Table {
 // Make makes the tables of a case.
 func (c *Case) Make() (*World, error) {
 	w := NewWorld()
-	w.BatchRows = c.ScanRows
+	w.BatchRows, w.NoCodes = c.ScanRows, c.NoCodes
 	for _, t := range c.Tables() {
 		if err := t.make(w); err != nil {
 			w.Release()

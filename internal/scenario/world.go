@@ -28,6 +28,7 @@ type World struct {
 	*catalogtest.Memory
 	BatchRows int                          // rows per batch of a scan; 0 is 7
 	Scanned   map[string]int               // how often each file was opened; read it only when no stream is open
+	NoCodes   bool                         // scans return texts as such; else some of their batches have codes where a source allows
 	mu        sync.Mutex                   // guards Scanned and asked
 	asked     map[string]columnSet         // columns that planning requested, by table
 	rows      map[string]arrow.RecordBatch // by file location
@@ -234,8 +235,7 @@ func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, e
 	columns := make([]arrow.Array, len(r.columns), len(r.columns)+1)
 	for i, f := range r.columns {
 		k := slices.IndexFunc(r.source.Table.Fields, func(x catalog.Field) bool { return x.ID == f.ID })
-		// Copy, since batches read from files have memory of their own.
-		copied, err := batch.Gather(f.Type, []batch.Segment{{Values: kept.Column(k), Rows: int(kept.NumRows())}}, memory.DefaultAllocator)
+		copied, err := r.column(f, kept.Column(k))
 		if err != nil {
 			return nil, err
 		}
@@ -252,5 +252,17 @@ func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, e
 		defer column.Release()
 		columns = append(columns, column)
 	}
-	return array.NewRecordBatch(r.schema, columns, kept.NumRows()), nil
+	return array.NewRecordBatch(batch.FormOf(r.schema, columns), columns, kept.NumRows()), nil
+}
+
+// column copies a column, since batches read from files have memory of their own. It codes columns
+// that may be coded, in two of three batches.
+func (r *reader) column(f catalog.Field, values arrow.Array) (arrow.Array, error) {
+	g := batch.NewGatherer(memory.DefaultAllocator)
+	defer g.Release()
+	segments := []batch.Segment{{Values: values, Rows: values.Len()}}
+	if !slices.Contains(r.source.Coded, f.ID) || r.world.NoCodes || r.row%3 == 0 || values.NullN() == values.Len() {
+		return g.Gather(f.Type, segments)
+	}
+	return g.GatherCodes(f.Type, segments)
 }

@@ -21,7 +21,9 @@ func (g *group) build(ctx context.Context, prefetch bool) (buildSide, error) {
 		if disk {
 			tried = budget.NoWait(ctx) // on disk is better than waiting for memory
 		}
-		side, err := g.inMemory(tried, g.rows())
+		coded := g.source
+		coded.Coded = g.input.Coded
+		side, err := g.inMemory(tried, g.input.Staging(coded))
 		if !disk || fault.KindOf(err) != fault.Exhausted {
 			g.builtInMemory = err == nil // if it is built again, it was evicted
 			return side, err

@@ -14,6 +14,9 @@ type Input struct {
 	Table    int // index of the staging table in the plan
 	Spec     joiner.BuildSpec
 	Identity string // a digest of all that a build side depends on, except for its files
+	// Coded are the field ids of columns that build sides in memory keep as codes, where their
+	// values repeat. Rows on local disk have values.
+	Coded []int
 	// Staging opens the rows of a source of the staging table, as Spec describes them.
 	Staging func(source plan.Source) joiner.Input
 	// Training opens the training rows of a range that reach the join once more, with

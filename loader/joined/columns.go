@@ -82,6 +82,18 @@ func (c *columns) add(one column) int {
 	return i
 }
 
+// coded returns the ids of the columns at some positions that may be coded: each is listed once,
+// without shapes.
+func (c columns) coded(positions []int) (ids []int) {
+	for i, one := range c {
+		others := slices.ContainsFunc(slices.Concat(c[:i], c[i+1:]), func(o column) bool { return o.field.ID == one.field.ID })
+		if slices.Contains(positions, i) && !others && len(one.shapes) == 0 && one.field.Type != nil && batch.MayBeCoded(one.field.Type) {
+			ids = append(ids, one.field.ID)
+		}
+	}
+	return ids
+}
+
 // scan opens a source and returns its columns with their shapes applied.
 func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (SourceRows, error) {
 	var fields []catalog.Field
@@ -140,5 +152,5 @@ func (s *shaping) next() (arrow.RecordBatch, error) {
 		}
 		made = append(made, a)
 	}
-	return array.NewRecordBatch(s.schema, made, b.NumRows()), nil
+	return array.NewRecordBatch(batch.FormOf(s.schema, made), made, b.NumRows()), nil
 }

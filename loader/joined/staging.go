@@ -81,7 +81,7 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 		in.spec.Arrival = in.arrival
 	}
 	in.groups = s.joins.pool.Groups(buildside.Input{
-		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(),
+		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(), Coded: in.coded(),
 		Staging:  func(source plan.Source) joiner.Input { return in.rows(s.options, source) },
 		Training: func(at plan.Range) joiner.Input { return in.training(s, at) },
 	})
@@ -150,6 +150,20 @@ func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 		staging.Columns = append(staging.Columns, c.at)
 	}
 	return staging
+}
+
+// coded returns the ids of the columns of which only the dictionary has the values: the joiner looks
+// at those of keys, orders and times.
+func (in *stagingInput) coded() []int {
+	var only []int
+	for _, c := range in.shown {
+		looked := c.at < len(in.bound.Keys) || in.spec.Time != nil && *in.spec.Time == c.at ||
+			slices.ContainsFunc(in.spec.OrderBy, func(o joiner.Order) bool { return o.Column == c.at })
+		if !looked {
+			only = append(only, c.at)
+		}
+	}
+	return in.read.coded(only)
 }
 
 // training opens the columns that look up the training rows of a range: their keys, and

@@ -139,6 +139,9 @@ type Source struct {
 	// Starting reports whether the stream has returned no row yet: until then the scan decodes smaller batches, and
 	// one of them ahead, so that the first rows do not wait for later ones. nil: it does not matter.
 	Starting func() bool
+	// Coded are the field ids of columns whose texts or binary values may come as codes (package
+	// batch). A scan returns values of columns that it has to look at itself.
+	Coded []int
 	// Shared makes the scan share stored bytes with other scans of its stream. It is set by the
 	// scanner's SharedScans.Expect; nil: the scan reads its own.
 	Shared SharedRead

@@ -62,7 +62,7 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 	begun := w.source.Begun + r.want.Ordinal - w.source.Files[0].Ordinal // rows of steps before the file's
 	rows, err := r.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
-		Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
+		Coded: w.coded(), MinRepeats: w.scanner.options.MinRepeats, Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
 		BatchRows: w.batchRows(), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
@@ -90,6 +90,14 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 		r.rows = rows
 	}
 	return err
+}
+
+// coded returns the ids of the columns that may be coded.
+func (w *walk) coded() []int {
+	if w.scanner.options.MinRepeats == NoCodes {
+		return nil
+	}
+	return w.plan.coded
 }
 
 // pause releases the memory of the open row group.

@@ -20,6 +20,7 @@ type projection struct {
 	output  *arrow.Schema   // of the returned batches
 	from    []int           // by output column: its index in read
 	checked []int           // indices in read of the checked keys
+	coded   []int           // ids of the columns that may be coded: output is all that happens to them
 	// defaults are the initial defaults of fields inside columns that are read whole, by id.
 	defaults map[int]parquet.Constant
 }
@@ -39,6 +40,7 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 		output[i] = c.Arrow()
 		p.from = append(p.from, at)
 	}
+	looked := map[int]bool{} // ids of the columns whose values the scan looks at
 	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
 		f, ok := source.Table.Field(name)
 		if !ok {
@@ -47,15 +49,18 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 		if _, err := p.add(source, f.ID, name); err != nil {
 			return nil, err
 		}
+		looked[f.ID] = true
 	}
 	for _, key := range source.Checked {
+		looked[key.ID] = true
 		at, err := p.add(source, key.ID, key.Name)
 		if err != nil {
 			return nil, err
 		}
 		p.checked = append(p.checked, at)
 	}
-	p.addDeletes(source)
+	p.addDeletes(source, looked)
+	p.coded = slices.DeleteFunc(slices.Clone(source.Coded), func(id int) bool { return looked[id] })
 	read := make([]arrow.Field, len(p.read))
 	for i, f := range p.read {
 		read[i] = f.Arrow()
@@ -90,10 +95,11 @@ func (p *projection) add(source plan.Source, id int, name string) (int, error) {
 
 // addDeletes adds the columns that equality deletes of the source's files compare. A column
 // that the table has dropped gets a name that no other column has.
-func (p *projection) addDeletes(source plan.Source) {
+func (p *projection) addDeletes(source plan.Source, looked map[int]bool) {
 	for _, f := range source.Files {
 		for _, g := range f.File.Deletes.Equality {
 			for _, c := range g.Columns {
+				looked[c.ID] = true
 				if slices.Contains(p.ids, c.ID) {
 					continue
 				}

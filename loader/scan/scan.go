@@ -30,6 +30,8 @@ const (
 	defaultParallel = 2
 	// NoAhead decodes each batch only when Next asks for it.
 	NoAhead = -1
+	// NoCodes returns texts and binary values as such.
+	NoCodes = -1
 	// NoTail discards the end of a file once its footer was decoded.
 	NoTail = -1
 )
@@ -68,6 +70,10 @@ type Options struct {
 	// decodes the one before, if there is memory to spare; 0 is defaultReadAhead, NoAhead
 	// reads none.
 	ReadAhead int64
+	// MinRepeats is the number of rows per dictionary value from which on a column of a source's
+	// Coded comes as codes; 0 is the default of package parquet, NoCodes returns values. Rows do
+	// not depend on it.
+	MinRepeats int
 	// Parallel is the number of columns of a batch that are decoded in parallel; 0 is
 	// defaultParallel.
 	Parallel int
@@ -94,6 +100,9 @@ func (o Options) validate() error {
 	}
 	if o.ReadAhead < NoAhead {
 		add("read_ahead", "must not be negative, except for -1 (none)")
+	}
+	if o.MinRepeats < NoCodes {
+		add("min_repeats", "must not be negative, except for -1 (no codes)")
 	}
 	if o.Parallel < 0 {
 		add("parallel", "must not be negative")
@@ -156,7 +165,8 @@ func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 }
 
 // Open returns a reader of a source. Its batches have exactly the given columns of the
-// table, in that order and with the table's names; without columns they have only a
+// table, in that order and with the table's names, those of the source's Coded with codes or
+// without, as each batch's schema tells; without columns they have only a
 // number of rows. The source must not change before the last Release. All reads use ctx.
 // The caller releases the reader.
 func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalog.Field) (*Reader, error) {

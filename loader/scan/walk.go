@@ -204,7 +204,7 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	w.open.rows.ReleaseBatch() // frees the rows that do not pass before their bytes are released
 	actual := int64(0)
 	if out != nil {
-		actual = batch.Size(out)
+		actual = batch.OwnSize(out) // the reader has reserved the dictionaries, which batches share
 	}
 	if err := w.queue.adjust(ctx, admitted, actual); err != nil {
 		if out != nil {
@@ -255,7 +255,7 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 		defer numbers.Release()
 		columns = append(columns, numbers)
 	}
-	out := array.NewRecordBatch(w.plan.output, columns, b.NumRows())
+	out := array.NewRecordBatch(batch.FormOf(w.plan.output, columns), columns, b.NumRows())
 	if !w.drops() {
 		return out, nil
 	}

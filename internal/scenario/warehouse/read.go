@@ -45,7 +45,11 @@ func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, optio
 	if err != nil {
 		return nil, err
 	}
-	scanner, err := scan.New(scan.Options{Files: r.set, Memory: options.Memory, Budget: options.Budget, BatchRows: c.ScanRows})
+	repeats := 1
+	if c.NoCodes {
+		repeats = scan.NoCodes
+	}
+	scanner, err := scan.New(scan.Options{Files: r.set, Memory: options.Memory, Budget: options.Budget, BatchRows: c.ScanRows, MinRepeats: repeats})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,235 @@
+package batch
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// A column of texts or binary values may be coded: it then is a dictionary array whose indices,
+// the codes, are of uint8, uint16 or int32, and whose dictionary has the values, without nulls.
+// All codes are within the dictionary, also those of nulls, which stand for nothing. Schemas and
+// the types of structs name the type of the values; only an array, or a batch's own schema,
+// tells its form. Gather, Choose, SameRow and ValueBytes take both forms, and return values.
+
+// Coded returns the type of a coded column with int32 codes, given that of its values.
+func Coded(values arrow.DataType) *arrow.DictionaryType {
+	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: values}
+}
+
+// MayBeCoded reports whether columns of a type may be coded.
+func MayBeCoded(dt arrow.DataType) bool { return dt.ID() == arrow.STRING || dt.ID() == arrow.BINARY }
+
+// ValueType returns the type of a column's values: of a coded one, that of its dictionary;
+// otherwise the type itself.
+func ValueType(dt arrow.DataType) arrow.DataType {
+	if d, ok := dt.(*arrow.DictionaryType); ok && MayBeCoded(d.ValueType) {
+		return d.ValueType
+	}
+	return dt
+}
+
+// isCoded reports whether data is a coded column.
+func isCoded(data arrow.ArrayData) bool {
+	return data.DataType().ID() == arrow.DICTIONARY && MayBeCoded(data.DataType().(*arrow.DictionaryType).ValueType)
+}
+
+// IsCoded reports whether a column is coded.
+func IsCoded(a arrow.Array) bool { return isCoded(a.Data()) }
+
+// FormOf returns a stream's schema with the types that the columns of one batch have: some of them
+// may be coded.
+func FormOf(schema *arrow.Schema, columns []arrow.Array) *arrow.Schema {
+	if !slices.ContainsFunc(columns, IsCoded) {
+		return schema
+	}
+	fields := slices.Clone(schema.Fields())
+	for i, c := range columns {
+		if IsCoded(c) {
+			fields[i].Type = c.DataType()
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// SameValues reports whether batches of one schema may belong to a stream of the other: they
+// differ at most in which columns are coded.
+func SameValues(of, stream *arrow.Schema) bool {
+	if of == stream {
+		return true
+	}
+	if of.NumFields() != stream.NumFields() {
+		return false
+	}
+	for i, f := range of.Fields() {
+		f.Type = ValueType(f.Type)
+		if !f.Equal(stream.Field(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// OwnSize is Size without the dictionaries of columns, which other batches share.
+func OwnSize(b arrow.RecordBatch) int64 {
+	m := measure{}
+	for _, c := range b.Columns() {
+		m.addOwn(c.Data())
+	}
+	return m.sum()
+}
+
+// coded is a coded source of a gathering.
+type coded struct {
+	codes   []byte  // of the rows from base on
+	offsets []int32 // of the dictionary
+	values  []byte  // to which offsets refer
+}
+
+// codedOf returns the parts of a coded column, and the width of its codes in bytes. Row 0 is row
+// base of its buffers.
+func codedOf(data arrow.ArrayData, base int) (c coded, width int) {
+	width = data.DataType().(*arrow.DictionaryType).IndexType.(arrow.FixedWidthDataType).Bytes()
+	dictionary := data.Dictionary()
+	c.codes = bytesOf(data.Buffers()[1])[base*width:]
+	c.offsets = view[int32](bytesOf(dictionary.Buffers()[1]))[dictionary.Offset():]
+	c.values = bytesOf(dictionary.Buffers()[2])
+	return c, width
+}
+
+// code is the type of a code.
+type code interface{ uint8 | uint16 | int32 }
+
+// followCodes writes the end offsets of the values of the selected rows of a coded source,
+// starting after total bytes, and returns the number of their bytes.
+func followCodes[O int32 | int64](ends []O, total int, p input) int {
+	switch c, width := codedOf(p.data, p.base); width {
+	case 1:
+		return codedEnds(ends, total, c.codes, c.offsets, p.selection)
+	case 2:
+		return codedEnds(ends, total, view[uint16](c.codes), c.offsets, p.selection)
+	default:
+		return codedEnds(ends, total, view[int32](c.codes), c.offsets, p.selection)
+	}
+}
+
+func codedEnds[O int32 | int64, C code](ends []O, total int, codes []C, offsets []int32, of *selection) int {
+	sum := total
+	for i, index := range of.indices {
+		c := codes[index]
+		sum += int(offsets[int(c)+1] - offsets[c])
+		ends[i] = O(sum)
+	}
+	for _, s := range of.spans {
+		for i, c := range codes[s.from : s.from+s.rows] {
+			sum += int(offsets[int(c)+1] - offsets[c])
+			ends[i] = O(sum)
+		}
+		ends = ends[s.rows:]
+	}
+	return sum - total
+}
+
+// codedBytes counts the bytes of the values of the selected rows of a coded source.
+func codedBytes(p input) int64 {
+	switch c, width := codedOf(p.data, p.base); width {
+	case 1:
+		return sumCoded(c.codes, c.offsets, p.selection)
+	case 2:
+		return sumCoded(view[uint16](c.codes), c.offsets, p.selection)
+	default:
+		return sumCoded(view[int32](c.codes), c.offsets, p.selection)
+	}
+}
+
+func sumCoded[C code](codes []C, offsets []int32, of *selection) int64 {
+	sum := int64(0)
+	for _, index := range of.indices {
+		c := codes[index]
+		sum += int64(offsets[int(c)+1] - offsets[c])
+	}
+	for _, s := range of.spans {
+		for _, c := range codes[s.from : s.from+s.rows] {
+			sum += int64(offsets[int(c)+1] - offsets[c])
+		}
+	}
+	return sum
+}
+
+// copyCoded copies the values of the selected rows of a coded source, and returns the rest of dst.
+func copyCoded(dst []byte, p input) []byte {
+	switch c, width := codedOf(p.data, p.base); width {
+	case 1:
+		return copyValues(dst, c.codes, c, p.selection)
+	case 2:
+		return copyValues(dst, view[uint16](c.codes), c, p.selection)
+	default:
+		return copyValues(dst, view[int32](c.codes), c, p.selection)
+	}
+}
+
+// shortValue is the number of bytes that are copied at once for values that are at most as long,
+// where both sides have room: what is written too much is overwritten by the next value.
+const shortValue = 16
+
+func copyValues[C code](dst []byte, codes []C, from coded, of *selection) []byte {
+	at := 0
+	put := func(c C) {
+		start, end := int(from.offsets[c]), int(from.offsets[int(c)+1])
+		if end-start <= shortValue && start+shortValue <= len(from.values) && at+shortValue <= len(dst) {
+			*(*[shortValue]byte)(dst[at:]) = *(*[shortValue]byte)(from.values[start:])
+		} else {
+			copy(dst[at:], from.values[start:end])
+		}
+		at += end - start
+	}
+	for _, index := range of.indices {
+		put(codes[index])
+	}
+	for _, s := range of.spans {
+		for _, c := range codes[s.from : s.from+s.rows] {
+			put(c)
+		}
+	}
+	return dst[at:]
+}
+
+// valueAt returns the bytes of a row of texts or binary values, coded or not; row is counted from
+// the start of the buffers.
+func valueAt(data arrow.ArrayData, row int) []byte {
+	if !isCoded(data) {
+		return textAt(data, view[int32](data.Buffers()[1].Bytes()), row)
+	}
+	c, width := codedOf(data, row)
+	at := 0
+	switch width {
+	case 1:
+		at = int(c.codes[0])
+	case 2:
+		at = int(view[uint16](c.codes[:2])[0])
+	default:
+		at = int(view[int32](c.codes[:4])[0])
+	}
+	return c.values[c.offsets[at]:c.offsets[at+1]]
+}
+
+// sameCoded compares n rows of texts or binary values, of which some are coded.
+func sameCoded(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
+	for k := range n {
+		if !bytes.Equal(valueAt(a, i+k), valueAt(b, j+k)) {
+			return false
+		}
+	}
+	return true
+}
+
+// NewCoded returns a coded column, given the type of its codes. It checks neither these nor the
+// dictionary, which has no nulls; validity may be nil.
+func NewCoded(codeType arrow.DataType, dictionary arrow.ArrayData, codes, validity *memory.Buffer, rows, nulls int) arrow.ArrayData {
+	values := dictionary.(*array.Data)
+	dt := &arrow.DictionaryType{IndexType: codeType, ValueType: values.DataType()}
+	return array.NewDataWithDictionary(dt, rows, []*memory.Buffer{validity, codes}, nulls, 0, values)
+}
