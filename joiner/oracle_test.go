@@ -90,6 +90,7 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 				if i > 0 {
 					run = w.WithStrategy(strategy)
 				}
+				run.Codes = (seed+uint64(i))%2 == 0
 				got := run.Run(t, func(built *joiner.BuildSide) {
 					require.GreaterOrEqual(t, built.Bytes(), joiner.Holds(built))
 					require.LessOrEqual(t, built.Bytes(), joiner.Holds(built)+joiner.Word)

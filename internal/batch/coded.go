@@ -11,7 +11,7 @@ import (
 
 // A column of texts or binary values may be coded: it then is a dictionary array whose indices,
 // the codes, are of uint8, uint16 or int32, and whose dictionary has the values, without nulls.
-// All codes are within the dictionary, also those of nulls, which stand for nothing. Schemas and
+// All codes are within the dictionary, but those of nulls, which stand for nothing. Schemas and
 // the types of structs name the type of the values; only an array, or a batch's own schema,
 // tells its form. Gather, Choose, SameRow and ValueBytes take both forms, and return values.
 
@@ -87,6 +87,8 @@ type coded struct {
 	codes   []byte  // of the rows from base on
 	offsets []int32 // of the dictionary
 	values  []byte  // to which offsets refer
+	valid   []byte  // validity bits, of which that of row 0 is at base; nil if no row is null
+	base    int
 }
 
 // codedOf returns the parts of a coded column, and the width of its codes in bytes. Row 0 is row
@@ -100,32 +102,51 @@ func codedOf(data arrow.ArrayData, base int) (c coded, width int) {
 	return c, width
 }
 
+// codedInput is codedOf with the validity of an input.
+func codedInput(p input) (c coded, width int) {
+	c, width = codedOf(p.data, p.base)
+	if p.nullness() != noNulls {
+		c.valid, c.base = p.data.Buffers()[0].Bytes(), p.base
+	}
+	return c, width
+}
+
 // code is the type of a code.
 type code interface{ uint8 | uint16 | int32 }
+
+// spanOf returns the bytes [from, to) of a row's value. Nulls have none.
+func spanOf[C code](c *coded, codes []C, row int) (from, to int) {
+	if c.valid != nil && bit(c.valid, c.base+row) == 0 {
+		return 0, 0
+	}
+	at := int(codes[row])
+	return int(c.offsets[at]), int(c.offsets[at+1])
+}
 
 // followCodes writes the end offsets of the values of the selected rows of a coded source,
 // starting after total bytes, and returns the number of their bytes.
 func followCodes[O int32 | int64](ends []O, total int, p input) int {
-	switch c, width := codedOf(p.data, p.base); width {
+	switch c, width := codedInput(p); width {
 	case 1:
-		return codedEnds(ends, total, c.codes, c.offsets, p.selection)
+		return codedEnds(ends, total, &c, c.codes, p.selection)
 	case 2:
-		return codedEnds(ends, total, view[uint16](c.codes), c.offsets, p.selection)
+		return codedEnds(ends, total, &c, view[uint16](c.codes), p.selection)
 	default:
-		return codedEnds(ends, total, view[int32](c.codes), c.offsets, p.selection)
+		return codedEnds(ends, total, &c, view[int32](c.codes), p.selection)
 	}
 }
 
-func codedEnds[O int32 | int64, C code](ends []O, total int, codes []C, offsets []int32, of *selection) int {
+func codedEnds[O int32 | int64, C code](ends []O, total int, c *coded, codes []C, of *selection) int {
 	sum := total
 	for i, index := range of.indices {
-		c := codes[index]
-		sum += int(offsets[int(c)+1] - offsets[c])
+		from, to := spanOf(c, codes, int(index))
+		sum += to - from
 		ends[i] = O(sum)
 	}
 	for _, s := range of.spans {
-		for i, c := range codes[s.from : s.from+s.rows] {
-			sum += int(offsets[int(c)+1] - offsets[c])
+		for i := range s.rows {
+			from, to := spanOf(c, codes, s.from+i)
+			sum += to - from
 			ends[i] = O(sum)
 		}
 		ends = ends[s.rows:]
@@ -135,39 +156,40 @@ func codedEnds[O int32 | int64, C code](ends []O, total int, codes []C, offsets 
 
 // codedBytes counts the bytes of the values of the selected rows of a coded source.
 func codedBytes(p input) int64 {
-	switch c, width := codedOf(p.data, p.base); width {
+	switch c, width := codedInput(p); width {
 	case 1:
-		return sumCoded(c.codes, c.offsets, p.selection)
+		return sumCoded(&c, c.codes, p.selection)
 	case 2:
-		return sumCoded(view[uint16](c.codes), c.offsets, p.selection)
+		return sumCoded(&c, view[uint16](c.codes), p.selection)
 	default:
-		return sumCoded(view[int32](c.codes), c.offsets, p.selection)
+		return sumCoded(&c, view[int32](c.codes), p.selection)
 	}
 }
 
-func sumCoded[C code](codes []C, offsets []int32, of *selection) int64 {
-	sum := int64(0)
+func sumCoded[C code](c *coded, codes []C, of *selection) int64 {
+	sum := 0
 	for _, index := range of.indices {
-		c := codes[index]
-		sum += int64(offsets[int(c)+1] - offsets[c])
+		from, to := spanOf(c, codes, int(index))
+		sum += to - from
 	}
 	for _, s := range of.spans {
-		for _, c := range codes[s.from : s.from+s.rows] {
-			sum += int64(offsets[int(c)+1] - offsets[c])
+		for row := s.from; row < s.from+s.rows; row++ {
+			from, to := spanOf(c, codes, row)
+			sum += to - from
 		}
 	}
-	return sum
+	return int64(sum)
 }
 
 // copyCoded copies the values of the selected rows of a coded source, and returns the rest of dst.
 func copyCoded(dst []byte, p input) []byte {
-	switch c, width := codedOf(p.data, p.base); width {
+	switch c, width := codedInput(p); width {
 	case 1:
-		return copyValues(dst, c.codes, c, p.selection)
+		return copyValues(dst, &c, c.codes, p.selection)
 	case 2:
-		return copyValues(dst, view[uint16](c.codes), c, p.selection)
+		return copyValues(dst, &c, view[uint16](c.codes), p.selection)
 	default:
-		return copyValues(dst, view[int32](c.codes), c, p.selection)
+		return copyValues(dst, &c, view[int32](c.codes), p.selection)
 	}
 }
 
@@ -175,26 +197,27 @@ func copyCoded(dst []byte, p input) []byte {
 // where both sides have room: what is written too much is overwritten by the next value.
 const shortValue = 16
 
-func copyValues[C code](dst []byte, codes []C, from coded, of *selection) []byte {
+func copyValues[C code](dst []byte, c *coded, codes []C, of *selection) []byte {
 	at := 0
-	put := func(c C) {
-		start, end := int(from.offsets[c]), int(from.offsets[int(c)+1])
-		if end-start <= shortValue && start+shortValue <= len(from.values) && at+shortValue <= len(dst) {
-			*(*[shortValue]byte)(dst[at:]) = *(*[shortValue]byte)(from.values[start:])
-		} else {
-			copy(dst[at:], from.values[start:end])
-		}
-		at += end - start
-	}
 	for _, index := range of.indices {
-		put(codes[index])
+		from, to := spanOf(c, codes, int(index))
+		at += copyShort(dst[at:], c.values, from, to)
 	}
 	for _, s := range of.spans {
-		for _, c := range codes[s.from : s.from+s.rows] {
-			put(c)
+		for row := s.from; row < s.from+s.rows; row++ {
+			from, to := spanOf(c, codes, row)
+			at += copyShort(dst[at:], c.values, from, to)
 		}
 	}
 	return dst[at:]
+}
+
+func copyShort(dst, src []byte, from, to int) int {
+	if to-from <= shortValue && from+shortValue <= len(src) && shortValue <= len(dst) {
+		*(*[shortValue]byte)(dst) = *(*[shortValue]byte)(src[from:])
+		return to - from
+	}
+	return copy(dst, src[from:to])
 }
 
 // valueAt returns the bytes of a row of texts or binary values, coded or not; row is counted from

@@ -196,25 +196,21 @@ func recodeRows[C code](out []C, a arrow.Array, codes map[arrow.ArrayData][]int3
 		return
 	}
 	to := codes[data.Dictionary()]
-	switch c, width := codedOf(data, data.Offset()); width {
+	switch c, width := codedInput(input{data: data, base: data.Offset(), selection: &selection{}}); width {
 	case 1:
-		translate(out, c.codes, to)
+		translate(out, &c, c.codes, to)
 	case 2:
-		translate(out, view[uint16](c.codes), to)
+		translate(out, &c, view[uint16](c.codes), to)
 	default:
-		translate(out, view[int32](c.codes), to)
-	}
-	if a.NullN() > 0 {
-		for i := range out {
-			if a.IsNull(i) {
-				out[i] = 0
-			}
-		}
+		translate(out, &c, view[int32](c.codes), to)
 	}
 }
 
-func translate[C, From code](out []C, codes []From, to []int32) {
+func translate[C, From code](out []C, c *coded, codes []From, to []int32) {
 	for i := range out {
-		out[i] = C(to[codes[i]])
+		out[i] = 0
+		if c.valid == nil || bit(c.valid, c.base+i) != 0 {
+			out[i] = C(to[codes[i]])
+		}
 	}
 }

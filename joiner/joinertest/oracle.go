@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/rule"
@@ -206,6 +207,17 @@ type Outcome struct {
 	Err    error
 }
 
+// mayBeCoded returns the columns whose values the joiner does not look at.
+func (x *Staging) mayBeCoded() (at []int) {
+	for _, i := range x.Columns {
+		ordered := slices.ContainsFunc(x.Spec.OrderBy, func(o joiner.Order) bool { return o.Column == i })
+		if batch.MayBeCoded(x.Fields[i].Type) && !slices.Contains(x.Key, i) && !ordered {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
 // Run joins a world. It calls check with each build side before the join and after
 // it.
 func (w World) Run(t *testing.T, check func(*joiner.BuildSide)) (out Outcome) {
@@ -217,6 +229,9 @@ func (w World) Run(t *testing.T, check func(*joiner.BuildSide)) (out Outcome) {
 		var columns []arrow.Field
 		for _, at := range s.Columns {
 			columns = append(columns, s.Fields[at])
+		}
+		if w.Codes {
+			s.Coded = s.mayBeCoded()
 		}
 		built, err := joiner.Build(t.Context(), s.Input(t, mem, s.Key, s.Columns), s.Spec, opts)
 		require.NoError(t, err)

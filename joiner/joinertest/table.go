@@ -3,6 +3,7 @@ package joinertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,7 @@ type Table struct {
 	Rows   Rows
 	Cuts   []int // rows of each batch; the rest is one more
 	Name   string
+	Coded  []int // columns whose texts have codes, in all but every third batch
 
 	OpenErr error
 	FailAt  int // batches before the error, if it is set
@@ -108,10 +110,28 @@ func (x *Table) Input(t testing.TB, mem memory.Allocator, key, columns []int) jo
 				at++
 				out := Record(t, mem, schema, left[:n])
 				left = left[n:]
+				if at%3 > 0 {
+					out = coded(t, mem, out, x.Coded)
+				}
 				return out, nil
 			}, nil), nil
 		},
 	}
+}
+
+// coded returns a batch with codes of some columns, and releases the one without.
+func coded(t testing.TB, mem memory.Allocator, b arrow.RecordBatch, at []int) arrow.RecordBatch {
+	defer b.Release()
+	g := batch.NewGatherer(mem)
+	defer g.Release()
+	columns := slices.Clone(b.Columns())
+	for _, i := range at {
+		one, err := g.GatherCodes(columns[i].DataType(), []batch.Segment{{Values: columns[i], Rows: columns[i].Len()}})
+		require.NoError(t, err)
+		defer one.Release()
+		columns[i] = one
+	}
+	return array.NewRecordBatch(batch.FormOf(b.Schema(), columns), columns, b.NumRows())
 }
 
 // Record returns a batch that is a slice of a longer one: it is preceded by a copy of its

@@ -103,6 +103,7 @@ func TimeTypes(t *testing.T) []TimeType {
 // World is one random case. Training rows are an id, keys, a time, and a word and a number
 // that staging tables may overlay.
 type World struct {
+	Codes    bool // whether staging rows have codes where the joiner allows them
 	Training Table
 	Columns  []int
 	Staging  []Staging
