@@ -90,6 +90,24 @@ func TestStrategiesGiveTheSameRows(t *testing.T) {
 	}
 }
 
+// TestCodesGiveTheSameRows reads cases with codes of staging tables' texts, and without, with memory
+// for build sides and with little.
+//
+// spec: order-14
+func TestCodesGiveTheSameRows(t *testing.T) {
+	t.Parallel()
+	_, create := disk(t, 0)
+	for i, c := range generated(t, thorough(20, 400), func(*scenario.Case) {}) {
+		d := c.Clone()
+		d.NoCodes = true
+		options := loader.Options{}
+		if i%3 == 0 {
+			options = loader.Options{Budget: budget.New(1 << 20), Disk: create}
+		}
+		require.Equal(t, rowsOf(t, d, options), rowsOf(t, c, options), c.Name)
+	}
+}
+
 // TestCutsGiveTheSameRows reads cases in other batches.
 //
 // spec: order-14

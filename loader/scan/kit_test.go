@@ -293,7 +293,7 @@ func (r *rig) readWith(ctx context.Context, s *scan.Scanner, source plan.Source,
 	for rdr.Next() {
 		b := rdr.RecordBatch()
 		require.Positive(r.t, b.NumRows())
-		require.True(r.t, b.Schema().Equal(rdr.Schema()))
+		require.True(r.t, batch.SameValues(b.Schema(), rdr.Schema()))
 		require.Len(r.t, b.Columns(), len(columns))
 		out.lines = append(out.lines, texts(b)...)
 		out.batches = append(out.batches, b.NumRows())
