@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
@@ -86,4 +87,7 @@ func TestCodedColumnsThatAreComparedAreRefused(t *testing.T) {
 		_, err := joiner.Build(t.Context(), x.Input(t, opts.Memory, c.key, c.columns), c.spec, opts)
 		require.Equal(t, fault.Internal, fault.KindOf(err), name)
 	}
+	in := x.Input(t, opts.Memory, []int{1}, []int{0, 1})
+	err := in.ReadAll(t.Context(), func(*arrow.Schema) error { return nil }, func(arrow.RecordBatch) error { return nil })
+	require.Equal(t, fault.Internal, fault.KindOf(err), "a key that is shown")
 }

@@ -50,10 +50,7 @@ func coded(t *testing.T, a arrow.Array, width int, mem memory.Allocator) arrow.A
 	out, err := g.GatherCodes(a.DataType(), []batch.Segment{{Values: a, Rows: 1}, {Values: a, Rows: a.Len()}, {Values: a, Rows: 1}})
 	require.NoError(t, err)
 	defer out.Release()
-	if out.(*array.Dictionary).Dictionary().Len() == 0 {
-		return array.NewSlice(a, 0, int64(a.Len()))
-	}
-	if width < 4 {
+	if width < 4 && out.(*array.Dictionary).Dictionary().Len() > 0 {
 		narrow := batch.Recode(a.DataType(), nil, []arrow.Array{out}, mem)
 		require.NotNil(t, narrow)
 		defer narrow.Release()
@@ -73,7 +70,7 @@ func checkedMemory(t *testing.T) memory.Allocator {
 // structs.
 func TestCodedColumnsAreGathered(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 4))
-	for i := range 300 {
+	for i := range 200 {
 		mem := checkedMemory(t)
 		dt := []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.Binary}[i%2]
 		var plain, both []arrow.Array
@@ -84,7 +81,7 @@ func TestCodedColumnsAreGathered(t *testing.T) {
 			if k != 1 {
 				both[k].Release()
 				both[k] = coded(t, a, []int{1, 4}[r.IntN(2)], mem)
-				require.True(t, batch.IsCoded(both[k]) || a.NullN() == a.Len())
+				require.True(t, batch.IsCoded(both[k]))
 				require.Equal(t, dt, batch.ValueType(both[k].DataType()))
 			}
 		}
@@ -213,7 +210,7 @@ func requireChosen(t *testing.T, r *rand.Rand, plain, both []arrow.Array, mem me
 func TestRecode(t *testing.T) {
 	r := rand.New(rand.NewPCG(22, 4))
 	widths, none := map[string]int{}, 0
-	for i := range 300 {
+	for i := range 200 {
 		mem := checkedMemory(t)
 		dt := []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.Binary}[i%2]
 		distinct := []int{3, 20, 400, 100000}[r.IntN(4)]
@@ -221,10 +218,16 @@ func TestRecode(t *testing.T) {
 		var bytes int64
 		for range 1 + r.IntN(4) {
 			a := repeatedTexts(r, dt, 1+r.IntN(3000), distinct, r.IntN(2) == 0)
+			if i%20 == 0 { // only nulls
+				a.Release()
+				a = array.MakeArrayOfNull(memory.DefaultAllocator, dt, 9)
+			}
 			if r.IntN(4) > 0 {
 				one := coded(t, a, 4, mem)
 				// A second array with the same dictionary, as a later batch of a row group has.
-				arrays = append(arrays, array.NewSlice(one, int64(one.Len()/2), int64(one.Len())))
+				if r.IntN(2) == 0 {
+					arrays = append(arrays, array.NewSlice(one, int64(one.Len()/2), int64(one.Len())))
+				}
 				arrays = append(arrays, one)
 				a.Release()
 			} else {
@@ -246,7 +249,7 @@ func TestRecode(t *testing.T) {
 			require.True(t, !useful || bound >= batch.ArraySize(got))
 			require.Equal(t, valuesOf(want), valuesOf(got))
 			require.Equal(t, want.NullN(), got.NullN())
-			require.LessOrEqual(t, batch.ArraySize(got), batch.ArraySize(want)+64)
+			require.LessOrEqual(t, batch.ArraySize(got), batch.ArraySize(want)+3*64) // buffers are rounded up
 			bytes, err = batch.ValueBytes([]batch.Segment{{Values: got, Rows: got.Len()}})
 			require.NoError(t, err)
 			same, err := batch.ValueBytes([]batch.Segment{{Values: want, Rows: want.Len()}})

@@ -59,7 +59,7 @@ func TestCodes(t *testing.T) {
 	coded, plain := 0, 0
 	for i := range 48 / share {
 		n := 1 + r.IntN(3000)
-		want := textBatch(r, n, 1+r.IntN(2+n/4), []int{0, 3, 40, 600}[i/4%4], []float64{0, 0.1, 0.5, 1}[i%4])
+		want := textBatch(r, n, 1+r.IntN([]int{2 + n/4, 2 * n}[i%2]), []int{0, 3, 40, 600}[i/4%4], []float64{0, 0.1, 0.5, 1}[i%4])
 		written := parquettest.Options{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%7 == 0, PageV2: i%2 == 0, PageBytes: int64(64 + r.IntN(4096)), RowGroupRows: int64(1 + r.IntN(n)),
 			Codec: parquettest.Codec(i % 5),
@@ -92,14 +92,28 @@ func TestCodes(t *testing.T) {
 	require.NotZero(t, plain)
 }
 
+// inRuns returns rows of a batch, each of the first ones many times.
+func inRuns(b arrow.RecordBatch) arrow.RecordBatch {
+	columns, rows := make([]arrow.Array, b.NumCols()), make([]int32, b.NumRows())
+	for i := range rows {
+		rows[i] = int32(i / 40)
+	}
+	for i, c := range b.Columns() {
+		columns[i], _ = batch.Take(c, rows, nil)
+	}
+	return array.NewRecordBatch(b.Schema(), columns, b.NumRows())
+}
+
 // TestDamagedCodes flips bits of dictionaries and indices. Codes fail exactly where values do.
 func TestDamagedCodes(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))
 	want := textBatch(r, 900, 40, 3, 0.1)
+	runs := inRuns(want)
 	fields := ids(int(want.NumCols()))
-	good := write(t, parquettest.Options{Codec: parquettest.Uncompressed, PageBytes: 256, RowGroupRows: 300}, want)
 	failed, same := 0, 0
-	for range 400 / share {
+	for i := range 600 / share {
+		rows := []arrow.RecordBatch{want, runs}[i%2]
+		good := write(t, parquettest.Options{Codec: parquettest.Uncompressed, PageBytes: 256, RowGroupRows: 300}, rows)
 		bad := slices.Clone(good)
 		bad[4+r.IntN(len(bad)-4)] ^= 1 << r.IntN(8)
 		f, err := parquet.Open(t.Context(), object(t, bad), parquet.Options{})

@@ -1,6 +1,8 @@
 package scan_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -120,4 +122,24 @@ func TestScansChargeDictionariesOnce(t *testing.T) {
 		b.Release()
 	}
 	require.Zero(t, limit.Used())
+
+	// What one batch and its row group take.
+	long := makeRows(0, 1000, 1)
+	keys := array.NewStringBuilder(memory.NewGoAllocator())
+	for i := range 1000 {
+		keys.Append(strings.Repeat(fmt.Sprint(i%5), 100_000))
+	}
+	r.add(array.NewRecordBatch(long.Schema(), append([]arrow.Array{long.Column(0), keys.NewArray()}, long.Columns()[2:]...), 1000), 1, parquettest.Options{})
+	source = r.source()
+	source.Coded, source.Checked, source.Files = []int{2}, nil, source.Files[1:]
+	s, err = scan.New(scan.Options{Files: catalog.FromStore(r.store), Budget: limit, BatchRows: 10, Ahead: scan.NoAhead})
+	require.NoError(t, err)
+	rdr, err = s.Open(t.Context(), source, r.columns("key"))
+	require.NoError(t, err)
+	defer rdr.Release()
+	for rdr.Next() {
+		require.True(t, batch.IsCoded(rdr.RecordBatch().Column(0)))
+		require.Less(t, limit.Used(), int64(5*100_000*5/2), "the dictionary's page, and its values")
+	}
+	require.NoError(t, rdr.Err())
 }

@@ -20,6 +20,7 @@ func mutants() []mutant {
 		batchEndMutants(),
 		batchRequestMutants(),
 		boundMutants(),
+		codeMutants(),
 		cursorMutants(),
 		decodeMutants(),
 		decoderMutants(),
