@@ -3,6 +3,7 @@ package parquet_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -90,6 +91,22 @@ func TestCodes(t *testing.T) {
 	}
 	require.NotZero(t, coded)
 	require.NotZero(t, plain)
+}
+
+// TestChunksWithCodesAndValuesAreValues reads a chunk that begins with indices, and goes on without since its
+// dictionary is large.
+func TestChunksWithCodesAndValuesAreValues(t *testing.T) {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil))
+	defer b.Release()
+	for i := range 200 {
+		b.Field(0).(*array.StringBuilder).Append(strings.Repeat(string(rune('a'+i%30)), 60_000))
+	}
+	want := b.NewRecordBatch()
+	f := open(t, write(t, parquettest.Options{PageBytes: 1000}, want))
+	got, coded, err := readCoded(t, f, parquet.ReadOptions{Fields: ids(1), Schema: want.Schema(), MinRepeats: 1})
+	require.NoError(t, err)
+	require.Zero(t, coded)
+	requireEqual(t, want, got)
 }
 
 // inRuns returns rows of a batch, each of the first ones many times.
