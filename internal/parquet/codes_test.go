@@ -1,6 +1,7 @@
 package parquet_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -98,8 +99,8 @@ func TestCodes(t *testing.T) {
 func TestChunksWithCodesAndValuesAreValues(t *testing.T) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil))
 	defer b.Release()
-	for i := range 200 {
-		b.Field(0).(*array.StringBuilder).Append(strings.Repeat(string(rune('a'+i%30)), 60_000))
+	for i := range 5000 {
+		b.Field(0).(*array.StringBuilder).Append(strings.Repeat(fmt.Sprint(i%900), 1000))
 	}
 	want := b.NewRecordBatch()
 	f := open(t, write(t, parquettest.Options{PageBytes: 1000}, want))
