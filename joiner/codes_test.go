@@ -2,6 +2,7 @@ package joiner_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -18,7 +19,7 @@ import (
 func wordTable(t *testing.T, rows int) joinertest.Table {
 	x := joinertest.Table{Name: "words", Fields: joinertest.Columns(t, "id long", "word string"), Cuts: []int{rows / 5, rows / 4, rows / 3}}
 	for i := range rows {
-		x.Rows = append(x.Rows, []string{fmt.Sprint(i), fmt.Sprintf("a word that is long %d", i%7)})
+		x.Rows = append(x.Rows, []string{strconv.Itoa(i), fmt.Sprintf("a word that is long %d", i%7)})
 	}
 	return x
 }

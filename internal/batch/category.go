@@ -31,7 +31,7 @@ func (g *Gatherer) GatherCodes(values arrow.DataType, segments []Segment) (arrow
 		return nil, fault.New(fault.Exhausted, "the distinct values of a column of %d rows have %d bytes, which exceeds Arrow's 32-bit offsets", rows, c.bytes).
 			WithRemedy("%s", g.remedy)
 	}
-	data := NewCoded(arrow.PrimitiveTypes.Int32, c.dictionary(values, &g.gathering), buffer, validity.Buffer, rows, validity.nulls)
+	data := NewCoded(arrow.PrimitiveTypes.Int32, c.dictionary(values, &g.gathering), []*memory.Buffer{validity.Buffer, buffer}, rows, validity.nulls)
 	defer data.Release()
 	return array.MakeFromData(data), nil
 }

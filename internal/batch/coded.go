@@ -249,10 +249,10 @@ func sameCoded(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	return true
 }
 
-// NewCoded returns a coded column, given the type of its codes. It checks neither these nor the
-// dictionary, which has no nulls; validity may be nil.
-func NewCoded(codeType arrow.DataType, dictionary arrow.ArrayData, codes, validity *memory.Buffer, rows, nulls int) arrow.ArrayData {
+// NewCoded returns a coded column, given the type of its codes, and its buffers: validity, which may
+// be nil, and codes. It checks neither these nor the dictionary, which has no nulls.
+func NewCoded(codeType arrow.DataType, dictionary arrow.ArrayData, buffers []*memory.Buffer, rows, nulls int) arrow.ArrayData {
 	values := dictionary.(*array.Data)
 	dt := &arrow.DictionaryType{IndexType: codeType, ValueType: values.DataType()}
-	return array.NewDataWithDictionary(dt, rows, []*memory.Buffer{validity, codes}, nulls, 0, values)
+	return array.NewDataWithDictionary(dt, rows, buffers, nulls, 0, values)
 }

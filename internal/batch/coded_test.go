@@ -177,11 +177,11 @@ func requireGatheredForms(t *testing.T, dt arrow.DataType, want, segments []batc
 	require.Equal(t, valuesOf(wanted), valuesOf(codes))
 	require.Equal(t, same.(*array.Dictionary).Indices().String(), codes.(*array.Dictionary).Indices().String())
 	require.Equal(t, valuesOf(same.(*array.Dictionary).Dictionary()), valuesOf(codes.(*array.Dictionary).Dictionary()))
-	met, next := map[any]bool{}, 0
+	before, next := map[any]bool{}, 0
 	for i, v := range valuesOf(wanted) {
-		if v != nil && !met[v] {
+		if v != nil && !before[v] {
 			require.Equal(t, next, codes.(*array.Dictionary).GetValueIndex(i))
-			met[v], next = true, next+1
+			before[v], next = true, next+1
 		}
 	}
 	require.Equal(t, next, codes.(*array.Dictionary).Dictionary().Len())

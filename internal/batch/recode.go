@@ -167,7 +167,7 @@ func recoded[C code](r *recoding, codeType arrow.DataType) arrow.Array {
 		codes = codes[a.Len():]
 	}
 	dictionary := r.dictionary(r.values, &g)
-	data := NewCoded(codeType, dictionary, buffer, validity.Buffer, r.rows, validity.nulls)
+	data := NewCoded(codeType, dictionary, []*memory.Buffer{validity.Buffer, buffer}, r.rows, validity.nulls)
 	defer data.Release()
 	return array.MakeFromData(data)
 }

@@ -117,10 +117,11 @@ func (c *byteArrayColumn) readCodes(rows int, mem memory.Allocator) (arrow.Array
 	if err != nil {
 		return nil, err
 	}
-	if nulls == 0 {
-		return batch.NewCoded(arrow.PrimitiveTypes.Int32, c.coded, codes, nil, at, 0), nil
+	buffers := []*memory.Buffer{nil, codes}
+	if nulls > 0 {
+		buffers[0] = validity
 	}
-	return batch.NewCoded(arrow.PrimitiveTypes.Int32, c.coded, codes, validity, at, nulls), nil
+	return batch.NewCoded(arrow.PrimitiveTypes.Int32, c.coded, buffers, at, nulls), nil
 }
 
 // codes reads indices of a dictionary with a number of entries.

@@ -1,9 +1,9 @@
 package parquet_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,13 +94,13 @@ func TestCodes(t *testing.T) {
 	require.NotZero(t, plain)
 }
 
-// TestChunksWithCodesAndValuesAreValues reads a chunk that begins with indices, and goes on without since its
-// dictionary is large.
+// TestChunksWithCodesAndValuesAreValues reads a chunk that begins with indices, and continues with values since
+// its dictionary is large.
 func TestChunksWithCodesAndValuesAreValues(t *testing.T) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil))
 	defer b.Release()
 	for i := range 5000 {
-		b.Field(0).(*array.StringBuilder).Append(strings.Repeat(fmt.Sprint(i%900), 1000))
+		b.Field(0).(*array.StringBuilder).Append(strings.Repeat(strconv.Itoa(i%900), 1000))
 	}
 	want := b.NewRecordBatch()
 	f := open(t, write(t, parquettest.Options{PageBytes: 1000}, want))

@@ -1,7 +1,7 @@
 package scan_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,7 +127,7 @@ func TestScansChargeDictionariesOnce(t *testing.T) {
 	long := makeRows(0, 1000, 1)
 	keys := array.NewStringBuilder(memory.NewGoAllocator())
 	for i := range 1000 {
-		keys.Append(strings.Repeat(fmt.Sprint(i%5), 100_000))
+		keys.Append(strings.Repeat(strconv.Itoa(i%5), 100_000))
 	}
 	r.add(array.NewRecordBatch(long.Schema(), append([]arrow.Array{long.Column(0), keys.NewArray()}, long.Columns()[2:]...), 1000), 1, parquettest.Options{})
 	source = r.source()
