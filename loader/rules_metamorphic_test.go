@@ -92,8 +92,6 @@ func TestStrategiesGiveTheSameRows(t *testing.T) {
 
 // TestCodesGiveTheSameRows reads cases with codes of staging tables' texts, and without, with memory
 // for build sides and with little.
-//
-// spec: order-14
 func TestCodesGiveTheSameRows(t *testing.T) {
 	t.Parallel()
 	_, create := disk(t, 0)
