@@ -30,4 +30,7 @@
 // (EvictDisk), or when the last pin is released while more than half of the budget is in
 // use. The next Get loads an evicted value again. A pin may also come before
 // the load.
+//
+// A Shared of NewKeeping keeps values in memory after their last Need, for a later one. Kept values
+// are idle memory of the budget (budget.AddIdle): they are released before idle ones.
 package cache

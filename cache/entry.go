@@ -52,6 +52,13 @@ func (s *entries[V]) release(e *entry[V]) (last bool) {
 	return e.refs == 0
 }
 
+// isLast reports whether an entry has one reference.
+func (s *entries[V]) isLast(e *entry[V]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.refs == 1
+}
+
 // markWaiting marks the stream of ctx as waiting until the Handle is released.
 type markWaiting func(ctx context.Context) *release.Handle
 

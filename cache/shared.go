@@ -14,7 +14,7 @@ import (
 type Value interface {
 	Retain()
 	Release()
-	// Size returns what the last Release frees. It does not change.
+	// Size returns what the last Release frees. Whether a part of it is zero does not change.
 	Size() Size
 }
 
@@ -24,17 +24,22 @@ type Size struct{ Memory, Disk int64 }
 // Shared holds values by key while they are needed. It is safe for concurrent use.
 // Invariants:
 //   - the Shared has a reference to a loaded value until it evicts the value or the
-//     last Need of it is closed;
+//     last Need of it is closed, unless the value is kept;
 //   - it evicts only idle values, the least recently pinned first: when the budget
 //     lacks room, or when the last pin is released while more than half of the budget
-//     is in use.
+//     is in use;
+//   - kept values are in memory, need nothing to be released, and count as idle in the budget.
 type Shared[V Value] struct {
 	entries entries[V]
 	budget  *budget.Budget
+	keeps   int64 // maximum of keptBytes; 0: no value outlives its last Need
 
-	mu   sync.Mutex
-	pins map[*entry[V]]int
-	idle []*entry[V] // were pinned and are not now, the least recently pinned first
+	mu        sync.Mutex
+	pins      map[*entry[V]]int
+	idle      []*entry[V] // were pinned and are not now, the least recently pinned first
+	kept      []kept[V]   // the one kept first first
+	keptBytes int64
+	stats     KeptStats
 }
 
 // NewShared makes a Shared whose values are charged to a budget, which may evict the idle
@@ -42,6 +47,17 @@ type Shared[V Value] struct {
 func NewShared[V Value](b *budget.Budget) *Shared[V] {
 	s := &Shared[V]{budget: b, pins: map[*entry[V]]int{}}
 	b.OnPressure(s.evict)
+	return s
+}
+
+// NewKeeping is NewShared, but values in memory are kept when their last Need is closed, until a reservation
+// lacks room or they take more than the given bytes. Without a budget, none is kept.
+func NewKeeping[V Value](b *budget.Budget, bytes int64) *Shared[V] {
+	s := NewShared[V](b)
+	if b != nil && bytes > 0 {
+		s.keeps = bytes
+		b.OnLack(func(bytes int64) { s.release(bytes) })
+	}
 	return s
 }
 
@@ -56,31 +72,46 @@ type Need[V Value] struct {
 
 // Need returns an open Need of the value of a key.
 func (s *Shared[V]) Need(key string) *Need[V] {
-	return &Need[V]{shared: s, entry: s.entries.acquire(key)}
+	s.mu.Lock()
+	e := s.entries.acquire(key)
+	again := s.removeKept(e)
+	s.mu.Unlock()
+	s.budget.AddIdle(-again)
+	return &Need[V]{shared: s, entry: e}
 }
 
 // Close closes the Need, whose pins have been released. The last Need of a key that is
-// closed releases the value. Close is idempotent.
-func (n *Need[V]) Close() {
+// closed releases the value, or keeps it. Close is idempotent.
+func (n *Need[V]) Close() { n.close(n.shared.keeps > 0) }
+
+// CloseUnkept is Close for a value that this Need is no reason to keep.
+func (n *Need[V]) CloseUnkept() { n.close(false) }
+
+func (n *Need[V]) close(keep bool) {
 	if n.closed {
 		return
 	}
 	n.closed = true
-	s := n.shared
+	s, e := n.shared, n.entry
 	s.mu.Lock()
 	invariant.Check(n.pins == 0, "a Need was closed while its value is pinned")
-	s.mu.Unlock()
-	if !s.entries.release(n.entry) {
+	if !s.entries.isLast(e) {
+		s.entries.release(e)
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
-	s.removeIdle(n.entry)
+	e.locked <- struct{}{} // no load is running, but an eviction may be: it does not take s.mu
+	s.removeIdle(e)
+	if keep && e.loaded && e.value.Size().Disk == 0 {
+		s.keep(e)
+		return
+	}
+	s.entries.release(e)
 	s.mu.Unlock()
-	n.entry.locked <- struct{}{} // no load is running, but an eviction may be
-	defer n.entry.unlock()
-	if n.entry.loaded {
-		n.entry.value.Release()
-		n.entry.clear()
+	defer e.unlock()
+	if e.loaded {
+		e.value.Release()
+		e.clear()
 	}
 }
 
@@ -107,8 +138,8 @@ func (n *Need[V]) unpin() {
 		s.idle = append(s.idle, n.entry)
 	}
 	s.mu.Unlock()
-	if limit := s.budget.Limit(); idle && limit >= 0 && s.budget.Used() > limit/2 {
-		s.evict(s.budget.Used() - limit/2)
+	if limit := s.budget.Limit(); idle && limit >= 0 && s.budget.InUse() > limit/2 {
+		s.evict(s.budget.InUse() - limit/2)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
@@ -52,6 +53,9 @@ type Options struct {
 	// Disk creates a store on local disk for staging rows that do not fit in memory;
 	// nil: such a join fails as Exhausted.
 	Disk func(what string) (spill.Store, error)
+	// KeepBuildSides is how many bytes of build sides in memory are kept when no stream needs
+	// them any more, until a reservation lacks room; 0: none.
+	KeepBuildSides int64
 }
 
 // Loader plans queries and opens streams. It is safe for concurrent use and holds no
@@ -74,13 +78,19 @@ func New(options Options) *Loader {
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (joined.SourceRows, error) {
 			return options.Scan(ctx, source, columns)
 		},
-		Share: options.Share,
+		Share: options.Share, KeepBuildSides: options.KeepBuildSides,
 	})
 	return &Loader{
 		options: options, paid: budget.NewSharedReservation[*plan.Plan](options.Budget, "the plan of a stream"),
 		streams: stream.Options{Joins: joins, Budget: options.Budget, Memory: options.Memory, MaxBatchBytes: options.MaxBatchBytes},
 	}
 }
+
+// KeptBuildSides returns the build sides that are kept for streams to come.
+func (l *Loader) KeptBuildSides() cache.KeptStats { return l.streams.Joins.Kept() }
+
+// DropKeptBuildSides releases all build sides that no stream needs, and returns their bytes.
+func (l *Loader) DropKeptBuildSides() int64 { return l.streams.Joins.DropKept() }
 
 // Datasets returns the configured datasets.
 func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }

@@ -125,6 +125,8 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		},
 		Share: func() joined.SharedReads { return scanner.Share() },
 		Keep:  scanner.Keep,
+
+		KeepBuildSides: c.Server.CacheBytes(),
 	})
 	e.share(c)
 	e.renewTags(ctx)

@@ -25,6 +25,7 @@ type Budget struct {
 	used  atomic.Int64
 	peak  atomic.Int64
 	lent  atomic.Int64 // part of used that is in flight: see MarkInFlight
+	idle  atomic.Int64 // part of used that is given up when it is needed: see AddIdle
 
 	pressed atomic.Bool // a reservation lacked room since the last Pressed
 
@@ -158,6 +159,7 @@ func (r *Reservation) Grow(n int64) error {
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
+		b.serveWaiters() // these may be bytes that were given up for a waiter
 	}
 	r.held.Add(n)
 	return nil

@@ -16,7 +16,7 @@ func (b *Budget) OnLack(free func(bytes int64)) {
 // Plentiful reports whether at most half of the budget is in use and no stream waits. Memory
 // that is not in use may be kept only then.
 func (b *Budget) Plentiful() bool {
-	return b == nil || b.used.Load() <= b.limit/2 && b.queue.length.Load() == 0
+	return b == nil || b.InUse() <= b.limit/2 && b.queue.length.Load() == 0
 }
 
 // press asks the holders that can free memory for what a reservation of n bytes lacks.

@@ -235,12 +235,12 @@ func (q *queue) finish(w *waiter, err error) {
 
 // settle grants room to the waiters that fit, the oldest first; it skips those whose peer
 // has its full share. If all streams wait, it may grant room to a younger one, and if none
-// fits, it fails the youngest, unless memory is in flight. The same applies to the streams
+// fits, it fails the youngest, unless memory is in flight or idle. The same applies to the streams
 // of one peer if all of them wait, the peer has its full share, and the rest of the budget
 // is in use. b.queue.mu is held.
 func (b *Budget) settle() {
 	for {
-		lent := b.lent.Load() // read before used: see releaseBytes
+		lent := b.lent.Load() + b.idle.Load() // read before used: see releaseBytes
 		if !b.grant() && !b.exceed() && (lent != 0 || !b.fail()) {
 			return
 		}

@@ -59,6 +59,7 @@ type Server struct {
 	MaxPeerShare     int    // percent
 	MaxBatchBytes    int64  // 0 derives it from the memory budget
 	ShareBatches     int64  // shareFollows derives it from the memory budget; 0 is off
+	CacheMemory      int64  // cacheFollows derives it from the memory budget; 0 is off
 	LocalSocket      string // path; "" is off
 	StallTimeout     time.Duration
 	Drain            time.Duration
@@ -94,6 +95,7 @@ func Load(origin Origin) (*Config, error) {
 	c.Server.Memory = defaultMemory(origin.Memory)
 	c.Server.MaxStreams = streamsFollow
 	c.Server.ShareBatches = shareFollows
+	c.Server.CacheMemory = cacheFollows
 
 	if err := c.readFile(&given, origin); err != nil {
 		return nil, err
@@ -150,6 +152,21 @@ func (s Server) SharedBytes() int64 {
 	}
 	return min(maxShared, s.Memory/sharedShare)
 }
+
+// CacheBytes returns how many bytes of decoded columns may be cached, and as many of build
+// sides; 0 is off.
+func (s Server) CacheBytes() int64 {
+	if s.CacheMemory != cacheFollows {
+		return min(s.CacheMemory, s.Memory/2)
+	}
+	return s.Memory / cacheShare
+}
+
+// cacheFollows is the default of CacheMemory: budget/cacheShare.
+const (
+	cacheFollows = -1
+	cacheShare   = 4
+)
 
 // MappedBytes returns how much memory batches in mapped memory may take; 0 is off.
 func (s Server) MappedBytes() int64 {

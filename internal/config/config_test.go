@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1, CacheMemory: -1,
 		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
@@ -111,6 +111,12 @@ func TestBatchBytes(t *testing.T) {
 func TestSharedBytes(t *testing.T) {
 	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, -1, 128 << 20}, {64 << 30, -1, 1 << 30}, {1 << 30, 0, 0}, {1 << 30, 2 << 20, 2 << 20}} {
 		require.Equal(t, c.want, config.Server{Memory: c.memory, ShareBatches: c.set}.SharedBytes())
+	}
+}
+
+func TestCacheBytes(t *testing.T) {
+	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, -1, 256 << 20}, {1 << 30, 0, 0}, {1 << 30, 2 << 20, 2 << 20}, {1 << 30, 1 << 30, 512 << 20}} {
+		require.Equal(t, c.want, config.Server{Memory: c.memory, CacheMemory: c.set}.CacheBytes())
 	}
 }
 
@@ -158,6 +164,7 @@ func TestPrecedence(t *testing.T) {
 		"max_peer_share":    {"1", "100", "50", ""},
 		"max_batch_bytes":   {"1MiB", "2MiB", "3MiB", ""},
 		"share_batches":     {"1MiB", "2MiB", "0", ""},
+		"cache_memory":      {"1MiB", "2MiB", "0", ""},
 		"local_socket":      {"/a/l", "/b/l", "/c/l", ""},
 		"stall_timeout":     {"1h", "2h", "3h", ""},
 		"drain":             {"1s", "2s", "3s", ""},

@@ -128,6 +128,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ShareBatches, v, 0) },
 		},
 		{
+			Name: "cache_memory", Shape: "BYTES",
+			Usage: "how much of the memory budget may hold decoded columns for later streams, at most half, and as much again build sides; it is given up when streams need it; 0 is none (default: a quarter of the memory budget)",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.CacheMemory, v, 0) },
+		},
+		{
 			Name: "local_socket", Shape: "PATH",
 			Usage: "a socket for clients on the same machine, which then read batches from shared memory; it is in a folder that only this user can enter, created if its parent exists (default: none)",
 			set:   func(s *Server, v value) error { s.LocalSocket = v.path(); return nil },

@@ -101,7 +101,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader/joined",
-			Imports: "dataset catalog resolve plan lane buildside joiner rule spill expr batch budget digest fault",
+			Imports: "dataset catalog resolve plan lane buildside joiner rule spill expr cache batch budget digest fault",
 		},
 		{
 			Folder:  "loader/stream",

@@ -40,7 +40,9 @@
 // than half of the budget is in use. A stream that has built a group
 // in memory, and has to build it again, does so on disk. A build side is freed when no
 // stream needs it any more: each has released its references and has no range to come
-// (Groups.Expect, Groups.MarkReached), or has closed its Groups.
+// (Groups.Expect, Groups.MarkReached), or has closed its Groups. With Options.Keep, one in
+// memory is kept then for streams to come, as idle memory of the budget, which is given up
+// first when a reservation lacks room.
 //
 // A prefetch ends with its build. WaitPrefetch, Probeable and Release wait for its goroutine and
 // take its result; Release of a group's last reference cancels it first.

@@ -70,7 +70,7 @@ func (g *Groups) ShouldPrefetch(at plan.Range, others int64) bool {
 // fits reports whether a group is small, and memory plentiful for it and for others.
 func (g *Groups) fits(number int, others int64) bool {
 	size, b := g.bytes(number), g.pool.options.Budget
-	return size <= maxPrefetch && (b == nil || b.Used()+8*(size+others) < b.Limit()/2)
+	return size <= maxPrefetch && (b == nil || b.InUse()+8*(size+others) < b.Limit()/2)
 }
 
 // bytes returns the stored size of a group's files.

@@ -12,6 +12,9 @@ type Options struct {
 	// Disk opens a store on local disk; what names its contents in errors. If Disk is
 	// nil, rows that do not fit in memory fail as Exhausted.
 	Disk func(what string) (spill.Store, error)
+	// Keep is how many bytes of build sides in memory are kept when no stream needs them any more,
+	// until a reservation lacks room; 0: none.
+	Keep int64
 }
 
 // Pool holds the build sides that the streams of a loader share. It is safe for
@@ -23,8 +26,14 @@ type Pool struct {
 
 // New makes a Pool, whose idle build sides are evicted under pressure on its budget.
 func New(o Options) *Pool {
-	return &Pool{options: o, shared: cache.NewShared[buildSide](o.Budget)}
+	return &Pool{options: o, shared: cache.NewKeeping[buildSide](o.Budget, o.Keep)}
 }
+
+// Kept returns what is kept for streams to come.
+func (p *Pool) Kept() cache.KeptStats { return p.shared.Stats() }
+
+// DropKept releases all build sides that no stream needs, and returns their bytes.
+func (p *Pool) DropKept() int64 { return p.shared.Drop() }
 
 // rowsDivisor is the divisor of the budget that gives the bytes that build sides leave
 // free for the rows of the join, if build sides can go to disk instead: rows cannot.
@@ -57,7 +66,7 @@ func (p *Pool) onDisk(bytes int64) spill.Options {
 //   - *spill.Parts: the rows of a group on local disk, partitioned.
 type buildSide struct {
 	refCounted
-	size cache.Size
+	size func() cache.Size
 }
 
 // refCounted is a reference-counted value.
@@ -67,14 +76,18 @@ type refCounted interface {
 }
 
 // Size returns about what the last Release frees.
-func (b buildSide) Size() cache.Size { return b.size }
+func (b buildSide) Size() cache.Size { return b.size() }
 
 func inMemory(s *joiner.BuildSide) buildSide {
-	return buildSide{s, cache.Size{Memory: max(1, s.Bytes())}}
+	return buildSide{s, func() cache.Size { return cache.Size{Memory: max(1, s.Bytes())} }}
 }
 
-func sliced(s *spill.Sliced) buildSide { return buildSide{s, cache.Size{Disk: max(1, s.Bytes())}} }
+func sliced(s *spill.Sliced) buildSide { return onDisk(s, s.Bytes()) }
 
 func partitioned(p *spill.Partitions) buildSide {
-	return buildSide{p, cache.Size{Disk: max(1, p.Bytes())}}
+	return onDisk(p, p.Bytes())
+}
+
+func onDisk(s refCounted, bytes int64) buildSide {
+	return buildSide{s, func() cache.Size { return cache.Size{Disk: max(1, bytes)} }}
 }

@@ -348,3 +348,47 @@ func probe(t *testing.T, r *Reference) {
 	require.NoError(t, err)
 	made.Release()
 }
+
+// TestKeptBuildSidesServeLaterStreams until a reservation lacks room, which does not count as
+// pressure. Kept ones count as free where memory must be plentiful, and a prefetch is one such place.
+//
+// spec: join-96
+func TestKeptBuildSidesServeLaterStreams(t *testing.T) {
+	t.Parallel()
+	b, p := budget.New(1<<20), planOf(10, 20)
+	pool := New(Options{Options: joiner.Options{Budget: b}, Keep: 1 << 19})
+	read := 0
+	stream := func() {
+		groups := groupsOf(t, pool, p, func(context.Context) error { read++; return nil })
+		for split := range p.Splits {
+			r := groups.Reference(plan.Range{Split: split})
+			probe(t, r)
+			r.Release()
+		}
+		groups.Close()
+	}
+	stream()
+	require.Equal(t, 2, read)
+	require.EqualValues(t, 2, pool.Kept().Values)
+	require.Equal(t, b.Used(), b.Idle())
+	stream()
+	require.Equal(t, 2, read)
+	require.EqualValues(t, 2, pool.Kept().Hits)
+
+	other := groupsOf(t, pool, planOf(10), nil)
+	other.input.Identity = "another snapshot"
+	r := other.Reference(plan.Range{})
+	require.Zero(t, b.InUse(), "nothing is shared")
+	r.Release()
+	other.Close()
+
+	all, err := b.Reserve("rows", 1<<20)
+	require.NoError(t, err)
+	require.False(t, b.Pressed())
+	require.Zero(t, b.Idle())
+	all.Release()
+	stream()
+	require.Equal(t, 4, read)
+	require.Positive(t, pool.DropKept())
+	require.Zero(t, b.Used())
+}

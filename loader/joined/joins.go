@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
@@ -27,6 +28,9 @@ type Options struct {
 	// Disk creates a store on local disk for staging rows that do not fit in memory;
 	// nil: such a join fails as Exhausted.
 	Disk func(what string) (spill.Store, error)
+	// KeepBuildSides is how many bytes of build sides in memory are kept when no stream needs
+	// them any more, until a reservation lacks room; 0: none.
+	KeepBuildSides int64
 }
 
 // Joins joins the rows of plans. Streams share its build sides. It is safe for
@@ -41,8 +45,14 @@ func New(o Options) *Joins {
 	if o.Share == nil {
 		o.Share = func() SharedReads { return separateReads{} }
 	}
-	return &Joins{options: o, pool: buildside.New(buildside.Options{Options: o.joining(), Disk: o.Disk})}
+	return &Joins{options: o, pool: buildside.New(buildside.Options{Options: o.joining(), Disk: o.Disk, Keep: o.KeepBuildSides})}
 }
+
+// Kept returns the build sides that are kept for streams to come.
+func (j *Joins) Kept() cache.KeptStats { return j.pool.Kept() }
+
+// DropKept releases all build sides that no stream needs, and returns their bytes.
+func (j *Joins) DropKept() int64 { return j.pool.DropKept() }
 
 // joining returns the options of the joiner.
 func (o Options) joining() joiner.Options { return joiner.Options{Memory: o.Memory, Budget: o.Budget} }

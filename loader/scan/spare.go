@@ -98,5 +98,5 @@ func (s *spares) free(bytes int64) {
 // holders.
 func hasSpare(b *budget.Budget, n int64) bool {
 	limit := b.Limit()
-	return limit < 0 || b.Used()+n <= limit-limit/urgentDivisor
+	return limit < 0 || b.InUse()+n <= limit-limit/urgentDivisor
 }

@@ -16,7 +16,7 @@ func lakeMutants() []mutant {
 		{"s3-expired-keys-are-kept", "internal/store/s3/retry.go", "		made.renewed = true\n		s.expired(ctx, f.key)\n", "		made.renewed = true\n", s3},
 		{"s3-keys-are-escaped-already", "internal/store/s3/location.go", "	bucket, key, _ = strings.Cut(rest, \"/\")\n", "	bucket, key, _ = strings.Cut(rest, \"/\")\n	key = strings.ReplaceAll(key, \"%20\", \" \")\n", s3},
 		{"runs-span-any-gap", "internal/parquet/source.go", "next.start-last.end() <= f.gap &&", "next.start-last.end() <= 1000*f.gap &&", scanned},
-		{"what-is-read-ahead-takes-all-memory", "loader/scan/spare.go", "b.Used()+n <= limit-limit/urgentDivisor", "b.Used()+n <= limit", scanned},
+		{"what-is-read-ahead-takes-all-memory", "loader/scan/spare.go", "b.InUse()+n <= limit-limit/urgentDivisor", "b.InUse()+n <= limit", scanned},
 		{"ranges-begin-all-at-once", "loader/joined/prefetch.go", "min(s.batches, max(1, maxPrefetched/len(s.lanes)))", "max(1, maxPrefetched/len(s.lanes))", loaded},
 		{"keys-of-one-table-open-all", grants, "	if t := f.tables[id]; t != nil {\n", "	for _, t := range f.tables {\n", iceberg},
 		{"the-shortest-prefix-counts", grants, "cmp.Compare(length(y), length(x))", "cmp.Compare(length(x), length(y))", iceberg},

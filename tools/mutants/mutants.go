@@ -20,6 +20,7 @@ func mutants() []mutant {
 		batchEndMutants(),
 		batchRequestMutants(),
 		boundMutants(),
+		cacheMutants(),
 		codeMutants(),
 		cursorMutants(),
 		decodeMutants(),

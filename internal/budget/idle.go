@@ -1,0 +1,49 @@
+package budget
+
+// AddIdle changes the number of idle bytes by n. Idle bytes are reserved for memory that is not in use
+// and that its holder releases at once when a reservation lacks room (OnLack). They count as free
+// wherever memory is kept or read ahead only while it is plentiful (InUse). A holder adds them
+// when its function of OnLack can release them, and subtracts them before it releases them
+// or uses them again. If streams wait, bytes that are added are given up at once: the holder must
+// not hold a lock that its function needs.
+func (b *Budget) AddIdle(n int64) {
+	if b == nil || n == 0 {
+		return
+	}
+	b.idle.Add(n)
+	if n < 0 {
+		b.freed() // settle fails no waiter while there are idle bytes
+	} else {
+		b.serveWaiters()
+	}
+}
+
+// serveWaiters asks for the idle bytes that waiters lack.
+func (b *Budget) serveWaiters() {
+	if b.queue.length.Load() == 0 || b.idle.Load() <= 0 {
+		return
+	}
+	b.queue.mu.Lock()
+	n := int64(0)
+	for _, w := range b.queue.waiting {
+		n += w.bytes + w.into.keepFree
+	}
+	b.queue.mu.Unlock()
+	b.lack(n)
+}
+
+// Idle returns the idle bytes.
+func (b *Budget) Idle() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.idle.Load()
+}
+
+// InUse returns the reserved bytes without the idle ones.
+func (b *Budget) InUse() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.used.Load() - b.idle.Load()
+}
