@@ -30,9 +30,12 @@ from points import Measured, ratio
 from result import Result
 
 # The server's CPU time in a warm epoch, of that of its floors. The issue aims at 1.05 of 1.19 CPU seconds (T,
-# indexed) and at 3.1 of 4.0 (TPC-H); before it, these ratios were as below.
-_FLOORS_BEFORE = {joins.T: 1.0, joins.TPCH: 1.0}
+# indexed) and at 3.1 of 4.0 (TPC-H); before it, these ratios were as below (2026-11-26, at 83accd64).
+_FLOORS_BEFORE = {joins.T: 1.4, joins.TPCH: 2.4}
 _CPU_AIMS = {joins.T: 1.05 / 1.19, joins.TPCH: 3.1 / 4.0}
+
+# What aims of speed are ratios of.
+_RATE = "rows/s of"
 
 # Variants of the server that has caches in memory and on disk, and of the server before the issue.
 RAM, DISK, BEFORE = "ram", "disk", "before"
@@ -40,19 +43,26 @@ RAM, DISK, BEFORE = "ram", "disk", "before"
 
 @dataclasses.dataclass(frozen=True)
 class Aim:
-    """One aim. `line` is its number in the issue's list; `measured` is None if the run lacks a contender."""
+    """One aim.
+
+    `line` is its number in the issue's list; `measured` is None if the run lacks a contender. `busy` tells
+    that it is a ratio of times, and that the machine did other work, so that nothing follows from it.
+    """
 
     line: int
     what: str
     bound: float
     at_least: bool
     measured: float | None
+    busy: bool = False
 
     @property
     def verdict(self) -> str:
         """Whether it holds."""
         if self.measured is None:
             return "not measured"
+        if self.busy:
+            return "the machine was busy"
         held = self.measured >= self.bound if self.at_least else self.measured <= self.bound
         return "holds" if held else "**missed**"
 
@@ -66,7 +76,9 @@ class Aim:
 def all_of(results: Mapping[str, Result]) -> list[Aim]:
     """All aims, in the issue's order."""
     groups = (_server, _network, _local, _lanes, _caches, _column, _peaks)
-    return [aim for group in groups for aim in group(results)]
+    busy = not all(result.quiet for result in results.values())
+    found = [aim for group in groups for aim in group(results)]
+    return [dataclasses.replace(aim, busy=busy and _RATE in aim.what) for aim in found]
 
 
 def markdown(aims: list[Aim]) -> str:
@@ -95,17 +107,17 @@ def _network(results: Mapping[str, Result]) -> Iterator[Aim]:
     t, of_tpch = results.get(joins.T), results.get(joins.TPCH)
     indexed = _point(t, PENSTOCK_INDEXED)
     yield Aim(
-        1, "T indexed over TCP: rows/s of the best engine in process", 1.0, True, _rate(indexed, _best(t))
+        1, f"T indexed over TCP: {_RATE} the best engine in process", 1.0, True, _rate(indexed, _best(t))
     )
     for result, name, bound in ((t, "T", 1.3), (of_tpch, "TPC-H", 1.2)):
-        what = f"{name} plain over TCP: rows/s of DuckDB behind Flight"
+        what = f"{name} plain over TCP: {_RATE} DuckDB behind Flight"
         peer = _best(result, (DUCKDB_FLIGHT,))
         yield Aim(1, what, bound, True, _rate(_point(result, PENSTOCK), peer))
 
 
 def _local(results: Mapping[str, Result]) -> Iterator[Aim]:
     t, of_tpch = results.get(joins.T), results.get(joins.TPCH)
-    local = "by the local path: rows/s of"
+    local = f"by the local path: {_RATE}"
     for name, bound in ((PENSTOCK_LOCAL_INDEXED, 1.3), (PENSTOCK_LOCAL, 1.0)):
         what = f"{_form(joins.T, name)} {local} the best engine in process"
         yield Aim(1, what, bound, True, _rate(_point(t, name), _best(t)))
@@ -129,7 +141,7 @@ def _caches(results: Mapping[str, Result]) -> Iterator[Aim]:
     for variant, rate in ((RAM, 0.9), (DISK, 0.7)):
         cached = _point(t, PENSTOCK_INDEXED, variant=variant)
         what = f"T indexed, variant `{variant}`"
-        yield Aim(2, f"{what}: rows/s of the echo", rate, True, _rate(cached, echo))
+        yield Aim(2, f"{what}: {_RATE} the echo", rate, True, _rate(cached, echo))
         if variant == RAM:
             yield Aim(
                 2, f"{what}: CPU of the server, of the echo", 1.8, False, _of(cached, echo, _server_cpu)

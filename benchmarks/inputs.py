@@ -18,9 +18,8 @@ from checks import Summary
 class Source:
     """One table at one snapshot.
 
-    `largest_row_group` and `largest_bucket` are bytes in Arrow memory; with
-    `rows` and `bytes_on_disk` they are what the report
-    are made of.
+    `largest_row_group` and `largest_bucket` are bytes in Arrow memory. With
+    `rows` and `bytes_on_disk`, reports have them.
     """
 
     table: str

@@ -18,9 +18,6 @@ from result import Floor, Result
 
 _MIB = 1 << 20
 
-# With more busy cores than this, times mostly measure the other work.
-_QUIET = 0.15
-
 _HEAD = (
     "| contender | rows per batch | lanes | cores | cold s | warm s (min to max) | M rows/s | first batch s "
     "| CPU s server + client | peak MiB server + client | of DuckDB, Flight | of the best engine |\n"
@@ -84,7 +81,7 @@ class Report:
             "machine": self.machine,
             "rounds": self.rounds,
             "results": {name: _result_json(result) for name, result in by_name.items()},
-            "aims": [dataclasses.asdict(aim) for aim in aims.all_of(by_name)],
+            "aims": [{**dataclasses.asdict(aim), "verdict": aim.verdict} for aim in aims.all_of(by_name)],
         }
 
 
@@ -173,15 +170,13 @@ def _remarks(result: Result) -> list[str]:
             f"- One epoch streamed is {_ratio(stage2, penstock)} times as fast as stage 2, and writes "
             f"nothing; stage 2 writes {written / _MIB:.0f} MiB."
         )
-    passes = [outcome.warm for measured in result.measured for outcome in measured.outcomes]
-    if passes:
-        share = statistics.median(one.elsewhere for one in passes)
-        worst = max(one.elsewhere for one in passes)
+    if result.elsewhere:
         remarks.append(
-            f"- Other work on the machine took {share:.2f} cores during a warm epoch (median; at most {worst:.2f})."
+            f"- Other work on the machine took {statistics.median(result.elsewhere):.2f} cores during a warm "
+            f"epoch (median; at most {max(result.elsewhere):.2f})."
         )
-        if share > _QUIET:
-            remarks.append("- **The machine was not quiet: the seconds above are not reliable.**")
+    if not result.quiet:
+        remarks.append("- **The machine was not quiet: the seconds above are not reliable.**")
     return remarks
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Collection
 
 from columns import OneMore
 from entrants import DEFAULT_ROWS
 from inputs import Inputs
 from points import Measured
+
+# With more busy cores than this, times mostly measure the other work.
+_QUIET = 0.15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +34,16 @@ class Result:
     copies: list[Floor]
     pages: list[Floor]
     one_more: dict[str, OneMore] = dataclasses.field(default_factory=dict)
+
+    @property
+    def elsewhere(self) -> list[float]:
+        """How many cores did other work, in each warm epoch."""
+        return [outcome.warm.elsewhere for measured in self.measured for outcome in measured.outcomes]
+
+    @property
+    def quiet(self) -> bool:
+        """Whether times are reliable."""
+        return statistics.median(self.elsewhere or [0.0]) <= _QUIET
 
     def find(
         self, name: str, batch_rows: int = DEFAULT_ROWS, lanes: int = 1, variant: str = ""

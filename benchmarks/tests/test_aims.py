@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import unittest
 from pathlib import Path
 
@@ -71,6 +72,19 @@ class Aims(unittest.TestCase):
         assert verdicts(result(ram, echo))[what] == "holds"
         echo = measured("echo-indexed", outcome(0.4, rows=500))
         assert verdicts(result(ram, echo))[what] == "**missed**"
+
+    def test_times_of_a_busy_machine_prove_nothing(self) -> None:
+        busy = dataclasses.replace(outcome(1.0).warm, elsewhere=1.0)
+        runs = [dataclasses.replace(outcome(1.0, 1.0), warm=busy) for _ in range(3)]
+        found = verdicts(
+            result(
+                measured("penstock-indexed", runs[0]),
+                measured("duckdb", runs[1]),
+                measured("penstock-indexed", runs[2], variant="before"),
+            )
+        )
+        assert found["T indexed over TCP: rows/s of the best engine in process"] == "the machine was busy"
+        assert found["T indexed: CPU of the server, warm, of variant `before`"] == "**missed**"
 
     def test_lanes(self) -> None:
         one = measured("penstock", outcome(1, 1.0, 100))
