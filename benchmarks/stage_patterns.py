@@ -24,8 +24,8 @@ _INNERMOST = (
     ("reading storage", r"internal/poll\.\(\*FD\)\.(Read|Pread)|os\.\(\*File\)\.Read|penstock/internal/store[./]|parquet\.\(\*(fetch|source|window)"),
     ("decompression", r"klauspost/compress|golang/snappy|andybalholm/brotli|pierrec/lz4|parquet/compress\.|parquet\.bounded(Codec|Zstd)|parquet\.\(\*pages\)\.decompress|compress/(flate|gzip)\.|hash/crc32"),
     ("texts", r"penstock/internal/parquet\.(\(\*byteArray|byteArray)"),
-    ("decimals", r"penstock/internal/parquet\.\S*[dD]ecimal"),
-    ("by the library: decimals and others", r"arrow-go/v18/parquet"),
+    ("decimals and fixed bytes", r"penstock/internal/parquet\.\S*([dD]ecimal|[fF]ixed|signExtend|bigEndian)"),
+    ("other types, by the library", r"arrow-go/v18/parquet"),
     ("lists and structs", r"penstock/internal/parquet\.(\(\*(list|nested|struct)|list|nested)"),
     ("levels", r"penstock/internal/parquet\.(\(\*levels|\(\*levelDecoder|checkLevels)"),
     ("page headers", r"penstock/internal/parquet\.\(\*thrift\)"),
@@ -56,11 +56,11 @@ GROUPS = {
     "Decoding": [
         "texts",
         "numbers",
-        "decimals",
+        "decimals and fixed bytes",
         "lists and structs",
         "levels",
         "page headers",
-        "by the library: decimals and others",
+        "other types, by the library",
         "other decoding",
     ],
     "Scanning": ["checks of buckets", "filters, deletes, samples", "scanning"],
@@ -74,6 +74,11 @@ GROUPS = {
 # Samples of the first stage belong to the second, if this matches any of their functions.
 _REFINED = (
     ("numbers", "texts", r"penstock/internal/parquet\.\(\*byteArrayColumn\)"),
+    (
+        "numbers",
+        "decimals and fixed bytes",
+        r"decimal128|penstock/internal/parquet\.\(\*valueDecoder\)\.(lookUpDecimals|takeFixed)",
+    ),
     ("numbers", "lists and structs", r"penstock/internal/parquet\.\(\*list"),
     ("probing", "build sides", r"joiner\.(\(\*builder\)|\(\*hashIndex\)\.(add|fill)|Input\.ReadAll)"),
 )

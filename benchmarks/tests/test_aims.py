@@ -74,8 +74,8 @@ class Aims(unittest.TestCase):
         assert verdicts(result(ram, echo))[what] == "**missed**"
 
     def test_times_of_a_busy_machine_prove_nothing(self) -> None:
-        busy = dataclasses.replace(outcome(1.0).warm, elsewhere=1.0)
-        runs = [dataclasses.replace(outcome(1.0, 1.0), warm=busy) for _ in range(3)]
+        busy = dataclasses.replace(outcome(1.0, 1.0).warm, elsewhere=1.0)
+        runs = [dataclasses.replace(outcome(1.0), warm=busy) for _ in range(3)]
         found = verdicts(
             result(
                 measured("penstock-indexed", runs[0]),

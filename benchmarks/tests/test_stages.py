@@ -50,7 +50,11 @@ class Stages(unittest.TestCase):
             "numbers": ["runtime.asyncPreempt", parquet + "gatherPacked[go.shape.uint32]"],
             "texts": [parquet + "gather[go.shape.uint64]", parquet + "(*byteArrayColumn).takeIndexed"],
             "lists and structs": [parquet + "(*valueDecoder).take", parquet + "(*listColumn).readWindow"],
-            "by the library: decimals and others": [ARROW + "parquet/pqarrow.transferDecimalIntegerValues"],
+            "other types, by the library": [ARROW + "parquet/pqarrow.transferDecimalIntegerValues"],
+            "decimals and fixed bytes": [
+                parquet + "gatherPacked[go.shape.uint64]",
+                parquet + "(*valueDecoder).lookUpDecimals",
+            ],
             "build sides": [PENSTOCK + "joiner.findInt", PENSTOCK + "joiner.(*hashIndex).add"],
             "probing": [PENSTOCK + "joiner.findInt", PENSTOCK + "joiner.(*hashIndex).lookupInts"],
             "gathering texts": ["runtime.memmove", batch + "texts[go.shape.int32]"],
