@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -106,7 +105,7 @@ func (c *byteArrayColumn) readCodes(rows int, mem memory.Allocator) (arrow.Array
 		if !c.indexed {
 			return errValuesMissing
 		}
-		if err := c.indices.codes(out[at:at+present], c.entries); err != nil {
+		if err := c.indices.numbers(out[at:at+present], c.entries); err != nil {
 			return err
 		}
 		if present < n {
@@ -122,52 +121,4 @@ func (c *byteArrayColumn) readCodes(rows int, mem memory.Allocator) (arrow.Array
 		buffers[0] = validity
 	}
 	return batch.NewCoded(arrow.PrimitiveTypes.Int32, c.coded, buffers, at, nulls), nil
-}
-
-// codes reads indices of a dictionary with a number of entries.
-func (h *rleDecoder) codes(out []uint32, entries int) error {
-	for len(out) > 0 {
-		switch {
-		case h.repeat > 0:
-			k := min(len(out), h.repeat)
-			if uint64(h.value) >= uint64(entries) {
-				return errIndex
-			}
-			for i := range out[:k] {
-				out[i] = h.value
-			}
-			h.repeat, out = h.repeat-k, out[k:]
-		case h.packed > 0:
-			k := min(len(out), h.packed)
-			if h.packedCodes(out[:k]) >= uint64(entries) {
-				return errIndex
-			}
-			h.packed, out = h.packed-k, out[k:]
-		default:
-			if err := h.next(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// packedCodes is codes within a bit-packed run. It returns the greatest index.
-func (h *rleDecoder) packedCodes(out []uint32) (greatest uint64) {
-	width, mask := h.width, uint64(1)<<h.width-1
-	at, whole := h.at, len(h.bits)-8
-	i := 0
-	for ; i < len(out) && at>>3 <= whole; i++ {
-		index := binary.LittleEndian.Uint64(h.bits[at>>3:]) >> (at & 7) & mask
-		greatest = max(greatest, index)
-		out[i] = uint32(index)
-		at += width
-	}
-	for ; i < len(out); i++ {
-		out[i] = h.number(at)
-		greatest = max(greatest, uint64(out[i]))
-		at += width
-	}
-	h.at = at
-	return greatest
 }
