@@ -31,6 +31,7 @@ import (
 	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
 // The caches of plans and of footers hold 1/cacheDivisor of the memory budget each, at most
@@ -56,7 +57,8 @@ type engine struct {
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
 	pools     []trimmed
 	disk      *spool.Spool
-	closers   []func() // of the parts above, in the order in which they were made
+	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
+	closers   []func()          // of the parts above, in the order in which they were made
 }
 
 // assemble makes an engine. It is the one place that names the concrete types of its parts.
@@ -92,8 +94,11 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, plans.Close)
+	if limit := c.Server.CacheBytes(); limit > 0 {
+		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Limit: limit})
+	}
 	scanner, err := scan.New(scan.Options{
-		Files: catalogs, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
+		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
 		RequireChecksums: c.Server.RequireChecksums,
 		ReadTail:         c.Server.ReadTail, ReadGap: c.Server.ReadGap, ReadSize: c.Server.ReadSize, ReadAhead: readAhead(c.Server.ReadAhead),
 	})

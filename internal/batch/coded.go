@@ -74,9 +74,12 @@ func SameValues(of, stream *arrow.Schema) bool {
 }
 
 // OwnSize is Size without the dictionaries of columns, which other batches share.
-func OwnSize(b arrow.RecordBatch) int64 {
+func OwnSize(b arrow.RecordBatch) int64 { return OwnArraySize(b.Columns()...) }
+
+// OwnArraySize is the OwnSize of a batch of these columns.
+func OwnArraySize(columns ...arrow.Array) int64 {
 	m := measure{}
-	for _, c := range b.Columns() {
+	for _, c := range columns {
 		m.addOwn(c.Data())
 	}
 	return m.sum()

@@ -86,9 +86,10 @@ func Graph() []Row {
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
 			Outside: libRoaring,
 		},
+		{Folder: "loader/scan/chunkcache", Imports: "batch budget"},
 		{
 			Folder:  "loader/scan",
-			Imports: "catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant release",
+			Imports: "chunkcache catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant release",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},

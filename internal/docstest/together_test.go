@@ -192,7 +192,7 @@ func TestFieldsThatMayChangeWithACursor(t *testing.T) {
 	}
 	var all []string
 	for name, served := range decoded(t)["Query"] {
-		if served && name != "dataset" && name != "cursor" && name != "cache" {
+		if served && name != "dataset" && name != "cursor" {
 			all = append(all, name)
 		}
 	}

@@ -101,7 +101,7 @@ func TestRequiredChecksums(t *testing.T) {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
 		requireEqual(t, want, mustRead(t, open(t, content), parquet.ReadOptions{
-			Fields: ids(4), Schema: want.Schema(), RequireChecksums: true, WithoutChecksum: func() { t.Error("every page has one") },
+			Fields: ids(4), Schema: want.Schema(), RequireChecksums: true, WithoutChecksum: func(int) { t.Error("every page has one") },
 		}))
 	}
 	for _, opts := range []parquettest.Options{{}, {PageV2: true, Plain: true}} {
@@ -117,7 +117,7 @@ func TestRequiredChecksums(t *testing.T) {
 			require.Contains(t, e.Remedy, "require_checksums")
 
 			calls := 0
-			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func() { calls++ }})
+			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func(int) { calls++ }})
 			require.Positive(t, calls)
 		}
 		none := parquet.ReadOptions{Fields: []int{9}, Schema: arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil), NullIfAbsent: true, RequireChecksums: true}
@@ -147,7 +147,7 @@ func TestOnePageWithoutChecksum(t *testing.T) {
 		require.EqualValues(t, 0x15, chunk[at], "the checksum, a 32-bit number")
 		chunk[at] = 0x16 // 64-bit: an unknown field
 		calls := 0
-		_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { calls++ }})
+		_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func(int) { calls++ }})
 		require.NoError(t, err)
 		require.Equal(t, 1, calls, "page %d of %d", page, len(headers))
 		_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, RequireChecksums: true})

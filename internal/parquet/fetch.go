@@ -84,11 +84,16 @@ func (r *Reader) Fetch() {
 		return
 	}
 	group := r.opts.RowGroups[r.next]
-	spans := r.file.spans(group, r.columns)
-	if from, to := r.wanted(group); from == to || r.opts.Shared == nil && !r.file.needsRead(spans) {
+	from, to := r.wanted(group)
+	if from == to {
 		return
 	}
-	f, joined := r.opts.Shared.join(r.chunkRange(group), r.newFetch)
+	columns := r.lookAhead(group)
+	spans := r.file.spans(group, columns)
+	if len(spans) == 0 || r.opts.Shared == nil && !r.file.needsRead(spans) {
+		return
+	}
+	f, joined := r.opts.Shared.join(r.chunkRange(group, columns), r.newFetch)
 	if joined {
 		r.ahead = f
 		return

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -126,9 +127,9 @@ type ReadOptions struct {
 	// RequireChecksums refuses, as Invalid, columns that have a page without a checksum:
 	// damage to such a page could go unnoticed.
 	RequireChecksums bool
-	// WithoutChecksum is called within Next for each column of a row group that has pages
+	// WithoutChecksum is called within Next for each column of a row group, by its field id, that has pages
 	// without a checksum, if these are not refused. Nil ignores them.
-	WithoutChecksum func()
+	WithoutChecksum func(field int)
 	// Memory allocates the buffers of batches; nil means Go memory.
 	Memory memory.Allocator
 	// Scratch allocates memory that does not leave the reader: the stored bytes of a row
@@ -156,6 +157,13 @@ type ReadOptions struct {
 	// returns true, the Reader will close the row group without waiting for anything: Admit fails,
 	// or the Reader is released. It must not call the Reader. Nil keeps the bytes.
 	GiveUp func() bool
+	// Cached returns the columns of a row group whose values exist already, by their index in Fields;
+	// nil entries, and columns beyond the slice, are read. It is called once for each row group, before
+	// any of its bytes are read, also ahead. Nil: all columns are read.
+	Cached func(group int) []CachedColumn
+	// Decoded is called for each column, by its index in Fields, that was decoded for a batch, with the time
+	// that it took, on any goroutine; nil ignores it.
+	Decoded func(column int, took time.Duration)
 	// Part moves n admitted bytes out of the reader's account, for memory that a read
 	// which was left behind may still write to. released returns them when that read
 	// returns. Nil if Admit is nil.
@@ -168,7 +176,8 @@ type Constant func(rows int, valid []byte, offset int, mem memory.Allocator) (ar
 
 // column is a wanted column of a Reader.
 type column struct {
-	field      int // index of the top-level column in the file; -1: none
+	id         int // Iceberg field id
+	field      int // index of the top-level column in the file; -1: none, or cached
 	depth      int // structs around it
 	conversion *conversion
 	leaves     []int
@@ -199,6 +208,7 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		}
 		c.coded = c.field >= 0 && slices.Contains(opts.Coded, id) && batch.MayBeCoded(c.conversion.want) &&
 			c.conversion.promotion == unchanged && arrow.TypeEqual(f.fields[c.field].arrow.Type, c.conversion.want)
+		c.id = id
 		columns[i] = c
 	}
 	if opts.RowGroups == nil {

@@ -63,6 +63,7 @@ func (r *Reader) openGroup(group int) error {
 	if r.group.left == 0 {
 		return nil
 	}
+	r.useCached(group, from)
 	if err := r.loadGroup(group); err != nil {
 		return err
 	}
@@ -111,6 +112,9 @@ func (r *Reader) loadGroup(group int) error {
 		return err
 	}
 	spans := r.file.spans(group, r.columns)
+	if len(spans) == 0 {
+		return nil
+	}
 	if r.opts.Shared != nil {
 		return r.loadShared(group, spans)
 	}
@@ -323,6 +327,8 @@ func (r *Reader) openDecoder(c column, counted groupStats) (columnDecoder, error
 // closeGroup frees the memory of the open row group.
 func (r *Reader) closeGroup() {
 	r.closeColumns()
+	r.cached.release()
+	r.cached = cachedColumns{}
 	r.source.leave()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -32,7 +33,8 @@ type Reader struct {
 	file        *File
 	opts        ReadOptions
 	schema      *arrow.Schema
-	columns     []column
+	all         []column // the wanted columns
+	columns     []column // of the open row group: those of all, the cached ones without a field
 	source      *source
 	account     *account
 	scratch     *trackedAllocator   // of the open row group
@@ -48,8 +50,10 @@ type Reader struct {
 	ahead   *fetch // of the next row group; nil: none
 	fetches bool   // whether this reader started ahead
 
-	next  int // index in opts.RowGroups of the next row group
-	group openRowGroup
+	next   int // index in opts.RowGroups of the next row group
+	group  openRowGroup
+	cached cachedColumns // of the open row group
+	coming cachedColumns // of the next one, if they were looked for
 
 	batch arrow.RecordBatch
 	err   error
@@ -71,7 +75,7 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	account := &account{admit: opts.Admit, part: opts.Part}
 	scratch := &trackedAllocator{under: opts.Scratch, account: account}
 	r := &Reader{
-		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
+		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), all: columns, columns: columns,
 		account: account, scratch: scratch,
 		source: &source{ctx: ctx, file: f, scratch: scratch, giveUp: opts.GiveUp},
 		memory: newDecoderAllocator(opts.Memory),
@@ -107,7 +111,7 @@ func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.Fi
 func (r *Reader) useStreams() bool {
 	return slices.ContainsFunc(r.opts.RowGroups, func(group int) bool {
 		var sum, chunks int64
-		for _, s := range r.file.spans(group, r.columns) {
+		for _, s := range r.file.spans(group, r.all) {
 			sum, chunks = sum+s.length, chunks+1
 		}
 		return sum > streamBuffer*chunks
@@ -142,6 +146,7 @@ func (r *Reader) Release() {
 		r.ReleaseBatch()
 		r.stopFetch()
 		r.closeGroup()
+		r.coming.release()
 	}
 }
 
@@ -168,7 +173,7 @@ func (r *Reader) Next() bool {
 			return false
 		}
 	}
-	if err := r.nextBatch(r.batchRows()); err != nil {
+	if err := r.nextBatch(r.cached.limit(r.batchRows())); err != nil {
 		r.fail(err)
 		return false
 	}
@@ -263,7 +268,7 @@ func (r *Reader) withoutChecksum(c column) error {
 			WithRemedy("rewrite the file with page checksums (Spark: parquet.page.write-checksum.enabled, PyArrow: write_page_checksum), or turn require_checksums off")
 	}
 	if r.opts.WithoutChecksum != nil {
-		r.opts.WithoutChecksum()
+		r.opts.WithoutChecksum(c.id)
 	}
 	return nil
 }
@@ -300,6 +305,13 @@ func (r *Reader) eachColumn(do func(i int) error) error {
 // decode decodes the next rows of one column and fills its nulls with Numbers, if there
 // are any.
 func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
+	if from := r.cached.of(i); from != nil {
+		return from.Read(rows)
+	}
+	if r.opts.Decoded != nil {
+		began := time.Now()
+		defer func() { r.opts.Decoded(i, time.Since(began)) }()
+	}
 	out, err := r.decodeColumn(i, rows)
 	if err != nil || r.columns[i].number == nil {
 		return out, err

@@ -152,13 +152,13 @@ func (f *fetch) endedLocked() bool {
 	return f.ending
 }
 
-// chunkRange returns the range of the reader's columns in a row group.
-func (r *Reader) chunkRange(group int) chunkRange {
+// chunkRange returns the range of columns in a row group.
+func (r *Reader) chunkRange(group int, columns []column) chunkRange {
 	rows := r.file.groups[group]
 	out := chunkRange{location: r.file.Location(), group: group, from: rows.FirstRow, to: rows.FirstRow + rows.Rows}
 	if r.opts.Shared != nil {
 		var leaves strings.Builder
-		for _, c := range r.columns {
+		for _, c := range columns {
 			for _, leaf := range c.leaves {
 				leaves.WriteString(strconv.Itoa(leaf))
 				leaves.WriteByte(' ')
@@ -172,7 +172,7 @@ func (r *Reader) chunkRange(group int) chunkRange {
 // loadShared takes the stored bytes of a row group from Shared, or reads them for all Readers. The
 // memory is reserved before others can wait for the reads, since reserving it may wait for them.
 func (r *Reader) loadShared(group int, spans []span) error {
-	of := r.chunkRange(group)
+	of := r.chunkRange(group, r.columns)
 	wanted, stored := r.file.wanted(spans)
 	for {
 		if took, err := r.joinShared(of); took || err != nil {

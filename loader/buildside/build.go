@@ -81,7 +81,7 @@ func (r *Reference) buildPartition(ctx context.Context, parts *spill.Partitions)
 	g := r.group
 	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])
 	if r.partition == nil {
-		r.partition = newPinned(g.pool.shared.Need(digest.Of(partitionID{group: g.need.Key(), number: b.ID})))
+		r.partition = newPinned(g.pool.shared.Need(digest.Of(partitionID{group: g.need.Key(), number: b.ID})), g.input.Unkept)
 	}
 	return r.partition.need.Get(ctx, func(ctx context.Context) (buildSide, error) {
 		size := parts.Size(b.ID)

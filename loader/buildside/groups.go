@@ -17,6 +17,7 @@ type Input struct {
 	// Coded are the field ids of columns that build sides in memory keep as codes, where their
 	// values repeat. Rows on local disk have values.
 	Coded []int
+	Unkept   bool   // the stream is no reason to keep build sides after it
 	// Staging opens the rows of a source of the staging table, as Spec describes them.
 	Staging func(source plan.Source) joiner.Input
 	// Training opens the training rows of a range that reach the join once more, with
@@ -129,7 +130,16 @@ func (g *Groups) group(at plan.Range) *group {
 // close ends the stream's need of the group.
 func (g *group) close() {
 	delete(g.open, g.number)
-	g.need.Close()
+	closeNeed(g.need, g.input.Unkept)
+}
+
+// closeNeed closes the need of a build side.
+func closeNeed(n *cache.Need[buildSide], unkept bool) {
+	if unkept {
+		n.CloseUnkept()
+	} else {
+		n.Close()
+	}
 }
 
 // groupID is all that the build side of a file group depends on.

@@ -23,17 +23,20 @@ type Reference struct {
 
 // pinned is a Need of a build side, pinned.
 type pinned struct {
-	need *cache.Need[buildSide]
-	pin  *release.Handle
+	need   *cache.Need[buildSide]
+	pin    *release.Handle
+	unkept bool // see Input
 }
 
-func newPinned(n *cache.Need[buildSide]) *pinned { return &pinned{need: n, pin: n.Pin()} }
+func newPinned(n *cache.Need[buildSide], unkept bool) *pinned {
+	return &pinned{need: n, pin: n.Pin(), unkept: unkept}
+}
 
 // release ends pin and need. A nil pinned has none.
 func (p *pinned) release() {
 	if p != nil {
 		p.pin.Release()
-		p.need.Close()
+		closeNeed(p.need, p.unkept)
 	}
 }
 

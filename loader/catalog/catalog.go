@@ -42,11 +42,13 @@ type Catalog interface {
 
 // Table is a table at one snapshot. It is immutable.
 type Table struct {
-	Name   string // in the dataset
-	Pin    dataset.TablePin
-	Fields []Field      // top-level columns, in schema order
-	Nested []Field      // primitive columns inside structs, in schema order
-	Specs  map[int]Spec // every partition spec of the table, by id
+	Name string // in the dataset
+	// Location is where the table's files are by default; "": unknown. It is part of no identity.
+	Location string
+	Pin      dataset.TablePin
+	Fields   []Field      // top-level columns, in schema order
+	Nested   []Field      // primitive columns inside structs, in schema order
+	Specs    map[int]Spec // every partition spec of the table, by id
 	// SortOrders are the sort orders that the table declares, by id, without the
 	// unsorted one. Files name the order that they were written in, which is not
 	// checked.

@@ -22,6 +22,7 @@ type Reading struct {
 	Limit         int64 // maximum number of rows from the starting position; 0: no limit
 	Count         Count
 	Wire          Wire
+	Cache         CacheUse
 	Endpoints     Endpoints
 	Cursor        Cursors // empty: from the start
 }
@@ -31,6 +32,7 @@ func (r Reading) defaults() Reading {
 	r.Tail = cmp.Or(r.Tail, TailKeep)
 	r.Count = cmp.Or(r.Count, CountEstimate)
 	r.Wire = cmp.Or(r.Wire, WirePlain)
+	r.Cache = cmp.Or(r.Cache, CacheRead)
 	r.Endpoints = cmp.Or(r.Endpoints, EndpointsShards)
 	if r.Shard.Of == 0 {
 		r.Shard = Shard{Index: AllShards, Of: 1}

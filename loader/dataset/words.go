@@ -42,6 +42,22 @@ func (c Count) IsExact() bool {
 	return false
 }
 
+// CacheUse is how a reading uses what the server keeps of earlier ones. It changes no row.
+type CacheUse string
+
+// The values of CacheUse.
+const (
+	CacheRead CacheUse = "read" // uses it, and keeps what is read for the second time
+	CacheFill CacheUse = "fill" // uses it, and keeps what it reads, since it will be read again
+	CacheOff  CacheUse = "off"  // neither uses nor keeps anything
+)
+
+// Off reports whether nothing is used or kept.
+func (c CacheUse) Off() bool { return c == CacheOff }
+
+// FillsAtOnce reports whether what is read for the first time is kept.
+func (c CacheUse) FillsAtOnce() bool { return c == CacheFill }
+
 // Wire is the form of batches on the wire (docs/spec/wire.md).
 type Wire string
 

@@ -22,9 +22,9 @@ type groupKey struct {
 }
 
 // mayDiffer removes from a reading what a group's reader and its members may have different: where
-// they begin, where they end, and which steps they take.
+// they begin, where they end, which steps they take, and how the caches are used.
 func mayDiffer(r dataset.Reading) dataset.Reading {
-	r.Cursor, r.Limit, r.Every = nil, 0, dataset.Every{Of: 1}
+	r.Cursor, r.Limit, r.Every, r.Cache = nil, 0, dataset.Every{Of: 1}, ""
 	return r
 }
 

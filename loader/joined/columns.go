@@ -107,6 +107,7 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 		}
 		plain = plain && at[i] == i && len(c.shapes) == 0
 	}
+	source.Cache = o.cache
 	rows, err := o.Scan(ctx, source, fields)
 	if err != nil || plain {
 		return rows, err

@@ -31,6 +31,14 @@ type Options struct {
 	// KeepBuildSides is how many bytes of build sides in memory are kept when no stream needs
 	// them any more, until a reservation lacks room; 0: none.
 	KeepBuildSides int64
+
+	cache dataset.CacheUse // of scans
+}
+
+// caching returns the options with a use of the cache.
+func (o Options) caching(use dataset.CacheUse) Options {
+	o.cache = use
+	return o
 }
 
 // Joins joins the rows of plans. Streams share its build sides. It is safe for

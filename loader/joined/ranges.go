@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -40,6 +41,8 @@ type RangesSpec struct {
 	// rows are left out, and min_match is not checked.
 	CountOnly bool
 	Judge     Judge // nil: CheckMinMatch
+	// Cache is how scans and build sides use what the server keeps of earlier streams.
+	Cache dataset.CacheUse
 }
 
 // LaneRanges are the ranges of a lane.
@@ -86,7 +89,7 @@ type carriedColumn struct {
 // it.
 func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
 	p := spec.Plan
-	s := &Ranges{ctx: ctx, joins: j, options: j.options, spec: spec, plan: p, lanes: map[int]*laneState{}}
+	s := &Ranges{ctx: ctx, joins: j, options: j.options.caching(spec.Cache), spec: spec, plan: p, lanes: map[int]*laneState{}}
 	wanted := slices.Concat(resolve.Leaves(spec.Outputs), p.PostJoinColumns)
 	if spec.IndexRequests {
 		s.requests = newRequestInput(s, wanted)

@@ -81,7 +81,7 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 		in.spec.Arrival = in.arrival
 	}
 	in.groups = s.joins.pool.Groups(buildside.Input{
-		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(), Coded: in.coded(),
+		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(), Coded: in.coded(), Unkept: s.spec.Cache.Off(),
 		Staging:  func(source plan.Source) joiner.Input { return in.rows(s.options, source) },
 		Training: func(at plan.Range) joiner.Input { return in.training(s, at) },
 	})

@@ -145,6 +145,8 @@ type Source struct {
 	// Shared makes the scan share stored bytes with other scans of its stream. It is set by the
 	// scanner's SharedScans.Expect; nil: the scan reads its own.
 	Shared SharedRead
+	// Cache is how the scan uses the cache of decoded columns; "" is dataset.CacheRead.
+	Cache dataset.CacheUse
 	// Complete requires that every file has every column: a file that lacks one is
 	// Corrupt, and no default replaces the missing values.
 	Complete bool

@@ -19,6 +19,7 @@ type fileReader struct {
 	want    plan.FileRange
 	shared  *expectedScan // nil: the file's bytes are not shared
 	checks  []*checker
+	cache   *fileCache // nil: the file's columns are not cached
 
 	rows    *parquet.Reader
 	groups  []int // numbers of the row groups to decode
@@ -34,6 +35,7 @@ type fileReader struct {
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange, admit admission) (*fileReader, error) {
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.shared, _ = w.source.Shared.(*expectedScan)
+	r.cache = newFileCache(w, o, want)
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
 		if max(g.FirstRow, want.From) >= min(g.FirstRow+g.Rows, want.To) || !mayMatch(w.source, o, i) {
@@ -64,7 +66,8 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: groups, From: max(r.want.From, r.row), To: r.want.To, NullIfAbsent: true, Constants: r.constants,
 		Coded: w.coded(), MinRepeats: w.scanner.options.MinRepeats, Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
 		BatchRows: w.batchRows(), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
-		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
+		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func(field int) { r.lacksChecksum(w, field) },
+		Cached: r.cache.find(ctx, w, r.RowGroups()), Decoded: r.cache.timed(),
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {
 			if n < 0 {
@@ -102,6 +105,7 @@ func (w *walk) coded() []int {
 
 // pause releases the memory of the open row group.
 func (r *fileReader) pause() {
+	r.cache.abandon()
 	r.rows.Release()
 	r.rows = nil
 }
@@ -135,6 +139,7 @@ func (r *fileReader) nextGroup() (bool, error) {
 			return false, r.finish()
 		}
 		r.current++
+		r.cache.nextGroup()
 		group := r.RowGroups()[r.groups[r.current]]
 		r.shared.pass(r.want.File.Location, group.FirstRow)
 		r.row, r.end = max(group.FirstRow, r.want.From), min(group.FirstRow+group.Rows, r.want.To)
@@ -147,7 +152,12 @@ func (r *fileReader) finish() error {
 	if r.rows.Next() {
 		return fault.New(fault.Corrupt, "the file has more rows than its footer counts")
 	}
-	return r.rows.Err()
+	if err := r.rows.Err(); err != nil {
+		return err
+	}
+	r.cache.nextGroup()
+	r.cache.commit()
+	return nil
 }
 
 // decode decodes one batch of the open row group.
@@ -158,7 +168,8 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 		}
 		return nil, 0, fault.New(fault.Corrupt, "the file ends %d rows early", r.end-r.row)
 	}
-	b := r.rows.RecordBatch()
+	b, admitted := r.cache.exchange(r)
+	defer b.Release()
 	r.scanner.decoded.Add(b.NumRows())
 	for _, c := range r.checks {
 		if err := c.check(b.Column(c.at), r.row); err != nil {
@@ -168,7 +179,13 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	r.first = r.row
 	r.row += b.NumRows()
 	b.Retain()
-	return b, r.rows.Admitted(), nil
+	return b, admitted, nil
+}
+
+// lacksChecksum notes a page without a checksum.
+func (r *fileReader) lacksChecksum(w *walk, field int) {
+	w.withoutChecksum.Store(true)
+	r.cache.lacksChecksum(field)
 }
 
 // inGroup adds the row group to an error.
@@ -186,6 +203,7 @@ func (r *fileReader) inGroup(err error) error {
 // close releases the file and its reader. Stored bytes stay reserved while an abandoned
 // read may write to them.
 func (r *fileReader) close() {
+	r.cache.abandon()
 	if r.rows != nil { // otherwise it was paused
 		r.rows.Release()
 	}

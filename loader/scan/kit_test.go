@@ -234,7 +234,7 @@ func texts(b arrow.RecordBatch) []string {
 		for _, c := range b.Columns() {
 			cells = append(cells, c.ValueStr(i))
 		}
-		out[i] = strings.Join(cells, " | ")
+		out[i] = strings.Clone(strings.Join(cells, " | ")) // of one cell, Join returns the cell itself
 	}
 	return out
 }

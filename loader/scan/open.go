@@ -27,6 +27,7 @@ type opened struct {
 	deleted   *deletes.Rows // nil: no delete file applies to the file
 	around    map[int]int
 	numbers   map[int]parquet.Numbers   // of row lineage columns
+	mapped    bool                      // its field ids come from the table's name mapping
 	end       atomic.Pointer[endMemory] // of the file's end; nil: it is not kept
 }
 
@@ -93,6 +94,7 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 		return err
 	}
 	if len(p.ids) > 0 {
+		o.mapped = !footer.HasFieldIDs()
 		if footer, err = withFieldIDs(source.Table, p, footer); err != nil {
 			return err
 		}

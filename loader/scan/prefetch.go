@@ -28,6 +28,7 @@ const (
 type item struct {
 	batch arrow.RecordBatch
 	bytes int64 // reserved for it
+	views int64 // bytes of cached columns that it refers to
 	file  int   // index in the source
 }
 
@@ -189,7 +190,7 @@ func (q *prefetchQueue) adjust(ctx context.Context, admitted, actual int64) erro
 func (q *prefetchQueue) push(it item) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, it)
-	q.bytes += it.bytes
+	q.bytes += it.bytes + it.views
 	q.starving = false
 	q.mu.Unlock()
 	wake(q.filled)
@@ -233,7 +234,7 @@ func (q *prefetchQueue) first() (it item, ended bool, err error) {
 	it = q.waiting[0]
 	q.waiting[0] = item{}
 	q.waiting = q.waiting[1:]
-	q.bytes -= it.bytes
+	q.bytes -= it.bytes + it.views
 	return it, false, nil
 }
 

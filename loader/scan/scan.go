@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
 const (
@@ -42,6 +43,8 @@ type Options struct {
 	Files catalog.Opener
 	// Footers caches footers by table, location and length; nil: each scan reads them.
 	Footers *cache.Cache[*parquet.Footer]
+	// Chunks caches decoded columns of row groups; nil: each scan decodes them. It has the same Budget.
+	Chunks *chunkcache.ColumnCache
 	// MaxFooter is the maximum stored size of a footer in bytes; a longer one is
 	// Exhausted. 0 is no limit.
 	MaxFooter int64

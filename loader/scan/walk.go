@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
 // walk decodes the files of a source in order. The decoder goroutine owns it, from its
@@ -87,11 +88,15 @@ func (w *walk) next(ctx context.Context) (item, error) {
 		}
 		file := w.file - 1
 		it, err := w.decode(ctx)
-		if errors.Is(err, errGivenUp) {
+		switch {
+		case errors.Is(err, errGivenUp):
 			w.open.pause()
 			if err = w.queue.awaitConsumer(ctx); err == nil {
 				err = w.open.resume(ctx, w)
 			}
+		case errors.Is(err, chunkcache.ErrGone):
+			w.open.pause()
+			err = w.open.resume(ctx, w)
 		}
 		if err != nil {
 			return item{}, w.failed(err, w.source.Files[file].File)
@@ -179,6 +184,9 @@ func (w *walk) readAhead(ctx context.Context, o *opened, of plan.FileRange) *fil
 // decode decodes the next batch of the open file. It returns the zero item if no row passes,
 // and at the end of the file, which it closes.
 func (w *walk) decode(ctx context.Context) (item, error) {
+	if err := w.open.cache.admit(ctx, w.queue); err != nil {
+		return item{}, err
+	}
 	b, admitted, err := w.open.next() //nolint:contextcheck // as above
 	if err != nil {
 		return item{}, err
@@ -202,9 +210,9 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		admitted = both
 	}
 	w.open.rows.ReleaseBatch() // frees the rows that do not pass before their bytes are released
-	actual := int64(0)
+	actual, views := int64(0), int64(0)
 	if out != nil {
-		actual = batch.OwnSize(out) // the reader has reserved the dictionaries, which batches share
+		actual, views = w.sizes(out, rows) // the reader has reserved the dictionaries, which batches share
 	}
 	if err := w.queue.adjust(ctx, admitted, actual); err != nil {
 		if out != nil {
@@ -212,7 +220,24 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		}
 		return item{}, w.undo(err, admitted)
 	}
-	return item{batch: out, bytes: actual}, nil
+	return item{batch: out, bytes: actual, views: views}, nil
+}
+
+// sizes returns the bytes of a batch that are charged to the reader, and those that are in the memory of
+// cached columns. rows is the number of decoded rows: a batch with fewer was copied.
+func (w *walk) sizes(out arrow.RecordBatch, rows int64) (own, views int64) {
+	if w.open.cache == nil || out.NumRows() < rows {
+		return batch.OwnSize(out), 0
+	}
+	var mine, others []arrow.Array
+	for i, column := range out.Columns() {
+		if i < len(w.plan.from) && w.open.cache.views[w.plan.from[i]] {
+			others = append(others, column)
+		} else {
+			mine = append(mine, column)
+		}
+	}
+	return batch.OwnArraySize(mine...), batch.ArraySize(others...)
 }
 
 // undo returns an error that no batch was made of the last decoded rows. If they are given up, they
@@ -230,11 +255,12 @@ func (w *walk) undo(err error, admitted int64) error {
 // that are then admitted for both.
 func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64) (arrow.RecordBatch, int64, error) {
 	defer whole.Release()
-	if err := w.queue.admitOrGiveUp(ctx, admitted, admitted); err != nil {
+	copied := admitted + w.open.cache.viewed()
+	if err := w.queue.admitOrGiveUp(ctx, copied, copied); err != nil {
 		return nil, 0, err
 	}
 	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)
-	return out, 2 * admitted, err
+	return out, admitted + copied, err
 }
 
 // drops reports whether rows of the open file may not pass.

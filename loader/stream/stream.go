@@ -205,7 +205,7 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 	of := opens{
 		spec: joined.RangesSpec{
 			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey, KeepKey: p.Rows.Requests,
-			Judge: s.judge,
+			Judge: s.judge, Cache: s.spec.Reading.Cache,
 		},
 		runs: s.start.runs, batchRows: s.start.q,
 	}

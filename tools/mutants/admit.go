@@ -12,6 +12,6 @@ func admitMutants() []mutant {
 		{"pages-may-declare-more-than-their-footer", "internal/parquet/page_stats.go", "c.uncompressed-c.dictionary.bytes > described.TotalUncompressedSize+c.headerBytes:\n", "c.uncompressed > 1<<60:\n", scanned},
 		{"dictionaries-come-out-whole", "internal/parquet/batch_limit.go", "r.rowsFor(&c, valueBytes))\n	return nil", "r.rowsFor(&c, valueBytes/1024))\n	return nil", scanned},
 		{"deltas-take-what-they-say", "internal/parquet/delta.go", " || block/blocks > maxMiniblock {", " {", scanned},
-		{"copies-of-filtered-rows-are-nobodys", "loader/scan/walk.go", "	if err := w.queue.admitOrGiveUp(ctx, admitted, admitted); err != nil {\n		return nil, 0, err\n	}\n	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, 2 * admitted, err\n", "	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, admitted, err\n", scanned},
+		{"copies-of-filtered-rows-are-nobodys", "loader/scan/walk.go", "	if err := w.queue.admitOrGiveUp(ctx, copied, copied); err != nil {\n		return nil, 0, err\n	}\n	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, admitted + copied, err\n", "	copied -= copied\n	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, admitted, err\n", scanned},
 	}
 }

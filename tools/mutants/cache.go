@@ -5,6 +5,8 @@ package main
 func cacheMutants() []mutant {
 	kept, built := []string{"-timeout", "60s", "./cache"}, []string{"-run", "TestKept", "./loader/buildside"}
 	idle := []string{"-run", "TestIdle", "./internal/budget"}
+	chunks, scanned := []string{"-timeout", "60s", "./loader/scan/chunkcache"}, []string{"-timeout", "120s", "-run", "Cache|Invalidate", "./loader/scan"}
+	const view, unit, evict, fill, cached = "loader/scan/chunkcache/view.go", "loader/scan/chunkcache/unit.go", "loader/scan/chunkcache/evict.go", "loader/scan/chunkcache/fill.go", "loader/scan/cached.go"
 	return []mutant{
 		{"kept-values-stay-under-pressure", "cache/shared.go", "		b.OnLack(func(bytes int64) { s.release(bytes) })\n", "", kept},
 		{"kept-values-have-no-bound", "cache/keep.go", "	s.release(excess)\n", "	_ = excess\n", kept},
@@ -15,5 +17,26 @@ func cacheMutants() []mutant {
 		{"kept-build-sides-are-of-any-snapshot", "loader/buildside/groups.go", "id := groupID{input: g.input.Identity}", "id := groupID{}", built},
 		{"idle-memory-is-not-for-waiters", "internal/budget/idle.go", "		b.serveWaiters()\n", "", idle},
 		{"idle-memory-is-not-free", "internal/budget/press.go", "b.InUse() <= b.limit/2", "b.used.Load() <= b.limit/2", idle},
+		{"dropped-columns-are-read", view, "if !s.kept || c.lost", "if c.lost", chunks},
+		{"slices-of-columns-begin-at-once", view, "array.NewSlice(whole, from, from+rows)", "array.NewSlice(whole, 0, rows)", chunks},
+		{"views-do-not-keep-memory", unit, "	if s.views == 0 {\n		e.idle -= s.bytes\n", "	if s.views >= 0 {\n		e.idle -= s.bytes\n", chunks},
+		{"views-are-idle", unit, "		e.idle -= s.bytes\n	}\n}\n\n// endView", "	}\n}\n\n// endView", chunks},
+		{"pinned-columns-go-first", "loader/scan/chunkcache/cache.go", "if u.pins++; u.pins == 1 && u.place >= 0 {", "if u.pins++; u.pins == 1 && u.place >= 9 {", chunks},
+		{"the-cache-has-no-limit", evict, "for c.bytes+bytes > c.options.Limit {", "for c.bytes > c.options.Limit {", chunks},
+		{"tables-read-in-turns-push-out-themselves", evict, "c.order[0].priority > c.clock+lead*rate", "c.order[0].priority > c.clock+2*rate", chunks},
+		{"tables-that-are-not-read-stay", evict, "	c.clock += lead", "	c.clock += 0 * lead", chunks},
+		{"memory-is-not-given-up", "loader/scan/chunkcache/cache.go", "	o.Budget.OnLack(c.giveUp)\n", "", chunks},
+		{"first-scans-fill", fill, "!c.ghosts.seen(of.Column) && !of.Repeated", "!c.ghosts.seen(of.Column) && of.Repeated", chunks},
+		{"parts-of-columns-are-kept", fill, "c.filling[u] && u.rows == f.rows && u.bytes > 0", "c.filling[u] && u.bytes > 0", chunks},
+		{"parts-of-row-groups-fill", cached, "if r.row != group.FirstRow || r.end != group.FirstRow+group.Rows {", "if r.row < group.FirstRow {", scanned},
+		{"columns-are-of-any-row-group", cached, "	out.RowGroup = group\n", "", scanned},
+		{"columns-are-of-any-file", cached, "File: relative(w.source.Table, want.File.Location), ", "", scanned},
+		{"all-columns-are-read-beside-cached-ones", "internal/parquet/cached.go", "out[i].field, out[i].leaves = -1, nil", "out[i].field = -1", scanned},
+		{"cached-columns-begin-with-the-row-group", "internal/parquet/cached.go", "			one.Skip(from)\n", "", scanned},
+		{"cached-columns-are-charged-again", "loader/scan/walk.go", "	return batch.ArraySize(mine...), batch.ArraySize(others...)\n", "	return batch.Size(out), batch.ArraySize(others...)\n", scanned},
+		{"dropped-columns-end-the-stream", "loader/scan/walk.go", "		case errors.Is(err, chunkcache.ErrGone):\n			w.open.pause()\n			err = w.open.resume(ctx, w)\n", "", scanned},
+		{"columns-of-another-mapping-are-used", cached, "		if o.mapped {\n", "		if o.mapped && i < 0 {\n", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
+		{"columns-of-another-type-are-used", cached, "Field: f.ID, Type: typeText(f),", "Field: f.ID, Type: \"any\",", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
+		{"values-of-manifests-are-cached", cached, "stored && !constant && !catalog.IsLineage(f.ID) &&", "", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
 	}
 }

@@ -147,7 +147,7 @@ func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*
 		lineage = catalog.LineageFields()
 	}
 	return &catalog.Table{
-		Name: m.name, Pin: pin, Fields: column.Convert(schema.Fields()), Nested: column.Convert(column.Nested(schema)),
+		Name: m.name, Location: m.Location(), Pin: pin, Fields: column.Convert(schema.Fields()), Nested: column.Convert(column.Nested(schema)),
 		Specs: specs, SortOrders: convertOrders(m.SortOrders()), Defaults: defaults, Mapping: mapping, Lineage: lineage,
 	}, nil
 }

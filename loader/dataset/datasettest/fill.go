@@ -22,6 +22,7 @@ func words() map[reflect.Type][]any {
 		{dataset.ShuffleRequests, dataset.ShuffleRows, dataset.ShuffleSplits},
 		{dataset.TailDrop},
 		{dataset.CountExact},
+		{dataset.CacheFill, dataset.CacheOff},
 		{dataset.EndpointsSplits},
 		{dataset.WireIndexed, dataset.WireAuto, dataset.WireGrouped},
 		{dataset.KeepLast},

@@ -85,15 +85,14 @@ type field[T any] struct {
 	name string
 	read func(d *decoder, at place, into *T) // nil: a field of a later version, rejected by name
 	must bool
-	idle bool     // accepted, but has no effect in this version
 	also []string // names for it in other programs
 }
 
 // meant returns the field that an unknown name was probably meant to be, or "", and the
-// names of all fields that take effect in this version.
+// names of all fields of this version.
 func meant[T any](name string, fields []field[T]) (nearest string, served []string) {
 	for _, f := range fields {
-		if f.read != nil && !f.idle {
+		if f.read != nil {
 			served = append(served, f.name)
 		}
 		if slices.Contains(f.also, strings.ToLower(name)) {
@@ -242,11 +241,6 @@ func words[E ~string](list []E) string {
 		out[i] = string(w)
 	}
 	return strings.Join(out, ", ")
-}
-
-// only returns the reader of a field that supports a single value, its default.
-func only[T any](served string, later ...string) func(*decoder, place, *T) {
-	return func(d *decoder, at place, _ *T) { choice(d, at, []string{served}, later...) }
 }
 
 func (d *decoder) filter(at place) dataset.Filter {

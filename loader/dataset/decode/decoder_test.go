@@ -117,7 +117,7 @@ func TestQueryDefaults(t *testing.T) {
 	t.Parallel()
 	base := dataset.Query{
 		Rows:    dataset.Rows{Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1},
-		Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Every: dataset.Every{Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate, Wire: dataset.WirePlain, Endpoints: dataset.EndpointsShards},
+		Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Every: dataset.Every{Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate, Wire: dataset.WirePlain, Cache: dataset.CacheRead, Endpoints: dataset.EndpointsShards},
 	}
 	with := func(change func(*dataset.Query)) dataset.Query {
 		q := base
@@ -126,7 +126,7 @@ func TestQueryDefaults(t *testing.T) {
 	}
 	for text, want := range map[string]dataset.Query{
 		`{"dataset":"d"}`: base,
-		`{"dataset":"d","wire":"plain","endpoints":"shards","shuffle":"splits","cache":"off","order":"stored","tail":"keep","count":"estimate","seed":0,"sample":null}`: base,
+		`{"dataset":"d","wire":"plain","endpoints":"shards","shuffle":"splits","cache":"read","order":"stored","tail":"keep","count":"estimate","seed":0,"sample":null}`: base,
 		`{"dataset":"d","shard":{"of":4}}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Shard.Of = 4, 4
 		}),
@@ -225,7 +225,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","lanes":6.0}`:                                               "lanes: must be a whole number, not a number with a point or exponent",
 		`{"dataset":"d","batch_size":8}`:                                            `batch_size: unknown field (did you mean "batch_rows"?)`,
 		`{"dataset":"d","Where":"a = 1"}`:                                           `Where: unknown field (did you mean "filter"?)`,
-		`{"dataset":"d","cach":"off"}`:                                              `cach: unknown field; known: dataset, snapshots,`,
+		`{"dataset":"d","cach":"off"}`:                                              `cach: unknown field (did you mean "cache"?)`,
 		`{"dataset":"d","snapshots":{"training":{"schema":1}}}`:                     `snapshots.training.uuid: missing; snapshots.training.snapshot: missing`,
 		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":-1}}}}`:             `snapshots.staging.s.snapshot: must be at least 1, not -1`,
 		`{"dataset":"d","snapshots":{"training":{"snapshot":"88390500955126643"}}}`: "snapshots.training.snapshot: must be a whole number, not text; write it without quotes",

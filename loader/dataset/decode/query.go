@@ -41,7 +41,7 @@ func queryFields() []field[dataset.Query] {
 func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T] {
 	out := make([]field[T], len(fields))
 	for i, f := range fields {
-		out[i] = field[T]{name: f.name, must: f.must, idle: f.idle, also: f.also}
+		out[i] = field[T]{name: f.name, must: f.must, also: f.also}
 		if f.read != nil {
 			out[i].read = func(d *decoder, at place, into *T) { f.read(d, at, part(into)) }
 		}
@@ -109,7 +109,9 @@ func readingFields() []field[dataset.Reading] {
 		{name: "wire", read: func(d *decoder, at place, out *dataset.Reading) {
 			out.Wire = choice(d, at, []dataset.Wire{dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto, dataset.WireGrouped})
 		}},
-		{name: "cache", idle: true, read: only[dataset.Reading]("off", "read", "fill")},
+		{name: "cache", read: func(d *decoder, at place, out *dataset.Reading) {
+			out.Cache = choice(d, at, []dataset.CacheUse{dataset.CacheRead, dataset.CacheFill, dataset.CacheOff})
+		}},
 		{name: "endpoints", read: func(d *decoder, at place, out *dataset.Reading) {
 			out.Endpoints = choice(d, at, []dataset.Endpoints{dataset.EndpointsShards, dataset.EndpointsSplits})
 		}},

@@ -97,7 +97,8 @@ class RunQuery(TypedDict, total=False):
         tail: "drop" ends all shards at the same step, "keep" returns every row.
         count: "exact" counts rows first if their number is unknown.
         wire: the form of batches on the wire. `Client.read` requests "auto" and converts it to plain batches.
-        cache: which caches the stream may use.
+        cache: how the server's cache is used: "read" keeps what is read for the second time, "fill" what is read at
+            all, "off" neither uses nor keeps anything.
     """
 
     columns: Sequence[str | Column] | None
@@ -118,7 +119,7 @@ class RunQuery(TypedDict, total=False):
     tail: Literal["keep", "drop"] | None
     count: Literal["estimate", "exact"] | None
     wire: Literal["plain", "indexed", "auto", "grouped"] | None
-    cache: Literal["off"] | None
+    cache: Literal["off", "read", "fill"] | None
 
 
 class Query(RunQuery, total=False):

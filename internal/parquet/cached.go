@@ -1,0 +1,104 @@
+package parquet
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// CachedColumn has the values of a column of a row group, from its first row on. It is used by one
+// goroutine at a time.
+type CachedColumn interface {
+	// Rows returns how many rows Read can return, 0 at the end.
+	Rows() int64
+	// Read returns the next rows, at most Rows. The caller releases the array.
+	Read(rows int64) (arrow.Array, error)
+	// Skip passes the next rows.
+	Skip(rows int64)
+	// Release releases the column. It is idempotent.
+	Release()
+}
+
+// cachedColumns are the cached columns of a row group. The zero value is those of none.
+type cachedColumns struct {
+	group   int
+	columns []CachedColumn // by index in Reader.all; nil: none, or not found
+	looked  bool           // the row group's columns were looked for
+}
+
+// of returns a cached column; nil if it is read.
+func (c cachedColumns) of(i int) CachedColumn {
+	if i >= len(c.columns) {
+		return nil
+	}
+	return c.columns[i]
+}
+
+// FromCache reports whether a column of the open row group is cached, by its index in
+// ReadOptions.Fields.
+func (r *Reader) FromCache(column int) bool { return r.cached.of(column) != nil }
+
+// limit returns how many of the next rows make a batch: no array of a column is copied.
+func (c cachedColumns) limit(rows int64) int64 {
+	for _, one := range c.columns {
+		if one != nil {
+			rows = min(rows, max(one.Rows(), 1))
+		}
+	}
+	return rows
+}
+
+func (c cachedColumns) release() {
+	for _, one := range c.columns {
+		if one != nil {
+			one.Release()
+		}
+	}
+}
+
+// without returns the columns that are read: the others have no field and no leaves.
+func (c cachedColumns) without(all []column) []column {
+	if !slices.ContainsFunc(c.columns, func(one CachedColumn) bool { return one != nil }) {
+		return all
+	}
+	out := slices.Clone(all)
+	for i := range out {
+		if c.of(i) != nil {
+			out[i].field, out[i].leaves = -1, nil
+		}
+	}
+	return out
+}
+
+// look looks for the cached columns of a row group.
+func (r *Reader) look(group int) cachedColumns {
+	if r.opts.Cached == nil {
+		return cachedColumns{}
+	}
+	return cachedColumns{group: group, columns: r.opts.Cached(group), looked: true}
+}
+
+// lookAhead returns the columns of the next row group that are read.
+func (r *Reader) lookAhead(group int) []column {
+	if !r.coming.looked || r.coming.group != group {
+		r.coming.release()
+		r.coming = r.look(group)
+	}
+	return r.coming.without(r.all)
+}
+
+// useCached sets the columns of the row group that is opened, of which rows before from are not
+// read.
+func (r *Reader) useCached(group int, from int64) {
+	if r.coming.looked && r.coming.group == group {
+		r.cached, r.coming = r.coming, cachedColumns{}
+	} else {
+		r.cached = r.look(group)
+	}
+	r.columns = r.cached.without(r.all)
+	for _, one := range r.cached.columns {
+		if one != nil {
+			one.Skip(from)
+		}
+	}
+}

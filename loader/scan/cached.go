@@ -1,0 +1,302 @@
+package scan
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
+)
+
+// fileCache is a reader's use of the cache of decoded columns for one file. Row groups that are read
+// whole fill the cache. A nil fileCache uses none.
+type fileCache struct {
+	cache    *chunkcache.ColumnCache
+	columns  []chunkcache.ChunkID // by index in projection.read, without the row group; one without a Type is not cached
+	types    []arrow.DataType
+	table    string
+	require  bool // refuse columns without checksums
+	repeated bool // the columns are known to be read again
+
+	open      int // fills of the open row group were begun, if it is that row group's index plus 1
+	fills     []*chunkcache.Fill
+	ended     []*chunkcache.Fill // of the row group before, whose end is not checked yet
+	took      []time.Duration    // by column: of the last batch
+	unchecked []bool             // by column: of the open row group
+	views     []bool             // by column of the last batch: it is a view of a cached one
+	viewBytes int64              // of those
+}
+
+// newFileCache returns nil if no column of the file is cached.
+func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
+	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() {
+		return nil
+	}
+	n := len(w.plan.read)
+	c := &fileCache{
+		cache: w.scanner.options.Chunks, table: w.source.Table.Name, require: w.scanner.options.RequireChecksums, repeated: w.source.Cache.FillsAtOnce(),
+		columns: make([]chunkcache.ChunkID, n), types: make([]arrow.DataType, n), fills: make([]*chunkcache.Fill, n),
+		took: make([]time.Duration, n), unchecked: make([]bool, n), views: make([]bool, n),
+	}
+	any := false
+	for i, f := range w.plan.read {
+		if !cacheable(w.plan, o, f) {
+			continue
+		}
+		any = true
+		c.types[i] = f.Type
+		c.columns[i] = chunkcache.ChunkID{
+			Table: w.source.Table.Pin.UUID, File: relative(w.source.Table, want.File.Location), FileSize: want.File.Bytes, Field: f.ID, Type: typeText(f),
+		}
+		if o.mapped {
+			c.columns[i].Type += " by " + w.source.Table.Pin.Mapping
+		}
+	}
+	if !any {
+		return nil
+	}
+	return c
+}
+
+// cacheable reports whether the values of a column depend on the file alone: neither on the row's
+// number, nor on the manifest, nor on defaults of the table. Columns that may come as codes, whose
+// arrays share a dictionary, are not cached.
+func cacheable(p *projection, o *opened, f catalog.Field) bool {
+	_, stored := o.Field(f.ID)
+	_, constant := o.constants[f.ID]
+	return stored && !constant && !slices.Contains(p.coded, f.ID) && !catalog.IsLineage(f.ID) && (f.Stored == nil || p.defaults == nil) && f.Type.ID() != arrow.NULL
+}
+
+// relative returns the path of a file within its table's location, without a slash; elsewhere, its
+// location.
+func relative(t *catalog.Table, location string) string {
+	path, ok := strings.CutPrefix(location, strings.TrimSuffix(t.Location, "/")+"/")
+	if t.Location == "" || !ok {
+		return location
+	}
+	return path
+}
+
+// typeText returns the wanted type of a column, with the ids of nested fields.
+func typeText(f catalog.Field) string {
+	var b strings.Builder
+	if f.Required {
+		b.WriteString("required ")
+	}
+	of := f.Type
+	if f.Stored != nil {
+		of = f.Stored
+	}
+	writeType(&b, of)
+	return b.String()
+}
+
+func writeType(b *strings.Builder, t arrow.DataType) {
+	nested, ok := t.(arrow.NestedType)
+	if !ok {
+		b.WriteString(t.String())
+		return
+	}
+	b.WriteString(t.Name())
+	if fixed, ok := t.(*arrow.FixedSizeListType); ok {
+		b.WriteString(strconv.Itoa(int(fixed.Len())))
+	}
+	b.WriteByte('<')
+	for _, f := range nested.Fields() {
+		b.WriteString(strconv.Quote(f.Name))
+		b.WriteByte(' ')
+		b.WriteString(strconv.Itoa(idOf(f)))
+		if !f.Nullable {
+			b.WriteString(" required")
+		}
+		b.WriteByte(' ')
+		writeType(b, f.Type)
+		b.WriteByte(',')
+	}
+	b.WriteByte('>')
+}
+
+// of returns a column of a row group, and whether it is cached.
+func (c *fileCache) of(column, group int) (chunkcache.ChunkID, bool) {
+	out := c.columns[column]
+	out.RowGroup = group
+	return out, out.Type != ""
+}
+
+// find returns the function that finds the cached columns of a row group, nil if there is no
+// cache.
+func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup) func(group int) []parquet.CachedColumn {
+	if c == nil {
+		return nil
+	}
+	return func(group int) []parquet.CachedColumn {
+		out := make([]parquet.CachedColumn, len(c.columns))
+		for i := range c.columns {
+			column, ok := c.of(i, group)
+			if !ok {
+				continue
+			}
+			found := c.cache.Find(ctx, column, chunkcache.Wanted{Types: c.types[i : i+1], Rows: groups[group].Rows})
+			switch {
+			case found == nil:
+			case found.Unchecked() && c.require:
+				found.Release()
+			default:
+				if found.Unchecked() {
+					w.withoutChecksum.Store(true)
+				}
+				out[i] = found
+			}
+		}
+		return out
+	}
+}
+
+// timed returns the function that gets the time that a column of a batch took.
+func (c *fileCache) timed() func(column int, took time.Duration) {
+	if c == nil {
+		return nil
+	}
+	return func(column int, took time.Duration) { c.took[column] = took }
+}
+
+// admit waits while the queue is full. Batches that need no memory would not wait otherwise.
+func (c *fileCache) admit(ctx context.Context, q *prefetchQueue) error {
+	if c == nil || c.viewBytes == 0 {
+		return nil
+	}
+	return q.admitOrGiveUp(ctx, 0, c.viewBytes)
+}
+
+// viewed returns the bytes of the last batch that are views of cached columns.
+func (c *fileCache) viewed() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.viewBytes
+}
+
+// lacksChecksum notes that a column of the open row group has a page without a checksum.
+func (c *fileCache) lacksChecksum(field int) {
+	if c == nil {
+		return
+	}
+	if at := slices.IndexFunc(c.columns, func(o chunkcache.ChunkID) bool { return o.Type != "" && o.Field == field }); at >= 0 {
+		c.unchecked[at] = true
+	}
+}
+
+// exchange returns the decoded batch with views in place of the columns that fill the cache, and the
+// bytes that are admitted for the others. The caller releases the batch.
+func (c *fileCache) exchange(r *fileReader) (arrow.RecordBatch, int64) {
+	b, admitted := r.rows.RecordBatch(), r.rows.Admitted()
+	if c == nil {
+		b.Retain()
+		return b, admitted
+	}
+	c.commit()
+	c.begin(r)
+	columns := slices.Clone(b.Columns())
+	c.viewBytes = 0
+	for i, column := range columns {
+		c.views[i] = r.rows.FromCache(i)
+		if view := c.add(r, i, column, &admitted); view != nil {
+			defer view.Release()
+			columns[i], c.views[i] = view, true
+		}
+		if c.views[i] {
+			c.viewBytes += batch.ArraySize(columns[i])
+		}
+	}
+	return array.NewRecordBatch(b.Schema(), columns, b.NumRows()), admitted
+}
+
+// add adds an array to a fill, and returns a view to use instead; nil: the column is not filled.
+func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) arrow.Array {
+	fill := c.fills[i]
+	if fill == nil {
+		return nil
+	}
+	view := fill.Add(chunkcache.Decoded{Array: a, Took: c.took[i], Unchecked: c.unchecked[i], Charge: func(bytes int64) *budget.Reservation {
+		if lacks := bytes - *admitted; lacks > 0 {
+			if r.queue.held.Grow(lacks) != nil {
+				return nil
+			}
+			*admitted += lacks
+		}
+		*admitted -= bytes
+		held := r.queue.held.Split(bytes)
+		held.Share()
+		return held
+	}})
+	if view == nil {
+		c.fills[i] = nil
+	}
+	return view
+}
+
+// begin begins the fills of the open row group, if it is read whole and no batch of it was returned.
+func (c *fileCache) begin(r *fileReader) {
+	if c.open == r.current+1 {
+		return
+	}
+	c.open = r.current + 1
+	number := r.groups[r.current]
+	group := r.RowGroups()[number]
+	if r.row != group.FirstRow || r.end != group.FirstRow+group.Rows {
+		return
+	}
+	for i := range c.fills {
+		if column, ok := c.of(i, number); ok && !r.rows.FromCache(i) {
+			c.fills[i] = c.cache.Fill(chunkcache.Filling{Column: column, Table: c.table, Rows: group.Rows, Repeated: c.repeated})
+		}
+	}
+}
+
+// nextGroup ends the open row group, whose rows were all returned.
+func (c *fileCache) nextGroup() {
+	if c == nil {
+		return
+	}
+	for i, fill := range c.fills {
+		if fill != nil {
+			c.ended = append(c.ended, fill)
+		}
+		c.fills[i] = nil
+	}
+	clear(c.unchecked)
+}
+
+// commit makes the columns of the row group before the open one available: the decoder has
+// checked that it has no more rows than it should.
+func (c *fileCache) commit() {
+	if c == nil {
+		return
+	}
+	for _, fill := range c.ended {
+		fill.Commit()
+	}
+	c.ended = nil
+}
+
+// abandon ends all fills without a result.
+func (c *fileCache) abandon() {
+	if c == nil {
+		return
+	}
+	c.nextGroup()
+	for _, fill := range c.ended {
+		fill.Abandon()
+	}
+	c.ended = nil
+}

@@ -1,0 +1,329 @@
+package scan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
+)
+
+// caching makes a scanner with a cache of footers and one of columns.
+func (r *rig) caching(t *testing.T, o scan.Options, limit int64, lose func(chunkcache.ChunkID) bool) (*scan.Scanner, *chunkcache.ColumnCache) {
+	t.Helper()
+	footers, err := cache.New[*parquet.Footer](1 << 20)
+	require.NoError(t, err)
+	t.Cleanup(footers.Close)
+	if o.Budget == nil {
+		o.Budget = budget.New(1 << 40)
+	}
+	o.Footers = footers
+	o.Chunks = chunkcache.New(chunkcache.Options{Budget: o.Budget, Limit: limit, Lose: lose})
+	s := r.scanner(o)
+	t.Cleanup(func() {
+		require.Zero(t, o.Budget.InUse())
+		o.Chunks.Drop("")
+		require.Zero(t, o.Budget.Used())
+		require.Zero(t, o.Budget.Idle())
+	})
+	return s, o.Chunks
+}
+
+// repeated is a source whose first scan fills the cache.
+func (r *rig) repeated() plan.Source {
+	s := r.source()
+	s.Cache = dataset.CacheFill
+	return s
+}
+
+// bytesRead returns the bytes that were read since the last call.
+func (r *rig) bytesRead() int64 {
+	n := r.store.Counts().Bytes
+	r.store.Reset()
+	return n
+}
+
+// TestCachedColumnsAreNotRead counts the bytes of each scan: the second one keeps what the first one
+// has read, the third one reads nothing, and a column more costs its own bytes. With CacheFill, the
+// second one reads nothing; with CacheOff, each reads all.
+//
+// spec: cache-1, cache-2, cache-4
+func TestCachedColumnsAreNotRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(600, 200, 1)
+	r.grow(300, 100, 2)
+	s, c := r.caching(t, scan.Options{}, 1<<30, nil)
+	columns, source := r.columns("id", "x", "tags"), r.source()
+	want := r.want(source, columns, nil)
+	read := func(source plan.Source, columns []catalog.Field) int64 {
+		r.bytesRead()
+		got := r.read(s, source, columns)
+		require.NoError(t, got.err)
+		require.Equal(t, r.want(source, columns, nil), got.lines)
+		return r.bytesRead()
+	}
+	first := read(source, columns)
+	require.Zero(t, c.Stats().Units, "the first scan leaves a note alone")
+	second := read(source, columns)
+	require.Positive(t, second)
+	require.Less(t, second, first, "the footers are cached")
+	require.Zero(t, read(source, columns))
+	require.EqualValues(t, 4*6, c.Stats().Hits, "three columns and the key, of six row groups")
+	require.Positive(t, c.Stats().Saved)
+
+	off := source
+	off.Cache = dataset.CacheOff
+	require.Equal(t, second, read(off, columns))
+	require.EqualValues(t, 4*6, c.Stats().Hits)
+
+	fill := r.repeated()
+	more := r.columns("id", "x", "tags", "price")
+	stored := int64(0)
+	for _, f := range source.Files {
+		stored += r.storedBytes(t, f.File, 5)
+	}
+	require.InDelta(t, stored, read(fill, more), float64(stored)/10)
+	require.Zero(t, read(fill, more))
+
+	part := source
+	part.Files = slices.Clone(source.Files)
+	part.Files[0].From, part.Files[0].To = 150, 470
+	require.Zero(t, read(part, columns), "parts of row groups are found, too")
+	require.Equal(t, want[150:470], r.want(part, columns, nil)[:320])
+}
+
+// storedBytes returns the stored size of a column of a file.
+func (r *rig) storedBytes(t *testing.T, f catalog.File, id int) int64 {
+	t.Helper()
+	object, err := r.files.Open(t.Context(), f.Location, f.Bytes)
+	require.NoError(t, err)
+	footer, err := parquet.ReadFooter(t.Context(), object, parquet.FooterLimits{})
+	require.NoError(t, err)
+	return footer.StoredBytes(id)
+}
+
+// TestDeletesInvalidateNothing commits deletes between two scans: the second one reads the delete
+// file alone.
+//
+// spec: cache-3
+func TestDeletesInvalidateNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(100, 50, 1)
+	s, _ := r.caching(t, scan.Options{}, 1<<30, nil)
+	columns := r.columns("id", "key")
+	require.NoError(t, r.read(s, r.repeated(), columns).err)
+	r.list[0].Deletes = catalog.Deletes{Vector: r.vector("d", locationOf(0), 3, 99)}
+	r.bytesRead()
+	got := r.read(s, r.repeated(), columns)
+	require.NoError(t, got.err)
+	require.Equal(t, r.want(r.source(), columns, allBut(3, 99)), got.lines)
+	for _, q := range r.store.Requests() {
+		require.Equal(t, "d", q.Location)
+	}
+}
+
+// TestCachedColumnsGiveTheSame scans random parts of files with filters and deletes, by scanners with
+// a large, a small, and a losing cache, in random batch sizes, one after another and at once.
+//
+// spec: cache-1, cache-3
+func TestCachedColumnsGiveTheSame(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	for size, lose := range map[int64]int{1 << 30: 0, 3 << 10: 0, 1 << 29: 4, 1 << 28: 50} {
+		t.Run(fmt.Sprintf("%d %d", size, lose), func(t *testing.T) {
+			r := newRig(t)
+			for b := range int32(3) {
+				r.grow(100+random.IntN(100), 20+random.IntN(60), b)
+			}
+			r.list[1].Deletes = catalog.Deletes{Vector: r.vector("d", locationOf(1), 1, 2, 30, 31, 90)}
+			gone := []int64{r.list[0].Rows + 1, r.list[0].Rows + 2, r.list[0].Rows + 30, r.list[0].Rows + 31, r.list[0].Rows + 90}
+			var mu sync.Mutex
+			s, c := r.caching(t, scan.Options{BatchRows: 1 + random.IntN(30)}, size, func(chunkcache.ChunkID) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return lose > 0 && random.IntN(lose) == 0
+			})
+			for range 30 {
+				source, names := r.repeated(), slices.Clone(all)
+				random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+				columns := r.columns(names[:random.IntN(len(names)+1)]...)
+				for i, f := range source.Files {
+					if random.IntN(2) == 0 {
+						source.Files[i].From = random.Int64N(f.To)
+						source.Files[i].To = source.Files[i].From + random.Int64N(f.To-source.Files[i].From+1)
+					}
+				}
+				pass := allBut(gone...)
+				if random.IntN(2) == 0 {
+					source.Filter = r.filter("id > 30 AND x IS NOT NULL")
+					pass = func(row int64) bool { return row > 30 && row%5 != 0 && allBut(gone...)(row) }
+				}
+				want := r.want(source, columns, pass)
+				var group sync.WaitGroup
+				for range 1 + random.IntN(3) {
+					group.Go(func() {
+						rdr, err := s.Open(t.Context(), source, columns)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer rdr.Release()
+						lines := []string{}
+						for rdr.Next() {
+							lines = append(lines, texts(rdr.RecordBatch())...)
+						}
+						if rdr.Err() != nil || !slices.Equal(want, lines) {
+							at := 0
+							for at < min(len(want), len(lines)) && want[at] == lines[at] {
+								at++
+							}
+							t.Errorf("%v: got %d rows, not %d; the first that differs is %v, not %v", rdr.Err(), len(lines), len(want), lines[at:min(at+1, len(lines))], want[at:min(at+1, len(want))])
+						}
+					})
+				}
+				group.Wait()
+				require.LessOrEqual(t, c.Stats().Bytes, size)
+			}
+			require.Positive(t, c.Stats().Hits)
+		})
+	}
+}
+
+// TestCachedMemoryIsGivenUp in the middle of a scan that reads it: the scan continues from the file.
+// Nothing was pressed, and all that the cache holds counts as free.
+//
+// spec: cache-5
+func TestCachedMemoryIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(400, 200, 1)
+	limit := budget.New(1 << 30)
+	s, c := r.caching(t, scan.Options{Budget: limit, BatchRows: 50, Ahead: scan.NoAhead}, 1<<28, nil)
+	columns := r.columns(all...)
+	want := r.want(r.source(), columns, nil)
+	require.NoError(t, r.read(s, r.repeated(), columns).err)
+	require.Positive(t, limit.Used())
+	require.Zero(t, limit.InUse())
+
+	rdr, err := s.Open(t.Context(), r.source(), columns)
+	require.NoError(t, err)
+	defer rdr.Release()
+	lines := []string{}
+	for i := 0; rdr.Next(); i++ {
+		lines = append(lines, texts(rdr.RecordBatch())...)
+		if i == 1 {
+			kept := rdr.RecordBatch()
+			kept.Retain()
+			before := texts(kept)
+			others, err := limit.Reserve("others", 1<<30-limit.InUse())
+			require.NoError(t, err)
+			require.Zero(t, c.Stats().Units)
+			require.False(t, limit.Pressed())
+			require.Equal(t, before, texts(kept), "a batch keeps its memory")
+			require.GreaterOrEqual(t, limit.Used(), others.Held())
+			kept.Release()
+			others.Release()
+		}
+	}
+	require.NoError(t, rdr.Err())
+	require.Equal(t, want, lines)
+}
+
+// TestTightBudgetsWithACache: a cache needs no memory of its own. What works without one works with one.
+//
+// spec: cache-5
+func TestTightBudgetsWithACache(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(300, 60, 1)
+	columns := r.columns(all...)
+	largest, stored := sizes(t, r, all...)
+	for bytes := largest / 2; bytes < 4*(largest+stored); bytes += largest / 3 {
+		plain := r.read(r.scanner(scan.Options{Budget: budget.New(bytes)}), r.source(), columns)
+		limit := budget.New(bytes)
+		s, _ := r.caching(t, scan.Options{Budget: limit}, bytes/2, nil)
+		for range 3 {
+			got := r.read(s, r.repeated(), columns)
+			require.LessOrEqual(t, limit.Peak(), bytes)
+			if plain.err == nil {
+				require.NoError(t, got.err, "%d bytes", bytes)
+				require.Equal(t, plain.lines, got.lines)
+			} else if got.err != nil {
+				require.Equal(t, fault.Exhausted, fault.KindOf(got.err))
+			}
+		}
+	}
+}
+
+// TestCachedColumnsDependOnTypes: a column whose type was promoted is decoded again.
+//
+// spec: cache-1
+func TestCachedColumnsDependOnTypes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.table.Specs = map[int]catalog.Spec{0: nil}
+	r.addFile(nil, `[{"id":5},{"id":6}]`, withID(1, "id", arrow.PrimitiveTypes.Int32))
+	s, _ := r.caching(t, scan.Options{}, 1<<30, nil)
+	for _, kind := range []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32} {
+		r.table.Fields[0] = catalog.Field{ID: 1, Name: "id", Type: kind}
+		source := r.repeated()
+		source.Checked = nil
+		rdr, err := s.Open(t.Context(), source, r.columns("id"))
+		require.NoError(t, err)
+		require.True(t, rdr.Next())
+		require.Equal(t, kind, rdr.RecordBatch().Column(0).DataType())
+		require.Equal(t, []string{"5", "6"}, texts(rdr.RecordBatch()))
+		rdr.Release()
+	}
+}
+
+// TestCachedColumnsDependOnManifests: row ids are those of the manifest, and are not cached.
+//
+// spec: cache-1
+func TestCachedColumnsDependOnManifests(t *testing.T) {
+	t.Parallel()
+	r := lineage(t)
+	s, _ := r.caching(t, scan.Options{}, 1<<30, nil)
+	for _, first := range []int64{0, 500} {
+		r.list[1].FirstRow = &first
+		source := r.repeated()
+		source.Checked, source.Planned, source.Files = nil, []int{1, 2147483539, 2147483540}, source.Files[1:2]
+		got := r.read(s, source, append(r.columns("id"), r.table.Lineage[0]))
+		require.NoError(t, got.err)
+		require.Equal(t, []string{"5 | 3", fmt.Sprintf("6 | %d", first+1), fmt.Sprintf("7 | %d", first+2)}, got.lines)
+	}
+}
+
+// TestCachedColumnsDependOnNames: a file without field ids has the columns that the mapping says.
+//
+// spec: cache-1
+func TestCachedColumnsDependOnNames(t *testing.T) {
+	t.Parallel()
+	r := migrated(t)
+	r.addFile("x", `[{"id":1,"ID":2}]`, nullable("id", arrow.PrimitiveTypes.Int64), nullable("ID", arrow.PrimitiveTypes.Int64))
+	s, _ := r.caching(t, scan.Options{}, 1<<30, nil)
+	for i, name := range []string{"id", "ID"} {
+		r.table.Mapping = catalog.NameMapping{{ID: 1, Names: []string{name}}}
+		r.table.Pin.Mapping = name
+		source := r.repeated()
+		source.Checked = nil
+		got := r.read(s, source, r.columns("id"))
+		require.NoError(t, got.err)
+		require.Equal(t, []string{fmt.Sprint(i + 1)}, got.lines)
+	}
+}

@@ -1,0 +1,143 @@
+package chunkcache
+
+import (
+	"container/heap"
+)
+
+// byPriority is a heap of units, the lowest priority first.
+type byPriority []*cachedUnit
+
+func (h byPriority) Len() int           { return len(h) }
+func (h byPriority) Less(i, j int) bool { return h[i].priority < h[j].priority }
+func (h byPriority) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *byPriority) Push(x any) {
+	u := x.(*cachedUnit) //nolint:forcetypeassert // the heap has nothing else
+	u.place = len(*h)
+	*h = append(*h, u)
+}
+
+// Pop implements heap.Interface.
+func (h *byPriority) Pop() any {
+	last := len(*h) - 1
+	u := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	u.place = -1
+	return u
+}
+
+// drop removes a unit. c.mu is held.
+func (c *ColumnCache) drop(u *cachedUnit, e *effects) {
+	switch {
+	case c.units[u.of] == u:
+		delete(c.units, u.of)
+	case c.filling[u]:
+		delete(c.filling, u)
+	default:
+		return
+	}
+	if u.place >= 0 {
+		heap.Remove(&c.order, u.place)
+	}
+	c.bytes -= u.bytes
+	for _, s := range u.segments {
+		s.release(e)
+	}
+}
+
+const (
+	// passes is how many times its own size the cache is passed by before a unit of the usual cost that is
+	// not used loses its place.
+	passes = 8
+	// lead is the part of a new unit's rate by which it must precede a unit that it replaces.
+	lead = 0.5
+)
+
+// makeRoom drops units until bytes more fit, and reports whether they do. rate is that of the unit
+// that needs them: it replaces only units of a lower priority. c.mu is held.
+func (c *ColumnCache) makeRoom(bytes int64, rate float64, e *effects) bool {
+	if bytes > c.options.Limit {
+		return false
+	}
+	for c.bytes+bytes > c.options.Limit {
+		if len(c.order) == 0 || c.order[0].priority > c.clock+lead*rate {
+			return false
+		}
+		c.stats.Evicted++
+		c.drop(c.order[0], e)
+	}
+	return true
+}
+
+// pass advances the clock by a unit that found no room. c.mu is held.
+func (c *ColumnCache) pass(bytes int64, rate float64) {
+	c.stats.Passed++
+	c.clock += lead * rate * float64(bytes) / float64(max(c.options.Limit, 1)) / passes
+}
+
+// giveUp drops units until n idle bytes are free: those of the lowest priority first, then those that
+// are being filled, and at last those that scans have pinned.
+func (c *ColumnCache) giveUp(n int64) {
+	var e effects
+	c.mu.Lock()
+	var inUse []*cachedUnit // all of their memory has views
+	for len(c.order) > 0 && -e.idle < n {
+		before := e.idle
+		u := c.order[0]
+		if c.idleOf(u) == 0 {
+			heap.Remove(&c.order, 0)
+			inUse = append(inUse, u)
+			continue
+		}
+		c.drop(u, &e)
+		c.stats.GivenUp += before - e.idle
+	}
+	for _, u := range inUse {
+		heap.Push(&c.order, u)
+	}
+	for u := range c.filling {
+		if -e.idle < n && c.idleOf(u) > 0 {
+			c.drop(u, &e)
+		}
+	}
+	if -e.idle < n {
+		for _, u := range c.units {
+			if -e.idle < n && u.pins > 0 && c.idleOf(u) > 0 {
+				c.drop(u, &e)
+			}
+		}
+	}
+	c.mu.Unlock()
+	c.apply(e)
+}
+
+// idleOf returns the idle bytes of a unit. c.mu is held.
+func (c *ColumnCache) idleOf(u *cachedUnit) (bytes int64) {
+	for _, s := range u.segments {
+		if s.kept && s.views == 0 {
+			bytes += s.bytes
+		}
+	}
+	return bytes
+}
+
+// Drop drops all units of a table, by its name, or of all tables if it is "", and returns their
+// number and bytes.
+func (c *ColumnCache) Drop(table string) (units int, bytes int64) {
+	var e effects
+	c.mu.Lock()
+	for _, u := range c.units {
+		if table == "" || u.table == table {
+			units, bytes = units+1, bytes+u.bytes
+			c.drop(u, &e)
+		}
+	}
+	c.mu.Unlock()
+	c.apply(e)
+	return units, bytes
+}

@@ -1,0 +1,67 @@
+package chunkcache
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// CacheStats counts what a ColumnCache has, and what it has done.
+type CacheStats struct {
+	Units, Bytes, Limit int64
+	Hits                int64 // columns of row groups that scans read from memory
+	DiskHits            int64 // those that came from disk first
+	HitBytes            int64 // decoded bytes that scans got
+	Saved               time.Duration
+	Misses              int64 // columns that were not found
+	Filled              int64 // units that came in
+	Evicted             int64 // units that made room for others
+	Passed              int64 // columns that found no room
+	GivenUp             int64 // bytes that were given up for streams
+}
+
+// Stats returns the counts so far.
+func (c *ColumnCache) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.stats
+	out.Units, out.Bytes, out.Limit = int64(len(c.units)), c.bytes, c.options.Limit
+	return out
+}
+
+// Listed is what a ColumnCache has of a file.
+type Listed struct {
+	Table, File string // name and path
+	Columns     int    // of row groups
+	Bytes       int64
+	Hits        int64
+	Saved       time.Duration // by one use of all columns
+}
+
+// List returns what the cache has, by table and file.
+func (c *ColumnCache) List() []Listed {
+	type file struct{ table, file string }
+	byFile := map[file]*Listed{}
+	c.mu.Lock()
+	for _, u := range c.units {
+		at := file{u.table, u.of.File}
+		if byFile[at] == nil {
+			byFile[at] = &Listed{Table: u.table, File: u.of.File}
+		}
+		l := byFile[at]
+		l.Columns, l.Bytes, l.Hits, l.Saved = l.Columns+1, l.Bytes+u.bytes, l.Hits+u.hits, l.Saved+u.cost
+	}
+	c.mu.Unlock()
+	out := make([]Listed, 0, len(byFile))
+	for _, l := range slices.Collect(maps.Values(byFile)) {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Listed) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.File, b.File)) })
+	return out
+}
+
+// savedOf returns the time that decoding some rows of a unit would have taken.
+func savedOf(u *cachedUnit, rows int64) time.Duration {
+	return time.Duration(float64(u.cost) * float64(rows) / float64(max(u.rows, 1)))
+}

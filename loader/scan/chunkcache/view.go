@@ -1,0 +1,160 @@
+package chunkcache
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// ErrGone is the error of a read of a unit that was given up since it was found.
+var ErrGone = errors.New("a cached column was given up")
+
+// Pinned is a unit that a scan reads, from its first row on. It is used by one goroutine at a time.
+type Pinned struct {
+	cache    *ColumnCache
+	unit     *cachedUnit
+	segment  int   // index of the one with the next row
+	offset   int64 // of the next row in it
+	used     bool
+	released bool
+}
+
+// Unchecked reports whether pages of the column had no checksum.
+func (p *Pinned) Unchecked() bool { return p.unit.unchecked }
+
+// Rows returns how many rows Read can return at most, 0 at the end.
+func (p *Pinned) Rows() int64 {
+	if p.segment == len(p.unit.segments) {
+		return 0
+	}
+	return p.unit.segments[p.segment].rows - p.offset
+}
+
+// Skip skips rows.
+func (p *Pinned) Skip(rows int64) {
+	for rows > 0 && p.Rows() > 0 {
+		n := min(rows, p.Rows())
+		p.advance(n)
+		rows -= n
+	}
+}
+
+func (p *Pinned) advance(rows int64) {
+	if p.offset += rows; p.Rows() == 0 {
+		p.segment, p.offset = p.segment+1, 0
+	}
+}
+
+// Read returns a view of the next rows, at most Rows, which the caller releases. It fails with
+// ErrGone if the unit was given up.
+func (p *Pinned) Read(rows int64) (arrow.Array, error) {
+	if rows > p.Rows() {
+		return nil, ErrGone // it has fewer rows than its row group
+	}
+	c, s := p.cache, p.unit.segments[p.segment]
+	var e effects
+	c.mu.Lock()
+	if !s.kept || c.lost(p.unit, &e) {
+		c.mu.Unlock()
+		c.apply(e)
+		return nil, ErrGone
+	}
+	s.view(&e)
+	if !p.used {
+		p.used = true
+		p.unit.hits++
+		c.stats.Hits++
+	}
+	part := float64(rows) / float64(max(p.unit.rows, 1))
+	c.stats.HitBytes += int64(part * float64(p.unit.bytes))
+	c.stats.Saved += savedOf(p.unit, rows)
+	c.mu.Unlock()
+	c.apply(e)
+	whole := s.wrap()
+	defer whole.Release()
+	from := p.offset
+	p.advance(rows)
+	if rows == int64(whole.Len()) {
+		whole.Retain()
+		return whole, nil
+	}
+	return array.NewSlice(whole, from, from+rows), nil
+}
+
+// Release ends the pin. Views stay valid. It is idempotent.
+func (p *Pinned) Release() {
+	if p.released {
+		return
+	}
+	p.released = true
+	var e effects
+	p.cache.mu.Lock()
+	p.cache.unpin(p.unit, &e)
+	p.cache.mu.Unlock()
+	p.cache.apply(e)
+}
+
+// viewLease counts the buffers of a view of a segment. As their allocator, it learns of the last release.
+type viewLease struct {
+	segment *segment
+	buffers atomic.Int64
+}
+
+// wrap returns an array over the memory of a segment that has a view for it. The view ends with the
+// last reference to any of the array's buffers.
+func (s *segment) wrap() arrow.Array {
+	l := &viewLease{segment: s}
+	l.buffers.Store(1) // of wrap itself
+	data := l.wrap(s.array.Data())
+	defer data.Release()
+	defer l.Free(nil)
+	return array.MakeFromData(data)
+}
+
+func (l *viewLease) wrap(data arrow.ArrayData) arrow.ArrayData {
+	buffers := make([]*memory.Buffer, len(data.Buffers()))
+	for i, b := range data.Buffers() {
+		if b != nil {
+			l.buffers.Add(1)
+			buffers[i] = memory.NewBufferWithAllocator(b.Bytes(), l)
+			defer buffers[i].Release()
+		}
+	}
+	children := make([]arrow.ArrayData, len(data.Children()))
+	for i, child := range data.Children() {
+		children[i] = l.wrap(child)
+		defer children[i].Release()
+	}
+	if dictionary, _ := data.Dictionary().(*array.Data); dictionary != nil {
+		values := l.wrap(dictionary)
+		defer values.Release()
+		return array.NewDataWithDictionary(data.DataType(), data.Len(), buffers, data.NullN(), data.Offset(), values.(*array.Data)) //nolint:forcetypeassert // wrap returns one
+	}
+	return array.NewData(data.DataType(), data.Len(), buffers, children, data.NullN(), data.Offset())
+}
+
+// Free implements memory.Allocator: a buffer of the view is no longer used.
+func (l *viewLease) Free([]byte) {
+	if l.buffers.Add(-1) > 0 {
+		return
+	}
+	var e effects
+	c := l.segment.cache
+	c.mu.Lock()
+	l.segment.endView(&e)
+	c.mu.Unlock()
+	c.apply(e)
+}
+
+// Allocate implements memory.Allocator. Buffers of views are not mutable, and never grow.
+func (*viewLease) Allocate(size int) []byte { return make([]byte, size) }
+
+// Reallocate implements memory.Allocator, likewise.
+func (*viewLease) Reallocate(size int, b []byte) []byte {
+	out := make([]byte, size)
+	copy(out, b)
+	return out
+}
