@@ -16,8 +16,8 @@ type Input struct {
 	Identity string // a digest of all that a build side depends on, except for its files
 	// Coded are the field ids of columns that build sides in memory keep as codes, where their
 	// values repeat. Rows on local disk have values.
-	Coded []int
-	Unkept   bool   // the stream is no reason to keep build sides after it
+	Coded  []int
+	Unkept bool // the stream neither uses build sides that are kept nor keeps any
 	// Staging opens the rows of a source of the staging table, as Spec describes them.
 	Staging func(source plan.Source) joiner.Input
 	// Training opens the training rows of a range that reach the join once more, with
@@ -146,6 +146,7 @@ func closeNeed(n *cache.Need[buildSide], unkept bool) {
 type groupID struct {
 	input        string
 	partitioning partitioningID // zero if it cannot be partitioned; streams that partition differently share nothing
+	unkept       bool           // streams that do not use what is kept share among themselves
 	files        []fileID
 }
 
@@ -165,7 +166,7 @@ type partitionID struct {
 }
 
 func (g *group) id() string {
-	id := groupID{input: g.input.Identity}
+	id := groupID{input: g.input.Identity, unkept: g.input.Unkept}
 	if p := g.partitioning; g.divisible() {
 		id.partitioning = partitioningID{key: p.key, of: p.of}
 	}

@@ -14,7 +14,7 @@ func cacheMutants() []mutant {
 		{"needed-values-count-as-idle", "cache/shared.go", "	s.budget.AddIdle(-again)\n", "	_ = again\n", kept},
 		{"values-on-disk-are-kept", "cache/shared.go", "keep && e.loaded && e.value.Size().Disk == 0", "keep && e.loaded", kept},
 		{"no-build-side-is-kept", "loader/buildside/pool.go", "NewKeeping[buildSide](o.Budget, o.Keep)", "NewKeeping[buildSide](o.Budget, 0)", built},
-		{"kept-build-sides-are-of-any-snapshot", "loader/buildside/groups.go", "id := groupID{input: g.input.Identity}", "id := groupID{}", built},
+		{"kept-build-sides-are-of-any-snapshot", "loader/buildside/groups.go", "id := groupID{input: g.input.Identity, ", "id := groupID{", built},
 		{"idle-memory-is-not-for-waiters", "internal/budget/idle.go", "		b.serveWaiters()\n", "", idle},
 		{"idle-memory-is-not-free", "internal/budget/press.go", "b.InUse() <= b.limit/2", "b.used.Load() <= b.limit/2", idle},
 		{"dropped-columns-are-read", view, "if !s.kept || c.lost", "if c.lost", chunks},
