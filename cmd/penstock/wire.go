@@ -58,7 +58,7 @@ type engine struct {
 	pools     []trimmed
 	disk      *spool.Spool
 	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
-	closers   []func()          // of the parts above, in the order in which they were made
+	closers   []func()                // of the parts above, in the order in which they were made
 }
 
 // assemble makes an engine. It is the one place that names the concrete types of its parts.
