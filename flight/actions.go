@@ -32,6 +32,12 @@ func (s *service) actions() []action {
 			"verify", "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", s.verify,
 		})
 	}
+	if s.options.Cache != nil {
+		all = append(all,
+			action{"cache_ls", "List what is kept for later streams, by table and file. Result: JSON.", s.listCache},
+			action{"cache_drop", "Drop what is kept for later streams. Body: {table} as JSON, or nothing to drop all. Result: JSON.", s.dropCache},
+		)
+	}
 	return all
 }
 
@@ -81,6 +87,9 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	text := p.Explain(p.Query)
 	if s.options.Sharing != nil {
 		text += s.options.Sharing(p.ID)
+	}
+	if s.options.Cache != nil {
+		text += s.options.Cache.Warm(p.Plan)
 	}
 	return []byte(text), nil
 }

@@ -90,7 +90,9 @@ type Options struct {
 	// LocalSocket is the path on which Local serves, for FlightInfo.
 	LocalSocket string
 	// Sharing returns what streams of a plan share now, for its explain text; nil: they share nothing.
-	Sharing    func(plan string) string
+	Sharing func(plan string) string
+	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
+	Cache      CacheAdmin
 	MaxDetails int          // bytes of a failure's details, as JSON; 0: what every client accepts
 	Version    string       // of the program, for manifests
 	Logger     *slog.Logger // nil: no logs

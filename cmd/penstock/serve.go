@@ -137,7 +137,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		MaxConnections: maxConnections(c.Server.Memory),
 		MaxStreams:     c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
-		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain,
+		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, Cache: e.cacheAdmin(),
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)

@@ -154,6 +154,9 @@ func (e *engine) observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	requests := metrics.Requests()
 	e.requests.Store(&requests)
 	e.observeTags(metrics, log)
+	if e.chunks != nil {
+		metrics.Cache(telemetry.CacheSource{Columns: e.chunks.Stats, Hits: e.chunks.Hits, Sides: e.loader.KeptBuildSides})
+	}
 	if e.sharer != nil {
 		metrics.Sharing(e.sharer.Stats)
 		e.sharer.LogTo(log)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
@@ -24,6 +25,7 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -38,6 +40,11 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
 	m.Mapped(local.New(segment.NewLender(nil, 0), time.Now, slog.New(slog.DiscardHandler)).Stats)
 	m.Sharing(fanout.New(fanout.Options{}).Stats)
+	m.Cache(telemetry.CacheSource{
+		Columns: func() chunkcache.CacheStats { return chunkcache.CacheStats{} },
+		Hits:    func() map[string]chunkcache.TableHits { return map[string]chunkcache.TableHits{"t": {}} },
+		Sides:   func() cache.KeptStats { return cache.KeptStats{} },
+	})
 	m.Requests()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	m.PinTags()(pintag.Look{})
 	o := m.Observer()

@@ -146,7 +146,7 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 			if !ok {
 				continue
 			}
-			found := c.cache.Find(ctx, column, chunkcache.Wanted{Types: c.types[i : i+1], Rows: groups[group].Rows})
+			found := c.cache.Find(ctx, column, chunkcache.Wanted{Table: c.table, Types: c.types[i : i+1], Rows: groups[group].Rows})
 			switch {
 			case found == nil:
 			case found.Unchecked() && c.require:

@@ -198,6 +198,32 @@ func (c *Client) Verify(ctx context.Context, query []byte) (*loader.Verification
 	return &found, nil
 }
 
+// CacheList returns what the server keeps for later streams.
+func (c *Client) CacheList(ctx context.Context) (out flight.CacheList, err error) {
+	return out, c.actJSON(ctx, "cache_ls", nil, &out)
+}
+
+// CacheDrop drops the cached columns of a table, or everything that is kept if it is "".
+func (c *Client) CacheDrop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
+	body, err := json.Marshal(map[string]string{"table": table})
+	if err != nil {
+		return out, err
+	}
+	return out, c.actJSON(ctx, "cache_drop", body, &out)
+}
+
+// actJSON calls an action whose result is JSON.
+func (c *Client) actJSON(ctx context.Context, name string, body []byte, into any) error {
+	text, err := c.act(ctx, name, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fault.New(fault.Internal, "read what %s sent: %w", c.name, err)
+	}
+	return nil
+}
+
 // act calls an action and returns its results, concatenated. Its failures do not begin
 // with the name of the action, which the user knows from the command.
 func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, error) {

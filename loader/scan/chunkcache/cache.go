@@ -33,6 +33,7 @@ type Disk interface {
 
 // Wanted is what is expected of the values of a column.
 type Wanted struct {
+	Table string           // the table's name, for lists
 	Types []arrow.DataType // those that the arrays may have
 	Rows  int64
 	// Reserve reserves memory for the arrays before it is allocated.
@@ -74,11 +75,12 @@ type ColumnCache struct {
 	clock   float64
 	bytes   int64
 	stats   CacheStats
+	hits    map[string]TableHits // by the table's name
 }
 
 // New makes a ColumnCache, which gives memory up when a reservation lacks room.
 func New(o Options) *ColumnCache {
-	c := &ColumnCache{options: o, units: map[ChunkID]*cachedUnit{}, filling: map[*cachedUnit]bool{}, ghosts: newGhosts(o.Limit)}
+	c := &ColumnCache{options: o, units: map[ChunkID]*cachedUnit{}, filling: map[*cachedUnit]bool{}, hits: map[string]TableHits{}, ghosts: newGhosts(o.Limit)}
 	o.Budget.OnLack(c.giveUp)
 	return c
 }
@@ -104,7 +106,7 @@ func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned
 	if !ok {
 		return nil
 	}
-	return c.take(of, stored)
+	return c.take(of, want.Table, stored)
 }
 
 // Has reports whether a column is in memory, without using it.
@@ -137,8 +139,8 @@ func (c *ColumnCache) unpin(u *cachedUnit, e *effects) {
 
 // take makes a unit of a column from disk. It is kept if there is room, and otherwise leaves with
 // its pin.
-func (c *ColumnCache) take(of ChunkID, stored *StoredColumn) *Pinned {
-	u := &cachedUnit{of: of, cost: stored.Cost, place: -1}
+func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
+	u := &cachedUnit{of: of, table: table, cost: stored.Cost, place: -1}
 	for _, a := range stored.Arrays {
 		s := &segment{cache: c, array: a, rows: int64(a.Len()), bytes: sizeOf(a), kept: true}
 		u.add(s)

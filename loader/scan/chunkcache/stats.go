@@ -61,6 +61,44 @@ func (c *ColumnCache) List() []Listed {
 	return out
 }
 
+// TableHits is what scans of a table read from memory.
+type TableHits struct{ Columns, Bytes int64 }
+
+// Hits returns the hits by table.
+func (c *ColumnCache) Hits() map[string]TableHits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.hits)
+}
+
+// hit counts a read of some bytes of a unit, the first one of a scan. c.mu is held.
+func (c *ColumnCache) hit(u *cachedUnit, first bool, bytes int64, saved time.Duration) {
+	of := c.hits[u.table]
+	if first {
+		u.hits++
+		c.stats.Hits++
+		of.Columns++
+	}
+	c.stats.HitBytes += bytes
+	c.stats.Saved += saved
+	of.Bytes += bytes
+	c.hits[u.table] = of
+}
+
+// Warm returns what the cache has of a table, by its uuid: columns of row groups, in a number of files.
+func (c *ColumnCache) Warm(table string) (files, columns int, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := map[string]bool{}
+	for _, u := range c.units {
+		if u.of.Table == table {
+			seen[u.of.File] = true
+			columns, bytes = columns+1, bytes+u.bytes
+		}
+	}
+	return len(seen), columns, bytes
+}
+
 // savedOf returns the time that decoding some rows of a unit would have taken.
 func savedOf(u *cachedUnit, rows int64) time.Duration {
 	return time.Duration(float64(u.cost) * float64(rows) / float64(max(u.rows, 1)))

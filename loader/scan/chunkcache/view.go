@@ -63,14 +63,8 @@ func (p *Pinned) Read(rows int64) (arrow.Array, error) {
 		return nil, ErrGone
 	}
 	s.view(&e)
-	if !p.used {
-		p.used = true
-		p.unit.hits++
-		c.stats.Hits++
-	}
-	part := float64(rows) / float64(max(p.unit.rows, 1))
-	c.stats.HitBytes += int64(part * float64(p.unit.bytes))
-	c.stats.Saved += savedOf(p.unit, rows)
+	c.hit(p.unit, !p.used, int64(float64(rows)/float64(max(p.unit.rows, 1))*float64(p.unit.bytes)), savedOf(p.unit, rows))
+	p.used = true
 	c.mu.Unlock()
 	c.apply(e)
 	whole := s.wrap()

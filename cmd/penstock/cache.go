@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight"
+)
+
+func (p process) cacheCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "cache", Short: "List or drop what a server keeps for later streams",
+		Long: "List or drop what a server keeps for later streams: decoded columns of row groups, and\n" +
+			"build sides of staging tables. Neither changes the rows of any stream.",
+		Example: "  penstock cache ls --uri grpc://127.0.0.1:8815\n  penstock cache drop ml.impressions --uri grpc://127.0.0.1:8815",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(p.cacheListCommand(), p.cacheDropCommand())
+	return c
+}
+
+func (p process) cacheListCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls", Short: "List cached columns by table and file, and kept build sides", Args: cobra.NoArgs,
+		Example: "  penstock cache ls --uri grpc://127.0.0.1:8815 --json",
+	}
+	from := newSourceFlags(c)
+	asJSON := c.Flags().Bool("json", false, "print JSON")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			list, err := s.CacheList(ctx)
+			switch {
+			case err != nil:
+				return err
+			case *asJSON:
+				return p.printJSON(list)
+			default:
+				return p.printCache(list)
+			}
+		})
+	}
+	return c
+}
+
+func (p process) cacheDropCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "drop [TABLE]", Short: "Drop the cached columns of a table, or everything", Args: cmdline.AtMostOne,
+		Example: "  penstock cache drop --uri grpc://127.0.0.1:8815",
+	}
+	from := newSourceFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			table := ""
+			if len(args) > 0 {
+				table = args[0]
+			}
+			dropped, err := s.CacheDrop(ctx, table)
+			if err == nil {
+				_, err = fmt.Fprintf(p.stdout, "dropped %d columns of row groups, %d bytes with build sides\n", dropped.Columns, dropped.Bytes)
+			}
+			return err
+		})
+	}
+	return c
+}
+
+// printCache prints what is kept as a table.
+func (p process) printCache(list flight.CacheList) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TABLE\tFILE\tCOLUMNS\tBYTES\tHITS\tSECONDS")
+	for _, f := range list.Files {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", f.Table, f.File, f.Columns, f.Bytes, f.Hits, strconv.FormatFloat(f.Seconds, 'f', 3, 64))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.stdout, "columns: %d of %d bytes\nbuild sides: %d, %d bytes\n", list.Bytes, list.Limit, list.BuildSides.Count, list.BuildSides.Bytes)
+	return err
+}

@@ -1,0 +1,64 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// CacheAdmin lists and drops what a server keeps for later streams.
+type CacheAdmin interface {
+	List() CacheList
+	// Drop drops the decoded columns of a table, by its name, or everything that is kept if it is "".
+	Drop(table string) CacheDropped
+	// Warm describes what is kept of a plan's tables, for its explain text; "" if nothing is.
+	Warm(p *plan.Plan) string
+}
+
+// CacheList is what a server keeps for later streams.
+type CacheList struct {
+	Limit      int64         `json:"limit"` // bytes of decoded columns
+	Bytes      int64         `json:"bytes"` // of decoded columns
+	Files      []CachedFile  `json:"files"` // with decoded columns, by table and file
+	BuildSides KeptSidesList `json:"build_sides"`
+}
+
+// KeptSidesList is the build sides that are kept.
+type KeptSidesList struct {
+	Count int64 `json:"count"`
+	Bytes int64 `json:"bytes"`
+}
+
+// CachedFile is what is cached of a file.
+type CachedFile struct {
+	Table   string  `json:"table"`
+	File    string  `json:"file"`    // its path within the table
+	Columns int     `json:"columns"` // of row groups
+	Bytes   int64   `json:"bytes"`
+	Hits    int64   `json:"hits"`    // columns that streams read from memory
+	Seconds float64 `json:"seconds"` // that decoding the columns once takes
+}
+
+// CacheDropped is what was dropped.
+type CacheDropped struct {
+	Columns int   `json:"columns"` // of row groups
+	Bytes   int64 `json:"bytes"`   // of columns and build sides
+}
+
+func (s *service) listCache(context.Context, []byte) ([]byte, error) {
+	return marshal(s.options.Cache.List()), nil
+}
+
+func (s *service) dropCache(_ context.Context, body []byte) ([]byte, error) {
+	var asked struct {
+		Table string `json:"table"`
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &asked); err != nil {
+			return nil, fault.New(fault.Invalid, "the body is not a JSON object with a table: %w", err)
+		}
+	}
+	return marshal(s.options.Cache.Drop(asked.Table)), nil
+}
