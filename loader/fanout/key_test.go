@@ -14,7 +14,7 @@ import (
 )
 
 // mayDiffer lists the fields of a reading that members of a group may have different.
-var mayDiffer = []string{"Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows"}
+var mayDiffer = []string{"Cache", "Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows"}
 
 // TestKeyHasAllOfTheReading changes each field of a reading: streams share nothing if they
 // differ in a field that is not listed here.

@@ -327,3 +327,24 @@ func TestCachedColumnsDependOnNames(t *testing.T) {
 		require.Equal(t, []string{fmt.Sprint(i + 1)}, got.lines)
 	}
 }
+
+// TestCachedColumnsDependOnFiles: two files of one size and form have their own columns.
+//
+// spec: cache-1
+func TestCachedColumnsDependOnFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.table.Specs = map[int]catalog.Spec{0: nil}
+	r.addFile(nil, `[{"id":5},{"id":6}]`, withID(1, "id", arrow.PrimitiveTypes.Int64))
+	r.addFile(nil, `[{"id":7},{"id":8}]`, withID(1, "id", arrow.PrimitiveTypes.Int64))
+	require.Equal(t, r.list[0].Bytes, r.list[1].Bytes)
+	s, c := r.caching(t, scan.Options{}, 1<<30, nil)
+	source := r.repeated()
+	source.Checked = nil
+	for range 2 {
+		got := r.read(s, source, r.columns("id"))
+		require.NoError(t, got.err)
+		require.Equal(t, []string{"5", "6", "7", "8"}, got.lines)
+	}
+	require.EqualValues(t, 2, c.Stats().Hits)
+}
