@@ -24,7 +24,7 @@ func codeMutants() []mutant {
 		{"rare-values-come-as-codes", codes, "pages.dictionary.values*int64(r.opts.MinRepeats) <=", "pages.dictionary.values <=", decode},
 		{"dictionaries-are-free", codes, "	if err := r.account.reserve(int64(size), 0); err != nil {\n		return nil, err\n	}\n", "", decode},
 		{"dictionaries-stay-charged", codes, "	d.reserved.Release()\n", "", decode},
-		{"dictionaries-are-charged-per-batch", "loader/scan/walk.go", "actual = batch.OwnSize(out)", "actual = batch.Size(out)", scan},
+		{"dictionaries-are-charged-per-batch", "loader/scan/walk.go", "		return batch.OwnSize(out), 0\n", "		return batch.Size(out), 0\n", scan},
 		{"filtered-texts-come-as-codes", projection, "		looked[f.ID] = true\n", "", scan},
 		{"checked-texts-come-as-codes", projection, "		looked[key.ID] = true\n", "", scan},
 		{"deleted-texts-come-as-codes", projection, "				looked[c.ID] = true\n", "", scan},
