@@ -60,6 +60,7 @@ func Graph() []Row {
 		{Folder: "internal/store/s3", Imports: "store fault release", Outside: libAWS},
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant release store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
+		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},
 
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault"},

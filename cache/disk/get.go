@@ -1,0 +1,322 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// Wanted is what a caller of Get expects.
+type Wanted struct {
+	// Types are the types that the arrays may have, such as utf8 and dictionary<int32, utf8>.
+	// The result has one of these.
+	Types []arrow.DataType
+	// Rows is the number of rows of all arrays.
+	Rows int64
+	// Reserve reserves memory for the arrays before it is allocated. The reservation grows or
+	// shrinks to what they take, and is then the result's; if Get fails, it releases it.
+	Reserve func(bytes int64) (*budget.Reservation, error)
+}
+
+// Chunk is a column chunk that was read. The caller releases it once.
+type Chunk struct {
+	Arrays []arrow.Array       // as they were put, in the same order
+	Held   *budget.Reservation // of the arrays' memory
+	Cost   uint32              // of rebuilding it, as it was put
+}
+
+// Release releases the arrays and their reservation. A caller that keeps some arrays
+// longer retains them, and splits its part off the reservation first.
+func (c *Chunk) Release() {
+	for _, a := range c.Arrays {
+		a.Release()
+	}
+	c.Held.Release()
+}
+
+// Get returns the chunk of a column if the tier has it and it is intact. It waits for the
+// disk at most until its time limit. It reports no errors: without a result, the caller decodes
+// the column.
+func (t *Tier) Get(ctx context.Context, id ColumnID, want Wanted) (*Chunk, bool) {
+	f := t.open(id.Key())
+	if f == nil {
+		t.counts.add(func(s *TierStats) { s.Reads.Misses++ })
+		return nil, false
+	}
+	r := &chunkRead{tier: t, file: f, name: chunkName(f.key, f.cost)}
+	c, err := r.run(ctx, id, want)
+	if err != nil {
+		t.readFailed(ctx, f, err)
+		c = nil
+	} else {
+		t.counts.add(func(s *TierStats) {
+			s.Reads.Hits++
+			s.Reads.HitBytes += r.body
+			s.Reads.Saved += int64(f.cost)
+		})
+	}
+	store.WhenReturned(err, func() { r.end(context.WithoutCancel(ctx), c == nil) })
+	return c, c != nil
+}
+
+// open returns the file of a chunk with a reference, nil if it cannot be read now.
+func (t *Tier) open(key ChunkKey) *chunkFile {
+	if t.hanging.Load() > 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	return t.ledger.open(key)
+}
+
+// readFailed counts the failure of a read, and deletes a file that cannot be used.
+func (t *Tier) readFailed(ctx context.Context, f *chunkFile, err error) {
+	remove := true
+	switch {
+	case ctx.Err() != nil:
+		t.counts.add(func(s *TierStats) { s.Reads.Canceled++ })
+		return
+	case fault.KindOf(err) == fault.Exhausted:
+		t.counts.add(func(s *TierStats) { s.Reads.NoMemory++ })
+		return
+	case errors.Is(err, fs.ErrNotExist): // it was deleted by hand or by another process
+		t.counts.add(func(s *TierStats) { s.Reads.Misses++ })
+	case fault.KindOf(err) == fault.Corrupt || fault.KindOf(err) == fault.Invalid:
+		t.counts.failed("a file of the disk tier was not used, and is deleted", err, func(s *TierStats) { s.Reads.Damaged++ })
+	default:
+		t.counts.failed("a file of the disk tier could not be read", err, func(s *TierStats) { s.Reads.Failed++ })
+		remove = t.hanging.Load() == 0
+	}
+	t.mu.Lock()
+	remove = remove && t.ledger.leave(f)
+	t.mu.Unlock()
+	if remove {
+		_ = t.deleteFile(ctx, f) // if this fails, its bytes stay counted
+	}
+}
+
+// chunkRead is one read of a file.
+type chunkRead struct {
+	tier    *Tier
+	file    *chunkFile
+	name    string
+	disk    *openedFile
+	held    *budget.Reservation
+	extents []*memory.Buffer
+	body    int64
+}
+
+// openedFile is an open file with its first bytes.
+type openedFile struct {
+	diskFile
+	begin []byte
+}
+
+// Memory that is charged besides the arrays' buffers.
+const (
+	nodeBytes = 512 // of an array and its children each
+	headScale = 16  // for each byte of an encoded head
+)
+
+// run reads and checks the file.
+func (r *chunkRead) run(ctx context.Context, id ColumnID, want Wanted) (_ *Chunk, err error) {
+	estimate := r.file.size + headScale*firstRead
+	if r.held, err = want.Reserve(estimate); err != nil {
+		return nil, noMemory(err)
+	}
+	if r.disk, err = call(ctx, r.tier, "open", r.name, r.openFile); err != nil {
+		return nil, err
+	}
+	c, err := r.head(ctx, want.Types)
+	if err != nil {
+		return nil, err
+	}
+	if c.id != id || c.cost != r.file.cost || c.length+c.body != r.file.size || c.rows != want.Rows {
+		return nil, damaged("its head does not agree with its name, its length or the table")
+	}
+	needs := c.body + nodeBytes*c.shape.nodes()
+	if needs > r.held.Held() {
+		if err := r.held.Grow(needs - r.held.Held()); err != nil {
+			return nil, noMemory(err)
+		}
+	}
+	arrays, err := r.arrays(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	r.held.Shrink(r.held.Held() - needs)
+	r.body = c.body
+	return &Chunk{Arrays: arrays, Held: r.held, Cost: c.cost}, nil
+}
+
+// noMemory marks an error as a lack of memory, of whatever kind the caller's error is.
+func noMemory(err error) error { return fault.New(fault.Exhausted, "read from the disk tier: %w", err) }
+
+// openFile opens the file and reads its beginning.
+func (r *chunkRead) openFile(path string) (*openedFile, error) {
+	f, err := r.tier.sys.open(path)
+	if err != nil {
+		return nil, err
+	}
+	out := &openedFile{diskFile: f, begin: make([]byte, min(r.file.size, firstRead))}
+	found, err := f.Stat()
+	if err == nil {
+		err = private(found)
+	}
+	if err == nil && found.Size() != r.file.size {
+		err = damaged("its length has changed")
+	}
+	if err == nil {
+		err = readFull(f, out.begin, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return out, nil
+}
+
+// readFull fills p. A file that ends before is damaged.
+func readFull(f diskFile, p []byte, at int64) error {
+	n, err := f.ReadAt(p, at)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return damaged("it became shorter while it was read")
+	default:
+		return err
+	}
+}
+
+// head reads and checks the head.
+func (r *chunkRead) head(ctx context.Context, types []arrow.DataType) (*readableChunk, error) {
+	length, err := headLength(r.disk.begin)
+	if err != nil {
+		return nil, err
+	}
+	if length > r.file.size {
+		return nil, damaged("it ends within its head")
+	}
+	if length <= int64(len(r.disk.begin)) {
+		return decodeHead(r.disk.begin[:length], r.file.key, types)
+	}
+	if err := r.held.Grow(headScale * length); err != nil {
+		return nil, noMemory(err)
+	}
+	whole := make([]byte, length)
+	if err := does(ctx, r.tier, "read", r.name, func(string) error { return readFull(r.disk, whole, 0) }); err != nil {
+		return nil, err
+	}
+	return decodeHead(whole, r.file.key, types)
+}
+
+// arrays reads all extents and makes the arrays of them.
+func (r *chunkRead) arrays(ctx context.Context, c *readableChunk) (out []arrow.Array, err error) {
+	body := &bodyReader{chunk: c}
+	defer body.release()
+	defer func() {
+		if err != nil {
+			for _, a := range out {
+				a.Release()
+			}
+		}
+	}()
+	at, block := c.length, int64(0)
+	all := slices.Concat(c.layout.dictionaries, c.layout.arrays)
+	for i, e := range all {
+		if err := r.extent(ctx, at, e); err != nil {
+			return out, err
+		}
+		body.extent, body.at = r.extents[i], 0
+		if err := checkBlocks(c, block, body.extent.Bytes()); err != nil {
+			return out, err
+		}
+		at, block = at+e.bytes, block+e.blocks()
+		if i < len(c.layout.dictionaries) {
+			err = body.nextDictionaries(e)
+		} else {
+			out, err = body.nextArrays(e, out)
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// extent reads an extent into memory of its own.
+func (r *chunkRead) extent(ctx context.Context, at int64, e bodyExtent) error {
+	buffer := memory.NewResizableBuffer(r.tier.memory())
+	r.extents = append(r.extents, buffer)
+	buffer.Resize(int(e.bytes))
+	if e.bytes == 0 {
+		return nil
+	}
+	return does(ctx, r.tier, "read", r.name, func(string) error { return readFull(r.disk, buffer.Bytes(), at) })
+}
+
+// end ends the read when no call uses its memory anymore.
+func (r *chunkRead) end(ctx context.Context, failed bool) {
+	for _, e := range r.extents {
+		e.Release()
+	}
+	if failed && r.held != nil {
+		r.held.Release()
+	}
+	var err error
+	if r.disk != nil {
+		err = does(ctx, r.tier, "close", r.name, func(string) error { return r.disk.Close() })
+	}
+	store.WhenReturned(err, func() {
+		r.tier.mu.Lock()
+		defer r.tier.mu.Unlock()
+		r.tier.ledger.close(r.file)
+	})
+}
+
+func (t *Tier) memory() memory.Allocator {
+	if t.options.Memory == nil {
+		return memory.DefaultAllocator
+	}
+	return t.options.Memory
+}
+
+// nextDictionaries makes the dictionaries of an extent.
+func (r *bodyReader) nextDictionaries(e bodyExtent) error {
+	for range e.arrays {
+		n := len(r.dictionaries)
+		form := r.chunk.forms[n]
+		d, _, err := r.array(form, form.of, r.chunk.shape.dictionaries[n])
+		if err != nil {
+			return err
+		}
+		r.dictionaries = append(r.dictionaries, d)
+	}
+	return nil
+}
+
+// nextArrays appends the arrays of an extent.
+func (r *bodyReader) nextArrays(e bodyExtent, out []arrow.Array) ([]arrow.Array, error) {
+	for range e.arrays {
+		d, _, err := r.array(r.chunk.form, r.chunk.form.of, r.chunk.shape.arrays[len(out)])
+		if err != nil {
+			return out, err
+		}
+		out = append(out, array.MakeFromData(d))
+		d.Release()
+	}
+	return out, nil
+}

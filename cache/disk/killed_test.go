@@ -1,0 +1,5 @@
+package disk
+
+const killedFolder = "PENSTOCK_TEST_KILLED_FOLDER"
+
+func writeUntilKilled(string) {}

@@ -1,0 +1,203 @@
+package disk
+
+import (
+	"context"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// Offer is a chunk to write.
+type Offer struct {
+	ID ColumnID
+	// Arrays are the chunk's values, at least one, of one type. Readers get the same arrays in
+	// the same order. Dictionaries that arrays share are stored once. The tier retains them;
+	// their memory stays charged to the caller until Done.
+	Arrays []arrow.Array
+	// Cost is what it takes to rebuild the chunk, in any unit that is the same for all. The
+	// tier keeps those that cost most per byte.
+	Cost uint32
+	// Done is called once, on any goroutine, when the tier no longer uses the arrays.
+	Done func()
+
+	key   ChunkKey
+	bytes int64
+}
+
+// Put offers a chunk. It returns at once: the chunk is written in the background, or
+// dropped if the tier has it, the queue is full or the disk does not work. It reports
+// whether the chunk is queued.
+func (t *Tier) Put(o Offer) bool {
+	o.key = o.ID.Key()
+	count := func(s *TierStats) { s.Writes.Dropped++ }
+	queued := false
+	switch {
+	case len(o.Arrays) == 0:
+		count = func(s *TierStats) { s.Writes.Unstored++ }
+	case t.present(o.key):
+		count = func(s *TierStats) { s.Writes.Present++ }
+	case t.writable():
+		o.bytes = batch.ArraySize(o.Arrays...)
+		for _, a := range o.Arrays {
+			a.Retain()
+		}
+		if queued = t.queue.put(&o, t.options.Queue); !queued {
+			releaseArrays(o.Arrays)
+		}
+	}
+	if !queued {
+		t.counts.add(count)
+		o.Done()
+	}
+	return queued
+}
+
+// DropQueued drops the chunks that wait to be written, so that their memory can be
+// released. The one that is being written stays.
+func (t *Tier) DropQueued() {
+	dropped := t.queue.drop()
+	t.counts.add(func(s *TierStats) { s.Writes.Dropped += int64(dropped) })
+}
+
+func (t *Tier) present(key ChunkKey) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ledger.files[key] != nil || t.queue.has(key)
+}
+
+// writable reports whether the disk works, as far as is known.
+func (t *Tier) writable() bool {
+	if t.hanging.Load() > 0 {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.options.Clock == nil || !t.options.Clock().Before(t.paused)
+}
+
+// pause stops writing for a while, if there is a clock.
+func (t *Tier) pause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.options.Clock != nil {
+		t.paused = t.options.Clock().Add(retryAfter)
+	}
+}
+
+func releaseArrays(arrays []arrow.Array) {
+	for _, a := range arrays {
+		a.Release()
+	}
+}
+
+// end releases what the offer holds.
+func (o *Offer) end() {
+	releaseArrays(o.Arrays)
+	o.Done()
+}
+
+// writeQueue is the offers that wait. It is safe for concurrent use.
+type writeQueue struct {
+	mu     sync.Mutex
+	offers []*Offer
+	keys   map[ChunkKey]bool // of these, and of the one that is being written
+	bytes  int64             // of these, without the one that is being written
+	wake   chan struct{}     // full: there may be something to do
+	closed bool
+}
+
+func (q *writeQueue) init() { q.keys, q.wake = map[ChunkKey]bool{}, make(chan struct{}, 1) }
+
+// put appends an offer if it fits and the queue is open.
+func (q *writeQueue) put(o *Offer, limit int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.keys[o.key] || o.bytes > limit-q.bytes {
+		return false
+	}
+	q.offers = append(q.offers, o)
+	q.keys[o.key] = true
+	q.bytes += o.bytes
+	q.signal()
+	return true
+}
+
+func (q *writeQueue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for an offer and takes it. It returns nil when the queue is closed and empty, or ctx
+// ends.
+func (q *writeQueue) next(ctx context.Context) *Offer {
+	for {
+		o, closed := q.take()
+		if o != nil || closed {
+			return o
+		}
+		select {
+		case <-q.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (q *writeQueue) take() (o *Offer, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.offers) == 0 {
+		return nil, q.closed
+	}
+	o = q.offers[0]
+	q.offers[0] = nil
+	q.offers = q.offers[1:]
+	q.bytes -= o.bytes
+	return o, q.closed
+}
+
+// written forgets an offer that next returned.
+func (q *writeQueue) written(o *Offer) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.keys, o.key)
+}
+
+// drop ends all offers that wait, and returns their number.
+func (q *writeQueue) drop() int {
+	q.mu.Lock()
+	dropped := q.offers
+	q.offers, q.bytes = nil, 0
+	for _, o := range dropped {
+		delete(q.keys, o.key)
+	}
+	q.mu.Unlock()
+	for _, o := range dropped {
+		o.end()
+	}
+	return len(dropped)
+}
+
+// close lets the writer end after the last offer.
+func (q *writeQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.signal()
+}
+
+func (q *writeQueue) has(key ChunkKey) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.keys[key]
+}
+
+func (q *writeQueue) size() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes
+}

@@ -1,0 +1,77 @@
+package disk
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// TierStats counts what a tier has done since it was opened.
+type TierStats struct {
+	Folder FolderStats
+	Reads  ReadStats
+	Writes WriteStats
+}
+
+// FolderStats is what the folder contains.
+type FolderStats struct {
+	Chunks int
+	Bytes  int64 // that count against Limit, of incomplete files too
+	Limit  int64
+	Queued int64 // bytes of arrays that wait to be written
+}
+
+// ReadStats counts calls of Get by their outcome.
+type ReadStats struct {
+	Hits     int64
+	HitBytes int64 // bytes of the arrays of all hits
+	Saved    int64 // sum of the costs of all hits
+	Misses   int64
+	NoMemory int64 // reservations that were refused
+	Damaged  int64 // files that were refused and deleted
+	Failed   int64 // errors and timeouts of the disk
+	Canceled int64 // callers that went away
+}
+
+// WriteStats counts offered chunks by their outcome.
+type WriteStats struct {
+	Chunks   int64
+	Bytes    int64 // of their files
+	Evicted  int64 // chunks that were deleted to make room
+	Present  int64 // offers of chunks that the tier has or is about to write
+	Dropped  int64 // offers while the writer was behind, the disk did not work, or the tier was closed
+	Unstored int64 // offers of types or sizes that are not stored
+	Failed   int64 // errors and timeouts of the disk
+}
+
+// counters counts, and logs the first of each kind of failure.
+type counters struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	stats  TierStats
+	logged map[string]bool
+}
+
+func (c *counters) add(count func(*TierStats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count(&c.stats)
+}
+
+// failed counts a failure. It logs only the first of each message.
+func (c *counters) failed(message string, err error, count func(*TierStats)) {
+	c.mu.Lock()
+	count(&c.stats)
+	first := !c.logged[message]
+	c.logged[message] = true
+	c.mu.Unlock()
+	if first && c.log != nil {
+		c.log.Warn(message+"; columns are decoded from their tables instead, and further failures of this kind are only counted", "error", err)
+	}
+}
+
+func (c *counters) get() TierStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}

@@ -1,0 +1,178 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// writeAll writes the offers of the queue until it is closed and empty, or ctx ends.
+func (t *Tier) writeAll(ctx context.Context) {
+	w := &bodyWriter{scratch: make([]byte, scratchSize)}
+	for {
+		o := t.queue.next(ctx)
+		if o == nil {
+			return
+		}
+		t.write(ctx, w, o)
+		t.queue.written(o)
+		o.end()
+	}
+}
+
+// write writes an offer, and counts how that ended.
+func (t *Tier) write(ctx context.Context, w *bodyWriter, o *Offer) {
+	if !t.writable() || ctx.Err() != nil {
+		t.counts.add(func(s *TierStats) { s.Writes.Dropped++ })
+		return
+	}
+	f, err := t.encode(w, o)
+	if err != nil {
+		t.counts.failed("a column is not stored on disk", err, func(s *TierStats) { s.Writes.Unstored++ })
+		return
+	}
+	if err = t.makeRoom(ctx, footprint(f.size())); err == nil {
+		err = t.writeFile(ctx, w, f)
+	}
+	switch {
+	case err == nil:
+		t.counts.add(func(s *TierStats) {
+			s.Writes.Chunks++
+			s.Writes.Bytes += f.size()
+		})
+	case ctx.Err() != nil || fault.KindOf(err) == fault.Exhausted:
+		t.counts.add(func(s *TierStats) { s.Writes.Dropped++ })
+	case isFull(err):
+		t.pause()
+		t.counts.failed("the disk of the cache folder is full before the tier's limit is reached", err, func(s *TierStats) { s.Writes.Failed++ })
+	default:
+		t.pause()
+		t.counts.failed("a column could not be stored on disk", err, func(s *TierStats) { s.Writes.Failed++ })
+	}
+}
+
+// newFile is a file that is being written.
+type newFile struct {
+	offer  *Offer
+	form   *arrayForm
+	shape  *measuring
+	layout chunkLayout
+	head   chunkHead
+	begin  []byte // the encoded head, without checksums
+	disk   diskFile
+}
+
+func (f *newFile) size() int64 { return f.head.length + f.head.body }
+
+// encode finds the shape of an offer and the size of its file.
+func (t *Tier) encode(w *bodyWriter, o *Offer) (*newFile, error) {
+	of := o.Arrays[0].DataType()
+	for _, a := range o.Arrays {
+		if !arrow.TypeEqual(of, a.DataType()) {
+			return nil, fault.New(fault.Internal, "the arrays of a chunk have types %s and %s", of, a.DataType())
+		}
+	}
+	form, err := formOf(of)
+	if err != nil {
+		return nil, err
+	}
+	f := &newFile{offer: o, form: form}
+	if f.shape, err = measure(form, o.Arrays); err != nil {
+		return nil, err
+	}
+	var ok bool
+	f.layout, ok = layOut(form, f.shape.forms, &f.shape.shape)
+	f.head = chunkHead{id: o.ID, cost: o.Cost, of: typeText(of), shape: f.shape.shape, body: f.layout.bytes}
+	if ok {
+		f.head.sums = make([]uint64, f.layout.blocks())
+		f.begin = f.head.encode()
+	}
+	if !ok || f.head.length > maxHead || footprint(f.size()) > t.options.Limit {
+		return nil, fault.New(fault.Invalid, "a column chunk has %d bytes in %d arrays: the disk tier does not store it", f.head.body, len(o.Arrays))
+	}
+	w.key, w.sums = o.key, w.sums[:0]
+	if w.block == nil {
+		w.block = make([]byte, 0, blockSize)
+	}
+	w.block = w.block[:0]
+	return f, nil
+}
+
+// writeFile writes a file, whose bytes are reserved, under a temporary name, and gives it
+// its own when it is complete. After an error it deletes both, and returns the bytes if
+// that succeeds.
+func (t *Tier) writeFile(ctx context.Context, w *bodyWriter, f *newFile) error {
+	name, temp := chunkName(f.offer.key, f.offer.Cost), f.offer.key.String()+tempSuffix
+	err := t.listed.Grow(listedBytes)
+	if err != nil {
+		t.unreserve(footprint(f.size()))
+		return err
+	}
+	if err = t.fill(ctx, w, f, temp); err == nil {
+		err = does(ctx, t, "rename", temp, func(path string) error { return t.sys.rename(path, t.path(name)) })
+	}
+	if err != nil {
+		t.listed.Shrink(listedBytes)
+		store.WhenReturned(err, func() { t.abandon(context.WithoutCancel(ctx), f, temp, name) })
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ledger.add(f.offer.key, f.size(), f.offer.Cost)
+	return nil
+}
+
+// fill creates the file, and writes its body, its head and its end.
+func (t *Tier) fill(ctx context.Context, w *bodyWriter, f *newFile, temp string) (err error) {
+	if f.disk, err = call(ctx, t, "create", temp, t.sys.create); err != nil {
+		return err
+	}
+	at := f.head.length
+	w.store = func(block []byte) error {
+		begin := at
+		at += int64(len(block))
+		return does(ctx, t, "write", temp, func(string) error { return writeFull(f.disk, block, begin) })
+	}
+	if err := w.body(f.form, f.shape, &f.layout, f.offer.Arrays); err != nil {
+		return err
+	}
+	if at != f.size() || len(w.sums) != len(f.head.sums) {
+		return fault.New(fault.Internal, "a column chunk has %d bytes and was measured as %d", at, f.size())
+	}
+	copy(f.head.sums, w.sums)
+	f.head.seal(f.begin)
+	if err := does(ctx, t, "write", temp, func(string) error { return writeFull(f.disk, f.begin, 0) }); err != nil {
+		return err
+	}
+	disk := f.disk
+	f.disk = nil
+	return does(ctx, t, "close", temp, func(string) error { return disk.Close() })
+}
+
+func writeFull(f diskFile, p []byte, at int64) error {
+	n, err := f.WriteAt(p, at)
+	if err == nil && n < len(p) {
+		err = fmt.Errorf("%d of %d bytes were written", n, len(p))
+	}
+	return err
+}
+
+// abandon deletes a file that could not be written when no call uses it anymore.
+func (t *Tier) abandon(ctx context.Context, f *newFile, names ...string) {
+	var failed error
+	if f.disk != nil {
+		failed = does(ctx, t, "close", names[0], func(string) error { return f.disk.Close() })
+	}
+	store.WhenReturned(failed, func() {
+		for _, name := range names {
+			if does(ctx, t, "delete", name, t.sys.remove) != nil {
+				return // its bytes stay counted
+			}
+		}
+		t.unreserve(footprint(f.size()))
+	})
+}
