@@ -124,7 +124,7 @@ func (t *Tier) load(ctx context.Context) {
 
 func (t *Tier) path(name string) string { return filepath.Join(t.options.Folder, name) }
 
-// TierStats returns the counts so far.
+// Stats returns the counts so far.
 func (t *Tier) Stats() TierStats {
 	out := t.counts.get()
 	t.mu.Lock()

@@ -97,14 +97,16 @@ func (r *rig) requireGet(id ColumnID, like ...arrow.Array) {
 	require.GreaterOrEqual(r.t, c.Held.Held(), batch.ArraySize(c.Arrays...), "memory that is held is charged")
 }
 
-// requireSame compares the values of arrays, and reads each value of both.
+// requireSame compares the values of arrays.
 func requireSame(t *testing.T, want, got []arrow.Array) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	for i := range want {
 		require.True(t, arrow.TypeEqual(want[i].DataType(), got[i].DataType()))
 		require.Truef(t, array.Equal(want[i], got[i]), "want %s\ngot %s", want[i], got[i])
-		require.Equal(t, want[i].String(), got[i].String())
+		if want[i].Len() < 1_000 {
+			require.Equal(t, want[i].String(), got[i].String())
+		}
 		require.Equal(t, want[i].NullN(), got[i].NullN())
 		requireAligned(t, got[i].Data())
 	}
