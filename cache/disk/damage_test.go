@@ -224,7 +224,7 @@ func useIndices(a arrow.Array) {
 	case *array.Dictionary:
 		for i := range a.Len() {
 			if a.Dictionary().Len() > 0 {
-				_ = a.Dictionary().IsNull(a.GetValueIndex(i))
+				_ = a.Dictionary().ValueStr(a.GetValueIndex(i))
 			}
 		}
 	case *array.Struct:

@@ -26,6 +26,7 @@ func mutants() []mutant {
 		decodeMutants(),
 		decoderMutants(),
 		deleteMutants(),
+		diskMutants(),
 		evolvedMutants(),
 		fanoutMutants(),
 		fileMutants(),
