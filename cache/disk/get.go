@@ -104,7 +104,7 @@ func (t *Tier) readFailed(ctx context.Context, f *chunkFile, err error) {
 	remove = remove && t.ledger.leave(f)
 	t.mu.Unlock()
 	if remove {
-		_ = t.deleteFile(ctx, f) // if this fails, its bytes stay counted
+		_ = t.deleteFile(context.WithoutCancel(ctx), f) // if this fails, its bytes stay counted
 	}
 }
 
