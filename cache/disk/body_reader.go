@@ -5,15 +5,45 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/cespare/xxhash/v2"
 )
 
-// bodyReader makes arrays over extents that were read. It checks everything that could
+// bodyReader makes arrays over memory that was read. It checks everything that could
 // make an array fail or show memory that is not its own.
 type bodyReader struct {
 	chunk        *readableChunk
-	dictionaries []*array.Data // of the chunk
-	extent       *memory.Buffer
+	dictionaries []*array.Data  // of the chunk
+	buffer       *memory.Buffer // of the next array
 	at           int
+}
+
+// nextDictionaries makes the dictionaries over some buffers.
+func (r *bodyReader) nextDictionaries(buffers []*memory.Buffer) error {
+	for _, r.buffer = range buffers {
+		n := len(r.dictionaries)
+		form := r.chunk.forms[n]
+		r.at = 0
+		d, _, err := r.array(form, form.of, r.chunk.shape.dictionaries[n])
+		if err != nil {
+			return err
+		}
+		r.dictionaries = append(r.dictionaries, d)
+	}
+	return nil
+}
+
+// nextArrays appends the arrays over some buffers.
+func (r *bodyReader) nextArrays(buffers []*memory.Buffer, out []arrow.Array) ([]arrow.Array, error) {
+	for _, r.buffer = range buffers {
+		r.at = 0
+		d, _, err := r.array(r.chunk.form, r.chunk.form.of, r.chunk.shape.arrays[len(out)])
+		if err != nil {
+			return out, err
+		}
+		out = append(out, array.MakeFromData(d))
+		d.Release()
+	}
+	return out, nil
 }
 
 // release drops the dictionaries.
@@ -24,9 +54,9 @@ func (r *bodyReader) release() {
 	r.dictionaries = nil
 }
 
-// take returns the next n bytes of the extent.
+// take returns the next n bytes of the array's buffer.
 func (r *bodyReader) take(n int64) *memory.Buffer {
-	out := memory.SliceBuffer(r.extent, r.at, int(n))
+	out := memory.SliceBuffer(r.buffer, r.at, int(n))
 	r.at += int(padded(n))
 	return out
 }
@@ -153,14 +183,27 @@ func checkIndices(buffers []*memory.Buffer, n arrayNode, length int) error {
 	return nil
 }
 
-// checkBlocks checks the checksums of an extent whose first block has a number.
-func checkBlocks(c *readableChunk, first int64, content []byte) error {
-	for number := first; len(content) > 0; number++ {
-		block := content[:min(len(content), blockSize)]
-		if checksum(c.key, number, block) != c.sums[number] {
-			return damaged("the checksum of a block does not match")
+// checkBlocks checks the checksums of an extent, whose first block has a number and whose bytes are
+// in some buffers.
+func checkBlocks(c *readableChunk, number int64, buffers []*memory.Buffer) error {
+	var d xxhash.Digest
+	filled := 0
+	for i, b := range buffers {
+		for content := b.Bytes(); len(content) > 0 || i == len(buffers)-1 && filled > 0; {
+			if filled == 0 {
+				d.ResetWithSeed(seed(c.key, number))
+			}
+			n := min(len(content), blockSize-filled)
+			_, _ = d.Write(content[:n])
+			content, filled = content[n:], filled+n
+			if filled < blockSize && (len(content) > 0 || i < len(buffers)-1) {
+				continue
+			}
+			if d.Sum64() != c.sums[number] {
+				return damaged("the checksum of a block does not match")
+			}
+			number, filled = number+1, 0
 		}
-		content = content[len(block):]
 	}
 	return nil
 }

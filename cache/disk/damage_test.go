@@ -179,18 +179,25 @@ func forged(content []byte, key ChunkKey, types []arrow.DataType, mem memory.All
 	r := &bodyReader{chunk: c}
 	defer r.release()
 	at := c.length
-	for i, e := range append(append([]bodyExtent{}, c.layout.dictionaries...), c.layout.arrays...) {
-		buffer := memory.NewResizableBuffer(mem)
-		buffer.Resize(int(e.bytes))
-		copy(buffer.Bytes(), content[at:])
-		at += e.bytes
-		r.extent, r.at = buffer, 0
-		if i < len(c.layout.dictionaries) {
-			err = r.nextDictionaries(e)
-		} else {
-			out, err = r.nextArrays(e, out)
+	for i, e := range slices.Concat(c.layout.dictionaries, c.layout.arrays) {
+		dictionaries, first := i < len(c.layout.dictionaries), len(out)
+		if dictionaries {
+			first = len(r.dictionaries)
 		}
-		buffer.Release()
+		var buffers []*memory.Buffer
+		for _, size := range c.sizes(dictionaries, first, e) {
+			buffer := memory.NewResizableBuffer(mem)
+			buffer.Resize(int(size))
+			defer buffer.Release()
+			copy(buffer.Bytes(), content[at:])
+			at += size
+			buffers = append(buffers, buffer)
+		}
+		if dictionaries {
+			err = r.nextDictionaries(buffers)
+		} else {
+			out, err = r.nextArrays(buffers, out)
+		}
 		if err != nil {
 			releaseArrays(out)
 			return nil, err

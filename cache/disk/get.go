@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -115,7 +114,7 @@ type chunkRead struct {
 	name    string
 	disk    *openedFile
 	held    *budget.Reservation
-	extents []*memory.Buffer
+	buffers []*memory.Buffer // of all arrays
 	body    int64
 }
 
@@ -235,20 +234,23 @@ func (r *chunkRead) arrays(ctx context.Context, c *readableChunk) (out []arrow.A
 		}
 	}()
 	at, block := c.length, int64(0)
-	all := slices.Concat(c.layout.dictionaries, c.layout.arrays)
-	for i, e := range all {
-		if err := r.extent(ctx, at, e); err != nil {
+	for i, e := range slices.Concat(c.layout.dictionaries, c.layout.arrays) {
+		dictionaries, first := i < len(c.layout.dictionaries), len(out)
+		if dictionaries {
+			first = len(body.dictionaries)
+		}
+		buffers, err := r.extent(ctx, at, c.sizes(dictionaries, first, e))
+		if err != nil {
 			return out, err
 		}
-		body.extent, body.at = r.extents[i], 0
-		if err := checkBlocks(c, block, body.extent.Bytes()); err != nil {
+		if err := checkBlocks(c, block, buffers); err != nil {
 			return out, err
 		}
 		at, block = at+e.bytes, block+e.blocks()
-		if i < len(c.layout.dictionaries) {
-			err = body.nextDictionaries(e)
+		if dictionaries {
+			err = body.nextDictionaries(buffers)
 		} else {
-			out, err = body.nextArrays(e, out)
+			out, err = body.nextArrays(buffers, out)
 		}
 		if err != nil {
 			return out, err
@@ -257,21 +259,30 @@ func (r *chunkRead) arrays(ctx context.Context, c *readableChunk) (out []arrow.A
 	return out, nil
 }
 
-// extent reads an extent into memory of its own.
-func (r *chunkRead) extent(ctx context.Context, at int64, e bodyExtent) error {
-	buffer := memory.NewResizableBuffer(r.tier.memory())
-	r.extents = append(r.extents, buffer)
-	buffer.Resize(int(e.bytes))
-	if e.bytes == 0 {
-		return nil
+// extent reads an extent: each of its arrays, which have the given sizes, into memory of its own.
+func (r *chunkRead) extent(ctx context.Context, at int64, sizes []int64) ([]*memory.Buffer, error) {
+	first := len(r.buffers)
+	for _, size := range sizes {
+		buffer := memory.NewResizableBuffer(r.tier.memory())
+		r.buffers = append(r.buffers, buffer)
+		buffer.Resize(int(size))
 	}
-	return does(ctx, r.tier, "read", r.name, func(string) error { return readFull(r.disk, buffer.Bytes(), at) })
+	buffers := r.buffers[first:]
+	return buffers, does(ctx, r.tier, "read", r.name, func(string) error {
+		for _, b := range buffers {
+			if err := readFull(r.disk, b.Bytes(), at); err != nil {
+				return err
+			}
+			at += int64(b.Len())
+		}
+		return nil
+	})
 }
 
 // end ends the read when no call uses its memory anymore.
 func (r *chunkRead) end(ctx context.Context, failed bool) {
-	for _, e := range r.extents {
-		e.Release()
+	for _, b := range r.buffers {
+		b.Release()
 	}
 	if failed && r.held != nil {
 		r.held.Release()
@@ -292,31 +303,4 @@ func (t *Tier) memory() memory.Allocator {
 		return memory.DefaultAllocator
 	}
 	return t.options.Memory
-}
-
-// nextDictionaries makes the dictionaries of an extent.
-func (r *bodyReader) nextDictionaries(e bodyExtent) error {
-	for range e.arrays {
-		n := len(r.dictionaries)
-		form := r.chunk.forms[n]
-		d, _, err := r.array(form, form.of, r.chunk.shape.dictionaries[n])
-		if err != nil {
-			return err
-		}
-		r.dictionaries = append(r.dictionaries, d)
-	}
-	return nil
-}
-
-// nextArrays appends the arrays of an extent.
-func (r *bodyReader) nextArrays(e bodyExtent, out []arrow.Array) ([]arrow.Array, error) {
-	for range e.arrays {
-		d, _, err := r.array(r.chunk.form, r.chunk.form.of, r.chunk.shape.arrays[len(out)])
-		if err != nil {
-			return out, err
-		}
-		out = append(out, array.MakeFromData(d))
-		d.Release()
-	}
-	return out, nil
 }

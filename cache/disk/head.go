@@ -57,9 +57,14 @@ const headSum = -1
 // checksum returns the checksum of a block.
 func checksum(key ChunkKey, block int64, content []byte) uint64 {
 	var d xxhash.Digest
-	d.ResetWithSeed(binary.LittleEndian.Uint64(key[:]) + uint64(block))
+	d.ResetWithSeed(seed(key, block))
 	_, _ = d.Write(content)
 	return d.Sum64()
+}
+
+// seed returns the seed of a block's checksum.
+func seed(key ChunkKey, block int64) uint64 {
+	return binary.LittleEndian.Uint64(key[:]) + uint64(block)
 }
 
 // encode returns the head as bytes, with room for the checksums, which seal adds.
@@ -169,6 +174,19 @@ type readableChunk struct {
 	form   *arrayForm
 	forms  []*arrayForm // of the dictionaries
 	layout chunkLayout
+}
+
+// sizes returns the bytes of the dictionaries or arrays of an extent, the first of which has a number.
+func (c *readableChunk) sizes(dictionaries bool, first int, e bodyExtent) []int64 {
+	out := make([]int64, e.arrays)
+	for i := range out {
+		if dictionaries {
+			out[i], _ = bodyBytes(c.forms[first+i], c.shape.dictionaries[first+i])
+		} else {
+			out[i], _ = bodyBytes(c.form, c.shape.arrays[first+i])
+		}
+	}
+	return out
 }
 
 // decodeShape decodes the shape and the checksums, and checks that the body is exactly as

@@ -206,15 +206,15 @@ func (m *measuring) dictionary(f *arrayForm, w window) (int64, error) {
 	return number, nil
 }
 
-// bodyExtent is the buffers of some arrays: what is read with one call, into one allocation.
+// bodyExtent is the buffers of some arrays: what is read with one call.
 type bodyExtent struct {
 	arrays int   // how many of the remaining ones
 	bytes  int64 // a multiple of alignment
 }
 
 const (
-	// minExtent is when an extent ends. Smaller ones take more calls; larger ones would keep
-	// more memory for a consumer that keeps a single array.
+	// minExtent is when an extent ends. Smaller ones take more calls; larger ones would need more time
+	// within one time limit.
 	minExtent = 1 << 20
 	// blockSize is how many bytes of an extent have a checksum of their own.
 	blockSize = 256 << 10

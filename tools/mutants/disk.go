@@ -7,7 +7,7 @@ func diskMutants() []mutant { //nolint:funlen // a table
 	return []mutant{
 		{
 			"blocks-of-cached-columns-are-not-checked", "cache/disk/body_reader.go",
-			"		if checksum(c.key, number, block) != c.sums[number] {\n", "		if number < 0 {\n", tier,
+			"			if d.Sum64() != c.sums[number] {\n", "			if number < 0 {\n", tier,
 		},
 		{
 			"heads-of-cached-columns-are-not-checked", "cache/disk/head.go",
