@@ -192,7 +192,7 @@ func (b *bench) one(ctx context.Context, tier *disk.Tier, c *chunk) error {
 		evict(path)
 	}
 	cpu, wall = cpuSeconds(), time.Now()
-	got, ok := tier.Get(ctx, c.id, disk.Wanted{
+	got, ok := tier.Get(ctx, c.id, disk.WantedChunk{
 		Types: []arrow.DataType{c.field.Type}, Rows: c.rows,
 		Reserve: func(n int64) (*budget.Reservation, error) { return b.budget.Reserve("a chunk", n) },
 	})

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Wanted is what a caller of Get expects.
-type Wanted struct {
+// WantedChunk is what a caller of Get expects.
+type WantedChunk struct {
 	// Types are the types that the arrays may have, such as utf8 and dictionary<int32, utf8>.
 	// The result has one of these.
 	Types []arrow.DataType
@@ -46,7 +46,7 @@ func (c *Chunk) Release() {
 // Get returns the chunk of a column if the tier has it and it is intact. It waits for the
 // disk at most until its time limit. It reports no errors: without a result, the caller decodes
 // the column.
-func (t *Tier) Get(ctx context.Context, id ColumnID, want Wanted) (*Chunk, bool) {
+func (t *Tier) Get(ctx context.Context, id ColumnID, want WantedChunk) (*Chunk, bool) {
 	f := t.open(id.Key())
 	if f == nil {
 		t.counts.add(func(s *TierStats) { s.Reads.Misses++ })
@@ -131,7 +131,7 @@ const (
 )
 
 // run reads and checks the file.
-func (r *chunkRead) run(ctx context.Context, id ColumnID, want Wanted) (_ *Chunk, err error) {
+func (r *chunkRead) run(ctx context.Context, id ColumnID, want WantedChunk) (_ *Chunk, err error) {
 	estimate := r.file.size + headScale*firstRead
 	if r.held, err = want.Reserve(estimate); err != nil {
 		return nil, noMemory(err)

@@ -80,7 +80,7 @@ func (r *rig) get(id ColumnID, like ...arrow.Array) (*Chunk, bool) {
 	for _, a := range like {
 		rows += int64(a.Len())
 	}
-	return r.tier.Get(r.t.Context(), id, Wanted{
+	return r.tier.Get(r.t.Context(), id, WantedChunk{
 		Types: []arrow.DataType{arrow.Null, like[0].DataType()}, Rows: rows,
 		Reserve: func(n int64) (*budget.Reservation, error) { return r.budget.Reserve("a chunk", n) },
 	})
@@ -243,7 +243,7 @@ func TestMemoryIsReservedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.put(numbered(1), 1, numbers(0, 100_000))
-	_, ok := r.tier.Get(t.Context(), numbered(1), Wanted{
+	_, ok := r.tier.Get(t.Context(), numbered(1), WantedChunk{
 		Types: []arrow.DataType{arrow.PrimitiveTypes.Int64}, Rows: 100_000,
 		Reserve: func(n int64) (*budget.Reservation, error) {
 			require.GreaterOrEqual(t, n, int64(800_000))
@@ -261,7 +261,7 @@ func TestCanceledReadersGetNothing(t *testing.T) {
 	r.put(numbered(1), 1, numbers(0, 10))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, ok := r.tier.Get(ctx, numbered(1), Wanted{
+	_, ok := r.tier.Get(ctx, numbered(1), WantedChunk{
 		Types: []arrow.DataType{arrow.PrimitiveTypes.Int64}, Rows: 10,
 		Reserve: func(n int64) (*budget.Reservation, error) { return r.budget.Reserve("a chunk", n) },
 	})
