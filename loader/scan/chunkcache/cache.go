@@ -27,8 +27,8 @@ type Disk interface {
 	// Get returns the values of a column, if it has them. It reports no failures: without a
 	// result, the column is decoded.
 	Get(ctx context.Context, of ChunkID, want Wanted) (*StoredColumn, bool)
-	// Put offers values, which it retains until it calls done, once.
-	Put(of ChunkID, arrays []arrow.Array, cost time.Duration, done func())
+	// Put offers values, whose arrays it retains until it calls done, once. Their Held is nil.
+	Put(of ChunkID, values StoredColumn, done func())
 }
 
 // Wanted is what is expected of the values of a column.
@@ -40,11 +40,12 @@ type Wanted struct {
 	Reserve func(bytes int64) (*budget.Reservation, error)
 }
 
-// StoredColumn is a column that a Disk returned. The caller owns it.
+// StoredColumn is the values of a column on a Disk. Those that it returned belong to the caller.
 type StoredColumn struct {
-	Arrays []arrow.Array
-	Held   *budget.Reservation // of their memory
-	Cost   time.Duration       // of decoding them
+	Arrays    []arrow.Array
+	Held      *budget.Reservation // of their memory
+	Cost      time.Duration       // of decoding them
+	Unchecked bool                // pages of the column had no checksum
 }
 
 // Options configure a ColumnCache.
@@ -140,7 +141,7 @@ func (c *ColumnCache) unpin(u *cachedUnit, e *effects) {
 // take makes a unit of a column from disk. It is kept if there is room, and otherwise leaves with
 // its pin.
 func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
-	u := &cachedUnit{of: of, table: table, cost: stored.Cost, place: -1}
+	u := &cachedUnit{of: of, table: table, cost: stored.Cost, unchecked: stored.Unchecked, place: -1}
 	for _, a := range stored.Arrays {
 		s := &segment{cache: c, array: a, rows: int64(a.Len()), bytes: sizeOf(a), kept: true}
 		u.add(s)

@@ -294,12 +294,13 @@ func TestIncompleteColumnsAreNotKept(t *testing.T) {
 
 // slow is a Disk that keeps what it got.
 type slow struct {
-	r    *rig
-	puts map[chunkcache.ChunkID]int
+	r         *rig
+	puts      map[chunkcache.ChunkID]int
+	unchecked bool
 }
 
-func (s *slow) Put(of chunkcache.ChunkID, of2 []arrow.Array, _ time.Duration, done func()) {
-	s.puts[of] = len(of2)
+func (s *slow) Put(of chunkcache.ChunkID, values chunkcache.StoredColumn, done func()) {
+	s.puts[of], s.unchecked = len(values.Arrays), values.Unchecked
 	done()
 }
 
@@ -311,7 +312,7 @@ func (s *slow) Get(_ context.Context, of chunkcache.ChunkID, want chunkcache.Wan
 	if err != nil {
 		return nil, false
 	}
-	return &chunkcache.StoredColumn{Arrays: []arrow.Array{s.r.values(5000, rows/2), s.r.values(5000+rows/2, rows/2)}, Held: held, Cost: 70}, true
+	return &chunkcache.StoredColumn{Arrays: []arrow.Array{s.r.values(5000, rows/2), s.r.values(5000+rows/2, rows/2)}, Held: held, Cost: 70, Unchecked: s.unchecked}, true
 }
 
 // TestDiskIsAskedNext: it gets what is filled, and what it returns is kept if there is room, or else leaves
@@ -324,8 +325,10 @@ func TestDiskIsAskedNext(t *testing.T) {
 	require.True(t, r.fill(5, 70, true))
 	require.Equal(t, arrays, disk.puts[column(5)])
 	r.Drop("")
+	disk.unchecked = true
 	p := r.find(5)
 	require.NoError(t, check(t, p, 5, 40))
+	require.True(t, p.Unchecked())
 	p.Release()
 	require.True(t, r.Has(column(5)))
 	require.EqualValues(t, 1, r.Stats().DiskHits)

@@ -154,7 +154,7 @@ func (c *ColumnCache) offer(u *cachedUnit) {
 	for i, s := range u.segments {
 		arrays[i] = s.array
 	}
-	c.options.Disk.Put(u.of, arrays, u.cost, func() {
+	c.options.Disk.Put(u.of, StoredColumn{Arrays: arrays, Cost: u.cost, Unchecked: u.unchecked}, func() {
 		var e effects
 		c.mu.Lock()
 		for _, s := range u.segments {
