@@ -82,6 +82,8 @@ func mixedChunk() []arrow.Array {
 }
 
 // TestFlippedBitsAreNotServed: a file with any byte changed is refused.
+//
+// spec: disk-1
 func TestFlippedBitsAreNotServed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

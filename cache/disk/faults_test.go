@@ -206,6 +206,8 @@ func TestFilesThatCannotBeDeletedStayCounted(t *testing.T) {
 }
 
 // TestFailedReadsAreMisses: the file is deleted, and written again.
+//
+// spec: disk-1
 func TestFailedReadsAreMisses(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"open", "read"} {
@@ -232,6 +234,8 @@ func TestFailedReadsAreMisses(t *testing.T) {
 
 // TestReadsThatHangAreLeftBehind: the caller continues at the time limit, the memory stays charged until the
 // call returns, and meanwhile the disk is not used.
+//
+// spec: disk-5
 func TestReadsThatHangAreLeftBehind(t *testing.T) {
 	for _, call := range []string{"open", "read", "close after open"} {
 		t.Run(call, func(t *testing.T) {
@@ -368,6 +372,8 @@ func TestFullQueuesDrop(t *testing.T) {
 }
 
 // TestLimitHoldsUnderChurn reads, writes and deletes at once, and adds up the folder meanwhile.
+//
+// spec: disk-2
 func TestLimitHoldsUnderChurn(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20

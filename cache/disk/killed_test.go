@@ -40,6 +40,8 @@ func writeUntilKilled(folder string) {
 
 // TestKilledWritersLeaveOnlyWholeChunks kills a process while it writes, several times. The next one finds
 // intact chunks alone, below the limit, and no other files.
+//
+// spec: disk-3
 func TestKilledWritersLeaveOnlyWholeChunks(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "cache")

@@ -52,6 +52,8 @@ func TestCheapChunksAreEvictedFirst(t *testing.T) {
 }
 
 // TestUnreadChunksLoseWorth: a chunk that costs much is evicted at last if it is not read, and others are.
+//
+// spec: disk-2
 func TestUnreadChunksLoseWorth(t *testing.T) {
 	t.Parallel()
 	l := newLedger(1 << 30)

@@ -239,6 +239,8 @@ func TestUnsupportedTypesAreNotStored(t *testing.T) {
 }
 
 // TestMemoryIsReservedFirst: a reservation that is refused reads nothing, and leaves the chunk.
+//
+// spec: disk-6
 func TestMemoryIsReservedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -284,6 +286,8 @@ func TestPresentChunksAreNotWrittenAgain(t *testing.T) {
 }
 
 // TestFilesAreOfThisUserAlone: modes of files, and folders that are refused.
+//
+// spec: disk-4
 func TestFilesAreOfThisUserAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

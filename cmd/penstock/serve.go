@@ -126,6 +126,9 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	metrics := telemetry.NewMetrics(version())
 	e.observe(metrics, log)
 	e.budget.SetPeerShare(c.Server.MaxPeerShare)
+	if err := e.openColumns(ctx, c.Server, metrics, log); err != nil {
+		return err
+	}
 	mapped, err := e.listenLocal(ctx, c.Server, log)
 	if err != nil {
 		return err

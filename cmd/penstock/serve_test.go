@@ -139,18 +139,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, exitFailure, run(t, "cat", "hme", "--uri", server.uri()).code)
 	server.stderr.find(t, "stream ends")
 	address := server.stderr.find(t, "metrics")["listen"].(string)
-	get := func(path string) string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
-		require.NoError(t, err)
-		transport := &http.Transport{DisableKeepAlives: true}
-		answer, err := (&http.Client{Transport: transport}).Do(request)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, answer.Body.Close()) }()
-		require.Equal(t, http.StatusOK, answer.StatusCode)
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return string(text)
-	}
+	get := func(path string) string { return fetch(t, "http://"+address+path) }
 	const free = "penstock_memory_reserved_bytes 0\n"
 	require.Eventually(t, func() bool { return strings.Contains(get("/metrics"), free) }, time.Minute, 10*time.Millisecond,
 		"batches in flight are released once they have arrived")
@@ -168,4 +157,24 @@ func TestMetrics(t *testing.T) {
 	server.signal(t)
 	code, _ := server.wait(t)
 	require.Zero(t, code, server.stderr)
+}
+
+// scrape returns the metrics page of a server.
+func scrape(t *testing.T, address string) string {
+	t.Helper()
+	return fetch(t, "http://"+address+"/metrics")
+}
+
+// fetch returns a page.
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, answer.Body.Close()) }()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return string(text)
 }

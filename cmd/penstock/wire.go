@@ -58,6 +58,8 @@ type engine struct {
 	pools     []trimmed
 	disk      *spool.Spool
 	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
+	columns   columnDisk              // looked up for columns that chunks does not have
+	memory    batch.Trimming          // of batches and decoded columns; one of pools
 	closers   []func()                // of the parts above, in the order in which they were made
 }
 
@@ -69,6 +71,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		budget: budget.New(c.Server.Memory),
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
 		pools:  []trimmed{memory, scratch},
+		memory: memory,
 	}
 	files := store.NewBounded(store.Local{}, e.calls)
 	defer func() {
@@ -95,7 +98,8 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	}
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
-		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Limit: limit})
+		e.budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
+		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
 		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,

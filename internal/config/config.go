@@ -60,6 +60,8 @@ type Server struct {
 	MaxBatchBytes    int64  // 0 derives it from the memory budget
 	ShareBatches     int64  // shareFollows derives it from the memory budget; 0 is off
 	CacheMemory      int64  // cacheFollows derives it from the memory budget; 0 is off
+	CacheDir         string // path; "" is off
+	CacheDisk        int64  // bytes
 	LocalSocket      string // path; "" is off
 	StallTimeout     time.Duration
 	Drain            time.Duration
@@ -133,6 +135,9 @@ func ofFile(f fault.Field) bool {
 func (s Server) contradictions(given map[string]value) []fault.Field {
 	if s.Pprof && s.Metrics == "" {
 		return []fault.Field{given["pprof"].fault("profiles are served beside the metrics, and metrics is not set")}
+	}
+	if s.CacheDir != "" && s.CacheMemory == 0 {
+		return []fault.Field{given["cache_dir"].fault("columns on disk are read through those in memory, and cache_memory is 0")}
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1, CacheMemory: -1,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, CacheDisk: 32 << 30, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1, CacheMemory: -1,
 		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
@@ -163,6 +163,8 @@ func TestPrecedence(t *testing.T) {
 		"max_streams":       {"1", "2", "3", ""},
 		"max_peer_share":    {"1", "100", "50", ""},
 		"max_batch_bytes":   {"1MiB", "2MiB", "3MiB", ""},
+		"cache_dir":         {"/a/c", "/b/c", "/c/c", ""},
+		"cache_disk":        {"1MiB", "2MiB", "3MiB", ""},
 		"share_batches":     {"1MiB", "2MiB", "0", ""},
 		"cache_memory":      {"1MiB", "2MiB", "0", ""},
 		"local_socket":      {"/a/l", "/b/l", "/c/l", ""},
@@ -249,6 +251,8 @@ func TestPaths(t *testing.T) {
 func TestPprofNeedsMetrics(t *testing.T) {
 	_, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"pprof": "true"}})
 	require.ErrorContains(t, err, "--pprof: profiles are served beside the metrics")
+	_, err = config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"cache-dir": "/a", "cache-memory": "0"}})
+	require.ErrorContains(t, err, "--cache-dir: columns on disk are read through those in memory")
 }
 
 func TestDefaultCatalog(t *testing.T) {

@@ -133,6 +133,16 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return sizeFrom(&s.CacheMemory, v, 0) },
 		},
 		{
+			Name: "cache_dir", Shape: "FOLDER",
+			Usage: "the folder on local disk for decoded columns, which are read again even after a restart; created if its parent exists, for this server alone (default: none are kept on disk)",
+			set:   func(s *Server, v value) error { s.CacheDir = v.path(); return nil },
+		},
+		{
+			Name: "cache_disk", Default: "32GiB", Shape: "BYTES",
+			Usage: "how much of that disk may be used",
+			set:   func(s *Server, v value) error { return size(&s.CacheDisk, v) },
+		},
+		{
 			Name: "local_socket", Shape: "PATH",
 			Usage: "a socket for clients on the same machine, which then read batches from shared memory; it is in a folder that only this user can enter, created if its parent exists (default: none)",
 			set:   func(s *Server, v value) error { s.LocalSocket = v.path(); return nil },

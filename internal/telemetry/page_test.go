@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/cache/disk"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
@@ -39,6 +40,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Storage(store.NewCalls(store.Options{}))
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
 	m.Mapped(local.New(segment.NewLender(nil, 0), time.Now, slog.New(slog.DiscardHandler)).Stats)
+	m.DiskTier(func() disk.TierStats { return disk.TierStats{} })
 	m.Sharing(fanout.New(fanout.Options{}).Stats)
 	m.Cache(telemetry.CacheSource{
 		Columns: func() chunkcache.CacheStats { return chunkcache.CacheStats{} },

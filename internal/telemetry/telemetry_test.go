@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/cache/disk"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
@@ -199,6 +200,39 @@ func TestMetrics(t *testing.T) {
 }
 
 // Nothing is global: two servers in one process count apart.
+// TestDiskTier: each number of the disk tier has its own metric.
+func TestDiskTier(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	m.DiskTier(func() disk.TierStats {
+		return disk.TierStats{
+			Folder: disk.FolderStats{Chunks: 1, Bytes: 2, Limit: 3, Queued: 4},
+			Reads:  disk.ReadStats{Hits: 5, HitBytes: 6, Saved: 7_500_000, Misses: 8, NoMemory: 9, Damaged: 10, Failed: 11, Canceled: 12},
+			Writes: disk.WriteStats{Chunks: 13, Bytes: 14, Evicted: 15, Present: 16, Dropped: 17, Unstored: 18, Failed: 19},
+		}
+	})
+	require.Subset(t, metrics(t, m.Handler(false)), []string{
+		`penstock_disk_cache_bytes 2`,
+		`penstock_disk_cache_chunks 1`,
+		`penstock_disk_cache_evicted_total 15`,
+		`penstock_disk_cache_limit_bytes 3`,
+		`penstock_disk_cache_queued_bytes 4`,
+		`penstock_disk_cache_read_bytes_total 6`,
+		`penstock_disk_cache_reads_total{result="canceled"} 12`,
+		`penstock_disk_cache_reads_total{result="damaged"} 10`,
+		`penstock_disk_cache_reads_total{result="failed"} 11`,
+		`penstock_disk_cache_reads_total{result="hit"} 5`,
+		`penstock_disk_cache_reads_total{result="memory"} 9`,
+		`penstock_disk_cache_reads_total{result="miss"} 8`,
+		`penstock_disk_cache_writes_total{result="dropped"} 17`,
+		`penstock_disk_cache_writes_total{result="failed"} 19`,
+		`penstock_disk_cache_writes_total{result="present"} 16`,
+		`penstock_disk_cache_writes_total{result="unstored"} 18`,
+		`penstock_disk_cache_writes_total{result="written"} 13`,
+		`penstock_disk_cache_written_bytes_total 14`,
+	})
+	require.Contains(t, get(m.Handler(false), "/metrics").Body.String(), "penstock_disk_cache_saved_seconds_total 7.5")
+}
+
 func TestMetricsAreApart(t *testing.T) {
 	one, other := telemetry.NewMetrics("one"), telemetry.NewMetrics("other")
 	one.Observer().StreamBegan("home")

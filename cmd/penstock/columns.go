@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/cache/disk"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/loader/scan/chunkcache"
+)
+
+const (
+	// columnTimeout is how long a call to the disk of cache_dir may take: longer than that, and the
+	// columns are sooner decoded.
+	columnTimeout = 5 * time.Second
+	// columnQueueDivisor is the divisor of the memory budget that gives the bytes of the columns that
+	// wait to be written.
+	columnQueueDivisor = 16
+	// columnDrain is how long a server that ends writes the columns that wait.
+	columnDrain = 2 * time.Second
+)
+
+// columnDisk is the disk tier of the cache of decoded columns. Without the setting cache_dir, and in
+// commands that read in process, it has nothing. It is safe for concurrent use.
+type columnDisk struct{ tier atomic.Pointer[disk.Tier] }
+
+var _ chunkcache.Disk = (*columnDisk)(nil)
+
+// columnID returns the identity of a column on disk. Those whose pages had no checksums have another one:
+// require_checksums refuses them.
+func columnID(of chunkcache.ChunkID, unchecked bool) disk.ColumnID {
+	id := disk.ColumnID(of)
+	if unchecked {
+		id.Type += " of pages without checksums"
+	}
+	return id
+}
+
+// Get implements chunkcache.Disk.
+func (d *columnDisk) Get(ctx context.Context, of chunkcache.ChunkID, want chunkcache.Wanted) (*chunkcache.StoredColumn, bool) {
+	tier := d.tier.Load()
+	if tier == nil {
+		return nil, false
+	}
+	unchecked := tier.Has(columnID(of, true))
+	c, ok := tier.Get(ctx, columnID(of, unchecked), disk.WantedChunk{Types: want.Types, Rows: want.Rows, Reserve: want.Reserve})
+	if !ok {
+		return nil, false
+	}
+	return &chunkcache.StoredColumn{Arrays: c.Arrays, Held: c.Held, Cost: time.Duration(c.Cost) * time.Microsecond, Unchecked: unchecked}, true
+}
+
+// Put implements chunkcache.Disk.
+func (d *columnDisk) Put(of chunkcache.ChunkID, values chunkcache.StoredColumn, done func()) {
+	tier := d.tier.Load()
+	if tier == nil {
+		done()
+		return
+	}
+	cost := uint32(min(max(values.Cost.Microseconds(), 0), math.MaxUint32)) //nolint:gosec // it is in range
+	tier.Put(disk.Offer{ID: columnID(of, values.Unchecked), Arrays: values.Arrays, Cost: cost, Done: done})
+}
+
+// giveUp drops the columns that wait to be written, if memory is needed.
+func (d *columnDisk) giveUp(int64) {
+	if tier := d.tier.Load(); tier != nil {
+		tier.DropQueued()
+	}
+}
+
+// openColumns opens the folder of the setting cache_dir, if it is set. A server whose folder is in use by another
+// one, or whose disk does not work, runs without it.
+func (e *engine) openColumns(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
+	if s.CacheDir == "" {
+		return nil
+	}
+	folder, err := filepath.Abs(s.CacheDir)
+	if err != nil {
+		return fault.New(fault.Invalid, "cache_dir %s: %w", s.CacheDir, err)
+	}
+	tier, err := disk.Open(ctx, disk.Options{
+		Folder: folder, Limit: s.CacheDisk, Queue: s.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.budget,
+		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: time.Now}), Clock: time.Now, Log: log,
+	})
+	if fault.KindOf(err) == fault.Invalid {
+		return err
+	}
+	if err != nil {
+		log.Warn("decoded columns are not kept on disk", "error", err)
+		return nil
+	}
+	e.columns.tier.Store(tier)
+	e.closers = append(e.closers, func() {
+		ending, end := context.WithTimeout(context.WithoutCancel(ctx), columnDrain)
+		defer end()
+		tier.Close(ending)
+	})
+	metrics.DiskTier(tier.Stats)
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// columnServer is a server with a folder of decoded columns.
+type columnServer struct {
+	*child
+	t       *testing.T
+	metrics string
+}
+
+func startWithColumns(t *testing.T, config, folder string, more ...string) columnServer {
+	t.Helper()
+	c := start(t, append([]string{"--config", config, "--cache-dir", folder, "--metrics", "127.0.0.1:0"}, more...)...)
+	return columnServer{c, t, c.stderr.find(t, "metrics")["listen"].(string)}
+}
+
+// stop ends the server, which then writes the columns that wait.
+func (s columnServer) stop() {
+	s.t.Helper()
+	s.signal(s.t)
+	code, _ := s.wait(s.t)
+	require.Zero(s.t, code, s.stderr)
+}
+
+// read returns all rows, as a client gets them.
+func (s columnServer) read() string {
+	s.t.Helper()
+	got := run(s.t, "cat", "-q", `{"dataset": "home", "cache": "fill"}`, "--uri", s.uri(), "--format", "jsonl")
+	require.Zero(s.t, got.code, got.stderr)
+	return got.stdout
+}
+
+// chunks returns the files of a folder.
+func chunks(t *testing.T, folder string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, "*.chunk"))
+	require.NoError(t, err)
+	return found
+}
+
+// TestColumnsAreReadFromDiskAfterARestart: the same rows are returned by a server that decodes, by one that reads
+// what it wrote, and by one whose files are damaged, which are deleted and written again.
+//
+// spec: disk-1, disk-3
+func TestColumnsAreReadFromDiskAfterARestart(t *testing.T) {
+	config, folder := readLake(t).config, filepath.Join(t.TempDir(), "columns")
+	plain := start(t, "--config", config)
+	want := columnServer{plain, t, ""}.read()
+	first := startWithColumns(t, config, folder)
+	require.Equal(t, want, first.read())
+	first.stop()
+	written := chunks(t, folder)
+	require.NotEmpty(t, written)
+
+	second := startWithColumns(t, config, folder)
+	require.Equal(t, want, second.read())
+	page := scrape(t, second.metrics)
+	require.Regexp(t, `penstock_disk_cache_reads_total\{result="hit"\} [1-9]`, page)
+	require.Contains(t, page, `penstock_disk_cache_writes_total{result="written"} 0`)
+	second.stop()
+
+	for _, path := range written {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		content[len(content)-1] ^= 1
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+	}
+	third := startWithColumns(t, config, folder)
+	require.Equal(t, want, third.read())
+	require.Regexp(t, `penstock_disk_cache_reads_total\{result="damaged"\} [1-9]`, scrape(t, third.metrics))
+	third.stop()
+	require.Len(t, chunks(t, folder), len(written), "those that were damaged are written again")
+}
+
+// TestServersDoNotShareAFolder: a second server runs without it, and a folder that others may use is refused.
+//
+// spec: disk-4
+func TestServersDoNotShareAFolder(t *testing.T) {
+	config, folder := readLake(t).config, filepath.Join(t.TempDir(), "columns")
+	first := startWithColumns(t, config, folder)
+	second := startWithColumns(t, config, folder)
+	require.Contains(t, second.stderr.find(t, "decoded columns are not kept on disk")["error"], "is in use by another process")
+	require.Equal(t, first.read(), second.read())
+	require.NotContains(t, scrape(t, second.metrics), "penstock_disk_cache")
+	first.stop()
+	second.stop()
+
+	open := t.TempDir()
+	require.NoError(t, os.Chmod(open, 0o755))
+	got := run(t, "serve", "--config", config, "--listen", "127.0.0.1:0", "--cache-dir", open)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "others could read or replace what it contains")
+}
