@@ -11,7 +11,7 @@ import (
 // CacheAdmin lists and drops what a server keeps for later streams.
 type CacheAdmin interface {
 	List() CacheList
-	// Drop drops the decoded columns of a table, by its name, or everything that is kept if it is "".
+	// Drop drops the decoded columns of a table in memory, by its name, or everything that is kept, on disk too, if it is "".
 	Drop(table string) CacheDropped
 	// Warm describes what is kept of a plan's tables, for its explain text; "" if nothing is.
 	Warm(p *plan.Plan) string
@@ -23,6 +23,14 @@ type CacheList struct {
 	Bytes      int64         `json:"bytes"` // of decoded columns
 	Files      []CachedFile  `json:"files"` // with decoded columns, by table and file
 	BuildSides KeptSidesList `json:"build_sides"`
+	Disk       ColumnsOnDisk `json:"disk"`
+}
+
+// ColumnsOnDisk is the decoded columns on local disk.
+type ColumnsOnDisk struct {
+	Columns int   `json:"columns"` // of row groups
+	Bytes   int64 `json:"bytes"`   // of their files
+	Limit   int64 `json:"limit"`   // 0: none are kept on disk
 }
 
 // KeptSidesList is the build sides that are kept.
@@ -44,7 +52,7 @@ type CachedFile struct {
 // CacheDropped is what was dropped.
 type CacheDropped struct {
 	Columns int   `json:"columns"` // of row groups
-	Bytes   int64 `json:"bytes"`   // of columns and build sides
+	Bytes   int64 `json:"bytes"`   // of columns, build sides and files
 }
 
 func (s *service) listCache(context.Context, []byte) ([]byte, error) {

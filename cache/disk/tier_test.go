@@ -402,3 +402,22 @@ func TestListAndDropNeedNoTier(t *testing.T) {
 	r.put(numbered(0), 1, numbers(0, 100))
 	r.requireGet(numbered(0), numbers(0, 100))
 }
+
+// TestDropAll: nothing stays on disk, and chunks can be written again.
+func TestDropAll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for i := range 3 {
+		r.put(numbered(i), 1, numbers(0, 100))
+	}
+	used := r.tier.Stats().Folder.Bytes
+	chunks, bytes := r.tier.DropAll(t.Context())
+	require.Equal(t, 3, chunks)
+	require.Equal(t, used, bytes)
+	require.Zero(t, r.tier.Stats().Folder.Bytes)
+	entries, err := os.ReadDir(r.options.Folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "the lock")
+	r.put(numbered(0), 1, numbers(0, 100))
+	r.requireGet(numbered(0), numbers(0, 100))
+}

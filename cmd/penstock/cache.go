@@ -51,7 +51,7 @@ func (p process) cacheListCommand() *cobra.Command {
 
 func (p process) cacheDropCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "drop [TABLE]", Short: "Drop the cached columns of a table, or everything", Args: cmdline.AtMostOne,
+		Use: "drop [TABLE]", Short: "Drop the columns of a table in memory, or everything, on disk too", Args: cmdline.AtMostOne,
 		Example: "  penstock cache drop --uri grpc://127.0.0.1:8815",
 	}
 	from := newSourceFlags(c)
@@ -63,7 +63,7 @@ func (p process) cacheDropCommand() *cobra.Command {
 			}
 			dropped, err := s.CacheDrop(ctx, table)
 			if err == nil {
-				_, err = fmt.Fprintf(p.stdout, "dropped %d columns of row groups, %d bytes with build sides\n", dropped.Columns, dropped.Bytes)
+				_, err = fmt.Fprintf(p.stdout, "dropped %d columns of row groups, %d bytes with build sides and files\n", dropped.Columns, dropped.Bytes)
 			}
 			return err
 		})
@@ -82,5 +82,8 @@ func (p process) printCache(list flight.CacheList) error {
 		return err
 	}
 	_, err := fmt.Fprintf(p.stdout, "columns: %d of %d bytes\nbuild sides: %d, %d bytes\n", list.Bytes, list.Limit, list.BuildSides.Count, list.BuildSides.Bytes)
+	if err == nil && list.Disk.Limit > 0 {
+		_, err = fmt.Fprintf(p.stdout, "on disk: %d columns of row groups, %d of %d bytes\n", list.Disk.Columns, list.Disk.Bytes, list.Disk.Limit)
+	}
 	return err
 }

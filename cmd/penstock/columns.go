@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cache/disk"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -73,6 +74,25 @@ func (d *columnDisk) giveUp(int64) {
 	if tier := d.tier.Load(); tier != nil {
 		tier.DropQueued()
 	}
+}
+
+// list returns what is on disk.
+func (d *columnDisk) list() flight.ColumnsOnDisk {
+	tier := d.tier.Load()
+	if tier == nil {
+		return flight.ColumnsOnDisk{}
+	}
+	of := tier.Stats().Folder
+	return flight.ColumnsOnDisk{Columns: of.Chunks, Bytes: of.Bytes, Limit: of.Limit}
+}
+
+// drop deletes what is on disk.
+func (d *columnDisk) drop() (columns int, bytes int64) {
+	tier := d.tier.Load()
+	if tier == nil {
+		return 0, 0
+	}
+	return tier.DropAll(context.Background())
 }
 
 // openColumns opens the folder of the setting cache_dir, if it is set. A server whose folder is in use by another

@@ -75,8 +75,17 @@ func TestColumnsAreReadFromDiskAfterARestart(t *testing.T) {
 	third := startWithColumns(t, config, folder)
 	require.Equal(t, want, third.read())
 	require.Regexp(t, `penstock_disk_cache_reads_total\{result="damaged"\} [1-9]`, scrape(t, third.metrics))
+	onDisk := listed(t, third.uri()).Disk
+	require.Positive(t, onDisk.Columns)
+	require.Contains(t, run(t, "cache", "ls", "--uri", third.uri()).stdout, "on disk: ")
 	third.stop()
 	require.Len(t, chunks(t, folder), len(written), "those that were damaged are written again")
+
+	fourth := startWithColumns(t, config, folder)
+	require.Equal(t, exitOK, run(t, "cache", "drop", "--uri", fourth.uri()).code)
+	require.Empty(t, chunks(t, folder))
+	require.Equal(t, want, fourth.read())
+	fourth.stop()
 }
 
 // TestServersDoNotShareAFolder: a second server runs without it, and a folder that others may use is refused.

@@ -15,6 +15,7 @@ import (
 type keptColumns struct {
 	columns *chunkcache.ColumnCache
 	loader  *loader.Loader
+	disk    *columnDisk
 }
 
 // cacheAdmin returns the engine's, or nil if it keeps nothing.
@@ -22,7 +23,7 @@ func (e *engine) cacheAdmin() flight.CacheAdmin {
 	if e.chunks == nil {
 		return nil
 	}
-	return keptColumns{columns: e.chunks, loader: e.loader}
+	return keptColumns{columns: e.chunks, loader: e.loader, disk: &e.columns}
 }
 
 // List implements flight.CacheAdmin.
@@ -30,7 +31,7 @@ func (k keptColumns) List() flight.CacheList {
 	columns, sides := k.columns.Stats(), k.loader.KeptBuildSides()
 	out := flight.CacheList{
 		Limit: columns.Limit, Bytes: columns.Bytes, Files: []flight.CachedFile{},
-		BuildSides: flight.KeptSidesList{Count: sides.Values, Bytes: sides.Bytes},
+		BuildSides: flight.KeptSidesList{Count: sides.Values, Bytes: sides.Bytes}, Disk: k.disk.list(),
 	}
 	for _, f := range k.columns.List() {
 		out.Files = append(out.Files, flight.CachedFile{
@@ -44,7 +45,8 @@ func (k keptColumns) List() flight.CacheList {
 func (k keptColumns) Drop(table string) flight.CacheDropped {
 	columns, bytes := k.columns.Drop(table)
 	if table == "" {
-		bytes += k.loader.DropKeptBuildSides()
+		onDisk, inFiles := k.disk.drop()
+		columns, bytes = columns+onDisk, bytes+inFiles+k.loader.DropKeptBuildSides()
 	}
 	return flight.CacheDropped{Columns: columns, Bytes: bytes}
 }
