@@ -74,9 +74,9 @@ func (p process) cacheDropCommand() *cobra.Command {
 // printCache prints what is kept as a table.
 func (p process) printCache(list flight.CacheList) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TABLE\tFILE\tCOLUMNS\tBYTES\tHITS\tSECONDS")
+	_, _ = fmt.Fprintln(w, "TABLE\tFILE\tCOLUMNS\tBYTES\tHITS\tSECONDS")
 	for _, f := range list.Files {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", f.Table, f.File, f.Columns, f.Bytes, f.Hits, strconv.FormatFloat(f.Seconds, 'f', 3, 64))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", f.Table, f.File, f.Columns, f.Bytes, f.Hits, strconv.FormatFloat(f.Seconds, 'f', 3, 64))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -324,7 +325,7 @@ func TestCachedColumnsDependOnNames(t *testing.T) {
 		source.Checked = nil
 		got := r.read(s, source, r.columns("id"))
 		require.NoError(t, got.err)
-		require.Equal(t, []string{fmt.Sprint(i + 1)}, got.lines)
+		require.Equal(t, []string{strconv.Itoa(i + 1)}, got.lines)
 	}
 }
 
