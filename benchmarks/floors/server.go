@@ -83,7 +83,7 @@ func (s *server) serve(ctx context.Context, folder string, in io.Reader, out io.
 		}
 		defer l.Close() //nolint:errcheck // the process ends
 		offered.Addresses[w.name] = strings.TrimPrefix(l.Addr().String(), "unix://")
-		serving, err := s.serving(w)
+		serving, err := s.serving(w) //nolint:contextcheck // calls have their own contexts
 		if err != nil {
 			return err
 		}

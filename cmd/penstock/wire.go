@@ -99,7 +99,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
 		e.budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
-		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Limit: limit, Disk: &e.columns})
+		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
 		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -161,9 +160,9 @@ type ReadOptions struct {
 	// nil entries, and columns beyond the slice, are read. It is called once for each row group, before
 	// any of its bytes are read, also ahead. Nil: all columns are read.
 	Cached func(group int) []CachedColumn
-	// Decoded is called for each column, by its index in Fields, that was decoded for a batch, with the time
-	// that it took, on any goroutine; nil ignores it.
-	Decoded func(column int, took time.Duration)
+	// Decoding is called before a column, by its index in Fields, is decoded for a batch, on any goroutine, and what it
+	// returns afterwards; nil ignores it.
+	Decoding func(column int) (decoded func())
 	// Part moves n admitted bytes out of the reader's account, for memory that a read
 	// which was left behind may still write to. released returns them when that read
 	// returns. Nil if Admit is nil.

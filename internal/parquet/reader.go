@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -308,9 +307,8 @@ func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 	if from := r.cached.of(i); from != nil {
 		return from.Read(rows)
 	}
-	if r.opts.Decoded != nil {
-		began := time.Now()
-		defer func() { r.opts.Decoded(i, time.Since(began)) }()
+	if r.opts.Decoding != nil {
+		defer r.opts.Decoding(i)()
 	}
 	out, err := r.decodeColumn(i, rows)
 	if err != nil || r.columns[i].number == nil {

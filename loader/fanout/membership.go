@@ -27,9 +27,9 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 		stepWindow: stepWindow{tail: m.place(), gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned, spec: m.spec},
 		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}
-	use := g.planned.Query.Reading.Cache // of the member that begins the group
+	use := g.planned.Query.Cache // of the member that begins the group
 	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)
-	g.planned.Query.Reading.Cache = use
+	g.planned.Query.Cache = use
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
 	g.form, g.formed = m.form, m.formed
 	g.decides, g.origin, g.first = !g.formed, g.tail, g.spec

@@ -162,12 +162,15 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 	}
 }
 
-// timed returns the function that gets the time that a column of a batch took.
-func (c *fileCache) timed() func(column int, took time.Duration) {
+// timed returns the function that measures the time that a column of a batch takes.
+func (c *fileCache) timed() func(column int) (decoded func()) {
 	if c == nil {
 		return nil
 	}
-	return func(column int, took time.Duration) { c.took[column] = took }
+	return func(column int) (decoded func()) {
+		began := c.cache.Now()
+		return func() { c.took[column] = c.cache.Now().Sub(began) }
+	}
 }
 
 // admit waits while the queue is full. Batches that need no memory would not wait otherwise.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func (r *rig) caching(t *testing.T, o scan.Options, limit int64, lose func(chunk
 		o.Budget = budget.New(1 << 40)
 	}
 	o.Footers = footers
-	o.Chunks = chunkcache.New(chunkcache.Options{Budget: o.Budget, Limit: limit, Lose: lose})
+	o.Chunks = chunkcache.New(chunkcache.Options{Budget: o.Budget, Clock: time.Now, Limit: limit, Lose: lose})
 	s := r.scanner(o)
 	t.Cleanup(func() {
 		require.Zero(t, o.Budget.InUse())

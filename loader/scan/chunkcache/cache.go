@@ -52,6 +52,8 @@ type StoredColumn struct {
 type Options struct {
 	// Budget has the idle memory, and takes it back.
 	Budget *budget.Budget
+	// Clock measures how long decoding takes.
+	Clock func() time.Time
 	// Limit is the maximum of the bytes of units.
 	Limit int64
 	// Disk is asked for what is not in memory, and gets what is filled; nil: there is none.
@@ -85,6 +87,9 @@ func New(o Options) *ColumnCache {
 	o.Budget.OnLack(c.giveUp)
 	return c
 }
+
+// Now returns the time of Options.Clock.
+func (c *ColumnCache) Now() time.Time { return c.options.Clock() }
 
 // Find returns the values of a column, pinned, or nil if they are not cached. The caller releases them.
 func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned {
