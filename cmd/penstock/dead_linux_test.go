@@ -33,7 +33,7 @@ datasets:
     key: [request_id]
 `)
 			mount := mountOver(t, filepath.Join(l.dir, c.folder))
-			server := start(t, "--config", l.config, "--storage-timeout", "1s")
+			server := start(t, "--config", l.config, "--storage-timeout", "1s", "--cache-memory", "0")
 			require.Zero(t, run(t, "cat", "home", "--uri", server.uri()).code, server.stderr)
 			mount.stop(t)
 			for range 2 {

@@ -86,7 +86,7 @@ func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
 func TestStreamsTagWhatTheyRead(t *testing.T) {
 	l := pinning(t)
 	before := l.content(t)
-	c := start(t, "--config", l.config)
+	c := start(t, "--config", l.config, "--cache-memory", "0") // explain tells what is cached
 	explained := run(t, "explain", "home", "--uri", c.uri())
 	require.Zero(t, explained.code, explained.stderr)
 	run(t, "datasets", "--uri", c.uri())

@@ -134,7 +134,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	server := start(t, "--config", readLake(t).config, "--metrics", "127.0.0.1:0", "--pprof")
+	server := start(t, "--config", readLake(t).config, "--metrics", "127.0.0.1:0", "--pprof", "--cache-memory", "0")
 	require.Zero(t, run(t, "cat", "home", "--uri", server.uri()).code)
 	require.Equal(t, exitFailure, run(t, "cat", "hme", "--uri", server.uri()).code)
 	server.stderr.find(t, "stream ends")

@@ -169,6 +169,7 @@ func TestMetrics(t *testing.T) {
 		`penstock_mapped_bytes_total{dataset="(inline)"} 0`,
 		`penstock_mapped_bytes_total{dataset="home"} 1000`,
 		`penstock_memory_budget_bytes 1000`,
+		`penstock_memory_idle_bytes 0`,
 		`penstock_memory_reserved_bytes 300`,
 		`penstock_memory_reserved_peak_bytes 500`,
 		`penstock_rows_sent_total{dataset="(inline)"} 1`,
