@@ -195,3 +195,25 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.Contains(t, log.String(), "refused=1 host=127.0.0.1")
 	require.Empty(t, s.server.connections.counts)
 }
+
+// TestConnectionsThatFailAreForgotten: nothing is kept of a connection that ends before its client has spoken HTTP/2, as
+// those of load balancers that probe the port.
+func TestConnectionsThatFailAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{})
+	for range 3 {
+		c, err := net.Dial("tcp", s.address)
+		require.NoError(t, err)
+		_, err = c.Read(make([]byte, 1)) // the server's settings: the connection was accepted
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+	require.Eventually(t, func() bool {
+		s.server.connections.mu.Lock()
+		defer s.server.connections.mu.Unlock()
+		return s.server.connections.total == 0
+	}, 10*time.Second, time.Millisecond)
+	s.server.connections.mu.Lock()
+	defer s.server.connections.mu.Unlock()
+	require.Empty(t, s.server.connections.open)
+}

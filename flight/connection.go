@@ -37,7 +37,7 @@ type connections struct {
 	hostLimit int
 
 	mu     sync.Mutex
-	open   map[net.Addr]net.Conn // accepted, and not yet tagged
+	open   map[net.Addr]net.Conn // accepted, and neither tagged nor closed yet
 	counts map[string]int        // of connections that are not closed, by host; that of Unix domain sockets is ""
 	total  int
 }
@@ -93,18 +93,31 @@ func (c *connections) add(conn net.Conn) net.Conn {
 	}
 	c.total++
 	c.counts[host]++
-	counted := &countedConn{Conn: conn, closed: sync.OnceFunc(func() { c.leave(host) })}
-	switch at := conn.RemoteAddr().(type) {
-	case *net.TCPAddr, *net.UnixAddr:
+	at := conn.RemoteAddr()
+	counted := &countedConn{Conn: conn, closed: sync.OnceFunc(func() { c.leave(at, host) })}
+	if identifies(at) {
 		c.open[at] = counted
 	}
 	return counted
 }
 
-func (c *connections) leave(host string) {
+// identifies reports whether an address is a pointer, which no other connection returns.
+func identifies(at net.Addr) bool {
+	switch at.(type) {
+	case *net.TCPAddr, *net.UnixAddr:
+		return true
+	}
+	return false
+}
+
+// leave forgets a connection that is closed. gRPC does not tag those that fail before their client has spoken HTTP/2.
+func (c *connections) leave(at net.Addr, host string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total--
+	if identifies(at) {
+		delete(c.open, at)
+	}
 	if c.counts[host]--; c.counts[host] == 0 {
 		delete(c.counts, host)
 	}
@@ -113,8 +126,7 @@ func (c *connections) leave(host string) {
 // TagConn implements stats.Handler.
 func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) context.Context {
 	found := &connection{}
-	switch of.RemoteAddr.(type) {
-	case *net.TCPAddr, *net.UnixAddr:
+	if identifies(of.RemoteAddr) {
 		c.mu.Lock()
 		found.conn = c.open[of.RemoteAddr]
 		delete(c.open, of.RemoteAddr)

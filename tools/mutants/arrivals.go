@@ -13,5 +13,6 @@ func arrivalMutants() []mutant {
 		{"connections-are-unlimited", "flight/connection.go", "c.total >= c.limit || ", "c.total < 0 || ", flight},
 		{"one-host-may-have-all-connections", "flight/connection.go", " || host != \"\" && c.counts[host] >= c.hostLimit", "", flight},
 		{"closed-connections-count", "flight/connection.go", "\tc.closed()\n", "", flight},
+		{"failed-connections-are-kept", "flight/connection.go", "\tif identifies(at) {\n\t\tdelete(c.open, at)\n\t}\n", "", flight},
 	}
 }
