@@ -24,6 +24,7 @@ const (
 	maxArriving       = 1024             // open calls whose request has not arrived
 	arrivalTimeout    = 10 * time.Second // for a request to arrive
 	arrivalRetryAfter = time.Second
+	maxRefused        = 1024 // calls of a connection that have a deadline, see connection.keep
 )
 
 // arrivals counts the open calls whose request has not arrived. Of these, gRPC holds the headers and
@@ -51,6 +52,9 @@ func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.total >= a.limit || host != "" && a.hosts[host] >= max(1, a.limit*a.hostShare/100) {
+		if _, timed := ctx.Deadline(); timed {
+			connectionOf(ctx).keep()
+		}
 		return nil, status.Error(codes.Unavailable, "too many calls wait for their requests; try again in a second")
 	}
 	a.total++

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/loader"
@@ -216,4 +217,49 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 	s.server.connections.mu.Lock()
 	defer s.server.connections.mu.Unlock()
 	require.Empty(t, s.server.connections.open)
+}
+
+// TestDeadlinesOfRefusedCallsAreLimited: gRPC keeps the deadline of a refused call until it has passed, or the connection has
+// ended. So a connection is closed when too many of its calls with a deadline were refused.
+//
+// spec: wire-45
+func TestDeadlinesOfRefusedCallsAreLimited(t *testing.T) {
+	t.Parallel()
+	a := newArrivals(100)
+	a.limit = 0
+	conn := &closing{closed: make(chan struct{})}
+	client := &connection{conn: conn}
+	of := context.WithValue(t.Context(), connectionKey{}, client)
+	timed, cancel := context.WithTimeout(of, time.Hour)
+	defer cancel()
+	refuse := func(ctx context.Context, calls int) {
+		for range calls {
+			_, err := a.tap(ctx, nil)
+			require.Equal(t, codes.Unavailable, status.Code(err))
+		}
+	}
+	refuse(of, maxRefused+1)
+	refuse(timed, maxRefused)
+	require.EqualValues(t, maxRefused, client.kept.Load())
+	refuse(timed, 2)
+	require.Eventually(t, func() bool {
+		select {
+		case <-conn.closed: // once
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond)
+}
+
+// TestDeadlinesEndWithTheConnection: the contexts of a connection's calls end with it.
+func TestDeadlinesEndWithTheConnection(t *testing.T) {
+	t.Parallel()
+	c := newConnections(0, 100, func(*connection) {}, func(string) {})
+	of := c.TagConn(t.Context(), &stats.ConnTagInfo{})
+	call, cancel := context.WithTimeout(of, time.Hour)
+	defer cancel()
+	require.NoError(t, call.Err())
+	c.HandleConn(of, &stats.ConnEnd{})
+	require.Error(t, call.Err())
 }

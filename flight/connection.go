@@ -4,13 +4,23 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
 )
 
 // connection is the connection of a client. The contexts of its streams carry it.
 type connection struct {
-	conn net.Conn // nil if it could not be identified
+	conn net.Conn           // nil if it could not be identified
+	end  context.CancelFunc // ends the contexts of its calls
+	kept atomic.Int64       // calls that gRPC keeps something of until their deadline, or until end
+}
+
+// keep counts a refused call of which gRPC keeps its deadline, and cuts a connection with too many of them.
+func (c *connection) keep() {
+	if c != nil && c.kept.Add(1) == maxRefused+1 {
+		go c.cut() // the caller must not block
+	}
 }
 
 // cut closes the connection, if it is known: all its streams end.
@@ -125,7 +135,8 @@ func (c *connections) leave(at net.Addr, host string) {
 
 // TagConn implements stats.Handler.
 func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) context.Context {
-	found := &connection{}
+	ctx, end := context.WithCancel(ctx)
+	found := &connection{end: end}
 	if identifies(of.RemoteAddr) {
 		c.mu.Lock()
 		found.conn = c.open[of.RemoteAddr]
@@ -139,7 +150,9 @@ func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) contex
 // was handed to it.
 func (c *connections) HandleConn(ctx context.Context, of stats.ConnStats) {
 	if _, end := of.(*stats.ConnEnd); end {
-		c.ended(connectionOf(ctx))
+		of := connectionOf(ctx)
+		of.end()
+		c.ended(of)
 	}
 }
 

@@ -13,6 +13,9 @@ func arrivalMutants() []mutant {
 		{"connections-are-unlimited", "flight/connection.go", "c.total >= c.limit || ", "c.total < 0 || ", flight},
 		{"one-host-may-have-all-connections", "flight/connection.go", " || host != \"\" && c.counts[host] >= c.hostLimit", "", flight},
 		{"closed-connections-count", "flight/connection.go", "\tc.closed()\n", "", flight},
+		{"refused-deadlines-are-unlimited", "flight/connection.go", "c.kept.Add(1) == maxRefused+1", "c.kept.Add(1) < 0", flight},
+		{"calls-without-deadlines-are-kept", "flight/arrivals.go", "ctx.Deadline(); timed {", "ctx.Deadline(); timed || true {", flight},
+		{"deadlines-outlive-connections", "flight/connection.go", "\t\tof.end()\n", "", flight},
 		{"failed-connections-are-kept", "flight/connection.go", "\tif identifies(at) {\n\t\tdelete(c.open, at)\n\t}\n", "", flight},
 	}
 }
