@@ -22,7 +22,9 @@ type collected struct {
 	kept       batch.Retained // the memory that is reserved
 	// earlier has, by column, the dictionaries that are reserved because a later batch has another one.
 	earlier map[int][]arrow.Array
-	outputs [][]arrow.Array // by column: its batches of the result that are made already, see permute
+	outputs [][]arrow.Array // by column: the rest of its arrays that are permuted already, see permute
+	taken   int             // rows of the first of these that were returned
+	copies  bool            // whether a batch has a copy of its part of these, since it would keep too much
 }
 
 func (c *collected) release() {
@@ -189,10 +191,16 @@ func (c *collected) gather(ctx context.Context, held *room, segments []batch.Seg
 func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room, of order, made []arrow.Array) (arrow.RecordBatch, error) {
 	columns, chosen := slices.Clone(made), &choice{order: of, memory: c.memory}
 	for number, parts := range c.columns {
-		if made[number] != nil {
+		var one arrow.Array
+		var err error
+		switch {
+		case made[number] == nil:
+			one, err = chosen.column(ctx, held, parts)
+		case c.copies:
+			one, err = c.copied(ctx, held, made[number])
+		default:
 			continue
 		}
-		one, err := chosen.column(ctx, held, parts)
 		if err != nil {
 			return nil, err
 		}

@@ -32,8 +32,12 @@ func (o order) flat(batches []arrow.Array) []int32 {
 	return rows
 }
 
+// minOutputRows is the least number of rows of a permuted array that is followed by others: one costs some hundred bytes
+// besides its values.
+const minOutputRows = 4096
+
 // permute puts the columns with values of a fixed width, and those that refer to dictionaries, into the final order,
-// cut into the batches of the result, and releases what was collected of them. It goes column by column: the values
+// cut into one or more batches of the result, and releases what was collected of them. It goes column by column: the values
 // of one column of a window fit in the processor's cache, so that only one copy in sequence reads them from memory.
 // Choosing them batch by batch, as for other columns, takes four times as long. Lists and strings may be most of a
 // window, and are not copied as a whole.
@@ -44,7 +48,9 @@ func (c *collected) permute(ctx context.Context, held *room, to order, batchRows
 		return err
 	}
 	defer held.Shrink(bytes)
-	p := &permuting{window: c, held: held, batchRows: batchRows, gatherer: batch.NewGatherer(c.memory)}
+	outputRows := (minOutputRows + batchRows - 1) / batchRows * batchRows
+	c.copies = outputRows > 2*batchRows
+	p := &permuting{window: c, held: held, outputRows: outputRows, gatherer: batch.NewGatherer(c.memory)}
 	for number, parts := range c.columns {
 		if len(parts) == 0 || !permutable(parts[0].DataType()) {
 			continue
@@ -73,11 +79,11 @@ func permutable(dt arrow.DataType) bool {
 
 // permuting permutes the columns of a window.
 type permuting struct {
-	window    *collected
-	held      *room
-	rows      []int32 // in their final order
-	batchRows int
-	gatherer  *batch.Gatherer
+	window     *collected
+	held       *room
+	rows       []int32 // in their final order
+	outputRows int     // of an array, a multiple of the rows of a batch
+	gatherer   *batch.Gatherer
 }
 
 // column permutes one column.
@@ -109,8 +115,8 @@ func (p *permuting) column(ctx context.Context, number int) error {
 	for _, part := range parts {
 		part.Release()
 	}
-	for from := 0; from < len(p.rows); from += p.batchRows {
-		rows := p.rows[from:min(from+p.batchRows, len(p.rows))]
+	for from := 0; from < len(p.rows); from += p.outputRows {
+		rows := p.rows[from:min(from+p.outputRows, len(p.rows))]
 		output, reserved, err := p.gather(ctx, []batch.Segment{{Values: values, Indices: rows}})
 		if err != nil {
 			return err
@@ -140,16 +146,46 @@ func (p *permuting) gather(ctx context.Context, segments []batch.Segment) (arrow
 	return values, bytes, err
 }
 
-// nextOutputs returns the next batch of the outputs, by column; nil for columns without outputs. The caller passes them to
+// nextOutputs returns the next rows of the outputs, by column; nil for columns without outputs. The caller passes them to
 // passed afterwards.
-func (c *collected) nextOutputs() []arrow.Array {
+func (c *collected) nextOutputs(rows int) []arrow.Array {
 	next := make([]arrow.Array, len(c.columns))
+	from, to := c.taken, c.taken+rows
+	c.taken = to
 	for number, outputs := range c.outputs {
-		if len(outputs) > 0 {
-			next[number], c.outputs[number] = outputs[0], outputs[1:]
+		if len(outputs) == 0 {
+			continue
+		}
+		first, ends := outputs[0], to == outputs[0].Len()
+		if ends {
+			c.outputs[number], c.taken = outputs[1:], 0 // all columns have arrays of the same lengths
+		}
+		if ends && from == 0 {
+			next[number] = first
+			continue
+		}
+		next[number] = array.NewSlice(first, int64(from), int64(to))
+		c.kept.Add(next[number : number+1]) // in memory that is reserved already
+		if ends {
+			c.kept.Remove(outputs[:1])
+			first.Release()
 		}
 	}
 	return next
+}
+
+// copied reserves and returns a copy of a part of an output.
+func (c *collected) copied(ctx context.Context, held *room, part arrow.Array) (arrow.Array, error) {
+	values, dictionary := part, dictionaryOf(part)
+	if dictionary != nil {
+		values = part.(*array.Dictionary).Indices()
+	}
+	one, err := c.gather(ctx, held, []batch.Segment{{Values: values, Rows: values.Len()}})
+	if err != nil || dictionary == nil {
+		return one, err
+	}
+	defer one.Release()
+	return array.NewDictionaryArray(part.DataType(), one, dictionary), nil
 }
 
 // passed releases outputs, whose consumer has reserved them.

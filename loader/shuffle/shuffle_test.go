@@ -463,3 +463,40 @@ func TestReservedRowsOfAWindow(t *testing.T) {
 	windows.Release()
 	require.Zero(t, b.Used())
 }
+
+// TestSmallBatchesOfAWindow: a window takes as much memory with batches of one row as with larger ones, since its columns are
+// permuted into longer arrays.
+func TestSmallBatchesOfAWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, true)
+	var rows []int64
+	for i := range int64(2*minOutputRows + 700) {
+		rows = append(rows, i/9)
+	}
+	b := budget.New(1 << 30)
+	windows := w.windows(t, w.part(rows, 1000, blocks{0, int64(len(rows))}), Options{Memory: batch.NewAllocator(), Budget: b}, JoinedColumns{})
+	windows.joined.BatchRows = 1
+	require.True(t, windows.Next())
+	begun := b.Used()
+	require.LessOrEqual(t, begun, int64(len(rows))*(8+4+2+10+bytesOfOrder)*3/2)
+	arrays := 0
+	for _, outputs := range windows.window.outputs {
+		arrays = max(arrays, len(outputs))
+	}
+	require.LessOrEqual(t, arrays, 3)
+	read, last := 1, int64(0)
+	for ; windows.Next(); read++ {
+		one := windows.RecordBatch()
+		require.EqualValues(t, 1, one.NumRows())
+		require.Less(t, batch.OwnArraySize(one.Columns()...), int64(2000), "a batch keeps what is permuted with it")
+		requireColumns(t, one)
+		if last = b.Used(); read < minOutputRows {
+			require.GreaterOrEqual(t, last, begun-2000, "an array is still read")
+		}
+	}
+	require.NoError(t, windows.Err())
+	require.Len(t, rows, read)
+	require.Less(t, last, int64(len(rows))*bytesOfOrder+minOutputRows*(8+4+2+10)*2)
+	windows.Release()
+	require.Zero(t, b.Used())
+}

@@ -146,7 +146,7 @@ func (w *Windows) next() (arrow.RecordBatch, error) {
 		}
 	}
 	n := min(w.joined.BatchRows, len(w.left.numbers))
-	w.outputs = w.window.nextOutputs()
+	w.outputs = w.window.nextOutputs(n)
 	b, err := w.window.choose(w.ctx, w.Schema(), w.out, w.left.first(n), w.outputs)
 	w.left = w.left.from(n)
 	return b, err
