@@ -164,6 +164,8 @@ func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 		held.Shrink(c.kept.Remove(replaced))
 		for i, part := range parts {
 			parts[i] = referring(part.DataType(), dictionary, places[i])
+			c.kept.Add(parts[i : i+1]) // reserved above
+			held.Shrink(c.kept.Remove([]arrow.Array{part}))
 			part.Release()
 		}
 		dictionary.Release()

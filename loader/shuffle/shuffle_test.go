@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -500,3 +501,35 @@ func TestSmallBatchesOfAWindow(t *testing.T) {
 	windows.Release()
 	require.Zero(t, b.Used())
 }
+
+// TestMergedReferencesAreReservedOnce: references to a merged dictionary replace those of the batches, also in what is reserved.
+func TestMergedReferencesAreReservedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, false)
+	b := budget.New(1 << 30)
+	var parts []PartRows
+	for i := range int64(4) {
+		rows := make([]int64, 1000)
+		for k := range rows {
+			rows[k] = 1000*i + int64(k)/100
+		}
+		side := newWorld(t, true)
+		side.offset = 1000 * i
+		parts = append(parts, side.part(rows, 1000, blocks{1000 * i, 1000}))
+	}
+	windows, err := NewWindows(t.Context(), parts, JoinedColumns{Ordinal: 1, Priority: 2, BatchRows: 10}, Options{Memory: w.memory, Budget: b})
+	require.NoError(t, err)
+	require.True(t, windows.Next())
+	used := batch.Retained{}
+	for _, arrays := range slices.Concat(windows.window.columns, windows.window.outputs, [][]arrow.Array{slices.DeleteFunc(slices.Clone(windows.outputs), isNil)}) {
+		used.Add(arrays)
+	}
+	for buffer, references := range windows.window.kept {
+		assert.Positive(t, references)
+		assert.Contains(t, used, buffer, "it was released")
+	}
+	windows.Release()
+	require.Zero(t, b.Used())
+}
+
+func isNil(a arrow.Array) bool { return a == nil }

@@ -22,6 +22,8 @@ func shuffleMutants() []mutant {
 		{"taken-rows-are-taken-again", "loader/shuffle/permute.go", "\tc.taken = to\n", "", []string{"./loader/shuffle"}},
 		{"rows-keep-what-is-permuted-with-them", "loader/shuffle/permute.go", "outputRows > 2*batchRows", "false", []string{"./loader/shuffle"}},
 		{"parts-of-arrays-free-them", "loader/shuffle/permute.go", "\t\tc.kept.Add(next[number : number+1]) // in memory that is reserved already\n", "", []string{"./loader/shuffle"}},
+		{"replaced-references-stay-reserved", "loader/shuffle/collected.go", "\t\t\theld.Shrink(c.kept.Remove([]arrow.Array{part}))\n", "", []string{"./loader/shuffle"}},
+		{"new-references-are-nobodys", "loader/shuffle/collected.go", "\t\t\tc.kept.Add(parts[i : i+1]) // reserved above\n", "", []string{"./loader/shuffle"}},
 		{"permuted-rows-are-of-the-first-batch", "loader/shuffle/permute.go", "first[o.batches[i]] + number", "first[0*o.batches[i]] + number", []string{"./loader/shuffle"}},
 		{"permuted-columns-are-reserved-twice", "loader/shuffle/permute.go", "\tp.held.Shrink(p.window.kept.Remove(parts))\n", "\tp.window.kept.Remove(parts)\n", []string{"./loader/shuffle"}},
 		{"returned-rows-stay-reserved", "loader/shuffle/permute.go", "\theld.Shrink(c.kept.Remove(outputs))\n", "\tc.kept.Remove(outputs)\n", []string{"./loader/shuffle"}},
