@@ -77,6 +77,7 @@ func (l listener) Accept() (net.Conn, error) {
 			return counted, nil
 		}
 		_ = c.Close() // nothing was sent
+		l.connections.refused(hostOfAddr(c.RemoteAddr()))
 	}
 }
 
@@ -98,7 +99,6 @@ func (c *connections) add(conn net.Conn) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.limit > 0 && (c.total >= c.limit || host != "" && c.counts[host] >= c.hostLimit) {
-		c.refused(host)
 		return nil
 	}
 	c.total++
