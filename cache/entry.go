@@ -15,13 +15,14 @@ type entries[V any] struct {
 
 // entry holds the value of one key, or its absence. Invariants:
 //   - the entry is in its entries while refs, guarded by entries.mu, is positive;
-//   - value and loaded are read and written only while locked is full.
+//   - value, loaded and kept are read and written only while locked is full.
 type entry[V any] struct {
 	key    string
 	refs   int
 	locked chan struct{} // a mutex: full while some goroutine has it
 	value  V
 	loaded bool
+	kept   bool // beyond its last Need: only its Shared releases the value
 }
 
 // acquire returns the entry of a key with a reference, which the caller releases.
@@ -108,5 +109,5 @@ func (e *entry[V]) unlock() { <-e.locked }
 // clear removes the value. The entry is locked.
 func (e *entry[V]) clear() {
 	var none V
-	e.value, e.loaded = none, false
+	e.value, e.loaded, e.kept = none, false, false
 }

@@ -41,6 +41,7 @@ func (s *Shared[V]) keep(e *entry[V]) {
 	s.kept = append(s.kept, kept[V]{e, size})
 	s.keptBytes += size
 	excess := s.keptBytes - s.keeps
+	e.kept = true // an eviction may have begun while the value was idle
 	e.unlock()
 	s.mu.Unlock()
 	s.budget.AddIdle(size)
@@ -55,6 +56,9 @@ func (s *Shared[V]) removeKept(e *entry[V]) int64 {
 		return 0
 	}
 	size := s.kept[at].bytes
+	e.locked <- struct{}{} // at most an eviction has it, which leaves the value alone
+	e.kept = false
+	e.unlock()
 	s.kept = slices.Delete(s.kept, at, at+1)
 	s.entries.release(e) // that of keep
 	s.keptBytes -= size
@@ -76,9 +80,11 @@ func (s *Shared[V]) release(n int64) (released int64) {
 		s.entries.release(first.entry) // no one else has the entry from now on
 		s.keptBytes -= first.bytes
 		s.mu.Unlock()
-		s.budget.AddIdle(-first.bytes)
+		first.entry.locked <- struct{}{} // likewise
 		first.entry.value.Release()
 		first.entry.clear()
+		first.entry.unlock()
+		s.budget.AddIdle(-first.bytes)
 		released += first.bytes
 	}
 	return released

@@ -119,3 +119,47 @@ func TestKeptValuesUnderLoad(t *testing.T) {
 	s.Drop()
 	require.Zero(t, b.Used())
 }
+
+// closing is a value whose last Release closes the need of another one.
+type closing struct {
+	*counted
+	close func()
+}
+
+func (c closing) Release() {
+	c.counted.Release()
+	if c.references == 0 && c.close != nil {
+		c.close()
+	}
+}
+
+// TestKeptValuesAreNotEvicted: an eviction that began while a value was idle leaves it alone if it was kept
+// meanwhile, as the list of kept values and the count of idle bytes say.
+func TestKeptValuesAreNotEvicted(t *testing.T) {
+	t.Parallel()
+	b := budget.New(100)
+	s := cache.NewKeeping[closing](b, 50)
+	load := func(key string, then func()) *cache.Need[closing] {
+		n := s.Need(key)
+		v, err := n.Get(t.Context(), func(context.Context) (closing, error) {
+			held, err := b.Reserve("a value", 10)
+			return closing{&counted{references: 1, size: cache.Size{Memory: 10}, held: held}, then}, err
+		})
+		require.NoError(t, err)
+		v.Release()
+		n.Pin().Release() // makes it idle
+		return n
+	}
+	var second *cache.Need[closing]
+	first := load("first", func() { second.Close() })
+	second = load("second", nil)
+
+	_, err := b.Reserve("all", 100) // evicts the first one, which has the second one kept
+	require.Error(t, err)
+	require.EqualValues(t, 1, s.Stats().Values)
+	require.Equal(t, b.Used(), b.Idle())
+	first.Close()
+	s.Drop()
+	require.Zero(t, b.Used())
+	require.Zero(t, b.Idle())
+}

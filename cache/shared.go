@@ -210,7 +210,7 @@ func evictIf[V Value](e *entry[V], matches func(Size) bool) bool {
 		return false
 	}
 	defer e.unlock()
-	if !e.loaded || !matches(e.value.Size()) {
+	if !e.loaded || e.kept || !matches(e.value.Size()) {
 		return false
 	}
 	e.value.Release()
