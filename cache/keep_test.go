@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -162,4 +163,47 @@ func TestKeptValuesAreNotEvicted(t *testing.T) {
 	s.Drop()
 	require.Zero(t, b.Used())
 	require.Zero(t, b.Idle())
+}
+
+// releasing is a value whose last Release calls a function before it frees the memory.
+type releasing struct {
+	*counted
+	before func()
+}
+
+func (r releasing) Release() {
+	if r.references == 1 {
+		r.before()
+	}
+	r.counted.Release()
+}
+
+// TestStreamsWaitForKeptValues that another goroutine is about to release: they do not fail, although all
+// streams wait.
+func TestStreamsWaitForKeptValues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		s := cache.NewKeeping[releasing](b, 100)
+		ctx, stream := b.Enter(t.Context(), "host")
+		defer stream.Release()
+		rows, err := b.Reserve("rows", 0)
+		require.NoError(t, err)
+		defer rows.Release()
+		ended := make(chan error, 1)
+		n := s.Need("key")
+		v, err := n.Get(t.Context(), func(context.Context) (releasing, error) {
+			held, err := b.Reserve("a value", 60)
+			return releasing{&counted{references: 1, size: cache.Size{Memory: 60}, held: held}, func() {
+				go func() { ended <- rows.GrowWait(ctx, 45) }()
+				synctest.Wait()
+			}}, err
+		})
+		require.NoError(t, err)
+		v.Release()
+		n.Close()
+		require.EqualValues(t, 60, s.Drop())
+		require.NoError(t, <-ended)
+		require.EqualValues(t, 45, b.Used())
+	})
 }

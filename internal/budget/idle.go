@@ -3,8 +3,8 @@ package budget
 // AddIdle changes the number of idle bytes by n. Idle bytes are reserved for memory that is not in use
 // and that its holder releases at once when a reservation lacks room (OnLack). They count as free
 // wherever memory is kept or read ahead only while it is plentiful (InUse). A holder adds them
-// when its function of OnLack can release them, and subtracts them before it releases them
-// or uses them again. If streams wait, bytes that are added are given up at once: the holder must
+// when its function of OnLack can release them, and subtracts them before it uses them again, or after
+// it has released them: no waiter fails while there are idle bytes. If streams wait, bytes that are added are given up at once: the holder must
 // not hold a lock that its function needs.
 func (b *Budget) AddIdle(n int64) {
 	if b == nil || n == 0 {

@@ -35,9 +35,10 @@ func (i *idler) giveUp(n int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for ; n > 0 && len(i.idle) > 0; i.idle = i.idle[1:] {
-		n -= i.idle[0].Held()
-		i.budget.AddIdle(-i.idle[0].Held())
+		bytes := i.idle[0].Held()
+		n -= bytes
 		i.idle[0].Release()
+		i.budget.AddIdle(-bytes)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -267,6 +268,42 @@ func TestMemoryIsGivenUp(t *testing.T) {
 	require.False(t, r.Has(column(0)))
 	require.ErrorIs(t, check(t, pinned, 0, 10), chunkcache.ErrGone)
 	require.Zero(t, r.budget.Used())
+}
+
+// freeing is an allocator that calls a function before it frees memory.
+type freeing struct {
+	memory.Allocator
+	before func()
+}
+
+func (f freeing) Free(b []byte) {
+	f.before()
+	f.Allocator.Free(b)
+}
+
+// TestStreamsWaitForGivenUpMemory that another goroutine is about to free: they do not fail, although all
+// streams wait.
+//
+// spec: cache-5
+func TestStreamsWaitForGivenUpMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 10, func(o *chunkcache.Options) { o.Budget = budget.New(2 * unit) })
+		ctx, stream := r.budget.Enter(t.Context(), "host")
+		held, err := r.budget.Reserve("rows", 0)
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		wait := sync.OnceFunc(func() {
+			go func() { ended <- held.GrowWait(ctx, 2*unit) }()
+			synctest.Wait()
+		})
+		r.memory = freeing{r.memory, wait}
+		require.True(t, r.fill(1, 1000, true))
+		r.Drop("")
+		require.NoError(t, <-ended)
+		held.Release()
+		stream.Release()
+	})
 }
 
 // TestIncompleteColumnsAreNotKept: neither those of a scan that ends early, nor those without memory.

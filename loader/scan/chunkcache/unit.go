@@ -64,18 +64,14 @@ type effects struct {
 	freed []*segment
 }
 
-// apply applies effects. c.mu is not held.
+// apply applies effects. c.mu is not held. Bytes count as idle until they are free: while they do, no
+// waiting stream fails.
 func (c *ColumnCache) apply(e effects) {
-	if e.idle < 0 {
-		c.options.Budget.AddIdle(e.idle)
-	}
 	for _, s := range e.freed {
 		s.array.Release()
 		s.held.Release()
 	}
-	if e.idle > 0 {
-		c.options.Budget.AddIdle(e.idle)
-	}
+	c.options.Budget.AddIdle(e.idle)
 }
 
 // view adds a view to a segment. c.mu is held.
