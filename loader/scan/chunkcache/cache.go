@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // ChunkID identifies the values of a column of a row group, as decoded to a type. Equal ids have
@@ -64,7 +65,7 @@ type Options struct {
 }
 
 // ColumnCache holds units. It is safe for concurrent use. Invariants, under mu:
-//   - bytes is the sum of those of all units in units and filling;
+//   - bytes is the sum of those of all units in units and filling, except for those that pass;
 //   - order has the units of units that are not pinned;
 //   - a segment that is kept belongs to a unit in units or filling.
 type ColumnCache struct {
@@ -105,9 +106,7 @@ func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned
 	if c.options.Disk == nil {
 		return nil
 	}
-	want.Reserve = func(bytes int64) (*budget.Reservation, error) {
-		return c.options.Budget.Reserve("a column of the disk cache", bytes)
-	}
+	want.Reserve = c.reserve
 	stored, ok := c.options.Disk.Get(ctx, of, want)
 	if !ok {
 		return nil
@@ -143,8 +142,22 @@ func (c *ColumnCache) unpin(u *cachedUnit, e *effects) {
 	}
 }
 
-// take makes a unit of a column from disk. It is kept if there is room, and otherwise leaves with
-// its pin.
+// spareDivisor gives the part of the budget, 1/spareDivisor, that stays free when columns come from
+// disk: they can be decoded instead.
+const spareDivisor = 4
+
+// reserve reserves memory for a column from disk, if the budget has it to spare.
+func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
+	b := c.options.Budget
+	if limit := b.Limit(); limit >= 0 && b.InUse()+bytes > limit-limit/spareDivisor {
+		return nil, fault.New(fault.Exhausted, "there is no memory to spare for a column from disk").
+			WithRemedy("none is needed: the column is decoded instead")
+	}
+	return b.Reserve("a column of the disk cache", bytes)
+}
+
+// take makes a unit of a column from disk. It is kept if there is room, and otherwise passes: it leaves
+// with its pin.
 func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
 	u := &cachedUnit{of: of, table: table, cost: stored.Cost, unchecked: stored.Unchecked, place: -1}
 	for _, a := range stored.Arrays {
@@ -161,11 +174,11 @@ func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinn
 	stored.Held.Release()
 	var e effects
 	c.mu.Lock()
-	fits := c.units[of] == nil && c.makeRoom(u.bytes, u.rate(), &e)
-	c.bytes += u.bytes
-	if fits {
+	if c.units[of] == nil && c.makeRoom(u.bytes, u.rate(), &e) {
+		c.bytes += u.bytes
 		c.units[of] = u
 	} else {
+		u.passes = true
 		c.filling[u] = true
 	}
 	c.stats.DiskHits++

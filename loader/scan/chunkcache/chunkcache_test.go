@@ -374,8 +374,15 @@ func TestDiskIsAskedNext(t *testing.T) {
 	p = r.find(5)
 	require.NoError(t, check(t, p, 5, 40))
 	require.False(t, r.Has(column(5)))
+	require.True(t, r.fill(2, 70, true), "what leaves with its pin takes no room from others")
 	p.Release()
-	require.EqualValues(t, unit, r.budget.Used())
+	require.EqualValues(t, 2*unit, r.budget.Used())
+	rows, err := r.budget.Reserve("rows", r.budget.Limit()*3/4)
+	require.NoError(t, err)
+	require.Nil(t, r.find(5), "it can be decoded")
+	require.False(t, r.budget.Pressed())
+	require.True(t, r.Has(column(2)))
+	rows.Release()
 }
 
 // TestCacheUnderLoad fills, reads, drops and loses columns in several goroutines, while others take the

@@ -44,7 +44,9 @@ func (c *ColumnCache) drop(u *cachedUnit, e *effects) {
 	if u.place >= 0 {
 		heap.Remove(&c.order, u.place)
 	}
-	c.bytes -= u.bytes
+	if !u.passes {
+		c.bytes -= u.bytes
+	}
 	for _, s := range u.segments {
 		s.release(e)
 	}

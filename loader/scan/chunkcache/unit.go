@@ -24,6 +24,7 @@ type cachedUnit struct {
 	hits     int64
 	// unchecked is whether pages of it had no checksum.
 	unchecked bool
+	passes    bool // it came from disk, leaves with its pin, and does not count as cached
 }
 
 // segment is an array of a unit, with its memory.
