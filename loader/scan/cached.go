@@ -28,6 +28,7 @@ type fileCache struct {
 	require  bool // refuse columns without checksums
 	repeated bool // the columns are known to be read again
 
+	lost      int // the row group's number plus 1 of which a column was given up: all are read from the file
 	open      int // fills of the open row group were begun, if it is that row group's index plus 1
 	fills     []*chunkcache.Fill
 	ended     []*chunkcache.Fill // of the row group before, whose end is not checked yet
@@ -141,6 +142,9 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 	}
 	return func(group int) []parquet.CachedColumn {
 		out := make([]parquet.CachedColumn, len(c.columns))
+		if c.lost == group+1 {
+			return out
+		}
 		for i := range c.columns {
 			column, ok := c.of(i, group)
 			if !ok {

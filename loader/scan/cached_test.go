@@ -1,6 +1,7 @@
 package scan_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,9 +11,12 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
@@ -349,4 +353,69 @@ func TestCachedColumnsDependOnFiles(t *testing.T) {
 		require.Equal(t, []string{"5", "6", "7", "8"}, got.lines)
 	}
 	require.EqualValues(t, 2, c.Stats().Hits)
+}
+
+// forgetful is a disk of which each column that is read takes the memory of all others.
+type forgetful struct {
+	budget *budget.Budget
+
+	mu     sync.Mutex
+	stored map[chunkcache.ChunkID]arrow.Array
+	reads  int
+}
+
+func (f *forgetful) Put(of chunkcache.ChunkID, values chunkcache.StoredColumn, done func()) {
+	defer done()
+	copied, err := array.Concatenate(values.Arrays, memory.DefaultAllocator)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stored[of] = copied
+}
+
+func (f *forgetful) Get(_ context.Context, of chunkcache.ChunkID, want chunkcache.Wanted) (*chunkcache.StoredColumn, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from := f.stored[of]
+	if f.reads++; from == nil || f.reads > 1000 {
+		return nil, false
+	}
+	others, err := f.budget.Reserve("others", f.budget.Limit()-f.budget.InUse())
+	if err != nil {
+		return nil, false
+	}
+	others.Release()
+	held, err := want.Reserve(batch.ArraySize(from))
+	if err != nil {
+		return nil, false
+	}
+	from.Retain()
+	return &chunkcache.StoredColumn{Arrays: []arrow.Array{from}, Held: held, Cost: 70}, true
+}
+
+// TestColumnsThatDoNotStayAreDecoded: a row group whose columns from disk are given up before they are
+// read is not looked up again and again.
+//
+// spec: cache-1
+func TestColumnsThatDoNotStayAreDecoded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(400, 200, 1)
+	limit := budget.New(1 << 30)
+	disk := &forgetful{budget: limit, stored: map[chunkcache.ChunkID]arrow.Array{}}
+	o := scan.Options{Budget: limit, BatchRows: 50, Chunks: chunkcache.New(chunkcache.Options{Budget: limit, Clock: time.Now, Limit: 1 << 28, Disk: disk})}
+	s := r.scanner(o)
+	columns := r.columns("id", "x", "key")
+	require.NoError(t, r.read(s, r.repeated(), columns).err)
+	require.NotEmpty(t, disk.stored)
+	o.Chunks.Drop("")
+	disk.reads = 0
+	got := r.read(s, r.repeated(), columns)
+	require.NoError(t, got.err)
+	require.Equal(t, r.want(r.source(), columns, nil), got.lines)
+	require.LessOrEqual(t, disk.reads, 2*4*2, "each column of both row groups, ahead and again")
+	o.Chunks.Drop("")
+	require.Zero(t, limit.Used())
 }

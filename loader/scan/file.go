@@ -118,6 +118,14 @@ func (r *fileReader) resume(ctx context.Context, w *walk) error {
 	return nil
 }
 
+// readOn reads the rest of the open row group, of which a cached column was given up, from the file: if it
+// were looked up again, it could be given up again, without end.
+func (r *fileReader) readOn(ctx context.Context, w *walk) error {
+	r.pause()
+	r.cache.lost = r.groups[r.current] + 1
+	return r.resume(ctx, w)
+}
+
 // next returns the next rows of the range and the bytes admitted for them, or nil at the
 // end. The caller releases the batch.
 func (r *fileReader) next() (arrow.RecordBatch, int64, error) {

@@ -95,8 +95,7 @@ func (w *walk) next(ctx context.Context) (item, error) {
 				err = w.open.resume(ctx, w)
 			}
 		case errors.Is(err, chunkcache.ErrGone):
-			w.open.pause()
-			err = w.open.resume(ctx, w)
+			err = w.open.readOn(ctx, w)
 		}
 		if err != nil {
 			return item{}, w.failed(err, w.source.Files[file].File)
