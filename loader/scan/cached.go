@@ -38,9 +38,13 @@ type fileCache struct {
 	viewBytes int64              // of those
 }
 
+// noUUID is the uuid of a table whose metadata has none, which format version 1 allows. Nothing identifies
+// the columns of such tables.
+const noUUID = "00000000-0000-0000-0000-000000000000"
+
 // newFileCache returns nil if no column of the file is cached.
 func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
-	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() {
+	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() || w.source.Table.Pin.UUID == noUUID {
 		return nil
 	}
 	n := len(w.plan.read)

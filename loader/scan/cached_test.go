@@ -355,6 +355,28 @@ func TestCachedColumnsDependOnFiles(t *testing.T) {
 	require.EqualValues(t, 2, c.Stats().Hits)
 }
 
+// TestColumnsOfTablesWithoutUUIDAreNotCached: metadata of format version 1 may have none. Then a file of
+// another table could have the same name and size.
+//
+// spec: cache-1
+func TestColumnsOfTablesWithoutUUIDAreNotCached(t *testing.T) {
+	t.Parallel()
+	chunks := chunkcache.New(chunkcache.Options{Budget: budget.New(1 << 40), Clock: time.Now, Limit: 1 << 30})
+	for _, id := range []string{"5", "7"} {
+		r := newRig(t)
+		r.table.Pin.UUID = "00000000-0000-0000-0000-000000000000"
+		r.table.Specs = map[int]catalog.Spec{0: nil}
+		r.addFile(nil, `[{"id":`+id+`}]`, withID(1, "id", arrow.PrimitiveTypes.Int64))
+		s := r.scanner(scan.Options{Chunks: chunks})
+		source := r.repeated()
+		source.Checked = nil
+		got := r.read(s, source, r.columns("id"))
+		require.NoError(t, got.err)
+		require.Equal(t, []string{id}, got.lines)
+	}
+	require.Zero(t, chunks.Stats().Units)
+}
+
 // forgetful is a disk of which each column that is read takes the memory of all others.
 type forgetful struct {
 	budget *budget.Budget
