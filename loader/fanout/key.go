@@ -22,9 +22,12 @@ type groupKey struct {
 }
 
 // mayDiffer removes from a reading what a group's reader and its members may have different: where
-// they begin, where they end, which steps they take, and how the caches are used.
+// they begin, where they end, which steps they take, and, if all use the caches, how.
 func mayDiffer(r dataset.Reading) dataset.Reading {
-	r.Cursor, r.Limit, r.Every, r.Cache = nil, 0, dataset.Every{Of: 1}, ""
+	r.Cursor, r.Limit, r.Every = nil, 0, dataset.Every{Of: 1}
+	if !r.Cache.Off() {
+		r.Cache = ""
+	}
 	return r
 }
 

@@ -48,6 +48,9 @@ func TestKeyHasAllOfTheReading(t *testing.T) {
 		}
 		require.Equal(t, slices.Contains(mayDiffer, name), key(changed, loader.StreamOptions{}) == same, name)
 	}
+	off := p
+	off.Query.Cache = dataset.CacheOff
+	require.NotEqual(t, same, key(off, loader.StreamOptions{}), "a group that uses the cache is not for streams that do not")
 	require.NotEqual(t, same, key(p, loader.StreamOptions{Part: plan.Part{From: 1, To: 2}}))
 	require.Equal(t, same, key(p, loader.StreamOptions{Peer: "another"}))
 	for name, changed := range map[string]plan.Plan{"plan": {ID: "q", FilesID: "f"}, "files": {ID: "p", FilesID: "g"}} {

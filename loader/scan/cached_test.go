@@ -377,7 +377,7 @@ func TestColumnsOfTablesWithoutUUIDAreNotCached(t *testing.T) {
 	require.Zero(t, chunks.Stats().Units)
 }
 
-// forgetful is a disk of which each column that is read takes the memory of all others.
+// forgetful is a disk: a column that comes from it takes the memory of all others.
 type forgetful struct {
 	budget *budget.Budget
 

@@ -3,13 +3,13 @@ package chunkcache
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // ChunkID identifies the values of a column of a row group, as decoded to a type. Equal ids have
@@ -146,12 +146,14 @@ func (c *ColumnCache) unpin(u *cachedUnit, e *effects) {
 // disk: they can be decoded instead.
 const spareDivisor = 4
 
+// errNotSpare is the error of a reservation for a column from disk.
+var errNotSpare = errors.New("there is no memory to spare")
+
 // reserve reserves memory for a column from disk, if the budget has it to spare.
 func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
 	b := c.options.Budget
 	if limit := b.Limit(); limit >= 0 && b.InUse()+bytes > limit-limit/spareDivisor {
-		return nil, fault.New(fault.Exhausted, "there is no memory to spare for a column from disk").
-			WithRemedy("none is needed: the column is decoded instead")
+		return nil, errNotSpare
 	}
 	return b.Reserve("a column of the disk cache", bytes)
 }
