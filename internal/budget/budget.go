@@ -223,10 +223,7 @@ func (r *Reservation) MarkInFlight() {
 // release may take long.
 func (r *Reservation) MarkStalled() {
 	if r.returned() {
-		b := r.budget
-		b.queue.mu.Lock()
-		defer b.queue.mu.Unlock()
-		b.settle()
+		r.budget.changeQueue(func(*queue) {})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,41 @@ func TestIdleMemoryGoesToWaiters(t *testing.T) {
 		require.Zero(t, b.Idle())
 		one.stream.Release()
 		two.end()
+		require.Zero(t, b.Used())
+	})
+}
+
+// TestIdleMemoryGoesBeyondShares: a stream that waits for its host's share may exceed it once all streams of the
+// host wait. Idle memory is then given up for it, whichever stream was the last to wait.
+func TestIdleMemoryGoesBeyondShares(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		b.SetPeerShare(50)
+		i := newIdler(b)
+		one, leave := b.Enter(t.Context(), "x")
+		defer leave.Release()
+		two, leave := b.Enter(t.Context(), "x")
+		defer leave.Release()
+		_, leave = b.Enter(t.Context(), "y")
+		defer leave.Release()
+		kept, err := b.Reserve("kept", 40)
+		require.NoError(t, err)
+		i.keep(kept)
+		held, err := b.ReserveFor(one, "rows", 50)
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() { ended <- held.GrowWait(one, 10) }()
+		synctest.Wait()
+		other, err := b.Reserve("rows of another host", 5)
+		require.NoError(t, err)
+		began := time.Now()
+		blocked := budget.MarkBlocked(two)
+		require.NoError(t, <-ended)
+		require.Zero(t, time.Since(began))
+		blocked.Release()
+		other.Release()
+		held.Release()
 		require.Zero(t, b.Used())
 	})
 }

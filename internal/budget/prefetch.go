@@ -21,15 +21,14 @@ func Prefetch(ctx context.Context) (prefetch context.Context, await func() *rele
 
 // await marks the stream that s works for as waiting for s.
 func (s *stream) await() *release.Handle {
-	q := &s.budget.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s.awaited = true
-	if s.waits > 0 {
-		q.block(s.of)
-		s.budget.settle()
-	}
+	s.budget.changeQueue(func(q *queue) {
+		s.awaited = true
+		if s.waits > 0 {
+			q.block(s.of)
+		}
+	})
 	return release.New(func() {
+		q := &s.budget.queue
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		s.awaited = false

@@ -65,11 +65,10 @@ func (b *Budget) Enter(ctx context.Context, from string) (context.Context, *rele
 	b.queue.open++
 	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.addStream(from)}
 	return context.WithValue(ctx, streamKey{}, s), release.New(func() {
-		b.queue.mu.Lock()
-		defer b.queue.mu.Unlock()
-		b.queue.open--
-		b.queue.removeStream(from)
-		b.settle()
+		b.changeQueue(func(q *queue) {
+			q.open--
+			q.removeStream(from)
+		})
 	})
 }
 
@@ -100,12 +99,9 @@ func MarkBlocked(ctx context.Context) *release.Handle {
 	if s == nil {
 		return nil
 	}
-	q := &s.budget.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.block(s)
-	s.budget.settle()
+	s.budget.changeQueue(func(q *queue) { q.block(s) })
 	return release.New(func() {
+		q := &s.budget.queue
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.unblock(s)
@@ -163,10 +159,7 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	limited, cancel := context.WithTimeoutCause(ctx, maxWait, none)
 	defer cancel()
 	w := &waiter{stream: s, into: r, bytes: n, done: make(chan struct{})}
-	b.queue.mu.Lock()
-	b.queue.add(w)
-	b.settle()
-	b.queue.mu.Unlock()
+	b.changeQueue(func(q *queue) { q.add(w) })
 	b.lack(n + r.keepFree) // what was held since the attempt; later holders see the waiter
 	select {
 	case <-w.done:
@@ -231,6 +224,16 @@ func (q *queue) finish(w *waiter, err error) {
 	q.unblock(w.stream)
 	w.err = err
 	close(w.done)
+}
+
+// changeQueue changes the queue, which may let waiters proceed. If only idle memory can let them, it is
+// given up. The caller must not hold a lock that functions of OnLack need.
+func (b *Budget) changeQueue(change func(*queue)) {
+	b.queue.mu.Lock()
+	change(&b.queue)
+	b.settle()
+	b.queue.mu.Unlock()
+	b.serveWaiters()
 }
 
 // settle grants room to the waiters that fit, the oldest first; it skips those whose peer
