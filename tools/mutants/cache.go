@@ -37,5 +37,12 @@ func cacheMutants() []mutant {
 		{"columns-of-another-mapping-are-used", cached, "		if o.mapped {\n", "		if o.mapped && i < 0 {\n", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
 		{"columns-of-another-type-are-used", cached, "Field: f.ID, Type: typeText(f),", "Field: f.ID, Type: \"any\",", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
 		{"values-of-manifests-are-cached", cached, "!catalog.IsLineage(f.ID) && ", "", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
+		{"kept-values-are-evicted", "cache/shared.go", "!e.loaded || e.kept || ", "!e.loaded || ", kept},
+		{"idle-memory-is-not-for-those-beyond-their-share", "internal/budget/wait.go", "	b.serveWaiters()\n", "", idle},
+		{"streams-fail-before-columns-are-freed", unit, "	for _, s := range e.freed {\n", "	c.options.Budget.AddIdle(e.idle)\n	e.idle = 0\n	for _, s := range e.freed {\n", chunks},
+		{"columns-that-went-are-looked-up-again", cached, "if c.lost == group+1 {", "if c.lost < 0 {", []string{"-run", "TestColumns", "./loader/scan"}},
+		{"tables-without-uuid-are-one", cached, " || w.source.Table.Pin.UUID == noUUID {", " {", []string{"-run", "TestColumns", "./loader/scan"}},
+		{"columns-from-disk-need-memory", "loader/scan/chunkcache/cache.go", "limit >= 0 && b.InUse()", "limit < 0 && b.InUse()", chunks},
+		{"streams-without-the-cache-join-others", "loader/fanout/key.go", "	if !r.Cache.Off() {\n", "	if r.Cache != \"any\" {\n", []string{"-run", "TestKey", "./loader/fanout"}},
 	}
 }
