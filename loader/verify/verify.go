@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -212,6 +213,7 @@ func (v *verifier) read(
 	do func(rows arrow.RecordBatch, first int64) error,
 ) (whole bool, err error) {
 	file := source.Files[0].File.Location
+	source.Cache = dataset.CacheOff // what is cached could hide damage of the file
 	rows, err := v.options.Scan(ctx, source, columns)
 	if err == nil {
 		defer rows.Release()

@@ -196,6 +196,24 @@ func TestReport(t *testing.T) {
 	require.Equal(t, v, &back)
 }
 
+// TestVerifyReadsTheFiles rather than what is cached of them, which could hide damage.
+//
+// spec: cache-8
+func TestVerifyReadsTheFiles(t *testing.T) {
+	t.Parallel()
+	w := everything(t)
+	scans := 0
+	w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
+		scans++
+		if !s.Cache.Off() {
+			t.Errorf("%s is read with the cache", s.Files[0].File.Location)
+		}
+		return w.Scan(ctx, s, columns)
+	}
+	w.verify(dataset.Query{})
+	require.Positive(t, scans)
+}
+
 func TestClean(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

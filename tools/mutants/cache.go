@@ -44,5 +44,6 @@ func cacheMutants() []mutant {
 		{"tables-without-uuid-are-one", cached, " || w.source.Table.Pin.UUID == noUUID {", " {", []string{"-run", "TestColumns", "./loader/scan"}},
 		{"columns-from-disk-need-memory", "loader/scan/chunkcache/cache.go", "limit >= 0 && b.InUse()", "limit < 0 && b.InUse()", chunks},
 		{"streams-without-the-cache-join-others", "loader/fanout/key.go", "	if !r.Cache.Off() {\n", "	if r.Cache != \"any\" {\n", []string{"-run", "TestKey", "./loader/fanout"}},
+		{"verifying-uses-the-cache", "loader/verify/verify.go", "	source.Cache = dataset.CacheOff", "	source.Cache = dataset.CacheRead", []string{"-run", "TestVerify", "./loader/verify"}},
 	}
 }
