@@ -50,13 +50,17 @@ func (r *run) churned(ctx context.Context) error {
 		for _, n := range visits {
 			total += n
 		}
-		after, now := 0, int64(0)
+		after, now, idle := 0, int64(0), int64(0)
 		eventually(ctx, givenBack, func() bool {
+			if idle, err = s.idle(ctx); err != nil {
+				return false
+			}
 			now = s.resident()
 			after, err = s.goroutines(ctx)
-			return err == nil && after <= before+strays && now <= memory+kept
+			return err == nil && after <= before+strays && now <= memory+kept+idle
 		})
-		r.check(s, fmt.Sprintf("resident memory after %d visits", total), sized(now), sized(memory)+" + 100 MB", now <= memory+kept)
+		r.check(s, fmt.Sprintf("resident memory after %d visits", total), sized(now), fmt.Sprintf("%s + 100 MB + %s that is kept", sized(memory), sized(idle)), now <= memory+kept+idle)
+		r.check(s, "memory that is kept for later streams", sized(idle), sized(gibi/2), idle <= gibi/2)
 		r.check(s, "goroutines", strconv.Itoa(after), strconv.Itoa(before), after > 0 && after <= before+strays)
 		return nil
 	})

@@ -207,6 +207,21 @@ func (s *server) goroutines(ctx context.Context) (int, error) {
 	return parseGoroutines(first)
 }
 
+// idle returns the bytes that the server keeps for later streams, as its metrics say.
+func (s *server) idle(ctx context.Context) (int64, error) {
+	text, err := s.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(strings.TrimSpace(line), "penstock_memory_idle_bytes "); found {
+			bytes, err := strconv.ParseFloat(value, 64)
+			return int64(bytes), err
+		}
+	}
+	return 0, errors.New("the metrics lack penstock_memory_idle_bytes")
+}
+
 // get returns a page of the server's metrics and profiles.
 func (s *server) get(ctx context.Context, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.profile+path, nil)

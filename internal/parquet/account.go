@@ -244,10 +244,11 @@ func (m *trackedAllocator) release(n int64) {
 }
 
 // close ends the batch and returns the bytes that it uses and those that were admitted
-// for it.
+// for it. Buffers of the batch may be kept for long: from now on they refer to nothing of the
+// reader and its stream.
 func (m *trackedAllocator) close() (used, admitted int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed = true
+	m.closed, m.account = true, nil
 	return m.used, m.admitted
 }

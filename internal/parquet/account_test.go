@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -246,4 +248,39 @@ func TestLongValuesShortenBatches(t *testing.T) {
 	require.Equal(t, int64(500), maxRows(file(func(i int) string { return fmt.Sprintf("%03d", i) })), "a large dictionary of short values")
 	require.Equal(t, int64(10), maxRows(file(func(i int) string { return strings.Repeat("x", 1000*(i%2)) })))
 	require.Equal(t, int64(1), maxRows(file(func(i int) string { return strings.Repeat("x", 20_000*(i%2)) })), "at least one row")
+}
+
+// TestBatchesDoNotKeepTheirStream: a batch that outlives its reader does not keep what its reader refers to, such as the
+// context of a stream, through the allocator of its memory.
+func TestBatchesDoNotKeepTheirStream(t *testing.T) {
+	content, schema := wide(t)
+	f := open(t, content)
+	ids := make([]int, schema.NumFields())
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	batches, stream := func() (kept []arrow.RecordBatch, stream weak.Pointer[[1 << 16]byte]) {
+		of := new([1 << 16]byte)
+		rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids, Schema: schema, NullIfAbsent: true, Admit: func(int64, int64) error {
+			of[0]++
+			return nil
+		}})
+		require.NoError(t, err)
+		defer rdr.Release()
+		for rdr.Next() {
+			b := rdr.RecordBatch()
+			b.Retain()
+			kept = append(kept, b)
+		}
+		require.NoError(t, rdr.Err())
+		return kept, weak.Make(of)
+	}()
+	require.NotEmpty(t, batches)
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return stream.Value() == nil
+	}, 10*time.Second, time.Millisecond)
+	for _, b := range batches {
+		b.Release()
+	}
 }

@@ -8,6 +8,7 @@ func cacheMutants() []mutant {
 	chunks, scanned := []string{"-timeout", "60s", "./loader/scan/chunkcache"}, []string{"-timeout", "120s", "-run", "Cache|Invalidate", "./loader/scan"}
 	const view, unit, evict, fill, cached = "loader/scan/chunkcache/view.go", "loader/scan/chunkcache/unit.go", "loader/scan/chunkcache/evict.go", "loader/scan/chunkcache/fill.go", "loader/scan/cached.go"
 	return []mutant{
+		{"batches-keep-their-stream", "internal/parquet/account.go", "\tm.closed, m.account = true, nil\n", "\tm.closed = true\n", []string{"./internal/parquet"}},
 		{"kept-values-stay-under-pressure", "cache/shared.go", "		b.OnLack(func(bytes int64) { s.release(bytes) })\n", "", kept},
 		{"kept-values-have-no-bound", "cache/keep.go", "	s.release(excess)\n", "	_ = excess\n", kept},
 		{"kept-values-count-as-used", "cache/keep.go", "	s.budget.AddIdle(size)\n", "", kept},
