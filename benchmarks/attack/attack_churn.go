@@ -50,20 +50,26 @@ func (r *run) churned(ctx context.Context) error {
 		for _, n := range visits {
 			total += n
 		}
-		after, now, idle := 0, int64(0), int64(0)
-		eventually(ctx, givenBack, func() bool {
-			if idle, err = s.idle(ctx); err != nil {
-				return false
-			}
-			now = s.resident()
-			after, err = s.goroutines(ctx)
-			return err == nil && after <= before+strays && now <= memory+kept+idle
-		})
-		r.check(s, fmt.Sprintf("resident memory after %d visits", total), sized(now), fmt.Sprintf("%s + 100 MB + %s that is kept", sized(memory), sized(idle)), now <= memory+kept+idle)
-		r.check(s, "memory that is kept for later streams", sized(idle), sized(gibi/2), idle <= gibi/2)
-		r.check(s, "goroutines", strconv.Itoa(after), strconv.Itoa(before), after > 0 && after <= before+strays)
+		r.returned(ctx, s, total, before, memory)
 		return nil
 	})
+}
+
+// returned checks what a server holds after a number of visits, given its goroutines and its memory before.
+func (r *run) returned(ctx context.Context, s *server, visits, before int, memory int64) {
+	after, now, idle := 0, int64(0), int64(0)
+	eventually(ctx, givenBack, func() bool {
+		var err error
+		if idle, err = s.idle(ctx); err != nil {
+			return false
+		}
+		now = s.resident()
+		after, err = s.goroutines(ctx)
+		return err == nil && after <= before+strays && now <= memory+kept+idle
+	})
+	r.check(s, fmt.Sprintf("resident memory after %d visits", visits), sized(now), fmt.Sprintf("%s + 100 MB + %s that is kept", sized(memory), sized(idle)), now <= memory+kept+idle)
+	r.check(s, "memory that is kept for later streams", sized(idle), sized(gibi/2), idle <= gibi/2)
+	r.check(s, "goroutines", strconv.Itoa(after), strconv.Itoa(before), after > 0 && after <= before+strays)
 }
 
 // visit is one client's: it reads all of a table (-1), reads a little and leaves, resumes from
