@@ -76,7 +76,12 @@ def read(client: penstock.Client, **query: Any) -> tuple[list[pa.RecordBatch], l
 # spec: local-7, local-14
 @pytest.mark.parametrize("wire", ["plain", "indexed", None])
 def test_mapped_batches_equal_those_of_the_network(host: Host, wire: str | None) -> None:
-    query: dict[str, Any] = {"batch_rows": 256, "lanes": 2, "cache": "off", **({} if wire is None else {"wire": wire})}
+    query: dict[str, Any] = {
+        "batch_rows": 256,
+        "lanes": 2,
+        "cache": "off",
+        **({} if wire is None else {"wire": wire}),
+    }
     with host.connect() as near, host.connect(local=False) as far:
         got, want = read(near, **query), read(far, **query)
     assert len(got[0]) == ROWS // 256 + 1
