@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -46,7 +47,8 @@ def main(address: str, dispatch: str, ranks: str) -> None:
         found = [(batch["row"].tolist(), batch.rows, type(batch).__name__) for batch in loader]
     except (penstock.Invalid, TypeError) as e:
         found = f"{type(e).__name__}: {e}"
-    print(json.dumps([accelerator.process_index, found]), flush=True)
+    # In one write: the processes share a pipe, and print writes the end of a line apart.
+    os.write(1, f"{json.dumps([accelerator.process_index, found])}\n".encode())
     accelerator.wait_for_everyone()
     accelerator.end_training()
 
