@@ -16,31 +16,25 @@ import (
 // Limits on what a client can make a server hold before its request has arrived. gRPC bounds each connection and each
 // call; these bound all of them together.
 const (
-	maxHeaderBytes    = 16 << 10 // of a call; gRPC counts what references in them stand for
-	maxCalls          = 128      // at a time, of one connection
-	maxReceived       = 2 << 20  // bytes of a message from a client: queries and cursors
-	receiveWindow     = 64 << 10 // bytes that a client may send ahead, on a call and on a connection
-	handshakeTimeout  = 10 * time.Second
-	maxArriving       = 1024             // open calls whose request has not arrived
-	arrivalTimeout    = 10 * time.Second // for a request to arrive
-	arrivalRetryAfter = time.Second
-	maxRefused        = 1024 // calls of a connection that have a deadline, see connection.keep
+	maxHeaderBytes   = 16 << 10 // of a call; gRPC counts what references in them stand for
+	maxCalls         = 128      // at a time, of one connection
+	maxReceived      = 2 << 20  // bytes of a message from a client: queries and cursors
+	receiveWindow    = 64 << 10 // bytes that a client may send ahead, on a call and on a connection
+	handshakeTimeout = 10 * time.Second
+	maxArriving      = 1024             // open calls whose request has not arrived
+	arrivalTimeout   = 10 * time.Second // for a request to arrive
+	maxRefused       = 1024             // calls of a connection that have a deadline, see connection.keep
 )
 
 // arrivals counts the open calls whose request has not arrived. Of these, gRPC holds the headers and
 // what has come of the message. It is safe for concurrent use.
 type arrivals struct {
-	limit     int
-	hostShare int // percentage of limit that one host may have
-	timeout   time.Duration
-
-	mu    sync.Mutex
-	total int
-	hosts map[string]int
+	counts  *hostCounts
+	timeout time.Duration
 }
 
 func newArrivals(hostShare int) *arrivals {
-	return &arrivals{limit: maxArriving, hostShare: hostShare, timeout: arrivalTimeout, hosts: map[string]int{}}
+	return &arrivals{counts: newHostCounts(maxArriving, hostShare), timeout: arrivalTimeout}
 }
 
 // arrivalKey is the key of a context's arrival: a function to be called once the request has arrived.
@@ -49,28 +43,15 @@ type arrivalKey struct{}
 // tap is called with the headers of each call, before gRPC keeps anything of it. It must not block.
 func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	host := hostOf(ctx)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.total >= a.limit || host != "" && a.hosts[host] >= max(1, a.limit*a.hostShare/100) {
+	if !a.counts.enter(host) {
 		if _, timed := ctx.Deadline(); timed {
 			connectionOf(ctx).keep()
 		}
 		return nil, status.Error(codes.Unavailable, "too many calls wait for their requests; try again in a second")
 	}
-	a.total++
-	a.hosts[host]++
-	arrived := sync.OnceFunc(func() { a.leave(host) })
+	arrived := sync.OnceFunc(func() { a.counts.leave(host) })
 	context.AfterFunc(ctx, arrived)
 	return context.WithValue(ctx, arrivalKey{}, arrived), nil
-}
-
-func (a *arrivals) leave(host string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.total--
-	if a.hosts[host]--; a.hosts[host] == 0 {
-		delete(a.hosts, host)
-	}
 }
 
 // arriving is a call whose request has not arrived.

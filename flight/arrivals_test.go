@@ -52,7 +52,7 @@ func serveWorld(t testing.TB, options Options) *served {
 func TestCallsThatDoNotArrive(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{PeerShare: 50})
-	s.server.arrivals.limit = 6
+	s.server.arrivals.counts.limit = 6
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	conn := s.connect(t)
@@ -63,9 +63,9 @@ func TestCallsThatDoNotArrive(t *testing.T) {
 		open = append(open, one)
 	}
 	count := func() int {
-		s.server.arrivals.mu.Lock()
-		defer s.server.arrivals.mu.Unlock()
-		return s.server.arrivals.total
+		s.server.arrivals.counts.mu.Lock()
+		defer s.server.arrivals.counts.mu.Unlock()
+		return s.server.arrivals.counts.total
 	}
 	require.Eventually(t, func() bool { return count() == 3 }, 10*time.Second, time.Millisecond)
 	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
@@ -81,7 +81,7 @@ func TestCallsThatDoNotArrive(t *testing.T) {
 	require.NoError(t, err)
 	cancel()
 	require.Eventually(t, func() bool { return count() == 0 }, 10*time.Second, time.Millisecond)
-	require.Empty(t, s.server.arrivals.hosts)
+	require.Empty(t, s.server.arrivals.counts.hosts)
 	require.Error(t, conn.Invoke(t.Context(), "/of.another/Service", command("{}"), &flightgen.FlightInfo{}))
 	require.Eventually(t, func() bool { return count() == 0 }, 10*time.Second, time.Millisecond)
 }
@@ -104,9 +104,9 @@ func TestRunningCallsHaveArrived(t *testing.T) {
 		done <- err
 	}()
 	<-planning
-	s.server.arrivals.mu.Lock()
-	require.Zero(t, s.server.arrivals.total)
-	s.server.arrivals.mu.Unlock()
+	s.server.arrivals.counts.mu.Lock()
+	require.Zero(t, s.server.arrivals.counts.total)
+	s.server.arrivals.counts.mu.Unlock()
 	close(plan)
 	require.NoError(t, <-done)
 }
@@ -194,7 +194,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.NoError(t, s.server.Shutdown(ctx))
 	require.Equal(t, 1, strings.Count(log.String(), "connections refused"))
 	require.Contains(t, log.String(), "refused=1 host=127.0.0.1")
-	require.Empty(t, s.server.connections.counts)
+	require.Empty(t, s.server.connections.counts.hosts)
 }
 
 // TestConnectionsThatFailAreForgotten: nothing is kept of a connection that ends before its client has spoken HTTP/2, as
@@ -210,9 +210,9 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	require.Eventually(t, func() bool {
-		s.server.connections.mu.Lock()
-		defer s.server.connections.mu.Unlock()
-		return s.server.connections.total == 0
+		s.server.connections.counts.mu.Lock()
+		defer s.server.connections.counts.mu.Unlock()
+		return s.server.connections.counts.total == 0
 	}, 10*time.Second, time.Millisecond)
 	s.server.connections.mu.Lock()
 	defer s.server.connections.mu.Unlock()
@@ -226,7 +226,8 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 func TestDeadlinesOfRefusedCallsAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newArrivals(100)
-	a.limit = 0
+	a.counts.limit = 1
+	require.True(t, a.counts.enter(""))
 	conn := &closing{closed: make(chan struct{})}
 	client := &connection{conn: conn}
 	of := context.WithValue(t.Context(), connectionKey{}, client)

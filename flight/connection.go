@@ -41,22 +41,17 @@ func connectionOf(ctx context.Context) *connection {
 // connections identifies the connection of each stream. gRPC does not expose it, but passes
 // on the address that the connection returned, and each connection returns its own pointer.
 type connections struct {
-	ended     func(*connection)
-	refused   func(host string) // is called for each connection beyond a limit
-	limit     int               // 0: no limit
-	hostLimit int
+	ended   func(*connection)
+	refused func(host string) // is called for each connection beyond a limit
+	counts  *hostCounts       // of connections that are not closed
 
-	mu     sync.Mutex
-	open   map[net.Addr]net.Conn // accepted, and neither tagged nor closed yet
-	counts map[string]int        // of connections that are not closed, by host; that of Unix domain sockets is ""
-	total  int
+	mu   sync.Mutex
+	open map[net.Addr]net.Conn // accepted, and neither tagged nor closed yet
 }
 
 // newConnections makes a connections. At most limit connections may be open, and of one host a percentage of them.
 func newConnections(limit, hostShare int, ended func(*connection), refused func(host string)) *connections {
-	return &connections{
-		ended: ended, refused: refused, limit: limit, hostLimit: max(1, limit*hostShare/100), open: map[net.Addr]net.Conn{}, counts: map[string]int{},
-	}
+	return &connections{ended: ended, refused: refused, counts: newHostCounts(limit, hostShare), open: map[net.Addr]net.Conn{}}
 }
 
 // listener records the connections that it accepts. It closes those beyond the limits at once: in the queue of the system, they
@@ -96,17 +91,15 @@ func (c *countedConn) Close() error {
 // add counts a connection, or returns nil if it is beyond a limit.
 func (c *connections) add(conn net.Conn) net.Conn {
 	host := hostOfAddr(conn.RemoteAddr())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.limit > 0 && (c.total >= c.limit || host != "" && c.counts[host] >= c.hostLimit) {
+	if !c.counts.enter(host) {
 		return nil
 	}
-	c.total++
-	c.counts[host]++
 	at := conn.RemoteAddr()
 	counted := &countedConn{Conn: conn, closed: sync.OnceFunc(func() { c.leave(at, host) })}
 	if identifies(at) {
+		c.mu.Lock()
 		c.open[at] = counted
+		c.mu.Unlock()
 	}
 	return counted
 }
@@ -122,14 +115,11 @@ func identifies(at net.Addr) bool {
 
 // leave forgets a connection that is closed. gRPC does not tag those that fail before their client has spoken HTTP/2.
 func (c *connections) leave(at net.Addr, host string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total--
+	c.counts.leave(host)
 	if identifies(at) {
+		c.mu.Lock()
 		delete(c.open, at)
-	}
-	if c.counts[host]--; c.counts[host] == 0 {
-		delete(c.counts, host)
+		c.mu.Unlock()
 	}
 }
 

@@ -1,0 +1,40 @@
+package flight
+
+import "sync"
+
+// hostCounts limits how many of something all clients together may have, and those of one host. It is safe for
+// concurrent use.
+type hostCounts struct {
+	limit int // of all clients; 0: no limit
+	share int // percentage of limit that one host may have
+
+	mu    sync.Mutex
+	total int
+	hosts map[string]int // that of Unix domain sockets is "", and has no share
+}
+
+func newHostCounts(limit, share int) *hostCounts {
+	return &hostCounts{limit: limit, share: share, hosts: map[string]int{}}
+}
+
+// enter counts one more of a host, or returns false if it is beyond a limit.
+func (h *hostCounts) enter(host string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.limit > 0 && (h.total >= h.limit || host != "" && h.hosts[host] >= max(1, h.limit*h.share/100)) {
+		return false
+	}
+	h.total++
+	h.hosts[host]++
+	return true
+}
+
+// leave undoes enter.
+func (h *hostCounts) leave(host string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.total--
+	if h.hosts[host]--; h.hosts[host] == 0 {
+		delete(h.hosts, host)
+	}
+}
