@@ -177,15 +177,22 @@ func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 func (c *collected) gather(ctx context.Context, held *room, segments []batch.Segment) (arrow.Array, error) {
 	g := batch.NewGatherer(c.memory)
 	defer g.Release()
+	values, _, err := gather(ctx, held, g, segments)
+	return values, err
+}
+
+// gather reserves and gathers segments, and returns the bytes that it reserved.
+func gather(ctx context.Context, held *room, g *batch.Gatherer, segments []batch.Segment) (arrow.Array, int64, error) {
 	dt := segments[0].Values.DataType()
 	bytes, err := g.Size(dt, segments)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := held.grow(ctx, bytes); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return g.Gather(dt, segments)
+	values, err := g.Gather(dt, segments)
+	return values, bytes, err
 }
 
 // choose returns the next batch of the result: some rows, given the columns of it that are made already. The others are
@@ -240,17 +247,31 @@ func (c *choice) column(ctx context.Context, held *room, parts []arrow.Array) (a
 	return c.choice.Column(parts[0].DataType(), parts)
 }
 
-func referencesOf(column arrow.Array) []int32 {
-	return column.(*array.Dictionary).Indices().(*array.Int32).Int32Values()
+func referencesOf(column arrow.Array) []int32 { return ownValues(column).(*array.Int32).Int32Values() }
+
+// ownValues returns a column without its dictionary: its references, or the column itself if it has none.
+func ownValues(column arrow.Array) arrow.Array {
+	if d, ok := column.(*array.Dictionary); ok {
+		return d.Indices()
+	}
+	return column
+}
+
+// withDictionary returns a column of a type, given its own values and its dictionary, if it has one. It takes ownership of the
+// values.
+func withDictionary(values arrow.Array, dt arrow.DataType, dictionary arrow.Array) arrow.Array {
+	if dictionary == nil {
+		return values
+	}
+	defer values.Release()
+	return array.NewDictionaryArray(dt, values, dictionary)
 }
 
 // referring returns a column of references to a dictionary.
 func referring(dt arrow.DataType, dictionary arrow.Array, references []int32) arrow.Array {
 	data := array.NewData(arrow.PrimitiveTypes.Int32, len(references), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(references))}, nil, 0, 0)
 	defer data.Release()
-	indices := array.NewInt32Data(data)
-	defer indices.Release()
-	return array.NewDictionaryArray(dt, indices, dictionary)
+	return withDictionary(array.NewInt32Data(data), dt, dictionary)
 }
 
 func oneDictionary(parts []arrow.Array) bool {

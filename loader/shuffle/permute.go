@@ -89,21 +89,17 @@ type permuting struct {
 // column permutes one column.
 func (p *permuting) column(ctx context.Context, number int) error {
 	parts := p.window.columns[number]
-	dt := parts[0].DataType()
-	dictionary := dictionaryOf(parts[0])
 	segments := make([]batch.Segment, len(parts))
 	for i, part := range parts {
-		if dictionary != nil {
-			part = part.(*array.Dictionary).Indices()
-		}
-		segments[i] = batch.Segment{Values: part, Rows: part.Len()}
+		segments[i] = batch.Segment{Values: ownValues(part), Rows: part.Len()}
 	}
+	dt, dictionary := parts[0].DataType(), dictionaryOf(parts[0])
 	if dictionary != nil {
-		dictionary.Retain()
+		dictionary.Retain() // longer than the parts
 		defer dictionary.Release()
 	}
 	defer p.gatherer.Release() // of what it made; the rows stay checked
-	values, bytes, err := p.gather(ctx, segments)
+	values, bytes, err := gather(ctx, p.held, p.gatherer, segments)
 	if err != nil {
 		return err
 	}
@@ -117,33 +113,14 @@ func (p *permuting) column(ctx context.Context, number int) error {
 	}
 	for from := 0; from < len(p.rows); from += p.outputRows {
 		rows := p.rows[from:min(from+p.outputRows, len(p.rows))]
-		output, reserved, err := p.gather(ctx, []batch.Segment{{Values: values, Indices: rows}})
+		output, reserved, err := gather(ctx, p.held, p.gatherer, []batch.Segment{{Values: values, Indices: rows}})
 		if err != nil {
 			return err
 		}
 		p.held.Shrink(reserved - p.window.kept.Add([]arrow.Array{output}))
-		if dictionary != nil {
-			indices := output
-			output = array.NewDictionaryArray(dt, indices, dictionary)
-			indices.Release()
-		}
-		p.window.outputs[number] = append(p.window.outputs[number], output)
+		p.window.outputs[number] = append(p.window.outputs[number], withDictionary(output, dt, dictionary))
 	}
 	return nil
-}
-
-// gather reserves and gathers segments, and returns the bytes that it reserved.
-func (p *permuting) gather(ctx context.Context, segments []batch.Segment) (arrow.Array, int64, error) {
-	dt := segments[0].Values.DataType()
-	bytes, err := p.gatherer.Size(dt, segments)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := p.held.grow(ctx, bytes); err != nil {
-		return nil, 0, err
-	}
-	values, err := p.gatherer.Gather(dt, segments)
-	return values, bytes, err
 }
 
 // nextOutputs returns the next rows of the outputs, by column; nil for columns without outputs. The caller passes them to
@@ -176,16 +153,11 @@ func (c *collected) nextOutputs(rows int) []arrow.Array {
 
 // copied reserves and returns a copy of a part of an output.
 func (c *collected) copied(ctx context.Context, held *room, part arrow.Array) (arrow.Array, error) {
-	values, dictionary := part, dictionaryOf(part)
-	if dictionary != nil {
-		values = part.(*array.Dictionary).Indices()
+	one, err := c.gather(ctx, held, []batch.Segment{{Values: ownValues(part), Rows: part.Len()}})
+	if err != nil {
+		return nil, err
 	}
-	one, err := c.gather(ctx, held, []batch.Segment{{Values: values, Rows: values.Len()}})
-	if err != nil || dictionary == nil {
-		return one, err
-	}
-	defer one.Release()
-	return array.NewDictionaryArray(part.DataType(), one, dictionary), nil
+	return withDictionary(one, part.DataType(), dictionaryOf(part)), nil
 }
 
 // passed releases outputs, whose consumer has reserved them.
