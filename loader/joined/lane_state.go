@@ -18,6 +18,7 @@ import (
 //     yet; opening a range takes its entries.
 type laneState struct {
 	LaneRanges
+	rowsBefore []int64 // by index of a range: the training rows of those before it
 	references laneReferences
 	open       counted                // an OpenRange or a Run; nil: none, or its counts were taken back
 	resume     *resumption            // where the first range continues; nil: it was not begun before
@@ -40,7 +41,12 @@ type resumption struct {
 }
 
 func newLaneState(l LaneRanges) *laneState {
-	return &laneState{LaneRanges: l, built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}, expected: map[plan.Range]plan.SharedRead{}}
+	before, rows := make([]int64, len(l.Ranges)+1), int64(0)
+	for i, r := range l.Ranges {
+		rows += r.To - r.From
+		before[i+1] = rows
+	}
+	return &laneState{LaneRanges: l, rowsBefore: before, built: map[int]laneReferences{}, reading: map[plan.Range]SourceRows{}, expected: map[plan.Range]plan.SharedRead{}}
 }
 
 // laneReferences are references to build sides, one per staging input.

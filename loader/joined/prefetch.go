@@ -33,7 +33,7 @@ func (s *Ranges) prefetch(l *laneState, index int) {
 		}
 		l.reached = i
 		s.prefetchBuildSides(l, i)
-		s.prefetchTraining(l, next[i], nil)
+		s.prefetchTraining(l, i, next[i], nil)
 	}
 }
 
@@ -68,12 +68,12 @@ func (s *Ranges) prefetchBuildSides(l *laneState, index int) {
 	}
 }
 
-// prefetchTraining starts to read training rows of an upcoming range.
-func (s *Ranges) prefetchTraining(l *laneState, at plan.Range, shared plan.SharedRead) {
+// prefetchTraining starts to read training rows of an upcoming range, given its index in the lane.
+func (s *Ranges) prefetchTraining(l *laneState, index int, at plan.Range, shared plan.SharedRead) {
 	if s.plan.Relation.Distinct != nil || l.reading[at] != nil {
 		return
 	}
-	rows, err := s.options.scan(s.ctx, s.inSteps(l, at, s.sharedSource(at, shared)), s.read)
+	rows, err := s.options.scan(s.ctx, s.laneSource(l, index, at, shared), s.read)
 	if err != nil {
 		return // opening the range returns the same error
 	}
@@ -81,9 +81,9 @@ func (s *Ranges) prefetchTraining(l *laneState, at plan.Range, shared plan.Share
 	l.reading[at] = rows
 }
 
-// prefetched returns training rows of a range that are already being read, or opens them. It releases those that
-// were to be read from another row on.
-func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range, shared plan.SharedRead) (SourceRows, error) {
+// prefetched returns training rows of a range, given its index in the lane, that are already being read, or opens them. It
+// releases those that were to be read from another row on.
+func (s *Ranges) prefetched(ctx context.Context, l *laneState, index int, at plan.Range, shared plan.SharedRead) (SourceRows, error) {
 	if rows, found := l.reading[at]; found {
 		delete(l.reading, at)
 		return rows, nil
@@ -94,7 +94,7 @@ func (s *Ranges) prefetched(ctx context.Context, l *laneState, at plan.Range, sh
 			rows.Release()
 		}
 	}
-	return s.scanned(ctx, s.inSteps(l, at, s.sharedSource(at, shared)), s.read)
+	return s.scanned(ctx, s.laneSource(l, index, at, shared), s.read)
 }
 
 // probeable returns the build side of a reference. If memory is exhausted, it releases

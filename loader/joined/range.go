@@ -46,7 +46,7 @@ func (s *Ranges) Open(ctx context.Context, number, index int, skip int64) (*Open
 	}
 	s.acquire(l, index, rows)
 	o := &OpenRange{ranges: s, lane: l, index: index, references: l.references, rows: rows, skip: skip}
-	if err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, rows, nil) }); err != nil {
+	if err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) { return s.prefetched(ctx, l, index, rows, nil) }); err != nil {
 		return nil, err
 	}
 	l.open = o

@@ -113,7 +113,7 @@ func (r *RunJoin) Open(ctx context.Context, of SectionSpec) (*OpenRange, error) 
 	s, l := r.ranges, r.lane
 	o := &OpenRange{ranges: s, lane: l, run: r, index: of.Index, of: of.Of, rows: of.Rows, references: s.acquireSection(l, of)}
 	err := s.join(ctx, o, func(ctx context.Context) (SourceRows, error) {
-		scanned, err := s.prefetched(ctx, l, of.Scanned, l.expected[of.Of])
+		scanned, err := s.prefetched(ctx, l, of.Index, of.Scanned, l.expected[of.Of])
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (s *Ranges) Prefetch(number int, sections []SectionSpec) {
 	l := s.lanes[number]
 	for _, of := range sections {
 		if of.Index < l.Needed {
-			s.prefetchTraining(l, of.Scanned, l.expected[of.Of])
+			s.prefetchTraining(l, of.Index, of.Scanned, l.expected[of.Of])
 		}
 	}
 }

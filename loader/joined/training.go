@@ -53,26 +53,14 @@ func (s *Ranges) scanned(ctx context.Context, source plan.Source, read columns) 
 	return s.distinct(ctx, source, read)
 }
 
-// sharedSource returns the source of training rows whose stored bytes may be shared.
-func (s *Ranges) sharedSource(at plan.Range, shared plan.SharedRead) plan.Source {
+// laneSource returns the source of training rows of a range of a lane, given its index, whose stored bytes may be shared.
+// Its batches end where the lane's steps end, if each of its rows is returned.
+func (s *Ranges) laneSource(l *laneState, index int, at plan.Range, shared plan.SharedRead) plan.Source {
 	source := s.trainingSource(at)
 	source.Shared = shared
-	return source
-}
-
-// inSteps returns a source of rows of a lane whose batches end where its steps end, if each of its rows is returned.
-func (s *Ranges) inSteps(l *laneState, at plan.Range, source plan.Source) plan.Source {
-	if s.spec.StepRows == 0 || s.plan.Inexact != "" {
-		return source
-	}
-	before := -l.Row
-	for _, r := range l.Ranges[l.First:] {
-		if r.Split == at.Split && r.From <= at.From && at.To <= r.To {
-			rows := s.spec.StepRows
-			source.StepRows, source.Begun = rows, ((before+at.From-r.From)%rows+rows)%rows // rows are read again after parking
-			return source
-		}
-		before += r.To - r.From
+	if rows := s.spec.StepRows; rows > 0 && s.plan.Inexact == "" {
+		before := l.rowsBefore[index] + at.From - l.Ranges[index].From - l.rowsBefore[l.First] - l.Row // below 0 if rows are read again after parking
+		source.StepRows, source.Begun = rows, (before%rows+rows)%rows
 	}
 	return source
 }
