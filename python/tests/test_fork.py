@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import pyarrow.flight as flight
 import pytest
 from fake_server import ROWS
 
@@ -53,6 +54,37 @@ def test_child_and_parent_keep_working_after_a_fork(fake: penstock.Client, attem
 
     assert in_child(work) == 0
     assert fake.read("good").read_all().num_rows == ROWS
+
+
+def test_an_open_stream_in_a_reference_cycle_is_collected(fake: penstock.Client) -> None:
+    stream = fake.read("good")
+    next(stream)
+    cycle: list[object] = [stream]
+    cycle.append(cycle)
+    del stream, cycle
+
+    def work() -> None:
+        assert fake.read("good").read_all().num_rows == ROWS
+
+    assert in_child(work) == 0
+    assert fake.read("good").read_all().num_rows == ROWS
+
+
+def test_an_open_client_of_another_library_makes_every_child_fail_at_once(
+    fake: penstock.Client, fake_address: str
+) -> None:
+    other = flight.FlightClient(f"grpc://{fake_address}")
+    stream = fake.read("good")
+    assert stream.read_all().num_rows == ROWS
+    next(iter(other.list_flights()))
+
+    def work() -> None:
+        with pytest.raises(penstock.Invalid, match="another connection"):
+            fake.datasets()
+
+    for _ in range(2):
+        assert in_child(work) == 0
+    other.close()
 
 
 def test_stream_planned_before_and_read_after(fake: penstock.Client) -> None:

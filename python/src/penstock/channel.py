@@ -9,6 +9,7 @@ says so.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -32,7 +33,9 @@ T = TypeVar("T")
 
 _ADDRESS = "use the address that `penstock serve` prints on standard output"
 
-# Seconds that a fork waits for gRPC's threads to end, and seconds it waits if they cannot be listed.
+# Seconds that a fork waits for gRPC's threads to end: before it collects garbage that may hold them, after it,
+# and if they cannot be listed.
+_QUIET_SOON = 0.25
 _QUIET_LIMIT = 2.0
 _QUIET_BLIND = 0.1
 
@@ -220,7 +223,7 @@ class Channel:
                 raise errors.Invalid("the client is closed", remedy="connect again")
             if _process.unusable:
                 raise errors.Invalid(
-                    "this process was forked while its parent was reading from a server; gRPC does not work in it",
+                    f"this process was forked while {_process.unusable}; gRPC does not work in it",
                     remedy="close streams and other Flight clients before the fork, or start processes with the spawn or forkserver method",
                 )
             fresh = self._client is None
@@ -338,20 +341,33 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-        self.unusable = False  # forked with gRPC running
+        self.unusable = ""  # why gRPC does not work: what ran in the parent at the fork
         self.connected = False  # since the last fork; gRPC's threads may still be running
-        self._running = False
+        self._running = ""
         # The parent's clients and readers, in a child: freeing them would wait for threads that do not exist.
         self._abandoned: list[Any] = []
 
     def before_fork(self) -> None:
+        with self.lock:
+            running = self._still_running(_QUIET_SOON)
+        if running:
+            # A stream in a reference cycle is open until it is collected. Finalizers take locks of their own:
+            # they run without this one.
+            gc.collect()
         self.lock.acquire()
-        channels = list(self.channels)
-        idle = [c.disconnect_if_idle() for c in channels]
-        self._running = not all(idle)
-        if self.connected and not self._running:
-            self._running = not _grpc_ended()
-            self.connected = False
+        self._running = self._still_running(_QUIET_LIMIT if running else 0)
+
+    def _still_running(self, limit: float) -> str:
+        """Closes what is not in use. Returns what runs after at most `limit` seconds; "" if gRPC has ended."""
+        idle = [c.disconnect_if_idle() for c in list(self.channels)]  # all of them, not up to the first
+        if not all(idle):
+            return "its parent was reading from a server"
+        if not self.connected:
+            return ""
+        if not _grpc_ended(limit):
+            return "its parent had another connection by gRPC"
+        self.connected = False
+        return ""
 
     def after_in_parent(self) -> None:
         self.lock.release()
@@ -359,16 +375,17 @@ class _Process:
     def after_in_child(self) -> None:
         self._abandoned.extend(c.abandon() for c in list(self.channels))
         self.unusable = self.unusable or self._running
+        self.connected = False
         self.lock.release()
 
 
-def _grpc_ended() -> bool:
+def _grpc_ended(limit: float) -> bool:
     """Waits for gRPC's threads, which end by themselves after the last client was closed."""
     threads = Path("/proc/self/task")
     if not threads.is_dir():
-        time.sleep(_QUIET_BLIND)
+        time.sleep(min(limit, _QUIET_BLIND))
         return True
-    limit = time.monotonic() + _QUIET_LIMIT
+    limit += time.monotonic()
     while any(_is_grpc(thread) for thread in threads.iterdir()):
         if time.monotonic() > limit:
             return False
