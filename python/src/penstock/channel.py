@@ -18,13 +18,12 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors, local
+from penstock import errors, grpc_threads, local
 
 TRAILER = "penstock-error-bin"
 MIX_HEADER = "penstock-mix"
@@ -33,11 +32,9 @@ T = TypeVar("T")
 
 _ADDRESS = "use the address that `penstock serve` prints on standard output"
 
-# Seconds that a fork waits for gRPC's threads to end: before it collects garbage that may hold them, after it,
-# and if they cannot be listed.
+# Seconds that a fork waits for gRPC's threads to end: before it collects garbage that may hold them, and after it.
 _QUIET_SOON = 0.25
 _QUIET_LIMIT = 2.0
-_QUIET_BLIND = 0.1
 
 # gRPC's own maximum delay before it reconnects, when several streams share a connection.
 _RECONNECT_BACKOFF_MS = 5000
@@ -228,7 +225,7 @@ class Channel:
                 )
             fresh = self._client is None
             if fresh:
-                _process.connected = True
+                _process.connects()
                 self._client = self.settings.connect(self.location, self._calls)
             lease = Lease(self, self._client, fresh=fresh)
             self._leases.add(lease)
@@ -344,8 +341,17 @@ class _Process:
         self.unusable = ""  # why gRPC does not work: what ran in the parent at the fork
         self.connected = False  # since the last fork; gRPC's threads may still be running
         self._running = ""
+        self._known: set[str] = (
+            set()
+        )  # the threads that are not gRPC's, unless they have a name of its threads
         # The parent's clients and readers, in a child: freeing them would wait for threads that do not exist.
         self._abandoned: list[Any] = []
+
+    def connects(self) -> None:
+        """Called before a client is created. The lock is held."""
+        if not self.connected:
+            self._known = grpc_threads.all_threads()
+        self.connected = True
 
     def before_fork(self) -> None:
         with self.lock:
@@ -364,7 +370,7 @@ class _Process:
             return "its parent was reading from a server"
         if not self.connected:
             return ""
-        if not _grpc_ended(limit):
+        if not grpc_threads.ended(limit, self._known):
             return "its parent had another connection by gRPC"
         self.connected = False
         return ""
@@ -377,28 +383,6 @@ class _Process:
         self.unusable = self.unusable or self._running
         self.connected = False
         self.lock.release()
-
-
-def _grpc_ended(limit: float) -> bool:
-    """Waits for gRPC's threads, which end by themselves after the last client was closed."""
-    threads = Path("/proc/self/task")
-    if not threads.is_dir():
-        time.sleep(min(limit, _QUIET_BLIND))
-        return True
-    limit += time.monotonic()
-    while any(_is_grpc(thread) for thread in threads.iterdir()):
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.001)
-    return True
-
-
-def _is_grpc(thread: Path) -> bool:
-    try:
-        name = (thread / "comm").read_text().strip()
-    except OSError:  # the thread has ended
-        return False
-    return name in ("event_engine", "lifeguard") or name.startswith(("grpc", "resolver"))
 
 
 _process = _Process()
