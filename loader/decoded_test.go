@@ -78,7 +78,7 @@ func (p *parquetTable) loader(t *testing.T, options scan.Options) (*loader.Loade
 	require.NoError(t, err)
 	d := dataset.Dataset{Name: "d", Key: []string{"req"}, Training: dataset.Training{Table: "ml.train"}}
 	return loader.New(loader.Options{
-		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: p.tables,
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: p.tables, Budget: options.Budget,
 		Share: func() joined.SharedReads { return scanner.Share() },
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)

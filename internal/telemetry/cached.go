@@ -21,8 +21,8 @@ type CacheSource struct {
 type cacheMetrics struct {
 	CacheSource
 
-	bytes, chunks, misses, saved, filled, evicted, passed, givenUp *prometheus.Desc
-	hits, hitBytes, keptSides, sideBytes, sideHits                 *prometheus.Desc
+	bytes, chunks, partial, misses, saved, filled, evicted, passed, givenUp *prometheus.Desc
+	hits, hitBytes, keptSides, sideBytes, sideHits                          *prometheus.Desc
 }
 
 // Cache adds metrics of what is kept for later streams: decoded columns, and build sides. It is
@@ -35,13 +35,14 @@ func (m *Metrics) Cache(read CacheSource) {
 		CacheSource: read,
 		bytes:       desc("penstock_cache_bytes", "Bytes of decoded columns in memory."),
 		chunks:      desc("penstock_cache_columns", "Decoded columns of row groups in memory."),
-		misses:      desc("penstock_cache_misses_total", "Columns of row groups that streams did not find in memory."),
+		partial:     desc("penstock_cache_partial_columns", "Those of them of which rows are missing."),
+		misses:      desc("penstock_cache_misses_total", "Columns of row groups, or of parts of them, that streams did not find in memory."),
 		saved:       desc("penstock_cache_saved_seconds_total", "Seconds that decoding would have taken without the cache."),
-		filled:      desc("penstock_cache_filled_total", "Columns of row groups that were added."),
+		filled:      desc("penstock_cache_filled_total", "Columns of row groups that were added, when all their rows were."),
 		evicted:     desc("penstock_cache_evicted_total", "Columns of row groups that were dropped for others."),
-		passed:      desc("penstock_cache_passed_total", "Columns of row groups for which there was no room."),
+		passed:      desc("penstock_cache_passed_total", "Columns of row groups, or of parts of them, for which there was no room."),
 		givenUp:     desc("penstock_cache_given_up_bytes_total", "Bytes that were dropped because streams needed the memory."),
-		hits:        desc("penstock_cache_hits_total", "Columns of row groups that streams read from memory, by table.", "table"),
+		hits:        desc("penstock_cache_hits_total", "Columns of row groups, or of parts of them, that streams read from memory, by table.", "table"),
 		hitBytes:    desc("penstock_cache_hit_bytes_total", "Decoded bytes that streams read from memory, by table.", "table"),
 		keptSides:   desc("penstock_kept_build_sides", "Build sides in memory that no stream needs."),
 		sideBytes:   desc("penstock_kept_build_sides_bytes", "Bytes of these build sides."),
@@ -63,6 +64,7 @@ func (m cacheMetrics) Collect(to chan<- prometheus.Metric) {
 	s, sides := m.Columns(), m.Sides()
 	gauge(m.bytes, float64(s.Bytes))
 	gauge(m.chunks, float64(s.Units))
+	gauge(m.partial, float64(s.Partial))
 	count(m.misses, float64(s.Misses))
 	count(m.saved, s.Saved.Seconds())
 	count(m.filled, float64(s.Filled))

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
-// fileCache is a reader's use of the cache of decoded columns for one file. Row groups that are read
-// whole fill the cache. A nil fileCache uses none.
+// fileCache is a reader's use of the cache of decoded columns for one file. It looks for the rows that it reads
+// of each row group, and adds those that it decodes. A nil fileCache uses none.
 type fileCache struct {
 	cache    *chunkcache.ColumnCache
 	columns  []chunkcache.ChunkID // by index in projection.read, without the row group; one without a Type is not cached
@@ -138,9 +138,9 @@ func (c *fileCache) of(column, group int) (chunkcache.ChunkID, bool) {
 	return out, out.Type != ""
 }
 
-// find returns the function that finds the cached columns of a row group, nil if there is no
-// cache.
-func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup) func(group int) []parquet.CachedColumn {
+// find returns the function that finds the cached columns of a row group, of which rows [from, to) of the file
+// are read; nil if there is no cache.
+func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup, from, to int64) func(group int) []parquet.CachedColumn {
 	if c == nil {
 		return nil
 	}
@@ -149,12 +149,15 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 		if c.lost == group+1 {
 			return out
 		}
+		of := groups[group]
+		want := chunkcache.Wanted{Table: c.table, Rows: of.Rows, From: max(from-of.FirstRow, 0), To: min(to-of.FirstRow, of.Rows)}
 		for i := range c.columns {
 			column, ok := c.of(i, group)
 			if !ok {
 				continue
 			}
-			found := c.cache.Find(ctx, column, chunkcache.Wanted{Table: c.table, Types: c.types[i : i+1], Rows: groups[group].Rows})
+			want.Types = c.types[i : i+1]
+			found := c.cache.Find(ctx, column, want)
 			switch {
 			case found == nil:
 			case found.Unchecked() && c.require:
@@ -238,7 +241,7 @@ func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) ar
 	if fill == nil {
 		return nil
 	}
-	view := fill.Add(chunkcache.Decoded{Array: a, Took: c.took[i], Unchecked: c.unchecked[i], Charge: func(bytes int64) *budget.Reservation {
+	return fill.Add(chunkcache.Decoded{Array: a, Took: c.took[i], Unchecked: c.unchecked[i], Charge: func(bytes int64) *budget.Reservation {
 		if lacks := bytes - *admitted; lacks > 0 {
 			if r.queue.held.Grow(lacks) != nil {
 				return nil
@@ -250,13 +253,9 @@ func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) ar
 		held.Share()
 		return held
 	}})
-	if view == nil {
-		c.fills[i] = nil
-	}
-	return view
 }
 
-// begin begins the fills of the open row group, if it is read whole and no batch of it was returned.
+// begin begins the fills of the open row group, unless it did so: a rest of it is not added.
 func (c *fileCache) begin(r *fileReader) {
 	if c.open == r.current+1 {
 		return
@@ -264,12 +263,9 @@ func (c *fileCache) begin(r *fileReader) {
 	c.open = r.current + 1
 	number := r.groups[r.current]
 	group := r.RowGroups()[number]
-	if r.row != group.FirstRow || r.end != group.FirstRow+group.Rows {
-		return
-	}
 	for i := range c.fills {
 		if column, ok := c.of(i, number); ok && !r.rows.FromCache(i) {
-			c.fills[i] = c.cache.Fill(chunkcache.Filling{Column: column, Table: c.table, Rows: group.Rows, Repeated: c.repeated})
+			c.fills[i] = c.cache.Fill(chunkcache.Filling{Column: column, Table: c.table, Rows: group.Rows, From: r.row - group.FirstRow, To: r.end - group.FirstRow, Repeated: c.repeated})
 		}
 	}
 }

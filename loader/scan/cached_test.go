@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -248,6 +250,63 @@ func TestCachedMemoryIsGivenUp(t *testing.T) {
 	}
 	require.NoError(t, rdr.Err())
 	require.Equal(t, want, lines)
+}
+
+// TestPartsOfRowGroupsFillTheCache in any order: scans of parts find what those before them have decoded, and once
+// all parts were read, no scan reads any bytes.
+//
+// spec: cache-2, cache-9
+func TestPartsOfRowGroupsFillTheCache(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(600, 200, 1)
+	s, c := r.caching(t, scan.Options{BatchRows: 30}, 1<<30, nil)
+	columns := r.columns(all...)
+	read := func(from, to int64) int64 {
+		source := r.repeated()
+		source.Files[0].From, source.Files[0].To = from, to
+		r.bytesRead()
+		got := r.read(s, source, columns)
+		require.NoError(t, got.err)
+		require.Equal(t, r.want(source, columns, nil), got.lines)
+		return r.bytesRead()
+	}
+	require.Positive(t, read(150, 350))
+	require.Zero(t, read(170, 340))
+	require.Positive(t, read(340, 351))
+	require.Positive(t, read(500, 600))
+	require.Zero(t, c.Stats().Filled)
+	require.Positive(t, read(0, 160))
+	require.Positive(t, read(351, 500))
+	require.Zero(t, read(0, 600))
+	require.Zero(t, c.Stats().Partial)
+	require.EqualValues(t, 3*len(all), c.Stats().Filled)
+}
+
+// TestCachedPartsKeepNoStream: what is kept of a stream's columns, whole or in part, does not keep its context.
+func TestCachedPartsKeepNoStream(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(400, 200, 1)
+	s, c := r.caching(t, scan.Options{BatchRows: 50}, 1<<30, nil)
+	type held struct{ _ [1 << 10]byte }
+	value := func() weak.Pointer[held] {
+		of := &held{}
+		source := r.repeated()
+		source.Files[0].To = 300
+		rdr, err := s.Open(context.WithValue(t.Context(), held{}, of), source, r.columns(all...))
+		require.NoError(t, err)
+		for rdr.Next() {
+			require.Positive(t, rdr.RecordBatch().NumRows())
+		}
+		require.NoError(t, rdr.Err())
+		rdr.Release()
+		return weak.Make(of)
+	}()
+	runtime.GC()
+	require.Nil(t, value.Value())
+	require.EqualValues(t, len(all), c.Stats().Partial)
+	require.EqualValues(t, len(all), c.Stats().Filled)
 }
 
 // TestTightBudgetsWithACache: a cache needs no memory of its own. What works without one works with one.

@@ -21,6 +21,7 @@ func mutants() []mutant {
 		batchRequestMutants(),
 		boundMutants(),
 		cacheMutants(),
+		cachedPartMutants(),
 		codeMutants(),
 		cursorMutants(),
 		decodeMutants(),

@@ -3,7 +3,6 @@ package chunkcache
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -36,7 +35,9 @@ type Disk interface {
 type Wanted struct {
 	Table string           // the table's name, for lists
 	Types []arrow.DataType // those that the arrays may have
-	Rows  int64
+	Rows  int64            // of the row group
+	// From and To are the rows that a scan reads, by their numbers in the row group. A Disk has all or none.
+	From, To int64
 	// Reserve reserves memory for the arrays before it is allocated.
 	Reserve func(bytes int64) (*budget.Reservation, error)
 }
@@ -65,26 +66,33 @@ type Options struct {
 }
 
 // ColumnCache holds units. It is safe for concurrent use. Invariants, under mu:
-//   - bytes is the sum of those of all units in units and filling, except for those that pass;
-//   - order has the units of units that are not pinned;
-//   - a segment that is kept belongs to a unit in units or filling.
+//   - bytes and promised are the sums of those of units, passingBytes is that of passing;
+//   - order has those of units that no scan reads or fills, and filling those that scans fill;
+//   - a segment that is kept belongs to a unit in units or passing, or to a fill of one.
 type ColumnCache struct {
 	options Options
 
-	mu      sync.Mutex
-	units   map[ChunkID]*cachedUnit
-	filling map[*cachedUnit]bool // units that are not complete, or that leave with their pin
-	order   byPriority
-	ghosts  ghosts
-	clock   float64
-	bytes   int64
-	stats   CacheStats
-	hits    map[string]TableHits // by the table's name
+	mu           sync.Mutex
+	units        map[ChunkID]*cachedUnit
+	filling      map[*cachedUnit]bool
+	passing      map[ChunkID]*cachedUnit // units from disk that leave with their last pin
+	order        byPriority
+	ghosts       ghosts
+	rates        rates
+	clock        float64
+	bytes        int64
+	passingBytes int64
+	promised     int64 // bytes that the missing rows of incomplete units are expected to take
+	stats        CacheStats
+	hits         map[string]TableHits // by the table's name
 }
 
 // New makes a ColumnCache, which gives memory up when a reservation lacks room.
 func New(o Options) *ColumnCache {
-	c := &ColumnCache{options: o, units: map[ChunkID]*cachedUnit{}, filling: map[*cachedUnit]bool{}, hits: map[string]TableHits{}, ghosts: newGhosts(o.Limit)}
+	c := &ColumnCache{
+		options: o, units: map[ChunkID]*cachedUnit{}, filling: map[*cachedUnit]bool{}, passing: map[ChunkID]*cachedUnit{},
+		hits: map[string]TableHits{}, ghosts: newGhosts(o.Limit), rates: rates{},
+	}
 	o.Budget.OnLack(c.giveUp)
 	return c
 }
@@ -92,18 +100,22 @@ func New(o Options) *ColumnCache {
 // Now returns the time of Options.Clock.
 func (c *ColumnCache) Now() time.Time { return c.options.Clock() }
 
-// Find returns the values of a column, pinned, or nil if they are not cached. The caller releases them.
+// Find returns the values of the wanted rows of a column, pinned, or nil if they are not all cached. The caller
+// releases them.
 func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned {
 	c.mu.Lock()
 	var e effects
-	if u := c.units[of]; u != nil && u.rows == want.Rows && !c.lost(u, &e) {
-		defer c.mu.Unlock()
-		return c.pin(u)
+	for _, u := range []*cachedUnit{c.units[of], c.passing[of]} {
+		if u != nil && u.rows == want.Rows && u.content.spans.cover(want.From, want.To) && !c.lost(u, &e) {
+			defer c.mu.Unlock()
+			return c.pin(u)
+		}
 	}
 	c.stats.Misses++
+	asks := c.asksDisk(want)
 	c.mu.Unlock()
 	c.apply(e)
-	if c.options.Disk == nil {
+	if !asks {
 		return nil
 	}
 	want.Reserve = c.reserve
@@ -114,81 +126,27 @@ func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned
 	return c.take(of, want.Table, stored)
 }
 
-// Has reports whether a column is in memory, without using it.
+// Has reports whether all rows of a column are in memory, without using it.
 func (c *ColumnCache) Has(of ChunkID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.units[of] != nil
+	u := c.units[of]
+	return u != nil && u.complete()
 }
 
 // pin pins a unit. c.mu is held.
 func (c *ColumnCache) pin(u *cachedUnit) *Pinned {
-	if u.pins++; u.pins == 1 && u.place >= 0 {
+	if u.pins++; u.place >= 0 {
 		heap.Remove(&c.order, u.place)
 	}
-	u.priority = c.clock + u.rate()
-	return &Pinned{cache: c, unit: u}
+	return &Pinned{cache: c, unit: u, spans: u.content.spans, unchecked: u.unchecked}
 }
 
 // unpin undoes pin. c.mu is held.
 func (c *ColumnCache) unpin(u *cachedUnit, e *effects) {
-	if u.pins--; u.pins > 0 {
-		return
+	if u.pins--; c.units[u.of] == u || c.passing[u.of] == u {
+		c.settle(u, e)
 	}
-	if c.units[u.of] == u {
-		heap.Push(&c.order, u)
-	} else if c.filling[u] {
-		c.drop(u, e)
-	}
-}
-
-// spareDivisor gives the part of the budget, 1/spareDivisor, that stays free when columns come from
-// disk: they can be decoded instead.
-const spareDivisor = 4
-
-// errNotSpare is the error of a reservation for a column from disk.
-var errNotSpare = errors.New("there is no memory to spare")
-
-// reserve reserves memory for a column from disk, if the budget has it to spare.
-func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
-	b := c.options.Budget
-	if limit := b.Limit(); limit >= 0 && b.InUse()+bytes > limit-limit/spareDivisor {
-		return nil, errNotSpare
-	}
-	return b.Reserve("a column of the disk cache", bytes)
-}
-
-// take makes a unit of a column from disk. It is kept if there is room, and otherwise passes: it leaves
-// with its pin.
-func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
-	u := &cachedUnit{of: of, table: table, cost: stored.Cost, unchecked: stored.Unchecked, place: -1}
-	for _, a := range stored.Arrays {
-		s := &segment{cache: c, array: a, rows: int64(a.Len()), bytes: sizeOf(a), kept: true}
-		u.add(s)
-	}
-	rest := stored.Held.Held() - u.bytes
-	for i, s := range u.segments {
-		if i == 0 && rest > 0 {
-			s.bytes, u.bytes = s.bytes+rest, u.bytes+rest
-		}
-		s.held = stored.Held.Split(min(s.bytes, stored.Held.Held()))
-	}
-	stored.Held.Release()
-	var e effects
-	c.mu.Lock()
-	if c.units[of] == nil && c.makeRoom(u.bytes, u.rate(), &e) {
-		c.bytes += u.bytes
-		c.units[of] = u
-	} else {
-		u.passes = true
-		c.filling[u] = true
-	}
-	c.stats.DiskHits++
-	p := c.pin(u)
-	c.mu.Unlock()
-	e.idle += u.bytes
-	c.apply(e)
-	return p
 }
 
 // lost reports whether a unit disappears, for tests, and drops it. c.mu is held.

@@ -56,7 +56,7 @@ func newRig(t *testing.T, columns int64, change func(*chunkcache.Options)) *rig 
 }
 
 func column(i int) chunkcache.ChunkID {
-	return chunkcache.ChunkID{Table: "u", File: fmt.Sprintf("data/%d", i), FileSize: 9, Field: 3, Type: "long"}
+	return chunkcache.ChunkID{Table: "u", File: fmt.Sprintf("data/%d", i), FileSize: 9, Field: i, Type: "long"}
 }
 
 // values makes the numbers of a column from one on.
@@ -72,7 +72,7 @@ func (r *rig) values(from, n int) arrow.Array {
 
 // fill fills the cache with a column as a scan does, and reports whether it is kept.
 func (r *rig) fill(i int, took time.Duration, repeated bool) bool {
-	f := r.Fill(chunkcache.Filling{Column: column(i), Table: "t", Rows: rows, Repeated: repeated})
+	f := r.Fill(chunkcache.Filling{Column: column(i), Table: "t", Rows: rows, To: rows, Repeated: repeated})
 	if f == nil {
 		return false
 	}
@@ -95,7 +95,7 @@ func (r *rig) fill(i int, took time.Duration, repeated bool) bool {
 }
 
 func (r *rig) find(i int) *chunkcache.Pinned {
-	return r.Find(context.Background(), column(i), chunkcache.Wanted{Rows: rows})
+	return r.Find(context.Background(), column(i), chunkcache.Wanted{Rows: rows, To: rows})
 }
 
 // check reads a column and compares its values.
@@ -239,7 +239,7 @@ func TestMemoryIsGivenUp(t *testing.T) {
 	}
 	pinned := r.find(0)
 	defer pinned.Release()
-	f := r.Fill(chunkcache.Filling{Column: column(7), Rows: rows, Repeated: true})
+	f := r.Fill(chunkcache.Filling{Column: column(7), Rows: rows, To: rows, Repeated: true})
 	a := r.values(0, rows)
 	add := func() arrow.Array {
 		return f.Add(chunkcache.Decoded{Array: a, Charge: func(bytes int64) *budget.Reservation {
@@ -310,8 +310,8 @@ func TestStreamsWaitForGivenUpMemory(t *testing.T) {
 func TestIncompleteColumnsAreNotKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 100, nil)
-	f := r.Fill(chunkcache.Filling{Column: column(1), Rows: rows, Repeated: true})
-	require.Nil(t, r.Fill(chunkcache.Filling{Column: column(1), Rows: rows, Repeated: true}), "it is being filled")
+	f := r.Fill(chunkcache.Filling{Column: column(1), Rows: rows, To: rows, Repeated: true})
+	require.Nil(t, r.Fill(chunkcache.Filling{Column: column(1), Rows: rows, To: rows, Repeated: true}), "it is being filled")
 	a := r.values(0, rows-1)
 	defer a.Release()
 	view := f.Add(chunkcache.Decoded{Array: a, Charge: func(bytes int64) *budget.Reservation {
@@ -322,7 +322,7 @@ func TestIncompleteColumnsAreNotKept(t *testing.T) {
 	require.False(t, r.Has(column(1)))
 	require.EqualValues(t, 0, view.(*array.Int64).Value(0))
 	view.Release()
-	f = r.Fill(chunkcache.Filling{Column: column(1), Rows: rows, Repeated: true})
+	f = r.Fill(chunkcache.Filling{Column: column(1), Rows: rows, To: rows, Repeated: true})
 	require.Nil(t, f.Add(chunkcache.Decoded{Array: a, Charge: func(int64) *budget.Reservation { return nil }}))
 	f.Abandon()
 	f.Commit()

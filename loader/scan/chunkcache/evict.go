@@ -2,6 +2,8 @@ package chunkcache
 
 import (
 	"container/heap"
+	"iter"
+	"maps"
 )
 
 // byPriority is a heap of units, the lowest priority first.
@@ -36,18 +38,19 @@ func (c *ColumnCache) drop(u *cachedUnit, e *effects) {
 	switch {
 	case c.units[u.of] == u:
 		delete(c.units, u.of)
-	case c.filling[u]:
 		delete(c.filling, u)
+		c.bytes -= u.content.total.bytes
+		c.promised -= u.promised
+	case c.passing[u.of] == u:
+		delete(c.passing, u.of)
+		c.passingBytes -= u.content.total.bytes
 	default:
 		return
 	}
 	if u.place >= 0 {
 		heap.Remove(&c.order, u.place)
 	}
-	if !u.passes {
-		c.bytes -= u.bytes
-	}
-	for _, s := range u.segments {
+	for _, s := range u.arrays() {
 		s.release(e)
 	}
 }
@@ -60,13 +63,13 @@ const (
 	lead = 0.5
 )
 
-// makeRoom drops units until bytes more fit, and reports whether they do. rate is that of the unit
-// that needs them: it replaces only units of a lower priority. c.mu is held.
+// makeRoom drops units until bytes more fit, besides those that incomplete units are expected to take, and reports
+// whether they do. rate is that of the unit that needs them: it replaces only units of a lower priority. c.mu is held.
 func (c *ColumnCache) makeRoom(bytes int64, rate float64, e *effects) bool {
 	if bytes > c.options.Limit {
 		return false
 	}
-	for c.bytes+bytes > c.options.Limit {
+	for bytes > 0 && c.bytes+c.promised+bytes > c.options.Limit {
 		if len(c.order) == 0 || c.order[0].priority > c.clock+lead*rate {
 			return false
 		}
@@ -83,10 +86,20 @@ func (c *ColumnCache) pass(bytes int64, rate float64) {
 }
 
 // giveUp drops units until n idle bytes are free: those of the lowest priority first, then those that
-// are being filled, and at last those that scans have pinned.
+// scans are filling, and at last those that scans have pinned.
 func (c *ColumnCache) giveUp(n int64) {
 	var e effects
 	c.mu.Lock()
+	c.giveUpUnused(n, &e)
+	c.giveUpSome(n, maps.Keys(c.filling), false, &e)
+	c.giveUpSome(n, maps.Values(c.passing), true, &e)
+	c.giveUpSome(n, maps.Values(c.units), true, &e)
+	c.mu.Unlock()
+	c.apply(e)
+}
+
+// giveUpUnused drops units that no scan reads or fills until n idle bytes are free. c.mu is held.
+func (c *ColumnCache) giveUpUnused(n int64, e *effects) {
 	var inUse []*cachedUnit // all of their memory has views
 	for len(c.order) > 0 && -e.idle < n {
 		before := e.idle
@@ -96,31 +109,29 @@ func (c *ColumnCache) giveUp(n int64) {
 			inUse = append(inUse, u)
 			continue
 		}
-		c.drop(u, &e)
+		c.drop(u, e)
 		c.stats.GivenUp += before - e.idle
 	}
 	for _, u := range inUse {
 		heap.Push(&c.order, u)
 	}
-	for u := range c.filling {
-		if -e.idle < n && c.idleOf(u) > 0 {
-			c.drop(u, &e)
+}
+
+// giveUpSome drops some units, pinned ones if so told, until n idle bytes are free. c.mu is held.
+func (c *ColumnCache) giveUpSome(n int64, units iter.Seq[*cachedUnit], pinned bool, e *effects) {
+	for u := range units {
+		if -e.idle >= n {
+			return
+		}
+		if (u.pins == 0 || pinned) && c.idleOf(u) > 0 {
+			c.drop(u, e)
 		}
 	}
-	if -e.idle < n {
-		for _, u := range c.units {
-			if -e.idle < n && u.pins > 0 && c.idleOf(u) > 0 {
-				c.drop(u, &e)
-			}
-		}
-	}
-	c.mu.Unlock()
-	c.apply(e)
 }
 
 // idleOf returns the idle bytes of a unit. c.mu is held.
 func (c *ColumnCache) idleOf(u *cachedUnit) (bytes int64) {
-	for _, s := range u.segments {
+	for _, s := range u.arrays() {
 		if s.kept && s.views == 0 {
 			bytes += s.bytes
 		}
@@ -128,14 +139,16 @@ func (c *ColumnCache) idleOf(u *cachedUnit) (bytes int64) {
 	return bytes
 }
 
-// Drop drops all units of a table, by its name, or of all tables if it is "", and returns their
-// number and bytes.
+// Drop drops all units of a table, by its name, or of all tables if it is "", and returns the
+// number and bytes of those that have rows.
 func (c *ColumnCache) Drop(table string) (units int, bytes int64) {
 	var e effects
 	c.mu.Lock()
 	for _, u := range c.units {
 		if table == "" || u.table == table {
-			units, bytes = units+1, bytes+u.bytes
+			if u.has() {
+				units, bytes = units+1, bytes+u.content.total.bytes
+			}
 			c.drop(u, &e)
 		}
 	}

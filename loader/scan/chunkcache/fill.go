@@ -2,6 +2,7 @@ package chunkcache
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -9,11 +10,12 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// Filling describes a column that a scan is about to decode.
+// Filling describes the rows of a column that a scan is about to decode.
 type Filling struct {
-	Column ChunkID
-	Table  string // the table's name, for lists
-	Rows   int64  // of the row group
+	Column   ChunkID
+	Table    string // the table's name, for lists
+	Rows     int64  // of the row group
+	From, To int64  // the rows that the scan decodes, by their numbers in the row group
 	// Repeated is whether the column is known to be read again: then the first scan fills
 	// the cache, and otherwise the second one.
 	Repeated bool
@@ -21,35 +23,37 @@ type Filling struct {
 
 // Fill takes the arrays of a column as a scan decodes them. It is used by one goroutine.
 type Fill struct {
-	cache *ColumnCache
-	unit  *cachedUnit
-	rows  int64 // of the row group
+	cache        *ColumnCache
+	unit         *cachedUnit
+	from, at, to int64 // rows: the first one, that of the next array, and the one after the last
+	ended        bool
+	segments     []*segment // guarded by ColumnCache.mu
 }
 
-// Fill begins to fill the cache with a column. It returns nil if the column is not cached yet by
-// rule, or is already. The caller commits or abandons it.
+// Fill begins to add rows of a column to the cache. It returns nil if the column is not cached yet by
+// rule, if the cache has these rows, or if another scan is adding exactly these. The caller commits or abandons it.
 func (c *ColumnCache) Fill(of Filling) *Fill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.units[of.Column] != nil || c.isFilling(of.Column) {
-		return nil
-	}
-	if !c.ghosts.seen(of.Column) && !of.Repeated {
-		return nil
-	}
-	u := &cachedUnit{of: of.Column, table: of.Table, place: -1}
-	c.filling[u] = true
-	return &Fill{cache: c, unit: u, rows: of.Rows}
-}
-
-// isFilling reports whether a scan fills the cache with a column. c.mu is held.
-func (c *ColumnCache) isFilling(of ChunkID) bool {
-	for u := range c.filling {
-		if u.of == of {
-			return true
+	u := c.units[of.Column]
+	switch {
+	case u == nil:
+		if !c.ghosts.read(of.Column, of.To-of.From, of.Rows) && !of.Repeated {
+			return nil
 		}
+		u = &cachedUnit{of: of.Column, table: of.Table, rows: of.Rows, place: -1}
+		c.units[of.Column] = u
+	case u.rows != of.Rows || u.content.spans.cover(of.From, of.To):
+		return nil
+	case slices.ContainsFunc(u.fills, func(f *Fill) bool { return f.from == of.From && f.to == of.To }):
+		return nil
+	case u.place >= 0:
+		heap.Remove(&c.order, u.place)
 	}
-	return false
+	f := &Fill{cache: c, unit: u, from: of.From, at: of.From, to: of.To}
+	u.fills = append(u.fills, f)
+	c.filling[u] = true
+	return f
 }
 
 // Decoded is an array that a scan has decoded.
@@ -63,35 +67,38 @@ type Decoded struct {
 	Charge func(bytes int64) *budget.Reservation
 }
 
-// Add adds the next array, and returns a view to use instead, which the caller releases. It
-// returns nil if there is no room, or the memory was needed: then the array stays the caller's, and so does its
-// memory, and the column will not be cached.
+// Add adds the array of the next rows, and returns a view to use instead, which the caller releases. It
+// returns nil if the cache has the rows, there is no room, or the memory was needed: then the array stays the caller's, and so
+// does its memory.
 func (f *Fill) Add(d Decoded) arrow.Array {
-	bytes := sizeOf(d.Array)
-	if !f.reserve(d, bytes) {
+	rows := int64(d.Array.Len())
+	s := &segment{cache: f.cache, array: d.Array, from: f.at, tally: tally{rows: rows, bytes: sizeOf(d.Array), cost: d.Took}, views: 1}
+	f.at += rows
+	if f.ended || !f.reserve(s, d.Unchecked) {
 		return nil
 	}
-	held := d.Charge(bytes)
-	if held == nil {
+	if s.held = d.Charge(s.bytes); s.held == nil {
+		f.refund(s)
 		f.Abandon()
 		return nil
 	}
 	d.Array.NullN() // views must not count nulls at the same time
 	d.Array.Retain()
-	c := f.cache
-	s := &segment{cache: c, array: d.Array, rows: int64(d.Array.Len()), bytes: bytes, held: held, views: 1}
-	c.mu.Lock()
-	if c.filling[f.unit] {
+	f.cache.mu.Lock()
+	if f.isCurrent() {
 		s.kept = true
-		f.unit.segments = append(f.unit.segments, s)
-		f.unit.rows += s.rows
+		f.segments = append(f.segments, s)
 	}
-	c.mu.Unlock()
+	f.cache.mu.Unlock()
 	return s.wrap()
 }
 
-// reserve makes room for an array, or abandons the unit.
-func (f *Fill) reserve(d Decoded, bytes int64) bool {
+// isCurrent reports whether the unit was not dropped since the fill began. c.mu is held.
+func (f *Fill) isCurrent() bool { return f.cache.units[f.unit.of] == f.unit }
+
+// reserve makes room for an array and reports whether the cache takes it. If there is none, the unit is dropped unless a
+// scan reads it: it would not become complete.
+func (f *Fill) reserve(s *segment, unchecked bool) bool {
 	c, u := f.cache, f.unit
 	var e effects
 	c.mu.Lock()
@@ -99,80 +106,105 @@ func (f *Fill) reserve(d Decoded, bytes int64) bool {
 		c.mu.Unlock()
 		c.apply(e)
 	}()
-	if !c.filling[u] {
+	if f.ended = !f.isCurrent(); f.ended || u.content.spans.cover(s.from, s.end()) {
 		return false
 	}
-	whole := bytes
-	if rows := int64(d.Array.Len()); u.rows == 0 && rows > 0 {
-		whole = int64(float64(bytes) * float64(f.rows) / float64(rows)) // of all arrays, so that none is begun needlessly
-	}
-	u.cost += d.Took
-	u.unchecked = u.unchecked || d.Unchecked
-	rate := rateOf(u.cost, u.bytes+bytes)
-	if !c.makeRoom(whole, rate, &e) {
-		c.drop(u, &e)
-		c.pass(u.bytes+whole, rate)
+	total := u.content.total
+	total.add(s.tally)
+	promised := u.promise(total)
+	c.rates.add(u.of, s.tally)
+	rate := c.rates.of(u.of, total)
+	if !c.makeRoom(s.bytes+promised-u.promised, rate, &e) {
+		f.ended = true
+		if u.pins == 0 {
+			c.drop(u, &e)
+		}
+		c.pass(u.scaled(total, f.to-f.from), rate)
 		return false
 	}
-	u.bytes += bytes
-	c.bytes += bytes
+	u.unchecked = u.unchecked || unchecked
+	c.count(u, s.tally, tally{})
 	return true
 }
 
-// Commit makes the column available, if all of its rows were added.
-func (f *Fill) Commit() {
+// refund undoes reserve for an array that has no memory.
+func (f *Fill) refund(s *segment) {
+	f.cache.mu.Lock()
+	defer f.cache.mu.Unlock()
+	if f.isCurrent() {
+		f.cache.count(f.unit, tally{}, s.tally)
+	}
+}
+
+// count counts arrays that a unit has or no longer has, and those that it is expected to get. c.mu is held.
+func (c *ColumnCache) count(u *cachedUnit, more, less tally) {
+	u.content.total.add(more)
+	u.content.total.remove(less)
+	promised := u.promise(u.content.total)
+	c.bytes += more.bytes - less.bytes
+	c.promised += promised - u.promised
+	u.promised = promised
+}
+
+// Commit makes the rows available, if all of the scan's rows were added or are there.
+func (f *Fill) Commit() { f.end(f.at == f.to) }
+
+// Abandon ends the fill without a result. It is idempotent, and does nothing after Commit.
+func (f *Fill) Abandon() { f.end(false) }
+
+func (f *Fill) end(keep bool) {
 	c, u := f.cache, f.unit
 	var e effects
 	c.mu.Lock()
-	complete := c.filling[u] && u.rows == f.rows && u.bytes > 0
-	if complete && c.units[u.of] == nil {
-		delete(c.filling, u)
-		c.units[u.of] = u
-		u.priority = c.clock + u.rate()
-		heap.Push(&c.order, u)
+	at := slices.Index(u.fills, f)
+	if at < 0 || !f.isCurrent() {
+		c.mu.Unlock()
+		return
+	}
+	u.fills = slices.Delete(u.fills, at, at+1)
+	was := u.complete()
+	for _, s := range f.segments {
+		needless := []*segment{s}
+		if keep {
+			needless = u.insert(s)
+		}
+		for _, one := range needless {
+			c.count(u, tally{}, one.tally)
+			one.release(&e)
+		}
+	}
+	f.segments, f.ended = nil, true
+	filled := !was && u.complete()
+	if filled {
 		c.ghosts.remove(u.of)
 		c.stats.Filled++
-	} else {
-		complete = false
+	}
+	if u.pins == 0 && u.repeated() > u.rows/maxRepeated {
 		c.drop(u, &e)
+	} else {
+		c.settle(u, &e)
 	}
-	if complete && c.options.Disk != nil {
-		for _, s := range u.segments {
-			s.view(&e)
-		}
-	}
-	c.mu.Unlock()
-	c.apply(e)
-	if complete && c.options.Disk != nil {
-		c.offer(u)
-	}
-}
-
-// offer offers a unit to the disk. Its segments have a view each, until the disk has written them.
-func (c *ColumnCache) offer(u *cachedUnit) {
-	arrays := make([]arrow.Array, len(u.segments))
-	for i, s := range u.segments {
-		arrays[i] = s.array
-	}
-	c.options.Disk.Put(u.of, StoredColumn{Arrays: arrays, Cost: u.cost, Unchecked: u.unchecked}, func() {
-		var e effects
-		c.mu.Lock()
-		for _, s := range u.segments {
-			s.endView(&e)
-		}
-		c.mu.Unlock()
-		c.apply(e)
-	})
-}
-
-// Abandon ends the fill without a result. It is idempotent, and does nothing after Commit.
-func (f *Fill) Abandon() {
-	c := f.cache
-	var e effects
-	c.mu.Lock()
-	if c.filling[f.unit] {
-		c.drop(f.unit, &e)
+	offer := func() {}
+	if filled && c.options.Disk != nil && f.isCurrent() {
+		offer = c.offer(u, &e)
 	}
 	c.mu.Unlock()
 	c.apply(e)
+	offer()
+}
+
+// settle puts a unit that a scan no longer fills or reads where it belongs. c.mu is held.
+func (c *ColumnCache) settle(u *cachedUnit, e *effects) {
+	c.count(u, tally{}, tally{})
+	if len(u.fills) == 0 {
+		delete(c.filling, u)
+	}
+	switch {
+	case u.busy():
+	case !u.has() || u.passes:
+		c.drop(u, e)
+	case u.place < 0:
+		u.priority = c.clock + c.rates.of(u.of, u.content.total)
+		heap.Push(&c.order, u)
+	}
 }

@@ -6,8 +6,14 @@ import "hash/maphash"
 type ghosts struct {
 	seed  maphash.Seed
 	place map[uint64]int // by hash: its index in ring
-	ring  []uint64       // 0: none
+	ring  []ghost
 	next  int
+}
+
+// ghost is a note of a column. The zero value is none.
+type ghost struct {
+	hash uint64
+	rows int64 // that were read, those that were read twice counted twice
 }
 
 const (
@@ -17,21 +23,24 @@ const (
 
 func newGhosts(limit int64) ghosts {
 	n := int(min(max(limit/bytesPerGhost, minGhosts), maxGhosts))
-	return ghosts{seed: maphash.MakeSeed(), place: map[uint64]int{}, ring: make([]uint64, n)}
+	return ghosts{seed: maphash.MakeSeed(), place: map[uint64]int{}, ring: make([]ghost, n)}
 }
 
 func (g *ghosts) hash(of ChunkID) uint64 { return max(maphash.Comparable(g.seed, of), 1) }
 
-// seen reports whether a column was read before, and remembers that it was.
-func (g *ghosts) seen(of ChunkID) bool {
+// read remembers that some rows of a column are read, and reports whether at least as many as it has were read
+// before.
+func (g *ghosts) read(of ChunkID, rows, all int64) bool {
 	h := g.hash(of)
-	if _, ok := g.place[h]; ok {
-		return true
+	if at, ok := g.place[h]; ok {
+		before := g.ring[at].rows
+		g.ring[at].rows += rows
+		return before >= all
 	}
-	if old := g.ring[g.next]; old != 0 {
+	if old := g.ring[g.next].hash; old != 0 {
 		delete(g.place, old)
 	}
-	g.ring[g.next], g.place[h] = h, g.next
+	g.ring[g.next], g.place[h] = ghost{hash: h, rows: rows}, g.next
 	g.next = (g.next + 1) % len(g.ring)
 	return false
 }
@@ -40,7 +49,7 @@ func (g *ghosts) seen(of ChunkID) bool {
 func (g *ghosts) remove(of ChunkID) {
 	h := g.hash(of)
 	if at, ok := g.place[h]; ok {
-		g.ring[at] = 0
+		g.ring[at] = ghost{}
 		delete(g.place, h)
 	}
 }

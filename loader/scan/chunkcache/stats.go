@@ -10,14 +10,15 @@ import (
 // CacheStats counts what a ColumnCache has, and what it has done.
 type CacheStats struct {
 	Units, Bytes, Limit int64
-	Hits                int64 // columns of row groups that scans read from memory
+	Partial             int64 // units of which rows are missing
+	Hits                int64 // columns of row groups, or of parts of them, that scans read from memory
 	DiskHits            int64 // those that came from disk first
 	HitBytes            int64 // decoded bytes that scans got
 	Saved               time.Duration
-	Misses              int64 // columns that were not found
-	Filled              int64 // units that came in
+	Misses              int64 // those that were not found
+	Filled              int64 // units that became complete
 	Evicted             int64 // units that made room for others
-	Passed              int64 // columns that found no room
+	Passed              int64 // columns of row groups, or of parts of them, that found no room
 	GivenUp             int64 // bytes that were given up for streams
 }
 
@@ -26,14 +27,22 @@ func (c *ColumnCache) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.stats
-	out.Units, out.Bytes, out.Limit = int64(len(c.units)), c.bytes, c.options.Limit
+	out.Bytes, out.Limit = c.bytes, c.options.Limit
+	for _, u := range c.units {
+		if u.has() {
+			out.Units++
+		}
+		if u.has() && !u.complete() {
+			out.Partial++
+		}
+	}
 	return out
 }
 
 // Listed is what a ColumnCache has of a file.
 type Listed struct {
 	Table, File string // name and path
-	Columns     int    // of row groups
+	Columns     int    // of row groups, also those of which rows are missing
 	Bytes       int64
 	Hits        int64
 	Saved       time.Duration // by one use of all columns
@@ -45,12 +54,15 @@ func (c *ColumnCache) List() []Listed {
 	byFile := map[file]*Listed{}
 	c.mu.Lock()
 	for _, u := range c.units {
+		if !u.has() {
+			continue
+		}
 		at := file{u.table, u.of.File}
 		if byFile[at] == nil {
 			byFile[at] = &Listed{Table: u.table, File: u.of.File}
 		}
 		l := byFile[at]
-		l.Columns, l.Bytes, l.Hits, l.Saved = l.Columns+1, l.Bytes+u.bytes, l.Hits+u.hits, l.Saved+u.cost
+		l.Columns, l.Bytes, l.Hits, l.Saved = l.Columns+1, l.Bytes+u.content.total.bytes, l.Hits+u.hits, l.Saved+u.content.total.cost
 	}
 	c.mu.Unlock()
 	out := make([]Listed, 0, len(byFile))
@@ -71,16 +83,18 @@ func (c *ColumnCache) Hits() map[string]TableHits {
 	return maps.Clone(c.hits)
 }
 
-// hit counts a read of some bytes of a unit, the first one of a scan. c.mu is held.
-func (c *ColumnCache) hit(u *cachedUnit, first bool, bytes int64, saved time.Duration) {
-	of := c.hits[u.table]
+// hit counts a read of some rows of a unit, the first one of a scan. c.mu is held.
+func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) {
+	of, all := c.hits[u.table], u.content.total
 	if first {
 		u.hits++
 		c.stats.Hits++
 		of.Columns++
 	}
+	part := float64(rows) / float64(max(all.rows, 1))
+	bytes := int64(part * float64(all.bytes))
 	c.stats.HitBytes += bytes
-	c.stats.Saved += saved
+	c.stats.Saved += time.Duration(part * float64(all.cost))
 	of.Bytes += bytes
 	c.hits[u.table] = of
 }
@@ -91,15 +105,10 @@ func (c *ColumnCache) Warm(table string) (files, columns int, bytes int64) {
 	defer c.mu.Unlock()
 	seen := map[string]bool{}
 	for _, u := range c.units {
-		if u.of.Table == table {
+		if u.of.Table == table && u.has() {
 			seen[u.of.File] = true
-			columns, bytes = columns+1, bytes+u.bytes
+			columns, bytes = columns+1, bytes+u.content.total.bytes
 		}
 	}
 	return len(seen), columns, bytes
-}
-
-// savedOf returns the time that decoding some rows of a unit would have taken.
-func savedOf(u *cachedUnit, rows int64) time.Duration {
-	return time.Duration(float64(u.cost) * float64(rows) / float64(max(u.rows, 1)))
 }

@@ -1,7 +1,7 @@
 package chunkcache
 
 import (
-	"time"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -9,15 +9,15 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// cachedUnit is a column of a row group. Its fields are guarded by ColumnCache.mu, except for those of segments
-// that say so.
+// cachedUnit is rows of a column of a row group. Its fields are guarded by ColumnCache.mu, except for those of
+// segments that say so.
 type cachedUnit struct {
 	of       ChunkID
 	table    string // name, for lists
-	segments []*segment
-	rows     int64
-	bytes    int64
-	cost     time.Duration // of decoding it
+	rows     int64  // of the row group
+	content  unitContent
+	fills    []*Fill // by scans that add rows
+	promised int64   // bytes that the missing rows are expected to take
 	priority float64
 	pins     int
 	place    int // in ColumnCache.order; -1: it is not there
@@ -27,13 +27,21 @@ type cachedUnit struct {
 	passes    bool // it came from disk, leaves with its pin, and does not count as cached
 }
 
+// unitContent is what a unit has.
+type unitContent struct {
+	spans    rowSpans
+	segments []*segment // of the spans
+	covered  int64      // rows of the spans
+	total    tally      // of the segments, and of the arrays of fills
+}
+
 // segment is an array of a unit, with its memory.
 type segment struct {
 	cache *ColumnCache
 	array arrow.Array // invalid once it is freed
-	rows  int64
-	bytes int64
-	held  *budget.Reservation
+	from  int64       // row in the row group of the first one
+	tally
+	held *budget.Reservation
 
 	// Guarded by ColumnCache.mu. The segment is idle while it is kept without views, and freed when it is
 	// neither kept nor has views.
@@ -41,20 +49,81 @@ type segment struct {
 	kept  bool
 }
 
-func (u *cachedUnit) add(s *segment) {
-	u.segments = append(u.segments, s)
-	u.rows += s.rows
-	u.bytes += s.bytes
+// end returns the row after the last one.
+func (s *segment) end() int64 { return s.from + s.rows }
+
+const (
+	// maxRepeated is the divisor of a row group's rows that gives how many rows of a unit may be in several arrays. If
+	// more are, the unit is dropped.
+	maxRepeated = 2
+	// tellingRows is how many rows tell how many bytes a column takes, and tellingDivisor the divisor of a row
+	// group's rows that gives the same for small ones: arrays of fewer rows have unused memory.
+	tellingRows, tellingDivisor = 4 << 10, 8
+)
+
+// scaled returns the bytes that a number of rows of the row group take, as far as is known.
+func (u *cachedUnit) scaled(t tally, rows int64) int64 {
+	return int64(float64(t.bytes) * float64(rows) / float64(max(t.rows, min(tellingRows, u.rows/tellingDivisor), 1)))
 }
 
-// copyRate is the least time that rebuilding a byte takes, in nanoseconds.
-const copyRate = 0.1
+// promise returns the bytes that the missing rows take if arrays of the given tally are all that there is.
+func (u *cachedUnit) promise(t tally) int64 {
+	if u.complete() || t.rows == 0 {
+		return 0
+	}
+	return max(u.scaled(t, u.rows)-t.bytes, 0)
+}
 
-// rate returns the time that rebuilding takes per byte, in nanoseconds.
-func (u *cachedUnit) rate() float64 { return rateOf(u.cost, u.bytes) }
+// complete reports whether the unit has all rows.
+func (u *cachedUnit) complete() bool { return u.content.covered == u.rows }
 
-func rateOf(cost time.Duration, bytes int64) float64 {
-	return float64(cost)/float64(max(bytes, 1)) + copyRate
+// has reports whether the unit has any row.
+func (u *cachedUnit) has() bool { return u.content.covered > 0 }
+
+// busy reports whether a scan reads the unit or adds to it.
+func (u *cachedUnit) busy() bool { return u.pins > 0 || len(u.fills) > 0 }
+
+// insert adds the rows of a segment that are missing, and returns the segments that are then needless: itself if no row
+// is missing, or those with only rows that it has, too, unless a scan may read them.
+func (u *cachedUnit) insert(s *segment) (needless []*segment) {
+	c := &u.content
+	if c.spans.cover(s.from, s.end()) {
+		return []*segment{s}
+	}
+	within := func(one *segment) bool { return u.pins == 0 && one.from >= s.from && one.end() <= s.end() }
+	before, segments := make(rowSpans, 0, len(c.spans)), []*segment{s}
+	for _, one := range c.spans {
+		if !within(one.segment) {
+			before = append(before, one)
+		}
+	}
+	for _, one := range c.segments {
+		if within(one) {
+			needless = append(needless, one)
+		} else {
+			segments = append(segments, one)
+		}
+	}
+	c.spans, c.segments = before.with(s), segments
+	c.covered = c.spans.rows()
+	return needless
+}
+
+// repeated returns how many rows of the segments are in other ones, too.
+func (u *cachedUnit) repeated() (rows int64) {
+	for _, s := range u.content.segments {
+		rows += s.rows
+	}
+	return rows - u.content.covered
+}
+
+// arrays returns all segments, also those of fills.
+func (u *cachedUnit) arrays() []*segment {
+	all := slices.Clone(u.content.segments)
+	for _, f := range u.fills {
+		all = append(all, f.segments...)
+	}
+	return all
 }
 
 func sizeOf(a arrow.Array) int64 { return max(batch.ArraySize(a), 1) }

@@ -12,49 +12,43 @@ import (
 // ErrGone is the error of a read of a unit that was given up since it was found.
 var ErrGone = errors.New("a cached column was given up")
 
-// Pinned is a unit that a scan reads, from its first row on. It is used by one goroutine at a time.
+// Pinned is a unit that a scan reads, from the row group's first row on. It is used by one goroutine at a time.
 type Pinned struct {
-	cache    *ColumnCache
-	unit     *cachedUnit
-	segment  int   // index of the one with the next row
-	offset   int64 // of the next row in it
-	used     bool
-	released bool
+	cache     *ColumnCache
+	unit      *cachedUnit
+	spans     rowSpans // from the one with the next row on
+	row       int64    // the next one
+	unchecked bool
+	used      bool
+	released  bool
 }
 
 // Unchecked reports whether pages of the column had no checksum.
-func (p *Pinned) Unchecked() bool { return p.unit.unchecked }
+func (p *Pinned) Unchecked() bool { return p.unchecked }
 
-// Rows returns how many rows Read can return at most, 0 at the end.
+// Rows returns how many rows Read can return at most, 0 if the next row is not cached.
 func (p *Pinned) Rows() int64 {
-	if p.segment == len(p.unit.segments) {
+	if len(p.spans) == 0 || p.row < p.spans[0].from {
 		return 0
 	}
-	return p.unit.segments[p.segment].rows - p.offset
+	return p.spans[0].to - p.row
 }
 
 // Skip skips rows.
 func (p *Pinned) Skip(rows int64) {
-	for rows > 0 && p.Rows() > 0 {
-		n := min(rows, p.Rows())
-		p.advance(n)
-		rows -= n
-	}
-}
-
-func (p *Pinned) advance(rows int64) {
-	if p.offset += rows; p.Rows() == 0 {
-		p.segment, p.offset = p.segment+1, 0
+	p.row += rows
+	for len(p.spans) > 0 && p.spans[0].to <= p.row {
+		p.spans = p.spans[1:]
 	}
 }
 
 // Read returns a view of the next rows, at most Rows, which the caller releases. It fails with
 // ErrGone if the unit was given up.
 func (p *Pinned) Read(rows int64) (arrow.Array, error) {
-	if rows > p.Rows() {
-		return nil, ErrGone // it has fewer rows than its row group
+	if p.Rows() == 0 || rows > p.Rows() {
+		return nil, ErrGone // it has fewer rows than were asked for
 	}
-	c, s := p.cache, p.unit.segments[p.segment]
+	c, s := p.cache, p.spans[0].segment
 	var e effects
 	c.mu.Lock()
 	if !s.kept || c.lost(p.unit, &e) {
@@ -63,18 +57,17 @@ func (p *Pinned) Read(rows int64) (arrow.Array, error) {
 		return nil, ErrGone
 	}
 	s.view(&e)
-	c.hit(p.unit, !p.used, int64(float64(rows)/float64(max(p.unit.rows, 1))*float64(p.unit.bytes)), savedOf(p.unit, rows))
+	c.hit(p.unit, !p.used, rows)
 	p.used = true
 	c.mu.Unlock()
 	c.apply(e)
 	whole := s.wrap()
-	defer whole.Release()
-	from := p.offset
-	p.advance(rows)
+	from := p.row - s.from
+	p.Skip(rows)
 	if rows == int64(whole.Len()) {
-		whole.Retain()
 		return whole, nil
 	}
+	defer whole.Release()
 	return array.NewSlice(whole, from, from+rows), nil
 }
 

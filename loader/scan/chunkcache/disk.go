@@ -1,0 +1,134 @@
+package chunkcache
+
+import (
+	"errors"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// spareDivisor gives the part of the budget, 1/spareDivisor, that stays free when columns come from
+// disk: they can be decoded instead.
+const spareDivisor = 4
+
+// errNotSpare is the error of a reservation for a column from disk.
+var errNotSpare = errors.New("there is no memory to spare")
+
+// reserve reserves memory for a column from disk, if the budget has it to spare.
+func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
+	b := c.options.Budget
+	if limit := b.Limit(); limit >= 0 && b.InUse()+bytes > limit-limit/spareDivisor {
+		return nil, errNotSpare
+	}
+	return b.Reserve("a column of the disk cache", bytes)
+}
+
+// partDivisor is the divisor of a row group's rows that gives how many a scan needs at least to read the column from
+// disk if it may not stay, and of Options.Limit for how many bytes may pass for scans of fewer.
+const partDivisor = 4
+
+// asksDisk reports whether the disk is asked for a column: it reads all rows, which can take longer than decoding few of
+// them. c.mu is held.
+func (c *ColumnCache) asksDisk(want Wanted) bool {
+	limit := c.options.Limit
+	return c.options.Disk != nil && (want.To-want.From >= want.Rows/partDivisor || c.bytes+c.promised+c.passingBytes <= limit+limit/partDivisor)
+}
+
+// take makes a unit of a column from disk. It is kept if there is room, and otherwise passes: scans find it until the
+// last one that has pinned it releases it. It replaces a part of the column that no scan reads or adds to.
+func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
+	u := unitOf(c, of, stored)
+	u.table = table
+	total := u.content.total
+	var e effects
+	c.mu.Lock()
+	c.stats.DiskHits++
+	e.idle += total.bytes
+	if part := c.units[of]; part != nil && !part.complete() && !part.busy() {
+		c.drop(part, &e)
+	}
+	if known := c.known(of); known != nil { // another scan was faster
+		for _, s := range u.content.segments {
+			s.release(&e)
+		}
+		u = known
+	} else if c.units[of] == nil && c.makeRoom(total.bytes, c.rates.of(of, total), &e) {
+		c.bytes += total.bytes
+		c.units[of] = u
+	} else {
+		u.passes = true
+		c.passing[of] = u
+		c.passingBytes += total.bytes
+	}
+	p := c.pin(u)
+	c.mu.Unlock()
+	c.apply(e)
+	return p
+}
+
+// known returns a complete unit of a column; nil: there is none. c.mu is held.
+func (c *ColumnCache) known(of ChunkID) *cachedUnit {
+	if u := c.units[of]; u != nil && u.complete() {
+		return u
+	}
+	return c.passing[of]
+}
+
+// unitOf makes a unit of a column from disk, with its memory.
+func unitOf(c *ColumnCache, of ChunkID, stored *StoredColumn) *cachedUnit {
+	u := &cachedUnit{of: of, unchecked: stored.Unchecked, place: -1}
+	for _, a := range stored.Arrays {
+		if a.Len() == 0 {
+			a.Release()
+			continue
+		}
+		s := &segment{cache: c, array: a, from: u.rows, tally: tally{rows: int64(a.Len()), bytes: sizeOf(a)}, kept: true}
+		u.rows += s.rows
+		u.content.total.add(s.tally)
+		u.insert(s)
+	}
+	u.content.total.cost = stored.Cost
+	rest := stored.Held.Held() - u.content.total.bytes
+	for i, s := range u.content.segments {
+		if i == 0 && rest > 0 {
+			s.bytes += rest
+			u.content.total.bytes += rest
+		}
+		s.held = stored.Held.Split(min(s.bytes, stored.Held.Held()))
+	}
+	stored.Held.Release()
+	return u
+}
+
+// offer returns a function that offers a complete unit to the disk, after c.mu, which is held, is unlocked. The
+// unit's segments have a view each, until the disk has written them.
+func (c *ColumnCache) offer(u *cachedUnit, e *effects) func() {
+	segments, rows := u.content.segments, u.content.spans
+	values := StoredColumn{Cost: u.content.total.cost, Unchecked: u.unchecked}
+	for _, s := range segments {
+		s.view(e)
+	}
+	return func() {
+		for _, p := range rows {
+			values.Arrays = append(values.Arrays, array.NewSlice(p.segment.array, p.from-p.segment.from, p.to-p.segment.from))
+		}
+		defer releaseAll(values.Arrays)
+		c.options.Disk.Put(u.of, values, func() {
+			var e effects
+			c.mu.Lock()
+			for _, s := range segments {
+				s.endView(&e)
+			}
+			c.mu.Unlock()
+			c.apply(e)
+		})
+	}
+}
+
+func releaseAll(arrays []arrow.Array) {
+	for _, a := range arrays {
+		a.Release()
+	}
+}
