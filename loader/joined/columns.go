@@ -107,7 +107,7 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 		}
 		plain = plain && at[i] == i && len(c.shapes) == 0
 	}
-	source.Cache = o.cache
+	source.Cache, source.CacheReads = o.cache, o.cacheReads
 	rows, err := o.Scan(ctx, source, fields)
 	if err != nil || plain {
 		return rows, err

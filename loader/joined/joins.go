@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // Options configures a Joins.
@@ -32,12 +33,13 @@ type Options struct {
 	// them any more, until a reservation lacks room; 0: none.
 	KeepBuildSides int64
 
-	cache dataset.CacheUse // of scans
+	cache      dataset.CacheUse // of scans
+	cacheReads *plan.CacheReads // of scans
 }
 
-// caching returns the options with a use of the cache.
-func (o Options) caching(use dataset.CacheUse) Options {
-	o.cache = use
+// caching returns the options with a use of the cache, and the counts of what scans read from it.
+func (o Options) caching(use dataset.CacheUse, reads *plan.CacheReads) Options {
+	o.cache, o.cacheReads = use, reads
 	return o
 }
 

@@ -43,6 +43,8 @@ type RangesSpec struct {
 	Judge     Judge // nil: CheckMinMatch
 	// Cache is how scans and build sides use what the server keeps of earlier streams.
 	Cache dataset.CacheUse
+	// CacheReads counts what scans read from the cache of decoded columns; nil: it is not counted.
+	CacheReads *plan.CacheReads
 }
 
 // LaneRanges are the ranges of a lane.
@@ -89,7 +91,7 @@ type carriedColumn struct {
 // it.
 func (j *Joins) Ranges(ctx context.Context, spec RangesSpec) (*Ranges, error) {
 	p := spec.Plan
-	s := &Ranges{ctx: ctx, joins: j, options: j.options.caching(spec.Cache), spec: spec, plan: p, lanes: map[int]*laneState{}}
+	s := &Ranges{ctx: ctx, joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*laneState{}}
 	wanted := slices.Concat(resolve.Leaves(spec.Outputs), p.PostJoinColumns)
 	if spec.IndexRequests {
 		s.requests = newRequestInput(s, wanted)

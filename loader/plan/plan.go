@@ -147,6 +147,8 @@ type Source struct {
 	Shared SharedRead
 	// Cache is how the scan uses the cache of decoded columns; "" is dataset.CacheRead.
 	Cache dataset.CacheUse
+	// CacheReads counts what the scan reads from that cache; nil: it is not counted.
+	CacheReads *CacheReads
 	// Complete requires that every file has every column: a file that lacks one is
 	// Corrupt, and no default replaces the missing values.
 	Complete bool

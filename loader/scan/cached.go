@@ -166,11 +166,34 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 				if found.Unchecked() {
 					w.withoutChecksum.Store(true)
 				}
-				out[i] = found
+				out[i] = &countedColumn{Pinned: found, reads: w.source.CacheReads}
 			}
 		}
 		return out
 	}
+}
+
+// countedColumn counts what is read of a cached column for a stream.
+type countedColumn struct {
+	*chunkcache.Pinned
+
+	reads *plan.CacheReads
+	used  bool
+}
+
+// Read implements parquet.CachedColumn.
+func (c *countedColumn) Read(rows int64) (arrow.Array, error) {
+	a, err := c.Pinned.Read(rows)
+	if err != nil {
+		return nil, err
+	}
+	more := plan.CacheRead{}
+	if !c.used {
+		c.used, more.Columns = true, 1
+	}
+	more.Bytes, more.Saved = c.LastRead()
+	c.reads.Add(more)
+	return a, nil
 }
 
 // timed returns the function that measures the time that a column of a batch takes.

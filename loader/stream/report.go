@@ -25,6 +25,14 @@ type Report struct {
 	Staging map[string]StagingReport `json:"staging"`           // by staging table that was read
 	Request *RequestReport           `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
 	Indexed []string                 `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
+	Cached  *CachedReport            `json:"cached,omitempty"`  // what this stream read from the cache of decoded columns, if anything
+}
+
+// CachedReport is what a stream read from the cache of decoded columns.
+type CachedReport struct {
+	Columns int64   `json:"columns"` // of row groups, or of parts of them
+	Bytes   int64   `json:"bytes"`   // decoded
+	Seconds float64 `json:"seconds"` // of processor time that decoding them took when they came into the cache
 }
 
 // RequestReport describes what a stream sent of the columns that are constant within a
@@ -67,6 +75,9 @@ func (s *ShardReader) Report() Report {
 		if s.spec.Reading.Wire.Auto() {
 			r.Indexed = append(r.Indexed, s.layout.indexed[i].Name)
 		}
+	}
+	if of := s.cached.Total(); of.Columns > 0 {
+		r.Cached = &CachedReport{Columns: of.Columns, Bytes: of.Bytes, Seconds: of.Saved.Seconds()}
 	}
 	requests := s.spec.Plan.Rows.Requests
 	if requests {

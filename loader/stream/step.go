@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // Step is one step that a ShardReader read (ReadStep), or the end of its stream. Other streams of
@@ -129,6 +130,7 @@ type mark struct {
 	progress
 	counts  []joiner.Counts
 	costs   []buildside.Costs
+	cached  plan.CacheRead
 	divided int64
 	again   int64
 }
@@ -170,7 +172,7 @@ func (s *ShardReader) reached(at lane.Position, rows int64) {
 	m := stepMark{rows: rows}
 	m.at = []lane.Position{at}
 	m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.at)
-	m.costs = s.costs()
+	m.costs, m.cached = s.costs(), s.cached.Total()
 	s.stepwise.within = append(s.stepwise.within, m)
 }
 
@@ -245,7 +247,7 @@ func (s *ShardReader) mark() mark {
 	} else {
 		m.counts, m.divided, m.again = s.sequences.countsAt(s.start.lanes, m.at)
 	}
-	m.costs = s.costs()
+	m.costs, m.cached = s.costs(), s.cached.Total()
 	return m
 }
 

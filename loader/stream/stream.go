@@ -59,6 +59,7 @@ type ShardReader struct {
 	earlier   progress // of the earlier readers
 	again     int64    // training rows that were read again and not yet returned since
 	stepwise  stepwise // with ReadSpec.Stepwise
+	cached    plan.CacheReads
 }
 
 // New returns a stream. Nothing is read before the first Next. The caller releases the
@@ -205,7 +206,7 @@ func (s *ShardReader) opens(lanes []lane.Lane) opens {
 	of := opens{
 		spec: joined.RangesSpec{
 			Plan: p, Outputs: s.spec.Outputs, IndexRequests: s.layout.mayIndex(resolve.RequestTable), Key: p.RequestKey, KeepKey: p.Rows.Requests,
-			Judge: s.judge, Cache: s.spec.Reading.Cache,
+			Judge: s.judge, Cache: s.spec.Reading.Cache, CacheReads: &s.cached,
 		},
 		runs: s.start.runs, batchRows: s.start.q,
 	}

@@ -51,6 +51,9 @@ func (s *ShardReader) TakeStep(of StepSlice, batch arrow.RecordBatch, skip, own 
 	}
 	from, to := of.marks[of.from], of.marks[of.to]
 	s.sequences.joined.Take(counts, costs, own)
+	if own {
+		s.cached.Add(to.cached.Minus(from.cached))
+	}
 	s.sequences.divided += to.divided - from.divided
 	s.again = to.again
 	p := &s.earlier

@@ -7,6 +7,7 @@ func cachedPartMutants() []mutant {
 	parts := []string{"-timeout", "60s", "./loader/scan/chunkcache"}
 	scanned := []string{"-timeout", "120s", "-run", "Cache", "./loader/scan"}
 	epochs := []string{"-timeout", "120s", "-run", "TestShuffled", "./loader"}
+	reported := []string{"-timeout", "60s", "-run", "TestReportsCount", "./loader"}
 	return []mutant{
 		{"missing-rows-are-found", "loader/scan/chunkcache/cache.go", "u.content.spans.cover(want.From, want.To)", "u.has()", parts},
 		{"gaps-count-as-rows", spans, "i < len(r) && r[i].from <= from; i++", "i < len(r); i++", parts},
@@ -33,5 +34,7 @@ func cachedPartMutants() []mutant {
 		{"parts-are-looked-for-as-a-whole", "loader/scan/cached.go", "From: max(from-of.FirstRow, 0), To: min(to-of.FirstRow, of.Rows)", "To: of.Rows", scanned},
 		{"parts-begin-with-the-row-group", "loader/scan/cached.go", "From: r.row - group.FirstRow, To: r.end - group.FirstRow", "To: r.end - group.FirstRow", scanned},
 		{"shuffled-epochs-fill-nothing", "loader/scan/cached.go", "	for i := range c.fills {\n		if column", "	for i := range c.fills[:len(c.fills)*int((r.end-r.row)/group.Rows)] {\n		if column", epochs},
+		{"reports-leave-out-bytes-from-the-cache", "loader/scan/cached.go", "more.Bytes, more.Saved = c.LastRead()", "_, more.Saved = c.LastRead()", reported},
+		{"reports-leave-out-columns-from-the-cache", "loader/scan/cached.go", "c.used, more.Columns = true, 1", "c.used = true", reported},
 	}
 }

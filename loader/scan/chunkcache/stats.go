@@ -83,8 +83,9 @@ func (c *ColumnCache) Hits() map[string]TableHits {
 	return maps.Clone(c.hits)
 }
 
-// hit counts a read of some rows of a unit, the first one of a scan. c.mu is held.
-func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) {
+// hit counts a read of some rows of a unit, the first one of a scan, and returns their bytes and the time that decoding
+// them took. c.mu is held.
+func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) (bytes int64, saved time.Duration) {
 	of, all := c.hits[u.table], u.content.total
 	if first {
 		u.hits++
@@ -92,11 +93,12 @@ func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) {
 		of.Columns++
 	}
 	part := float64(rows) / float64(max(all.rows, 1))
-	bytes := int64(part * float64(all.bytes))
+	bytes, saved = int64(part*float64(all.bytes)), time.Duration(part*float64(all.cost))
 	c.stats.HitBytes += bytes
-	c.stats.Saved += time.Duration(part * float64(all.cost))
+	c.stats.Saved += saved
 	of.Bytes += bytes
 	c.hits[u.table] = of
+	return bytes, saved
 }
 
 // Warm returns what the cache has of a table, by its uuid: columns of row groups, in a number of files.

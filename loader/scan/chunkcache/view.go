@@ -3,6 +3,7 @@ package chunkcache
 import (
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -21,6 +22,8 @@ type Pinned struct {
 	unchecked bool
 	used      bool
 	released  bool
+	lastBytes int64         // of the last array that was read
+	lastSaved time.Duration // likewise: the time that decoding it took
 }
 
 // Unchecked reports whether pages of the column had no checksum.
@@ -33,6 +36,9 @@ func (p *Pinned) Rows() int64 {
 	}
 	return p.spans[0].to - p.row
 }
+
+// LastRead returns the bytes of the array that was read last, and the time that decoding it took.
+func (p *Pinned) LastRead() (bytes int64, saved time.Duration) { return p.lastBytes, p.lastSaved }
 
 // Skip skips rows.
 func (p *Pinned) Skip(rows int64) {
@@ -57,7 +63,7 @@ func (p *Pinned) Read(rows int64) (arrow.Array, error) {
 		return nil, ErrGone
 	}
 	s.view(&e)
-	c.hit(p.unit, !p.used, rows)
+	p.lastBytes, p.lastSaved = c.hit(p.unit, !p.used, rows)
 	p.used = true
 	c.mu.Unlock()
 	c.apply(e)
