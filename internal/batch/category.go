@@ -1,7 +1,10 @@
 package batch
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -36,23 +39,37 @@ func (g *Gatherer) GatherCodes(values arrow.DataType, segments []Segment) (arrow
 	return array.MakeFromData(data), nil
 }
 
-// SizeOfCodes returns an upper bound of the bytes that GatherCodes of the same segments allocates,
-// and of those that it takes besides until it returns.
-func (g *Gatherer) SizeOfCodes(values arrow.DataType, segments []Segment) (int64, error) {
+// SizeOfCodes returns an upper bound of the bytes that GatherCodes of the same segments allocates, and of
+// the working memory that it takes besides until it returns. It fails as Gather does.
+func (g *Gatherer) SizeOfCodes(values arrow.DataType, segments []Segment) (bytes, working int64, err error) {
 	inputs, rows, err := g.inputs(values, segments)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	// At most one value per row, and per value of the dictionaries.
-	bytes := g.size(values, inputs, int64(rows)) + g.allocatedSize(int64(rows*arrow.Int32SizeBytes)) + int64(rows)*recodingValue
+	bytes = g.size(values, inputs, int64(rows)) + g.allocatedSize(int64(rows*arrow.Int32SizeBytes))
+	working = int64(rows)*recodingValue + int64(unsafe.Sizeof(categories{}))
 	seen := map[arrow.ArrayData]bool{}
 	for _, p := range inputs {
 		if p.data != nil && isCoded(p.data) && !seen[p.data.Dictionary()] {
 			seen[p.data.Dictionary()] = true
-			bytes += int64(p.data.Dictionary().Len() * arrow.Int32SizeBytes)
+			working += int64(p.data.Dictionary().Len() * arrow.Int32SizeBytes)
 		}
 	}
-	return bytes, nil
+	return bytes, working, nil
+}
+
+// AllocatedCodes returns the bytes that GatherCodes has allocated for a column that it returned.
+func (g *Gatherer) AllocatedCodes(of arrow.Array) int64 {
+	bytes := int64(0)
+	for _, data := range []arrow.ArrayData{of.Data(), of.Data().Dictionary()} {
+		for _, b := range data.Buffers() {
+			if b != nil {
+				bytes += g.allocatedSize(int64(b.Len()))
+			}
+		}
+	}
+	return bytes
 }
 
 // categories is a set of values that have codes, in the order in which they were added.
@@ -61,6 +78,7 @@ type categories struct {
 	ordered []string         // the values by code
 	bytes   int64            // of all values
 	codes   map[arrow.ArrayData][]int32
+	recent  [1 << recentBits]recentCode
 }
 
 func newCategories() *categories {
@@ -101,51 +119,110 @@ func (c *categories) rows(out []int32, p input) {
 		clear(out)
 		return
 	}
-	at := c.valueCodes(p)
-	nullable := p.nullness() != noNulls
-	put := func(i, row int) {
-		out[i] = 0
-		if !nullable || bit(p.data.Buffers()[0].Bytes(), p.base+row) != 0 {
-			out[i] = at(row)
+	if !isCoded(p.data) {
+		t := textRows{categories: c, offsets: view[int32](bytesOf(p.data.Buffers()[1]))[p.base:], values: bytesOf(p.data.Buffers()[2])}
+		if p.nullness() != noNulls {
+			t.valid, t.base = p.data.Buffers()[0].Bytes(), p.base
 		}
+		t.write(out, p.selection)
+		return
 	}
+	code := c.translation(p)
 	for i, index := range p.indices {
-		put(i, int(index))
+		out[i] = code(int(index))
 	}
-	i := 0
 	for _, s := range p.spans {
-		for row := s.from; row < s.from+s.rows; row++ {
-			put(i, row)
-			i++
+		for i := range s.rows {
+			out[i] = code(s.from + i)
 		}
+		out = out[s.rows:]
 	}
 }
 
-// valueCodes returns a function that returns the code of a row's value.
-func (c *categories) valueCodes(p input) func(row int) int32 {
-	if !isCoded(p.data) {
-		return func(row int) int32 { return c.code(stringAt(p.data, p.base+row)) }
-	}
-	of, width := codedOf(p.data, p.base)
+// translation returns a function that returns the code of a row of a coded source.
+func (c *categories) translation(p input) func(row int) int32 {
+	of, width := codedInput(p)
 	switch dictionary := p.data.Dictionary(); width {
 	case 1:
-		return translated(c, dictionary, of.codes)
+		return translated(c, dictionary, of, of.codes)
 	case 2:
-		return translated(c, dictionary, view[uint16](of.codes))
+		return translated(c, dictionary, of, view[uint16](of.codes))
 	default:
-		return translated(c, dictionary, view[int32](of.codes))
+		return translated(c, dictionary, of, view[int32](of.codes))
 	}
 }
 
-func translated[C code](c *categories, dictionary arrow.ArrayData, codes []C) func(row int) int32 {
+func translated[C code](c *categories, dictionary arrow.ArrayData, of coded, codes []C) func(row int) int32 {
 	to := c.of(dictionary)
 	return func(row int) int32 {
+		if of.valid != nil && bit(of.valid, of.base+row) == 0 {
+			return 0
+		}
 		from := codes[row]
 		if to[from] == noCode {
 			to[from] = c.code(stringAt(dictionary, dictionary.Offset()+int(from)))
 		}
 		return to[from]
 	}
+}
+
+// textRows is the rows of a source that is not coded.
+type textRows struct {
+	*categories
+	offsets []int32 // of the rows from base on
+	values  []byte
+	valid   []byte // validity bits, of which that of row 0 is at base; nil if no row is null
+	base    int
+}
+
+func (t *textRows) write(out []int32, of *selection) {
+	for i, index := range of.indices {
+		out[i] = t.row(int(index))
+	}
+	for _, s := range of.spans {
+		for i := range s.rows {
+			out[i] = t.row(s.from + i)
+		}
+		out = out[s.rows:]
+	}
+}
+
+// row returns the code of a row.
+func (t *textRows) row(row int) int32 {
+	if t.valid != nil && bit(t.valid, t.base+row) == 0 {
+		return 0
+	}
+	value := t.values[t.offsets[row]:t.offsets[row+1]]
+	r := &t.recent[slotOf(value)]
+	if !r.set || r.value != string(value) {
+		*r = recentCode{value: unsafe.String(unsafe.SliceData(value), len(value)), set: true}
+		r.code = t.code(r.value)
+	}
+	return r.code
+}
+
+// recentCode is the code of a value that was seen lately.
+type recentCode struct {
+	value string
+	code  int32
+	set   bool
+}
+
+// recentBits is the base-2 logarithm of the number of values of which the codes are found without the map.
+const recentBits = 8
+
+// slotOf returns the place of a value among the recent ones: a hash of its length, its first and its last bytes.
+func slotOf(value []byte) uint64 {
+	h, n := uint64(len(value)), len(value)
+	switch {
+	case n >= 8:
+		h ^= binary.LittleEndian.Uint64(value) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(value[n-8:]), 32)
+	case n >= 4:
+		h ^= uint64(binary.LittleEndian.Uint32(value))<<8 ^ uint64(binary.LittleEndian.Uint32(value[n-4:]))<<32
+	case n > 0:
+		h ^= uint64(value[0])<<8 ^ uint64(value[n/2])<<16 ^ uint64(value[n-1])<<24
+	}
+	return h * 0x9E3779B97F4A7C15 >> (64 - recentBits) // 2^64 divided by the golden ratio
 }
 
 // dictionary returns the values by code, as an array that belongs to g.
