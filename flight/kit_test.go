@@ -241,6 +241,9 @@ func read(ctx context.Context, client arrowflight.Client, ticket *arrowflight.Ti
 	defer reader.Release()
 	g.schema = reader.Schema()
 	for reader.Next() {
+		if err := scenario.CheckCategories(reader.RecordBatch()); err != nil {
+			return g, err
+		}
 		g.rows = append(g.rows, scenario.Values(reader.RecordBatch())...)
 		g.sizes = append(g.sizes, int(reader.RecordBatch().NumRows()))
 	}

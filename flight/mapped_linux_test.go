@@ -110,6 +110,7 @@ func (n *near) batch(said mappedMessage) (schema *arrow.Schema, rows [][]any) {
 	require.NoError(n.t, err)
 	defer reader.Release()
 	require.True(n.t, reader.Next())
+	require.NoError(n.t, scenario.CheckCategories(reader.RecordBatch()))
 	rows = scenario.Values(reader.RecordBatch())
 	require.False(n.t, reader.Next())
 	require.NoError(n.t, reader.Err())
@@ -122,7 +123,8 @@ func (n *near) batch(said mappedMessage) (schema *arrow.Schema, rows [][]any) {
 func TestMappedStreamsEqualThoseOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	h := serveLocal(t, 1<<30, Options{Loader: newWorld(t).loader()})
-	for _, wire := range []string{"plain", "indexed", "auto"} {
+	category := `plain", "columns": [{"column": "country", "as": "category"}, "item", {"column": "request_id", "as": "category"}], "tail": "keep`
+	for _, wire := range []string{"plain", "indexed", "auto", category} {
 		query := `{"dataset":"homefeed","batch_rows":4,"lanes":2,"wire":"` + wire + `"}`
 		answer, err := h.GetFlightInfo(t.Context(), command(query))
 		require.NoError(t, err)

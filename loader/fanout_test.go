@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -30,6 +32,9 @@ type trace struct {
 
 // note notes the batch that a stream has returned.
 func (x *trace) note(s loader.Stream) {
+	if err := scenario.CheckCategories(s.RecordBatch()); err != nil {
+		x.err = err.Error()
+	}
 	x.batches = append(x.batches, scenario.Texts(scenario.Values(s.RecordBatch())))
 	x.cursors = append(x.cursors, string(s.Cursor().JSON()))
 	x.rows = append(x.rows, s.BatchRows())
@@ -119,7 +124,7 @@ func variant(t *testing.T, random *rand.Rand, l *loader.Loader, of loader.Planne
 		q.Columns = nil
 		for _, i := range random.Perm(len(of.Outputs))[:1+random.IntN(len(of.Outputs))] {
 			if o := of.Outputs[i]; o.Dense == nil {
-				q.Columns = append(q.Columns, columnNamed(of.Query.Columns, o.Name))
+				q.Columns = append(q.Columns, perhapsCategory(random, of.Query.Wire, o, columnNamed(of.Query.Columns, o.Name)))
 			}
 		}
 	}
@@ -130,6 +135,15 @@ func variant(t *testing.T, random *rand.Rand, l *loader.Loader, of loader.Planne
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
 	return p
+}
+
+// perhapsCategory makes a column a category, if the wire form has categories of it.
+func perhapsCategory(random *rand.Rand, wire dataset.Wire, o resolve.Output, c dataset.Column) dataset.Column {
+	apart := o.Table == resolve.TrainingTable && !o.Request
+	if o.Type().ID() == arrow.STRING && !wire.Grouped() && (apart || wire != dataset.WireIndexed) && random.IntN(2) == 0 {
+		c.As = dataset.Category
+	}
+	return c
 }
 
 // columnNamed returns the column of a query with a name in the stream. nil columns are all columns.

@@ -62,7 +62,7 @@ func requireExpanded(t *testing.T, name string, want, got scenario.Shard) {
 	order := make([]int, want.Schema.NumFields()) // requests' columns are adjacent
 	for i, f := range want.Schema.Fields() {
 		at := expanded.FieldIndices(f.Name)
-		require.Len(t, at, 1, name)
+		require.Len(t, at, 1, "%s: %s in %s", name, f.Name, got.Schema)
 		require.True(t, f.Equal(expanded.Field(at[0])), "%s: %s", name, got.Schema)
 		order[i] = at[0]
 	}

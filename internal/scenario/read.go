@@ -147,6 +147,9 @@ func drain(stream loader.Stream, between func(loader.Stream), grouped *arrow.Sch
 		shard.Schema = grouped
 	}
 	for between(stream); stream.Next(); between(stream) {
+		if err := CheckCategories(stream.RecordBatch()); err != nil {
+			return Shard{}, err
+		}
 		if grouped == nil {
 			shard.Batches = append(shard.Batches, Values(stream.RecordBatch()))
 		} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 )
@@ -54,6 +55,8 @@ func Value(column arrow.Array, row int) any {
 
 func nestedValue(column arrow.Array, row int) any {
 	switch a := column.(type) {
+	case *array.Dictionary:
+		return Value(a.Dictionary(), a.GetValueIndex(row))
 	case *array.Map:
 		from, to := a.ValueOffsets(row)
 		entries := make(cell.Map, 0, to-from)
@@ -80,13 +83,13 @@ func nestedValue(column arrow.Array, row int) any {
 }
 
 // Values returns the rows of a batch, see Value. A dictionary of structs, as in a batch of
-// wire: indexed, is replaced by the fields of its structs.
+// wire: indexed, is replaced by the fields of its structs, and a category by its values.
 func Values(b arrow.RecordBatch) [][]any {
 	rows := make([][]any, b.NumRows())
 	for i := range rows {
 		for _, c := range b.Columns() {
 			indexed, ok := c.(*array.Dictionary)
-			if !ok {
+			if !ok || batch.IsCoded(c) {
 				rows[i] = append(rows[i], Value(c, i))
 				continue
 			}
@@ -132,7 +135,7 @@ func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 func Expanded(schema *arrow.Schema) *arrow.Schema {
 	var fields []arrow.Field
 	for _, f := range schema.Fields() {
-		if indexed, ok := f.Type.(*arrow.DictionaryType); ok {
+		if indexed, ok := f.Type.(*arrow.DictionaryType); ok && !batch.MayBeCoded(indexed.ValueType) {
 			fields = append(fields, indexed.ValueType.(*arrow.StructType).Fields()...)
 			continue
 		}

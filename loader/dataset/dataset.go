@@ -121,8 +121,12 @@ type Column struct {
 	Name   string // "": the value of Column
 	First  int    // number of leading list elements to keep; 0: all
 	Last   int    // number of trailing list elements to keep; 0: all; cannot be combined with First
-	As     string // name of the Iceberg type to cast to; "": no cast
+	As     string // name of the Iceberg type to cast to, or Category; "": neither
 }
+
+// Category is the As of a column of texts that a query's batches have as codes of a dictionary of each
+// batch (docs/spec/wire.md). It belongs to the reading: the columns of a staging entry cannot have it.
+const Category = "category"
 
 // Output returns the column's name in the stream.
 func (c Column) Output() string {

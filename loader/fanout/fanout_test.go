@@ -38,6 +38,7 @@ type kit struct {
 	join       rule.Kind
 	defaults   bool              // v has a default
 	id         func(row int) int // of a training row
+	text       bool              // item is a text of five values
 
 	mu     sync.Mutex
 	opened map[string]int                                // by file: how often it was scanned
@@ -51,8 +52,12 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	t.Cleanup(k.Release)
 	k.BatchRows = 16
 	change(k)
-	k.write(t, "ml.train", "id:long item:long", rows, k.id)
-	k.write(t, "features.f", "id:long v:long", rows/2, number)
+	kind, item := "long", func(row int) string { return strconv.Itoa(-row) }
+	if k.text {
+		kind, item = "string", func(row int) string { return "item" + strconv.Itoa(row/7%5) }
+	}
+	k.write(t, "ml.train", "id:long item:"+kind, rows, func(row int) string { return strconv.Itoa(k.id(row)) + " " + item(row) })
+	k.write(t, "features.f", "id:long v:long", rows/2, func(row int) string { return strconv.Itoa(row) + " " + strconv.Itoa(-row) })
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{k.dataset()}, Catalog: k.World, Scan: k.scan, Budget: k.budget})
 	k.sharer = fanout.New(fanout.Options{Window: window, Budget: k.budget})
 	k.loader = k.sharer.Over(l)
@@ -72,8 +77,8 @@ func (k *kit) dataset() dataset.Dataset {
 
 func number(row int) int { return row }
 
-// write makes a table in 16 buckets of id, whose rows are (id(0), 0), (id(1), -1), ….
-func (k *kit) write(t *testing.T, name, header string, rows int, id func(row int) int) {
+// write makes a table in 16 buckets of id.
+func (k *kit) write(t *testing.T, name, header string, rows int, line func(row int) string) {
 	t.Helper()
 	fields, err := scenario.Fields(header)
 	require.NoError(t, err)
@@ -83,7 +88,7 @@ func (k *kit) write(t *testing.T, name, header string, rows int, id func(row int
 	require.NoError(t, err)
 	text := make([]string, rows)
 	for i := range text {
-		text[i] = strconv.Itoa(id(i)) + " " + strconv.Itoa(-i)
+		text[i] = line(i)
 	}
 	b, err := scenario.Rows(fields, text)
 	require.NoError(t, err)

@@ -19,11 +19,12 @@ type batchSpec struct {
 	perLane int64 // rows, or requests, of each lane
 }
 
-// selectedColumns is the columns of a reading, besides dense ones. It is immutable.
+// selectedColumns is the columns of a reading, besides dense ones. It is immutable. Whether a column is a
+// category belongs to its form, which a view changes: it is part of the id, and otherwise not looked at.
 type selectedColumns struct {
 	id     string // equal for equal columns in the same order
 	list   []dataset.Column
-	byName map[string]dataset.Column // by their names in the stream
+	byName map[string]dataset.Column // by their names in the stream; none is a category
 }
 
 // columnsOf returns the columns of a planned query.
@@ -45,22 +46,30 @@ func newSelectedColumns(list []dataset.Column) *selectedColumns {
 	for _, one := range list {
 		one.Name = one.Output()
 		c.list = append(c.list, one)
-		c.byName[one.Name] = one
+		c.byName[one.Name] = asValues(one)
 	}
 	c.id = digest.Of(c.list)
 	return c
 }
 
+// asValues returns a column as it is without being a category.
+func asValues(one dataset.Column) dataset.Column {
+	if one.As == dataset.Category {
+		one.As = ""
+	}
+	return one
+}
+
 // contains reports whether all columns of another set are in this one.
 func (c *selectedColumns) contains(o *selectedColumns) bool {
-	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool { return c.byName[one.Name] != one })
+	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool { return c.byName[one.Name] != asValues(one) })
 }
 
 // agrees reports whether no different columns of two sets have one name.
 func (c *selectedColumns) agrees(o *selectedColumns) bool {
 	return c.id == o.id || !slices.ContainsFunc(o.list, func(one dataset.Column) bool {
 		mine, there := c.byName[one.Name]
-		return there && mine != one
+		return there && mine != asValues(one)
 	})
 }
 

@@ -15,7 +15,7 @@ func (r *Reader) cut(of *pendingStep) (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.gatherBatch(of.runs, of.rows, func(bytes int64) error {
+	b, spare, err := r.gatherBatch(of.runs, of.rows, func(bytes int64) error {
 		if limit := r.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
 			return r.tooLarge(of.rowCount, held.Held()+bytes)
 		}
@@ -25,11 +25,13 @@ func (r *Reader) cut(of *pendingStep) (arrow.RecordBatch, error) {
 		held.Release()
 		return nil, err
 	}
+	held.Shrink(spare)
 	return batch.NewCharged(b, held), nil
 }
 
-// gatherBatch is cut with a function that reserves memory.
-func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) error) (arrow.RecordBatch, error) {
+// gatherBatch is cut with a function that reserves memory. It also returns the bytes that were reserved and
+// not taken.
+func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) error) (b arrow.RecordBatch, spare int64, err error) {
 	g := batch.NewGatherer(r.options.Memory)
 	defer g.Release()
 	made, rows, err := r.reserveSources(runs, rows, reserve)
@@ -39,29 +41,37 @@ func (r *Reader) gatherBatch(runs []run, rows int64, reserve func(bytes int64) e
 		}
 	}()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	bytes := sharedBytes(made)
 	for _, c := range made {
 		n, err := c.size(g)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		bytes += n
 	}
 	if err := reserve(bytes); err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	besides, err := r.options.Budget.ReserveFor(r.ctx, "the codes of a batch", 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer besides.Release()
+	if err := fewerRows(besides.GrowWait(r.ctx, working(made))); err != nil {
+		return nil, 0, err
 	}
 	columns := make([]arrow.Array, 0, len(made))
 	defer func() { release(columns) }()
 	for _, c := range made {
 		column, err := c.column(g)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		columns = append(columns, column)
 	}
-	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
+	return array.NewRecordBatch(r.options.Schema, columns, rows), unused(made), nil
 }
 
 // reserveSources returns the sources of a batch's columns, and its number of rows. The caller
@@ -125,6 +135,9 @@ func (r *Reader) sources(runs []run, rows int) ([]source, error) {
 
 // plain returns the source of a column that is not indexed.
 func (r *Reader) plain(c Column, field arrow.Field, runs []run) source {
+	if field.Type.ID() == arrow.DICTIONARY {
+		return &category{gathered: gathered{field: field, segments: rowsOf(runs)(c)}}
+	}
 	if values := r.shared(c, runs); values != nil {
 		return &sharing{field: field, values: values}
 	}

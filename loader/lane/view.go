@@ -71,6 +71,9 @@ func (v view) named(of arrow.RecordBatch, field arrow.Field) (arrow.Array, error
 
 // column returns the view's rows of a column.
 func (v view) column(c arrow.Array, field arrow.Field) (arrow.Array, error) {
+	if batch.MayBeCoded(batch.ValueType(c.DataType())) {
+		return v.text(c, field)
+	}
 	indexed, ok := c.(*array.Dictionary)
 	if !ok {
 		if !arrow.TypeEqual(c.DataType(), field.Type) {

@@ -35,6 +35,9 @@ type Output struct {
 	// Request reports that the column is a training column that is constant within a
 	// request.
 	Request bool
+	// Category reports that the stream has the column as codes of a dictionary of each batch. Type is
+	// that of its values.
+	Category bool
 	// Dense describes a dense column, for which only Name, Table and Request are set
 	// otherwise; nil: a table's column.
 	Dense *Dense
@@ -54,7 +57,7 @@ type Shape struct {
 	As          arrow.DataType // nil: no cast
 }
 
-// Type returns the column's type in the stream.
+// Type returns the column's type in the stream; of a category, that of its values.
 func (o Output) Type() arrow.DataType {
 	if o.Dense != nil {
 		return o.Dense.arrow()
@@ -69,7 +72,11 @@ func (o Output) Type() arrow.DataType {
 
 // arrowField returns the column's field in the stream's schema.
 func (o Output) arrowField() arrow.Field {
-	return arrow.Field{Name: o.Name, Type: o.Type(), Nullable: o.Null}
+	f := arrow.Field{Name: o.Name, Type: o.Type(), Nullable: o.Null}
+	if o.Category {
+		f.Type = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: f.Type}
+	}
+	return f
 }
 
 // Schema returns the stream's schema for some outputs: without metadata, with required training
@@ -272,6 +279,9 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 		}}
 	}
 	o.Name = c.Output()
+	if c.As == dataset.Category {
+		return o, o.category(c, at)
+	}
 	wrong := o.shape(c, at)
 	if len(wrong) == 0 {
 		wrong = o.setDefault(at)

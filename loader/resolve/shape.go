@@ -29,6 +29,9 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	if c.First == 0 && c.Last == 0 && c.As == "" {
 		return nil
 	}
+	if c.As == dataset.Category {
+		return []fault.Field{{Field: at, Message: "category belongs to a query, not to a dataset; write it in the query's columns"}}
+	}
 	var faults []fault.Field
 	from := o.Type()
 	shape := Shape{First: c.First, Last: c.Last}
@@ -58,6 +61,18 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	}
 	o.Shapes = append(slices.Clone(o.Shapes), shape)
 	return faults
+}
+
+// category makes an output a category, or returns why it cannot be one.
+func (o *Output) category(c dataset.Column, at string) []fault.Field {
+	if c.First != 0 || c.Last != 0 || o.Type().ID() != arrow.STRING {
+		return []fault.Field{{
+			Field:   at,
+			Message: "column \"" + c.Column + "\" is " + o.Type().String() + ": only texts have categories, and they have neither first nor last; omit as: category",
+		}}
+	}
+	o.Category = true
+	return nil
 }
 
 // castTo returns the type to which values are cast: for a list, a list of the given type. Nil if

@@ -21,6 +21,8 @@ type Indexed struct {
 	Table   int // staging entry, or RequestTable
 	Name    string
 	Outputs []int // positions among the stream's outputs, ascending
+	// Apart reports that the outputs are sent separately, in every form: one of them is a category.
+	Apart bool
 }
 
 // Indexed returns the possible indexed columns of outputs, which are in plain order, in the
@@ -32,6 +34,7 @@ func (r *Relation) Indexed(outputs []Output) []Indexed {
 		for i, o := range outputs {
 			if wanted(o) {
 				one.Outputs = append(one.Outputs, i)
+				one.Apart = one.Apart || o.Category
 			}
 		}
 		if one.Outputs != nil {
@@ -87,12 +90,21 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 		return nil, err
 	}
 	if wire.Grouped() {
+		if i := slices.IndexFunc(outputs, func(o Output) bool { return o.Category }); i >= 0 {
+			return nil, notCategory(wire, outputs[i].Name)
+		}
 		return r.groupedSchema(outputs), nil
 	}
 	if !indexed {
 		return Schema(outputs), nil
 	}
 	columns := r.Indexed(outputs)
+	if wire.Auto() {
+		columns = slices.DeleteFunc(columns, func(x Indexed) bool { return x.Apart })
+	} else if i := slices.IndexFunc(columns, func(x Indexed) bool { return x.Apart }); i >= 0 {
+		k := slices.IndexFunc(columns[i].Outputs, func(at int) bool { return outputs[at].Category })
+		return nil, notCategory(wire, outputs[columns[i].Outputs[k]].Name)
+	}
 	if err := distinctNames(outputs, columns, wire); err != nil {
 		return nil, err
 	}
@@ -100,6 +112,13 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 		return Schema(outputs), nil
 	}
 	return IndexedSchema(outputs, columns), nil
+}
+
+// notCategory returns the error for a category whose values a wire form sends once for several rows, or
+// in lists.
+func notCategory(wire dataset.Wire, column string) error {
+	return fault.InvalidField("wire", "%s does not send column %q once in each row, so that it cannot have as: category", wire, column).
+		WithRemedy("omit as: category, or use wire: plain or auto")
 }
 
 // distinctNames refuses an indexed column whose name another column has, or may have if the

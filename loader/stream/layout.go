@@ -123,7 +123,7 @@ func (s *ShardReader) setForm(form Form) {
 	s.layout.decided = true
 	candidates := s.spec.Plan.Relation.Indexed(s.spec.Outputs)
 	for _, x := range candidates {
-		if slices.Contains(form.indexed, x.Name) {
+		if slices.Contains(form.indexed, x.Name) && !x.Apart {
 			s.layout.indexed = append(s.layout.indexed, x)
 		}
 	}

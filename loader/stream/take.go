@@ -25,12 +25,17 @@ func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 		to = of.Batch.NumRows() // with wire: grouped, rows of the batch are requests
 	}
 	ctx := s.ctx
-	if len(s.layout.indexed) > 0 { // the view may have memory of its own, for which the stream waits as for a batch
+	if hasCodes(of.Batch.Schema()) || hasCodes(s.layout.schema) { // the view may have memory of its own, for which the stream waits as for a batch
 		entered, left := s.options.Budget.Enter(ctx, s.spec.Peer)
 		defer left.Release()
 		ctx = entered
 	}
 	return lane.View(ctx, of.Batch, lane.ViewOptions{Schema: s.layout.schema, From: from, To: to, Memory: s.options.Memory, Budget: s.options.Budget})
+}
+
+// hasCodes reports whether a batch has categories, or indexed columns.
+func hasCodes(schema *arrow.Schema) bool {
+	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return f.Type.ID() == arrow.DICTIONARY })
 }
 
 // TakeStep advances the stream, which is parked, by a step that another ShardReader read: the

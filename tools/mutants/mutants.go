@@ -22,6 +22,7 @@ func mutants() []mutant {
 		boundMutants(),
 		cacheMutants(),
 		cachedPartMutants(),
+		categoryMutants(),
 		codeMutants(),
 		cursorMutants(),
 		decodeMutants(),

@@ -50,7 +50,7 @@ func minimal() map[reflect.Type]any {
 // special returns values for fields that do not accept every value of their type.
 func special() map[string][]any {
 	return map[string][]any{
-		"Columns.As": {"float"}, "Dense.Columns.As": {"int"}, "Inline.Staging.Columns.As": {"long"},
+		"Columns.As": {"float", dataset.Category}, "Dense.Columns.As": {"int"}, "Inline.Staging.Columns.As": {"long"},
 		"Inline.Training.Table": {"lake.ml.t2"}, "Inline.Staging.Table": {"features.s2"},
 		"Inline.Staging.Align.Rule": {dataset.AlignLatestBefore}, "Inline.Staging.MinMatch": {0.75}, "Sample.Rate": {0.75}, "Sample.Hash.From": {0.125}, "Sample.Hash.To": {0.75},
 		"Shard.Index": {1}, "Shard.Of": {3}, "Every.Step": {1}, "Every.Of": {3},

@@ -117,6 +117,7 @@ func (d *decoder) staging(at place) dataset.Staging {
 	object(d, at, &out, slices.Concat(tableFields(), matchFields(), timeFields(), effortFields()))
 	d.checkRef(at, out.Ref)
 	d.checkOutputs(at.pathOf("columns"), out.Prefix, out.Columns)
+	d.noCategories(at.pathOf("columns"), out.Columns, "category belongs to a query, not to a dataset; write it in the query's columns")
 	d.checkRules(at, out)
 	return out
 }
@@ -254,6 +255,15 @@ func (d *decoder) keyPairs(at place) []dataset.KeyPair {
 
 func (d *decoder) columns(at place) []dataset.Column {
 	return list(d, at, maxColumns, (*decoder).column)
+}
+
+// noCategories reports columns that are to be codes where they cannot be.
+func (d *decoder) noCategories(path string, columns []dataset.Column, why string) {
+	for i, c := range columns {
+		if c.As == dataset.Category {
+			d.fail(path+indexed(i)+".as", "%s", why)
+		}
+	}
 }
 
 // column decodes a column: its name, or an object that renames or shapes it.

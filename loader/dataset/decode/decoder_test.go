@@ -152,6 +152,9 @@ func TestQueryDefaults(t *testing.T) {
 				{Name: "g", Columns: []dataset.Column{{Column: "c"}}, Fill: &fill},
 			}
 		}),
+		`{"dataset":"d","columns":[{"column":"a","name":"b","as":"category"}]}`: with(func(q *dataset.Query) {
+			q.Columns = []dataset.Column{{Column: "a", Name: "b", As: dataset.Category}}
+		}),
 		`{"dataset":"d","every":{"step":2,"of":3}}`: with(func(q *dataset.Query) { q.Every = dataset.Every{Step: 2, Of: 3} }),
 		`{"dataset":"d","every":{"step":0,"of":1}}`: base,
 		`{"dataset":"d","lanes":4096,"order":"shuffled","seed":-9223372036854775808}`: with(func(q *dataset.Query) {
@@ -253,6 +256,8 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":1e39}}}`:               "dense.f.fill: must be at most 3.4028234663852886e+38, not 1e+39",
 		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":"x"}}}`:                "dense.f.fill: must be a number, not text",
 		`{"dataset":"d","dense":{"f":[{"column":"a","name":"b"}]}}`:                 `dense.f[0]: the name "b" has no effect`,
+		`{"dataset":"d","dense":{"f":[{"column":"a","as":"category"}]}}`:            "dense.f[0].as: category is a form of texts, and dense packs numbers; name the column in columns",
+		`{"dataset":"d","columns":[{"column":"a","as":"categorical"}]}`:             `category (did you mean "category"?)`,
 		`{"dataset":"d","dense":{"":["a"]}}`:                                        "a column's name has 1 to 1024 bytes",
 		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                             "dense.f: the field is repeated",
 	} {

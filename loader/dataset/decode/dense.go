@@ -47,6 +47,7 @@ func (d *decoder) packed(at place) []dataset.Column {
 	if at.kind == kindList && len(at.items) == 0 {
 		d.fail(at.path, "must name at least one column")
 	}
+	d.noCategories(at.path, columns, "category is a form of texts, and dense packs numbers; name the column in columns")
 	for i, c := range columns {
 		if c.Name != "" {
 			d.fail(at.path+indexed(i), "the name %q has no effect, since packed columns share one name; leave it out", c.Name)

@@ -266,8 +266,8 @@ func (d *decoder) strategy(at place) (rule.Strategy, string) {
 	return word(d, at, served), ""
 }
 
-// castType decodes the name of an Iceberg type that a column is cast to. It also accepts
-// the names of the corresponding machine types, such as int64.
+// castType decodes what a column becomes: the name of an Iceberg type that it is cast to, or category. It
+// also accepts the names of the corresponding machine types, such as int64.
 func (d *decoder) castType(at place) string {
 	const float, long = "float", "long"
 	switch at.text {
@@ -280,8 +280,8 @@ func (d *decoder) castType(at place) string {
 	case "int64":
 		return long
 	}
-	types := []string{"int", long, float, "double", "date", "timestamp", "timestamptz"}
-	meant := map[string]string{"bigint": long, "integer": "int", "real": float, "datetime": "timestamp"}[strings.ToLower(at.text)]
+	types := []string{"int", long, float, "double", "date", "timestamp", "timestamptz", dataset.Category}
+	meant := map[string]string{"categorical": dataset.Category, "dictionary": dataset.Category, "bigint": long, "integer": "int", "real": float, "datetime": "timestamp"}[strings.ToLower(at.text)]
 	if at.kind == kindText && meant != "" {
 		d.add(0, fault.Field{Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", at.text, words(types)), Nearest: meant})
 		return meant

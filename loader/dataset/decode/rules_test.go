@@ -299,6 +299,7 @@ func TestRulesThatFit(t *testing.T) {
 		"columns: [], missing: {default: {a: 1}}":                  "staging[0].missing.default.a: is not an output column",
 		"columns: [a], prefix: p_, matched_as: p_a":                `staging[0].matched_as: columns[0] already has the name "p_a"`,
 		"columns: [{column: a, first: 2147483648}]":                "staging[0].columns[0].first: must be at most 2147483647",
+		"columns: [b, {column: a, as: category}]":                  "staging[0].columns[1].as: category belongs to a query, not to a dataset; write it in the query's columns",
 		"columns: [{column: a, last: -1}]":                         "staging[0].columns[0].last: must be at least 1, not -1",
 		"point_in_time: {training: t, tolerance: 0, exact: false}": "point_in_time.tolerance: must be greater than zero if exact is false",
 		"duplicates: first, order_by: [1]":                         `staging[0].order_by[0]: must be a column such as "updated_at" or "updated_at desc", or {column, order}, not a whole number`,
