@@ -73,6 +73,37 @@ func TestCatUsesTheWireOfTheQuery(t *testing.T) {
 	require.Equal(t, "[-0.125,7]", string(rowformat.AppendJSON(nil, packed, 0)))
 }
 
+// In every format, a category is written as the texts that it has, and nulls are nulls.
+func TestCatWritesCategoriesAsTexts(t *testing.T) {
+	l := readLake(t)
+	read := func(more string, arguments ...string) ran {
+		query := `{"dataset": "home", "columns": ["request_id", {"column": "country"` + more + `}], "batch_rows": 3}`
+		return run(t, append([]string{"cat", "--config", l.config, "--query", query}, arguments...)...)
+	}
+	const category = `, "as": "category"`
+	for _, format := range []string{"jsonl", "csv", "table"} {
+		texts, got := read("", "--format", format), read(category, "--format", format)
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, texts.stdout, got.stdout, format)
+		require.Contains(t, got.stdout, "null", format)
+	}
+	for _, format := range []string{"arrow", "parquet"} {
+		var want []arrow.RecordBatch
+		for i, more := range []string{"", category} {
+			file := filepath.Join(t.TempDir(), "rows."+format)
+			wrote := read(more, "--format", format, "--output", file)
+			require.Zero(t, wrote.code, wrote.stderr)
+			if i == 0 {
+				want = batchesOf(t, file)
+				continue
+			}
+			for k, b := range batchesOf(t, file) {
+				require.True(t, array.RecordEqual(want[k], b), format)
+			}
+		}
+	}
+}
+
 // batchesOf reads an Arrow or a Parquet file, depending on its extension.
 func batchesOf(t *testing.T, path string) []arrow.RecordBatch {
 	t.Helper()

@@ -30,8 +30,15 @@ type Writer interface {
 func Names() []string { return []string{"table", "csv", "jsonl", "arrow", "parquet"} }
 
 // New returns a writer of a format to w. A line of a table has at most width characters; 0
-// is no limit.
+// is no limit. Categories are written as the texts that they are.
 func New(name string, w io.Writer, schema *arrow.Schema, width int) (Writer, error) {
+	if plain := withTexts(schema); plain != schema {
+		of, err := New(name, w, plain, width)
+		if err != nil {
+			return nil, err
+		}
+		return texts{of, plain}, nil
+	}
 	switch name {
 	case "table":
 		return newTable(w, schema, width), nil
