@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock import errors
 
@@ -67,7 +68,7 @@ class Blend:
         places, members = _order(counts)
         columns = _one(whole, self._columns).columns
         if places is not None:
-            columns = [column.take(places) for column in columns]
+            columns = [_by_first_use(column.take(places)) for column in columns]
         if self._has_source:
             columns = [*columns, pa.DictionaryArray.from_arrays(members, self._names)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -97,6 +98,15 @@ def _one(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
         for column in table.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _by_first_use(column: pa.Array) -> pa.Array:
+    """A category whose dictionary has its values in the order of their first row; another column as it is."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    used = pc.drop_null(pc.unique(column.indices))
+    codes = pc.index_in(column.indices, value_set=used, skip_nulls=True)
+    return pa.DictionaryArray.from_arrays(codes, column.dictionary.take(used))
 
 
 def _difference(first: str, one: pa.Schema, second: str, other: pa.Schema) -> str:

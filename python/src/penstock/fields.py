@@ -18,7 +18,7 @@ Column = TypedDict(
     total=False,
 )
 """A column with changes: `name` renames it, `first` or `last` keeps that many elements of its lists, and
-`as` casts it."""
+`as` casts it. `"as": "category"` makes texts arrive as codes of a dictionary that each batch has of its own values."""
 
 
 class Dense(TypedDict, total=False):

@@ -11,6 +11,7 @@ import pytest
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import BinaryType, IcebergType, LongType, StringType, UUIDType
 
+import penstock
 from penstock.torch import Converter, Vocabulary, bucket
 
 ALL = 2**31 - 1
@@ -86,6 +87,37 @@ def test_columns_are_hashed_like_their_values() -> None:
     assert [row.tolist() for row in found["l"]] == [[code, whole("x")] for code in expected]
     assert found["n"].tolist() == [BucketTransform(50).transform(LongType())(n) for n in range(5)]
     assert convert.columns["c"].codes == 50
+
+
+def test_categories_are_coded_like_their_texts() -> None:
+    """Each value of a dictionary is coded once; a value that no row has need not be in the vocabulary."""
+    texts = pa.array(["b", None, "a", "b", "a", "a"])
+    unused = pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1, 0, 1, 1], pa.int32()), pa.array(["b", "a", "stranger"])
+    )
+    nothing = pa.DictionaryArray.from_arrays(pa.array([None] * 2, pa.int32()), pa.array([], pa.string()))
+    rules: list[dict[str, Any]] = [{"vocab": {"c": ["a", "b"]}}, {"hash": {"c": 50}}]
+    for rule in rules:
+        want = Converter(pa.schema({"c": pa.string()}), nulls="mask", **rule)
+        convert = Converter(pa.schema({"c": unused.type}), nulls="mask", **rule)
+        assert convert.columns == want.columns
+        plain = want(pa.RecordBatch.from_arrays([texts], ["c"]))
+        for column in (texts.dictionary_encode(), unused, pa.concat_arrays([unused, unused])[6:]):
+            found = convert(pa.RecordBatch.from_arrays([column], ["c"]))
+            assert found["c"].tolist() == plain["c"].tolist()
+            assert found["c_mask"].tolist() == plain["c_mask"].tolist()
+        assert convert(pa.RecordBatch.from_arrays([nothing], ["c"]))["c_mask"].tolist() == [False, False]
+    with pytest.raises(penstock.Invalid, match="'x', 'y'"):
+        coded = pa.array(["a", "x", "y", "x"]).dictionary_encode()
+        Converter(pa.schema({"c": coded.type}), vocab={"c": ["a"]}, nulls="error")(
+            pa.RecordBatch.from_arrays([coded], ["c"])
+        )
+
+
+def test_codes_of_a_dictionary_are_not_a_tensor() -> None:
+    with pytest.raises(penstock.Invalid, match="other codes in each batch") as refused:
+        Converter(pa.schema({"c": pa.dictionary(pa.int32(), pa.string())}), nulls="error")
+    assert "vocab={name: values} or hash={name: buckets}" in refused.value.remedy
 
 
 def test_narrow_integers_hash_as_wide_ones() -> None:

@@ -15,9 +15,11 @@ from lake import Lake, Row
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, StringType
 from server import Server
+from torch.utils.data import DataLoader
 
 import penstock
-from penstock.torch import Batch, Converter, Deduplicated, Jagged
+from penstock import fields
+from penstock.torch import Batch, Converter, Deduplicated, IterableDataset, Jagged
 
 ROWS, REQUESTS = 1200, 120
 COUNTRIES = ["de", "jp", ""]
@@ -50,6 +52,7 @@ class Lakeside:
     """A client of a server, and the rows of its dataset."""
 
     client: penstock.Client
+    address: str
     rows: list[Row]
 
 
@@ -74,7 +77,7 @@ def lakeside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakeside]:
     }
     rows = lake.join(lake.join(events, history, ("request_id", "req")), scores, ("request_id", "request_id"))
     with Server(made.config({"d": dataset})) as server, penstock.connect(server.address) as client:
-        yield Lakeside(client, rows)
+        yield Lakeside(client, server.address, rows)
 
 
 def number(row: Row) -> dict[str, Any]:
@@ -124,6 +127,30 @@ def test_tensors_of_a_stream_are_the_rows_of_the_join(lakeside: Lakeside, wire: 
     expected = [number(row) for row in lakeside.rows]
     assert len(found) == ROWS
     assert sorted(found, key=lambda row: row["row"]) == expected
+
+
+# spec: wire-46, tensor-11
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tensors_of_categories_are_those_of_their_texts(lakeside: Lakeside, workers: int) -> None:
+    rules: Any = {"nulls": {"row": "error", "country": {"fill": ""}}, "vocab": {"country": COUNTRIES}}
+
+    def read(country: str | fields.Column) -> list[dict[str, Any]]:
+        ds = IterableDataset(
+            lakeside.address, "d", columns=["row", country], batch_rows=160, lanes=2, **rules
+        )
+        return [
+            {name: column.tolist() for name, column in batch.items()}
+            for batch in DataLoader(ds, batch_size=None, num_workers=workers)
+        ]
+
+    texts = read("country")
+    assert len(texts) > 5
+    assert read({"column": "country", "as": "category"}) == texts
+    ds = IterableDataset(
+        lakeside.address, "d", columns=[{"column": "country", "as": "category"}], nulls="error"
+    )
+    with pytest.raises(penstock.Invalid, match="other codes in each batch"):
+        next(iter(ds))
 
 
 def test_plain_converter_accepts_indexed_batches(lakeside: Lakeside) -> None:

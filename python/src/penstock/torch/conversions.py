@@ -166,8 +166,15 @@ def same(array: pa.Array) -> pa.Array:
 
 
 def decoded(numeric: Numeric, array: pa.Array) -> pa.Array:
-    """Converts the values of a dictionary array."""
-    return numeric(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
+    """Converts the values of a dictionary array: each once, if the dictionary has no more than the array."""
+    if not pa.types.is_dictionary(array.type):
+        return numeric(array)
+    if len(array.dictionary) <= len(array):
+        try:
+            return numeric(array.dictionary).take(array.indices)
+        except LookupError:
+            pass  # the value that is not in the vocabulary may be one that no row has
+    return numeric(array.dictionary_decode())
 
 
 def ticks(array: pa.Array) -> pa.Array:

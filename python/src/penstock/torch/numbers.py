@@ -16,6 +16,10 @@ from penstock.torch.codes import Buckets, Lookup
 from penstock.torch.conversions import Numeric
 from penstock.torch.rules import RuleSet
 
+_ADD_CODES = (
+    "add vocab={name: values} or hash={name: buckets}, or hash={'*': buckets} for all of them, or leave it "
+    "out of `columns`"
+)
 _LEAVE_OUT = "leave it out of `columns`, or read it from the Arrow batch"
 _DIGITS_OF_INT64 = 18
 
@@ -66,6 +70,10 @@ class Numbers:
     def of(cls, name: str, kind: pa.DataType, rule_set: RuleSet) -> Numbers | None:
         """Plans for a column of a type, or of lists of it; None if it was refused."""
         if pa.types.is_dictionary(kind):
+            if _is_text(kind.value_type) and not rule_set.is_coded(name, text=True):
+                message = "its dictionary has other codes in each batch, which cannot be a tensor"
+                rule_set.refuse("vocab", name, message, _ADD_CODES)
+                return None
             inner = cls.of(name, kind.value_type, rule_set)
             return inner and replace(inner, numeric=partial(conversions.decoded, inner.numeric))
         if rule_set.is_coded(name, text=_is_text(kind)):
@@ -78,11 +86,7 @@ class Numbers:
         if kind in arrays.DTYPES:
             return cls._made(Column(name, arrays.DTYPES[kind]), kind, conversions.same, kind)
         if _is_text(kind):
-            remedy = (
-                "add vocab={name: values} or hash={name: buckets}, or hash={'*': buckets} for all of them, or leave it "
-                "out of `columns`"
-            )
-            rule_set.refuse("vocab", name, f"{kind} cannot be a tensor without codes", remedy)
+            rule_set.refuse("vocab", name, f"{kind} cannot be a tensor without codes", _ADD_CODES)
         else:
             rule_set.refuse("columns", name, f"{kind} cannot be a tensor", _LEAVE_OUT)
         return None
