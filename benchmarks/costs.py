@@ -7,7 +7,8 @@ and a warm epoch, and one more in which the sums of all columns are compared wit
 The report has medians, and ends with the aims of issue 32, as ratios within the run.
 
     --set memory=1GiB                a setting of Penstock's server, in all of its rows
-    --variant ram:cache_ram=512MiB   more rows, of Penstock with other settings
+    --variant small:memory=256MiB    more rows, of Penstock with other settings
+    --variant ram:cache_memory=4GiB,query.cache=fill   and of other queries: here, the warm epoch comes from memory
     --variant old:program=bin/old    more rows, of another program
 
 Exits with 1 if any contender gave other rows than the right ones or did not finish, with 2 if it was called
@@ -162,8 +163,17 @@ def _variants(settings: list[str], variants: list[str]) -> dict[str, Program]:
             raise ValueError(f"--variant {text}: it is not NAME:NAME=VALUE")
         own = dict(everywhere) | dict(_setting(part) for part in rest.split(","))
         program = Path(own.pop("program", binary)).resolve()
-        found[name] = Program(program, tuple(own.items()))
+        query = {field: own.pop(field) for field in list(own) if field.startswith(_QUERY)}
+        found[name] = Program(
+            program,
+            tuple(own.items()),
+            tuple((field.removeprefix(_QUERY), value) for field, value in query.items()),
+        )
     return found
+
+
+# What precedes the fields of a query among a variant's settings.
+_QUERY = "query."
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -28,10 +28,11 @@ class RunError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A server program with settings, by their names in its config file."""
+    """A server program with settings, by their names in its config file, and fields of all queries of it."""
 
     binary: Path
     settings: tuple[tuple[str, str], ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
 
     def command(self, config: Path, listen: str, *more: str) -> list[str]:
         """The command that serves a config file."""

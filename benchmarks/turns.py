@@ -96,6 +96,8 @@ class Turns:
         entrant = point.entrant
         given: dict[str, Any] = {"inputs": self._join.inputs, "batch-rows": point.batch_rows}
         query = dict(entrant.query) | ({"lanes": point.lanes} if point.lanes > 1 else {})
+        if entrant.serves == "penstock":
+            query |= dict(self._grid.variants[point.variant].query)
         if query:
             given["query"] = json.dumps(query)
         if entrant.serves == "nothing":

@@ -95,6 +95,12 @@ class Costs(unittest.TestCase):
         assert done.returncode == 1
         assert "--nothing" in done.stderr
 
+    def test_fields_of_queries_reach_the_server(self) -> None:
+        done = run("--only", "penstock", "--datasets", "t", "--variant", "other:query.cache=nothing")
+        assert done.returncode == 1
+        assert "cache" in done.stderr
+        assert "nothing" in done.stderr
+
     def test_wrong_row_is_caught(self) -> None:
         names = ["penstock", "penstock-indexed", "penstock-expanded"]
         done = run_with_stub(
