@@ -152,6 +152,9 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	return marshal(m), nil
 }
 
+// maxEcho is the most app_metadata of an endpoint that its renewal repeats, in bytes.
+const maxEcho = 1 << 20
+
 // renew returns an endpoint with a ticket that expires later, for one that is still valid.
 func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
@@ -161,6 +164,10 @@ func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
 	ticket, expires, err := s.renewed(request.GetEndpoint().GetTicket().GetTicket())
 	if err != nil {
 		return nil, err
+	}
+	if n := len(request.GetEndpoint().GetAppMetadata()); n > maxEcho {
+		return nil, fault.InvalidField("endpoint.app_metadata", "it takes %d bytes, more than the %d of any endpoint of this server", n, maxEcho).
+			WithRemedy("send the endpoint as GetFlightInfo returned it")
 	}
 	renewed := s.endpoint(ticket, expires)
 	renewed.AppMetadata = request.GetEndpoint().GetAppMetadata() // the splits are the same

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -79,6 +80,11 @@ func (s *arriving) RecvMsg(m any) error {
 	select {
 	case err := <-result:
 		s.arrived()
+		if slot, ok := s.Context().Value(planSlotKey{}).(*planSlot); ok {
+			if sized, ok := m.(proto.Message); ok {
+				slot.bytes = int64(proto.Size(sized))
+			}
+		}
 		return err
 	case <-timeout.C:
 		return fault.New(fault.Invalid, "the request did not arrive within %s", s.timeout).WithRemedy("call again")

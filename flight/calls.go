@@ -16,7 +16,10 @@ import (
 
 // stream intercepts every call, before its request is received.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	stream = s.arrivals.received(stream)
+	slot := &planSlot{slots: s.planSlots, host: hostOf(stream.Context())}
+	defer slot.leave()
+	stream, done := s.answers.answering(s.arrivals.received(inContext{stream, context.WithValue(stream.Context(), planSlotKey{}, slot)}))
+	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())
 		defer cancel()

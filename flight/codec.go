@@ -36,7 +36,8 @@ type frame struct {
 // the lease, or until gRPC no longer uses the connection. It implements the pool to which
 // gRPC returns buffers.
 type batchLease struct {
-	batch     arrow.RecordBatch
+	batch     arrow.RecordBatch // nil: the lease is on an answer
+	answer    *encodedAnswer
 	inflight  *streamInflight // of the stream; nil: the batch is not counted
 	encodings *batchEncodings // has the batch until the lease ends; nil: its messages are not shared
 	encoding  *batchEncoding
@@ -108,8 +109,11 @@ func (l *batchLease) Release() {
 // end releases the batch. It may be called more than once.
 func (l *batchLease) end() {
 	if l.over.CompareAndSwap(false, true) {
-		l.encodings.leave(l.batch)
-		l.batch.Release()
+		if l.batch != nil {
+			l.encodings.leave(l.batch)
+			l.batch.Release()
+		}
+		l.answer.Release()
 		if l.inflight != nil {
 			l.inflight.remove(l)
 		}
@@ -130,6 +134,7 @@ func (l *batchLease) markInFlight() {
 	if c, ok := l.batch.(charged); ok {
 		c.MarkInFlight()
 	}
+	l.answer.markInFlight()
 }
 
 // markStalled marks the batch: its client does not take it.
@@ -137,6 +142,7 @@ func (l *batchLease) markStalled() {
 	if c, ok := l.batch.(charged); ok {
 		c.MarkStalled()
 	}
+	l.answer.markStalled()
 }
 
 // Release frees the body, unless gRPC does. It may be called more than once.
@@ -188,15 +194,18 @@ func (f *frame) add(p []byte) {
 	f.size += len(p)
 }
 
-// codec is gRPC's protobuf codec, except that frames are not copied.
+// codec is gRPC's protobuf codec, except that frames and answers are not copied.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if f, ok := v.(*frame); ok {
-		return f.marshal(), nil
+	switch m := v.(type) {
+	case *frame:
+		return m.marshal(), nil
+	case *encodedAnswer:
+		return m.parts, nil
 	}
 	return c.CodecV2.Marshal(v)
 }

@@ -15,6 +15,9 @@ import (
 // share it, and it ends when the last of them leaves.
 func (s *Server) count(ctx context.Context, p *planned) error {
 	options := loader.StreamOptions{Counts: p.counts, Peer: hostOf(ctx)}
+	if p.Query.CountsFirst() && p.counts == nil {
+		leavePlan(ctx) // counting takes as long as a stream
+	}
 	counts, err := s.options.Loader.Count(ctx, p.Planned, options, func(ctx context.Context) (context.Context, func(), error) {
 		began := s.options.Clock()
 		in, leave := s.enter(ctx)
@@ -31,7 +34,10 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 		}, nil
 	})
 	p.counts = counts
-	return err
+	if err != nil {
+		return err
+	}
+	return enterPlan(ctx)
 }
 
 // counted sets the counts from a ticket. A ticket without counts that requires them was made

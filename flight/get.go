@@ -38,12 +38,18 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		return contextCause(ctx, err)
 	}
 	p, err := s.redeem(ctx, asked, query)
+	leavePlan(ctx)
 	if err != nil {
 		return contextCause(ctx, err)
 	}
 	out := s.begin(ctx, p)
-	out.send = func(f *frame) error { return stream.SendMsg(f) }
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
+	out.send = func(f *frame) error {
+		if f.lease == nil { // a schema or a report
+			return s.answers.send(ctx, stream, f, out.inflight)
+		}
+		return stream.SendMsg(f)
+	}
 	defer out.inflight.Release()
 	if out.session = session; session != nil {
 		session.OnSeen(out.inflight.move)

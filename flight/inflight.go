@@ -197,14 +197,33 @@ func (p *streamInflight) tryAdmit(l *batchLease) (wait time.Duration, freed <-ch
 	}
 	for other := range t.streams {
 		if other.connection == victim.connection && !other.cut {
-			other.cut = true
-			for lease := range other.leases {
-				t.count(lease, 0, 1)
-			}
+			t.markCut(other)
 			cut = append(cut, other)
 		}
 	}
 	return stalledAfter, t.freed, cut
+}
+
+// markCut marks a stream whose connection is to be closed. mu is held.
+func (t *inflightBatches) markCut(p *streamInflight) {
+	p.cut = true
+	for lease := range p.leases {
+		t.count(lease, 0, 1)
+	}
+}
+
+// stalled returns the streams whose clients have taken nothing for a time, and marks them as cut.
+func (t *inflightBatches) stalled(after time.Duration) []*streamInflight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var stalled []*streamInflight
+	for p := range t.streams {
+		if p.bytes > 0 && !p.cut && p.connection != nil && p.still() >= after {
+			t.markCut(p)
+			stalled = append(stalled, p)
+		}
+	}
+	return stalled
 }
 
 // cutLeases returns how many of the stream's leases count as those of a closed connection: all

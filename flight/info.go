@@ -69,11 +69,11 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 		return nil, err
 	}
 	if p.Query.Endpoints.BySplits() {
-		flightInfo.Endpoint, err = s.splitEndpoints(p)
+		flightInfo.Endpoint, err = s.splitEndpoints(ctx, p)
 		flightInfo.Ordered = true
 		return flightInfo, err
 	}
-	flightInfo.Endpoint, err = s.endpoints(p)
+	flightInfo.Endpoint, err = s.endpoints(ctx, p)
 	flightInfo.Ordered = len(flightInfo.GetEndpoint()) == 1
 	return flightInfo, err
 }
@@ -235,9 +235,10 @@ type endpointMetadata struct {
 }
 
 // endpoints makes an endpoint with a ticket for every shard of the query.
-func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
+func (s *Server) endpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
 	expires := s.expiry()
-	seal := s.options.Keys.sealer()
+	seal, release := s.sealer(ctx)
+	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {
 		q := p.Query

@@ -98,7 +98,9 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 		case <-s.crowded:
 			s.makeRoom()
 		case <-ticker.C:
-			s.checkStalled(s.options.Pressed())
+			pressed := s.options.Pressed()
+			s.checkStalled(pressed)
+			s.checkAnswers(pressed)
 			s.makeRoom()
 		}
 	}
@@ -125,6 +127,15 @@ func (s *Server) checkStalled(pressed bool) {
 			s.park(one, true)
 		}
 	}
+}
+
+// checkAnswers ends the calls whose clients do not read their answers.
+func (s *Server) checkAnswers(pressed bool) {
+	after := s.options.StallTimeout
+	if pressed {
+		after = min(after, stuckAfter)
+	}
+	s.answers.cutStalled(after)
 }
 
 // makeRoom parks as many stalled streams as other streams wait for slots.

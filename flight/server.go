@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -77,6 +79,11 @@ type Options struct {
 	// MaxTransit bounds the bytes of batches that were handed to the network and have not
 	// left; 0: no limit.
 	MaxTransit int64
+	// Budget is what answers are reserved from; nil: unlimited. Batches have reservations of their own.
+	Budget *budget.Budget
+	// PlanSlots is the maximum number of calls that plan at the same time, of which one host may have PeerShare; 0: as many as
+	// there are processors, and at least minPlanSlots.
+	PlanSlots int
 	// Pressed reports whether memory was short since its last call; nil: never.
 	Pressed func() bool
 	// Wanted reports whether a stream of a host waits for memory of that host's other streams;
@@ -119,6 +126,8 @@ type Server struct {
 	encodings   *batchEncodings
 	connections *connections
 	arrivals    *arrivals
+	answers     *answers
+	planSlots   *planSlots
 
 	mu       sync.Mutex
 	streams  int
@@ -164,10 +173,15 @@ func New(options Options) *Server {
 	if options.PeerShare == 0 {
 		options.PeerShare = 100
 	}
+	if options.PlanSlots == 0 {
+		options.PlanSlots = max(minPlanSlots, runtime.GOMAXPROCS(0))
+	}
 	options.Observer = options.Observer.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
-	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.inflight.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
+	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
+	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
+	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
@@ -195,6 +209,12 @@ func New(options Options) *Server {
 	s.grpc.RegisterService(answered(flightgen.FlightService_ServiceDesc), &service{Server: s})
 	s.grpc.RegisterService(answered(grpc_health_v1.Health_ServiceDesc), s.health)
 	return s
+}
+
+// connectionEnded frees what gRPC had of a connection that it no longer uses.
+func (s *Server) connectionEnded(c *connection) {
+	s.inflight.connectionEnded(c)
+	s.answers.inflight.connectionEnded(c)
 }
 
 // Serve answers calls on a listener, which it closes, until Shutdown or a failure to accept.

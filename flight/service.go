@@ -27,8 +27,11 @@ type planned struct {
 	given  []int64         // by lane, see givenBefore
 }
 
-// plan plans a query.
+// plan plans a query. The call has a plan slot then, until leavePlan or its end.
 func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
+	if err := enterPlan(ctx); err != nil {
+		return planned{}, err
+	}
 	p, err := s.options.Loader.Plan(ctx, query)
 	if err != nil {
 		return planned{}, err

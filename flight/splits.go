@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -25,7 +26,7 @@ type partSummary struct {
 
 // splitEndpoints returns an endpoint with a ticket for each part of the plan, starting at the
 // query's cursor.
-func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
+func (s *Server) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight.FlightEndpoint, error) {
 	whole := dataset.Shard{Of: 1} // the plan has one lane, which was checked
 	cursors := p.narrow(whole)
 	var at dataset.Position
@@ -33,7 +34,8 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 		at = cursors[0].At[0]
 	}
 	expires := s.expiry()
-	seal := s.options.Keys.sealer()
+	seal, release := s.sealer(ctx)
+	defer release()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, part := range p.PartsFrom(at.Range) {
 		q := p.Query

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/flate"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -31,6 +33,10 @@ const (
 	// maxTickets bounds the tickets of one response, in bytes.
 	maxTickets = 64 << 20
 	maxContent = 1 << 20 // of the JSON; signed contents are smaller, so this only limits the cost of a bug
+	// maxContents bounds the contents of the tickets of one response: a repetitive one takes far more than its ticket.
+	maxContents = 128 << 20
+	// freeTickets is how many bytes of tickets a call holds without a reservation.
+	freeTickets = 1 << 20
 )
 
 // planAgain is the remedy for every ticket that is no longer valid.
@@ -72,12 +78,17 @@ func (k *Keys) sealer() func(c content, expires time.Time) ([]byte, error) {
 // sealerOf is a sealer whose tickets take at most maxBytes together.
 func (k *Keys) sealerOf(maxBytes int) func(c content, expires time.Time) ([]byte, error) {
 	deflated, err := flate.NewWriter(nil, flate.BestCompression)
-	sum := 0
+	sum, texts := 0, 0
 	return func(c content, expires time.Time) ([]byte, error) {
 		if err != nil {
 			return nil, fault.New(fault.Internal, "write a ticket: %w", err)
 		}
-		sealed, err := k.sealWith(deflated, c, expires)
+		text := marshal(c)
+		if texts += len(text); texts > maxContents {
+			return nil, fault.New(fault.Invalid, "the contents of the tickets of all endpoints take more than %d bytes; this one takes %d", maxContents, len(text)).
+				WithRemedy("ask for one shard at a time (shard.index), or for fewer columns")
+		}
+		sealed, err := k.sealWith(deflated, c, text, expires)
 		if sum += len(sealed); err == nil && sum > maxBytes {
 			return nil, fault.New(fault.Invalid, "the tickets of all endpoints take more than %d bytes; this one takes %d", maxBytes, len(sealed)).
 				WithRemedy("ask for one shard at a time (shard.index), or for fewer columns")
@@ -86,7 +97,32 @@ func (k *Keys) sealerOf(maxBytes int) func(c content, expires time.Time) ([]byte
 	}
 }
 
-func (k *Keys) sealWith(deflated *flate.Writer, c content, expires time.Time) ([]byte, error) {
+// sealer seals the tickets of one response to a call: what they hold is reserved until release, and the call may end meanwhile.
+func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
+	each, held, sum := s.options.Keys.sealer(), (*budget.Reservation)(nil), 0
+	return func(c content, expires time.Time) ([]byte, error) {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			sealed, err := each(c, expires)
+			if sum += len(sealed); err != nil || sum <= freeTickets {
+				return sealed, err
+			}
+			if held == nil {
+				if held, err = s.options.Budget.Reserve("the tickets of a plan", int64(sum)); err != nil {
+					return nil, err
+				}
+				return sealed, nil
+			}
+			return sealed, held.Grow(int64(len(sealed)))
+		}, func() {
+			if held != nil {
+				held.Release()
+			}
+		}
+}
+
+func (k *Keys) sealWith(deflated *flate.Writer, c content, text []byte, expires time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(ticketMagic)
 	b.WriteByte(ticketVersion)
@@ -94,7 +130,7 @@ func (k *Keys) sealWith(deflated *flate.Writer, c content, expires time.Time) ([
 	b.WriteString(k.sign)
 	b.Write(binary.BigEndian.AppendUint64(nil, uint64(expires.Unix())))
 	deflated.Reset(&b)
-	_, err := deflated.Write(marshal(c))
+	_, err := deflated.Write(text)
 	if err == nil {
 		err = deflated.Close()
 	}

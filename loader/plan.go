@@ -60,6 +60,9 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 	if err != nil {
 		return Planned{}, err
 	}
+	if err := left(ctx); err != nil {
+		return Planned{}, err
+	}
 	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
 		bound, err := plan.Bind(relation, q.Rows)
 		if err != nil {
@@ -69,6 +72,9 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 		if err != nil {
 			return nil, err
 		}
+		if err := left(ctx); err != nil {
+			return nil, err
+		}
 		return plan.Build(bound, files)
 	})
 	if err != nil {
@@ -76,6 +82,14 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 	}
 	planned := Planned{Plan: p, Query: q, Outputs: outputs, BatchRows: stream.BatchRows(p, q.Reading, outputs)}
 	return planned, stream.Check(planned.spec(StreamOptions{}), l.options.MaxBatchBytes)
+}
+
+// left returns why a context has ended, or nil: the client of a plan has left, so that what follows would be for nobody.
+func left(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // label names a dataset in errors.
@@ -122,6 +136,9 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 		})
 	}
 	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := left(ctx); err != nil {
 		return nil, err
 	}
 	return resolve.Bind(d, training, staging)

@@ -137,8 +137,8 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.streams, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxConnections: maxConnections(c.Server.Memory),
-		MaxStreams:     c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
+		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
+		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, Cache: e.cacheAdmin(),
 	})

@@ -117,7 +117,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan batch fault local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan batch budget fault local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

@@ -1,0 +1,177 @@
+package flight
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	flightgen "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// manyShards is a query whose answer takes more than a client's gRPC reads ahead.
+const manyShards = `{"dataset":"homefeed","lanes":1024,"shard":{"of":1024}}`
+
+// ignore makes a call whose answer the client does not read.
+func ignore(t testing.TB, s *served, method string, request any) grpc.ClientStream {
+	t.Helper()
+	call, err := openCall(t.Context(), s.connect(t), method)
+	require.NoError(t, err)
+	require.NoError(t, call.SendMsg(request))
+	require.NoError(t, call.CloseSend())
+	return call
+}
+
+// requireNoAnswers requires that nothing is charged for answers in the end.
+func (s *served) requireNoAnswers(t testing.TB, of *budget.Budget) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		a := s.server.answers.inflight
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return of.Used() == 0 && a.bytes == 0 && len(a.streams) == 0 && s.server.answers.unreserved.Load() == 0
+	}, 10*time.Second, time.Millisecond)
+}
+
+// TestAnswersThatAreNotRead: answers that clients do not read are charged, and lose their connections when others need the
+// memory, whatever the call. Other clients get theirs.
+//
+// spec: wire-50
+func TestAnswersThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	for method, request := range map[string]any{
+		"GetFlightInfo": command(manyShards),
+		"DoAction": &arrowflight.Action{Type: arrowflight.RenewFlightEndpointActionType, Body: func() []byte {
+			s := serveWorld(t, Options{})
+			ticket := &arrowflight.FlightEndpoint{Ticket: &arrowflight.Ticket{Ticket: s.ticket(t, `{"dataset":"homefeed"}`).GetTicket()}, AppMetadata: make([]byte, 400_000)}
+			body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: ticket})
+			require.NoError(t, err)
+			return body
+		}()},
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			b := budget.New(64 << 20)
+			s := serveWorld(t, Options{Ticks: time.Now, Budget: b, MaxTransit: 1 << 20})
+			s.server.answers.inflight.limit = 2 << 20
+			var calls []grpc.ClientStream
+			for range 12 {
+				calls = append(calls, ignore(t, s, method, request))
+			}
+			require.Eventually(t, func() bool { return s.server.answers.inflight.total() > 1<<20 }, 10*time.Second, time.Millisecond)
+			require.Positive(t, b.Used())
+			_, err := s.GetFlightInfo(t.Context(), command(manyShards))
+			require.NoError(t, err)
+			require.LessOrEqual(t, s.server.answers.inflight.total(), int64(2<<20))
+			lost := 0
+			for _, call := range calls {
+				if err := call.RecvMsg(&flightgen.FlightInfo{}); err != nil {
+					lost++
+				}
+			}
+			require.Positive(t, lost)
+			s.requireNoAnswers(t, b)
+		})
+	}
+}
+
+// TestAnswersAreChargedOnce: what was read is no longer charged, of short answers and of streams of them.
+//
+// spec: wire-50
+func TestAnswersAreChargedOnce(t *testing.T) {
+	t.Parallel()
+	b := budget.New(64 << 20)
+	s := serveWorld(t, Options{Budget: b, MaxTransit: 1 << 20})
+	conn := s.connect(t)
+	_, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	list, err := s.ListFlights(t.Context(), &arrowflight.Criteria{})
+	require.NoError(t, err)
+	for range 2 {
+		_, err := list.Recv()
+		require.NoError(t, err)
+	}
+	s.readAll(t, `{"dataset":"homefeed"}`)
+	s.requireNoAnswers(t, b)
+}
+
+// TestAnswersBeyondTheBudget: while streams use the whole budget, clients can still plan: small answers need no room in it, and
+// large ones are refused.
+//
+// spec: wire-50
+func TestAnswersBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	b := budget.New(1 << 20)
+	held, err := b.Reserve("a stream", 1<<20)
+	require.NoError(t, err)
+	s := serveWorld(t, Options{Budget: b, MaxTransit: 1 << 20})
+	_, err = s.GetFlightInfo(t.Context(), command(manyShards))
+	require.NoError(t, err)
+	require.Zero(t, s.server.answers.unreserved.Load())
+	s.server.answers.unreserved.Store(maxUnreserved)
+	_, err = s.GetFlightInfo(t.Context(), command(manyShards))
+	code, d := failure(t, err, nil)
+	require.Equal(t, codes.ResourceExhausted, code)
+	require.Contains(t, d.Message+err.Error(), "an answer")
+	s.server.answers.unreserved.Store(0)
+	held.Release()
+	s.requireNoAnswers(t, b)
+}
+
+// TestStalledAnswersEnd: an answer that is not read ends its connection after the stall timeout, and sooner if memory is short.
+//
+// spec: wire-50
+func TestStalledAnswersEnd(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{Ticks: time.Now, StallTimeout: time.Second})
+	call := ignore(t, s, "GetFlightInfo", command(manyShards))
+	require.Eventually(t, func() bool { return s.server.answers.inflight.total() > 0 }, 10*time.Second, time.Millisecond)
+	s.requireNoAnswers(t, nil)
+	require.Error(t, call.RecvMsg(&flightgen.FlightInfo{}))
+}
+
+// TestRenewalsEchoLittle: a renewal does not repeat more than an endpoint of a server can have.
+//
+// spec: wire-50
+func TestRenewalsEchoLittle(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{})
+	body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: &arrowflight.FlightEndpoint{
+		Ticket: s.ticket(t, `{"dataset":"homefeed"}`), AppMetadata: make([]byte, maxEcho+1),
+	}})
+	require.NoError(t, err)
+	results, err := s.DoAction(t.Context(), &arrowflight.Action{Type: arrowflight.RenewFlightEndpointActionType, Body: body})
+	require.NoError(t, err)
+	_, err = results.Recv()
+	code, d := failure(t, err, results.Trailer())
+	require.Equal(t, codes.InvalidArgument, code)
+	require.Equal(t, "endpoint.app_metadata", d.Faults[0].Field)
+}
+
+// TestContentsOfTickets: a text that takes little room in a ticket, and much while tickets are made, is refused.
+//
+// spec: wire-50
+func TestContentsOfTickets(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{})
+	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed","shard":{"of":4096},"filter":"item in (1`+strings.Repeat(",1", 20_000)+`)"}`))
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.ErrorContains(t, err, "the contents of the tickets of all endpoints")
+	ctx, cancel := context.WithCancel(t.Context())
+	seal, release := s.server.sealer(ctx)
+	defer release()
+	_, err = seal(golden(), noon())
+	require.NoError(t, err)
+	cancel()
+	_, err = seal(golden(), noon())
+	require.ErrorIs(t, err, context.Canceled, "the client has gone")
+}

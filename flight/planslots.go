@@ -1,0 +1,233 @@
+package flight
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	// maxPlanWaits and maxPlanWaitBytes bound the calls that wait for a plan slot, and the bytes of their requests.
+	maxPlanWaits     = 1024
+	maxPlanWaitBytes = 16 << 20
+	minPlanSlots     = 4
+	// planWait is how long a call waits for a plan slot.
+	planWait = 30 * time.Second
+	// forgetHalf is the time in which half of the time that a host has used is forgotten.
+	forgetHalf = 30 * time.Second
+	// maxKnownHosts bounds the hosts without calls whose used time is remembered.
+	maxKnownHosts = 4096
+)
+
+// planSlots limits the calls that plan, or make an answer of a plan, at the same time: each takes a processor, and memory. A
+// free slot goes to the host that has the fewest, then to the one that has used them for the shortest time of late, then in
+// order of arrival. So a host that asks for little waits for one plan of the others at most, however many of them wait.
+// It is safe for concurrent use.
+type planSlots struct {
+	limit int // slots
+	share int // slots of one host; that of Unix domain sockets is "", and may have all
+	clock func() time.Time
+
+	mu      sync.Mutex
+	taken   int
+	hosts   map[string]*planHost
+	waiting []*planWaiter // in order of arrival
+	bytes   int64         // of the requests of those that wait
+}
+
+// planHost is what a host has of the slots.
+type planHost struct {
+	taken, waiting int
+	bytes          int64 // of the requests of its calls that wait
+	used           time.Duration
+	at             time.Time // of used
+}
+
+// planWaiter is a call that waits for a slot.
+type planWaiter struct {
+	host  string
+	bytes int64
+	got   chan struct{} // closed when it has the slot, or is refused
+	err   error         // why it is refused; valid once got is closed
+}
+
+// newPlanSlots returns a number of slots, of which one host may have a percentage.
+func newPlanSlots(limit, percent int, clock func() time.Time) *planSlots {
+	return &planSlots{limit: limit, share: max(1, limit*percent/100), clock: clock, hosts: map[string]*planHost{}}
+}
+
+// enter waits for a slot. The caller calls leave, which may be called more than once.
+func (p *planSlots) enter(ctx context.Context, host string, bytes int64) (leave func(), err error) {
+	w := &planWaiter{host: host, bytes: bytes, got: make(chan struct{})}
+	p.arrive(w)
+	timeout := time.NewTimer(planWait)
+	defer timeout.Stop()
+	select {
+	case <-w.got:
+	case <-ctx.Done():
+		p.abandon(w, context.Cause(ctx))
+	case <-timeout.C:
+		p.abandon(w, planBusy("no plan was finished within %s", planWait))
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	began := p.clock()
+	return sync.OnceFunc(func() { p.leave(host, p.clock().Sub(began)) }), nil
+}
+
+func planBusy(format string, args ...any) error {
+	e := fault.New(fault.Exhausted, format, args...)
+	e.RetryAfter = time.Second
+	return e.WithRemedy("try again later, or use another server")
+}
+
+// arrive adds a call to the queue. If the queue is full, the last call of the host that fills it most is refused.
+func (p *planSlots) arrive(w *planWaiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[w.host]
+	if h == nil {
+		p.forgetIdle()
+		h = &planHost{at: p.clock()}
+		p.hosts[w.host] = h
+	}
+	h.waiting++
+	h.bytes += w.bytes
+	p.bytes += w.bytes
+	p.waiting = append(p.waiting, w)
+	p.grant()
+	for len(p.waiting) > maxPlanWaits || p.bytes > maxPlanWaitBytes && len(p.waiting) > 1 {
+		p.finish(p.last(p.bytes > maxPlanWaitBytes), planBusy("%s already wait for plans", fault.Count(len(p.waiting)-1, "call")))
+	}
+}
+
+// last returns the last call of the host that has most calls, or bytes of them, in the queue. mu is held.
+func (p *planSlots) last(byBytes bool) *planWaiter {
+	var found *planWaiter
+	most := int64(0)
+	for _, w := range p.waiting {
+		has := int64(p.hosts[w.host].waiting)
+		if byBytes {
+			has = p.hosts[w.host].bytes
+		}
+		if has >= most {
+			found, most = w, has
+		}
+	}
+	return found
+}
+
+// grant grants slots while there are any for calls that wait. mu is held.
+func (p *planSlots) grant() {
+	for p.taken < p.limit {
+		var next *planWaiter
+		var best *planHost
+		for _, w := range p.waiting {
+			h := p.hosts[w.host]
+			if h == best || w.host != "" && h.taken >= p.share {
+				continue
+			}
+			if p.age(h); next == nil || h.taken < best.taken || h.taken == best.taken && h.used < best.used {
+				next, best = w, h
+			}
+		}
+		if next == nil {
+			return
+		}
+		p.taken++
+		best.taken++
+		p.finish(next, nil)
+	}
+}
+
+// age forgets some of the time that a host has used. mu is held.
+func (p *planSlots) age(h *planHost) {
+	now := p.clock()
+	h.used = time.Duration(float64(h.used) * math.Exp2(-now.Sub(h.at).Seconds()/forgetHalf.Seconds()))
+	h.at = now
+}
+
+// finish removes a call from the queue. mu is held.
+func (p *planSlots) finish(w *planWaiter, err error) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(o *planWaiter) bool { return o == w })
+	h := p.hosts[w.host]
+	h.waiting--
+	h.bytes -= w.bytes
+	p.bytes -= w.bytes
+	w.err = err
+	close(w.got)
+}
+
+// abandon ends the wait of a call, unless it has got its slot just now.
+func (p *planSlots) abandon(w *planWaiter, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Contains(p.waiting, w) {
+		p.finish(w, why)
+	}
+}
+
+// leave returns the slot of a host, which has used it for a time.
+func (p *planSlots) leave(host string, used time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[host]
+	p.age(h)
+	h.used += used
+	h.taken--
+	p.taken--
+	p.grant()
+}
+
+// forgetIdle bounds the hosts that are remembered. mu is held.
+func (p *planSlots) forgetIdle() {
+	if len(p.hosts) < maxKnownHosts {
+		return
+	}
+	for host, h := range p.hosts {
+		if h.taken == 0 && h.waiting == 0 {
+			delete(p.hosts, host)
+		}
+	}
+}
+
+// planSlot is the slot of one call, which takes and returns it as it goes. It belongs to the goroutine of the call.
+type planSlot struct {
+	slots *planSlots
+	host  string
+	bytes int64 // of the request
+	left  func()
+}
+
+// planSlotKey is the key of a context's plan slot.
+type planSlotKey struct{}
+
+// enterPlan waits until the call of a context has a plan slot. Calls that did not come over the network need none.
+func enterPlan(ctx context.Context) error {
+	s, _ := ctx.Value(planSlotKey{}).(*planSlot)
+	if s == nil || s.left != nil {
+		return nil
+	}
+	left, err := s.slots.enter(ctx, s.host, s.bytes)
+	s.left = left
+	return err
+}
+
+// leavePlan returns the plan slot of the call of a context, if it has one.
+func leavePlan(ctx context.Context) {
+	if s, _ := ctx.Value(planSlotKey{}).(*planSlot); s != nil {
+		s.leave()
+	}
+}
+
+func (s *planSlot) leave() {
+	if s.left != nil {
+		s.left()
+		s.left = nil
+	}
+}
