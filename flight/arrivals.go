@@ -2,12 +2,11 @@ package flight
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
@@ -23,71 +22,193 @@ const (
 	receiveWindow    = 64 << 10 // bytes that a client may send ahead, on a call and on a connection
 	handshakeTimeout = 10 * time.Second
 	maxArriving      = 1024             // open calls whose request has not arrived
+	maxArrivingBytes = 16 << 20         // that have come of their requests
 	arrivalTimeout   = 10 * time.Second // for a request to arrive
-	maxRefused       = 1024             // calls of a connection that have a deadline, see connection.keep
 )
 
-// arrivals counts the open calls whose request has not arrived. Of these, gRPC holds the headers and
-// what has come of the message. It is safe for concurrent use.
+// arrivals limits the open calls whose request has not arrived. Of these, gRPC holds the headers and what has come of the
+// message. A new call is never refused, since any number of slow clients could keep others out that way: the oldest call of the
+// host with the most of them ends instead, and where they hold too many bytes, those of the connection that has sent most.
+// It is safe for concurrent use.
 type arrivals struct {
-	counts  *hostCounts
+	limit   int
+	bytes   int64 // limit of received
 	timeout time.Duration
+
+	mu       sync.Mutex
+	count    int
+	hosts    map[string][]*arrivingCall // the oldest first
+	received int64                      // by connections with calls that have not arrived
+	senders  map[*countedConn][]*arrivingCall
 }
 
-func newArrivals(hostShare int) *arrivals {
-	return &arrivals{counts: newHostCounts(maxArriving, hostShare), timeout: arrivalTimeout}
+func newArrivals() *arrivals {
+	return &arrivals{
+		limit: maxArriving, bytes: maxArrivingBytes, timeout: arrivalTimeout,
+		hosts: map[string][]*arrivingCall{}, senders: map[*countedConn][]*arrivingCall{},
+	}
 }
 
-// arrivalKey is the key of a context's arrival: a function to be called once the request has arrived.
+// arrivingCall is an open call whose request has not arrived.
+type arrivingCall struct {
+	host string
+	conn *countedConn // nil: not known
+	end  chan error   // receives why the server ends it
+	left bool         // it has arrived or ended; guarded by arrivals.mu
+}
+
+// arrivalKey is the key of a context's arrivingCall.
 type arrivalKey struct{}
 
 // tap is called with the headers of each call, before gRPC keeps anything of it. It must not block.
 func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	host := hostOf(ctx)
-	if !a.counts.enter(host) {
-		if _, timed := ctx.Deadline(); timed {
-			connectionOf(ctx).keep()
-		}
-		return nil, status.Error(codes.Unavailable, "too many calls wait for their requests; try again in a second")
+	call := &arrivingCall{host: hostOf(ctx), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
+	a.enter(call)
+	context.AfterFunc(ctx, func() { a.leave(call) })
+	return context.WithValue(ctx, arrivalKey{}, call), nil
+}
+
+// enter adds a call, and ends another one if there are too many.
+func (a *arrivals) enter(call *arrivingCall) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.count >= a.limit {
+		a.evict(a.hosts[a.heaviest()][0], "too many calls wait for their requests")
 	}
-	arrived := sync.OnceFunc(func() { a.counts.leave(host) })
-	context.AfterFunc(ctx, arrived)
-	return context.WithValue(ctx, arrivalKey{}, arrived), nil
+	a.count++
+	a.hosts[call.host] = append(a.hosts[call.host], call)
+	if c := call.conn; c != nil {
+		if len(a.senders[c]) == 0 {
+			a.received += c.received.begin()
+		}
+		a.senders[c] = append(a.senders[c], call)
+		a.evictBytes()
+	}
+}
+
+// heaviest returns the host with the most calls. mu is held.
+func (a *arrivals) heaviest() string {
+	found := ""
+	for host, calls := range a.hosts {
+		if len(calls) > len(a.hosts[found]) {
+			found = host
+		}
+	}
+	return found
+}
+
+// evict ends a call. mu is held.
+func (a *arrivals) evict(call *arrivingCall, why string) {
+	a.remove(call)
+	call.end <- fault.New(fault.Unavailable, "%s", why).WithRemedy("try again in a second")
+}
+
+// add counts bytes that a connection has received.
+func (a *arrivals) add(c *countedConn, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.senders[c]) > 0 {
+		a.received += c.received.add(int64(n))
+		a.evictBytes()
+	}
+}
+
+// evictBytes ends the calls of the connections that have sent most, while all have sent too much. mu is held.
+func (a *arrivals) evictBytes() {
+	for a.received > a.bytes {
+		var most *countedConn
+		for c := range a.senders {
+			if most == nil || c.received.bytes > most.received.bytes {
+				most = c
+			}
+		}
+		for _, call := range slices.Clone(a.senders[most]) {
+			a.evict(call, "the requests that have not arrived take too much memory")
+		}
+	}
+}
+
+// leave removes a call that has arrived or ended. It may be called more than once.
+func (a *arrivals) leave(call *arrivingCall) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !call.left {
+		a.remove(call)
+	}
+}
+
+// remove removes a call. mu is held.
+func (a *arrivals) remove(call *arrivingCall) {
+	call.left = true
+	a.count--
+	without(a.hosts, call.host, call)
+	if c := call.conn; c != nil {
+		if without(a.senders, c, call); len(a.senders[c]) == 0 {
+			a.received -= c.received.end()
+		}
+	}
+}
+
+// without removes a value from those of a key.
+func without[K, V comparable](all map[K][]V, key K, one V) {
+	if rest := slices.DeleteFunc(all[key], func(o V) bool { return o == one }); len(rest) > 0 {
+		all[key] = rest
+	} else {
+		delete(all, key)
+	}
 }
 
 // arriving is a call whose request has not arrived.
 type arriving struct {
 	grpc.ServerStream
-	timeout time.Duration
-	arrived func()
+	arrivals *arrivals
+	call     *arrivingCall
+	slot     *planSlot // gets the size of the request
+	arrived  bool
 }
 
-// received returns a call that receives its request within the time limit.
-func (a *arrivals) received(stream grpc.ServerStream) grpc.ServerStream {
-	arrived, ok := stream.Context().Value(arrivalKey{}).(func())
-	if !ok {
-		return stream
-	}
-	return &arriving{ServerStream: stream, timeout: a.timeout, arrived: arrived}
+// arriving returns a call that receives its request within the time limit.
+func (a *arrivals) arriving(stream grpc.ServerStream, slot *planSlot) *arriving {
+	call, _ := stream.Context().Value(arrivalKey{}).(*arrivingCall)
+	return &arriving{ServerStream: stream, arrivals: a, call: call, slot: slot}
 }
 
-// RecvMsg implements grpc.ServerStream. Flight's calls that this version serves have one request.
+// RecvMsg implements grpc.ServerStream. Flight's calls that this version serves have one request. A call that ends early is not
+// cancelled: gRPC would send its own status.
 func (s *arriving) RecvMsg(m any) error {
 	result := make(chan error, 1)
 	go func() { result <- s.ServerStream.RecvMsg(m) }() // it ends with the call
-	timeout := time.NewTimer(s.timeout)
+	timeout := time.NewTimer(s.arrivals.timeout)
 	defer timeout.Stop()
 	select {
 	case err := <-result:
-		s.arrived()
-		if slot, ok := s.Context().Value(planSlotKey{}).(*planSlot); ok {
-			if sized, ok := m.(proto.Message); ok {
-				slot.bytes = int64(proto.Size(sized))
-			}
+		s.arrivals.leave(s.call)
+		if err == nil {
+			s.use(m)
 		}
 		return err
+	case err := <-s.call.end:
+		return err
 	case <-timeout.C:
-		return fault.New(fault.Invalid, "the request did not arrive within %s", s.timeout).WithRemedy("call again")
+		return fault.New(fault.Invalid, "the request did not arrive within %s", s.arrivals.timeout).WithRemedy("call again")
+	}
+}
+
+// use counts the call as one of its connection, until done.
+func (s *arriving) use(request any) {
+	if sized, ok := request.(proto.Message); ok {
+		s.slot.bytes = int64(proto.Size(sized))
+	}
+	if s.call.conn != nil && !s.arrived {
+		s.arrived = true
+		s.call.conn.calls.Add(1)
+	}
+}
+
+// done ends the use of a call.
+func (s *arriving) done() {
+	if s.arrived {
+		s.call.conn.calls.Add(-1)
 	}
 }
 

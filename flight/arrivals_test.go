@@ -3,7 +3,6 @@ package flight
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/rawclient"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -27,6 +27,17 @@ import (
 func (s *served) connect(t testing.TB) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// connectFrom connects from an address of the loopback.
+func (s *served) connectFrom(t testing.TB, host string) *grpc.ClientConn {
+	t.Helper()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}
+	conn, err := grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) { return from.DialContext(ctx, "tcp", to) }))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -45,45 +56,105 @@ func serveWorld(t testing.TB, options Options) *served {
 	return serve(t, options)
 }
 
-// TestCallsThatDoNotArrive: open calls whose requests have not arrived are limited, in all and for each host, whatever their
-// method; calls that have arrived or ended leave room.
+// arrivingCalls returns how many calls have not arrived.
+func (s *served) arrivingCalls() int {
+	s.server.arrivals.mu.Lock()
+	defer s.server.arrivals.mu.Unlock()
+	return s.server.arrivals.count
+}
+
+// requireNoneArriving requires that in the end no call counts any more.
+func (s *served) requireNoneArriving(t testing.TB) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.arrivingCalls() == 0 }, 10*time.Second, time.Millisecond)
+	a := s.server.arrivals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	require.Zero(t, a.received)
+	require.Empty(t, a.hosts)
+	require.Empty(t, a.senders)
+}
+
+// TestCallsThatDoNotArrive: open calls whose requests have not arrived are limited, whatever their method: a new one ends the
+// oldest of the host with the most. Calls that have arrived or ended leave room.
 //
 // spec: wire-45
 func TestCallsThatDoNotArrive(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{PeerShare: 50})
-	s.server.arrivals.counts.limit = 6
+	s.server.arrivals.limit = 4
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	conn := s.connect(t)
+	conns := map[string]*grpc.ClientConn{"127.0.0.1": s.connect(t), "127.0.0.2": s.connectFrom(t, "127.0.0.2")}
 	var open []grpc.ClientStream
-	for _, method := range []string{"GetFlightInfo", "DoGet", "GetSchema"} {
-		one, err := openCall(ctx, conn, method)
+	for i, of := range []struct{ host, method string }{
+		{"127.0.0.2", "DoGet"}, {"127.0.0.1", "GetFlightInfo"}, {"127.0.0.1", "DoGet"}, {"127.0.0.1", "GetSchema"},
+	} {
+		one, err := openCall(ctx, conns[of.host], of.method)
 		require.NoError(t, err)
 		open = append(open, one)
+		require.Eventually(t, func() bool { return s.arrivingCalls() == i+1 }, 10*time.Second, time.Millisecond)
 	}
-	count := func() int {
-		s.server.arrivals.counts.mu.Lock()
-		defer s.server.arrivals.counts.mu.Unlock()
-		return s.server.arrivals.counts.total
-	}
-	require.Eventually(t, func() bool { return count() == 3 }, 10*time.Second, time.Millisecond)
 	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	err = open[1].RecvMsg(&flightgen.FlightInfo{})
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.ErrorContains(t, err, "too many calls wait for their requests")
+	require.Eventually(t, func() bool { return s.arrivingCalls() == 3 }, 10*time.Second, time.Millisecond)
 
-	require.NoError(t, open[0].SendMsg(command(`{"dataset":"homefeed"}`)))
-	require.NoError(t, open[0].CloseSend())
-	require.NoError(t, open[0].RecvMsg(&flightgen.FlightInfo{}))
-	require.ErrorIs(t, open[0].RecvMsg(&flightgen.FlightInfo{}), io.EOF)
-	require.Eventually(t, func() bool { return count() == 2 }, 10*time.Second, time.Millisecond)
-	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
-	require.NoError(t, err)
+	require.NoError(t, open[2].SendMsg(s.ticket(t, `{"dataset":"homefeed"}`)))
+	require.NoError(t, open[2].CloseSend())
+	require.NoError(t, open[2].RecvMsg(&flightgen.FlightData{}))
+	require.Eventually(t, func() bool { return s.arrivingCalls() == 2 }, 10*time.Second, time.Millisecond)
 	cancel()
-	require.Eventually(t, func() bool { return count() == 0 }, 10*time.Second, time.Millisecond)
-	require.Empty(t, s.server.arrivals.counts.hosts)
-	require.Error(t, conn.Invoke(t.Context(), "/of.another/Service", command("{}"), &flightgen.FlightInfo{}))
-	require.Eventually(t, func() bool { return count() == 0 }, 10*time.Second, time.Millisecond)
+	s.requireNoneArriving(t)
+	require.Error(t, conns["127.0.0.1"].Invoke(t.Context(), "/of.another/Service", command("{}"), &flightgen.FlightInfo{}))
+	s.requireNoneArriving(t)
+}
+
+// TestHalfSentRequests: what has come of requests that have not arrived is limited. The connection that has sent most loses
+// its calls.
+//
+// spec: wire-45
+func TestHalfSentRequests(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{})
+	s.server.arrivals.bytes = 256 << 10
+	half := func(n int) (*rawclient.Conn, chan error) {
+		conn, err := net.Dial("tcp", s.address)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		c, err := rawclient.New(conn)
+		require.NoError(t, err)
+		stream, err := c.Open("GetFlightInfo")
+		require.NoError(t, err)
+		require.NoError(t, c.Begin(stream, 1<<20, 0))
+		require.NoError(t, c.AwaitWindow(stream))
+		require.NoError(t, c.More(stream, n))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.AwaitReset()
+			ended <- err
+		}()
+		return c, ended
+	}
+	received := func() int64 {
+		s.server.arrivals.mu.Lock()
+		defer s.server.arrivals.mu.Unlock()
+		return s.server.arrivals.received
+	}
+	_, small := half(50 << 10)
+	require.Eventually(t, func() bool { return received() >= 50<<10 }, 10*time.Second, time.Millisecond)
+	large, lost := half(150 << 10)
+	require.Eventually(t, func() bool { return received() >= 200<<10 }, 10*time.Second, time.Millisecond)
+	require.Empty(t, lost)
+	require.NoError(t, large.More(1, 100<<10))
+	require.NoError(t, <-lost)
+	require.Empty(t, small)
+	require.Eventually(t, func() bool { return s.arrivingCalls() == 1 }, 10*time.Second, time.Millisecond)
+	require.Less(t, received(), int64(64<<10))
+	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
 }
 
 // TestRunningCallsHaveArrived: a call whose request has arrived does not count, however long it runs.
@@ -104,9 +175,7 @@ func TestRunningCallsHaveArrived(t *testing.T) {
 		done <- err
 	}()
 	<-planning
-	s.server.arrivals.counts.mu.Lock()
-	require.Zero(t, s.server.arrivals.counts.total)
-	s.server.arrivals.counts.mu.Unlock()
+	require.Zero(t, s.arrivingCalls())
 	close(plan)
 	require.NoError(t, <-done)
 }
@@ -173,15 +242,33 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 	require.True(t, refused())
 	require.True(t, refused())
-	for i := range 5 { // of another host
-		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i/4))}}
+	accepted := func(host byte) bool {
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, host)}}
 		c, err := from.Dial("tcp", s.address)
 		require.NoError(t, err)
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 		n, _ := c.Read(make([]byte, 1))
-		require.Equal(t, i < 4, n > 0)
 		open = append(open, c)
+		return n > 0
 	}
+	for i := range 5 {
+		require.Equal(t, i < 4, accepted(2))
+	}
+	for range 3 { // each takes the place of another host's
+		require.True(t, accepted(3))
+	}
+	require.False(t, accepted(3), "no host has more")
+	require.Equal(t, 8, s.server.connections.counts.total)
+	busy := s.server.connections.hosts["127.0.0.3"]
+	for _, conns := range s.server.connections.hosts {
+		for _, c := range conns {
+			c.calls.Add(1)
+		}
+	}
+	require.False(t, accepted(4), "all have calls")
+	busy[0].calls.Add(-1)
+	require.True(t, accepted(4))
+	require.Len(t, s.server.connections.hosts["127.0.0.3"], 2)
 	for _, c := range open {
 		require.NoError(t, c.Close())
 	}
@@ -217,40 +304,6 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 	s.server.connections.mu.Lock()
 	defer s.server.connections.mu.Unlock()
 	require.Empty(t, s.server.connections.open)
-}
-
-// TestDeadlinesOfRefusedCallsAreLimited: gRPC keeps the deadline of a refused call until it has passed, or the connection has
-// ended. So a connection is closed when too many of its calls with a deadline were refused.
-//
-// spec: wire-45
-func TestDeadlinesOfRefusedCallsAreLimited(t *testing.T) {
-	t.Parallel()
-	a := newArrivals(100)
-	a.counts.limit = 1
-	require.True(t, a.counts.enter(""))
-	conn := &closing{closed: make(chan struct{})}
-	client := &connection{conn: conn}
-	of := context.WithValue(t.Context(), connectionKey{}, client)
-	timed, cancel := context.WithTimeout(of, time.Hour)
-	defer cancel()
-	refuse := func(ctx context.Context, calls int) {
-		for range calls {
-			_, err := a.tap(ctx, nil)
-			require.Equal(t, codes.Unavailable, status.Code(err))
-		}
-	}
-	refuse(of, maxRefused+1)
-	refuse(timed, maxRefused)
-	require.EqualValues(t, maxRefused, client.kept.Load())
-	refuse(timed, 2)
-	require.Eventually(t, func() bool {
-		select {
-		case <-conn.closed: // once
-			return true
-		default:
-			return false
-		}
-	}, 10*time.Second, time.Millisecond)
 }
 
 // TestDeadlinesEndWithTheConnection: the contexts of a connection's calls end with it.

@@ -18,7 +18,10 @@ import (
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	slot := &planSlot{slots: s.planSlots, host: hostOf(stream.Context())}
 	defer slot.leave()
-	stream, done := s.answers.answering(s.arrivals.received(inContext{stream, context.WithValue(stream.Context(), planSlotKey{}, slot)}))
+	stream = inContext{stream, context.WithValue(stream.Context(), planSlotKey{}, slot)}
+	arriving := s.arrivals.arriving(stream, slot)
+	defer arriving.done()
+	stream, done := s.answers.answering(arriving)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
 		ctx, cancel := context.WithCancel(stream.Context())

@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,14 +14,15 @@ import (
 type connection struct {
 	conn net.Conn           // nil if it could not be identified
 	end  context.CancelFunc // ends the contexts of its calls
-	kept atomic.Int64       // calls that gRPC keeps something of until their deadline, or until end
 }
 
-// keep counts a refused call of which gRPC keeps its deadline, and cuts a connection with too many of them.
-func (c *connection) keep() {
-	if c != nil && c.kept.Add(1) == maxRefused+1 {
-		go c.cut() // the caller must not block
+// counted returns the connection as the listener has accepted it; nil if it is not known.
+func (c *connection) counted() *countedConn {
+	if c == nil {
+		return nil
 	}
+	counted, _ := c.conn.(*countedConn)
+	return counted
 }
 
 // cut closes the connection, if it is known: all its streams end.
@@ -42,16 +44,22 @@ func connectionOf(ctx context.Context) *connection {
 // on the address that the connection returned, and each connection returns its own pointer.
 type connections struct {
 	ended   func(*connection)
-	refused func(host string) // is called for each connection beyond a limit
-	counts  *hostCounts       // of connections that are not closed
+	refused func(host string)           // is called for each connection beyond a limit
+	counts  *hostCounts                 // of connections that are not closed
+	read    func(c *countedConn, n int) // is called after each read of a connection with calls that have not arrived
 
-	mu   sync.Mutex
-	open map[net.Addr]net.Conn // accepted, and neither tagged nor closed yet
+	mu    sync.Mutex
+	open  map[net.Addr]net.Conn     // accepted, and neither tagged nor closed yet
+	hosts map[string][]*countedConn // accepted and not closed, the oldest first
 }
 
 // newConnections makes a connections. At most limit connections may be open, and of one host a percentage of them.
 func newConnections(limit, hostShare int, ended func(*connection), refused func(host string)) *connections {
-	return &connections{ended: ended, refused: refused, counts: newHostCounts(limit, hostShare), open: map[net.Addr]net.Conn{}}
+	return &connections{
+		ended: ended, refused: refused, counts: newHostCounts(limit, hostShare),
+		open: map[net.Addr]net.Conn{}, hosts: map[string][]*countedConn{},
+		read: func(*countedConn, int) {},
+	}
 }
 
 // listener records the connections that it accepts. It closes those beyond the limits at once: in the queue of the system, they
@@ -79,7 +87,48 @@ func (l listener) Accept() (net.Conn, error) {
 // countedConn is a connection that counts until it is closed.
 type countedConn struct {
 	net.Conn
-	closed func()
+	host     string
+	calls    atomic.Int32 // of Flight, whose requests have arrived
+	closed   func()
+	read     func(c *countedConn, n int)
+	received receivedBytes
+}
+
+// receivedBytes is what a connection has received while it has calls that have not arrived. What is read before the first of
+// them is known counts as well.
+type receivedBytes struct {
+	last  int64 // of one read; of the goroutine that reads
+	bytes int64 // guarded by arrivals.mu
+	on    atomic.Bool
+}
+
+// begin begins to count, and returns what has been read.
+func (r *receivedBytes) begin() int64 {
+	r.bytes = r.last
+	r.on.Store(true)
+	return r.bytes
+}
+
+// add counts n bytes, and returns them.
+func (r *receivedBytes) add(n int64) int64 {
+	r.bytes += n
+	return n
+}
+
+// end ends the count, and returns its result.
+func (r *receivedBytes) end() int64 {
+	r.on.Store(false)
+	return r.bytes
+}
+
+// Read implements net.Conn.
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.last = int64(n)
+	if c.received.on.Load() {
+		c.read(c, n)
+	}
+	return n, err
 }
 
 // Close implements net.Conn.
@@ -88,20 +137,49 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// add counts a connection, or returns nil if it is beyond a limit.
+// add counts a connection, or returns nil if it is beyond a limit. If all are taken, one of a host that has more than this one
+// is closed, so that no number of hosts can keep others out.
 func (c *connections) add(conn net.Conn) net.Conn {
 	host := hostOfAddr(conn.RemoteAddr())
-	if !c.counts.enter(host) {
-		return nil
+	for !c.counts.enter(host) {
+		if !c.counts.crowded(host) {
+			return nil
+		}
+		victim := c.victim(host)
+		if victim == nil {
+			return nil
+		}
+		_ = victim.Close() // its client sees it
+		c.refused(victim.host)
 	}
-	at := conn.RemoteAddr()
-	counted := &countedConn{Conn: conn, closed: sync.OnceFunc(func() { c.leave(at, host) })}
-	if identifies(at) {
-		c.mu.Lock()
+	setUserTimeout(conn, pingTimeout)
+	counted := &countedConn{Conn: conn, host: host, read: c.read}
+	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := conn.RemoteAddr(); identifies(at) {
 		c.open[at] = counted
-		c.mu.Unlock()
 	}
+	c.hosts[host] = append(c.hosts[host], counted)
 	return counted
+}
+
+// victim returns the oldest connection without calls of the host that has most connections, and more than a given one; nil if
+// there is none.
+func (c *connections) victim(than string) *countedConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var victim *countedConn
+	most := len(c.hosts[than])
+	for _, conns := range c.hosts {
+		if len(conns) <= most {
+			continue
+		}
+		if i := slices.IndexFunc(conns, func(o *countedConn) bool { return o.calls.Load() == 0 }); i >= 0 {
+			victim, most = conns[i], len(conns)
+		}
+	}
+	return victim
 }
 
 // identifies reports whether an address is a pointer, which no other connection returns.
@@ -114,13 +192,14 @@ func identifies(at net.Addr) bool {
 }
 
 // leave forgets a connection that is closed. gRPC does not tag those that fail before their client has spoken HTTP/2.
-func (c *connections) leave(at net.Addr, host string) {
-	c.counts.leave(host)
-	if identifies(at) {
-		c.mu.Lock()
+func (c *connections) leave(conn *countedConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts.leave(conn.host)
+	if at := conn.RemoteAddr(); identifies(at) {
 		delete(c.open, at)
-		c.mu.Unlock()
 	}
+	without(c.hosts, conn.host, conn)
 }
 
 // TagConn implements stats.Handler.

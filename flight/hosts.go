@@ -21,12 +21,24 @@ func newHostCounts(limit, share int) *hostCounts {
 func (h *hostCounts) enter(host string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.limit > 0 && (h.total >= h.limit || host != "" && h.hosts[host] >= max(1, h.limit*h.share/100)) {
+	if h.limit > 0 && (h.total >= h.limit || h.atShare(host)) {
 		return false
 	}
 	h.total++
 	h.hosts[host]++
 	return true
+}
+
+// atShare reports whether a host has all that one may have. mu is held.
+func (h *hostCounts) atShare(host string) bool {
+	return host != "" && h.hosts[host] >= max(1, h.limit*h.share/100)
+}
+
+// crowded reports whether a host has less than its share, but none is left.
+func (h *hostCounts) crowded(host string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.limit > 0 && h.total >= h.limit && !h.atShare(host)
 }
 
 // leave undoes enter.

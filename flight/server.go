@@ -188,7 +188,8 @@ func New(options Options) *Server {
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
 	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
 	s.callGrace = callGrace
-	s.arrivals = newArrivals(options.PeerShare)
+	s.arrivals = newArrivals()
+	s.connections.read = s.arrivals.add
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),

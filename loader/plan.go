@@ -84,7 +84,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 	return planned, stream.Check(planned.spec(StreamOptions{}), l.options.MaxBatchBytes)
 }
 
-// left returns why a context has ended, or nil: the client of a plan has left, so that what follows would be for nobody.
+// left returns why a context has ended, or nil. A plan whose client has left goes no further.
 func left(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

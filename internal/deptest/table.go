@@ -118,7 +118,7 @@ func Graph() []Row {
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
 			Folder: "flight", Imports: "loader stream dataset decode plan batch budget fault local segment",
-			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
+			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},
@@ -156,6 +156,7 @@ func Graph() []Row {
 		{Folder: "internal/store/errstore", Imports: "*"},
 		{Folder: "internal/store/s3/gatewaytest", Imports: "*", Outside: libAWS},
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
+		{Folder: "flight/rawclient"},
 		{Folder: "flight/local/localtest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
