@@ -114,6 +114,7 @@ func Load(origin Origin) (*Config, error) {
 			last[s.Name] = v
 		}
 	}
+	given.faults = append(given.faults, tooSmall(origin.Memory, given.values["memory"])...)
 	given.faults = append(given.faults, c.Server.contradictions(last)...)
 	slices.SortStableFunc(given.faults, func(a, b fault.Field) int { return a.Line - b.Line })
 	if err := fault.Fields(given.faults); err != nil {
@@ -214,18 +215,3 @@ const (
 	batchShare = 8
 	maxBatch   = 256 << 20
 )
-
-// Memory sizes, in bytes.
-const (
-	memoryUnknown = 2 << 30  // the default budget if the machine's memory is unknown
-	maxMemory     = 64 << 30 // the largest default budget
-)
-
-// defaultMemory returns the default budget for a machine's memory in bytes (0 is unknown):
-// half of it, at most 64 GiB.
-func defaultMemory(machine int64) int64 {
-	if machine <= 0 {
-		return memoryUnknown
-	}
-	return min(machine/2, maxMemory)
-}

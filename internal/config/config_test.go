@@ -102,6 +102,19 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, c.Datasets)
 }
 
+// A machine that is too small for a default budget needs one.
+func TestSmallMachines(t *testing.T) {
+	_, err := config.Load(config.Origin{File: write(t, minimal), Memory: 256 << 20})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "this machine or container has 256 MiB of memory, and the default budget needs 336 MiB")
+	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 256 << 20, Env: env(map[string]string{"PENSTOCK_MEMORY": "32MiB"})})
+	require.NoError(t, err)
+	require.EqualValues(t, 32<<20, c.Server.Memory)
+	c, err = config.Load(config.Origin{File: write(t, minimal), Memory: 512 << 20})
+	require.NoError(t, err)
+	require.EqualValues(t, 204<<20, c.Server.Memory>>20<<20)
+}
+
 func TestBatchBytes(t *testing.T) {
 	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, 0, 128 << 20}, {64 << 30, 0, 256 << 20}, {1 << 30, 1 << 20, 1 << 20}} {
 		require.Equal(t, c.want, config.Server{Memory: c.memory, MaxBatchBytes: c.set}.BatchBytes())

@@ -1,12 +1,42 @@
 package config
 
 import (
+	"fmt"
 	"io/fs"
 	"math"
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
 )
+
+// Memory sizes, in bytes.
+const (
+	memoryUnknown = 2 << 30   // the default budget if the machine's memory is unknown
+	maxMemory     = 64 << 30  // the largest default budget
+	leastMemory   = 64 << 20  // the smallest default budget
+	besideMemory  = 256 << 20 // what a process needs besides five quarters of its budget
+	leastMachine  = leastMemory + leastMemory/4 + besideMemory
+)
+
+// defaultMemory returns the default budget for a machine's memory in bytes (0 is unknown): half of it, at most 64 GiB, and no
+// more than what leaves a process its memory beside the budget.
+func defaultMemory(machine int64) int64 {
+	if machine <= 0 {
+		return memoryUnknown
+	}
+	return min(machine/2, max(0, machine-besideMemory)/5*4, maxMemory)
+}
+
+// tooSmall returns the fault of a machine that is too small for a default budget, unless one is given.
+func tooSmall(machine int64, given []value) []fault.Field {
+	if machine <= 0 || machine >= leastMachine || len(given) > 0 {
+		return nil
+	}
+	return []fault.Field{{Field: "memory", Message: fmt.Sprintf("this machine or container has %d MiB of memory, and the default budget needs %d MiB: "+
+		"give it more, or set a budget, of which the process needs 1.25 times as much and %d MiB", machine>>20, leastMachine>>20, besideMemory>>20)}}
+}
 
 // MachineMemory returns the bytes of memory that the process may use: the machine's, or the
 // limit of its control group (version 1 or 2), as in containers. root is the file system. It

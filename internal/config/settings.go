@@ -59,7 +59,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "memory", Shape: "BYTES",
-			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB)",
+			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB, and what 1.25 times the budget and 256MiB leave)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
 		},
 		{
