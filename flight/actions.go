@@ -59,6 +59,9 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 			names = append(names, a.name)
 			continue
 		}
+		if err := enterCall(stream.Context()); err != nil {
+			return err
+		}
 		body, err := a.run(stream.Context(), asked.GetBody())
 		if err != nil {
 			return fault.Op(err, "%s", a.name)
@@ -100,6 +103,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	leavePlan(ctx)
 	ctx, leave := s.enter(ctx)
 	defer leave()
 	at := s.admission.of(caller{host: hostOf(ctx)})

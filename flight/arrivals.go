@@ -1,12 +1,16 @@
 package flight
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
@@ -24,13 +28,16 @@ const (
 	maxArriving      = 1024             // open calls whose request has not arrived
 	maxArrivingBytes = 16 << 20         // that have come of their requests
 	arrivalTimeout   = 10 * time.Second // for a request to arrive
+	arrivalGrace     = time.Second      // during which a call does not end for another one of its host
+	maxRefused       = 1024             // calls of a connection that have a deadline, see connection.keep
 )
 
 // arrivals limits the open calls whose request has not arrived. Of these, gRPC holds the headers and what has come of the
-// message. A new call is never refused, since any number of slow clients could keep others out that way: the oldest call of the
-// host with the most of them ends instead, and where they hold too many bytes, those of the connection that has sent most.
-// It is safe for concurrent use.
+// message. If there are too many, the oldest of the host that has the most ends, so that no number of slow clients keeps others
+// out; but a call of this host itself is refused while its oldest is young, which takes far less of a flood. If they hold too
+// many bytes, those of the connection that has sent most end. It is safe for concurrent use.
 type arrivals struct {
+	clock   func() time.Time
 	limit   int
 	bytes   int64 // limit of received
 	timeout time.Duration
@@ -42,9 +49,9 @@ type arrivals struct {
 	senders  map[*countedConn][]*arrivingCall
 }
 
-func newArrivals() *arrivals {
+func newArrivals(clock func() time.Time) *arrivals {
 	return &arrivals{
-		limit: maxArriving, bytes: maxArrivingBytes, timeout: arrivalTimeout,
+		clock: clock, limit: maxArriving, bytes: maxArrivingBytes, timeout: arrivalTimeout,
 		hosts: map[string][]*arrivingCall{}, senders: map[*countedConn][]*arrivingCall{},
 	}
 }
@@ -52,6 +59,7 @@ func newArrivals() *arrivals {
 // arrivingCall is an open call whose request has not arrived.
 type arrivingCall struct {
 	host string
+	at   time.Time
 	conn *countedConn // nil: not known
 	end  chan error   // receives why the server ends it
 	left bool         // it has arrived or ended; guarded by arrivals.mu
@@ -62,18 +70,32 @@ type arrivalKey struct{}
 
 // tap is called with the headers of each call, before gRPC keeps anything of it. It must not block.
 func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	call := &arrivingCall{host: hostOf(ctx), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
-	a.enter(call)
+	call := &arrivingCall{host: hostOf(ctx), at: a.clock(), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
+	if !a.enter(call) {
+		if _, timed := ctx.Deadline(); timed {
+			connectionOf(ctx).keep()
+		}
+		return nil, status.Error(codes.Unavailable, tooMany+"; try again in a second")
+	}
 	context.AfterFunc(ctx, func() { a.leave(call) })
 	return context.WithValue(ctx, arrivalKey{}, call), nil
 }
 
-// enter adds a call, and ends another one if there are too many.
-func (a *arrivals) enter(call *arrivingCall) {
+// tooMany is why calls are refused, or end early.
+const tooMany = "too many calls wait for their requests"
+
+// enter adds a call, and ends another one if there are too many. It returns false if the call is refused.
+func (a *arrivals) enter(call *arrivingCall) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.count >= a.limit {
-		a.evict(a.hosts[a.heaviest()][0], "too many calls wait for their requests")
+		host := a.heaviest()
+		if len(a.hosts[call.host]) == len(a.hosts[host]) {
+			if host = call.host; call.at.Sub(a.hosts[host][0].at) < arrivalGrace {
+				return false
+			}
+		}
+		a.evict(a.hosts[host][0], tooMany)
 	}
 	a.count++
 	a.hosts[call.host] = append(a.hosts[call.host], call)
@@ -84,6 +106,7 @@ func (a *arrivals) enter(call *arrivingCall) {
 		a.senders[c] = append(a.senders[c], call)
 		a.evictBytes()
 	}
+	return true
 }
 
 // heaviest returns the host with the most calls. mu is held.
@@ -113,16 +136,18 @@ func (a *arrivals) add(c *countedConn, n int) {
 	}
 }
 
-// evictBytes ends the calls of the connections that have sent most, while all have sent too much. mu is held.
+// evictBytes ends the calls of the connections that have sent most, if all have sent too much, until a quarter is free. mu is
+// held.
 func (a *arrivals) evictBytes() {
-	for a.received > a.bytes {
-		var most *countedConn
-		for c := range a.senders {
-			if most == nil || c.received.bytes > most.received.bytes {
-				most = c
-			}
+	if a.received <= a.bytes {
+		return
+	}
+	by := slices.SortedFunc(maps.Keys(a.senders), func(a, b *countedConn) int { return cmp.Compare(b.received.bytes, a.received.bytes) })
+	for _, c := range by {
+		if a.received <= a.bytes/4*3 {
+			return
 		}
-		for _, call := range slices.Clone(a.senders[most]) {
+		for _, call := range slices.Clone(a.senders[c]) {
 			a.evict(call, "the requests that have not arrived take too much memory")
 		}
 	}

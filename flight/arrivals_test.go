@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,7 +82,8 @@ func (s *served) requireNoneArriving(t testing.TB) {
 // spec: wire-45
 func TestCallsThatDoNotArrive(t *testing.T) {
 	t.Parallel()
-	s := serveWorld(t, Options{PeerShare: 50})
+	var later atomic.Int64
+	s := serveWorld(t, Options{Ticks: func() time.Time { return noon().Add(time.Duration(later.Load())) }})
 	s.server.arrivals.limit = 4
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -96,15 +98,24 @@ func TestCallsThatDoNotArrive(t *testing.T) {
 		require.Eventually(t, func() bool { return s.arrivingCalls() == i+1 }, 10*time.Second, time.Millisecond)
 	}
 	_, err := s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
-	require.NoError(t, err)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.ErrorContains(t, err, "too many calls wait for their requests; try again")
+	require.NoError(t, conns["127.0.0.2"].Invoke(t.Context(), "/"+flightgen.FlightService_ServiceDesc.ServiceName+"/GetFlightInfo", command(`{"dataset":"homefeed"}`), &flightgen.FlightInfo{}))
 	err = open[1].RecvMsg(&flightgen.FlightInfo{})
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.ErrorContains(t, err, "too many calls wait for their requests")
+	open[1], err = openCall(ctx, conns["127.0.0.1"], "GetSchema")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.arrivingCalls() == 4 }, 10*time.Second, time.Millisecond)
+	later.Store(int64(arrivalGrace))
+	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	require.Equal(t, codes.Unavailable, status.Code(open[2].RecvMsg(&flightgen.FlightData{})))
 	require.Eventually(t, func() bool { return s.arrivingCalls() == 3 }, 10*time.Second, time.Millisecond)
 
-	require.NoError(t, open[2].SendMsg(s.ticket(t, `{"dataset":"homefeed"}`)))
-	require.NoError(t, open[2].CloseSend())
-	require.NoError(t, open[2].RecvMsg(&flightgen.FlightData{}))
+	require.NoError(t, open[1].SendMsg(command(`{"dataset":"homefeed"}`)))
+	require.NoError(t, open[1].CloseSend())
+	require.NoError(t, open[1].RecvMsg(&flightgen.SchemaResult{}))
 	require.Eventually(t, func() bool { return s.arrivingCalls() == 2 }, 10*time.Second, time.Millisecond)
 	cancel()
 	s.requireNoneArriving(t)
@@ -304,6 +315,40 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 	s.server.connections.mu.Lock()
 	defer s.server.connections.mu.Unlock()
 	require.Empty(t, s.server.connections.open)
+}
+
+// TestDeadlinesOfRefusedCallsAreLimited: gRPC keeps the deadline of a refused call until it has passed, or the connection has
+// ended. So a connection is closed when too many of its calls with a deadline were refused.
+//
+// spec: wire-45
+func TestDeadlinesOfRefusedCallsAreLimited(t *testing.T) {
+	t.Parallel()
+	a := newArrivals(noon)
+	a.limit = 1
+	require.True(t, a.enter(&arrivingCall{at: noon()}))
+	conn := &closing{closed: make(chan struct{})}
+	client := &connection{conn: conn}
+	of := context.WithValue(t.Context(), connectionKey{}, client)
+	timed, cancel := context.WithTimeout(of, time.Hour)
+	defer cancel()
+	refuse := func(ctx context.Context, calls int) {
+		for range calls {
+			_, err := a.tap(ctx, nil)
+			require.Equal(t, codes.Unavailable, status.Code(err))
+		}
+	}
+	refuse(of, maxRefused+1)
+	refuse(timed, maxRefused)
+	require.EqualValues(t, maxRefused, client.kept.Load())
+	refuse(timed, 2)
+	require.Eventually(t, func() bool {
+		select {
+		case <-conn.closed: // once
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond)
 }
 
 // TestDeadlinesEndWithTheConnection: the contexts of a connection's calls end with it.

@@ -16,7 +16,10 @@ import (
 
 // stream intercepts every call, before its request is received.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	slot := &planSlot{slots: s.planSlots, host: hostOf(stream.Context())}
+	slot := &planSlot{calls: s.callSlots, plans: s.planSlots, host: hostOf(stream.Context())}
+	if path.Base(of.FullMethod) == "DoGet" {
+		slot.plans = s.redeemSlots
+	}
 	defer slot.leave()
 	stream = inContext{stream, context.WithValue(stream.Context(), planSlotKey{}, slot)}
 	arriving := s.arrivals.arriving(stream, slot)

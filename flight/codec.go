@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/internal/batch"
 )
@@ -194,7 +195,8 @@ func (f *frame) add(p []byte) {
 	f.size += len(p)
 }
 
-// codec is gRPC's protobuf codec, except that frames and answers are not copied.
+// codec is gRPC's protobuf codec, except that frames and answers are not copied, and that other messages take the memory that they
+// need: gRPC's pools have buffers of 32 KiB and of a MiB, and none in between.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
@@ -206,6 +208,17 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return m.marshal(), nil
 	case *encodedAnswer:
 		return m.parts, nil
+	case protobuf.Message:
+		text, err := protobuf.Marshal(m)
+		return mem.BufferSlice{mem.SliceBuffer(text)}, err
 	}
 	return c.CodecV2.Marshal(v)
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (c codec) Unmarshal(parts mem.BufferSlice, v any) error {
+	if m, ok := v.(protobuf.Message); ok {
+		return protobuf.Unmarshal(parts.Materialize(), m)
+	}
+	return c.CodecV2.Unmarshal(parts, v)
 }

@@ -14,6 +14,14 @@ import (
 type connection struct {
 	conn net.Conn           // nil if it could not be identified
 	end  context.CancelFunc // ends the contexts of its calls
+	kept atomic.Int64       // calls that gRPC keeps something of until their deadline, or until end
+}
+
+// keep counts a refused call of which gRPC keeps its deadline, and cuts a connection with too many of them.
+func (c *connection) keep() {
+	if c != nil && c.kept.Add(1) == maxRefused+1 {
+		go c.cut() // the caller must not block
+	}
 }
 
 // counted returns the connection as the listener has accepted it; nil if it is not known.

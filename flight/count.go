@@ -37,7 +37,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	if err != nil {
 		return err
 	}
-	return enterPlan(ctx)
+	return enterCall(ctx)
 }
 
 // counted sets the counts from a ticket. A ticket without counts that requires them was made

@@ -68,6 +68,11 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 	if err != nil {
 		return nil, err
 	}
+	if p.Query.Endpoints.BySplits() || len(p.shards()) > manyTickets {
+		if err := enterPlan(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if p.Query.Endpoints.BySplits() {
 		flightInfo.Endpoint, err = s.splitEndpoints(ctx, p)
 		flightInfo.Ordered = true

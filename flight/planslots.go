@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -14,18 +15,25 @@ const (
 	// maxPlanWaits and maxPlanWaitBytes bound the calls that wait for a plan slot, and the bytes of their requests.
 	maxPlanWaits     = 1024
 	maxPlanWaitBytes = 16 << 20
-	minPlanSlots     = 4
+	// A call whose plan is known takes little: callSlots for each processor, and at least minCallSlots, have room for those that wait
+	// for storage or for a plan that another one makes.
+	callSlots    = 4
+	minCallSlots = 16
+	// manyTickets is how many tickets take about as long as a plan.
+	manyTickets = 64
 	// planWait is how long a call waits for a plan slot.
 	planWait = 30 * time.Second
 	// forgetHalf is the time in which half of the time that a host has used is forgotten.
 	forgetHalf = 30 * time.Second
+	// usedUnit is how much time makes a difference: less counts as none.
+	usedUnit = time.Second
 	// maxKnownHosts bounds the hosts without calls whose used time is remembered.
 	maxKnownHosts = 4096
 )
 
-// planSlots limits the calls that plan, or make an answer of a plan, at the same time: each takes a processor, and memory. A
-// free slot goes to the host that has the fewest, then to the one that has used them for the shortest time of late, then in
-// order of arrival. So a host that asks for little waits for one plan of the others at most, however many of them wait.
+// planSlots limits the calls that plan, or make an answer, at the same time: each takes a processor, and memory. A
+// free slot goes to the host that has the fewest, then to the one that has used them for the shortest time of late, in seconds,
+// then to the one whose last turn is longest ago. So a host does not wait for all calls of others, but for one of each at most.
 // It is safe for concurrent use.
 type planSlots struct {
 	limit int // slots
@@ -36,6 +44,7 @@ type planSlots struct {
 	taken   int
 	hosts   map[string]*planHost
 	waiting []*planWaiter // in order of arrival
+	turn    int64         // counts the calls that got slots, and the hosts that came
 	bytes   int64         // of the requests of those that wait
 }
 
@@ -45,6 +54,12 @@ type planHost struct {
 	bytes          int64 // of the requests of its calls that wait
 	used           time.Duration
 	at             time.Time // of used
+	turn           int64     // of planSlots, when a call of the host came or got a slot
+}
+
+// before reports whether a free slot goes to a host before it goes to another one.
+func (h *planHost) before(o *planHost) bool {
+	return cmp.Or(cmp.Compare(h.taken, o.taken), cmp.Compare(h.used/usedUnit, o.used/usedUnit), cmp.Compare(h.turn, o.turn)) < 0
 }
 
 // planWaiter is a call that waits for a slot.
@@ -93,7 +108,8 @@ func (p *planSlots) arrive(w *planWaiter) {
 	h := p.hosts[w.host]
 	if h == nil {
 		p.forgetIdle()
-		h = &planHost{at: p.clock()}
+		p.turn++
+		h = &planHost{at: p.clock(), turn: p.turn}
 		p.hosts[w.host] = h
 	}
 	h.waiting++
@@ -132,7 +148,7 @@ func (p *planSlots) grant() {
 			if h == best || w.host != "" && h.taken >= p.share {
 				continue
 			}
-			if p.age(h); next == nil || h.taken < best.taken || h.taken == best.taken && h.used < best.used {
+			if p.age(h); next == nil || h.before(best) {
 				next, best = w, h
 			}
 		}
@@ -140,7 +156,9 @@ func (p *planSlots) grant() {
 			return
 		}
 		p.taken++
+		p.turn++
 		best.taken++
+		best.turn = p.turn
 		p.finish(next, nil)
 	}
 }
@@ -198,23 +216,41 @@ func (p *planSlots) forgetIdle() {
 
 // planSlot is the slot of one call, which takes and returns it as it goes. It belongs to the goroutine of the call.
 type planSlot struct {
-	slots *planSlots
-	host  string
-	bytes int64 // of the request
-	left  func()
+	calls, plans *planSlots // for calls whose plans are known, and for those whose plans are made
+	in           *planSlots // where it has a slot; nil: it has none
+	left         func()
+	host         string
+	bytes        int64 // of the request
 }
 
 // planSlotKey is the key of a context's plan slot.
 type planSlotKey struct{}
 
-// enterPlan waits until the call of a context has a plan slot. Calls that did not come over the network need none.
+// enterCall waits until the call of a context has a slot for calls whose plans are known, or for those that make theirs. Calls that
+// did not come over the network need none.
+func enterCall(ctx context.Context) error {
+	if s, _ := ctx.Value(planSlotKey{}).(*planSlot); s != nil && s.in == nil {
+		return s.enter(ctx, s.calls)
+	}
+	return nil
+}
+
+// enterPlan waits until the call of a context has a slot for those that make a plan, or as much else. It has no other one
+// meanwhile: calls with known plans do not wait for it.
 func enterPlan(ctx context.Context) error {
 	s, _ := ctx.Value(planSlotKey{}).(*planSlot)
-	if s == nil || s.left != nil {
+	if s == nil || s.in == s.plans {
 		return nil
 	}
-	left, err := s.slots.enter(ctx, s.host, s.bytes)
-	s.left = left
+	s.leave()
+	return s.enter(ctx, s.plans)
+}
+
+func (s *planSlot) enter(ctx context.Context, into *planSlots) error {
+	left, err := into.enter(ctx, s.host, s.bytes)
+	if err == nil {
+		s.in, s.left = into, left
+	}
 	return err
 }
 
@@ -226,8 +262,8 @@ func leavePlan(ctx context.Context) {
 }
 
 func (s *planSlot) leave() {
-	if s.left != nil {
+	if s.in != nil {
 		s.left()
-		s.left = nil
+		s.in = nil
 	}
 }

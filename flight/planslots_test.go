@@ -91,11 +91,11 @@ func TestPlanSlots(t *testing.T) {
 	})
 	test("least used", 1, func(t *testing.T, p *planSlots) {
 		a := wantPlan(t.Context(), p, "a", 0)
-		time.Sleep(time.Second)
+		time.Sleep(5 * time.Second)
 		a.leave()
 		b := wantPlan(t.Context(), p, "b", 0)
 		again, b2, c := wantPlan(t.Context(), p, "a", 0), wantPlan(t.Context(), p, "b", 0), wantPlan(t.Context(), p, "c", 0)
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(2 * time.Second)
 		b.leave()
 		require.True(t, c.has())
 		c.leave()
@@ -105,13 +105,24 @@ func TestPlanSlots(t *testing.T) {
 		again.leave()
 		time.Sleep(10 * forgetHalf)
 		d := wantPlan(t.Context(), p, "d", 0)
-		b, c = wantPlan(t.Context(), p, "a", 0), wantPlan(t.Context(), p, "c", 0)
-		time.Sleep(time.Second)
+		again, b = wantPlan(t.Context(), p, "a", 0), wantPlan(t.Context(), p, "e", 0)
 		d.leave()
-		require.True(t, c.has(), "a used more than c, even if it is long ago")
-		time.Sleep(time.Second)
-		c.leave()
+		require.True(t, again.has(), "what a used is long ago")
+		again.leave()
 		require.True(t, b.has())
+	})
+	test("turns", 1, func(t *testing.T, p *planSlots) {
+		first := wantPlan(t.Context(), p, "a", 0)
+		again, more := wantPlan(t.Context(), p, "a", 0), wantPlan(t.Context(), p, "a", 0)
+		b := wantPlan(t.Context(), p, "b", 0)
+		first.leave()
+		if !again.has() { // they came at the same time
+			again, more = more, again
+		}
+		require.True(t, again.has(), "b came after a's last turn")
+		again.leave()
+		require.True(t, b.has())
+		require.False(t, more.has())
 	})
 	test("full", 1, func(t *testing.T, p *planSlots) {
 		wantPlan(t.Context(), p, "a", 0)
@@ -156,7 +167,7 @@ func TestPlanSlots(t *testing.T) {
 	})
 }
 
-// TestCallsPlanInSlots: each call that plans has a slot until its plan and its answer are made, or its client has gone.
+// TestCallsPlanInSlots: each call that makes a plan has a slot until its plan and its answer are made, or its client has gone.
 //
 // spec: wire-51
 func TestCallsPlanInSlots(t *testing.T) {
@@ -168,6 +179,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 		<-plan
 		return w.loader().Plan(t.Context(), q)
 	}}})
+	s.server.callSlots.limit = 1
 	done := make(chan error, 2)
 	call := func(ctx context.Context) {
 		_, err := s.GetFlightInfo(ctx, command(`{"dataset":"homefeed"}`))
@@ -178,12 +190,12 @@ func TestCallsPlanInSlots(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go call(ctx)
 	waiting := func() int {
-		s.server.planSlots.mu.Lock()
-		defer s.server.planSlots.mu.Unlock()
-		return len(s.server.planSlots.waiting)
+		s.server.callSlots.mu.Lock()
+		defer s.server.callSlots.mu.Unlock()
+		return len(s.server.callSlots.waiting)
 	}
 	require.Eventually(t, func() bool { return waiting() == 1 }, 10*time.Second, time.Millisecond)
-	require.Positive(t, s.server.planSlots.bytes)
+	require.Positive(t, s.server.callSlots.bytes)
 	require.Empty(t, planning)
 	cancel()
 	code, _ := failure(t, <-done, nil)
@@ -194,7 +206,50 @@ func TestCallsPlanInSlots(t *testing.T) {
 	for _, query := range []string{`{"dataset":"homefeed"}`, `{"dataset":"homefeed","filter":"item > 3","count":"exact","tail":"drop"}`} {
 		s.readAll(t, query)
 	}
-	s.server.planSlots.mu.Lock()
-	defer s.server.planSlots.mu.Unlock()
-	require.Zero(t, s.server.planSlots.taken)
+	for _, slots := range []*planSlots{s.server.callSlots, s.server.planSlots} {
+		require.Eventually(t, func() bool {
+			slots.mu.Lock()
+			defer slots.mu.Unlock()
+			return slots.taken == 0
+		}, 10*time.Second, time.Millisecond)
+	}
+}
+
+// TestKnownPlansDoNotWait: a call whose plan is known does not wait for those that make theirs, and none that makes a plan has
+// a slot for known ones meanwhile. Many tickets take as long as a plan.
+//
+// spec: wire-51
+func TestKnownPlansDoNotWait(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{PlanSlots: 1})
+	s.server.callSlots.limit = 1
+	leave, err := s.server.planSlots.enter(t.Context(), "another", 0)
+	require.NoError(t, err)
+	done := make(chan error, 2)
+	call := func(query string) {
+		_, err := s.GetFlightInfo(t.Context(), command(query))
+		done <- err
+	}
+	waiting := func(n int) {
+		require.Eventually(t, func() bool {
+			s.server.planSlots.mu.Lock()
+			defer s.server.planSlots.mu.Unlock()
+			return len(s.server.planSlots.waiting) == n
+		}, 10*time.Second, time.Millisecond)
+	}
+	go call(`{"dataset":"homefeed"}`)
+	waiting(1)
+	leave()
+	require.NoError(t, <-done)
+	leave, err = s.server.planSlots.enter(t.Context(), "another", 0)
+	require.NoError(t, err)
+	s.server.options.Loader = altered{Loader: s.server.options.Loader, plan: func(q dataset.Query) (loader.Planned, error) {
+		return s.server.options.Loader.(altered).Loader.Plan(context.Background(), q) // as if the plan was known
+	}}
+	go call(`{"dataset":"homefeed"}`)
+	require.NoError(t, <-done)
+	go call(manyShards)
+	waiting(1)
+	leave()
+	require.NoError(t, <-done)
 }

@@ -12,9 +12,11 @@ import (
 
 	flightgen "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
@@ -81,8 +83,8 @@ type Options struct {
 	MaxTransit int64
 	// Budget is what answers are reserved from; nil: unlimited. Batches have reservations of their own.
 	Budget *budget.Budget
-	// PlanSlots is the maximum number of calls that plan at the same time, of which one host may have PeerShare; 0: as many as
-	// there are processors, and at least minPlanSlots.
+	// PlanSlots is the maximum number of calls that make plans at the same time, of which one host may have PeerShare; 0: half as
+	// many as there are processors.
 	PlanSlots int
 	// Pressed reports whether memory was short since its last call; nil: never.
 	Pressed func() bool
@@ -127,7 +129,9 @@ type Server struct {
 	connections *connections
 	arrivals    *arrivals
 	answers     *answers
+	callSlots   *planSlots
 	planSlots   *planSlots
+	redeemSlots *planSlots // of streams, whose plans have been evicted since their tickets were made
 
 	mu       sync.Mutex
 	streams  int
@@ -174,13 +178,15 @@ func New(options Options) *Server {
 		options.PeerShare = 100
 	}
 	if options.PlanSlots == 0 {
-		options.PlanSlots = max(minPlanSlots, runtime.GOMAXPROCS(0))
+		options.PlanSlots = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 	options.Observer = options.Observer.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
+	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)
 	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
+	s.redeemSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
 	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
@@ -188,11 +194,12 @@ func New(options Options) *Server {
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
 	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
 	s.callGrace = callGrace
-	s.arrivals = newArrivals()
+	s.arrivals = newArrivals(options.Ticks)
 	s.connections.read = s.arrivals.add
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),
+		experimental.BufferPool(mem.NopBufferPool{}), // for requests; see codec
 		grpc.MaxRecvMsgSize(maxReceived),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxCalls),

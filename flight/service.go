@@ -27,12 +27,12 @@ type planned struct {
 	given  []int64         // by lane, see givenBefore
 }
 
-// plan plans a query. The call has a plan slot then, until leavePlan or its end.
+// plan plans a query. The call has a slot then, until leavePlan or its end.
 func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
-	if err := enterPlan(ctx); err != nil {
+	if err := enterCall(ctx); err != nil {
 		return planned{}, err
 	}
-	p, err := s.options.Loader.Plan(ctx, query)
+	p, err := s.options.Loader.Plan(loader.OnBuild(ctx, func() error { return enterPlan(ctx) }), query)
 	if err != nil {
 		return planned{}, err
 	}
@@ -46,6 +46,9 @@ func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error)
 
 // described plans the query of a descriptor.
 func (s *Server) described(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (planned, error) {
+	if err := enterCall(ctx); err != nil {
+		return planned{}, err
+	}
 	query, err := queryOf(descriptor)
 	if err != nil {
 		return planned{}, err

@@ -64,6 +64,11 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 		return Planned{}, err
 	}
 	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
+		if enter, ok := ctx.Value(buildKey{}).(func() error); ok {
+			if err := enter(); err != nil {
+				return nil, err
+			}
+		}
 		bound, err := plan.Bind(relation, q.Rows)
 		if err != nil {
 			return nil, err
@@ -82,6 +87,15 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 	}
 	planned := Planned{Plan: p, Query: q, Outputs: outputs, BatchRows: stream.BatchRows(p, q.Reading, outputs)}
 	return planned, stream.Check(planned.spec(StreamOptions{}), l.options.MaxBatchBytes)
+}
+
+// buildKey is the key of a context's function of OnBuild.
+type buildKey struct{}
+
+// OnBuild returns a context with which Plan calls enter before it makes a plan that is not cached: that takes long. Plan fails with
+// its error.
+func OnBuild(ctx context.Context, enter func() error) context.Context {
+	return context.WithValue(ctx, buildKey{}, enter)
 }
 
 // left returns why a context has ended, or nil. A plan whose client has left goes no further.

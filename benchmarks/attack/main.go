@@ -61,6 +61,16 @@ func attacks() []attack {
 		{"kills", "the server killed at random, its clients resume", (*run).kills, false},
 		{"tickets", "tickets with a flipped bit", (*run).tickets, false},
 		{"damage", "damaged data files", (*run).damage, false},
+		{"intrude-headers", "calls with a header of 3.9 KB named 4,000 times", (*run).intrudeHeaders, false},
+		{"intrude-half", "requests whose last byte never comes", (*run).intrudeHalf, false},
+		{"intrude-open", "100,000 calls without requests", (*run).intrudeOpen, false},
+		{"intrude-slow", "requests that come byte by byte", (*run).intrudeSlow, false},
+		{"intrude-resets", "calls that are reset at once", (*run).intrudeResets, false},
+		{"intrude-idle", "connections that say nothing", (*run).intrudeIdle, false},
+		{"intrude-info", "answers of GetFlightInfo that are not read", (*run).intrudeInfo, false},
+		{"intrude-renew", "answers of RenewFlightEndpoint that are not read", (*run).intrudeRenew, false},
+		{"intrude-errors", "failures that are not read", (*run).intrudeErrors, false},
+		{"intrude-plans", "200 plans at once", (*run).intrudePlans, false},
 		{"mapped", "clients of the local socket that keep all, read nothing or send nonsense", (*run).mapped, false},
 	}
 }
@@ -70,6 +80,7 @@ type run struct {
 	*report
 	sizes
 	quick    bool
+	untimed  bool // no speeds are compared
 	program  string
 	home     string // of the tables
 	scratch  string // removed at the end, unless something failed
@@ -104,7 +115,7 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 		}
 		return nil
 	}
-	r := &run{report: &report{out: os.Stdout}, sizes: fullSizes(), quick: *quick, ceiling: *ceiling * mebi, patience: 5 * time.Minute, known: map[string]*digest{}}
+	r := &run{report: &report{out: os.Stdout}, sizes: fullSizes(), quick: *quick, untimed: *untimed, ceiling: *ceiling * mebi, patience: 5 * time.Minute, known: map[string]*digest{}}
 	form := "full"
 	if *quick {
 		r.sizes, r.patience, form = quickSizes(), time.Minute, "quick"

@@ -27,7 +27,8 @@ type Header struct{ Name, Value string }
 // writes.
 type Conn struct {
 	net.Conn
-	next uint32 // the stream of the next call
+	next  uint32 // the stream of the next call
+	flags byte   // of the last frame that was read
 }
 
 // New begins HTTP/2 on a connection.
@@ -146,6 +147,15 @@ func (c *Conn) AwaitReset() (stream uint32, err error) {
 	return stream, err
 }
 
+// AwaitEnd reads until the server ends a call, and returns its stream.
+func (c *Conn) AwaitEnd() (stream uint32, err error) {
+	err = c.await(func(kind byte, of uint32) bool {
+		stream = of
+		return kind == frameReset || kind == frameHeaders && c.flags&flagEndStream != 0
+	})
+	return stream, err
+}
+
 // AwaitWindow reads until the server lets a call send more: all of its message, once it has read its size.
 func (c *Conn) AwaitWindow(stream uint32) error {
 	return c.await(func(kind byte, of uint32) bool { return kind == frameWindow && of == stream })
@@ -162,6 +172,7 @@ func (c *Conn) await(found func(kind byte, stream uint32) bool) error {
 		if _, err := io.ReadFull(c.Conn, payload); err != nil {
 			return err
 		}
+		c.flags = head[4]
 		switch {
 		case found(head[3], binary.BigEndian.Uint32(head[5:])):
 			return nil

@@ -13,11 +13,11 @@ import (
 
 // Memory sizes, in bytes.
 const (
-	memoryUnknown = 2 << 30   // the default budget if the machine's memory is unknown
-	maxMemory     = 64 << 30  // the largest default budget
-	leastMemory   = 64 << 20  // the smallest default budget
-	besideMemory  = 256 << 20 // what a process needs besides five quarters of its budget
-	leastMachine  = leastMemory + leastMemory/4 + besideMemory
+	memoryUnknown    = 2 << 30   // the default budget if the machine's memory is unknown
+	maxMemory        = 64 << 30  // the largest default budget
+	minDefaultMemory = 64 << 20  // the smallest default budget
+	besideMemory     = 256 << 20 // what a process needs besides five quarters of its budget
+	minMachine       = minDefaultMemory + minDefaultMemory/4 + besideMemory
 )
 
 // defaultMemory returns the default budget for a machine's memory in bytes (0 is unknown): half of it, at most 64 GiB, and no
@@ -31,11 +31,11 @@ func defaultMemory(machine int64) int64 {
 
 // tooSmall returns the fault of a machine that is too small for a default budget, unless one is given.
 func tooSmall(machine int64, given []value) []fault.Field {
-	if machine <= 0 || machine >= leastMachine || len(given) > 0 {
+	if machine <= 0 || machine >= minMachine || len(given) > 0 {
 		return nil
 	}
 	return []fault.Field{{Field: "memory", Message: fmt.Sprintf("this machine or container has %d MiB of memory, and the default budget needs %d MiB: "+
-		"give it more, or set a budget, of which the process needs 1.25 times as much and %d MiB", machine>>20, leastMachine>>20, besideMemory>>20)}}
+		"give it more, or set a budget, of which the process needs 1.25 times as much and %d MiB", machine>>20, minMachine>>20, besideMemory>>20)}}
 }
 
 // MachineMemory returns the bytes of memory that the process may use: the machine's, or the
