@@ -98,9 +98,15 @@ func (k *Keys) sealerOf(maxBytes int) func(c content, expires time.Time) ([]byte
 }
 
 // sealer seals the tickets of one response to a call: what they hold is reserved until release, and the call may end meanwhile.
+// While streams are open, many tickets take half of a processor at most.
 func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
 	each, held, sum := s.options.Keys.sealer(), (*budget.Reservation)(nil), 0
+	made, began := 0, s.options.Ticks()
 	return func(c content, expires time.Time) ([]byte, error) {
+			if made++; made%manyTickets == 0 && s.Streams() > 0 {
+				rest(ctx, s.options.Ticks().Sub(began))
+				began = s.options.Ticks()
+			}
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -120,6 +126,16 @@ func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.
 				held.Release()
 			}
 		}
+}
+
+// rest waits for a time, or for the end of a context.
+func rest(ctx context.Context, some time.Duration) {
+	timer := time.NewTimer(some)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 func (k *Keys) sealWith(deflated *flate.Writer, c content, text []byte, expires time.Time) ([]byte, error) {

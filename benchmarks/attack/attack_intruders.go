@@ -25,14 +25,14 @@ const (
 	intruded = 1500 * time.Millisecond
 	// settling is how long they take to begin, which takes the processors of this machine as well.
 	settling = 1500 * time.Millisecond
-	// leastBeside is the least speed of a stream beside intruders, of its speed alone.
-	leastBeside = 0.5
+	// minBeside is the lowest speed of a stream beside intruders, of its speed alone.
+	minBeside = 0.5
 )
 
 // intrusion is harm that needs no right to read anything.
 type intrusion struct {
 	connections int
-	// harm does what one connection does. It ends with the context, or with the connection, which is then made anew.
+	// harm does what one connection does. It ends with the context, or with the connection, which is then made again.
 	harm func(ctx context.Context, c *rawclient.Conn) error
 }
 
@@ -141,8 +141,8 @@ func (r *run) intrudeIdle(ctx context.Context) error {
 	}})
 }
 
-// info: plans with many tickets, whose answers are not read.
-func (r *run) intrudeInfo(ctx context.Context) error {
+// tickets: plans with many tickets, whose answers are not read.
+func (r *run) intrudeTickets(ctx context.Context) error {
 	return r.unread(ctx, "GetFlightInfo", 100, func(string) ([]byte, error) {
 		return proto.Marshal(described(`{"dataset":"t","lanes":1024,"shard":{"of":1024}}`))
 	})
@@ -151,7 +151,7 @@ func (r *run) intrudeInfo(ctx context.Context) error {
 // errors: calls that fail, whose status is not read.
 func (r *run) intrudeErrors(ctx context.Context) error {
 	return r.unread(ctx, "GetFlightInfo", 300, func(string) ([]byte, error) {
-		return proto.Marshal(described(`{"dataset":"t","filter":"` + strings.Repeat("x", 4000) + `"}`))
+		return proto.Marshal(described(`{"dataset":"` + strings.Repeat("x", 4000) + `"}`))
 	})
 }
 
@@ -291,11 +291,11 @@ func (r *run) beside(ctx context.Context, s *server, how intrusion, hosts int) e
 	}
 	r.check(s, "a new stream beside those "+of, fmt.Sprintf("begins in %.2f s, %.2f s of it its plan", took.Seconds(), planned.Seconds()), fmt.Sprintf("at most %s", most), took <= most)
 	if err := steady.failed(); err != nil {
-		r.check(s, "a stream beside those "+of, err.Error(), "it goes on", false)
+		r.check(s, "a stream beside those "+of, err.Error(), "it continues", false)
 		return nil
 	}
 	if !r.untimed {
-		r.check(s, "speed beside those "+of, fmt.Sprintf("%.2f of %.0f MB/s alone", beside/alone, alone/1e6), fmt.Sprintf("at least %.1f", leastBeside), beside >= leastBeside*alone)
+		r.check(s, "speed beside those "+of, fmt.Sprintf("%.2f of %.0f MB/s alone", beside/alone, alone/1e6), fmt.Sprintf("at least %.1f", minBeside), beside >= minBeside*alone)
 	}
 	return nil
 }
@@ -359,7 +359,7 @@ func (p *steady) during(ctx context.Context, some time.Duration) float64 {
 	return float64(p.bytes.Load()-before) / time.Since(begun).Seconds()
 }
 
-// failed returns why the client could not go on.
+// failed returns why the client ended.
 func (p *steady) failed() error {
 	select {
 	case err := <-p.err:

@@ -67,7 +67,7 @@ func attacks() []attack {
 		{"intrude-slow", "requests that come byte by byte", (*run).intrudeSlow, false},
 		{"intrude-resets", "calls that are reset at once", (*run).intrudeResets, false},
 		{"intrude-idle", "connections that say nothing", (*run).intrudeIdle, false},
-		{"intrude-info", "answers of GetFlightInfo that are not read", (*run).intrudeInfo, false},
+		{"intrude-tickets", "answers of GetFlightInfo that are not read", (*run).intrudeTickets, false},
 		{"intrude-renew", "answers of RenewFlightEndpoint that are not read", (*run).intrudeRenew, false},
 		{"intrude-errors", "failures that are not read", (*run).intrudeErrors, false},
 		{"intrude-plans", "200 plans at once", (*run).intrudePlans, false},

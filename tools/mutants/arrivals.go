@@ -22,6 +22,7 @@ func arrivalMutants() []mutant {
 		{"hosts-with-few-connections-lose-them", "flight/connection.go", "if len(conns) <= most {", "if len(conns) <= most-1 {", flight},
 		{"user-timeout-is-not-set", "flight/connection.go", "\tsetUserTimeout(conn, pingTimeout)\n", "", flight},
 		{"small-containers-have-no-room", "internal/config/memory.go", "machine/2, max(0, machine-besideMemory)/5*4, ", "machine/2, ", []string{"./internal/config"}},
+		{"types-may-be-deeper-than-messages", "loader/catalog/icebergcat/column/types.go", "\tif levels <= 0 {\n", "\tif levels < 0 {\n", []string{"-run", "TypesAreRefused", "./loader/catalog/icebergcat"}},
 		{"failed-connections-are-kept", "flight/connection.go", "\t\tdelete(c.open, at)\n\t}\n\twithout", "\t}\n\twithout", flight},
 		{"methods-with-one-answer-are-received-first", "flight/server.go", "answered(flightgen.FlightService_ServiceDesc)", "&flightgen.FlightService_ServiceDesc", flight},
 		{"headers-are-unlimited", "flight/server.go", "\t\tgrpc.MaxHeaderListSize(maxHeaderBytes),\n", "", flight},

@@ -114,6 +114,10 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 		return nil, err
 	}
 	for _, f := range l.columns {
+		if column.TooDeep(f.Type) {
+			return nil, fault.New(fault.Invalid, "column %q of table %s has more than %d levels of nested types, which is not served by this version",
+				f.Name, meta.name, column.MaxDepth).In(meta.name, "").WithRemedy("leave column %q out", f.Name)
+		}
 		if !column.Served(f.Type) {
 			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
 				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("leave column %q out", f.Name)

@@ -410,6 +410,41 @@ func TestFieldsHaveTheIDsOfNestedFields(t *testing.T) {
 	require.False(t, s.Type.(*arrow.StructType).Field(0).HasMetadata(), "what users see has none")
 }
 
+// TestDeepTypesAreRefusedIfRequested: Arrow's messages have a limited depth.
+//
+// spec: catalog-12
+func TestDeepTypesAreRefusedIfRequested(t *testing.T) {
+	nest := func(levels int) iceberg.Type {
+		var typ iceberg.Type = iceberg.PrimitiveTypes.Int64
+		for i := range levels - 1 {
+			if i%2 == 0 {
+				typ = structOf(field(1000*levels+i, "x", typ))
+			} else {
+				typ = listOf(1000*levels+i, typ)
+			}
+		}
+		return typ
+	}
+	w := newWriter(t)
+	schema := iceberg.NewSchema(0, idSchema().Field(0), field(2, "deep", nest(60)), field(3, "deeper", nest(61)), field(4, "deepest", nest(90)))
+	spec := w.create(t, events, schema).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+	reader := w.open(t)
+	table, err := reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	deep, _ := table.Field("deep")
+	_, err = list(t, reader, deep.ID)
+	require.NoError(t, err)
+	deeper, _ := table.Field("deeper")
+	_, err = list(t, reader, deeper.ID)
+	refused(t, err, "", `column "deeper" of table ml.events has more than 60 levels of nested types, which is not served by this version; leave column "deeper" out`)
+	for name, served := range map[string]bool{"deep": true, "deeper": false, "deepest": false} {
+		f, ok := table.Field(name)
+		require.True(t, ok)
+		require.Equal(t, served, f.Type != arrow.Null, name)
+	}
+}
+
 func TestUnsupportedTypesAreRefusedIfRequested(t *testing.T) {
 	w := newWriter(t)
 	schema := iceberg.NewSchema(0, idSchema().Field(0), field(2, "v", iceberg.VariantType{}),

@@ -23,7 +23,10 @@ func Convert(fields []iceberg.NestedField) []catalog.Field {
 	}
 	out := make([]catalog.Field, len(fields))
 	for i, f := range fields {
-		t, ok := convertType(f.Type, plain)
+		t, ok := arrow.DataType(arrow.Null), !TooDeep(f.Type)
+		if ok {
+			t, ok = convertType(f.Type, plain)
+		}
 		if !ok {
 			t = arrow.Null
 		}
@@ -37,8 +40,33 @@ func Convert(fields []iceberg.NestedField) []catalog.Field {
 
 // Served reports whether columns of a type can be read.
 func Served(t iceberg.Type) bool {
+	if TooDeep(t) {
+		return false
+	}
 	_, ok := convertType(t, plain)
 	return ok
+}
+
+// MaxDepth is the deepest nesting of a column's type: Arrow's messages have 64 levels, of which the wire forms use some.
+const MaxDepth = 60
+
+// TooDeep reports whether a type has more levels than MaxDepth. A map has two more than its values.
+func TooDeep(t iceberg.Type) bool { return deeper(t, MaxDepth) }
+
+// deeper reports whether a type has more than a number of levels.
+func deeper(t iceberg.Type, levels int) bool {
+	if levels <= 0 {
+		return true
+	}
+	switch t := t.(type) {
+	case *iceberg.ListType:
+		return deeper(t.Element, levels-1)
+	case *iceberg.MapType:
+		return deeper(t.KeyType, levels-2) || deeper(t.ValueType, levels-2)
+	case *iceberg.StructType:
+		return slices.ContainsFunc(t.FieldList, func(f iceberg.NestedField) bool { return deeper(f.Type, levels-1) })
+	}
+	return false
 }
 
 // All returns all columns of a schema that can be read: the top-level ones and the
@@ -47,12 +75,14 @@ func All(schema *iceberg.Schema) []iceberg.NestedField {
 	return slices.Concat(schema.Fields(), Nested(schema))
 }
 
-// Nested returns the primitive columns in a schema's structs, at any depth, but not those
-// in lists and maps. Each is named by its path, and required if all on the path are.
+// Nested returns the primitive columns in a schema's structs, at any depth that is served, but not
+// those in lists and maps. Each is named by its path, and required if all on the path are.
 func Nested(schema *iceberg.Schema) []iceberg.NestedField {
 	var out []iceberg.NestedField
 	for _, f := range schema.Fields() {
-		out = appendInside(out, f)
+		if !TooDeep(f.Type) {
+			out = appendInside(out, f)
+		}
 	}
 	return out
 }
