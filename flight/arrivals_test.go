@@ -3,8 +3,10 @@ package flight
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -269,17 +271,23 @@ func TestConnectionsAreLimited(t *testing.T) {
 		require.True(t, accepted(3))
 	}
 	require.False(t, accepted(3), "no host has more")
-	require.Equal(t, 8, s.server.connections.counts.total)
-	busy := s.server.connections.hosts["127.0.0.3"]
-	for _, conns := range s.server.connections.hosts {
-		for _, c := range conns {
+	conns := func(host string) (of []*countedConn) {
+		s.server.connections.mu.Lock()
+		defer s.server.connections.mu.Unlock()
+		return slices.Clone(s.server.connections.hosts[host])
+	}
+	for i, count := range []int{2, 3, 3} {
+		of := conns(fmt.Sprintf("127.0.0.%d", i+1))
+		require.Len(t, of, count)
+		for _, c := range of {
 			c.calls.Add(1)
 		}
 	}
+	busy := conns("127.0.0.3")
 	require.False(t, accepted(4), "all have calls")
 	busy[0].calls.Add(-1)
 	require.True(t, accepted(4))
-	require.Len(t, s.server.connections.hosts["127.0.0.3"], 2)
+	require.Len(t, conns("127.0.0.3"), 2)
 	for _, c := range open {
 		require.NoError(t, c.Close())
 	}

@@ -72,11 +72,11 @@ func (k *Keys) seal(c content, expires time.Time) ([]byte, error) { return k.sea
 // sealer returns a function that seals the contents of one response, one after the other.
 // They share a compressor, which takes a megabyte.
 func (k *Keys) sealer() func(c content, expires time.Time) ([]byte, error) {
-	return k.sealerOf(maxTickets)
+	return k.sealerOf(maxTickets, maxContents)
 }
 
-// sealerOf is a sealer whose tickets take at most maxBytes together.
-func (k *Keys) sealerOf(maxBytes int) func(c content, expires time.Time) ([]byte, error) {
+// sealerOf is a sealer whose tickets take at most maxBytes together, and their contents at most maxTexts.
+func (k *Keys) sealerOf(maxBytes, maxTexts int) func(c content, expires time.Time) ([]byte, error) {
 	deflated, err := flate.NewWriter(nil, flate.BestCompression)
 	sum, texts := 0, 0
 	return func(c content, expires time.Time) ([]byte, error) {
@@ -84,8 +84,8 @@ func (k *Keys) sealerOf(maxBytes int) func(c content, expires time.Time) ([]byte
 			return nil, fault.New(fault.Internal, "write a ticket: %w", err)
 		}
 		text := marshal(c)
-		if texts += len(text); texts > maxContents {
-			return nil, fault.New(fault.Invalid, "the contents of the tickets of all endpoints take more than %d bytes; this one takes %d", maxContents, len(text)).
+		if texts += len(text); texts > maxTexts {
+			return nil, fault.New(fault.Invalid, "the contents of the tickets of all endpoints take more than %d bytes; this one takes %d", maxTexts, len(text)).
 				WithRemedy("ask for one shard at a time (shard.index), or for fewer columns")
 		}
 		sealed, err := k.sealWith(deflated, c, text, expires)

@@ -213,7 +213,7 @@ func TestTooLargeTicketsNameTheField(t *testing.T) {
 	// Those of one answer are bounded together, so that many shards of a wide query do
 	// not make an answer that no client takes.
 	c.Query = dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}, Reading: dataset.Reading{Columns: names[:5000]}}.Canonical()
-	seal, sealed := testKeys(t).sealerOf(4*maxTicket), 0
+	seal, sealed := testKeys(t).sealerOf(4*maxTicket, maxContents), 0
 	for err = nil; err == nil; sealed++ {
 		var ticket []byte
 		ticket, err = seal(c, noon())
