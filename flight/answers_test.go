@@ -44,7 +44,7 @@ func (s *served) requireNoAnswers(t testing.TB, of *budget.Budget) {
 // TestAnswersThatAreNotRead: answers that clients do not read are charged, and lose their connections when others need the
 // memory, whatever the call. Other clients get theirs.
 //
-// spec: wire-50
+// spec: wire-46
 func TestAnswersThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	for method, request := range map[string]any{
@@ -85,7 +85,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 
 // TestAnswersAreChargedOnce: what was read is no longer charged, of short answers and of streams of them.
 //
-// spec: wire-50
+// spec: wire-46
 func TestAnswersAreChargedOnce(t *testing.T) {
 	t.Parallel()
 	b := budget.New(64 << 20)
@@ -106,7 +106,7 @@ func TestAnswersAreChargedOnce(t *testing.T) {
 // TestAnswersBeyondTheBudget: while streams use the whole budget, clients can still plan: small answers need no room in it, and
 // large ones are refused.
 //
-// spec: wire-50
+// spec: wire-46
 func TestAnswersBeyondTheBudget(t *testing.T) {
 	t.Parallel()
 	b := budget.New(1 << 20)
@@ -128,7 +128,7 @@ func TestAnswersBeyondTheBudget(t *testing.T) {
 
 // TestStalledAnswersEnd: an answer that is not read ends its connection after the stall timeout, and sooner if memory is short.
 //
-// spec: wire-50
+// spec: wire-46
 func TestStalledAnswersEnd(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{Ticks: time.Now, StallTimeout: time.Second})
@@ -140,7 +140,7 @@ func TestStalledAnswersEnd(t *testing.T) {
 
 // TestRenewalsEchoLittle: a renewal does not repeat more than an endpoint of a server can have.
 //
-// spec: wire-50
+// spec: wire-46
 func TestRenewalsEchoLittle(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{})
@@ -158,7 +158,7 @@ func TestRenewalsEchoLittle(t *testing.T) {
 
 // TestContentsOfTickets: a text that takes little room in a ticket, and much while tickets are made, is refused.
 //
-// spec: wire-50
+// spec: wire-46
 func TestContentsOfTickets(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{})

@@ -19,7 +19,7 @@ import (
 // in several lanes, from servers that share batches and that do not. The plan has the schema of the stream, each
 // message of a batch comes with its own dictionaries, and the rows are those of the texts.
 //
-// spec: wire-46, wire-47, wire-48
+// spec: wire-48, wire-49, wire-50
 func TestCategoriesOverTheWire(t *testing.T) {
 	w := newWorld(t)
 	apart := serve(t, Options{Loader: w.loader()})

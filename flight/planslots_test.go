@@ -57,7 +57,7 @@ func (c *planner) refused(t *testing.T) {
 // TestPlanSlots: plans have slots, of which one host has its share; a free one goes to the host with the fewest, then to the
 // one that has used them least.
 //
-// spec: wire-51
+// spec: wire-47
 func TestPlanSlots(t *testing.T) {
 	t.Parallel()
 	test := func(name string, limit int, do func(*testing.T, *planSlots)) {
@@ -169,7 +169,7 @@ func TestPlanSlots(t *testing.T) {
 
 // TestCallsPlanInSlots: each call that makes a plan has a slot until its plan and its answer are made, or its client has gone.
 //
-// spec: wire-51
+// spec: wire-47
 func TestCallsPlanInSlots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +218,7 @@ func TestCallsPlanInSlots(t *testing.T) {
 // TestKnownPlansDoNotWait: a call whose plan is known does not wait for those that make theirs, and none that makes a plan has
 // a slot for known ones meanwhile. Many tickets take as long as a plan.
 //
-// spec: wire-51
+// spec: wire-47
 func TestKnownPlansDoNotWait(t *testing.T) {
 	t.Parallel()
 	s := serveWorld(t, Options{PlanSlots: 1})

@@ -102,7 +102,7 @@ func valueSchema(schema *arrow.Schema) *arrow.Schema {
 // batches, cursors and report are the same, and that each dictionary has the values of its batch's rows
 // alone, in the order of their first row. Sources have other dictionaries in each batch, or none.
 //
-// spec: wire-46, wire-47, wire-48
+// spec: wire-48, wire-49, wire-50
 func TestCategoriesAreTheTexts(t *testing.T) {
 	t.Parallel()
 	r, seen := rand.New(rand.NewPCG(46, 1)), 0
@@ -127,7 +127,7 @@ func TestCategoriesAreTheTexts(t *testing.T) {
 // TestCategoriesBesideIndexedColumns checks that with wire: indexed a training column can be a category,
 // and that other columns cannot: of a staging table, or of requests. With auto, neither is then indexed.
 //
-// spec: wire-49
+// spec: wire-51
 func TestCategoriesBesideIndexedColumns(t *testing.T) {
 	t.Parallel()
 	ctx, own, staged, requests := context.Background(), 0, 0, 0

@@ -31,7 +31,7 @@ func (l leaving) Files(ctx context.Context, t *catalog.Table, columns, ranges []
 
 // TestPlansEndWithTheirClients: a plan whose client has left goes no further.
 //
-// spec: wire-51
+// spec: wire-47
 func TestPlansEndWithTheirClients(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()

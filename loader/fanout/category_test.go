@@ -15,7 +15,7 @@ import (
 // 256 and 64 rows, in each order. One scan serves them all, and each batch has the form and the dictionary that
 // its stream has alone.
 //
-// spec: wire-39, wire-46, wire-47
+// spec: wire-39, wire-48, wire-49
 func TestJobsShareTextsAndCategories(t *testing.T) {
 	t.Parallel()
 	for first := range 4 {

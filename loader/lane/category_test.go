@@ -72,7 +72,7 @@ func kindReader(of []arrow.RecordBatch, rows int64, dt arrow.DataType, b *budget
 // TestCategoriesAreReserved: a batch keeps reserved what its dictionary and codes take, and what they could have
 // taken, and their making takes, only until it is made.
 //
-// spec: wire-9, wire-47
+// spec: wire-9, wire-49
 func TestCategoriesAreReserved(t *testing.T) {
 	t.Parallel()
 	coded := batch.Coded(arrow.BinaryTypes.String)
@@ -112,7 +112,7 @@ func TestCategoriesAreReserved(t *testing.T) {
 // TestViewsChangeTheFormOfTexts has views of texts and of categories, whole ones and slices, as texts and as
 // categories: each has the values and the dictionary that its rows alone would have, and is reserved.
 //
-// spec: wire-39, wire-47
+// spec: wire-39, wire-49
 func TestViewsChangeTheFormOfTexts(t *testing.T) {
 	t.Parallel()
 	of := kinds(t, 2, 500)

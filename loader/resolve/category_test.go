@@ -15,7 +15,7 @@ import (
 // TestOnlyTextsAreCategories checks the type of a category, which other columns and datasets are refused
 // by name.
 //
-// spec: wire-46, wire-48
+// spec: wire-48, wire-50
 func TestOnlyTextsAreCategories(t *testing.T) {
 	t.Parallel()
 	r, err := bind(t, entry())
@@ -49,7 +49,7 @@ func TestOnlyTextsAreCategories(t *testing.T) {
 
 // TestGroupedBatchesHaveNoCategories checks that a query for a row for each request is refused.
 //
-// spec: wire-49
+// spec: wire-51
 func TestGroupedBatchesHaveNoCategories(t *testing.T) {
 	t.Parallel()
 	r, err := bind(t, entry())

@@ -98,7 +98,7 @@ def assert_are_texts(categories: list[pa.RecordBatch], texts: list[pa.RecordBatc
         {"batch_rows": 30, "filter": "row < 0"},
     ],
 )
-# spec: wire-46, wire-47, wire-48
+# spec: wire-48, wire-49, wire-50
 def test_categories_are_the_texts(client: penstock.Client, fields: dict[str, Any]) -> None:
     planned = client.plan("d", columns=columns(True), **fields)
     assert planned.id == client.plan("d", columns=columns(False), **fields).id

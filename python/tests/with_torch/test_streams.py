@@ -129,7 +129,7 @@ def test_tensors_of_a_stream_are_the_rows_of_the_join(lakeside: Lakeside, wire: 
     assert sorted(found, key=lambda row: row["row"]) == expected
 
 
-# spec: wire-46, tensor-11
+# spec: wire-48, tensor-11
 @pytest.mark.parametrize("workers", [0, 2])
 def test_tensors_of_categories_are_those_of_their_texts(lakeside: Lakeside, workers: int) -> None:
     rules: Any = {"nulls": {"row": "error", "country": {"fill": ""}}, "vocab": {"country": COUNTRIES}}
