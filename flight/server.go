@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -101,7 +102,9 @@ type Options struct {
 	// Sharing returns what streams of a plan share now, for its explain text; nil: they share nothing.
 	Sharing func(plan string) string
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
-	Cache      CacheAdmin
+	Cache CacheAdmin
+	// TLS is the configuration of handshakes; nil: connections are not encrypted.
+	TLS        *tls.Config
 	MaxDetails int          // bytes of a failure's details, as JSON; 0: what every client accepts
 	Version    string       // of the program, for manifests
 	Logger     *slog.Logger // nil: no logs
@@ -197,6 +200,7 @@ func New(options Options) *Server {
 	s.arrivals = newArrivals(options.Ticks)
 	s.connections.read = s.arrivals.add
 	s.grpc = grpc.NewServer(
+		grpc.Creds(transport(options.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),
 		experimental.BufferPool(mem.NopBufferPool{}), // for requests; see codec

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
-	"github.com/penstock/penstock/cmd/penstock/socket"
+	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -93,11 +92,15 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	for _, warning := range c.Warnings {
 		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
 	}
-	keys, err := ticketKeys(c.Server, log)
+	keys, err := ticketKeys(c.Server)
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, "listen", c.Server.Listen, c.Server)
+	entry, err := openEntrance(c.Server, p.clock, log)
+	if err != nil {
+		return err
+	}
+	listener, err := entry.listen(ctx, "listen", c.Server.Listen)
 	if err != nil {
 		return err
 	}
@@ -140,16 +143,14 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
+		TLS:   entry.handshakes(listener),
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, Cache: e.cacheAdmin(),
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)
-	running := &runningServer{log: log, signals: signals, server: server, engine: e, mapped: mapped, drain: c.Server.Drain}
-	if c.Server.Metrics != "" {
-		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {
-			return err
-		}
-		running.handler = metrics.Handler(c.Server.Pprof)
+	running := &runningServer{log: log, signals: signals, server: server, engine: e, mapped: mapped, watcher: entry.watcher, drain: c.Server.Drain}
+	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
+		return err
 	}
 	log.Info("penstock serves", "version", version(), "listen", listener.Addr().String(), "config", c.File,
 		"datasets", len(c.Datasets), "catalogs", len(c.Catalogs), "memory", c.Server.Memory)
@@ -168,11 +169,11 @@ const transitDivisor = 2
 func maxConnections(memory int64) int { return int(min(max(memory/(256<<10), 256), 4096)) }
 
 // ticketKeys reads the keys that sign tickets, or makes a random one.
-func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
+func ticketKeys(s config.Server) (*flight.Keys, error) {
 	if s.TicketKeys == "" {
 		return flight.RandomKeys(rand.Reader)
 	}
-	text, err := keyfile.Read(s.TicketKeys, log)
+	text, err := keyfile.Read("ticket_keys", s.TicketKeys, keyfile.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -183,44 +184,6 @@ func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
 	return keys, nil
 }
 
-// listen binds an address. Without TLS and authentication, addresses that other machines
-// reach require --insecure.
-func listen(ctx context.Context, setting, address string, s config.Server) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
-		return socket.Listen(ctx, socket.Streams, path)
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fault.InvalidField(setting, "%q is not of the form host:port", fault.RedactURI(address))
-	}
-	resolved, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, fault.InvalidField(setting, "host %q has no address: %v", host, err)
-	}
-	if !resolved.IP.IsLoopback() {
-		switch {
-		case !s.Insecure:
-			return nil, fault.InvalidField(setting, "%s can be reached from other machines, and this version has neither TLS nor authentication", address).
-				WithRemedy("listen on 127.0.0.1, or add --insecure if every program that reaches the address may read all datasets")
-		case s.TicketKeys == "" && setting == "listen":
-			return nil, fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
-				WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
-		}
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fault.New(fault.Unavailable, "%s %s: another program uses that port", setting, address).
-			WithRemedy("stop the other program, or choose another port; port 0 takes a free one")
-	case errors.Is(err, syscall.EACCES):
-		return nil, fault.New(fault.Forbidden, "%s %s: this user may not use that port", setting, address).
-			WithRemedy("choose port 1024 or above")
-	case err != nil:
-		return nil, fault.New(fault.Unavailable, "%s %s: %w", setting, address, err)
-	}
-	return listener, nil
-}
-
 // runningServer is a server that serves, and what ends it.
 type runningServer struct {
 	log     *slog.Logger
@@ -228,6 +191,7 @@ type runningServer struct {
 	server  *flight.Server
 	engine  *engine
 	mapped  mappedMemory
+	watcher *watch.Watcher
 	drain   time.Duration
 	metrics net.Listener // nil: off
 	handler http.Handler
@@ -240,6 +204,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
+	go s.watcher.Run(background) // not in the group: a file system that hangs must not keep the server from ending
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())

@@ -13,6 +13,7 @@ import (
 const (
 	envConfig = "PENSTOCK_CONFIG"
 	envURI    = "PENSTOCK_URI"
+	envTLSCA  = "PENSTOCK_TLS_CA"
 )
 
 // configFlag adds --config.
@@ -20,15 +21,19 @@ func configFlag(c *cobra.Command) *string {
 	return cmdline.Text(c, "config,c", "FILE", "the config file ("+envConfig+")")
 }
 
-// sourceFlags are --config and --uri, one of which is required.
+// sourceFlags are --config and --uri, one of which is required, and what a server at the URI needs.
 type sourceFlags struct {
-	config, uri *string
+	config, uri            *string
+	tlsCA, tlsCert, tlsKey *string
 }
 
 func newSourceFlags(c *cobra.Command) sourceFlags {
 	return sourceFlags{
-		config: configFlag(c),
-		uri:    cmdline.Text(c, "uri,u", "URI", "the server to read from, as grpc://host:port ("+envURI+")"),
+		config:  configFlag(c),
+		uri:     cmdline.Text(c, "uri,u", "URI", "the server to read from, as grpc://host:port or grpc+tls://host:port ("+envURI+")"),
+		tlsCA:   cmdline.Text(c, "tls-ca", "FILE", "the CA of the server's certificate in PEM form, instead of the system's ("+envTLSCA+")"),
+		tlsCert: cmdline.Text(c, "tls-cert", "FILE", "the certificate of this client, for mutual TLS"),
+		tlsKey:  cmdline.Text(c, "tls-key", "FILE", "the key of that certificate"),
 	}
 }
 
@@ -45,7 +50,9 @@ func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error
 	case uri != "" && file != "":
 		return nil, cmdline.Errorf("%s and %s are both set: choose with --config or --uri", envConfig, envURI)
 	case uri != "":
-		return client.Dial(uri)
+		return client.Dial(uri, client.Security{CA: p.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey})
+	case *f.tlsCA+*f.tlsCert+*f.tlsKey != "":
+		return nil, cmdline.Errorf("--tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":
 		return p.openLocal(ctx, file)
 	}

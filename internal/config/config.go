@@ -45,6 +45,9 @@ const defaultCatalog = "default"
 type Server struct {
 	Listen           string
 	Insecure         bool
+	TLSCert          string        // path; "" is no TLS
+	TLSKey           string        // path
+	TLSClientCA      string        // path; "" requires no certificates of clients
 	Memory           int64         // bytes
 	Spool            string        // path; "" is the system's folder for temporary files
 	SpoolLimit       int64         // bytes; 0 is no limit
@@ -136,6 +139,15 @@ func ofFile(f fault.Field) bool {
 func (s Server) contradictions(given map[string]value) []fault.Field {
 	if s.Pprof && s.Metrics == "" {
 		return []fault.Field{given["pprof"].fault("profiles are served beside the metrics, and metrics is not set")}
+	}
+	if s.TLSCert == "" && s.TLSKey != "" {
+		return []fault.Field{given["tls_key"].fault("TLS needs the certificate of the key too, and tls_cert is not set")}
+	}
+	if s.TLSCert != "" && s.TLSKey == "" {
+		return []fault.Field{given["tls_cert"].fault("TLS needs the key of the certificate too, and tls_key is not set")}
+	}
+	if s.TLSCert == "" && s.TLSClientCA != "" {
+		return []fault.Field{given["tls_client_ca"].fault("clients have certificates on TLS alone, and tls_cert is not set")}
 	}
 	if s.CacheDir != "" && s.CacheMemory == 0 {
 		return []fault.Field{given["cache_dir"].fault("columns on disk are read through those in memory, and cache_memory is 0")}

@@ -192,15 +192,20 @@ func TestPrecedence(t *testing.T) {
 		"log_level":         {"debug", "warn", "error", ""},
 		"log_format":        {"json", "text", "json", ""},
 		"require_checksums": {"true", "false", "true", ""},
+		"tls_cert":          {"/a", "/b", "/c", ""},
+		"tls_key":           {"/a", "/b", "/c", ""},
+		"tls_client_ca":     {"/a", "/b", "/c", ""},
 	}
 	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
 		t.Helper()
-		text := minimal + "server: {metrics: \"127.0.0.1:9\"}\n"
+		// Settings that others need.
+		block := map[string]string{"metrics": "127.0.0.1:9", "tls_cert": "/cert", "tls_key": "/key"}
 		if file != "" {
-			text = minimal + "server:\n  metrics: \"127.0.0.1:9\"\n  " + name + ": \"" + file + "\"\n"
-			if name == "metrics" {
-				text = minimal + "server: {metrics: \"" + file + "\"}\n"
-			}
+			block[name] = file
+		}
+		text := minimal + "server:\n"
+		for setting, v := range block {
+			text += "  " + setting + ": \"" + v + "\"\n"
 		}
 		c, err := config.Load(config.Origin{File: write(t, text), Flags: flags, Env: func(variable string) (string, bool) {
 			return env, env != "" && variable == "PENSTOCK_"+strings.ToUpper(name)
@@ -261,11 +266,15 @@ func TestPaths(t *testing.T) {
 	require.Equal(t, "tickets", c.Server.TicketKeys, "of a flag: relative to the working directory")
 }
 
-func TestPprofNeedsMetrics(t *testing.T) {
+func TestSettingsNeedOthers(t *testing.T) {
 	_, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"pprof": "true"}})
 	require.ErrorContains(t, err, "--pprof: profiles are served beside the metrics")
 	_, err = config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"cache-dir": "/a", "cache-memory": "0"}})
 	require.ErrorContains(t, err, "--cache-dir: columns on disk are read through those in memory")
+	for flag, lacks := range map[string]string{"tls-cert": "tls_key is not set", "tls-key": "tls_cert is not set", "tls-client-ca": "tls_cert is not set"} {
+		_, err = config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{flag: "/a"}})
+		require.ErrorContains(t, err, lacks)
+	}
 }
 
 func TestDefaultCatalog(t *testing.T) {

@@ -54,8 +54,23 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "insecure", Default: "false",
-			Usage: "allow an address that other machines can reach: there is no TLS and no login, so anyone who reaches it can read every dataset",
+			Usage: "allow an address that other machines can reach without TLS or without credentials: anyone who reaches it can read what is sent, or every dataset",
 			set:   func(s *Server, v value) error { return onOff(&s.Insecure, v) },
+		},
+		{
+			Name: "tls_cert", Shape: "FILE",
+			Usage: "the certificate of this server in PEM form, with those between it and its CA; loaded again when it changes (default: no TLS)",
+			set:   func(s *Server, v value) error { s.TLSCert = v.path(); return nil },
+		},
+		{
+			Name: "tls_key", Shape: "FILE",
+			Usage: "the key of the certificate, which this user alone may read (default: no TLS)",
+			set:   func(s *Server, v value) error { s.TLSKey = v.path(); return nil },
+		},
+		{
+			Name: "tls_client_ca", Shape: "FILE",
+			Usage: "the CAs of clients' certificates, which are required then (default: clients need no certificate)",
+			set:   func(s *Server, v value) error { s.TLSClientCA = v.path(); return nil },
 		},
 		{
 			Name: "memory", Shape: "BYTES",

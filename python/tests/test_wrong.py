@@ -175,4 +175,4 @@ def test_tls_error_names_the_address_without_tls(bare: str) -> None:
         pytest.raises(penstock.Unavailable) as e,
     ):
         client.datasets()
-    assert e.value.remedy.startswith(f"connect to grpc://{bare}: `penstock serve` does not serve TLS")
+    assert e.value.remedy.startswith(f"the server does not speak TLS: connect to grpc://{bare}")

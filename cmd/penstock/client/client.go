@@ -37,19 +37,26 @@ type Client struct {
 	flight arrowflight.Client
 	name   string       // of the server, in messages
 	end    func() error // shuts down a server in this process; nil for any other
+
+	target    string // of gRPC
+	encrypted bool
 }
 
 // Dial returns a client of the server at a URI. It connects with the first call.
-func Dial(uri string) (*Client, error) {
-	target, err := target(uri)
+func Dial(uri string, security Security) (*Client, error) {
+	target, encrypted, err := target(uri)
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(target, flight.DefaultMaxMessage)
+	transport, err := security.transport(encrypted)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(target, flight.DefaultMaxMessage, grpc.WithTransportCredentials(transport))
 	if err != nil {
 		return nil, fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
 	}
-	c.name = uri
+	c.name, c.target, c.encrypted = uri, target, encrypted
 	return c, nil
 }
 
@@ -58,6 +65,7 @@ func Dial(uri string) (*Client, error) {
 // server down.
 func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end func() error) (*Client, error) {
 	c, err := connect("passthrough:///in-process", maxMessage, // the scheme of gRPC that looks nothing up
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 	if err != nil {
 		return nil, errors.Join(err, end())
@@ -69,7 +77,7 @@ func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end fun
 // connect returns a client of a gRPC target that accepts messages of up to maxMessage
 // bytes.
 func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client, error) {
-	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	options = append(options, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "make a client: %w", err)
@@ -81,8 +89,8 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 // default.
 const DefaultPort = "8815"
 
-// target returns the gRPC target of a URI.
-func target(uri string) (string, error) {
+// target returns the gRPC target of a URI, and whether the connection is encrypted.
+func target(uri string) (of string, encrypted bool, err error) {
 	scheme, address, found := strings.Cut(uri, "://")
 	if !found {
 		scheme, address = "grpc", uri
@@ -92,25 +100,22 @@ func target(uri string) (string, error) {
 	}
 	_, port, err := net.SplitHostPort(address)
 	switch {
-	case scheme == "grpc+tls":
-		return "", fault.InvalidField("uri", "this program does not speak TLS, and penstock serve does not serve it").
-			WithRemedy("write grpc://%s, of the server itself; a proxy that adds TLS is for clients in Python and other languages", fault.Redact(address))
 	case scheme == "grpc+unix" && filepath.IsAbs(address):
-		return (&url.URL{Scheme: "unix", Path: address}).String(), nil
+		return (&url.URL{Scheme: "unix", Path: address}).String(), false, nil
 	case scheme != "grpc+unix" && strings.Contains(address, "@"):
-		return "", fault.InvalidField("uri", "%q names a user, and this version takes no credentials", fault.RedactURI(uri)).
+		return "", false, fault.InvalidField("uri", "%q names a user, which is never sent", fault.RedactURI(uri)).
 			WithRemedy("use grpc://host:port")
-	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
-		e := fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri))
+	case scheme != "grpc" && scheme != "grpc+tcp" && scheme != "grpc+tls" || err != nil:
+		e := fault.InvalidField("uri", "%q is not of the form grpc://host:port, grpc+tls://host:port or grpc+unix:///path", fault.RedactURI(uri))
 		if err == nil && isPort(port) {
-			return "", e.WithRemedy("write grpc://%s", address)
+			return "", false, e.WithRemedy("write grpc://%s", address)
 		}
-		return "", e.WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
+		return "", false, e.WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
 	case scheme != "grpc+unix" && !isPort(port):
-		return "", fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).
+		return "", false, fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).
 			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
 	}
-	return address, nil
+	return address, scheme == "grpc+tls", nil
 }
 
 func isPort(text string) bool {

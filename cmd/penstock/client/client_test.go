@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,14 +12,15 @@ import (
 func TestTargetOfURI(t *testing.T) {
 	for uri, want := range map[string]string{
 		"host:1": "host:1", "grpc://host:1": "host:1", "grpc+tcp://[::1]:1": "[::1]:1", "grpc+unix:///run/p": "unix:///run/p",
-		"127.0.0.1": "127.0.0.1:8815", "grpc://host": "host:8815", "[::1]": "[::1]:8815",
+		"grpc+tls://host:1": "host:1", "127.0.0.1": "127.0.0.1:8815", "grpc://host": "host:8815", "[::1]": "[::1]:8815",
 	} {
-		got, err := target(uri)
+		got, encrypted, err := target(uri)
 		require.NoError(t, err)
 		require.Equal(t, want, got, uri)
+		require.Equal(t, strings.HasPrefix(uri, "grpc+tls:"), encrypted, uri)
 	}
 	for _, uri := range []string{"", "grpc://", "::1", "http://host", "u@host", "host:1:2", "grpc+unix://run"} {
-		_, err := target(uri)
+		_, _, err := target(uri)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), uri)
 	}
 }

@@ -29,6 +29,9 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 	e := fault.New(kindOf(s.Code()), "%s", s.Message())
 	if e.Kind == fault.Unavailable {
 		e.Op = "connect to " + c.name
+		if c.explainTLS(ctx, e) {
+			return e
+		}
 		if strings.Contains(e.Message, "server preface: http2:") {
 			e.Message = "that is not a Flight server, perhaps an HTTP server: " + trimStatus(e.Message)
 			return e.WithRemedy("use the address that penstock serve prints on standard output, not that of its metrics")

@@ -1,38 +1,61 @@
-// Package keyfile reads the file of ticket keys, and checks who else can use it.
+// Package keyfile reads files that decide who may do what, and checks which other users can use them.
 package keyfile
 
 import (
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Read reads the file that ticket_keys names. Other users could sign tickets if they could
-// read or write it: a file that users other than this one and root may write is refused,
-// one that they may read is logged as a warning.
-func Read(path string, log *slog.Logger) ([]byte, error) {
-	const remedy = "set ticket_keys to a file that this user may read"
+// Use is what other users may do with a file.
+type Use int
+
+const (
+	// Secret files hold keys: other users may neither read nor write them.
+	Secret Use = iota
+	// Public files hold certificates or hashes: other users may read them, and not write them.
+	Public
+)
+
+// maxBytes is the size of the largest file.
+const maxBytes = 16 << 20
+
+// Read reads the file that a setting names. It refuses a file that others could misuse: one that users other than this one
+// and root own or may write, and a secret one that they may read.
+func Read(setting, path string, use Use) ([]byte, error) {
+	failed := func(err error) error {
+		return fault.New(fault.Invalid, "read the file of %s: %w", setting, err).In("", path).WithRemedy("set %s to a file that this user may read", setting)
+	}
+	stat, err := os.Stat(path)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if !stat.Mode().IsRegular() { // an open could wait
+		return nil, fault.InvalidField(setting, "%s is not a regular file", path).WithRemedy("set %s to a file that this user may read", setting)
+	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "read the ticket keys: %w", err).In("", path).WithRemedy(remedy)
+		return nil, failed(err)
 	}
 	defer file.Close() //nolint:errcheck // it was only read
-	stat, err := file.Stat()
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "read the ticket keys: %w", err).In("", path).WithRemedy(remedy)
+	if stat, err = file.Stat(); err != nil {
+		return nil, failed(err)
 	}
 	if others := writers(stat); others != "" {
-		return nil, fault.InvalidField("ticket_keys", "%s may write %s, and so sign tickets", others, path).In("", path).
-			WithRemedy("make root or this user its owner, and chmod 600 it; if others could use it, make new keys")
+		return nil, fault.InvalidField(setting, "%s may write %s", others, path).In("", path).
+			WithRemedy("make root or this user its owner, and chmod 600 it; if others could use it, make a new one")
 	}
-	if readableByOthers(stat) {
-		log.Warn("others may read the ticket keys, and so sign tickets: chmod 600", "file", path, "mode", stat.Mode().String())
+	if use == Secret && usableByOthers(stat) {
+		return nil, fault.InvalidField(setting, "others than its owner may use %s (mode %s)", path, stat.Mode()).In("", path).
+			WithRemedy("chmod 600 it; if others could read it, make a new one")
 	}
-	text, err := io.ReadAll(file)
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "read the ticket keys: %w", err).In("", path).WithRemedy(remedy)
+	text, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	switch {
+	case err != nil:
+		return nil, failed(err)
+	case len(text) > maxBytes:
+		return nil, fault.InvalidField(setting, "%s has more than %d bytes", path, maxBytes).In("", path)
 	}
 	return text, nil
 }

@@ -8,4 +8,4 @@ import "os"
 
 func writers(os.FileInfo) string { return "" }
 
-func readableByOthers(os.FileInfo) bool { return false }
+func usableByOthers(os.FileInfo) bool { return false }

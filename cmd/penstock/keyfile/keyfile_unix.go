@@ -11,7 +11,7 @@ import (
 // Permission bits of a file's group and of all others.
 const (
 	othersWrite = 0o022
-	othersRead  = 0o044
+	othersAny   = 0o077
 )
 
 // writers names the users other than root and this one who may write a file; "" is none.
@@ -27,5 +27,5 @@ func writers(file os.FileInfo) string {
 	}
 }
 
-// readableByOthers reports whether users other than its owner may read a file.
-func readableByOthers(file os.FileInfo) bool { return file.Mode().Perm()&othersRead != 0 }
+// usableByOthers reports whether users other than its owner may use a file in any way.
+func usableByOthers(file os.FileInfo) bool { return file.Mode().Perm()&othersAny != 0 }

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors, grpc_threads, local
+from penstock import errors, grpc_threads, local, security
 
 TRAILER = "penstock-error-bin"
 MIX_HEADER = "penstock-mix"
@@ -267,9 +267,9 @@ class Channel:
         """The remedy if a server does not respond."""
         if "Failed parsing HTTP/2" in str(e):
             return f"{_ADDRESS}: this address does not belong to a Flight server, but perhaps to its metrics"
-        scheme, _, address = self.location.partition("://")
-        if scheme == "grpc+tls" and "handshake" in str(e):
-            return f"connect to grpc://{address}: `penstock serve` does not serve TLS; grpc+tls is for a proxy in front of it"
+        remedy = security.tls_remedy(self.location, str(e))
+        if remedy is not None:
+            return remedy
         return f"check that `penstock serve` listens at {self.location}"
 
     def stream(self, ticket: flight.Ticket, session: str | None = None) -> tuple[Lease, Call]:

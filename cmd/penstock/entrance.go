@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/servertls"
+	"github.com/penstock/penstock/cmd/penstock/socket"
+	"github.com/penstock/penstock/cmd/penstock/watch"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/telemetry"
+)
+
+// entrance is how clients get to the server: the addresses, and what protects them.
+type entrance struct {
+	settings     config.Server
+	log          *slog.Logger
+	watcher      *watch.Watcher
+	certificates *servertls.Certificates // nil: no TLS
+}
+
+// openEntrance loads the files that protect the server.
+func openEntrance(s config.Server, clock func() time.Time, log *slog.Logger) (*entrance, error) {
+	a := &entrance{settings: s, log: log, watcher: watch.New(log)}
+	if s.TLSCert != "" {
+		a.certificates = servertls.New(servertls.Pair{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
+		if err := a.watcher.Load("the certificate", a.certificates.Paths(), a.certificates.Load); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// listen binds the address of a setting. An address that other machines reach requires TLS and credentials, or --insecure.
+func (a *entrance) listen(ctx context.Context, setting, address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
+		return socket.Listen(ctx, socket.Streams, path)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fault.InvalidField(setting, "%q is not of the form host:port", fault.RedactURI(address))
+	}
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fault.InvalidField(setting, "host %q has no address: %v", host, err)
+	}
+	if !resolved.IP.IsLoopback() {
+		if err := a.checkOpen(setting, address); err != nil {
+			return nil, err
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fault.New(fault.Unavailable, "%s %s: another program uses that port", setting, address).
+			WithRemedy("stop the other program, or choose another port; port 0 takes a free one")
+	case errors.Is(err, syscall.EACCES):
+		return nil, fault.New(fault.Forbidden, "%s %s: this user may not use that port", setting, address).
+			WithRemedy("choose port 1024 or above")
+	case err != nil:
+		return nil, fault.New(fault.Unavailable, "%s %s: %w", setting, address, err)
+	}
+	return listener, nil
+}
+
+// checkOpen refuses an address that other machines reach if something does not protect it, and logs what --insecure opens.
+func (a *entrance) checkOpen(setting, address string) error {
+	var missing, opens []string
+	if a.certificates == nil {
+		missing, opens = append(missing, "TLS"), append(opens, "what is sent can be read and changed on its way")
+	}
+	if !a.authenticates() {
+		missing, opens = append(missing, "credentials"), append(opens, map[string]string{
+			"listen":  "every program that reaches the address may read all datasets",
+			"metrics": "every program that reaches the address may read metrics, and profiles if pprof is on",
+		}[setting])
+	}
+	switch {
+	case len(missing) > 0 && !a.settings.Insecure:
+		return fault.InvalidField(setting, "%s can be reached from other machines, and has no %s", address, strings.Join(missing, " and no ")).
+			WithRemedy("set tls_cert and tls_key, and tls_client_ca for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
+	case a.settings.TicketKeys == "" && setting == "listen":
+		return fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
+			WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
+	case len(missing) > 0:
+		a.log.Warn("an address that other machines reach is insecure", "setting", setting, "address", address, "missing", missing, "opens", opens)
+	}
+	return nil
+}
+
+// authenticates reports whether clients need credentials.
+func (a *entrance) authenticates() bool { return a.certificates != nil && a.settings.TLSClientCA != "" }
+
+// handshakes returns the configuration of the handshakes of a listener; nil: there are none. Sockets have none: only
+// processes of this user can connect to them.
+func (a *entrance) handshakes(on net.Listener) *tls.Config {
+	if a.certificates == nil || on.Addr().Network() != "tcp" {
+		return nil
+	}
+	return a.certificates.Config("h2")
+}
+
+// listenMetrics binds the address of metrics, if it is set. If other machines reach it, the metrics are protected as the
+// server is.
+func (a *entrance) listenMetrics(ctx context.Context, metrics *telemetry.Metrics) (net.Listener, http.Handler, error) {
+	if a.settings.Metrics == "" {
+		return nil, nil, nil
+	}
+	on, err := a.listen(ctx, "metrics", a.settings.Metrics)
+	if err != nil {
+		return nil, nil, err
+	}
+	handler := metrics.Handler(a.settings.Pprof)
+	if at, ok := on.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		return on, handler, nil
+	}
+	if a.certificates != nil {
+		on = tls.NewListener(on, a.certificates.Config("http/1.1"))
+	}
+	return on, handler, nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/penstock/penstock/cmd/penstock/devcert"
+)
+
+// certificates makes certificates in a folder, and returns the flags of a server that uses them.
+func certificates(t *testing.T, folder string) []string {
+	t.Helper()
+	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	return []string{"--tls-cert", filepath.Join(folder, devcert.ServerCert), "--tls-key", filepath.Join(folder, devcert.ServerKey)}
+}
+
+// overTLS returns a client's configuration that trusts the CA of a folder.
+func overTLS(t *testing.T, folder string) *tls.Config {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, devcert.CA))
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(text))
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}
+}
+
+// serial returns the serial number of the certificate in a server's handshakes.
+func serial(t *testing.T, c *child, config *tls.Config) string {
+	t.Helper()
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", c.address)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	of, ok := conn.(*tls.Conn)
+	require.True(t, ok)
+	return of.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// spec: access-1
+func TestReplacedCertificateDropsNoStream(t *testing.T) {
+	folder := t.TempDir()
+	server := start(t, append(certificates(t, folder), "--config", readLake(t).config)...)
+	config := overTLS(t, folder)
+	client, err := arrowflight.NewClientWithMiddleware(server.address, nil, nil, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	described, err := client.GetFlightInfo(t.Context(), &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorPATH, Path: []string{"large"}})
+	require.NoError(t, err)
+	rows, err := client.DoGet(t.Context(), described.GetEndpoint()[0].GetTicket())
+	require.NoError(t, err)
+	_, err = rows.Recv()
+	require.NoError(t, err)
+
+	first := serial(t, server, config)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, devcert.ServerKey), []byte("broken"), 0o600))
+	server.stderr.find(t, "changed files cannot be used: the previous content stays in use")
+	require.Equal(t, first, serial(t, server, config))
+	certificates(t, folder)
+	server.stderr.find(t, "changed files are in use")
+	require.NotEqual(t, first, serial(t, server, config))
+	require.ErrorIs(t, drained(rows), io.EOF)
+	server.signal(t)
+	code, _ := server.wait(t)
+	require.Zero(t, code, server.stderr)
+}
+
+// spec: access-2
+func TestCommandsReadOverMutualTLS(t *testing.T) {
+	folder := t.TempDir()
+	at := func(name string) string { return filepath.Join(folder, name) }
+	flags := append(certificates(t, folder), "--tls-client-ca", at(devcert.CA), "--config", readLake(t).config)
+	server := start(t, flags...)
+	uri := "grpc+tls://" + server.address
+	got := run(t, "cat", "home", "--uri", uri, "--tls-ca", at(devcert.CA), "--tls-cert", at(devcert.ClientCert), "--tls-key", at(devcert.ClientKey))
+	require.Zero(t, got.code, got.stderr)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no certificate": {[]string{"--uri", uri, "--tls-ca", at(devcert.CA)}, "the server requires a certificate"},
+		"no CA":          {[]string{"--uri", uri}, "the server's certificate is not trusted"},
+		"no TLS":         {[]string{"--uri", server.uri()}, "the server speaks TLS\n  → write grpc+tls://" + server.address},
+		"not its name":   {[]string{"--uri", strings.Replace(uri, "127.0.0.1", "127.0.0.2", 1), "--tls-ca", at(devcert.CA)}, "127.0.0.2"},
+		"CA without TLS": {[]string{"--uri", server.uri(), "--tls-ca", at(devcert.CA)}, "write grpc+tls://host:port"},
+		"CA in process":  {[]string{"--config", readLake(t).config, "--tls-ca", at(devcert.CA)}, "are for a server at --uri"},
+		"no such CA":     {[]string{"--uri", uri, "--tls-ca", at("none")}, "read the CA of --tls-ca"},
+		"an empty CA":    {[]string{"--uri", uri, "--tls-ca", os.DevNull}, "has no certificate"},
+		"half a pair":    {[]string{"--uri", uri, "--tls-cert", at(devcert.ClientCert)}, "read the certificate of --tls-cert and --tls-key"},
+	} {
+		got := run(t, append([]string{"datasets"}, c.args...)...)
+		require.NotZero(t, got.code, name)
+		require.Contains(t, got.stderr, c.says, name)
+	}
+	plain := start(t, "--config", readLake(t).config)
+	got = run(t, "datasets", "--uri", "grpc+tls://"+plain.address)
+	require.Contains(t, got.stderr, "the server does not speak TLS\n  → write grpc://"+plain.address)
+}
+
+// spec: access-3
+func TestInsecureLogsWhatItOpens(t *testing.T) {
+	l := newLake(t, t.TempDir())
+	keys := l.file(t, "tickets.keys", "k1 "+strings.Repeat("QUJD", 16)+"\n")
+	folder := t.TempDir()
+	tlsFlags := certificates(t, folder)
+	open := []string{"serve", "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0"}
+	got := run(t, append(open, tlsFlags...)...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "has no credentials")
+	require.NotContains(t, got.stderr, "no TLS")
+
+	server := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--insecure")...)
+	logged := server.stderr.find(t, "an address that other machines reach is insecure")
+	require.Equal(t, "credentials", logged["missing"].([]any)[0])
+	require.Equal(t, "every program that reaches the address may read all datasets", logged["opens"].([]any)[0])
+
+	// Mutual TLS needs no --insecure, and protects the metrics too.
+	metrics, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(metrics.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, metrics.Close())
+	mutual := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--metrics", "0.0.0.0:"+port,
+		"--tls-client-ca", filepath.Join(folder, devcert.CA))...)
+	require.NotContains(t, mutual.stderr.String(), "is insecure")
+	require.Error(t, scrapeTLS(t, "https://127.0.0.1:"+port, overTLS(t, folder)))
+	config := overTLS(t, folder)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ClientCert), filepath.Join(folder, devcert.ClientKey))
+	require.NoError(t, err)
+	config.Certificates = []tls.Certificate{pair}
+	require.NoError(t, scrapeTLS(t, "https://127.0.0.1:"+port, config))
+}
+
+// scrapeTLS reads metrics.
+func scrapeTLS(t *testing.T, url string, config *tls.Config) error {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url+"/metrics", http.NoBody)
+	require.NoError(t, err)
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { require.NoError(t, answer.Body.Close()) }()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "penstock_build_info")
+	return nil
+}
+
+func TestCertificateNewReplacesCertificatesOfOneCA(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "certificates")
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	got := run(t, "certificate", "new", folder)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "--tls-cert "+filepath.Join(folder, devcert.ServerCert))
+	ca, cert := read(devcert.CA), read(devcert.ServerCert)
+	require.Zero(t, run(t, "certificate", "new", folder, "--host", "loader.example.com").code)
+	require.Equal(t, ca, read(devcert.CA))
+	require.NotEqual(t, cert, read(devcert.ServerCert))
+	require.NoError(t, os.Remove(filepath.Join(folder, devcert.CAKey)))
+	require.Contains(t, run(t, "certificate", "new", folder).stderr, "name an empty folder")
+	require.Equal(t, exitUsage, run(t, "certificate", "new").code)
+}

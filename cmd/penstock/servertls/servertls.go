@@ -1,0 +1,117 @@
+// Package servertls holds the certificate of a server, which can be replaced while it serves.
+//
+// A handshake uses the certificate that was loaded last; connections that are open keep theirs. Certificates that clients
+// would refuse are refused here: those that have expired, and those without names.
+package servertls
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/keyfile"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Names of the settings, in errors.
+const (
+	settingCert     = "tls_cert"
+	settingKey      = "tls_key"
+	settingClientCA = "tls_client_ca"
+)
+
+// Pair is a certificate with its key, as paths of PEM files.
+type Pair struct {
+	Cert     string // the server's certificate, with those between it and its CA
+	Key      string
+	ClientCA string // CAs of clients' certificates, which are required then; "" requires none
+}
+
+// Certificates are those of a server, from files. They are safe for concurrent use.
+type Certificates struct {
+	files   Pair
+	clock   func() time.Time
+	current atomic.Pointer[tls.Config]
+}
+
+// New returns the certificates of files. Load loads them.
+func New(files Pair, clock func() time.Time) *Certificates {
+	return &Certificates{files: files, clock: clock}
+}
+
+// Paths returns the files.
+func (c *Certificates) Paths() []string {
+	paths := []string{c.files.Cert, c.files.Key}
+	if c.files.ClientCA != "" {
+		paths = append(paths, c.files.ClientCA)
+	}
+	return paths
+}
+
+// Load reads the files. If it fails, those that were loaded before stay in use.
+func (c *Certificates) Load() error {
+	cert, err := keyfile.Read(settingCert, c.files.Cert, keyfile.Public)
+	if err != nil {
+		return err
+	}
+	key, err := keyfile.Read(settingKey, c.files.Key, keyfile.Secret)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return fault.InvalidField(settingCert, "%s and %s are not a certificate and its key: %v", c.files.Cert, c.files.Key, err).
+			WithRemedy("write both in PEM form, the key of the first certificate in the file")
+	}
+	if err := c.check(pair.Leaf); err != nil {
+		return err
+	}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		MinVersion:   tls.VersionTLS13,
+		// A resumed session would skip the check of the client's certificate against CAs that were loaded since.
+		SessionTicketsDisabled: true,
+	}
+	if c.files.ClientCA != "" {
+		text, err := keyfile.Read(settingClientCA, c.files.ClientCA, keyfile.Public)
+		if err != nil {
+			return err
+		}
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(text) {
+			return fault.InvalidField(settingClientCA, "%s has no certificate", c.files.ClientCA).WithRemedy("write the CA's certificate in PEM form")
+		}
+	}
+	c.current.Store(config)
+	return nil
+}
+
+// check refuses a certificate that clients would refuse.
+func (c *Certificates) check(leaf *x509.Certificate) error {
+	switch now := c.clock(); {
+	case now.After(leaf.NotAfter):
+		return fault.InvalidField(settingCert, "the certificate in %s expired at %s", c.files.Cert, leaf.NotAfter.Format(time.RFC3339)).
+			WithRemedy("renew it")
+	case now.Before(leaf.NotBefore):
+		return fault.InvalidField(settingCert, "the certificate in %s is not valid before %s", c.files.Cert, leaf.NotBefore.Format(time.RFC3339)).
+			WithRemedy("check the clock of this machine")
+	case len(leaf.DNSNames) == 0 && len(leaf.IPAddresses) == 0:
+		return fault.InvalidField(settingCert, "the certificate in %s names no host as a subject alternative name, and clients check those alone", c.files.Cert).
+			WithRemedy("make one with the names and addresses by which clients reach the server")
+	}
+	return nil
+}
+
+// Config returns a configuration of handshakes that use the certificate loaded last, for protocols as ALPN names them.
+func (c *Certificates) Config(protocols ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		NextProtos: protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config := c.current.Load().Clone()
+			config.NextProtos = protocols
+			return config, nil
+		},
+	}
+}

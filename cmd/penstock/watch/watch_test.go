@@ -1,0 +1,106 @@
+package watch
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// watched is a file, what a watcher loaded of it, and the watcher's log.
+type watched struct {
+	*Watcher
+	path   string
+	loaded []string
+	err    error // of the next loads
+	log    bytes.Buffer
+}
+
+func watch(t *testing.T, path, text string) *watched {
+	t.Helper()
+	w := &watched{path: path}
+	w.Watcher = New(slog.New(slog.NewTextHandler(&w.log, nil)))
+	write(t, path, text)
+	require.NoError(t, w.Load("words", []string{path}, func() error {
+		if w.err != nil {
+			return w.err
+		}
+		text, err := os.ReadFile(path)
+		w.loaded = append(w.loaded, string(text))
+		return err
+	}))
+	return w
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func TestChangedFileIsLoadedOnceItIsTheSameTwice(t *testing.T) {
+	w := watch(t, filepath.Join(t.TempDir(), "words"), "a")
+	w.Compare()
+	w.Compare()
+	require.Equal(t, []string{"a"}, w.loaded)
+	write(t, w.path, "half")
+	w.Compare()
+	write(t, w.path, "whole")
+	w.Compare()
+	require.Equal(t, []string{"a"}, w.loaded, "while it changes, nothing is loaded")
+	w.Compare()
+	w.Compare()
+	require.Equal(t, []string{"a", "whole"}, w.loaded)
+	require.Contains(t, w.log.String(), "in use")
+}
+
+func TestFailedLoadIsLoggedOnceAndRepeatedAfterTheNextChange(t *testing.T) {
+	w := watch(t, filepath.Join(t.TempDir(), "words"), "a")
+	w.err = errors.New("no such word")
+	write(t, w.path, "b")
+	for range 4 {
+		w.Compare()
+	}
+	require.Equal(t, 1, bytes.Count(w.log.Bytes(), []byte("no such word")))
+	w.err = nil
+	write(t, w.path, "c")
+	w.Compare()
+	w.Compare()
+	require.Equal(t, []string{"a", "c"}, w.loaded)
+}
+
+func TestReplacedLinksModesAndMissingFilesAreChanges(t *testing.T) {
+	dir := t.TempDir()
+	for _, version := range []string{"v1", "v2"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		write(t, filepath.Join(dir, version, "words"), version)
+	}
+	link := func(to string) { // as Kubernetes does
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, "new")))
+		require.NoError(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "now")))
+	}
+	link("v1")
+	w := watch(t, filepath.Join(dir, "now", "words"), "v1")
+	link("v2")
+	w.Compare()
+	w.Compare()
+	require.Equal(t, []string{"v1", "v2"}, w.loaded)
+	require.NoError(t, os.Chmod(w.path, 0o400))
+	w.Compare()
+	w.Compare()
+	require.Equal(t, []string{"v1", "v2", "v2"}, w.loaded)
+	require.NoError(t, os.Remove(w.path))
+	w.err = os.ErrNotExist
+	w.Compare()
+	w.Compare()
+	require.Contains(t, w.log.String(), "cannot be used")
+}
+
+func TestFailureOfTheFirstLoadIsReturned(t *testing.T) {
+	w := New(slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, w.Load("words", nil, func() error { return os.ErrNotExist }), os.ErrNotExist)
+	w.Compare()
+}
