@@ -106,7 +106,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	leavePlan(ctx)
 	ctx, leave := s.enter(ctx)
 	defer leave()
-	at := s.admission.of(caller{host: hostOf(ctx)})
+	at := s.admission.of(caller{host: clientOf(ctx)})
 	defer at.Release()
 	if err := at.enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)

@@ -36,7 +36,7 @@ const (
 // longer than it may wait, and no more slots than its streams could take one by one.
 type admission struct {
 	limit   int             // slots; 0: unlimited, and nothing is counted
-	share   int             // slots that one host may have
+	share   int             // slots that one host, or one subject, may have
 	closing <-chan struct{} // closed when no new stream is admitted any more; may be nil
 	crowded chan<- struct{} // receives when a stream begins to wait; may be nil
 	maxWait time.Duration   // the constant, except in tests
@@ -190,7 +190,7 @@ func (p *slot) timedOut() error {
 	defer a.mu.Unlock()
 	var e *fault.Error
 	if own := a.hosts[p.host]; own+a.needs(p) > a.share {
-		e = fault.New(fault.Exhausted, "no slot became free within %s: this host has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
+		e = fault.New(fault.Exhausted, "no slot became free within %s: this client has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
 			a.maxWait, fault.Count(own, "stream"), a.limit)
 	} else {
 		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", a.maxWait, are(a.taken), a.limit)

@@ -116,7 +116,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.False(t, a.wanted(of[3].slot), "it has none")
 			time.Sleep(maxWait)
 			synctest.Wait()
-			require.ErrorContains(t, of[3].err, "this host has 3 streams open, its share of the 4")
+			require.ErrorContains(t, of[3].err, "this client has 3 streams open, its share of the 4")
 			for _, one := range append(of, other) {
 				one.Release()
 			}

@@ -70,7 +70,7 @@ type arrivalKey struct{}
 
 // tap is called with the headers of each call, before gRPC keeps anything of it. It must not block.
 func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	call := &arrivingCall{host: hostOf(ctx), at: a.clock(), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
+	call := &arrivingCall{host: clientOf(ctx), at: a.clock(), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
 	if !a.enter(call) {
 		if _, timed := ctx.Deadline(); timed {
 			connectionOf(ctx).keep()

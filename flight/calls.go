@@ -16,7 +16,7 @@ import (
 
 // stream intercepts every call, before its request is received.
 func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	slot := &planSlot{calls: s.callSlots, plans: s.planSlots, host: hostOf(stream.Context())}
+	slot := &planSlot{calls: s.callSlots, plans: s.planSlots, host: clientOf(stream.Context())}
 	if path.Base(of.FullMethod) == "DoGet" {
 		slot.plans = s.redeemSlots
 	}
@@ -32,7 +32,12 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		defer context.AfterFunc(s.draining, cancel)()
 		return next(service, inContext{stream, ctx})
 	}
-	end := s.watch(stream.Context(), of.FullMethod, func() error { return next(service, stream) })
+	end := s.watch(stream.Context(), of.FullMethod, func() error {
+		if err := refusal(stream.Context()); err != nil {
+			return err
+		}
+		return next(service, stream)
+	})
 	if end.status == nil {
 		return nil
 	}
@@ -62,14 +67,14 @@ func (s *Server) watch(ctx context.Context, method string, call func() error) en
 	if end.label == fault.Internal.String() {
 		level = slog.LevelError
 	}
-	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.label), slog.Duration("took", took), slog.String("peer", peerOf(ctx))}
+	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.label), slog.Duration("took", took)}
 	if err != nil {
 		attributes = append(attributes, slog.Any("error", err))
 	}
 	if c := (fault.Crash{}); errors.As(err, &c) {
 		attributes = append(attributes, slog.String("stack", string(c.Stack)))
 	}
-	s.options.Logger.LogAttrs(ctx, level, "call", attributes...)
+	s.options.Logger.With(callerAttributes(ctx)...).LogAttrs(ctx, level, "call", attributes...)
 	return end
 }
 

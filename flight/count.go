@@ -14,7 +14,7 @@ import (
 // Counting reads as much as a stream, so it takes a slot. Callers that need the same count
 // share it, and it ends when the last of them leaves.
 func (s *Server) count(ctx context.Context, p *planned) error {
-	options := loader.StreamOptions{Counts: p.counts, Peer: hostOf(ctx)}
+	options := loader.StreamOptions{Counts: p.counts, Peer: clientOf(ctx)}
 	if p.Query.CountsFirst() && p.counts == nil {
 		leavePlan(ctx) // counting takes as long as a stream
 	}

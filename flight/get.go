@@ -32,7 +32,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return err
 	}
-	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard, mix: mix})
+	at := s.admission.of(caller{host: clientOf(ctx), plan: asked.Plan, shard: query.Shard, mix: mix})
 	defer at.Release()
 	if err := at.enter(ctx); err != nil {
 		return contextCause(ctx, err)
@@ -164,7 +164,7 @@ type outgoing struct {
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
-		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of), slog.String("peer", peerOf(ctx)))
+		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of)).With(callerAttributes(ctx)...)
 	if !p.part.IsZero() {
 		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
 	}

@@ -2,8 +2,8 @@ package flight
 
 import "sync"
 
-// hostCounts limits how many of something all clients together may have, and those of one host. It is safe for
-// concurrent use.
+// hostCounts limits how many of something all clients together may have, and those of one host, or of one subject.
+// It is safe for concurrent use.
 type hostCounts struct {
 	limit int // of all clients; 0: no limit
 	share int // percentage of limit that one host may have

@@ -129,6 +129,6 @@ func (a *admission) freeMix(host string, m *mixSlots) {
 // neverFits returns the error of a stream whose mix has more streams than its host may have.
 func (p *slot) neverFits() error {
 	a := p.admission
-	return fault.New(fault.Exhausted, "the mix has %d streams, and one host may have %d open (max_streams, max_peer_share)", p.streams, a.share).
+	return fault.New(fault.Exhausted, "the mix has %d streams, and one client may have %d open (max_streams, max_peer_share)", p.streams, a.share).
 		WithRemedy("raise the limit, or mix fewer datasets")
 }

@@ -107,7 +107,7 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 		"and never if it has more streams than its host may have": {4, 50, func(t *testing.T, a *admission) {
 			m0 := ask(t, a, mixed("x", "m", "p0", 3))
 			require.True(t, m0.over())
-			require.ErrorContains(t, m0.err, "the mix has 3 streams, and one host may have 2 open")
+			require.ErrorContains(t, m0.err, "the mix has 3 streams, and one client may have 2 open")
 			require.Equal(t, fault.Exhausted, fault.KindOf(m0.err))
 			require.Zero(t, fault.As(m0.err).RetryAfter, "a retry cannot help")
 		}},

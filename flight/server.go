@@ -72,7 +72,7 @@ type Options struct {
 	Renewal    time.Duration    // how long after its first expiry a ticket can be extended by renewals; 0: defaultRenewal
 	Advertise  []string         // locations in endpoints, as "grpc://host:port"; none: the server that was called
 	MaxStreams int              // slots; streams without one wait, see admission; 0: no limit
-	PeerShare  int              // percentage of the slots that one host may have; 0: all
+	PeerShare  int              // percentage of the slots that one client, a subject or a host, may have; 0: all
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
 	// MaxConnections is the maximum number of open connections, of which one host may have PeerShare; 0: no limit.
 	MaxConnections int
@@ -103,6 +103,8 @@ type Options struct {
 	Sharing func(plan string) string
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
 	Cache CacheAdmin
+	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.
+	Authenticate Authenticate
 	// TLS is the configuration of handshakes; nil: connections are not encrypted.
 	TLS        *tls.Config
 	MaxDetails int          // bytes of a failure's details, as JSON; 0: what every client accepts
@@ -215,7 +217,7 @@ func New(options Options) *Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.StatsHandler(s.connections),
-		grpc.InTapHandle(s.arrivals.tap),
+		grpc.InTapHandle(s.tap),
 		grpc.StreamInterceptor(s.stream),
 	)
 	s.grpc.RegisterService(answered(flightgen.FlightService_ServiceDesc), &service{Server: s})

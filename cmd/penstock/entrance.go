@@ -8,15 +8,19 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/keyfile"
 	"github.com/penstock/penstock/cmd/penstock/servertls"
 	"github.com/penstock/penstock/cmd/penstock/socket"
 	"github.com/penstock/penstock/cmd/penstock/watch"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/internal/tokens"
 )
 
 // entrance is how clients get to the server: the addresses, and what protects them.
@@ -24,19 +28,48 @@ type entrance struct {
 	settings     config.Server
 	log          *slog.Logger
 	watcher      *watch.Watcher
-	certificates *servertls.Certificates // nil: no TLS
+	certificates *servertls.Certificates       // nil: no TLS
+	tokens       atomic.Pointer[tokens.Tokens] // those loaded last; nil: clients need none
+	clock        func() time.Time
 }
 
 // openEntrance loads the files that protect the server.
 func openEntrance(s config.Server, clock func() time.Time, log *slog.Logger) (*entrance, error) {
-	a := &entrance{settings: s, log: log, watcher: watch.New(log)}
+	a := &entrance{settings: s, log: log, watcher: watch.New(log), clock: clock}
 	if s.TLSCert != "" {
 		a.certificates = servertls.New(servertls.Pair{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
 		if err := a.watcher.Load("the certificate", a.certificates.Paths(), a.certificates.Load); err != nil {
 			return nil, err
 		}
 	}
+	if s.Tokens != "" {
+		if err := a.watcher.Load("the tokens", []string{s.Tokens}, a.loadTokens); err != nil {
+			return nil, err
+		}
+	}
 	return a, nil
+}
+
+// loadTokens reads the tokens that clients may send.
+func (a *entrance) loadTokens() error {
+	text, err := keyfile.Read("tokens", a.settings.Tokens, keyfile.Public)
+	if err != nil {
+		return err
+	}
+	found, err := tokens.Parse(text)
+	if err != nil {
+		return fault.As(fault.Op(err, "read the tokens of %s", a.settings.Tokens))
+	}
+	a.tokens.Store(found)
+	return nil
+}
+
+// authenticate returns the check of tokens; nil: clients need none.
+func (a *entrance) authenticate() flight.Authenticate {
+	if a.settings.Tokens == "" {
+		return nil
+	}
+	return func(token string) (string, error) { return a.tokens.Load().Subject(token, a.clock()) }
 }
 
 // listen binds the address of a setting. An address that other machines reach requires TLS and credentials, or --insecure.
@@ -86,7 +119,7 @@ func (a *entrance) checkOpen(setting, address string) error {
 	switch {
 	case len(missing) > 0 && !a.settings.Insecure:
 		return fault.InvalidField(setting, "%s can be reached from other machines, and has no %s", address, strings.Join(missing, " and no ")).
-			WithRemedy("set tls_cert and tls_key, and tls_client_ca for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
+			WithRemedy("set tls_cert and tls_key, and tokens for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
 	case a.settings.TicketKeys == "" && setting == "listen":
 		return fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
 			WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
@@ -97,7 +130,9 @@ func (a *entrance) checkOpen(setting, address string) error {
 }
 
 // authenticates reports whether clients need credentials.
-func (a *entrance) authenticates() bool { return a.certificates != nil && a.settings.TLSClientCA != "" }
+func (a *entrance) authenticates() bool {
+	return a.settings.Tokens != "" || a.certificates != nil && a.settings.TLSClientCA != ""
+}
 
 // handshakes returns the configuration of the handshakes of a listener; nil: there are none. Sockets have none: only
 // processes of this user can connect to them.
@@ -125,5 +160,24 @@ func (a *entrance) listenMetrics(ctx context.Context, metrics *telemetry.Metrics
 	if a.certificates != nil {
 		on = tls.NewListener(on, a.certificates.Config("http/1.1"))
 	}
+	if authenticate := a.authenticate(); authenticate != nil {
+		handler = withToken(authenticate, handler)
+	}
 	return on, handler, nil
+}
+
+// withToken answers requests that have a token.
+func withToken(authenticate flight.Authenticate, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "bearer") {
+			token = "" // which is not a token
+		}
+		if _, err := authenticate(token); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -28,7 +28,7 @@ func page(t *testing.T, path string) string {
 // commands returns the commands of the program.
 func commands() []*cobra.Command {
 	p := process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
-	return []*cobra.Command{p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.cacheCommand(), p.versionCommand()}
+	return []*cobra.Command{p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.cacheCommand(), p.certificateCommand(), p.tokenCommand(), p.versionCommand()}
 }
 
 // The page on queries has every flag that sets a field of the query.
@@ -50,7 +50,9 @@ func TestFlagsOnPagesExist(t *testing.T) {
 	var names []string
 	for _, c := range commands() {
 		names = append(names, c.Name())
-		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		for _, one := range append(c.Commands(), c) {
+			one.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		}
 	}
 	found, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)

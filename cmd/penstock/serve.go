@@ -143,7 +143,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
-		TLS:   entry.handshakes(listener),
+		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(),
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, Cache: e.cacheAdmin(),
 	})
 	metrics.Streams(server)

@@ -14,6 +14,7 @@ const (
 	envConfig = "PENSTOCK_CONFIG"
 	envURI    = "PENSTOCK_URI"
 	envTLSCA  = "PENSTOCK_TLS_CA"
+	envToken  = "PENSTOCK_TOKEN_FILE"
 )
 
 // configFlag adds --config.
@@ -25,6 +26,7 @@ func configFlag(c *cobra.Command) *string {
 type sourceFlags struct {
 	config, uri            *string
 	tlsCA, tlsCert, tlsKey *string
+	token                  *string
 }
 
 func newSourceFlags(c *cobra.Command) sourceFlags {
@@ -34,6 +36,7 @@ func newSourceFlags(c *cobra.Command) sourceFlags {
 		tlsCA:   cmdline.Text(c, "tls-ca", "FILE", "the CA of the server's certificate in PEM form, instead of the system's ("+envTLSCA+")"),
 		tlsCert: cmdline.Text(c, "tls-cert", "FILE", "the certificate of this client, for mutual TLS"),
 		tlsKey:  cmdline.Text(c, "tls-key", "FILE", "the key of that certificate"),
+		token:   cmdline.Text(c, "token-file", "FILE", "the file with this client's token ("+envToken+")"),
 	}
 }
 
@@ -50,9 +53,9 @@ func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error
 	case uri != "" && file != "":
 		return nil, cmdline.Errorf("%s and %s are both set: choose with --config or --uri", envConfig, envURI)
 	case uri != "":
-		return client.Dial(uri, client.Security{CA: p.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey})
-	case *f.tlsCA+*f.tlsCert+*f.tlsKey != "":
-		return nil, cmdline.Errorf("--tls-ca, --tls-cert and --tls-key are for a server at --uri")
+		return client.Dial(uri, client.Security{CA: p.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: p.orEnv(*f.token, envToken)})
+	case *f.tlsCA+*f.tlsCert+*f.tlsKey+*f.token != "":
+		return nil, cmdline.Errorf("--token-file, --tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":
 		return p.openLocal(ctx, file)
 	}

@@ -169,7 +169,7 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 	e := fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
 		r.what, n, r.budget.used.Load(), r.budget.limit)
 	if !r.budget.shares(r.peer, n) {
-		e = fault.New(fault.Exhausted, "%s needs %d bytes more, this client's host has %d of the memory budget's %d, and may have %d beside others (max_peer_share)",
+		e = fault.New(fault.Exhausted, "%s needs %d bytes more, this client has %d of the memory budget's %d, and may have %d beside others (max_peer_share)",
 			r.what, n, r.peer.held.Load(), r.budget.limit, r.budget.share)
 	}
 	if n <= r.budget.limit-r.keepFree && r.budget.othersHold() {

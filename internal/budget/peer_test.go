@@ -93,7 +93,7 @@ func TestPeersShare(t *testing.T) {
 			young.want(10)
 			err := <-young.ended
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
-			require.ErrorContains(t, err, "this client's host has 50 of the memory budget's 100, and may have 50 beside others")
+			require.ErrorContains(t, err, "this client has 50 of the memory budget's 100, and may have 50 beside others")
 			require.True(t, old.waits())
 			young.end()
 			require.NoError(t, <-old.ended)

@@ -48,6 +48,7 @@ type Server struct {
 	TLSCert          string        // path; "" is no TLS
 	TLSKey           string        // path
 	TLSClientCA      string        // path; "" requires no certificates of clients
+	Tokens           string        // path; "" requires no tokens
 	Memory           int64         // bytes
 	Spool            string        // path; "" is the system's folder for temporary files
 	SpoolLimit       int64         // bytes; 0 is no limit

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -195,6 +196,7 @@ func TestPrecedence(t *testing.T) {
 		"tls_cert":          {"/a", "/b", "/c", ""},
 		"tls_key":           {"/a", "/b", "/c", ""},
 		"tls_client_ca":     {"/a", "/b", "/c", ""},
+		"tokens":            {"/a", "/b", "/c", ""},
 	}
 	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
 		t.Helper()
@@ -203,11 +205,12 @@ func TestPrecedence(t *testing.T) {
 		if file != "" {
 			block[name] = file
 		}
-		text := minimal + "server:\n"
+		var text strings.Builder
+		text.WriteString(minimal + "server:\n")
 		for setting, v := range block {
-			text += "  " + setting + ": \"" + v + "\"\n"
+			fmt.Fprintf(&text, "  %s: %q\n", setting, v)
 		}
-		c, err := config.Load(config.Origin{File: write(t, text), Flags: flags, Env: func(variable string) (string, bool) {
+		c, err := config.Load(config.Origin{File: write(t, text.String()), Flags: flags, Env: func(variable string) (string, bool) {
 			return env, env != "" && variable == "PENSTOCK_"+strings.ToUpper(name)
 		}})
 		require.NoError(t, err)

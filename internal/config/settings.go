@@ -73,6 +73,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { s.TLSClientCA = v.path(); return nil },
 		},
 		{
+			Name: "tokens", Shape: "FILE",
+			Usage: "the tokens of clients, as lines of penstock token new, which have only their digests; loaded again when it changes (default: clients need no token)",
+			set:   func(s *Server, v value) error { s.Tokens = v.path(); return nil },
+		},
+		{
 			Name: "memory", Shape: "BYTES",
 			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB, and what 1.25 times the budget and 256MiB leave)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
@@ -129,7 +134,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "max_peer_share", Default: "75", Shape: "PERCENT",
-			Usage: "the share of the streams that one client host may use, and of the memory while other hosts need it",
+			Usage: "the share of the streams that one client may use, and of the memory while others need it; a client is a subject, or a host where there are no credentials",
 			set:   func(s *Server, v value) error { return percent(&s.MaxPeerShare, v) },
 		},
 		{

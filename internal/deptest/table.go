@@ -49,6 +49,8 @@ func Graph() []Row {
 		{Folder: "internal/release", Imports: "invariant"},
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/digest"},
+		{Folder: "internal/identity"},
+		{Folder: "internal/tokens", Imports: "fault"},
 
 		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
@@ -117,7 +119,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan batch budget fault local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan batch budget fault identity local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 

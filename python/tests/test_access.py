@@ -1,9 +1,15 @@
-"""Reads from servers with TLS, as clients of the package and of plain pyarrow."""
+"""Reads from servers with TLS and tokens, as clients of the package and of plain pyarrow."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import re
+import socket
 import subprocess
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lake
@@ -92,3 +98,152 @@ def test_error_says_that_certificates_are_no_certificates(secure: str) -> None:
         pytest.raises(penstock.Unavailable, match="in PEM form"),
     ):
         client.datasets()
+
+
+def issue(tokens: Path, subject: str) -> str:
+    """Makes a token, and adds its line to the server's file."""
+    command: list[str | Path] = [BINARY, "token", "new", "--subject", subject, "--tokens", tokens]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The server's file of tokens."""
+    return tmp_path_factory.mktemp("tokens") / "server.tokens"
+
+
+@pytest.fixture(scope="module")
+def trainers(tokens: Path) -> str:
+    """A token."""
+    return issue(tokens, "trainers")
+
+
+@pytest.fixture(scope="module")
+def guarded(config: Path, tokens: Path, trainers: str) -> Iterator[str]:
+    """The address of a server with tokens, on the loopback without TLS."""
+    assert trainers
+    with Server(config, "--tokens", str(tokens)) as server:
+        yield server.address
+
+
+# spec: access-5
+def test_rows_are_read_with_a_token(guarded: str, trainers: str) -> None:
+    with penstock.connect(guarded, token=trainers) as client:
+        assert client.read("d").read_all().num_rows == ROWS
+    with penstock.connect(guarded) as client, pytest.raises(penstock.Unauthenticated) as e:
+        client.datasets()
+    assert "token_file" in e.value.remedy
+    with (
+        penstock.connect(guarded, token=trainers[:-1]) as client,
+        pytest.raises(penstock.Unauthenticated, match="does not know the token"),
+    ):
+        client.read("d")
+
+
+def test_plain_pyarrow_reads_with_a_token(guarded: str, trainers: str) -> None:
+    options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {trainers}".encode())])
+    with flight.FlightClient(f"grpc://{guarded}") as client:
+        found = client.get_flight_info(flight.FlightDescriptor.for_path("d"), options)
+        assert client.do_get(found.endpoints[0].ticket, options).read_all().num_rows == ROWS
+        with pytest.raises(flight.FlightUnauthenticatedError, match="0 tokens"):
+            client.get_flight_info(flight.FlightDescriptor.for_path("d"))
+        with pytest.raises(flight.FlightUnauthenticatedError, match="0 tokens"):
+            client.do_get(found.endpoints[0].ticket)
+
+
+def test_token_file_is_read_for_each_call_and_never_pickled(
+    guarded: str, tokens: Path, trainers: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(trainers + "\n")
+    with penstock.connect(guarded, token_file=file) as client:
+        assert client.read("d").read_all().num_rows == ROWS
+        stored = pickle.dumps(client)
+        assert trainers.encode() not in stored
+        assert trainers not in repr(client.settings)
+        file.write_text(issue(tokens, "sweeps"))
+        retry_until(lambda: client.datasets(), penstock.Unauthenticated)
+        with pickle.loads(stored) as copy:
+            assert copy.read("d").read_all().num_rows == ROWS
+        link = tmp_path / "link"
+        link.symlink_to(file)
+        assert penstock.connect(guarded, token_file=link).settings.token_file == str(link)
+        file.unlink()
+        with pytest.raises(penstock.Unavailable, match="read the token in"):
+            client.datasets()
+        file.write_text("two\nlines")
+        with pytest.raises(penstock.Unavailable, match="has no token"):
+            client.datasets()
+
+
+def retry_until(ask: Callable[[], object], error: type[penstock.Error]) -> None:
+    """Calls `ask` until it raises no such error."""
+    for _ in range(600):
+        try:
+            ask()
+        except error:
+            time.sleep(0.1)
+        else:
+            return
+    ask()
+
+
+# spec: access-6
+def test_token_that_the_server_does_not_check_is_refused(config: Path) -> None:
+    with (
+        Server(config) as server,
+        penstock.connect(server.address, token="secret") as client,
+        pytest.raises(penstock.Invalid, match="this server has none configured"),
+    ):
+        client.datasets()
+
+
+@pytest.mark.parametrize("uri", ["host:1", "grpc://10.0.0.1:1", "localhost:1,host:1", "grpc+tcp://[::2]:1"])
+def test_token_is_not_sent_to_other_machines_without_tls(uri: str, tmp_path: Path) -> None:
+    for given in ({"token": "secret"}, {"token_file": tmp_path / "token"}):
+        with pytest.raises(penstock.Invalid, match=r"is not sent to .* without TLS"):
+            penstock.connect(uri, **given)
+    penstock.connect(uri).close()
+
+
+def test_token_is_sent_where_it_is_safe() -> None:
+    for uri in ("localhost:1", "127.0.0.1", "grpc://[::1]:1", "grpc+unix:///run/p.sock", "grpc+tls://host:1"):
+        penstock.connect(uri, token="secret").close()
+
+
+def test_token_and_file_are_alternatives(tmp_path: Path) -> None:
+    with pytest.raises(penstock.Invalid, match="cannot be combined with token"):
+        penstock.connect("localhost", token="a", token_file=tmp_path)
+    with pytest.raises(penstock.Invalid, match="must be a path"):
+        penstock.connect("localhost", token_file=1)  # type: ignore[arg-type]
+
+
+def test_commands_of_the_page_about_operations_work(config: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+    section = page.partition("## TLS and tokens\n")[2].partition("\n## ")[0]
+    found = re.findall(r"^```(sh|python)\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+    assert [language for language, _ in found] == ["sh", "python", "python"]
+    (tmp_path / "penstock.yaml").write_text(config.read_text())
+    (tmp_path / "penstock").symlink_to(BINARY)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    lines = ["set -eu", "trap 'kill $(jobs -p)' EXIT"]
+    for language, text in found:
+        lines.append(text if language == "sh" else f"{sys.executable} - <<'BLOCK'\n{text}BLOCK")
+    ran = subprocess.run(
+        ["bash", "-c", "\n".join(lines).replace("8815", port)],
+        check=False,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("DatasetDescription(") == 1
+    assert ran.stdout.count("FlightInfo") == 1
+    assert "is insecure" not in ran.stderr

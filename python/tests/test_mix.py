@@ -487,6 +487,6 @@ def test_a_mix_that_no_server_can_admit_fails_at_once(config: Path) -> None:
         Server(config, "--max-streams", "2", "--max-peer-share", "100") as server,
         penstock.connect(server.address) as client,
         mixed(client) as mix,
-        pytest.raises(penstock.Exhausted, match="the mix has 3 streams, and one host may have 2 open"),
+        pytest.raises(penstock.Exhausted, match="the mix has 3 streams, and one client may have 2 open"),
     ):
         next(mix)

@@ -16,6 +16,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		admitMutants(),
+		accessMutants(),
 		arrivalMutants(),
 		batchEndMutants(),
 		batchRequestMutants(),

@@ -9,6 +9,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -38,8 +39,8 @@ type Client struct {
 	name   string       // of the server, in messages
 	end    func() error // shuts down a server in this process; nil for any other
 
-	target    string // of gRPC
-	encrypted bool
+	target string      // of gRPC
+	tls    *tls.Config // nil: connections are not encrypted
 }
 
 // Dial returns a client of the server at a URI. It connects with the first call.
@@ -48,15 +49,15 @@ func Dial(uri string, security Security) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := security.transport(encrypted)
+	options, config, err := security.options(target, encrypted)
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(target, flight.DefaultMaxMessage, grpc.WithTransportCredentials(transport))
+	c, err := connect(target, flight.DefaultMaxMessage, options...)
 	if err != nil {
 		return nil, fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
 	}
-	c.name, c.target, c.encrypted = uri, target, encrypted
+	c.name, c.target, c.tls = uri, target, config
 	return c, nil
 }
 

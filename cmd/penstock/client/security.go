@@ -4,31 +4,80 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
+	"net"
 	"os"
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Security is what a client needs to trust a server and be trusted by it. Its fields are paths of PEM files; "" is none.
+// Security is what a client needs to trust a server and be trusted by it. Its fields are paths of files, of certificates and
+// keys in PEM form; "" is none.
 type Security struct {
 	CA        string // of the server's certificate; "" is those of the system
 	Cert, Key string // of this client
+	Token     string // of this client, read again for each call
 }
 
-// transport returns how connections are secured.
-func (s Security) transport(encrypted bool) (credentials.TransportCredentials, error) {
-	if !encrypted {
-		if s.CA+s.Cert+s.Key != "" {
-			return nil, fault.InvalidField("uri", "connects without TLS, and certificates are given").WithRemedy("write grpc+tls://host:port")
-		}
-		return insecure.NewCredentials(), nil
+// options returns the options of a connection to a gRPC target, and the configuration of TLS; nil: it is not encrypted.
+func (s Security) options(target string, encrypted bool) ([]grpc.DialOption, *tls.Config, error) {
+	if !encrypted && s.CA+s.Cert+s.Key != "" {
+		return nil, nil, fault.InvalidField("uri", "connects without TLS, and certificates are given").WithRemedy("write grpc+tls://host:port")
 	}
+	if !encrypted && s.Token != "" && !staysHere(target) {
+		return nil, nil, fault.InvalidField("uri", "a token is not sent without TLS to another machine: it could be read on its way").
+			WithRemedy("write grpc+tls://%s", target)
+	}
+	var config *tls.Config
+	transport := insecure.NewCredentials()
+	if encrypted {
+		var err error
+		if config, err = s.config(); err != nil {
+			return nil, nil, err
+		}
+		transport = credentials.NewTLS(config)
+	}
+	out := []grpc.DialOption{grpc.WithTransportCredentials(transport)}
+	if s.Token != "" {
+		out = append(out, grpc.WithPerRPCCredentials(tokenFile(s.Token)))
+	}
+	return out, config, nil
+}
+
+// staysHere reports whether what is sent to a gRPC target stays on this machine.
+func staysHere(target string) bool {
+	if strings.HasPrefix(target, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(target)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// tokenFile is the path of a file with a token.
+type tokenFile string
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (f tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	text, err := os.ReadFile(string(f))
+	if err != nil {
+		return nil, status.Error(codes.Unauthenticated, "read the token: "+err.Error())
+	}
+	return map[string]string{"authorization": "Bearer " + strings.TrimSpace(string(text))}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials. Security has checked it: a loopback needs none.
+func (tokenFile) RequireTransportSecurity() bool { return false }
+
+// config returns the configuration of TLS.
+func (s Security) config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.CA != "" {
 		text, err := os.ReadFile(s.CA)
@@ -47,33 +96,42 @@ func (s Security) transport(encrypted bool) (credentials.TransportCredentials, e
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return credentials.NewTLS(config), nil
+	return config, nil
 }
 
 // probeTimeout bounds the check whether a server speaks TLS.
 const probeTimeout = 2 * time.Second
 
 // explainTLS changes the failure of a connection that TLS explains, and reports whether it did. A server and a client that
-// disagree on TLS only see a connection that breaks.
+// disagree on TLS often see no more than a connection that breaks: then one more is opened, and nothing is sent on it.
 func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
-	address := c.target
 	switch {
-	case address == "" || strings.HasPrefix(address, "unix:"):
+	case c.target == "" || strings.HasPrefix(c.target, "unix:") || strings.Contains(e.Message, "connection refused"):
 		return false
-	case !c.encrypted:
-		if strings.Contains(e.Message, "connection refused") || !speaksTLS(ctx, address) {
-			return false
-		}
-		e.Message = "the server speaks TLS"
-		_ = e.WithRemedy("write grpc+tls://%s, and name the CA of its certificate with --tls-ca", address)
-	case strings.Contains(e.Message, "first record does not look like a TLS handshake"):
+	case c.tls != nil:
+		return c.explainHandshake(e, e.Message) || c.explainHandshake(e, probe(ctx, c.target, c.tls))
+	}
+	answer := probe(ctx, c.target, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent
+	if answer != "" && !strings.Contains(answer, "remote error: tls:") {
+		return false
+	}
+	e.Message = "the server speaks TLS"
+	_ = e.WithRemedy("write grpc+tls://%s, and name the CA of its certificate with --tls-ca", c.target)
+	return true
+}
+
+// explainHandshake is explainTLS for the error of a handshake.
+func (c *Client) explainHandshake(e *fault.Error, text string) bool {
+	text = trimStatus(text)
+	switch {
+	case strings.Contains(text, "first record does not look like a TLS handshake"):
 		e.Message = "the server does not speak TLS"
-		_ = e.WithRemedy("write grpc://%s, or start the server with --tls-cert and --tls-key", address)
-	case strings.Contains(e.Message, "x509:"):
-		e.Message = "the server's certificate is not trusted: " + trimStatus(e.Message)
+		_ = e.WithRemedy("write grpc://%s, or start the server with --tls-cert and --tls-key", c.target)
+	case strings.Contains(text, "x509:"):
+		e.Message = "the server's certificate is not trusted: " + text
 		_ = e.WithRemedy("name the CA of its certificate with --tls-ca, and connect to a name that is in the certificate")
-	case strings.Contains(e.Message, "certificate required"), strings.Contains(e.Message, "bad certificate"), strings.Contains(e.Message, "unknown certificate authority"):
-		e.Message = "the server requires a certificate of a CA that it trusts: " + trimStatus(e.Message)
+	case strings.Contains(text, "certificate required"), strings.Contains(text, "bad certificate"), strings.Contains(text, "unknown certificate authority"):
+		e.Message = "the server requires a certificate of a CA that it trusts: " + text
 		_ = e.WithRemedy("give one with --tls-cert and --tls-key")
 	default:
 		return false
@@ -81,16 +139,23 @@ func (c *Client) explainTLS(ctx context.Context, e *fault.Error) bool {
 	return true
 }
 
-// speaksTLS reports whether the server at an address answers a TLS handshake.
-func speaksTLS(ctx context.Context, address string) bool {
+// probe makes a TLS connection to an address and waits for the server's first bytes. It returns what failed; "" is nothing.
+func probe(ctx context.Context, address string, config *tls.Config) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} //nolint:gosec // nothing is sent
-	conn, err := dialer.DialContext(ctx, "tcp", address)
-	if err == nil {
-		_ = conn.Close() // nothing was sent
-		return true
+	config = config.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err.Error()
 	}
-	alert := tls.AlertError(0)
-	return errors.As(err, &alert)
+	defer conn.Close() //nolint:errcheck // nothing was sent
+	until, _ := ctx.Deadline()
+	if err = conn.SetReadDeadline(until); err == nil {
+		_, err = conn.Read(make([]byte, 1)) // in TLS 1.3, a server checks the client's certificate after its own handshake
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors, query
+from penstock import errors, query, security
 
 # The default port of a server.
 _PORT = 8815
@@ -72,6 +74,37 @@ def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
     if token is not None:
         sent["authorization"] = f"Bearer {_header('token', token)}"
     return tuple(sorted(sent.items()))
+
+
+def token_file(path: Any, token: Any) -> str | None:
+    """Returns the path of the file with the token, as an absolute path.
+
+    Raises:
+        Invalid: it is not a path, or a token is given too.
+    """
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise query.invalid("token_file", f"must be a path, not {type(path).__name__}")
+    if token is not None:
+        raise query.invalid("token_file", "cannot be combined with token")
+    # Links are not resolved: where tokens are replaced, a link leads to another file each time.
+    return str(Path(path).absolute())
+
+
+def check_token_is_safe(uris: Iterable[str]) -> None:
+    """Checks that a token can be sent to locations without being read on its way.
+
+    Raises:
+        Invalid: one of them is on another machine, and has no TLS.
+    """
+    for found in uris:
+        if not found.startswith("grpc+tls://") and not security.stays_here(found):
+            raise query.invalid(
+                "uri",
+                f"a token is not sent to {found} without TLS, where others could read it; write"
+                f" grpc+tls://{found.partition('://')[2]}",
+            )
 
 
 def _header(at: str, value: Any) -> str:

@@ -17,7 +17,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -47,6 +47,7 @@ class Settings:
     Attributes:
         locations: the servers' Flight locations, as "grpc://host:port", in the order to try them in.
         headers: sent with every call, names in lower case.
+        token_file: path of a file with the token to send, read again for each call; None for none.
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
@@ -59,10 +60,11 @@ class Settings:
     """
 
     locations: tuple[str, ...]
-    headers: tuple[tuple[str, str], ...] = ()
-    tls_roots: bytes | None = None
-    tls_chain: bytes | None = None
-    tls_key: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    token_file: str | None = None
+    tls_roots: bytes | None = field(default=None, repr=False)
+    tls_chain: bytes | None = field(default=None, repr=False)
+    tls_key: bytes | None = field(default=None, repr=False)
     timeout: float | None = None
     lookahead: int | None = None
     reconnect: float = 0.0
@@ -106,8 +108,13 @@ class Settings:
         """The options of a call. Streams have no timeout, since it would limit the whole stream.
 
         `session` is that for batches in mapped memory.
+
+        Raises:
+            Unavailable: the token file cannot be read now.
         """
         headers = self.headers if session is None else (*self.headers, (local.HEADER, session))
+        if self.token_file is not None:
+            headers = (*headers, ("authorization", f"Bearer {security.token_of(self.token_file)}"))
         return flight.FlightCallOptions(
             timeout=None if unlimited else self.timeout,
             headers=[(name.encode(), value.encode()) for name, value in headers],
@@ -236,11 +243,12 @@ class Channel:
     ) -> T:
         """Makes a call that ends when `act` returns, within the timeout. Converts failures to our exceptions."""
         for again in (False, True):
+            options = self.settings.options(unlimited=unlimited)
             lease = self.lease()
             began = time.monotonic()
             try:
                 with self._calls.watched() as call:
-                    return act(lease.client, self.settings.options(unlimited=unlimited))
+                    return act(lease.client, options)
             except errors.Unavailable as e:
                 lease.broken = True
                 timed_out = (
@@ -277,12 +285,11 @@ class Channel:
 
         `session` is that for batches in mapped memory, if there is one.
         """
+        options = self.settings.options(unlimited=True, session=session)
         lease = self.lease()
         try:
             with self._calls.watched() as call:
-                lease.reader = lease.client.do_get(
-                    ticket, self.settings.options(unlimited=True, session=session)
-                )
+                lease.reader = lease.client.do_get(ticket, options)
         except BaseException as e:
             lease.broken = isinstance(e, errors.Unavailable)
             lease.release()

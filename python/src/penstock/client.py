@@ -34,6 +34,7 @@ def connect(
     uri: str | Sequence[str],
     *,
     token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
     headers: Mapping[str, str] | None = None,
     tls_roots: bytes | None = None,
     tls_chain: bytes | None = None,
@@ -55,8 +56,10 @@ def connect(
         uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path; the default port is 8815.
             For several servers, a list of these or a comma-separated string. The first one is used until it
             fails, then the next one; give trainers different orders to balance the load.
-        token: bearer token.
-        headers: sent with every call.
+        token: bearer token. It is pickled with the client. It is sent to other machines over TLS alone.
+        token_file: file with the token, read again for each call, since tokens are replaced. The path is pickled, and
+            not the token.
+        headers: sent with every call, and pickled.
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
@@ -72,10 +75,14 @@ def connect(
     Raises:
         Invalid: an argument cannot be read.
     """
+    locations = arguments.locations(uri)
+    if token is not None or token_file is not None:
+        arguments.check_token_is_safe(locations)
     return Client(
         Settings(
-            locations=arguments.locations(uri),
+            locations=locations,
             headers=arguments.headers(headers, token),
+            token_file=arguments.token_file(token_file, token),
             tls_roots=arguments.pem("tls_roots", tls_roots),
             tls_chain=arguments.pem("tls_chain", tls_chain),
             tls_key=arguments.pem("tls_key", tls_key),
@@ -91,7 +98,7 @@ class Client:
     """The datasets, plans and streams of a service. Created by `connect`.
 
     It is safe for threads, can be forked (but not while one of its streams is open), and can be pickled,
-    including credentials. Close it when done; closing ends the client's streams.
+    including credentials other than a `token_file`. Close it when done; closing ends the client's streams.
 
     Keyword arguments are the fields of a query, see `Query`. None leaves a field out, `shard` may be a pair
     (index, of), and the server refuses unsupported fields by name. If `wire` is not set, batches are sent in

@@ -1,9 +1,43 @@
-"""What TLS explains about a connection that fails: gRPC's errors only name the step that failed."""
+"""Tokens, and what TLS explains about a connection that fails: gRPC's errors only name the step that failed."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
+from pathlib import Path
+
+from penstock import errors
+
+
+def token_of(path: str) -> str:
+    """Reads the token in a file.
+
+    Raises:
+        Unavailable: the file cannot be read, or has no token. It may while it is replaced.
+    """
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as e:
+        raise errors.Unavailable(f"read the token in {path}: {e}", remedy="check token_file") from None
+    if not (token and token.isascii() and token.isprintable()):
+        raise errors.Unavailable(
+            f"{path} has no token: it must be one line of ASCII characters", remedy="check token_file"
+        )
+    return token
+
+
+def stays_here(location: str) -> bool:
+    """Reports whether what is sent to a location without TLS stays on this machine."""
+    scheme, _, address = location.partition("://")
+    if scheme == "grpc+unix":
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 # Seconds for the check whether a server speaks TLS.
 _PROBE = 2.0
@@ -30,9 +64,7 @@ def tls_remedy(location: str, failure: str) -> str | None:
 
 def _of_encrypted(address: str, text: str) -> str | None:
     if "wrong version number" in text:
-        return (
-            f"the server does not speak TLS: connect to grpc://{address}, or start it with --tls-cert and --tls-key"
-        )
+        return f"the server does not speak TLS: connect to grpc://{address}, or start it with --tls-cert and --tls-key"
     if "verify failed" in text:
         return "the server's certificate is not trusted: pass the certificate of its CA as tls_roots="
     if "hostname verification" in text or "peer name" in text:

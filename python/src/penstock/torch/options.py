@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypedDict
@@ -20,6 +21,7 @@ class Connection(TypedDict, total=False):
     """How to reach the server: the arguments of `penstock.connect`."""
 
     token: str | None
+    token_file: str | os.PathLike[str] | None
     headers: Mapping[str, str] | None
     tls_roots: bytes | None
     tls_chain: bytes | None

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/tokens"
+)
+
+func (p process) tokenCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "token", Short: "Make tokens of clients", Args: cmdline.NoArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(p.tokenNewCommand())
+	return c
+}
+
+func (p process) tokenNewCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "new --subject NAME", Short: "Make a token of a client, and the line of the server's file for it", Args: cmdline.NoArguments,
+		Long: "Make a token of a client, and the line of the server's file (setting tokens) for it. The\n" +
+			"line has only a digest of the token: the token is printed once, on standard output.\n\n" +
+			"With --tokens, the line is added to the file, which a server that runs loads within\n" +
+			"seconds; otherwise it is printed on standard error. To revoke a token, delete its line.",
+		Example: "  (umask 077; penstock token new --subject trainers --tokens server.tokens > trainers.token)\n" +
+			"  penstock token new --subject trainers --expires 720h",
+	}
+	subject := cmdline.Text(c, "subject", "NAME", "the subject: the name of the client, in logs and for its share of the server")
+	file := cmdline.Text(c, "tokens", "FILE", "the file to add the line to; created if it does not exist")
+	expires := cmdline.Text(c, "expires", "TIME", "how long the token is valid, such as 720h (default: until its line is deleted)")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *subject == "" {
+			return cmdline.Errorf("%s needs --subject NAME", c.CommandPath())
+		}
+		var until time.Time
+		if *expires != "" {
+			lifetime, err := time.ParseDuration(*expires)
+			if err != nil || lifetime <= 0 {
+				return cmdline.Errorf("--expires: %q is not a time such as 24h or 720h", *expires)
+			}
+			until = p.clock().Add(lifetime)
+		}
+		secret, line, err := tokens.New(rand.Reader, *subject, until)
+		if err != nil {
+			return err
+		}
+		if *file == "" {
+			p.note("add to the file of the server's setting tokens:\n%s\n", line)
+		} else if err := appendLine(*file, line); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(p.stdout, secret)
+		return err
+	}
+	return c
+}
+
+// appendLine adds a line to a file, which is created if it does not exist.
+func appendLine(path, line string) error {
+	const private = 0o600
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, private)
+	if err != nil {
+		return fault.New(fault.Unavailable, "open the file of tokens: %w", err)
+	}
+	text, err := io.ReadAll(file)
+	if err == nil {
+		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+			line = "\n" + line
+		}
+		_, err = file.WriteString(line + "\n")
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fault.New(fault.Unavailable, "add to the file of tokens: %w", err)
+	}
+	return nil
+}

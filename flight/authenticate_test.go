@@ -1,0 +1,204 @@
+package flight
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	flightgen "github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/cmd/penstock/devcert"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader"
+)
+
+// known accepts the tokens "a" and "b", of the subjects alice and bob.
+func known(token string) (string, error) {
+	if subject, ok := map[string]string{"a": "alice", "b": "bob"}[token]; ok {
+		return subject, nil
+	}
+	return "", fault.New(fault.Unauthenticated, "the server does not know the token").WithRemedy("get one")
+}
+
+// as returns the context of calls with values of the header authorization.
+func as(ctx context.Context, values ...string) context.Context {
+	return metadata.NewOutgoingContext(ctx, metadata.MD{"authorization": values})
+}
+
+// TestEveryCallNeedsCredentials: a call without credentials ends before its request is received, whatever its method; checks of
+// health need none.
+//
+// spec: access-5
+func TestEveryCallNeedsCredentials(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := serveWorld(t, Options{Authenticate: known, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	conn := s.connect(t)
+	methods := []string{}
+	for _, m := range flightgen.FlightService_ServiceDesc.Methods {
+		methods = append(methods, m.MethodName)
+	}
+	for _, m := range flightgen.FlightService_ServiceDesc.Streams {
+		methods = append(methods, m.StreamName)
+	}
+	require.Contains(t, methods, "Handshake")
+	for _, method := range methods {
+		for name, values := range map[string][]string{
+			"none": nil, "unknown": {"Bearer c"}, "two": {"Bearer a", "Bearer a"}, "empty": {""}, "no scheme": {"a"}, "another scheme": {"Basic YTph"},
+			"no token": {"Bearer "}, "a space more": {"Bearer  a"}, "a list": {"Bearer a, Bearer a"},
+		} {
+			call, err := openCall(as(t.Context(), values...), conn, method)
+			require.NoError(t, err)
+			err = call.RecvMsg(&flightgen.FlightData{}) // although nothing was sent
+			require.Equal(t, codes.Unauthenticated, status.Code(err), "%s %s: %v", method, name, err)
+			require.Contains(t, call.Trailer().Get(TrailerKey)[0], `"kind":"unauthenticated"`, method)
+		}
+	}
+	require.Contains(t, log.String(), "end=unauthenticated")
+	for _, scheme := range []string{"Bearer", "bearer"} {
+		_, err := s.GetFlightInfo(as(t.Context(), scheme+" a"), command(`{"dataset":"homefeed"}`))
+		require.NoError(t, err)
+	}
+	answer, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
+}
+
+// spec: access-6
+func TestTokenThatTheServerDoesNotCheckIsRefused(t *testing.T) {
+	t.Parallel()
+	s := serveWorld(t, Options{})
+	_, err := s.GetFlightInfo(as(t.Context(), "Bearer a"), command(`{"dataset":"homefeed"}`))
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.ErrorContains(t, err, "has none configured")
+	_, err = s.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+}
+
+// TestSubjectsHaveShares: streams and arriving calls of two subjects on one host count apart, and the log has the subject.
+//
+// spec: access-8
+func TestSubjectsHaveShares(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	peers := make(chan string, 8)
+	subjects := make(chan string, 8)
+	w := newWorld(t)
+	s := serve(t, Options{
+		Authenticate: known, PeerShare: 50, MaxStreams: 4, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Loader: altered{Loader: w.loader(), open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
+			subject, _ := identity.Of(ctx)
+			subjects <- subject
+			peers <- o.Peer
+			return w.loader().Open(ctx, p, o)
+		}},
+	})
+	for _, c := range []struct{ token, subject string }{{"a", "alice"}, {"b", "bob"}} {
+		ctx := as(t.Context(), "Bearer "+c.token)
+		found, err := s.GetFlightInfo(ctx, command(`{"dataset":"homefeed"}`))
+		require.NoError(t, err)
+		rows, err := s.DoGet(ctx, found.GetEndpoint()[0].GetTicket())
+		require.NoError(t, err)
+		for err == nil {
+			_, err = rows.Recv()
+		}
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, c.subject, <-subjects)
+		require.Equal(t, "subject "+c.subject, <-peers)
+		<-s.ended
+	}
+	require.Contains(t, log.String(), "subject=alice")
+	require.Contains(t, log.String(), "subject=bob")
+
+	s.server.arrivals.counts.limit = 4
+	conn := s.connect(t)
+	for range 2 {
+		_, err := openCall(as(t.Context(), "Bearer a"), conn, "DoGet")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		s.server.arrivals.counts.mu.Lock()
+		defer s.server.arrivals.counts.mu.Unlock()
+		return s.server.arrivals.counts.hosts["subject alice"] == 2
+	}, 10*time.Second, time.Millisecond)
+	_, err := s.GetFlightInfo(as(t.Context(), "Bearer a"), command(`{"dataset":"homefeed"}`))
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	_, err = s.GetFlightInfo(as(t.Context(), "Bearer b"), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+}
+
+// TestHandshakesCountAndEnd: a connection counts before its handshake, which must end in time.
+//
+// spec: access-1
+func TestHandshakesCountAndEnd(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ServerCert), filepath.Join(folder, devcert.ServerKey))
+	require.NoError(t, err)
+	s := serveWorld(t, Options{MaxConnections: 2, TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}})
+	silent := make([]net.Conn, 2)
+	for i := range silent {
+		silent[i], err = net.Dial("tcp", s.address)
+		require.NoError(t, err)
+		defer silent[i].Close() //nolint:errcheck // the server may have closed it
+	}
+	require.Eventually(t, func() bool {
+		s.server.connections.counts.mu.Lock()
+		defer s.server.connections.counts.mu.Unlock()
+		return s.server.connections.counts.total == 2
+	}, 10*time.Second, time.Millisecond)
+	third, err := net.Dial("tcp", s.address)
+	require.NoError(t, err)
+	defer third.Close() //nolint:errcheck // the server has closed it
+	_, err = third.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	_, err = silent[0].Read(make([]byte, 1)) // after handshakeTimeout
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// TestConnectionsAreKnownOverTLS: the connection of a call is known over TLS too, so that it can be cut.
+func TestConnectionsAreKnownOverTLS(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ServerCert), filepath.Join(folder, devcert.ServerKey))
+	require.NoError(t, err)
+	w := newWorld(t)
+	found := make(chan *connection, 1)
+	s := serve(t, Options{
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
+		Loader: altered{Loader: w.loader(), open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
+			found <- connectionOf(ctx)
+			return w.loader().Open(ctx, p, o)
+		}},
+	})
+	trusted := credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test
+	client, err := arrowflight.NewClientWithMiddleware(s.address, nil, nil, grpc.WithTransportCredentials(trusted))
+	require.NoError(t, err)
+	defer client.Close() //nolint:errcheck // a test
+	plan, err := client.GetFlightInfo(t.Context(), command(`{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	rows, err := client.DoGet(t.Context(), plan.GetEndpoint()[0].GetTicket())
+	require.NoError(t, err)
+	for err == nil {
+		_, err = rows.Recv()
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.NotNil(t, (<-found).conn)
+}
