@@ -59,7 +59,7 @@ func (s *Server) subjectOf(headers metadata.MD) (string, error) {
 	if s.options.Authenticate == nil {
 		if len(sent) > 0 {
 			return "", fault.New(fault.Invalid, "the client sent credentials, and this server has none configured").
-				WithRemedy("leave out the token, or set tokens on the server")
+				WithRemedy("leave out the token, or set tokens or jwt_issuer on the server")
 		}
 		return "", nil
 	}

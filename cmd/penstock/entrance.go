@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/jwks"
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
 	"github.com/penstock/penstock/cmd/penstock/servertls"
 	"github.com/penstock/penstock/cmd/penstock/socket"
@@ -19,6 +20,7 @@ import (
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/issuer"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/internal/tokens"
 )
@@ -30,11 +32,13 @@ type entrance struct {
 	watcher      *watch.Watcher
 	certificates *servertls.Certificates       // nil: no TLS
 	tokens       atomic.Pointer[tokens.Tokens] // those loaded last; nil: clients need none
+	issuer       *issuer.Issuer                // nil: no JWT is accepted
+	issuerKeys   *jwks.Remote                  // nil: they are in a file
 	clock        func() time.Time
 }
 
 // openEntrance loads the files that protect the server.
-func openEntrance(s config.Server, clock func() time.Time, log *slog.Logger) (*entrance, error) {
+func openEntrance(ctx context.Context, s config.Server, clock func() time.Time, log *slog.Logger) (*entrance, error) {
 	a := &entrance{settings: s, log: log, watcher: watch.New(log), clock: clock}
 	if s.TLSCert != "" {
 		a.certificates = servertls.New(servertls.Pair{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
@@ -47,7 +51,41 @@ func openEntrance(s config.Server, clock func() time.Time, log *slog.Logger) (*e
 			return nil, err
 		}
 	}
+	if s.JWTIssuer != "" {
+		if err := a.openIssuer(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return a, nil
+}
+
+// openIssuer gets the keys of the issuer of tokens.
+func (a *entrance) openIssuer(ctx context.Context) error {
+	s := a.settings
+	if !strings.Contains(s.JWTKeys, "://") {
+		a.issuer = issuer.New(s.JWTIssuer, s.JWTAudience, a.clock, nil)
+		return a.watcher.Load("the keys of the issuer", []string{s.JWTKeys}, func() error {
+			text, err := keyfile.Read("jwt_keys", s.JWTKeys, keyfile.Public)
+			if err != nil {
+				return err
+			}
+			return a.issuer.SetKeys(text)
+		})
+	}
+	keys, err := jwks.New(s.JWTKeys, func(text []byte) error { return a.issuer.SetKeys(text) }, a.log)
+	if err != nil {
+		return err
+	}
+	a.issuer, a.issuerKeys = issuer.New(s.JWTIssuer, s.JWTAudience, a.clock, keys.Want), keys
+	return keys.Fetch(ctx)
+}
+
+// run keeps certificates, tokens and keys current until ctx ends.
+func (a *entrance) run(ctx context.Context) {
+	if a.issuerKeys != nil {
+		go a.issuerKeys.Run(ctx)
+	}
+	a.watcher.Run(ctx)
 }
 
 // loadTokens reads the tokens that clients may send.
@@ -66,10 +104,16 @@ func (a *entrance) loadTokens() error {
 
 // authenticate returns the check of tokens; nil: clients need none.
 func (a *entrance) authenticate() flight.Authenticate {
-	if a.settings.Tokens == "" {
+	if a.settings.Tokens == "" && a.issuer == nil {
 		return nil
 	}
-	return func(token string) (string, error) { return a.tokens.Load().Subject(token, a.clock()) }
+	return func(token string) (string, error) {
+		static := a.tokens.Load()
+		if static == nil || a.issuer != nil && !strings.HasPrefix(token, tokens.Prefix) {
+			return a.issuer.Subject(token)
+		}
+		return static.Subject(token, a.clock())
+	}
 }
 
 // listen binds the address of a setting. An address that other machines reach requires TLS and credentials, or --insecure.
@@ -119,7 +163,7 @@ func (a *entrance) checkOpen(setting, address string) error {
 	switch {
 	case len(missing) > 0 && !a.settings.Insecure:
 		return fault.InvalidField(setting, "%s can be reached from other machines, and has no %s", address, strings.Join(missing, " and no ")).
-			WithRemedy("set tls_cert and tls_key, and tokens for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
+			WithRemedy("set tls_cert and tls_key, and tokens or jwt_issuer for credentials; or listen on 127.0.0.1; or add --insecure if %s", strings.Join(opens, " and "))
 	case a.settings.TicketKeys == "" && setting == "listen":
 		return fault.InvalidField("ticket_keys", "a server that other machines reach requires a key file for its tickets").
 			WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
@@ -131,7 +175,7 @@ func (a *entrance) checkOpen(setting, address string) error {
 
 // authenticates reports whether clients need credentials.
 func (a *entrance) authenticates() bool {
-	return a.settings.Tokens != "" || a.certificates != nil && a.settings.TLSClientCA != ""
+	return a.settings.Tokens != "" || a.issuer != nil || a.certificates != nil && a.settings.TLSClientCA != ""
 }
 
 // handshakes returns the configuration of the handshakes of a listener; nil: there are none. Sockets have none: only

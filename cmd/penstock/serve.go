@@ -18,7 +18,6 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
-	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -96,7 +95,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	entry, err := openEntrance(c.Server, p.clock, log)
+	entry, err := openEntrance(ctx, c.Server, p.clock, log)
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)
-	running := &runningServer{log: log, signals: signals, server: server, engine: e, mapped: mapped, watcher: entry.watcher, drain: c.Server.Drain}
+	running := &runningServer{log: log, signals: signals, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain}
 	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ type runningServer struct {
 	server  *flight.Server
 	engine  *engine
 	mapped  mappedMemory
-	watcher *watch.Watcher
+	entry   *entrance
 	drain   time.Duration
 	metrics net.Listener // nil: off
 	handler http.Handler
@@ -204,7 +203,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
-	go s.watcher.Run(background) // not in the group: a file system that hangs must not keep the server from ending
+	go s.entry.run(background) // not in the group: a file system that hangs must not keep the server from ending
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())

@@ -45,10 +45,13 @@ const defaultCatalog = "default"
 type Server struct {
 	Listen           string
 	Insecure         bool
-	TLSCert          string        // path; "" is no TLS
-	TLSKey           string        // path
-	TLSClientCA      string        // path; "" requires no certificates of clients
-	Tokens           string        // path; "" requires no tokens
+	TLSCert          string // path; "" is no TLS
+	TLSKey           string // path
+	TLSClientCA      string // path; "" requires no certificates of clients
+	Tokens           string // path; "" accepts no static tokens
+	JWTIssuer        string // "" accepts no JWT
+	JWTAudience      string
+	JWTKeys          string        // path or URL
 	Memory           int64         // bytes
 	Spool            string        // path; "" is the system's folder for temporary files
 	SpoolLimit       int64         // bytes; 0 is no limit
@@ -150,10 +153,30 @@ func (s Server) contradictions(given map[string]value) []fault.Field {
 	if s.TLSCert == "" && s.TLSClientCA != "" {
 		return []fault.Field{given["tls_client_ca"].fault("clients have certificates on TLS alone, and tls_cert is not set")}
 	}
+	if fault := s.jwtContradiction(given); fault != nil {
+		return fault
+	}
 	if s.CacheDir != "" && s.CacheMemory == 0 {
 		return []fault.Field{given["cache_dir"].fault("columns on disk are read through those in memory, and cache_memory is 0")}
 	}
 	return nil
+}
+
+// jwtContradiction returns the fault of JWT settings some of which are missing.
+func (s Server) jwtContradiction(given map[string]value) []fault.Field {
+	settings := []struct{ name, text string }{{"jwt_issuer", s.JWTIssuer}, {"jwt_audience", s.JWTAudience}, {"jwt_keys", s.JWTKeys}}
+	set, missing := "", ""
+	for _, one := range settings {
+		if one.text == "" {
+			missing = one.name
+		} else {
+			set = one.name
+		}
+	}
+	if set == "" || missing == "" {
+		return nil
+	}
+	return []fault.Field{given[set].fault("a JWT is checked by issuer, audience and keys together, and " + missing + " is not set")}
 }
 
 // BatchBytes returns the maximum memory of a batch.

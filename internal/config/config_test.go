@@ -197,11 +197,14 @@ func TestPrecedence(t *testing.T) {
 		"tls_key":           {"/a", "/b", "/c", ""},
 		"tls_client_ca":     {"/a", "/b", "/c", ""},
 		"tokens":            {"/a", "/b", "/c", ""},
+		"jwt_issuer":        {"https://a", "https://b", "https://c", ""},
+		"jwt_audience":      {"a", "b", "c", ""},
+		"jwt_keys":          {"/a", "https://b/keys", "/c", ""},
 	}
 	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
 		t.Helper()
 		// Settings that others need.
-		block := map[string]string{"metrics": "127.0.0.1:9", "tls_cert": "/cert", "tls_key": "/key"}
+		block := map[string]string{"metrics": "127.0.0.1:9", "tls_cert": "/cert", "tls_key": "/key", "jwt_issuer": "i", "jwt_audience": "a", "jwt_keys": "/k"}
 		if file != "" {
 			block[name] = file
 		}
@@ -274,7 +277,10 @@ func TestSettingsNeedOthers(t *testing.T) {
 	require.ErrorContains(t, err, "--pprof: profiles are served beside the metrics")
 	_, err = config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"cache-dir": "/a", "cache-memory": "0"}})
 	require.ErrorContains(t, err, "--cache-dir: columns on disk are read through those in memory")
-	for flag, lacks := range map[string]string{"tls-cert": "tls_key is not set", "tls-key": "tls_cert is not set", "tls-client-ca": "tls_cert is not set"} {
+	for flag, lacks := range map[string]string{
+		"tls-cert": "tls_key is not set", "tls-key": "tls_cert is not set", "tls-client-ca": "tls_cert is not set",
+		"jwt-issuer": "jwt_keys is not set", "jwt-audience": "jwt_keys is not set", "jwt-keys": "jwt_audience is not set",
+	} {
 		_, err = config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{flag: "/a"}})
 		require.ErrorContains(t, err, lacks)
 	}

@@ -78,6 +78,21 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { s.Tokens = v.path(); return nil },
 		},
 		{
+			Name: "jwt_issuer", Shape: "TEXT",
+			Usage: "the issuer (iss) of tokens (JWT) of clients (default: no JWT is accepted)",
+			set:   func(s *Server, v value) error { s.JWTIssuer = v.text; return nil },
+		},
+		{
+			Name: "jwt_audience", Shape: "TEXT",
+			Usage: "the audience (aud) that such tokens are for (default: no JWT is accepted)",
+			set:   func(s *Server, v value) error { s.JWTAudience = v.text; return nil },
+		},
+		{
+			Name: "jwt_keys", Shape: "FILE",
+			Usage: "the public keys of the issuer (JWKS), as a file, loaded again when it changes, or as an https URL, fetched every five minutes (default: no JWT is accepted)",
+			set:   func(s *Server, v value) error { s.JWTKeys = v.pathOrURL(); return nil },
+		},
+		{
 			Name: "memory", Shape: "BYTES",
 			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB, and what 1.25 times the budget and 256MiB leave)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
@@ -231,6 +246,14 @@ func (v value) path() string {
 		return v.text
 	}
 	return filepath.Join(v.dir, v.text)
+}
+
+// pathOrURL returns the text if it is a URL, and else path.
+func (v value) pathOrURL() string {
+	if strings.Contains(v.text, "://") {
+		return v.text
+	}
+	return v.path()
 }
 
 func address(out *string, v value) error {

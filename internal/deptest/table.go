@@ -23,6 +23,7 @@ const (
 	libCompress    = "github.com/klauspost/compress"
 	libGRPC        = "google.golang.org/grpc"
 	libIceberg     = "github.com/apache/iceberg-go"
+	libJOSE        = "github.com/go-jose/go-jose/v4"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
 	libPostgres    = "github.com/jackc/pgx/v5"
@@ -51,6 +52,7 @@ func Graph() []Row {
 		{Folder: "internal/digest"},
 		{Folder: "internal/identity"},
 		{Folder: "internal/tokens", Imports: "fault"},
+		{Folder: "internal/issuer", Imports: "tokens fault", Outside: libJOSE},
 
 		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
@@ -131,6 +133,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/watch"},
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},
 		{Folder: "cmd/penstock/devcert", Imports: "fault"},
+		{Folder: "cmd/penstock/jwks", Imports: "fault"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "decode fault", Outside: libCobra},
 		{Folder: "cmd/penstock/client", Imports: "flight loader fault", Outside: libArrowFlight + " " + libGRPC},

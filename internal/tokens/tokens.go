@@ -45,7 +45,7 @@ type issued struct {
 
 // New makes a token of a subject, which expires unless the time is zero, and the line of the server's file for it.
 func New(random io.Reader, subject string, expires time.Time) (secret, line string, err error) {
-	if message := subjectFault(subject); message != "" {
+	if message := SubjectFault(subject); message != "" {
 		return "", "", fault.InvalidField("subject", "%s", message)
 	}
 	b := make([]byte, secretBytes)
@@ -65,8 +65,8 @@ func hexDigest(secret string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// subjectFault returns why a name cannot be a subject; "" if it can. Logs and lines of files contain subjects.
-func subjectFault(subject string) string {
+// SubjectFault returns why a name cannot be a subject; "" if it can. Logs and lines of files contain subjects.
+func SubjectFault(subject string) string {
 	switch {
 	case subject == "":
 		return "the subject is empty"
@@ -113,7 +113,7 @@ func (t *Tokens) add(fields []string) string {
 		return "want a subject, sha256:DIGEST, and perhaps expires=TIME"
 	}
 	one := issued{subject: fields[0]}
-	if message := subjectFault(one.subject); message != "" {
+	if message := SubjectFault(one.subject); message != "" {
 		return message
 	}
 	text, ok := strings.CutPrefix(fields[1], digestPrefix)

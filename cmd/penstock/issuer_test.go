@@ -1,0 +1,140 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/stretchr/testify/require"
+)
+
+// provider is an issuer of tokens that rotates its keys.
+type provider struct {
+	mu   sync.Mutex
+	keys []jose.JSONWebKey // private; those whose public ones are served
+}
+
+// rotate adds a key, and drops all but the newest ones.
+func (p *provider) rotate(t *testing.T, id string, keep int) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys = append(p.keys, jose.JSONWebKey{Key: key, KeyID: id, Algorithm: string(jose.ES256), Use: "sig"})
+	p.keys = p.keys[max(0, len(p.keys)-keep):]
+}
+
+// served returns the JWKS.
+func (p *provider) served() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var set jose.JSONWebKeySet
+	for _, key := range p.keys {
+		set.Keys = append(set.Keys, key.Public())
+	}
+	text, _ := json.Marshal(set) //nolint:errchkjson // of valid keys
+	return text
+}
+
+// token writes a token of the newest key to a file, and returns its path.
+func (p *provider) token(t *testing.T, subject, audience string) string {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: p.keys[len(p.keys)-1]}, nil)
+	require.NoError(t, err)
+	text, err := jwt.Signed(signer).Claims(jwt.Claims{
+		Issuer: "https://issuer.example.com", Audience: jwt.Audience{audience}, Subject: subject, Expiry: jwt.NewNumericDate(time.Now().Add(time.Hour)),
+	}).Serialize()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), subject+".jwt")
+	require.NoError(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
+	return path
+}
+
+// TestClientsAndTheirAnswers is a table of clients and the answers that they get, of a server with tokens and an issuer that rotates keys.
+//
+// spec: access-5, access-8, access-9, access-10
+func TestClientsAndTheirAnswers(t *testing.T) {
+	var of provider
+	of.rotate(t, "1", 2)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(of.served()) }))
+	defer web.Close()
+	file := filepath.Join(t.TempDir(), "server.tokens")
+	static, expired := issued(t, file, "sweeps"), issued(t, file, "old", "--expires", "1ns")
+	server := start(t, "--config", readLake(t).config, "--tokens", file,
+		"--jwt-issuer", "https://issuer.example.com", "--jwt-audience", "penstock", "--jwt-keys", web.URL)
+	ask := func(token string) string {
+		return run(t, "cat", "home", "--uri", server.uri(), "--token-file", token).stderr
+	}
+	first := of.token(t, "trainer", "penstock")
+	var stranger provider
+	stranger.rotate(t, "1", 1)
+	for name, c := range map[string]struct{ token, says string }{
+		"a static token":           {static, ""},
+		"a token of the issuer":    {first, ""},
+		"an expired static token":  {expired, "the token expired at"},
+		"a token of another key":   {stranger.token(t, "trainer", "penstock"), "its signature does not match"},
+		"a token for another":      {of.token(t, "trainer", "storage"), "it is for another audience"},
+		"a token of a strange sub": {of.token(t, "two words", "penstock"), "the subject has a space"},
+	} {
+		if got := ask(c.token); c.says == "" {
+			require.NotContains(t, got, "→", name)
+		} else {
+			require.Contains(t, got, c.says, name)
+		}
+	}
+	require.Contains(t, server.stderr.String(), `"subject":"trainer"`)
+	require.Contains(t, server.stderr.String(), `"subject":"sweeps"`)
+
+	of.rotate(t, "2", 2)
+	second := of.token(t, "trainer", "penstock")
+	require.Contains(t, ask(second), "they are fetched again")
+	require.Eventually(t, func() bool { return !strings.Contains(ask(second), "→") }, time.Minute, 100*time.Millisecond)
+	require.NotContains(t, ask(first), "→", "its key is still current")
+	of.rotate(t, "3", 1)
+	third := of.token(t, "trainer", "penstock")
+	require.Eventually(t, func() bool { return !strings.Contains(ask(third), "→") }, time.Minute, time.Second)
+	require.Contains(t, ask(second), "→", "its key is gone")
+}
+
+// spec: access-10
+func TestKeysOfTheIssuerInAFile(t *testing.T) {
+	var of provider
+	of.rotate(t, "1", 1)
+	file := filepath.Join(t.TempDir(), "keys.json")
+	require.NoError(t, os.WriteFile(file, of.served(), 0o600))
+	flags := []string{"--config", readLake(t).config, "--jwt-issuer", "https://issuer.example.com", "--jwt-audience", "penstock", "--jwt-keys"}
+	server := start(t, append(flags, file)...)
+	ask := func(token string) ran {
+		return run(t, "datasets", "home", "--uri", server.uri(), "--token-file", token)
+	}
+	require.Zero(t, ask(of.token(t, "trainer", "penstock")).code)
+	of.rotate(t, "2", 1)
+	second := of.token(t, "trainer", "penstock")
+	require.Contains(t, ask(second).stderr, "it names a key that its issuer does not have")
+	require.NoError(t, os.WriteFile(file, of.served(), 0o600))
+	server.stderr.find(t, "changed files are in use")
+	require.Zero(t, ask(second).code)
+
+	for keys, says := range map[string]string{
+		"none.json": "read the file of jwt_keys", readLake(t).config: "are not a JWKS", "http://issuer.example.com": "is neither a file nor an https URL",
+		"http://127.0.0.1:1": "fetch the keys of the issuer",
+	} {
+		got := run(t, append([]string{"serve"}, append(flags, keys)...)...)
+		require.Equal(t, exitFailure, got.code)
+		require.Contains(t, got.stderr, says, keys)
+	}
+}

@@ -1,0 +1,112 @@
+// Package jwks fetches the keys of an issuer of tokens.
+//
+// Remote is fetched at the start, every five minutes, and when a token names a key that is not known, but then at most every
+// ten seconds. If a fetch fails, the keys before stay in use.
+package jwks
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	every    = 5 * time.Minute
+	pause    = 10 * time.Second // between two fetches
+	timeout  = 10 * time.Second // of a fetch
+	maxBytes = 1 << 20          // of the keys
+)
+
+// Remote is the keys at a URL.
+type Remote struct {
+	url    string
+	set    func([]byte) error
+	log    *slog.Logger
+	client *http.Client
+	wanted chan struct{}
+	pause  time.Duration // the constant, except in tests
+}
+
+// New returns the keys at a URL, which set takes. The URL must be https, or http on the loopback: the answer decides which
+// tokens are accepted.
+func New(at string, set func([]byte) error, log *slog.Logger) (*Remote, error) {
+	parsed, err := url.Parse(at)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !loopback(parsed.Hostname())) {
+		return nil, fault.InvalidField("jwt_keys", "%q is neither a file nor an https URL", fault.RedactURI(at))
+	}
+	client := &http.Client{
+		Timeout: timeout,
+		// A redirect could lead elsewhere than the operator wrote.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &Remote{url: at, set: set, log: log, client: client, wanted: make(chan struct{}, 1), pause: pause}, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Want has Run fetch the keys soon. It does not block.
+func (k *Remote) Want() {
+	select {
+	case k.wanted <- struct{}{}:
+	default: // a fetch is due already
+	}
+}
+
+// Run fetches the keys at intervals, and when they are wanted, until ctx ends.
+func (k *Remote) Run(ctx context.Context) {
+	regular := time.NewTicker(every)
+	defer regular.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-regular.C:
+		case <-k.wanted:
+		}
+		if err := k.Fetch(ctx); err != nil && ctx.Err() == nil {
+			k.log.Warn("the keys of the issuer cannot be fetched: the previous ones stay in use", "url", fault.RedactURI(k.url), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(k.pause):
+		}
+	}
+}
+
+// Fetch fetches the keys once.
+func (k *Remote) Fetch(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, http.NoBody)
+	if err != nil {
+		return k.failed(err)
+	}
+	answer, err := k.client.Do(request)
+	if err != nil {
+		return k.failed(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	if answer.StatusCode != http.StatusOK {
+		return fault.New(fault.Unavailable, "fetch the keys of the issuer from %s: %s", fault.RedactURI(k.url), answer.Status).WithRemedy("check jwt_keys")
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBytes+1))
+	switch {
+	case err != nil:
+		return k.failed(err)
+	case len(text) > maxBytes:
+		return fault.New(fault.Invalid, "the keys of the issuer at %s have more than %d bytes", fault.RedactURI(k.url), maxBytes)
+	}
+	return k.set(text)
+}
+
+func (k *Remote) failed(err error) error {
+	return fault.New(fault.Unavailable, "fetch the keys of the issuer: %w", err).WithRemedy("check jwt_keys, and whether the issuer can be reached")
+}

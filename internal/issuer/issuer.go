@@ -1,0 +1,169 @@
+// Package issuer checks the tokens (JWT, RFC 7519) of an issuer, such as an identity provider, by its public keys (JWKS,
+// RFC 7517).
+//
+// A token is accepted if it is signed by a current key of the issuer, by an asymmetric algorithm that the key is for, names the
+// issuer and the audience, is valid now, and has a subject. Everything else is refused: tokens without an expiry, secrets
+// instead of keys, and texts that differ from the form that the issuer writes, even where they would mean the same.
+package issuer
+
+import (
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/tokens"
+)
+
+const (
+	// skew is how far the issuer's clock may differ.
+	skew = time.Minute
+	// minRSA is the size of the smallest RSA key, in bits.
+	minRSA = 2048
+)
+
+// algorithms returns the algorithms of signatures that are accepted. Those with a secret are not among them: with one, a public
+// key would be taken for it.
+func algorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{
+		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+	}
+}
+
+// Issuer checks tokens. It is safe for concurrent use.
+type Issuer struct {
+	name, audience string
+	clock          func() time.Time
+	unknownKey     func()
+	keys           atomic.Pointer[[]jose.JSONWebKey] // those set last; never nil after SetKeys
+}
+
+// New returns an issuer without keys. unknownKey, which must not block, is called when a token names a key that the issuer does
+// not have; nil: its keys are not fetched.
+func New(name, audience string, clock func() time.Time, unknownKey func()) *Issuer {
+	return &Issuer{name: name, audience: audience, clock: clock, unknownKey: unknownKey}
+}
+
+// SetKeys replaces the keys by those of a JWKS. Keys that are not for signatures, or not public, are left out. If none is left,
+// it fails, and the keys stay.
+func (i *Issuer) SetKeys(text []byte) error {
+	// Keys are decoded one by one: a set may have some of a type that is not known here.
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return fault.New(fault.Invalid, "the keys of the issuer are not a JWKS: %w", err)
+	}
+	keys := []jose.JSONWebKey{}
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(raw, &key) == nil && verifies(key) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return fault.New(fault.Invalid, "the keys of the issuer have none that checks signatures: public keys of RSA from 2048 bits on, EC or Ed25519").
+			WithRemedy("name the JWKS of the issuer, whose document /.well-known/openid-configuration has it as jwks_uri")
+	}
+	i.keys.Store(&keys)
+	return nil
+}
+
+// verifies reports whether a key is for checking signatures.
+func verifies(key jose.JSONWebKey) bool {
+	if of, ok := key.Key.(*rsa.PublicKey); ok && of.N.BitLen() < minRSA {
+		return false
+	}
+	return key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig")
+}
+
+// Subject returns the subject of a token. It returns Unauthenticated for one that is not accepted, and Unavailable for one
+// whose key may not have been fetched yet.
+func (i *Issuer) Subject(token string) (string, error) {
+	if !canonical(token) {
+		return "", refused("it is not a signed JWT")
+	}
+	parsed, err := jwt.ParseSigned(token, algorithms())
+	if err != nil || len(parsed.Headers) != 1 {
+		return "", refused("it is not a JWT with an asymmetric signature")
+	}
+	header := parsed.Headers[0]
+	key, found := i.key(header.KeyID, header.Algorithm)
+	switch {
+	case !found && i.unknownKey != nil:
+		i.unknownKey()
+		e := fault.New(fault.Unavailable, "the token names a key that its issuer did not have when its keys were fetched; they are fetched again")
+		e.RetryAfter = time.Second
+		return "", e.WithRemedy("try again")
+	case !found:
+		return "", refused("it names a key that its issuer does not have")
+	}
+	var claims jwt.Claims
+	if err := parsed.Claims(key.Key, &claims); err != nil {
+		return "", refused("its signature does not match")
+	}
+	return i.subjectOf(claims)
+}
+
+// subjectOf checks the claims of a token whose signature matches, and returns the subject.
+func (i *Issuer) subjectOf(claims jwt.Claims) (string, error) {
+	if claims.Expiry == nil {
+		return "", refused("it does not expire")
+	}
+	err := claims.ValidateWithLeeway(jwt.Expected{Issuer: i.name, AnyAudience: jwt.Audience{i.audience}, Time: i.clock()}, skew)
+	switch {
+	case errors.Is(err, jwt.ErrExpired):
+		return "", fault.New(fault.Unauthenticated, "the token expired at %s", claims.Expiry.Time().UTC().Format(time.RFC3339)).
+			WithRemedy("get a new one from its issuer")
+	case errors.Is(err, jwt.ErrInvalidIssuer):
+		return "", refused("it has another issuer")
+	case errors.Is(err, jwt.ErrInvalidAudience):
+		return "", refused("it is for another audience")
+	case err != nil:
+		return "", refused("it is not valid yet")
+	}
+	if message := tokens.SubjectFault(claims.Subject); message != "" {
+		return "", refused(message)
+	}
+	return claims.Subject, nil
+}
+
+func refused(why string) error {
+	return fault.New(fault.Unauthenticated, "the token is not accepted: %s", why).
+		WithRemedy("send a token of the issuer and for the audience that the server's jwt_issuer and jwt_audience name")
+}
+
+// key returns the key with an id that is for an algorithm. A token that names none has the only key.
+func (i *Issuer) key(id, algorithm string) (jose.JSONWebKey, bool) {
+	keys := i.keys.Load()
+	if keys == nil {
+		return jose.JSONWebKey{}, false
+	}
+	for _, key := range *keys {
+		if (key.KeyID == id || id == "" && len(*keys) == 1) && (key.Algorithm == "" || key.Algorithm == algorithm) {
+			return key, true
+		}
+	}
+	return jose.JSONWebKey{}, false
+}
+
+// canonical reports whether a token has three parts in base64 that have no other form: bits that decoding ignores could be
+// changed otherwise.
+func canonical(token string) bool {
+	const parts = 3
+	all := strings.Split(token, ".")
+	for _, part := range all {
+		raw, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil || base64.RawURLEncoding.EncodeToString(raw) != part {
+			return false
+		}
+	}
+	return len(all) == parts
+}
