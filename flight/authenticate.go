@@ -85,8 +85,8 @@ func clientOf(ctx context.Context) string {
 }
 
 // callerAttributes returns what the log has of the caller.
-func callerAttributes(ctx context.Context) []any {
-	out := []any{slog.String("peer", peerOf(ctx))}
+func callerAttributes(ctx context.Context) []slog.Attr {
+	out := []slog.Attr{slog.String("peer", peerOf(ctx))}
 	if subject, known := identity.Of(ctx); known {
 		out = append(out, slog.String("subject", subject))
 	}

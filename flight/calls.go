@@ -68,13 +68,14 @@ func (s *Server) watch(ctx context.Context, method string, call func() error) en
 		level = slog.LevelError
 	}
 	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.label), slog.Duration("took", took)}
+	attributes = append(attributes, callerAttributes(ctx)...)
 	if err != nil {
 		attributes = append(attributes, slog.Any("error", err))
 	}
 	if c := (fault.Crash{}); errors.As(err, &c) {
 		attributes = append(attributes, slog.String("stack", string(c.Stack)))
 	}
-	s.options.Logger.With(callerAttributes(ctx)...).LogAttrs(ctx, level, "call", attributes...)
+	s.options.Logger.LogAttrs(ctx, level, "call", attributes...)
 	return end
 }
 

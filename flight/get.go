@@ -164,7 +164,10 @@ type outgoing struct {
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
-		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of)).With(callerAttributes(ctx)...)
+		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
+	for _, of := range callerAttributes(ctx) {
+		o.log = o.log.With(of)
+	}
 	if !p.part.IsZero() {
 		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
 	}

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -64,6 +66,23 @@ func TestReplacedCertificateDropsNoStream(t *testing.T) {
 	_, err = rows.Recv()
 	require.NoError(t, err)
 
+	// Others connect and read meanwhile.
+	var load sync.WaitGroup
+	over := make(chan struct{})
+	for range 2 {
+		load.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					got := run(t, "cat", "home", "--uri", "grpc+tls://"+server.address, "--tls-ca", filepath.Join(folder, devcert.CA))
+					assert.Zero(t, got.code, got.stderr)
+				}
+			}
+		})
+	}
+
 	first := serial(t, server, config)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, devcert.ServerKey), []byte("broken"), 0o600))
 	server.stderr.find(t, "changed files cannot be used: the previous content stays in use")
@@ -71,6 +90,8 @@ func TestReplacedCertificateDropsNoStream(t *testing.T) {
 	certificates(t, folder)
 	server.stderr.find(t, "changed files are in use")
 	require.NotEqual(t, first, serial(t, server, config))
+	close(over)
+	load.Wait()
 	require.ErrorIs(t, drained(rows), io.EOF)
 	server.signal(t)
 	code, _ := server.wait(t)

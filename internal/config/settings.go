@@ -341,7 +341,7 @@ func locations(out *[]string, v value) error {
 			return fmt.Errorf("%q is not a location such as grpc://host:port", fault.RedactURI(uri))
 		}
 		if u.User != nil {
-			return fmt.Errorf("%q names a user: locations are sent to clients unchanged, and this version takes no credentials", fault.RedactURI(uri))
+			return fmt.Errorf("%q names a user: locations are sent to clients unchanged; credentials are the clients' own", fault.RedactURI(uri))
 		}
 		*out = append(*out, uri)
 	}

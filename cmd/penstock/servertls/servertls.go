@@ -72,6 +72,8 @@ func (c *Certificates) Load() error {
 		MinVersion:   tls.VersionTLS13,
 		// A resumed session would skip the check of the client's certificate against CAs that were loaded since.
 		SessionTicketsDisabled: true,
+		// After a pause, batches would begin with records of a packet each.
+		DynamicRecordSizingDisabled: true,
 	}
 	if c.files.ClientCA != "" {
 		text, err := keyfile.Read(settingClientCA, c.files.ClientCA, keyfile.Public)
