@@ -148,20 +148,26 @@ func TestInsecureLogsWhatItOpens(t *testing.T) {
 	require.Equal(t, "every program that reaches the address may read all datasets", logged["opens"].([]any)[0])
 
 	// Mutual TLS needs no --insecure, and protects the metrics too.
-	metrics, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(metrics.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, metrics.Close())
-	mutual := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--metrics", "0.0.0.0:"+port,
+	mutual := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--metrics", "0.0.0.0:0",
 		"--tls-client-ca", filepath.Join(folder, devcert.CA))...)
 	require.NotContains(t, mutual.stderr.String(), "is insecure")
+	port := mutual.metricsPort(t)
 	require.Error(t, scrapeTLS(t, "https://127.0.0.1:"+port, overTLS(t, folder)))
 	config := overTLS(t, folder)
 	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ClientCert), filepath.Join(folder, devcert.ClientKey))
 	require.NoError(t, err)
 	config.Certificates = []tls.Certificate{pair}
 	require.NoError(t, scrapeTLS(t, "https://127.0.0.1:"+port, config))
+}
+
+// metricsPort returns the port of a server's metrics.
+func (c *child) metricsPort(t *testing.T) string {
+	t.Helper()
+	address, ok := c.stderr.find(t, "metrics")["listen"].(string)
+	require.True(t, ok)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	return port
 }
 
 // scrapeTLS reads metrics.

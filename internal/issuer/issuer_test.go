@@ -247,3 +247,31 @@ func TestNoEditedJWTIsAccepted(t *testing.T) {
 		require.Error(t, err, "%s", edited)
 	}
 }
+
+func BenchmarkSubject(b *testing.B) {
+	for _, algorithm := range []jose.SignatureAlgorithm{jose.ES256, jose.RS256} {
+		var private crypto.Signer
+		var err error
+		if algorithm == jose.ES256 {
+			private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		} else {
+			private, err = rsa.GenerateKey(rand.Reader, 2048)
+		}
+		require.NoError(b, err)
+		key := signing{"a", algorithm, private}
+		i := New("https://issuer.example.com", "penstock", func() time.Time { return noon }, nil)
+		text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{key.public()}})
+		require.NoError(b, err)
+		require.NoError(b, i.SetKeys(text))
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: private, KeyID: "a"}}, nil)
+		require.NoError(b, err)
+		token, err := jwt.Signed(signer).Claims(claims(nil)).Serialize()
+		require.NoError(b, err)
+		b.Run(string(algorithm), func(b *testing.B) {
+			for b.Loop() {
+				_, err := i.Subject(token)
+				require.NoError(b, err)
+			}
+		})
+	}
+}

@@ -125,3 +125,19 @@ func TestWholeDigestsAreCompared(t *testing.T) {
 	_, err := set.Subject(secret, noon)
 	require.Equal(t, fault.Unauthenticated, fault.KindOf(err))
 }
+
+func BenchmarkSubject(b *testing.B) {
+	var lines []string
+	secret := ""
+	for range 10000 {
+		one, line, err := New(rand.Reader, "trainers", time.Time{})
+		require.NoError(b, err)
+		secret, lines = one, append(lines, line)
+	}
+	set, err := Parse([]byte(strings.Join(lines, "\n")))
+	require.NoError(b, err)
+	for b.Loop() {
+		_, err := set.Subject(secret, noon)
+		require.NoError(b, err)
+	}
+}
