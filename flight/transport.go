@@ -32,11 +32,11 @@ type tlsTransport struct {
 // ServerHandshake implements credentials.TransportCredentials.
 func (t tlsTransport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	below := &collectingConn{Conn: raw, buffers: t.buffers}
-	conn, info, err := t.TransportCredentials.ServerHandshake(below)
+	conn, peer, err := t.TransportCredentials.ServerHandshake(below)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &tlsConn{Conn: conn, below: below}, info, nil
+	return &tlsConn{Conn: conn, below: below}, peer, nil
 }
 
 // Clone implements credentials.TransportCredentials.
