@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // CachedColumn has the values of a column of a row group, from its first row on. It is used by one
@@ -11,8 +12,10 @@ import (
 type CachedColumn interface {
 	// Rows returns how many rows Read can return, 0 at the end.
 	Rows() int64
-	// Read returns the next rows, at most Rows. The caller releases the array.
-	Read(rows int64) (arrow.Array, error)
+	// Read returns the next rows, at most Rows, in memory of mem as far as it copies them. The caller releases the array.
+	Read(rows int64, mem memory.Allocator) (arrow.Array, error)
+	// Copied reports whether the array that was read last is a copy.
+	Copied() bool
 	// Skip passes the next rows.
 	Skip(rows int64)
 	// Release releases the column. It is idempotent.
@@ -38,7 +41,19 @@ func (c cachedColumns) of(i int) CachedColumn {
 // ReadOptions.Fields.
 func (r *Reader) FromCache(column int) bool { return r.cached.of(column) != nil }
 
-// limit returns how many of the next rows make a batch: no array of a column is copied.
+// IsView reports whether a column of the last batch is in the memory of a cached one, likewise.
+func (r *Reader) IsView(column int) bool {
+	from := r.cached.of(column)
+	return from != nil && !from.Copied()
+}
+
+// read reads the next rows of a cached column.
+func (r *Reader) read(from CachedColumn, rows int64) (out arrow.Array, err error) {
+	defer refused(&err)
+	return from.Read(rows, r.batchMemory)
+}
+
+// limit returns how many of the next rows make a batch: only short arrays of cached columns are copied.
 func (c cachedColumns) limit(rows int64) int64 {
 	for _, one := range c.columns {
 		if one != nil {

@@ -305,7 +305,7 @@ func (r *Reader) eachColumn(do func(i int) error) error {
 // are any.
 func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 	if from := r.cached.of(i); from != nil {
-		return from.Read(rows)
+		return r.read(from, rows)
 	}
 	if r.opts.Decoding != nil {
 		defer r.opts.Decoding(i)()

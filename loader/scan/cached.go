@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
@@ -182,8 +183,8 @@ type countedColumn struct {
 }
 
 // Read implements parquet.CachedColumn.
-func (c *countedColumn) Read(rows int64) (arrow.Array, error) {
-	a, err := c.Pinned.Read(rows)
+func (c *countedColumn) Read(rows int64, mem memory.Allocator) (arrow.Array, error) {
+	a, err := c.Pinned.Read(rows, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -191,10 +192,14 @@ func (c *countedColumn) Read(rows int64) (arrow.Array, error) {
 	if !c.used {
 		c.used, more.Columns = true, 1
 	}
-	more.Bytes, more.Saved = c.LastRead()
+	last := c.LastRead()
+	more.Bytes, more.Saved = last.Bytes, last.Saved
 	c.reads.Add(more)
 	return a, nil
 }
+
+// Copied implements parquet.CachedColumn.
+func (c *countedColumn) Copied() bool { return c.LastRead().Copied }
 
 // timed returns the function that measures the time that a column of a batch takes.
 func (c *fileCache) timed() func(column int) (decoded func()) {
@@ -246,7 +251,7 @@ func (c *fileCache) exchange(r *fileReader) (arrow.RecordBatch, int64) {
 	columns := slices.Clone(b.Columns())
 	c.viewBytes = 0
 	for i, column := range columns {
-		c.views[i] = r.rows.FromCache(i)
+		c.views[i] = r.rows.IsView(i)
 		if view := c.add(r, i, column, &admitted); view != nil {
 			defer view.Release()
 			columns[i], c.views[i] = view, true

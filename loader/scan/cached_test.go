@@ -283,6 +283,54 @@ func TestPartsOfRowGroupsFillTheCache(t *testing.T) {
 	require.EqualValues(t, 3*len(all), c.Stats().Filled)
 }
 
+// TestColumnsThatReturnHaveLongArrays reads epochs of parts that begin at random rows, between which some columns are
+// lost. Batches end where arrays of the columns that stayed do, and columns that return have the arrays of the batches: they
+// must not become shorter from epoch to epoch.
+//
+// spec: cache-1
+func TestColumnsThatReturnHaveLongArrays(t *testing.T) {
+	t.Parallel()
+	const rows, parts = 20_000, 8
+	r := newRig(t)
+	r.grow(rows, rows, 1)
+	random := rand.New(rand.NewPCG(1, 2))
+	asked := map[chunkcache.ChunkID]bool{} // in this epoch
+	s, c := r.caching(t, scan.Options{Parallel: 1, Ahead: scan.NoAhead}, 1<<30, func(of chunkcache.ChunkID) bool {
+		first := !asked[of]
+		asked[of] = true
+		return first && random.IntN(3) == 0
+	})
+	columns := r.columns(all...)
+	want := r.want(r.source(), columns, nil)
+	batches := func(from, to int64) (n int) {
+		source := r.repeated()
+		source.Files[0].From, source.Files[0].To = from, to
+		rdr, err := s.Open(t.Context(), source, columns)
+		require.NoError(t, err)
+		defer rdr.Release()
+		lines := make([]string, 0, to-from)
+		for ; rdr.Next(); n++ {
+			lines = append(lines, texts(rdr.RecordBatch())...)
+		}
+		require.NoError(t, rdr.Err())
+		require.Equal(t, want[from:to], lines)
+		return n
+	}
+	for range 12 {
+		clear(asked)
+		cuts := []int64{0, rows}
+		for range parts - 1 {
+			cuts = append(cuts, random.Int64N(rows))
+		}
+		slices.Sort(cuts)
+		for i := range parts {
+			batches(cuts[i], cuts[i+1])
+		}
+	}
+	require.Positive(t, c.Stats().Hits)
+	require.LessOrEqual(t, batches(0, rows), rows>>10+parts)
+}
+
 // TestCachedPartsKeepNoStream: what is kept of a stream's columns, whole or in part, does not keep its context.
 func TestCachedPartsKeepNoStream(t *testing.T) {
 	t.Parallel()

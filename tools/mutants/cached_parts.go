@@ -34,7 +34,12 @@ func cachedPartMutants() []mutant {
 		{"parts-are-looked-for-as-a-whole", "loader/scan/cached.go", "From: max(from-of.FirstRow, 0), To: min(to-of.FirstRow, of.Rows)", "To: of.Rows", scanned},
 		{"parts-begin-with-the-row-group", "loader/scan/cached.go", "From: r.row - group.FirstRow, To: r.end - group.FirstRow", "To: r.end - group.FirstRow", scanned},
 		{"shuffled-epochs-fill-nothing", "loader/scan/cached.go", "	for i := range c.fills {\n		if column", "	for i := range c.fills[:len(c.fills)*int((r.end-r.row)/group.Rows)] {\n		if column", epochs},
-		{"reports-leave-out-bytes-from-the-cache", "loader/scan/cached.go", "more.Bytes, more.Saved = c.LastRead()", "_, more.Saved = c.LastRead()", reported},
+		{"arrays-become-shorter-in-each-epoch", view, "	for i := 1; 0 < rows && ", "	for i := 1; rows < 0 && ", append([]string{"-run", "TestColumnsThatReturn"}, scanned[4:]...)},
+		{"joined-arrays-span-gaps", view, " && p.spans[i].from == p.row+rows; i++", "; i++", parts},
+		{"joined-arrays-have-any-size", view, "p.spans[i].segment.bytesOf(more) > shortBytes", "p.spans[i].segment.bytesOf(more) < 0", parts},
+		{"copies-count-as-views", "internal/parquet/cached.go", "return from != nil && !from.Copied()", "return from != nil", scanned},
+		{"copies-are-counted-by-their-last-part", view, "p.last.Bytes+bytes, ", "bytes, ", parts},
+		{"reports-leave-out-bytes-from-the-cache", "loader/scan/cached.go", "more.Bytes, more.Saved = last.Bytes, last.Saved", "more.Saved = last.Saved", reported},
 		{"reports-leave-out-columns-from-the-cache", "loader/scan/cached.go", "c.used, more.Columns = true, 1", "c.used = true", reported},
 	}
 }

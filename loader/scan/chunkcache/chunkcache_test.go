@@ -103,7 +103,7 @@ func check(t *testing.T, p *chunkcache.Pinned, i, step int) error {
 	t.Helper()
 	for at := 0; at < rows; {
 		n := min(int64(step), p.Rows())
-		a, err := p.Read(n)
+		a, err := p.Read(n, memory.DefaultAllocator)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func TestViewsOutliveTheirUnit(t *testing.T) {
 	require.EqualValues(t, unit, r.budget.Idle())
 	p := r.find(1)
 	require.Zero(t, r.budget.InUse(), "a pin is not a use")
-	a, err := p.Read(5)
+	a, err := p.Read(5, memory.DefaultAllocator)
 	require.NoError(t, err)
 	slice := array.NewSlice(a, 3, 5)
 	a.Release()
@@ -224,7 +224,7 @@ func TestViewsOutliveTheirUnit(t *testing.T) {
 	require.Equal(t, []int64{1003, 1004}, slice.(*array.Int64).Int64Values())
 	slice.Release()
 	require.Zero(t, r.budget.Used())
-	_, err = p.Read(1)
+	_, err = p.Read(1, memory.DefaultAllocator)
 	require.ErrorIs(t, err, chunkcache.ErrGone)
 	p.Release()
 }

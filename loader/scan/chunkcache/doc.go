@@ -20,7 +20,10 @@
 // remain, up to half of the row group's rows. Until a unit has all rows, room for the others
 // is set aside, so that units that begin later do not keep it from becoming complete.
 //
-// What a scan gets is a view of an array: it refers to the unit's memory, and the memory, with its
+// Batches end where arrays of cached columns do, and what is decoded with them then has such arrays, too. So short arrays are
+// read as one, a copy: otherwise a table whose columns leave and return would have shorter arrays from epoch to epoch.
+//
+// What a scan gets else is a view of an array: it refers to the unit's memory, and the memory, with its
 // reservation, stays as long as a unit that is kept or any view of it does. A unit that is
 // dropped while views are out is charged until the last of them is released.
 //

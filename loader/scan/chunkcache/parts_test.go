@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -64,7 +65,7 @@ func (r *rig) has(i, from, to int) bool {
 	defer p.Release()
 	p.Skip(int64(from))
 	for at := from; at < to; {
-		a, err := p.Read(min(max(p.Rows(), 1), int64(to-at)))
+		a, err := p.Read(min(max(p.Rows(), 1), int64(to-at)), memory.DefaultAllocator)
 		if err != nil {
 			require.ErrorIs(r.t, err, chunkcache.ErrGone)
 			return false
@@ -143,7 +144,7 @@ func TestPinnedRowsStay(t *testing.T) {
 	p := r.Find(context.Background(), column(1), chunkcache.Wanted{Rows: rows, From: 40, To: 50})
 	r.fillPart(1, 0, 100)
 	p.Skip(40)
-	a, err := p.Read(10)
+	a, err := p.Read(10, memory.DefaultAllocator)
 	require.NoError(t, err)
 	require.Equal(t, []int64{1040, 1041}, a.(*array.Int64).Int64Values()[:2])
 	a.Release()
@@ -164,7 +165,7 @@ func TestPinnedRowsStayWithoutRoom(t *testing.T) {
 	}
 	require.Less(t, p.at, rows)
 	p.fill.Commit()
-	a, err := pinned.Read(60)
+	a, err := pinned.Read(60, memory.DefaultAllocator)
 	require.NoError(t, err)
 	a.Release()
 	pinned.Release()
@@ -181,6 +182,65 @@ func TestManyOverlapsBeginAgain(t *testing.T) {
 	}
 	r.fillPart(1, 0, rows)
 	require.True(t, r.Has(column(1)))
+}
+
+// TestShortArraysAreRead as one, up to the next row that is missing. Long ones are views.
+func TestShortArraysAreRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 10, nil)
+	for _, from := range []int{0, 10, 30, 60} {
+		r.fillPart(1, from, from+10)
+	}
+	r.fillPart(1, 20, 30)
+	p := r.Find(context.Background(), column(1), chunkcache.Wanted{Rows: rows, From: 5, To: 40})
+	defer p.Release()
+	p.Skip(5)
+	for _, n := range []int64{3, 12, 8, 12} {
+		before := p.Rows()
+		own := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		a, err := p.Read(n, own)
+		require.NoError(t, err)
+		require.Equal(t, before-n, p.Rows())
+		require.Equal(t, n != 3 && n != 8, p.LastRead().Copied)
+		require.Equal(t, p.LastRead().Copied, own.CurrentAlloc() > 0)
+		require.InDelta(t, 19.2*float64(n), float64(p.LastRead().Bytes), 3, "ten rows take 192 bytes")
+		require.Equal(t, 1040-before, a.(*array.Int64).Value(0))
+		require.Equal(t, 1040-before+n-1, a.(*array.Int64).Value(int(n-1)))
+		a.Release()
+		own.AssertSize(t, 0)
+	}
+	require.Zero(t, p.Rows())
+	require.EqualValues(t, 1, r.Stats().Hits)
+	r.fillPart(1, 40, 60)
+	q := r.Find(context.Background(), column(1), chunkcache.Wanted{Rows: rows, From: 5, To: 70})
+	defer q.Release()
+	r.Drop("")
+	_, err := q.Read(30, memory.DefaultAllocator)
+	require.ErrorIs(t, err, chunkcache.ErrGone)
+}
+
+// TestLongArraysAreNotCopied: what is copied at once has at most 1,024 rows, and 256 KiB.
+func TestLongArraysAreNotCopied(t *testing.T) {
+	t.Parallel()
+	for width, want := range map[int][]int64{1: {1024, 9076, 200_000}, 2000: {128, 9972, 200_000}} {
+		c := chunkcache.New(chunkcache.Options{Budget: budget.New(1 << 40), Clock: time.Now, Limit: 1 << 40})
+		const all = 210_100
+		fill := c.Fill(chunkcache.Filling{Rows: all, To: all, Repeated: true})
+		for _, n := range []int{100, 10_000, 200_000} {
+			a := array.MakeArrayOfNull(memory.DefaultAllocator, &arrow.FixedSizeBinaryType{ByteWidth: width}, n)
+			fill.Add(chunkcache.Decoded{Array: a, Charge: func(int64) *budget.Reservation { return &budget.Reservation{} }}).Release()
+			a.Release()
+		}
+		fill.Commit()
+		p := c.Find(context.Background(), chunkcache.ChunkID{}, chunkcache.Wanted{Rows: all, To: all})
+		var got []int64
+		for p.Rows() > 0 {
+			got = append(got, p.Rows())
+			p.Skip(p.Rows())
+		}
+		p.Release()
+		require.Equal(t, want, got)
+	}
 }
 
 // TestEndedScansAddNothing: the rows of a scan that ended early are not kept, those of others are.

@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // ErrGone is the error of a read of a unit that was given up since it was found.
@@ -22,23 +24,57 @@ type Pinned struct {
 	unchecked bool
 	used      bool
 	released  bool
-	lastBytes int64         // of the last array that was read
-	lastSaved time.Duration // likewise: the time that decoding it took
+	last      LastRead
 }
+
+// LastRead describes an array that a Pinned returned.
+type LastRead struct {
+	Bytes  int64
+	Saved  time.Duration // that decoding it took
+	Copied bool          // it is not a view, but a copy of several arrays
+}
+
+const (
+	// shortRows and shortBytes bound the arrays that Read joins into one: of more rows, or bytes, it returns a view.
+	shortRows, shortBytes = 1 << 10, 256 << 10
+)
 
 // Unchecked reports whether pages of the column had no checksum.
 func (p *Pinned) Unchecked() bool { return p.unchecked }
 
-// Rows returns how many rows Read can return at most, 0 if the next row is not cached.
+// Rows returns how many rows Read can return at most, 0 if the next row is not cached: those of the next array, or, if
+// it is short, some of the arrays after it too. Otherwise batches, which end where those of their columns do, and what is
+// decoded with them, would become shorter whenever a column is filled again.
 func (p *Pinned) Rows() int64 {
+	rows, bytes := p.inFirst(), int64(0)
+	for i := 1; 0 < rows && rows < shortRows && i < len(p.spans) && p.spans[i].from == p.row+rows; i++ {
+		bytes += p.spans[i-1].segment.bytesOf(rows - max(p.spans[i-1].from-p.row, 0))
+		more := min(p.spans[i].to-p.spans[i].from, shortRows-rows)
+		for more > 0 && bytes+p.spans[i].segment.bytesOf(more) > shortBytes {
+			more /= 2
+		}
+		if rows += more; more < p.spans[i].to-p.spans[i].from {
+			break
+		}
+	}
+	return rows
+}
+
+// inFirst returns how many of the next rows are in one array.
+func (p *Pinned) inFirst() int64 {
 	if len(p.spans) == 0 || p.row < p.spans[0].from {
 		return 0
 	}
 	return p.spans[0].to - p.row
 }
 
-// LastRead returns the bytes of the array that was read last, and the time that decoding it took.
-func (p *Pinned) LastRead() (bytes int64, saved time.Duration) { return p.lastBytes, p.lastSaved }
+// bytesOf returns what a number of the segment's rows take, about.
+func (s *segment) bytesOf(rows int64) int64 {
+	return int64(float64(s.bytes) * float64(rows) / float64(s.rows))
+}
+
+// LastRead describes the array that was read last.
+func (p *Pinned) LastRead() LastRead { return p.last }
 
 // Skip skips rows.
 func (p *Pinned) Skip(rows int64) {
@@ -48,12 +84,36 @@ func (p *Pinned) Skip(rows int64) {
 	}
 }
 
-// Read returns a view of the next rows, at most Rows, which the caller releases. It fails with
-// ErrGone if the unit was given up.
-func (p *Pinned) Read(rows int64) (arrow.Array, error) {
+// Read returns the next rows, at most Rows, as an array that the caller releases: a view, or, if they are in several
+// arrays, a copy in memory of mem. It fails with ErrGone if the unit was given up.
+func (p *Pinned) Read(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	if p.Rows() == 0 || rows > p.Rows() {
 		return nil, ErrGone // it has fewer rows than were asked for
 	}
+	p.last = LastRead{}
+	if rows <= p.inFirst() {
+		return p.view(rows)
+	}
+	var parts []batch.Segment
+	defer func() {
+		for _, one := range parts {
+			one.Values.Release()
+		}
+	}()
+	for left := rows; left > 0; {
+		one, err := p.view(min(left, p.inFirst()))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, batch.Segment{Values: one, Rows: one.Len()})
+		left -= int64(one.Len())
+	}
+	p.last.Copied = true
+	return batch.Gather(parts[0].Values.DataType(), parts, mem)
+}
+
+// view returns a view of the next rows, which are in one array.
+func (p *Pinned) view(rows int64) (arrow.Array, error) {
 	c, s := p.cache, p.spans[0].segment
 	var e effects
 	c.mu.Lock()
@@ -63,7 +123,8 @@ func (p *Pinned) Read(rows int64) (arrow.Array, error) {
 		return nil, ErrGone
 	}
 	s.view(&e)
-	p.lastBytes, p.lastSaved = c.hit(p.unit, !p.used, rows)
+	bytes, saved := c.hit(p.unit, !p.used, rows)
+	p.last.Bytes, p.last.Saved = p.last.Bytes+bytes, p.last.Saved+saved
 	p.used = true
 	c.mu.Unlock()
 	c.apply(e)
