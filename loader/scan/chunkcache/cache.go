@@ -107,8 +107,10 @@ func (c *ColumnCache) Find(ctx context.Context, of ChunkID, want Wanted) *Pinned
 	var e effects
 	for _, u := range []*cachedUnit{c.units[of], c.passing[of]} {
 		if u != nil && u.rows == want.Rows && u.content.spans.cover(want.From, want.To) && !c.lost(u, &e) {
-			defer c.mu.Unlock()
-			return c.pin(u)
+			p := c.pin(u)
+			c.mu.Unlock()
+			c.apply(e) // of another unit, if that was lost
+			return p
 		}
 	}
 	c.stats.Misses++

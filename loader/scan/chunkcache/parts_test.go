@@ -426,6 +426,33 @@ func TestPartsShareWhatPasses(t *testing.T) {
 	require.True(t, r.has(2, 0, 10))
 }
 
+// TestPartsThatDisappearLeaveNoMemory, also if the scan then finds the column that another one has from disk.
+func TestPartsThatDisappearLeaveNoMemory(t *testing.T) {
+	t.Parallel()
+	disk := &keeping{values: map[chunkcache.ChunkID][]int64{}}
+	lost := false
+	r := newRig(t, 4, func(o *chunkcache.Options) {
+		o.Disk = disk
+		o.Lose = func(chunkcache.ChunkID) bool {
+			now := lost
+			lost = false
+			return now
+		}
+	})
+	disk.r = r
+	r.fillPart(1, 0, rows)
+	r.Drop("")
+	r.fillPart(1, 0, 10)
+	busy := r.part(1, 10, 20)
+	defer busy.fill.Abandon()
+	passing := r.Find(context.Background(), column(1), chunkcache.Wanted{Rows: rows, To: rows})
+	lost = true
+	require.True(t, r.has(1, 0, 10))
+	require.False(t, lost)
+	passing.Release()
+	require.Zero(t, r.budget.Used())
+}
+
 // keeping is a Disk that keeps values.
 type keeping struct {
 	r      *rig
