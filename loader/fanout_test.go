@@ -257,6 +257,34 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 	}
 }
 
+// TestSharingStreamsReportWhatTheyRead: the report of a stream that may share its batches has the bytes of staging tables
+// that a stream alone has, also those that were read before the form of the batches was chosen.
+func TestSharingStreamsReportWhatTheyRead(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, wire := range []dataset.Wire{dataset.WirePlain, dataset.WireAuto} {
+		limit := budget.New(1 << 30)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: limit})
+		q := one(1, 8)
+		q.Wire = wire
+		p, err := l.Plan(t.Context(), q)
+		require.NoError(t, err)
+		report := func(s loader.Stream, err error) map[string]stream.StagingReport {
+			require.NoError(t, err)
+			defer s.Release()
+			for s.Next() {
+				require.Positive(t, s.RecordBatch().NumRows())
+			}
+			require.NoError(t, s.Err())
+			return s.Report().Staging
+		}
+		want := report(l.Open(t.Context(), p, loader.StreamOptions{}))
+		require.Positive(t, want["s0"].BytesRead)
+		sharer := fanout.New(fanout.Options{Budget: limit, Window: 1 << 28})
+		require.Equal(t, want, report(sharer.Over(l).Open(t.Context(), p, loader.StreamOptions{})), wire)
+	}
+}
+
 // interleave runs jobs one step at a time, in random order.
 func interleave(t *testing.T, random *rand.Rand, l *fanout.SharingLoader, all []*jobOf) {
 	t.Helper()

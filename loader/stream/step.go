@@ -182,6 +182,8 @@ func (s *ShardReader) reached(at lane.Position, rows int64) {
 func (s *ShardReader) ReadStep(skip bool) (*Step, error) {
 	if !s.stepwise.reads {
 		s.stepwise.before, s.stepwise.reads = s.mark(), true
+		// What Begin has read belongs to the first step.
+		s.stepwise.before.costs, s.stepwise.before.cached = make([]buildside.Costs, len(s.stepwise.before.costs)), plan.CacheRead{}
 	}
 	out := &Step{perLane: s.start.q, tables: s.sequences.joined.Tables()}
 	some, err := s.advance(skip)
