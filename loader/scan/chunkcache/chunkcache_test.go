@@ -412,6 +412,9 @@ func TestCacheUnderLoad(t *testing.T) {
 				}
 				_ = check(t, p, i, 1+draw(60))
 				p.Release()
+				if err := r.Check(); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -522,6 +522,9 @@ func TestPartsUnderLoad(t *testing.T) {
 				if s := r.Stats(); s.Bytes > s.Limit {
 					t.Errorf("%d bytes, beyond %d", s.Bytes, s.Limit)
 				}
+				if err := r.Check(); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
