@@ -113,7 +113,7 @@ def alone(client: penstock.Client, query: dict[str, Any]) -> Want:
 def comparable(report: Any) -> Any:
     """A report without the costs of reading, which fall to one of the streams that share."""
     if isinstance(report, dict):
-        costs = ("bytes_read", "bytes_shared", "amplification", "spilled_bytes")
+        costs = ("bytes_read", "bytes_shared", "amplification", "spilled_bytes", "cached")
         return {name: comparable(value) for name, value in report.items() if name not in costs}
     return [comparable(value) for value in report] if isinstance(report, list) else report
 
