@@ -45,6 +45,12 @@ class Server:
             raise AssertionError(f"the server did not start:\n{self._log.read_text()}")
         return self
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kills the server, so that its connections break."""
         if self._process is not None:

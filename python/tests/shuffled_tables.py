@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def make(folder: Path, seed: int, *, plain: bool) -> World:
             )
         )
     files = _files(table)
-    deleted = _delete(rng, table, files) if layout.deletes else set()
+    deleted = delete_some(rng, table) if layout.deletes else set()
     requests = sorted({r.request for r in rows if r.request is not None})
     joined = {r for r in requests if rng.random() < 0.6} | {requests[0]}
     staging = [{"req": r, "score": 7 * r} for r in sorted(joined)]
@@ -180,6 +180,8 @@ def _files(table: Table) -> list[tuple[Key, DataFile, Path]]:
     assert snapshot is not None
     found = []
     for manifest in snapshot.manifests(table.io):
+        if manifest.content == ManifestContent.DELETES:
+            continue
         for entry in manifest.fetch_manifest_entry(table.io):
             spec = table.specs()[manifest.partition_spec_id]
             day, bucket, of = None, None, None
@@ -194,8 +196,8 @@ def _files(table: Table) -> list[tuple[Key, DataFile, Path]]:
     return [(key, file, Path(path.removeprefix("file://"))) for _, path, key, file in found]
 
 
-def _numbers(file: Path) -> list[int]:
-    return pq.read_table(file, columns=["row"])["row"].to_pylist()
+def _numbers(file: Path, column: str = "row") -> list[int]:
+    return pq.read_table(file, columns=[column])[column].to_pylist()
 
 
 class _DeleteManifest(ManifestWriterV2):
@@ -218,23 +220,23 @@ class _AddDeletes(_FastAppendFiles):
         )
 
 
-def _delete(rng: random.Random, table: Table, files: Sequence[tuple[Key, DataFile, Path]]) -> set[int]:
-    """Deletes some rows of some files by position, and returns them."""
+def delete_some(rng: random.Random, table: Table, numbers: str = "row") -> set[int]:
+    """Deletes some rows of some files by position, and returns the numbers in one of their columns."""
     deleted: set[int] = set()
     latest = table.spec().spec_id
     with table.transaction() as change:
         adding = _AddDeletes(operation=Operation.APPEND, transaction=change, io=table.io)
-        for number, (key, file, path) in enumerate(files):
+        for key, file, path in _files(table):
             if key[0] != latest or rng.random() < 0.4:
                 continue
-            rows = _numbers(path)
+            rows = _numbers(path, numbers)
             share = rng.choice([0.05, 0.5, 0.95])
             places = [p for p in range(len(rows)) if rng.random() < share]
             if not places:
                 continue
             deleted |= {rows[p] for p in places}
             adding.append_data_file(
-                _position_deletes(path.with_name(f"deletes-{number}.parquet"), file, places)
+                _position_deletes(path.with_name(f"deletes-{uuid.uuid4()}.parquet"), file, places)
             )
         if adding._added_data_files:
             adding.commit()
