@@ -81,8 +81,8 @@ class ChangingTable:
         schema = Schema(*[NestedField(i, n, t, required=False) for i, (n, t) in enumerate(types.items(), 1)])
         buckets = PartitionField(2, 1000, BucketTransform(rng.choice([1, 3, 4])), f"{key}_bucket")
         sizes = {
-            "write.parquet.row-group-limit": str(rng.choice([60, 300, 2000])),
-            "write.parquet.page-row-limit": "50",
+            "write.parquet.row-group-limit": str(rng.choice([20, 60, 300])),
+            "write.parquet.page-row-limit": "16",
         }
         self._table = lake.catalog.create_table(
             name, schema, partition_spec=PartitionSpec(buckets), properties={"format-version": "2", **sizes}
