@@ -26,7 +26,7 @@ import penstock
 pytestmark = pytest.mark.more
 
 LONG = bool(os.environ.get("PENSTOCK_LONG"))
-WORLDS = 40 if LONG else 3
+WORLDS = 12 if LONG else 3
 QUERIES = 60 if LONG else 16
 IN_MEMORY, ON_DISK = "penstock_cache_hits_total", 'penstock_disk_cache_reads_total{result="hit"}'
 
