@@ -143,6 +143,10 @@ bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form
 	$(GO) run ./benchmarks/attack $(if $(QUICK),-quick)
 
+.PHONY: churn
+churn: build .venv/bench/.stamp ## ten minutes of clients that come and go beside a small cache and a server that is killed
+	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/churn.py
+
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
 	.venv/bench/bin/python benchmarks/agree.py --full
