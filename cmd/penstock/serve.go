@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -151,7 +152,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
 		return err
 	}
-	log.Info("penstock serves", "version", version(), "listen", listener.Addr().String(), "config", c.File,
+	log.Info("penstock serves", "version", version(), "go", runtime.Version(), "platform", platform(), "listen", listener.Addr().String(), "config", c.File,
 		"datasets", len(c.Datasets), "catalogs", len(c.Catalogs), "memory", c.Server.Memory)
 	if _, err := fmt.Fprintln(p.stdout, listener.Addr()); err != nil && !isBrokenPipe(err) {
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -15,6 +16,13 @@ import (
 // treeVersion is the version of this tree, and of the Python package in it
 // (python/src/penstock/version.py).
 const treeVersion = "0.1.0"
+
+// linkedCommit is the commit of a build that Go does not stamp with one, as from an archive of the sources:
+// go build -ldflags "-X main.linkedCommit=$(git rev-parse HEAD)".
+var linkedCommit string
+
+// commitForm is the form of a commit. Nothing else is printed as one, such as a path of the machine that built.
+var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 func (p process) versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -34,11 +42,16 @@ type buildInfo struct {
 }
 
 func readBuildInfo() buildInfo {
-	var b buildInfo
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return b
+		build = &debug.BuildInfo{}
 	}
+	return buildInfoOf(build, linkedCommit)
+}
+
+// buildInfoOf returns what build records, and the linked commit if it records none.
+func buildInfoOf(build *debug.BuildInfo, linked string) buildInfo {
+	var b buildInfo
 	if build.Main.Version != "(devel)" {
 		b.module = build.Main.Version
 	}
@@ -50,8 +63,14 @@ func readBuildInfo() buildInfo {
 			b.modified = s.Value == "true"
 		}
 	}
+	if b.revision == "" && commitForm.MatchString(linked) {
+		b.revision = linked
+	}
 	return b
 }
+
+// platform returns the operating system and the architecture of this program, as "linux/amd64".
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // version returns the version and, if known, the commit of this program, as it appears in
 // logs, metrics and manifests: "0.1.0+e02146467bd4".
@@ -77,6 +96,6 @@ func (b buildInfo) text() string {
 	if b.modified {
 		revision += ", modified"
 	}
-	return fmt.Sprintf("penstock %s\nmodule   %s\nrevision %s\ngo       %s %s/%s\n",
-		treeVersion, cmp.Or(b.module, "unknown"), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("penstock %s\nmodule   %s\nrevision %s\ngo       %s %s\n",
+		treeVersion, cmp.Or(b.module, "unknown"), revision, runtime.Version(), platform())
 }

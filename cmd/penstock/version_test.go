@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,24 @@ func TestVersionText(t *testing.T) {
 	}
 	require.Contains(t, buildInfo{module: "v0.1.0", revision: commit, modified: true}.text(), "penstock 0.1.0\nmodule   v0.1.0\nrevision "+commit+", modified\ngo ")
 	require.Contains(t, buildInfo{}.text(), "module   unknown\nrevision unknown\n")
+}
+
+// The commit is the one that Go recorded, or else the linked one, which has the form of a commit.
+func TestCommitOfABuild(t *testing.T) {
+	const recorded, linked = "e021464a1b2c3d4e5f60718293a4b5c6d7e8f901", "0123456789abcdef0123456789abcdef01234567"
+	stamped := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: recorded}, {Key: "vcs.modified", Value: "true"}}}
+	require.Equal(t, buildInfo{revision: recorded, modified: true}, buildInfoOf(stamped, linked))
+	plain := &debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}, Settings: []debug.BuildSetting{{Key: "-ldflags", Value: "-X main.linkedCommit=" + linked}}}
+	require.Equal(t, buildInfo{module: "v0.1.0", revision: linked}, buildInfoOf(plain, linked))
+	for _, bad := range []string{"", "0123", "/home/builder/penstock", "0123456/", "HEAD"} {
+		require.Empty(t, buildInfoOf(&debug.BuildInfo{}, bad).revision, bad)
+	}
+}
+
+// The server logs what penstock version prints.
+func TestServerLogsItsVersion(t *testing.T) {
+	line := start(t, "--config", readLake(t).config).stderr.find(t, "penstock serves")
+	require.Equal(t, version(), line["version"])
+	require.Equal(t, runtime.Version(), line["go"])
+	require.Equal(t, runtime.GOOS+"/"+runtime.GOARCH, line["platform"])
 }
