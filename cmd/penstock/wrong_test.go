@@ -143,6 +143,9 @@ func wrongCommands() []wrong {
 		{"a server that is not there", "", []string{"cat", "home", "--uri", "127.0.0.1:1"}, "127.0.0.1:1", "", "penstock serve --config FILE"},
 		{"a flag of other servers", "", []string{"serve", "--config", "penstock.yaml", "--port", "8815"}, "--port", "--listen", "did you mean"},
 		{"another server's address of the web", "", []string{"cat", "home", "--uri", "http://train01:8815"}, "uri", "", "write grpc://train01:8815"},
+		{"a server without its port", "", []string{"cat", "home", "--uri", "127.0.0.1"}, "the host 127.0.0.1 and no port", "", "write grpc://127.0.0.1:8815"},
+		{"an address to serve on without its port", "", []string{"serve", "--config", "penstock.yaml", "--listen", "::1"}, "--listen", "", "write [::1]:8815"},
+		{"the address that serve prints", "", []string{"cat", "home", "--uri", "unix:///run/p"}, "uri", "", "write grpc+unix:///run/p"},
 		{"an address of the web", "", []string{"cat", "home", "--uri", "http://127.0.0.1:8815"}, "uri", "", "write grpc://127.0.0.1:8815"},
 	}
 }

@@ -232,6 +232,20 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// An address without a port is refused, with one that may be meant.
+func TestAddressesWithoutAPort(t *testing.T) {
+	for flag, cases := range map[string]map[string]string{
+		"listen":    {"127.0.0.1": "write 127.0.0.1:8815", "::1": "write [::1]:8815", "[::]": "write [::]:8815", "8815": "write 127.0.0.1:8815"},
+		"metrics":   {"127.0.0.1": "write 127.0.0.1:9100", "::1": "write [::1]:9100", "9100": "write 127.0.0.1:9100"},
+		"advertise": {"grpc://train01": "write train01:8815", "grpc+tls://[::1]": "write [::1]:8815", "grpc://a:1,grpc://b": "write b:8815"},
+	} {
+		for text, todo := range cases {
+			_, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{flag: text}})
+			require.ErrorContains(t, err, todo, text)
+		}
+	}
+}
+
 // A server listens on a socket of the file system too; its metrics do not.
 func TestSockets(t *testing.T) {
 	long := strings.Repeat("n", 103)
@@ -243,8 +257,8 @@ func TestSockets(t *testing.T) {
 		"unix://run/penstock.sock":     "not of the form unix:///path",
 		"unix://":                      "not of the form unix:///path",
 		"unix:///run/":                 "not of the form unix:///path",
-		"unix:/run/penstock.sock":      "not a number",
-		"grpc+unix:///run/penstock.so": "not a number",
+		"unix:/run/penstock.sock":      "not of the form host:port or unix:///path",
+		"grpc+unix:///run/penstock.so": "not of the form host:port or unix:///path",
 	} {
 		c, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"listen": text}})
 		if says != "" {

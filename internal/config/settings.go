@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/hostport"
 )
 
 // Setting is a setting of a server.
@@ -215,7 +215,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		{
 			Name: "metrics", Shape: "HOST:PORT",
 			Usage: "the address of Prometheus metrics, at /metrics (default: off)",
-			set:   func(s *Server, v value) error { return address(&s.Metrics, v) },
+			set:   func(s *Server, v value) error { return address(&s.Metrics, v, metricsPort) },
 		},
 		{
 			Name: "pprof", Default: "false",
@@ -256,23 +256,24 @@ func (v value) pathOrURL() string {
 	return v.path()
 }
 
-func address(out *string, v value) error {
+// address parses an address to serve on. Errors propose port for one without a port.
+func address(out *string, v value, port string) error {
 	*out = v.text
 	if v.text == "" {
 		return nil
 	}
-	_, port, err := net.SplitHostPort(v.text)
+	_, _, err := hostport.Split(v.text, port)
 	if err != nil {
-		if _, err := strconv.ParseUint(v.text, 10, 16); err == nil {
-			return fmt.Errorf("%q is not of the form host:port; write 127.0.0.1:%s", v.text, v.text)
-		}
-		return fmt.Errorf("%q is not of the form host:port", fault.RedactURI(v.text))
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("the port of %q is not a number from 0 to 65535", fault.RedactURI(v.text))
+		return fmt.Errorf("%q %w", fault.RedactURI(v.text), err)
 	}
 	return nil
 }
+
+// Ports that errors propose for an address without one: that of the default address to serve on, and one for metrics.
+const (
+	defaultPort = "8815"
+	metricsPort = "9100"
+)
 
 // SocketScheme begins the address of a Unix socket. Its absolute path follows.
 const SocketScheme = "unix://"
@@ -284,8 +285,10 @@ const maxSocket = 103
 func listening(out *string, v value) error {
 	path, ok := strings.CutPrefix(v.text, SocketScheme)
 	switch {
+	case strings.HasPrefix(strings.TrimPrefix(v.text, "grpc+"), "unix:") && !ok:
+		return fmt.Errorf("%q is not of the form host:port or unix:///path", fault.RedactURI(v.text))
 	case !ok:
-		return address(out, v)
+		return address(out, v, defaultPort)
 	case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
 		return fmt.Errorf("%q is not of the form unix:///path", v.text)
 	case len(path) > maxSocket:
@@ -342,6 +345,9 @@ func locations(out *[]string, v value) error {
 		}
 		if u.User != nil {
 			return fmt.Errorf("%q names a user: locations are sent to clients unchanged; credentials are the clients' own", fault.RedactURI(uri))
+		}
+		if _, _, err := hostport.Split(u.Host, defaultPort); err != nil {
+			return fmt.Errorf("%q cannot be a location, since its address %w", fault.RedactURI(uri), err)
 		}
 		*out = append(*out, uri)
 	}

@@ -53,6 +53,7 @@ func Graph() []Row {
 		{Folder: "internal/identity"},
 		{Folder: "internal/tokens", Imports: "fault"},
 		{Folder: "internal/issuer", Imports: "tokens fault", Outside: libJOSE},
+		{Folder: "internal/hostport"},
 
 		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
@@ -136,7 +137,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/jwks", Imports: "fault"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight loader fault", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight loader fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
 

@@ -106,16 +106,60 @@ def test_faulty_uri(uri: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "location"),
     [
-        ("127.0.0.1", "grpc://127.0.0.1:8815"),
-        ("grpc://host", "grpc://host:8815"),
-        ("grpc+tls://host", "grpc+tls://host:8815"),
-        ("[::1]", "grpc://[::1]:8815"),
+        ("127.0.0.1:8815", "grpc://127.0.0.1:8815"),
+        ("grpc+tls://host:8815/", "grpc+tls://host:8815/"),
+        ("[::1]:8815", "grpc://[::1]:8815"),
         ("host:1", "grpc://host:1"),
         ("grpc+unix:///run/penstock", "grpc+unix:///run/penstock"),
     ],
 )
-def test_port_is_optional(uri: str, location: str) -> None:
+def test_addresses_with_a_port(uri: str, location: str) -> None:
     assert location_of(uri) == location
+
+
+@pytest.mark.parametrize(
+    ("uri", "found", "write"),
+    [
+        (
+            "127.0.0.1",
+            "the scheme grpc, and its address has the host 127.0.0.1 and no port",
+            "grpc://127.0.0.1:8815",
+        ),
+        (
+            "grpc+tls://host/",
+            "the scheme grpc+tls, and its address has the host host and no port",
+            "grpc+tls://host:8815",
+        ),
+        ("[::1]", "has the host ::1 and no port", "grpc://[::1]:8815"),
+        ("::1", "is an IPv6 address without brackets, and has no port", "grpc://[::1]:8815"),
+        ("fe80::1:8815", "has an IPv6 address without brackets", "grpc://[fe80::1]:8815"),
+        (
+            "fe80::1:8816",
+            "is an IPv6 address without brackets, and has no port",
+            "grpc://[fe80::1:8816]:8815",
+        ),
+        ("8815", "has a port and no host", "grpc://127.0.0.1:8815"),
+        (":8815", "names no host", "127.0.0.1:8815"),
+        ("host:", "has the host host and no port", "grpc://host:8815"),
+        (
+            "http://host:1",
+            "has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix",
+            "grpc://host:1",
+        ),
+        ("http://host", "has the scheme http, which is none of", "grpc://host:8815"),
+        ("unix:///run/p", "has the scheme of a socket, without grpc+", "grpc+unix:///run/p"),
+        ("host:port", "has a port that is not a number from 1 to 65535", ""),
+        ("host:65536", "has a port that is not a number from 1 to 65535", ""),
+        ("host:1:2", "is not of the form host:port", ""),
+        ("a:1, b", "'b' has the scheme grpc, and its address has the host b and no port", "grpc://b:8815"),
+    ],
+)
+def test_an_address_that_lacks_something(uri: str, found: str, write: str) -> None:
+    """The error says what the address has and lacks, and what to write."""
+    with pytest.raises(penstock.Invalid) as caught:
+        penstock.connect(uri)
+    assert found in str(caught.value)
+    assert f"write '{write}'" in str(caught.value) if write else "write" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
 )
 def test_arguments_of_connect_are_named(arguments: dict[str, Any], named: str, remedy: str) -> None:
     with pytest.raises(penstock.Invalid) as caught:
-        penstock.connect(**{"uri": "127.0.0.1", **arguments})
+        penstock.connect(**{"uri": "127.0.0.1:8815", **arguments})
     assert [fault.field for fault in caught.value.faults] == [named]
     assert remedy in str(caught.value)
     assert "s3cret" not in str(caught.value)

@@ -86,18 +86,17 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 	return &Client{flight: c}, nil
 }
 
-// DefaultPort is the port of a URI that names none, and the one that servers listen on by
-// default.
+// DefaultPort is the port that servers listen on by default. Errors propose it for a URI without a port.
 const DefaultPort = "8815"
 
 // target returns the gRPC target of a URI, and whether the connection is encrypted.
 func target(uri string) (of string, encrypted bool, err error) {
+	if err := checkURI(uri); err != nil {
+		return "", false, err
+	}
 	scheme, address, found := strings.Cut(uri, "://")
 	if !found {
 		scheme, address = "grpc", uri
-	}
-	if address != "" && scheme != "grpc+unix" && (strings.HasSuffix(address, "]") || !strings.Contains(address, ":")) {
-		address += ":" + DefaultPort
 	}
 	_, port, err := net.SplitHostPort(address)
 	switch {

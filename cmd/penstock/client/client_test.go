@@ -12,7 +12,7 @@ import (
 func TestTargetOfURI(t *testing.T) {
 	for uri, want := range map[string]string{
 		"host:1": "host:1", "grpc://host:1": "host:1", "grpc+tcp://[::1]:1": "[::1]:1", "grpc+unix:///run/p": "unix:///run/p",
-		"grpc+tls://host:1": "host:1", "127.0.0.1": "127.0.0.1:8815", "grpc://host": "host:8815", "[::1]": "[::1]:8815",
+		"grpc+tls://host:1": "host:1",
 	} {
 		got, encrypted, err := target(uri)
 		require.NoError(t, err)
@@ -23,4 +23,31 @@ func TestTargetOfURI(t *testing.T) {
 		_, _, err := target(uri)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), uri)
 	}
+}
+
+// An error says what a URI has and lacks, and what to write.
+func TestURIWithoutAPort(t *testing.T) {
+	const another = ", if the server listens on its default port"
+	for uri, want := range map[string][2]string{
+		"127.0.0.1":          {`"127.0.0.1" has the scheme grpc, and its address has the host 127.0.0.1 and no port`, "write grpc://127.0.0.1:8815" + another},
+		"grpc+tls://train01": {`"grpc+tls://train01" has the scheme grpc+tls, and its address has the host train01 and no port`, "write grpc+tls://train01:8815" + another},
+		"[::1]":              {`"[::1]" has the scheme grpc, and its address has the host ::1 and no port`, "write grpc://[::1]:8815" + another},
+		"::1":                {`"::1" has the scheme grpc, and its address is an IPv6 address without brackets, and has no port`, "write grpc://[::1]:8815" + another},
+		"8815":               {`"8815" has the scheme grpc, and its address has a port and no host`, "write grpc://127.0.0.1:8815" + another},
+		"":                   {`"" names no host`, "write grpc://127.0.0.1:8815 for a server on this machine"},
+		"grpc://":            {`"grpc://" names no host`, "write grpc://127.0.0.1:8815 for a server on this machine"},
+		":8815":              {`":8815" names no host`, "write grpc://127.0.0.1:8815 for a server on this machine"},
+		"http://host:1":      {`"http://host:1" has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://host:1"},
+		"http://host":        {`"http://host" has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://host:8815" + another},
+		"http://host:1/a":    {`"http://host:1/a" has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://127.0.0.1:8815 for"},
+		"unix:///run/p":      {`"unix:///run/p" has the scheme of a socket, without grpc+`, "write grpc+unix:///run/p"},
+	} {
+		_, _, err := target(uri)
+		e := fault.As(err)
+		require.Equal(t, fault.Invalid, e.Kind, uri)
+		require.Contains(t, e.Error(), want[0])
+		require.Contains(t, e.Remedy, want[1], uri)
+	}
+	_, _, err := target("http://user:hunter2@host")
+	require.NotContains(t, err.Error(), "hunter2")
 }

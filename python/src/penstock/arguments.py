@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,11 @@ import pyarrow.flight as flight
 
 from penstock import errors, query, security
 
-# The default port of a server.
+# The default port of a server, which errors propose for an address without a port.
 _PORT = 8815
+
+# The schemes of a server's address.
+_SCHEMES = ("grpc", "grpc+tcp", "grpc+tls", "grpc+unix")
 
 
 def locations(uri: Any) -> tuple[str, ...]:
@@ -38,16 +43,34 @@ def locations(uri: Any) -> tuple[str, ...]:
 
 
 def location(uri: str) -> str:
-    """Returns the Flight location of a server's address."""
+    """Returns the Flight location of a server's address.
+
+    Raises:
+        Invalid: its scheme is another one, or it has no host or no port. On the default port of a host, another
+            server may listen.
+    """
     found = uri if "://" in uri else f"grpc://{uri}"
     scheme, _, rest = found.partition("://")
-    if rest in ("", "/"):
-        raise query.invalid("uri", f"{uri!r} names no host; write '127.0.0.1:{_PORT}', or '127.0.0.1' alone")
-    if scheme != "grpc+unix" and (rest.endswith("]") or not set(":/@") & set(rest)):
-        found += f":{_PORT}"
+    rest = rest.removesuffix("/")
     if scheme != "grpc+unix" and "@" in rest:
         # The value is not repeated, since it may contain a password.
         raise query.invalid("uri", "contains a user name, which is never sent; pass a token or headers")
+    if scheme == "unix":
+        raise query.invalid("uri", f"{uri!r} has the scheme of a socket, without grpc+; write 'grpc+{uri}'")
+    if rest == "" or re.match(r":(?!:)", rest):
+        raise query.invalid(
+            "uri", f"{uri!r} names no host; write '127.0.0.1:{_PORT}', or what penstock serve prints first"
+        )
+    problem, meant = ("", rest) if scheme == "grpc+unix" else _split(rest)
+    on_default = ", if the server listens on its default port" if problem else ""
+    if scheme not in _SCHEMES:
+        write = f"; write 'grpc://{meant}'{on_default}" if meant else ""
+        raise query.invalid(
+            "uri", f"{uri!r} has the scheme {scheme}, which is none of {', '.join(_SCHEMES)}{write}"
+        )
+    if problem:
+        write = f"; write '{scheme}://{meant}'{on_default}" if meant else ""
+        raise query.invalid("uri", f"{uri!r} has the scheme {scheme}, and its address {problem}{write}")
     try:
         flight.Location(found)
     except pa.ArrowInvalid as e:
@@ -55,6 +78,40 @@ def location(uri: str) -> str:
             "uri", f"{uri!r} is not a server's address: {errors.from_arrow(e).message}"
         ) from e
     return found
+
+
+def _split(address: str) -> tuple[str, str]:
+    """What is wrong with an address as host:port, and one that may be meant.
+
+    Both texts may be empty. They are those of the commands of `penstock`.
+    """
+    host, _, port = address.rpartition(":")
+    bare = address.removeprefix("[").removesuffix(":").removesuffix("]")
+    if _is_port(address):
+        return "has a port and no host", f"127.0.0.1:{address}"
+    if _is_ipv6(host) and _is_port(port) and (int(port) == _PORT or not _is_ipv6(address)):
+        return "has an IPv6 address without brackets", f"[{host}]:{port}"
+    if _is_ipv6(address):
+        return "is an IPv6 address without brackets, and has no port", f"[{address}]:{_PORT}"
+    if re.fullmatch(r"\[[^\[\]]+\]|[^:\[\]]+", host) and port:
+        return ("", address) if _is_port(port) else ("has a port that is not a number from 1 to 65535", "")
+    if _is_ipv6(bare):
+        return f"has the host {bare} and no port", f"[{bare}]:{_PORT}"
+    if bare and not set(":[]/") & set(bare):
+        return f"has the host {bare} and no port", f"{bare}:{_PORT}"
+    return "is not of the form host:port", ""
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 1 << 16
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:

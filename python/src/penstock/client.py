@@ -53,7 +53,7 @@ def connect(
     Errors that a retry cannot fix are raised at once.
 
     Args:
-        uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path; the default port is 8815.
+        uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path.
             For several servers, a list of these or a comma-separated string. The first one is used until it
             fails, then the next one; give trainers different orders to balance the load.
         token: bearer token. It is pickled with the client. It is sent to other machines over TLS alone.
