@@ -78,7 +78,9 @@ def run(screen: Screen, *, on_s3: bool) -> None:
             pin = client.plan(lakehouse.DATASET).pin
             screen.say(f"penstock serve, at {address}. It matches the buckets (16 with 12 by their")
             screen.say("numbers mod 4, 16 with 8 mod 8), joins them in memory and streams the rows.")
-            explained.check(client.explain(lakehouse.DATASET))
+            explained.check(
+                client.explain(lakehouse.DATASET) + "\n" + client.explain(lakehouse.DATASET, splits=True)
+            )
             screen.aside("penstock explain says so: demo/explain.txt.")
             screen.step(3, "A rating model, trained from the stream with and without the features")
             Trainer(screen, client, pin, facts).both()

@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
@@ -22,7 +23,8 @@ type action struct {
 
 func (s *service) actions() []action {
 	all := []action{
-		{"explain", "Show what a query reads, in which order, and why. Body: a query as JSON. Result: text.", s.explain},
+		{"explain", "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", s.explain},
+		{"explain_splits", "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", s.explainSplits},
 		{"manifest", "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", s.manifest},
 		{"stall", "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", s.stall},
 		{arrowflight.RenewFlightEndpointActionType, "Renew the ticket of an endpoint. Body and result are defined by Flight.", s.renew},
@@ -82,19 +84,53 @@ func (s *service) planOf(ctx context.Context, body []byte) (planned, error) {
 	return s.plan(ctx, query)
 }
 
+// Limits of what explain returns, in lines.
+const (
+	screen     = 40
+	screenPart = 4 // what streams share, and what is cached
+)
+
+// explain returns one screen for any plan.
 func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	p, err := s.planOf(ctx, body)
 	if err != nil {
 		return nil, err
 	}
-	text := p.Explain(p.Query)
+	shared, cached := s.explainNow(p)
+	now := firstLines(shared, screenPart) + firstLines(cached, screenPart)
+	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
+	lines := screen - strings.Count(now, "\n") - strings.Count(more, "\n")
+	return []byte(p.Summary(p.Query, lines) + now + more), nil
+}
+
+// explainSplits returns everything about a plan.
+func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	shared, cached := s.explainNow(p)
+	return []byte(p.Explain(p.Query) + shared + cached), nil
+}
+
+// explainNow describes what streams of a plan share now, and what is cached of its tables; "" for nothing.
+func (s *service) explainNow(p planned) (shared, cached string) {
 	if s.options.Sharing != nil {
-		text += s.options.Sharing(p.ID)
+		shared = s.options.Sharing(p.ID)
 	}
 	if s.options.Cache != nil {
-		text += s.options.Cache.Warm(p.Plan)
+		cached = s.options.Cache.Warm(p.Plan)
 	}
-	return []byte(text), nil
+	return shared, cached
+}
+
+// firstLines returns at most most lines of a text; the last of them counts those that are left out.
+func firstLines(text string, most int) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) <= most {
+		return text
+	}
+	return strings.Join(lines[:most-1], "") + fmt.Sprintf("  … %d more\n", len(lines)-most+1)
 }
 
 // verify reads as much as a stream, so it takes a slot and counts as one.

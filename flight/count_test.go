@@ -303,7 +303,7 @@ func TestExplainSaysWhatStepsCost(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	explain := func(query string) string {
-		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "explain", Body: []byte(query)})
+		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "explain_splits", Body: []byte(query)})
 		require.NoError(t, err)
 		result, err := stream.Recv()
 		require.NoError(t, err)

@@ -237,6 +237,10 @@ func TestActions(t *testing.T) {
 
 	text, err := act("explain", []byte(query))
 	require.NoError(t, err)
+	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
+	require.Equal(t, p.Summary(p.Query, 38)+"shared by "+p.ID+more, string(text))
+	text, err = act("explain_splits", []byte(query))
+	require.NoError(t, err)
 	require.Equal(t, p.Explain(dataset.Query{})+"shared by "+p.ID, string(text))
 
 	text, err = act("manifest", []byte(query))
@@ -266,7 +270,7 @@ func TestActions(t *testing.T) {
 		code, _ := failure(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, code)
 	}
-	for _, name := range []string{"explain", "manifest"} {
+	for _, name := range []string{"explain", "explain_splits", "manifest"} {
 		for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
 			_, err = act(name, []byte(body))
 			code, _ := failure(t, err, nil)
@@ -281,12 +285,37 @@ func TestActions(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, a.GetType())
 	}
-	require.Equal(t, []string{"explain", "manifest", "stall", "RenewFlightEndpoint"}, names)
+	require.Equal(t, []string{"explain", "explain_splits", "manifest", "stall", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
-	require.ErrorContains(t, err, "explain, manifest, stall, RenewFlightEndpoint")
+	require.ErrorContains(t, err, "explain, explain_splits, manifest, stall, RenewFlightEndpoint")
 }
+
+// What streams share and what is cached take few lines of a screen, and the full text has all of them.
+//
+// spec: output-8
+func TestExplainIsOneScreen(t *testing.T) {
+	w := newWorld(t)
+	shared := "\nsharing\n" + strings.Repeat("  shard\n", 100)
+	s := serve(t, Options{Loader: w.loader(), Sharing: func(string) string { return shared }, Cache: crowded{}})
+	explain := func(action string) string {
+		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: action, Body: []byte(`{"dataset": "homefeed"}`)})
+		require.NoError(t, err)
+		result, err := stream.Recv()
+		require.NoError(t, err)
+		return string(result.GetBody())
+	}
+	text := explain("explain")
+	require.LessOrEqual(t, strings.Count(text, "\n"), 40, text)
+	require.Contains(t, text, "\nsharing\n  shard\n  … 99 more\ncached\n  table\n  table\n  … 8 more\n\nevery split")
+	require.Contains(t, explain("explain_splits"), shared+crowded{}.Warm(nil))
+}
+
+// crowded has cached columns of many tables.
+type crowded struct{ CacheAdmin }
+
+func (crowded) Warm(*plan.Plan) string { return "cached\n" + strings.Repeat("  table\n", 10) }
 
 // TestRefusals checks that unsupported features are refused by name.
 func TestRefusals(t *testing.T) {

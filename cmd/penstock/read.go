@@ -35,6 +35,7 @@ func (p process) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain [DATASET]", Short: "Show what a query reads, in which order, and why", Args: cmdline.AtMostOne,
 		Long: "Show what a query reads, in which order, and why. Only metadata is read.\n\n" +
+			"The text has at most 40 lines for any plan; --splits prints everything.\n\n" +
 			"With --config, the plan is made in process, with --uri, by a server. --json prints a\n" +
 			"summary for scripts: plan id, pin, rows, steps, columns.",
 		Example: "  penstock explain homefeed --config penstock.yaml\n" +
@@ -42,7 +43,11 @@ func (p process) explainCommand() *cobra.Command {
 	}
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	asJSON := c.Flags().Bool("json", false, "print the plan's summary and columns as JSON")
+	splits := c.Flags().Bool("splits", false, "print everything: each split with its file groups, each lane, and all rules in full")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if *asJSON && *splits {
+			return cmdline.Errorf("--json prints a summary, --splits a text: give one of them")
+		}
 		text, err := query.JSON(args, p.stdin)
 		if err != nil {
 			return err
@@ -55,7 +60,7 @@ func (p process) explainCommand() *cobra.Command {
 				}
 				return p.printJSON(plannedJSON{Plan: summary, Columns: columnsJSON(schema)})
 			}
-			plan, err := s.Explain(ctx, text)
+			plan, err := s.Explain(ctx, text, *splits)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ const treeVersion = "0.1.0"
 
 // linkedCommit is the commit of a build that Go does not stamp with one, as from an archive of the sources:
 // go build -ldflags "-X main.linkedCommit=$(git rev-parse HEAD)".
-var linkedCommit string
+var linkedCommit string //nolint:gochecknoglobals // the linker sets variables only
 
 // commitForm is the form of a commit. Nothing else is printed as one, such as a path of the machine that built.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)

@@ -220,6 +220,10 @@ func (p *player) loader() *loader.Loader {
 	return loader.New(loader.Options{Datasets: p.datasets, Catalog: p.world, Scan: p.world.Scan})
 }
 
+// screen is how many lines a summary of a plan may have, as of a server.
+const screen = 40
+
+// explain returns the summary and the full text of a plan.
 func (p *player) explain(input []string) (string, error) {
 	q, err := decode.Query([]byte(strings.Join(input, "\n")))
 	if err != nil {
@@ -229,7 +233,7 @@ func (p *player) explain(input []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return planned.Explain(q), nil
+	return planned.Summary(q, screen) + "\n" + planned.Explain(q), nil
 }
 
 func (p *player) read(input []string) (string, error) {

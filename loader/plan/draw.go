@@ -15,21 +15,8 @@ const drawn = 100
 
 // drawing renders a plan as a tree for a reader new to it: what is read, what it is
 // joined with, the memory that this takes, and the result. No line is wider than drawn;
-// a longer text is cut in the middle and repeated in full below the tree.
+// a longer text is cut in the middle. Explain has it in full.
 type drawing struct{ strings.Builder }
-
-// Drawing draws what a query reads, joins, holds in memory and returns.
-func (p *Plan) Drawing(q dataset.Query) string {
-	d := &drawing{}
-	d.text("", p.name())
-	d.text("│", "")
-	p.drawTraining(d)
-	for i := range p.Staging {
-		p.drawStaging(d, i)
-	}
-	p.drawStreams(d, q)
-	return d.String()
-}
 
 func (p *Plan) name() string {
 	if name := p.Relation.Dataset.Name; name != "" {
@@ -63,23 +50,33 @@ func cut(text string, width int) string {
 }
 
 func (p *Plan) drawTraining(d *drawing) {
-	files, seen, bytes := 0, map[string]bool{}, int64(0)
+	files, bytes := p.trainingFiles(), int64(0)
+	for _, f := range files {
+		bytes += f.Bytes
+	}
+	d.branch("reads", pinText(p.Relation.Training))
+	d.fact("read", "%s of %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(len(files), "file"), counted(p.StoredRows, "row"), bytesText(bytes))
+	if p.Pruned.Files > 0 {
+		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
+	}
+	p.drawRules(d)
+	p.drawOpenLane(d)
+	d.text("│", "")
+}
+
+// trainingFiles returns the training files that are read, each once.
+func (p *Plan) trainingFiles() []catalog.File {
+	var files []catalog.File
+	seen := map[string]bool{}
 	for _, s := range p.Splits {
 		for _, f := range s.Files {
 			if !seen[f.File.Location] {
 				seen[f.File.Location] = true
-				files++
-				bytes += f.File.Bytes
+				files = append(files, f.File)
 			}
 		}
 	}
-	d.branch("reads", pinText(p.Relation.Training))
-	d.fact("read", "%s of %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(files, "file"), counted(p.StoredRows, "row"), bytesText(bytes))
-	if p.Pruned.Files > 0 {
-		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
-	}
-	p.drawOpenLane(d)
-	d.text("│", "")
+	return files
 }
 
 func (p *Plan) drawStaging(d *drawing, i int) {
@@ -177,6 +174,8 @@ func (p *Plan) drawStreams(d *drawing, q dataset.Query) {
 	last("streams", fmt.Sprintf("%s of %s in all", counted(of, "stream"), counted(len(p.Lanes), "lane")))
 	last("splits", fmt.Sprintf("%s, dealt to the lanes in %s", counted(len(p.Splits), "split"), counted(p.ranges(), "range")))
 	last("steps", p.stepsText(q, of))
+	p.drawCost(q, last)
+	p.drawNotes(last)
 }
 
 func (p *Plan) ranges() int {

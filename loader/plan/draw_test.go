@@ -22,7 +22,7 @@ func TestDrawings(t *testing.T) {
 	d := homefeed(entry())
 	first, err := joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home", Lanes: 4}})
 	require.NoError(t, err)
-	drawn := []string{first.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 2}, BatchRows: 100}})}
+	drawn := []string{first.Summary(dataset.Query{Rows: dataset.Rows{Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 2}, BatchRows: 100}}, 40)}
 
 	long := strings.Repeat("a_name_of_a_team_that_likes_long_names", 4)
 	tables[0].Name, tables[1].Name = "lake."+long+".train", "features."+long+".history"
@@ -36,7 +36,7 @@ func TestDrawings(t *testing.T) {
 	}
 	second, err := joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Dataset: long, Lanes: 1, Order: dataset.Shuffled, Filter: dataset.MustFilter("day = 1")}})
 	require.NoError(t, err)
-	drawn = append(drawn, second.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRows: 100}}), second.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRequests: 8}}))
+	drawn = append(drawn, second.Summary(dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRows: 100}}, 40), second.Summary(dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRequests: 8}}, 40))
 
 	for _, text := range drawn {
 		for line := range strings.Lines(text) {
@@ -59,7 +59,7 @@ func TestDrawingsShowWhichStagingRowsCount(t *testing.T) {
 	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Tolerance: dataset.Lag{Time: 24 * time.Hour}, Exact: true}
 	p, err := joined(homefeed(e), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)
-	drawn := p.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}})
+	drawn := p.Summary(dataset.Query{Rows: dataset.Rows{Lanes: 1}}, 40)
 	require.Contains(t, drawn, "│   key      request_id = req, left join\n"+
 		"│   when     the latest row whose seen is at or before seen, by 1d at most\n"+
 		"│   where    age > 3\n")
@@ -73,6 +73,6 @@ func TestDrawingsShowWhichStagingRowsCount(t *testing.T) {
 	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Exact: true}
 	p, err = joined(homefeed(e), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)
-	drawn = p.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}})
+	drawn = p.Summary(dataset.Query{Rows: dataset.Rows{Lanes: 1}}, 40)
 	require.Contains(t, drawn, "│   key      request_id, left join\n│   when     the latest row whose seen is at or before seen, by 0s at most\n")
 }

@@ -61,16 +61,9 @@ func pinText(t *catalog.Table) string {
 }
 
 func (p *Plan) explainTraining(b *strings.Builder) {
-	seen, bytes := map[string]bool{}, int64(0)
-	var files []catalog.File
-	for _, s := range p.Splits {
-		for _, f := range s.Files {
-			if !seen[f.File.Location] {
-				seen[f.File.Location] = true
-				files = append(files, f.File)
-				bytes += f.File.Bytes
-			}
-		}
+	files, bytes := p.trainingFiles(), int64(0)
+	for _, f := range files {
+		bytes += f.Bytes
 	}
 	fmt.Fprintf(b, "training %s\n", pinText(p.Relation.Training))
 	if p.Rows.Since != 0 {
@@ -178,9 +171,8 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 	}
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
 		rows := min(p.Rows.ShuffleWindow, p.maxRunRows())
-		bytes := decoded * p.storedBytes() / p.StoredRows * rows
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
-			bytesText(bytes), counted(rows, "row"), decoded)
+			bytesText(p.windowBytes()), counted(rows, "row"), decoded)
 	}
 	p.explainOpenLane(b)
 	for i, l := range p.Lanes {

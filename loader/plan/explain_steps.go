@@ -9,19 +9,19 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Explain draws the plan and describes in full what is read, in which order and why,
-// and what the steps that a query asks for cost.
+// Explain describes in full what is read, in which order and why, and what the steps that a
+// query asks for cost. It lists splits and lanes; Summary counts them.
 func (p *Plan) Explain(q dataset.Query) string {
 	var b strings.Builder
-	b.WriteString(p.Drawing(q) + "\n" + p.String())
-	counts, of := q.CountsFirst() && p.Inexact != "" && !slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil }), int64(q.Every.Of)
+	b.WriteString(p.String())
+	counts, of := p.countsFirst(q), int64(q.Every.Of)
 	if !counts && of <= 1 {
 		return b.String()
 	}
 	b.WriteString("\nsteps\n")
 	if counts {
 		fmt.Fprintf(&b, "  rows are counted first, as %s: keys, deletes and filter columns are read of %s, unless it is remembered\n",
-			p.Inexact, strings.Join(append([]string{"the training table"}, p.countedTables()...), ", "))
+			p.Inexact, strings.Join(p.countedFrom(), ", "))
 	}
 	if of > 1 {
 		bytes := p.trainingBytes()

@@ -106,7 +106,7 @@ def do_action(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     name = str(query["dataset"])
     if name.startswith("raises "):
         fail(context, name.removeprefix("raises "))
-    answer = b"explained: " + body
+    answer = (b"explained in full: " if action.type == "explain_splits" else b"explained: ") + body
     if action.type == "verify":
         answer = json.dumps({"query": query, "findings": []}).encode()
     if action.type == "manifest":

@@ -44,6 +44,7 @@ def test_schema(fake: penstock.Client) -> None:
 
 
 def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
+    assert fake.explain("good", splits=True) == 'explained in full: {"dataset":"good","wire":"auto"}'
     assert fake.explain("good", lanes=4) == 'explained: {"dataset":"good","lanes":4,"wire":"auto"}'
     later: dict[str, Any] = {"unheard_of": [None]}
     manifest = fake.manifest(

@@ -118,7 +118,7 @@ def test_sample_and_its_complement_cover_all_rows(
 
 
 def test_explain_shows_how_rows_are_read(grown: tuple[penstock.Client, list[Any], dict[int, int]]) -> None:
-    text = grown[0].explain("grown")
+    text = grown[0].explain("grown", splits=True)
     for words in ("bucket(8)", "bucket(12)", "bucket(7)"):
         assert words in text, text
 

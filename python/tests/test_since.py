@@ -203,7 +203,9 @@ def test_since_is_part_of_plan_cursor_and_ticket(lake: Lake, client: penstock.Cl
     plan = client.plan(dataset, since=first, lanes=2)
     assert (plan.since, plan.rows, plan.rows_left) == (first, 400, 400)
     assert plan.id != client.plan(dataset, since=second, lanes=2).id
-    assert f"since {first}: rows that were appended after it" in client.explain(dataset, since=first)
+    assert f"since {first}: rows that were appended after it" in client.explain(
+        dataset, splits=True, since=first
+    )
     stream = client.read(dataset, since=first, lanes=2, batch_rows=50)
     batches = list(stream)
     whole = [r for b in batches for r in b.column("row").to_pylist()]

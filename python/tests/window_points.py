@@ -64,9 +64,9 @@ class Client:
         return shards
 
     def explain(self, query: Query) -> str:
-        """The plan of a query as text."""
+        """The plan of a query as text, with its splits."""
         fields = {name: value for name, value in query.items() if name != "dataset"}
-        return self._client.explain(query["dataset"], **fields)
+        return self._client.explain(query["dataset"], splits=True, **fields)
 
     def close(self) -> None:
         self._flight.close()

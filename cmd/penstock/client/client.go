@@ -181,9 +181,13 @@ func datasetOf(f *arrowflight.FlightInfo) Dataset {
 	return one
 }
 
-// Explain returns the plan of a query as text.
-func (c *Client) Explain(ctx context.Context, query []byte) (string, error) {
-	text, err := c.act(ctx, "explain", query)
+// Explain returns the plan of a query as text: one screen, or everything with its splits.
+func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string, error) {
+	action := "explain"
+	if splits {
+		action = "explain_splits"
+	}
+	text, err := c.act(ctx, action, query)
 	return string(text), err
 }
 

@@ -163,10 +163,17 @@ class Client:
 
         return _with_wire(dataset, fields, ask)
 
-    def explain(self, dataset: Dataset, **fields: Unpack[Query]) -> str:
-        """Explains what a query reads, in which order and why, as readable text."""
+    def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> str:
+        """Explains what a query reads, in which order and why, as readable text of at most 40 lines.
+
+        Args:
+            dataset: the name of one that the server knows, or a dataset as a mapping.
+            splits: return everything: each split with its file groups, each lane, and all rules in full.
+            fields: the query's other fields.
+        """
+        action = "explain_splits" if splits else "explain"
         return _with_wire(
-            dataset, fields, lambda form: BoundQuery(self._servers, form).action("explain")
+            dataset, fields, lambda form: BoundQuery(self._servers, form).action(action)
         ).decode()
 
     def manifest(

@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Limits of a summary.
+const (
+	maxNotes  = 3   // lines with what is worth knowing
+	farAbove  = 1.5 // how many times the rows of the average lane the longest one has, if that is worth knowing
+	readAgain = 2.0 // how often staging bytes are read if none are kept, if that is worth knowing
+)
+
+// MinSummary is the number of lines in which every summary fits.
+const MinSummary = 28
+
+// Summary describes in at most the given number of lines, MinSummary or more, what a query reads, joins, holds in memory
+// and returns, and what is worth knowing of it. If the staging tables take too many lines, each gets one, and
+// then only the first of them do. Explain lists what it counts.
+func (p *Plan) Summary(q dataset.Query, lines int) string {
+	head := (&drawing{}).lines(func(d *drawing) {
+		d.text("", "plan "+p.ID)
+		d.text("", p.name())
+		d.text("│", "")
+	})
+	training := (&drawing{}).lines(p.drawTraining)
+	streams := (&drawing{}).lines(func(d *drawing) { p.drawStreams(d, q) })
+	staging := p.drawEntries(lines - len(head) - len(training) - len(streams))
+	return strings.Join(slices.Concat(head, training, staging, streams), "\n") + "\n"
+}
+
+// lines returns the lines that draw writes.
+func (d *drawing) lines(draw func(*drawing)) []string {
+	draw(d)
+	if d.Len() == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(d.String(), "\n"), "\n")
+}
+
+// drawEntries draws the staging tables in at most room lines, or in two if there is less room.
+func (p *Plan) drawEntries(room int) []string {
+	var full []string
+	for i := range p.Staging {
+		full = append(full, (&drawing{}).lines(func(d *drawing) { p.drawStaging(d, i) })...)
+	}
+	if len(full) <= room {
+		return full
+	}
+	return (&drawing{}).lines(func(d *drawing) {
+		const spacer = 1
+		shown := len(p.Staging)
+		if shown+spacer > room {
+			shown = max(0, room-spacer-1) // and a line for the others
+		}
+		for i := range shown {
+			r, use := p.Relation.Staging[i], p.StagingUse(i)
+			d.branch("joins", fmt.Sprintf("%s: %s, %s join, reads %s%s", r.Name, pinText(r.Pinned), r.Join, bytesText(use.Once), again(use)))
+		}
+		if rest := len(p.Staging) - shown; rest > 0 {
+			bytes := int64(0)
+			for i := shown; i < len(p.Staging); i++ {
+				bytes += p.StagingUse(i).Once
+			}
+			d.branch("joins", fmt.Sprintf("%s more, reads %s", counted(rest, "staging table"), bytesText(bytes)))
+		}
+		d.text("│", "")
+	})
+}
+
+// drawRules adds what drops rows of the training table, or multiplies work, to its branch.
+func (p *Plan) drawRules(d *drawing) {
+	if p.Rows.Since != 0 {
+		d.fact("since", "%d: rows that were appended after it", p.Rows.Since)
+	}
+	if p.Filter != nil {
+		d.fact("where", "%s", p.Filter)
+	}
+	if p.PostJoin != nil {
+		d.fact("joined", "where %s", p.PostJoin)
+	}
+	if p.Sample != nil {
+		d.fact("sample", "%s", p.Rows.Sample.Canonical())
+	}
+	if distinct := p.Relation.Distinct; distinct != nil {
+		d.fact("distinct", "%s", strings.TrimPrefix(distinctText(distinct), "distinct "))
+	}
+	if uses := deletesOf(p.trainingFiles()); len(uses) > 0 {
+		d.fact("deletes", "%s", strings.Join(uses.texts(), ", "))
+	}
+}
+
+// drawNotes adds at most maxNotes lines with what is worth knowing.
+func (p *Plan) drawNotes(last func(what, text string)) {
+	notes := append(p.laneNotes(), p.stagingNotes()...)
+	for i, note := range notes {
+		if i == maxNotes-1 && len(notes) > maxNotes {
+			last("note", fmt.Sprintf("%d more in the full text", len(notes)-i))
+			return
+		}
+		last("note", note)
+	}
+}
+
+// laneNotes names lanes that have much fewer, or many more, rows than others.
+func (p *Plan) laneNotes() []string {
+	empty, longest, all := 0, int64(0), int64(0)
+	for _, l := range p.Lanes {
+		longest, all = max(longest, l.Rows), all+l.Rows
+		if l.Rows == 0 {
+			empty++
+		}
+	}
+	switch average := float64(all) / float64(max(1, len(p.Lanes))); {
+	case all == 0:
+		return []string{"no row is read"}
+	case empty > 0:
+		return []string{fmt.Sprintf("%d of %s have no rows", empty, counted(len(p.Lanes), "lane"))}
+	case float64(longest) > farAbove*average:
+		return []string{fmt.Sprintf("the longest lane has %.1f times the rows of the average one", float64(longest)/average)}
+	}
+	return nil
+}
+
+// stagingNotes names staging tables that lack partitions, or are read again where memory is scarce.
+func (p *Plan) stagingNotes() []string {
+	var notes []string
+	for i, s := range p.Staging {
+		if s.Unaligned.Partitions > 0 {
+			notes = append(notes, fmt.Sprintf("%s lacks %s of the training table, with %s, which are missing",
+				p.short(i), counted(s.Unaligned.Partitions, "partition"), counted(s.Unaligned.Rows, "row")))
+		}
+	}
+	for i := range p.Staging {
+		if use := p.StagingUse(i); use.worst() >= max(readAgain, readAgain*use.Amplification()) {
+			notes = append(notes, fmt.Sprintf("%s is read %.1f times if memory and local disk keep none of it", p.short(i), use.worst()))
+		}
+	}
+	return notes
+}
+
+// short returns the name of a staging table, cut for the middle of a line.
+func (p *Plan) short(staging int) string {
+	const width = 30
+	return cut(p.Relation.Staging[staging].Name, width)
+}
+
+// drawCost adds what rows and steps cost besides reading each byte once.
+func (p *Plan) drawCost(q dataset.Query, last func(what, text string)) {
+	if p.countsFirst(q) {
+		last("counted", "first: keys, deletes and filter columns are read of "+strings.Join(p.countedFrom(), ", "))
+	}
+	if of := int64(q.Every.Of); of > 1 {
+		last("workers", fmt.Sprintf("%d DataLoader workers, which read up to %s together, %s of it more than once", of, bytesText(of*p.trainingBytes()), bytesText((of-1)*p.trainingBytes())))
+	}
+	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
+		last("windows", fmt.Sprintf("about %s for each open lane, with all columns", bytesText(p.windowBytes())))
+	}
+}
+
+// countsFirst reports whether rows are counted before a stream of a query begins.
+func (p *Plan) countsFirst(q dataset.Query) bool {
+	counted := slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil })
+	return q.CountsFirst() && p.Inexact != "" && !counted
+}
+
+// countedFrom names the tables that a count reads.
+func (p *Plan) countedFrom() []string {
+	return append([]string{"the training table"}, p.countedTables()...)
+}
+
+// windowBytes estimates the memory of a shuffle window.
+func (p *Plan) windowBytes() int64 {
+	rows := min(p.Rows.ShuffleWindow, p.maxRunRows())
+	return decoded * p.storedBytes() / cmp.Or(p.StoredRows, 1) * rows
+}
