@@ -36,7 +36,7 @@ func (p process) serveCommand() *cobra.Command {
 			"The first line on standard output is the address, as host:port or unix:///path; logs go\n" +
 			"to standard error. Every setting can also be given in the file's server block (listen,\n" +
 			"max_streams) or in the environment (PENSTOCK_LISTEN, PENSTOCK_MAX_STREAMS). Flags override\n" +
-			"the environment, the environment overrides the file.\n\n" +
+			"the environment, the environment overrides the file. docs/config.md describes them in full.\n\n" +
 			"unix:///path serves on a Unix domain socket that only this user's programs can connect\n" +
 			"to. With --local-socket, trainers of this user on this machine read batches from shared\n" +
 			"memory, whatever address they connect to; that takes a fraction of the time.\n\n" +
@@ -59,6 +59,7 @@ func (p process) serveCommand() *cobra.Command {
 		}
 		cmdline.Text(c, s.Flag(), s.Shape, usage)
 	}
+	cmdline.SetGroups(c, serveGroups())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := p.orEnv(*file, envConfig)
 		if path == "" {

@@ -89,6 +89,6 @@ func TestBadSocketPathsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "kept", string(text))
 	got := run(t, "serve", "--config", l.config, "--metrics", "unix://"+path)
-	require.Contains(t, got.stderr, "is not a number")
+	require.Contains(t, got.stderr, "is not of the form host:port")
 	require.Contains(t, run(t, "datasets", "home", "--uri", "grpc+unix://s").stderr, "grpc+unix:///path")
 }
