@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -42,8 +43,10 @@ type Spool struct {
 	stats Stats
 }
 
-// pattern matches the names of files, while they have one.
+// pattern is what os.CreateTemp makes the names of files of, while they have one, and named matches those names.
 const pattern = "penstock-*.spool"
+
+var named = regexp.MustCompile(`^penstock-[0-9]+\.spool$`) //nolint:gochecknoglobals // a constant
 
 // Open makes a Spool. It removes files that killed processes have left in the folder, but not
 // those of running processes.
@@ -58,14 +61,19 @@ func Open(o Options) (*Spool, error) {
 	if err := s.create(); err != nil {
 		return nil, err
 	}
-	left, err := filepath.Glob(filepath.Join(s.folder, pattern))
-	if err != nil {
-		return nil, s.broken("list the folder", err)
-	}
-	for _, path := range left {
-		sweep(path)
-	}
+	s.sweep()
 	return s, nil
+}
+
+// sweep removes regular files that killed processes have left. What cannot be listed or removed stays: Try
+// and Create fail if the folder cannot be used.
+func (s *Spool) sweep() {
+	found, _ := os.ReadDir(s.folder) // with an error, the names that were read before it
+	for _, f := range found {
+		if f.Type().IsRegular() && named.MatchString(f.Name()) {
+			sweepFile(filepath.Join(s.folder, f.Name()))
+		}
+	}
 }
 
 // create creates the folder, but not its parents: a mistyped path would otherwise fill the

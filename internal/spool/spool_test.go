@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -255,6 +256,7 @@ func TestFolder(t *testing.T) {
 		at, err := os.Stat(place)
 		require.NoError(t, err)
 		require.True(t, at.IsDir())
+		require.Equal(t, fs.FileMode(0o700), at.Mode().Perm())
 	}
 	plain := filepath.Join(parent, "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))

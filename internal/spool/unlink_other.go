@@ -7,5 +7,5 @@ import "os"
 // lock does nothing: these systems do not remove a file that is open.
 func lock(*os.File) error { return nil }
 
-// sweep removes a file, which fails while a process has it open.
-func sweep(path string) { _ = os.Remove(path) }
+// sweepFile removes a file, which fails while a process has it open.
+func sweepFile(path string) { _ = os.Remove(path) }

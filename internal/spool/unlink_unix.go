@@ -10,16 +10,17 @@ import (
 // lock marks a file that still has a name as used by a running process.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// sweep removes a file unless a running process has locked it. It may also remove a file that
+// sweepFile removes a regular file unless a running process has locked it. It may also remove a file that
 // another process has just created and not yet unlinked or locked: that process needs only
 // its descriptor.
-func sweep(path string) {
-	f, err := os.Open(path)
+func sweepFile(path string) {
+	// The file may have become another one: a FIFO would not open before it has a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	if lock(f) == nil {
+	if is, err := f.Stat(); err == nil && is.Mode().IsRegular() && lock(f) == nil {
 		_ = os.Remove(path) // if this fails, the next Open tries again
 	}
 }

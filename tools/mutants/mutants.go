@@ -45,6 +45,7 @@ func mutants() []mutant {
 		mixMutants(),
 		olderMutants(),
 		outputMutants(),
+		briefMutants(),
 		pinTagMutants(),
 		pinnedMutants(),
 		planMutants(),

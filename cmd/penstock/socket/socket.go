@@ -159,7 +159,7 @@ func PrivateFolder(path string) error {
 	is, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return fault.New(fault.Unavailable, "folder %s: %w", path, err)
+		return fault.New(fault.Unavailable, "folder %s: %w", path, err).WithRemedy("choose a path in a folder that exists")
 	case !is.IsDir():
 		return fault.New(fault.Invalid, "%s is not a folder", path).WithRemedy("choose a path in a folder")
 	case is.Mode().Perm()&0o077 != 0 || !isOwn(is):
