@@ -46,7 +46,7 @@ type Spool struct {
 // pattern is what os.CreateTemp makes the names of files of, while they have one, and named matches those names.
 const pattern = "penstock-*.spool"
 
-var named = regexp.MustCompile(`^penstock-[0-9]+\.spool$`) //nolint:gochecknoglobals // a constant
+var named = regexp.MustCompile(`^penstock-[0-9]+\.spool$`)
 
 // Open makes a Spool. It removes files that killed processes have left in the folder, but not
 // those of running processes.

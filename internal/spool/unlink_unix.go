@@ -20,7 +20,7 @@ func sweepFile(path string) {
 		return
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	if is, err := f.Stat(); err == nil && is.Mode().IsRegular() && lock(f) == nil {
+	if lock(f) == nil {
 		_ = os.Remove(path) // if this fails, the next Open tries again
 	}
 }
