@@ -56,7 +56,7 @@ func TestFailuresAndExitCodes(t *testing.T) {
 		"shard form":       {[]string{"cat", "home", "--config", l.config, "--shard", "2"}, exitUsage, []string{"want i/n"}},
 		"serve nothing":    {[]string{"serve"}, exitUsage, []string{"--config FILE"}},
 		"no file":          {[]string{"cat", "home", "--config", "none.yaml"}, exitFailure, []string{"there is no config file none.yaml", "→"}},
-		"uri":              {[]string{"cat", "home", "--uri", "http://a:1"}, exitFailure, []string{"grpc://host:port"}},
+		"uri":              {[]string{"cat", "home", "--uri", "http://a:1"}, exitFailure, []string{"write grpc://a:1"}},
 		"tls":              {[]string{"cat", "home", "--uri", "grpc+tls://a:1"}, exitFailure, []string{"no server answers"}},
 		"no server":        {[]string{"cat", "home", "--uri", "grpc://127.0.0.1:1"}, exitFailure, []string{"connect to grpc://127.0.0.1:1", "penstock serve"}},
 		"query is no JSON": {[]string{"cat", "home", "--config", l.config, "--query", "{"}, exitFailure, []string{"query", "not a JSON object"}},
