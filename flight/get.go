@@ -186,10 +186,14 @@ func (o *outgoing) ended(label string, err error) {
 		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
 	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
+	if rates := matchRates(o.staging); len(rates) > 0 {
+		attributes = append(attributes, slog.Group("match_rate", rates...))
+	}
 	if err != nil {
 		attributes = append(attributes, "error", err)
 	}
 	o.log.InfoContext(o.ctx, "stream ends", attributes...)
+	o.warnOfMatches()
 	o.options.Observer.StreamEnded(end)
 }
 

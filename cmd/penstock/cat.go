@@ -180,7 +180,17 @@ func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
 		text += " of " + rowsText(rows.Total.Rows)
 	}
 	p.note("%s%s\n", text, matchText(rows.Total))
+	p.warnOfMatches(rows.Total)
 	return nil
+}
+
+// warnOfMatches prints the warnings of a report.
+func (p process) warnOfMatches(r client.Report) {
+	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
+		if warning := r.Staging[name].Warning; warning != "" {
+			p.note("warning: %s: %s\n", name, warning)
+		}
+	}
 }
 
 func rowsText(n int64) string { return fault.Count(n, "row") }

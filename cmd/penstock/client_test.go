@@ -63,6 +63,7 @@ func TestStreamWithoutItsReportFails(t *testing.T) {
 		"no report": {`{"v": 1}`, exitFailure, "ended without its report: rows may be missing"},
 		"more rows": {`{"report": {"rows": 3}}`, exitFailure, "it sent 3 rows, 2 arrived"},
 		"all rows":  {`{"report": {"rows": 2, "staging": {"s": {"rows": 2, "matched": 1}}}}`, exitOK, "2 rows; s matched 1 of 2\n"},
+		"warning":   {`{"report": {"rows": 2, "staging": {"s": {"rows": 2, "matched": 0, "warning": "none match"}}}}`, exitOK, "2 rows; s matched 0 of 2\nwarning: s: none match\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := arrowflight.NewServerWithMiddleware(nil)

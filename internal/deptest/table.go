@@ -112,7 +112,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader/stream",
-			Imports: "dataset plan resolve lane shuffle joined buildside joiner batch budget fault release",
+			Imports: "dataset plan resolve lane shuffle joined buildside joiner rule batch budget fault release",
 		},
 		{
 			Folder:  "loader",

@@ -1,9 +1,12 @@
 package stream
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/joined"
 	"github.com/penstock/penstock/loader/resolve"
@@ -61,6 +64,9 @@ type StagingReport struct {
 	SpilledBytes  int64   `json:"spilled_bytes"`              // written to local disk
 	Sent          int64   `json:"sent,omitempty"`             // with wire: indexed: rows of the table in the batches' dictionaries
 	Ratio         float64 `json:"ratio,omitempty"`            // rows of the stream over Sent
+	// Warning says that few rows match, probably because the tables write their keys in
+	// different ways.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Report returns a report of the stream so far, which is complete at its end.
@@ -68,7 +74,7 @@ func (s *ShardReader) Report() Report {
 	p := s.progress()
 	r := Report{
 		Rows: s.rows, Batches: p.batches, Steps: p.steps, Skipped: p.skipped, Leftover: []Leftover{}, Cursor: s.Cursor(),
-		Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
+		Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.spec.Plan.Relation, s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
 	}
 	for i, sent := range p.distinct {
 		r.indexed(s.layout.indexed[i], sent)
@@ -99,7 +105,7 @@ func (s *ShardReader) Report() Report {
 }
 
 // stagingReports returns the reports of staging tables, by name.
-func stagingReports(used []joined.Used) map[string]StagingReport {
+func stagingReports(of *resolve.Relation, used []joined.Used) map[string]StagingReport {
 	byName := make(map[string]StagingReport, len(used))
 	for _, u := range used {
 		r := StagingReport{Counts: u.Counts, Strategy: u.Costs.Strategy, BytesRead: u.Costs.Read, Shared: u.Costs.Shared, ReadAgain: u.Costs.ReadAgain, SpilledBytes: u.Costs.Spilled}
@@ -108,7 +114,26 @@ func stagingReports(used []joined.Used) map[string]StagingReport {
 		}
 		byName[u.Name] = r
 	}
+	for _, s := range of.Staging {
+		if r, ok := byName[s.Name]; ok {
+			r.Warning = matchWarning(of.Dataset.Name, s, r.Counts)
+			byName[s.Name] = r
+		}
+	}
 	return byName
+}
+
+// matchWarning describes a join that matches few rows, unless the dataset says how many must
+// match; otherwise it returns "".
+func matchWarning(dataset string, s resolve.Staging, c joiner.Counts) string {
+	if s.MinMatch > 0 || !s.Join.FewMatches(c.Rows, c.Matched) {
+		return ""
+	}
+	text := rule.MatchText(c.Rows, c.Matched)
+	if c.NullKeys > 0 {
+		text += fmt.Sprintf(", and %d have a null in the key", c.NullKeys)
+	}
+	return text + "; penstock verify " + cmp.Or(dataset, "--query") + " compares the keys of both tables"
 }
 
 // indexed adds the number of distinct rows sent of an indexed column.

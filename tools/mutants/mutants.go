@@ -58,6 +58,7 @@ func mutants() []mutant {
 		sinceMutants(),
 		spillMutants(),
 		splitMutants(),
+		rateMutants(),
 		startingMutants(),
 		stepMutants(),
 		storageMutants(),

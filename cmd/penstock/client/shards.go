@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -17,8 +18,9 @@ type Report struct {
 
 // Counts is how many training rows matched one staging table.
 type Counts struct {
-	Rows    int64 `json:"rows"`
-	Matched int64 `json:"matched"`
+	Rows    int64  `json:"rows"`
+	Matched int64  `json:"matched"`
+	Warning string `json:"warning"` // of the first stream that has one
 }
 
 // parseReport decodes the JSON of a report.
@@ -38,7 +40,7 @@ func (r *Report) add(other Report) {
 	}
 	for name, c := range other.Staging {
 		sum := r.Staging[name]
-		r.Staging[name] = Counts{Rows: sum.Rows + c.Rows, Matched: sum.Matched + c.Matched}
+		r.Staging[name] = Counts{Rows: sum.Rows + c.Rows, Matched: sum.Matched + c.Matched, Warning: cmp.Or(sum.Warning, c.Warning)}
 	}
 }
 
