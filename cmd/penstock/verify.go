@@ -28,9 +28,11 @@ func (p process) verifyCommand() *cobra.Command {
 		Long: "Check that a dataset's tables are laid out as the join expects. The keys of all\n" +
 			"tables are read, to check the bucket of every row and to count duplicate and null\n" +
 			"keys, training rows that match, and staging keys that match no training row.\n\n" +
-			"Findings are keys in a wrong file, files that cannot be read, and violated rules of\n" +
-			"the dataset. The exit code is 0 without findings, 1 with some, and 3 if the tables\n" +
-			"could not be verified.",
+			"Findings are keys in a wrong file, files that cannot be read, violated rules of the\n" +
+			"dataset, and joins that match none of their rows, or less than 1 % of 10,000: of these,\n" +
+			"some keys of both tables are shown next to each other. A finding breaks a stream, breaks\n" +
+			"a rule, or is worth knowing. The exit code is 1 if there are findings of the first two\n" +
+			"grades, otherwise 0, and 3 if the tables could not be verified.",
 		Example: "  penstock verify homefeed --config penstock.yaml\n" +
 			"  penstock verify homefeed --uri grpc://127.0.0.1:8815 --filter \"day = DATE '2026-10-01'\" --json",
 	}

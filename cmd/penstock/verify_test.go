@@ -25,15 +25,15 @@ func TestVerify(t *testing.T) {
 		code int
 		says []string
 	}{
-		"clean":       {[]string{"verify", "home"}, exitOK, []string{"staging history, features.history: 2 files, 4 rows", "matches: 5 of 7 training rows", "no findings"}},
+		"clean":       {[]string{"verify", "home"}, exitOK, []string{"staging history, features.history: 2 files, 4 rows", "matches: 5 of 7 training rows", "no findings that break a stream or a rule\nworth knowing: 1 finding\n  checksums\n"}},
 		"filter":      {[]string{"verify", "home", "--filter", "request_id = 3"}, exitOK, []string{"matches: 1 of 1 training row", "3 keys (3 rows) without a training row"}},
-		"findings":    {[]string{"verify", "--query", strict}, exitFindings, []string{"2 findings", "missing, history", "match_rate, history", "min_match requires 90%"}},
+		"findings":    {[]string{"verify", "--query", strict}, exitFindings, []string{"breaks a stream: 1 finding\n  missing, history", "breaks a rule: 1 finding\n  match_rate, history", "min_match requires 90%"}},
 		"no such":     {[]string{"verify", "hom"}, exitUnverified, []string{`there is no dataset "hom"`}},
 		"no table":    {[]string{"verify", "gone"}, exitUnverified, []string{"ml.impresions does not exist"}},
 		"no dataset":  {[]string{"verify"}, exitUsage, []string{"name a DATASET"}},
 		"bad filter":  {[]string{"verify", "home", "--filter", "a ="}, exitUnverified, []string{"filter"}},
 		"not a query": {[]string{"verify", "home", "--query", "{"}, exitUnverified, []string{"not a JSON object"}},
-		"as json":     {[]string{"verify", "home", "--json"}, exitOK, []string{`"orphan_keys": 0`, `"partition": "bucket[3](req_id) = 0"`, `"findings": []`}},
+		"as json":     {[]string{"verify", "home", "--json"}, exitOK, []string{`"orphan_keys": 0`, `"partition": "bucket[3](req_id) = 0"`, `"grade": "note"`}},
 		"as json too": {[]string{"verify", "--query", strict, "--json"}, exitFindings, []string{`"kind": "match_rate"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestVerifyDamagedFiles(t *testing.T) {
 			require.NoError(t, damage())
 			got := run(t, "verify", "home", "--config", l.config)
 			require.Equal(t, exitFindings, got.code, got.stderr)
-			require.Contains(t, got.stdout, "1 finding\n  unreadable, history, ")
+			require.Contains(t, got.stdout, "breaks a stream: 1 finding\n  unreadable, history, ")
 			require.Contains(t, got.stdout, "1 file unreadable")
 			require.Contains(t, got.stdout, "matches: 2 of 7 training rows")
 		})
@@ -136,7 +136,7 @@ func TestRequiredChecksums(t *testing.T) {
 	l := readLake(t)
 	got := run(t, "verify", "home", "--config", l.config)
 	require.Equal(t, exitOK, got.code, got.stderr)
-	require.Equal(t, 2, strings.Count(got.stdout, "  pages without a checksum in 2 of 2 files, where damage may go unnoticed:\n    file:"), got.stdout)
+	require.Contains(t, got.stdout, "  checksums\n    pages without a checksum in 4 of 4 files (training: 2, history: 2), where damage may go unnoticed\n")
 	require.Equal(t, 4, strings.Count(run(t, "verify", "home", "--config", l.config, "--json").stdout, `"no_checksum": true`))
 
 	strict := process{env: func(name string) (string, bool) { return "true", name == "PENSTOCK_REQUIRE_CHECKSUMS" }}
@@ -147,6 +147,6 @@ func TestRequiredChecksums(t *testing.T) {
 	require.NotContains(t, got.stdout, "CH")
 	got = runWith(t, strict, "verify", "home", "--config", l.config)
 	require.Equal(t, exitFindings, got.code)
-	require.Contains(t, got.stdout, "4 findings")
+	require.Contains(t, got.stdout, "breaks a stream: 4 findings")
 	require.Contains(t, got.stdout, "unreadable, training, ")
 }

@@ -101,7 +101,7 @@ func Graph() []Row {
 		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "batch budget fault invariant"},
-		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket batch budget fault"},
+		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch budget fault"},
 		{
 			Folder:  "loader/buildside",
 			Imports: "joiner spill plan resolve catalog cache budget digest fault invariant release",

@@ -7,4 +7,16 @@ const (
 	Duplicates = duplicateKeys
 	Missing    = missingMatches
 	MatchRate  = lowMatchRate
+	FewMatches = fewMatches
+	Checksums  = noChecksums
 )
+
+// The grades of findings, for tests.
+const (
+	Stream = breaksStream
+	Rule   = breaksRule
+	Note   = worthKnowing
+)
+
+// DifferenceOf is how two values differ, for tests.
+var DifferenceOf = differenceOf

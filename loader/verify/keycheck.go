@@ -122,6 +122,22 @@ func (c *keyCheck) run(ctx context.Context, staging int) error {
 	return err
 }
 
+// rate computes the match rate. If few rows match, or none, it compares how both tables write
+// their keys.
+func (c *keyCheck) rate(ctx context.Context) (err error) {
+	j, s := &c.join, c.staging
+	j.MinMatch, j.MatchRate = s.MinMatch, 1
+	if j.TrainingRows == 0 {
+		return nil
+	}
+	j.MatchRate = float64(j.Matched) / float64(j.TrainingRows)
+	few := j.Matched == 0 || s.Join.FewMatches(j.TrainingRows, j.Matched)
+	if few && (s.MinMatch == 0 || j.MatchRate < s.MinMatch) {
+		j.Forms, err = c.forms(ctx)
+	}
+	return err
+}
+
 // cluster reads one cluster, in as many passes as memory requires.
 func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 	for passes := uint64(1); ; passes *= 2 {

@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/loader/plan"
 )
 
 // pass reads a cluster for a part of its keys. Rows with a null key are counted by the
@@ -113,26 +112,15 @@ func timeAt(rows arrow.RecordBatch, column, row int) (int64, bool) {
 
 // probeSplit looks up the training rows of a split.
 func (p *pass) probeSplit(ctx context.Context, split int) error {
-	c := p.check
-	whole := c.plan.Training(plan.Range{Split: split, To: c.plan.Splits[split].Rows})
-	whole.Checked = nil
-	for _, file := range whole.Files {
-		source := whole
-		source.Files = []plan.FileRange{file}
-		_, err := c.read(ctx, trainingName, source, c.columns.training, func(rows arrow.RecordBatch, _ int64) error {
-			p.keys.load(rows, c.columns.trainingKey)
-			for row := range int(rows.NumRows()) {
-				if err := p.probeRow(rows, row); err != nil {
-					return err
-				}
+	return p.check.readSplit(ctx, split, func(rows arrow.RecordBatch, _ int64) error {
+		p.keys.load(rows, p.check.columns.trainingKey)
+		for row := range int(rows.NumRows()) {
+			if err := p.probeRow(rows, row); err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // probeRow counts one training row.

@@ -1,19 +1,24 @@
 package verify
 
-import "github.com/penstock/penstock/loader/dataset"
+import (
+	"slices"
 
-// Report is the result of a verification. Findings are what makes a stream fail, or breaks
-// a rule of the dataset; all else is for information.
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Report is the result of a verification.
 type Report struct {
 	Dataset  string      `json:"dataset"` // "" for an inline dataset
 	Plan     string      `json:"plan"`
 	Pin      dataset.Pin `json:"pin"`
-	Tables   []Table     `json:"tables"` // the training table, then the staging tables in the dataset's order
-	Findings []Finding   `json:"findings"`
+	Tables   []Table     `json:"tables"`   // the training table, then the staging tables in the dataset's order
+	Findings []Finding   `json:"findings"` // by grade, the worst first
 }
 
-// Clean reports whether there are no findings.
-func (v *Report) Clean() bool { return len(v.Findings) == 0 }
+// Clean reports whether no finding breaks anything.
+func (v *Report) Clean() bool {
+	return !slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Grade != worthKnowing })
+}
 
 // Table describes one table's files and, for a staging table, how its keys compare with
 // those of the training rows.
@@ -63,6 +68,8 @@ type Join struct {
 	OrphanRows      int64 `json:"orphan_rows"`      // rows of these keys
 	Orphans         []Key `json:"orphans"`          // the first few
 	Passes          int   `json:"passes,omitempty"` // how often keys were read, if they did not fit in memory at once
+
+	Forms *Forms `json:"forms,omitempty"` // how both tables write their keys, if few rows match
 }
 
 // Key is one key and the files of its first rows.
@@ -77,17 +84,46 @@ type Kind string
 
 // The kinds of findings.
 const (
-	badLayout      Kind = "layout"     // keys are in a file of another bucket
-	unreadable     Kind = "unreadable" // a file is damaged, missing, or of an unsupported form
-	duplicateKeys  Kind = "duplicates" // keys with several rows, if the rule is error
-	missingMatches Kind = "missing"    // training rows without a match, if the rule is error
-	lowMatchRate   Kind = "match_rate" // a match rate below min_match
+	badLayout      Kind = "layout"      // keys are in a file of another bucket
+	unreadable     Kind = "unreadable"  // a file is damaged, missing, or of an unsupported form
+	duplicateKeys  Kind = "duplicates"  // keys with several rows, if the rule is error
+	missingMatches Kind = "missing"     // training rows without a match, if the rule is error
+	lowMatchRate   Kind = "match_rate"  // a match rate below min_match
+	fewMatches     Kind = "few_matches" // few rows match, or none, without min_match
+	noChecksums    Kind = "checksums"   // pages without a checksum
 )
 
-// Finding is something that makes a stream fail, or breaks a rule of the dataset.
+// Grade is how bad a Finding is.
+type Grade string
+
+// The grades of findings, the worst first.
+const (
+	breaksStream Grade = "stream" // a stream of the dataset ends with an error
+	breaksRule   Grade = "rule"   // a rule of the dataset does not hold
+	worthKnowing Grade = "note"   // breaks nothing
+)
+
+// grades returns all grades, the worst first.
+func grades() []Grade { return []Grade{breaksStream, breaksRule, worthKnowing} }
+
+// title returns the heading of the findings of a grade.
+func (g Grade) title() string {
+	switch g {
+	case breaksStream:
+		return "breaks a stream"
+	case breaksRule:
+		return "breaks a rule"
+	case worthKnowing:
+		return "worth knowing"
+	}
+	return string(g)
+}
+
+// Finding is something that was found.
 type Finding struct {
+	Grade   Grade  `json:"grade"`
 	Kind    Kind   `json:"kind"`
-	Table   string `json:"table"`          // name of the Table
+	Table   string `json:"table"`          // name of the Table; "" if it is about several
 	File    string `json:"file,omitempty"` // if it is about one file
 	Message string `json:"message"`
 }

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-)
+	"unicode/utf8"
 
-// shownFiles is the number of files without checksums that the text names.
-const shownFiles = 3
+	"github.com/penstock/penstock/joiner/rule"
+)
 
 // String returns the report as text: a block per table, then the findings.
 func (v *Report) String() string {
@@ -19,19 +19,40 @@ func (v *Report) String() string {
 		t.write(&b, i == 0)
 		b.WriteByte('\n')
 	}
-	if v.Clean() {
+	if len(v.Findings) == 0 {
 		b.WriteString("no findings\n")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%s\n", quantity(len(v.Findings), "finding"))
-	for _, f := range v.Findings {
-		fmt.Fprintf(&b, "  %s, %s", f.Kind, f.Table)
-		if f.File != "" {
-			fmt.Fprintf(&b, ", %s", f.File)
-		}
-		fmt.Fprintf(&b, "\n    %s\n", f.Message)
+	if v.Clean() {
+		b.WriteString("no findings that break a stream or a rule\n")
+	}
+	for _, g := range grades() {
+		v.writeFindings(&b, g)
 	}
 	return b.String()
+}
+
+// writeFindings writes the findings of one grade.
+func (v *Report) writeFindings(b *strings.Builder, g Grade) {
+	var found []Finding
+	for _, f := range v.Findings {
+		if f.Grade == g {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%s: %s\n", g.title(), quantity(len(found), "finding"))
+	for _, f := range found {
+		fmt.Fprintf(b, "  %s", f.Kind)
+		for _, where := range []string{f.Table, f.File} {
+			if where != "" {
+				fmt.Fprintf(b, ", %s", where)
+			}
+		}
+		fmt.Fprintf(b, "\n    %s\n", f.Message)
+	}
 }
 
 func (t *Table) write(b *strings.Builder, training bool) {
@@ -47,29 +68,8 @@ func (t *Table) write(b *strings.Builder, training bool) {
 	for _, spec := range slices.Sorted(maps.Keys(t.Specs)) {
 		t.writeSpec(b, spec)
 	}
-	t.writeNoChecksum(b)
 	if t.Join != nil {
 		t.Join.write(b)
-	}
-}
-
-// writeNoChecksum names the first files that have pages without a checksum.
-func (t *Table) writeNoChecksum(b *strings.Builder) {
-	var files []string
-	for _, f := range t.Files {
-		if f.NoChecksum {
-			files = append(files, f.File)
-		}
-	}
-	if len(files) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "  pages without a checksum in %d of %s, where damage may go unnoticed:\n", len(files), quantity(len(t.Files), "file"))
-	for _, file := range files[:min(len(files), shownFiles)] {
-		fmt.Fprintf(b, "    %s\n", file)
-	}
-	if more := len(files) - shownFiles; more > 0 {
-		fmt.Fprintf(b, "    and %d more\n", more)
 	}
 }
 
@@ -132,8 +132,27 @@ func (j *Join) write(b *strings.Builder) {
 		fmt.Fprintf(b, "  orphans: %s (%s) without a training row\n", quantity(j.OrphanKeys, "key"), quantity(j.OrphanRows, "row"))
 		writeKeys(b, j.Orphans)
 	}
+	if j.Forms != nil {
+		j.Forms.write(b)
+	}
 	if j.Passes > 1 {
 		fmt.Fprintf(b, "  keys were read in up to %d passes, since they do not fit in memory at once\n", j.Passes)
+	}
+}
+
+// write shows keys of both tables next to each other.
+func (f *Forms) write(b *strings.Builder) {
+	left, right := []string{"training " + f.Training.String()}, []string{"staging " + f.Staging.String()}
+	for _, p := range f.Pairs {
+		left, right = append(left, cmp.Or(p.Training, "-")), append(right, cmp.Or(p.Staging, "-"))
+	}
+	width := 0
+	for _, text := range left {
+		width = max(width, utf8.RuneCountInString(text))
+	}
+	b.WriteString("  keys of both tables:\n")
+	for i, text := range left {
+		fmt.Fprintf(b, "    %s%s  %s\n", text, strings.Repeat(" ", width-utf8.RuneCountInString(text)), right[i])
 	}
 }
 
@@ -157,6 +176,46 @@ func missingText(j *Join) string {
 		text += fmt.Sprintf(", %d of them with a null key", j.NullKeys)
 	}
 	return text
+}
+
+func fewMatchesText(j *Join) string {
+	text := rule.MatchText(j.TrainingRows, j.Matched)
+	switch {
+	case j.Rows == 0:
+		return text + ", since the staging table has no rows"
+	case j.NullKeys == j.TrainingRows:
+		return text + ", since every training row has a null in the key"
+	case j.Forms.Alike && len(j.Forms.Differences) == 0:
+		return text + ": both tables have equal keys, but in other buckets or partitions, or at other times"
+	case j.Forms.Alike:
+		different := make([]string, len(j.Forms.Differences))
+		for i, d := range j.Forms.Differences {
+			different[i] = string(d)
+		}
+		return text + ": keys of both tables differ in " + strings.Join(different, " and in ") + "; write one table's keys as the other has them"
+	}
+	return text + "; compare the keys of both tables above, and set min_match if that is right"
+}
+
+func checksumText(tables []Table) string {
+	var without, files int
+	var parts []string
+	for _, t := range tables {
+		n := 0
+		for _, f := range t.Files {
+			if f.NoChecksum {
+				n++
+			}
+		}
+		without, files = without+n, files+len(t.Files)
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d", t.Name, n))
+		}
+	}
+	if without == 0 {
+		return ""
+	}
+	return fmt.Sprintf("pages without a checksum in %d of %s (%s), where damage may go unnoticed", without, quantity(files, "file"), strings.Join(parts, ", "))
 }
 
 func matchRateText(j *Join) string {

@@ -14,6 +14,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -50,7 +51,6 @@ type Options struct {
 //
 // It counts the training rows that pass the filters of query and dataset and the sample;
 // distinct and the other staging tables drop none of them.
-// sample leave; distinct and the other staging tables drop none of them.
 func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	v := &verifier{
 		options: options, plan: p, unread: map[string]bool{}, without: map[string]bool{},
@@ -69,6 +69,12 @@ func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 			t.Files[i].NoChecksum = v.without[t.Files[i].File]
 		}
 	}
+	if text := checksumText(v.out.Tables); text != "" {
+		v.find(noChecksums, worthKnowing, Finding{Message: text})
+	}
+	slices.SortStableFunc(v.out.Findings, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(grades(), a.Grade), slices.Index(grades(), b.Grade))
+	})
 	return v.out, nil
 }
 
@@ -84,8 +90,9 @@ type verifier struct {
 	without map[string]bool // files with pages that have no checksum
 }
 
-func (v *verifier) find(kind Kind, table, file, message string) {
-	v.out.Findings = append(v.out.Findings, Finding{Kind: kind, Table: table, File: file, Message: message})
+func (v *verifier) find(kind Kind, grade Grade, f Finding) {
+	f.Kind, f.Grade = kind, grade
+	v.out.Findings = append(v.out.Findings, f)
 }
 
 // training checks the layout of the training files that the plan reads.
@@ -168,7 +175,7 @@ func (v *verifier) refused(name string, err error) bool {
 	if fault.KindOf(err) != fault.Invalid {
 		return false
 	}
-	v.find(unreadable, name, fault.As(err).File, err.Error())
+	v.find(unreadable, breaksStream, Finding{Table: name, File: fault.As(err).File, Message: err.Error()})
 	return true
 }
 
@@ -188,7 +195,7 @@ func (v *verifier) readLayout(ctx context.Context, name string, source plan.Sour
 // findLayout adds the finding of a file with keys of other buckets.
 func (v *verifier) findLayout(name string, l *layout) {
 	if l.file.Wrong > 0 {
-		v.find(badLayout, name, l.file.File, l.message())
+		v.find(badLayout, breaksStream, Finding{Table: name, File: l.file.File, Message: l.message()})
 	}
 }
 
@@ -237,7 +244,7 @@ func (v *verifier) read(
 		return false, err
 	case !v.unread[file]:
 		v.unread[file] = true
-		v.find(unreadable, name, file, err.Error())
+		v.find(unreadable, breaksStream, Finding{Table: name, File: file, Message: err.Error()})
 	}
 	return false, nil
 }
@@ -253,6 +260,9 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 	if err := c.run(ctx, i); err != nil {
 		return err
 	}
+	if err := c.rate(ctx); err != nil {
+		return err
+	}
 	report := newTable(s.Name, s.Pinned)
 	report.Join = &c.join
 	for _, l := range c.layouts {
@@ -265,20 +275,24 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 	return nil
 }
 
-// checkRules finds the rules of a staging table that do not hold.
+// checkRules finds the rules of a staging table that do not hold. Duplicate keys that no
+// training row has end no stream.
 func (v *verifier) checkRules(s resolve.Staging, j *Join) {
-	j.MinMatch, j.MatchRate = s.MinMatch, 1
-	if j.TrainingRows > 0 {
-		j.MatchRate = float64(j.Matched) / float64(j.TrainingRows)
-	}
 	adds := s.Join.Adds()
 	if adds && s.Duplicates.Fail() && j.DuplicateKeys > 0 {
-		v.find(duplicateKeys, s.Name, "", duplicatesText(j))
+		grade := worthKnowing
+		if j.DuplicatesAsked > 0 {
+			grade = breaksStream
+		}
+		v.find(duplicateKeys, grade, Finding{Table: s.Name, Message: duplicatesText(j)})
 	}
 	if adds && s.Missing.Fail() && j.Missing > 0 {
-		v.find(missingMatches, s.Name, "", missingText(j))
+		v.find(missingMatches, breaksStream, Finding{Table: s.Name, Message: missingText(j)})
 	}
 	if j.MatchRate < s.MinMatch {
-		v.find(lowMatchRate, s.Name, "", matchRateText(j))
+		v.find(lowMatchRate, breaksRule, Finding{Table: s.Name, Message: matchRateText(j)})
+	}
+	if j.Forms != nil && s.MinMatch == 0 {
+		v.find(fewMatches, breaksRule, Finding{Table: s.Name, Message: fewMatchesText(j)})
 	}
 }

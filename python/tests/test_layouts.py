@@ -125,4 +125,4 @@ def test_explain_shows_how_rows_are_read(grown: tuple[penstock.Client, list[Any]
 
 def test_verify_finds_the_tables_sound(grown: tuple[penstock.Client, list[Any], dict[int, int]]) -> None:
     report = grown[0].verify("grown")
-    assert not report.get("findings"), report
+    assert not [found for found in report["findings"] if found["grade"] != "note"], report

@@ -310,7 +310,7 @@ def test_inline_dataset(served: Served) -> None:
 
 def test_verify_counts_as_the_stream_does(served: Served) -> None:
     found = served.client.verify("left")
-    assert found["findings"] == []
+    assert {finding["grade"] for finding in found["findings"]} <= {"note"}
     with served.client.read("left") as stream:
         for _ in stream:
             pass

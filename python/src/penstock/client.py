@@ -269,8 +269,8 @@ class Client:
     def verify(self, dataset: Dataset, **fields: Unpack[Query]) -> dict[str, Any]:
         """Checks that the tables of a query's dataset are laid out as the join expects.
 
-        This reads all of their keys, which may take longer than the client's `timeout`. Problems that would
-        break a stream or a rule of the dataset are in the report's `findings`, which is otherwise empty.
+        This reads all of their keys, which may take longer than the client's `timeout`. The report's
+        `findings` have a `grade`: "stream" or "rule" if they break one, "note" if they are worth knowing.
         """
         report: dict[str, Any] = json.loads(
             BoundQuery(self._servers, query.form(dataset, fields)).action("verify")

@@ -1,0 +1,114 @@
+package verify_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/verify"
+)
+
+// Two values differ in one way: the least that makes them equal.
+//
+// spec: join-98
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want verify.KeyDifference
+	}{
+		{"a", "a", ""},
+		{" a ", "a", "white space"},
+		{"a b", "ab\t", "white space"},
+		{"AB", "ab", "upper and lower case"},
+		{"ÄB ", "äb", "upper and lower case"},
+		{"2026-10-01T10:00:00Z", "2026-10-01 12:00:00+02:00", "the form or the zone of times"},
+		{"2026-10-01 10:00:00.5", "2026-10-01T10:00:00.500Z", "the form or the zone of times"},
+		{"2026-10-01T10:00:00", "2026-10-01T12:00:00+02", "the form or the zone of times"},
+		{"6F9619FF-8B86-D011", "6f9619ff8b86d011", "punctuation"},
+		{"r_7", "R7", "punctuation"},
+		{"0007", "7", "leading zeros"},
+		{"r-0007", "R7", "leading zeros"},
+		{"R-0000123", "123", "letters before or after the digits"},
+		{"000", "0", "leading zeros"},
+	} {
+		require.Equal(t, c.want, verify.DifferenceOf(c.a, c.b), "%q, %q", c.a, c.b)
+		require.Equal(t, c.want, verify.DifferenceOf(c.b, c.a), "%q, %q", c.b, c.a)
+	}
+}
+
+// A join that matches none of its rows, or less than 1 % of 10,000, is a finding that shows keys
+// of both tables next to each other and how they differ, unless the dataset has min_match.
+//
+// spec: join-98
+func TestKeysInOtherForms(t *testing.T) {
+	t.Parallel()
+	const rows = 10_000
+	for name, c := range map[string]struct {
+		training, staging string // formats of a number
+		also              int    // staging keys that match
+		rule              string
+		kinds             []verify.Kind
+		says              []string
+	}{
+		"zeros and prefix": {
+			training: "R-%07d", staging: "%d", kinds: []verify.Kind{verify.FewMatches},
+			says: []string{
+				"breaks a rule: 1 finding\n  few_matches, user\n    0 of 10000 training rows match (0%): keys of both tables differ in letters before or after the digits; write",
+				"  keys of both tables:\n    training id (utf8)  staging req (utf8)\n    \"R-00",
+			},
+		},
+		"case":          {training: "abc%d", staging: "ABC%d", kinds: []verify.Kind{verify.FewMatches}, says: []string{"differ in upper and lower case; write"}},
+		"zeros":         {training: "%05d", staging: "%d", kinds: []verify.Kind{verify.FewMatches}, says: []string{"differ in leading zeros; write"}},
+		"other keys":    {training: "a%dx", staging: "zzz", kinds: []verify.Kind{verify.FewMatches}, says: []string{"(0%); compare the keys of both tables above", "\"zzz\""}},
+		"less than 1 %": {training: "abc%d", staging: "ABC%d", also: 99, kinds: []verify.Kind{verify.FewMatches}, says: []string{"99 of 10000 training rows match (0.99%): keys of both tables differ in upper and lower case"}},
+		"1 %":           {training: "abc%d", staging: "ABC%d", also: 100},
+		"allowed":       {training: "abc%d", staging: "ABC%d", also: 99, rule: ", min_match: 0.001"},
+		"anti":          {training: "abc%d", staging: "ABC%d", also: 1, rule: ", join: anti"},
+		"anti of none":  {training: "abc%d", staging: "ABC%d", rule: ", join: anti", kinds: []verify.Kind{verify.FewMatches}},
+		"min_match":     {training: "abc%d", staging: "ABC%d", rule: ", min_match: 0.5", kinds: []verify.Kind{verify.MatchRate}, says: []string{"  keys of both tables:\n"}},
+		"no rows":       {training: "abc%d", staging: "ABC%d", rule: ", filter: \"v > 1\"", kinds: []verify.Kind{verify.FewMatches}, says: []string{"since the staging table has no rows"}},
+		"null keys":     {training: "-", staging: "ABC%d", kinds: []verify.Kind{verify.FewMatches}, says: []string{"since every training row has a null in the key"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.table("ml.train", "id:string secret:string", "bucket(4,id)")
+			w.table("f.user", "req:string v:int", "bucket(2,req)")
+			text := func(format string, i int) string {
+				if format == "-" || format == "zzz" {
+					return format
+				}
+				return fmt.Sprintf(format, i)
+			}
+			var training, staging []string
+			for i := range rows {
+				training = append(training, text(c.training, i)+" hidden")
+				if c.staging != "zzz" || i == 0 {
+					staging = append(staging, text(c.staging, i)+" 1")
+				}
+				if i < c.also {
+					staging = append(staging, text(c.training, i)+" 1")
+				}
+			}
+			w.add("ml.train", 0, training...)
+			w.add("f.user", 0, staging...)
+			w.dataset("{training: {table: ml.train}, key: [id], staging: [{table: f.user, key: {id: req}" + c.rule + "}]}")
+			v := w.verify(dataset.Query{})
+			require.Equal(t, c.kinds, kinds(v), "%s", v)
+			require.Equal(t, len(c.kinds) == 0, v.Clean())
+			for _, says := range c.says {
+				require.Contains(t, v.String(), says)
+			}
+			require.NotContains(t, v.String(), "hidden")
+			if f := join(v).Forms; f != nil {
+				require.LessOrEqual(t, len(f.Pairs), 5)
+				require.Equal(t, verify.KeyColumns{Columns: []string{"id"}, Types: []string{"utf8"}}, f.Training)
+			} else {
+				require.Empty(t, c.kinds)
+			}
+		})
+	}
+}
