@@ -101,6 +101,35 @@ datasets: {d: {training: {table: ml.named}, key: [name], staging: [{table: featu
 	}
 }
 
+// Ids in another format match nothing: cat warns, and verify shows the keys of both tables.
+//
+// spec: join-97, join-98
+func TestIDsInAnotherFormat(t *testing.T) {
+	l := lake{dir: t.TempDir()}
+	c, done := newCatalog(t, l.dir)
+	var training, staging []string
+	for i := range 120 {
+		training = append(training, fmt.Sprintf(`{"id": "R-%07d"}`, i))
+		staging = append(staging, fmt.Sprintf(`{"id": "%d", "v": %d}`, i, i))
+	}
+	id := iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.String}
+	write(t, c, "ml.named", []iceberg.NestedField{id}, "["+strings.Join(training, ",")+"]")
+	write(t, c, "features.named", []iceberg.NestedField{id, {ID: 2, Name: "v", Type: iceberg.PrimitiveTypes.Int64}}, "["+strings.Join(staging, ",")+"]")
+	done()
+	l.config = l.file(t, "penstock.yaml", `
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+datasets: {d: {training: {table: ml.named}, key: [id], staging: [{table: features.named}]}}
+`)
+	got := run(t, "cat", "d", "--format", "csv", "--config", l.config)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Equal(t, "120 rows; named matched 0 of 120\n"+
+		"warning: named: 0 of 120 training rows match (0%); penstock verify d compares the keys of both tables\n", got.stderr)
+	got = run(t, "verify", "d", "--config", l.config)
+	require.Equal(t, exitFindings, got.code, got.stderr)
+	require.Contains(t, got.stdout, "few_matches, named\n    0 of 120 training rows match (0%): keys of both tables differ in letters before or after the digits")
+	require.Regexp(t, `\n    training id \(utf8\)  staging id \(utf8\)\n    "R-0000\d{3}" +"\d+"\n`, got.stdout)
+}
+
 // A file that is damaged, truncated or missing is a finding, and the other tables are read.
 func TestVerifyDamagedFiles(t *testing.T) {
 	l := newLake(t, t.TempDir())
