@@ -96,8 +96,10 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, cached := s.explainNow(p)
-	now := firstLines(shared, screenPart) + firstLines(cached, screenPart)
+	now := ""
+	for _, part := range s.explainNow(p) {
+		now += firstLines(part, screenPart)
+	}
 	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
 	lines := screen - strings.Count(now, "\n") - strings.Count(more, "\n")
 	return []byte(p.Summary(p.Query, lines) + now + more), nil
@@ -109,19 +111,20 @@ func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	shared, cached := s.explainNow(p)
-	return []byte(p.Explain(p.Query) + shared + cached), nil
+	return []byte(p.Explain(p.Query) + strings.Join(s.explainNow(p), "")), nil
 }
 
-// explainNow describes what streams of a plan share now, and what is cached of its tables; "" for nothing.
-func (s *service) explainNow(p planned) (shared, cached string) {
+// explainNow describes what streams of a plan share now, what is cached of its tables, and what its last stream
+// matched; each is "" for nothing.
+func (s *service) explainNow(p planned) []string {
+	var shared, cached string
 	if s.options.Sharing != nil {
 		shared = s.options.Sharing(p.ID)
 	}
 	if s.options.Cache != nil {
 		cached = s.options.Cache.Warm(p.Plan)
 	}
-	return shared, cached
+	return []string{shared, cached, s.runs.text(p.ID)}
 }
 
 // firstLines returns at most most lines of a text; the last of them counts those that are left out.

@@ -77,6 +77,9 @@ func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
 	defer o.unwatchStalls(o.stream)
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
+	if err == nil {
+		o.runs.add(o.planID, o.staging)
+	}
 	return err
 }
 
@@ -151,6 +154,7 @@ type outgoing struct {
 	session  *local.Session // nil: all batches go over the network
 	stream   *parkableStream
 	dataset  string
+	planID   string
 	rows     int64
 	batches  int64
 	bytes    int64
@@ -162,7 +166,7 @@ type outgoing struct {
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset}
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset, planID: p.ID}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range callerAttributes(ctx) {

@@ -137,6 +137,7 @@ type Server struct {
 	callSlots   *planSlots
 	planSlots   *planSlots
 	redeemSlots *planSlots // of streams, whose plans have been evicted since their tickets were made
+	runs        lastRuns
 
 	mu       sync.Mutex
 	streams  int

@@ -122,7 +122,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan batch budget fault identity local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan rule batch budget fault identity local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 
