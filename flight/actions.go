@@ -96,10 +96,11 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := ""
-	for _, part := range s.explainNow(p) {
-		now += firstLines(part, screenPart)
+	parts := s.explainNow(p)
+	for i := range parts {
+		parts[i] = firstLines(parts[i], screenPart)
 	}
+	now := strings.Join(parts, "")
 	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
 	lines := screen - strings.Count(now, "\n") - strings.Count(more, "\n")
 	return []byte(p.Summary(p.Query, lines) + now + more), nil

@@ -114,7 +114,7 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	id := regexp.MustCompile(`plan [0-9a-f]{8,}`)
 	require.NotEmpty(t, id.FindString(explained.stdout), explained.stdout)
 	now := run(t, "explain", "home", "--uri", c.uri())
-	require.Equal(t, explained.stdout, now.stdout, "the plan is the same")
+	require.Equal(t, id.FindString(explained.stdout), id.FindString(now.stdout), "the plan is the same")
 	c.signal(t)
 	code, _ := c.wait(t)
 	require.Zero(t, code)
