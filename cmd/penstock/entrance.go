@@ -41,7 +41,7 @@ type entrance struct {
 func openEntrance(ctx context.Context, s config.Server, clock func() time.Time, log *slog.Logger) (*entrance, error) {
 	a := &entrance{settings: s, log: log, watcher: watch.New(log), clock: clock}
 	if s.TLSCert != "" {
-		a.certificates = servertls.New(servertls.Pair{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
+		a.certificates = servertls.New(servertls.PairFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
 		if err := a.watcher.Load("the certificate", a.certificates.Paths(), a.certificates.Load); err != nil {
 			return nil, err
 		}

@@ -21,8 +21,8 @@ const (
 	settingClientCA = "tls_client_ca"
 )
 
-// Pair is a certificate with its key, as paths of PEM files.
-type Pair struct {
+// PairFiles is a certificate with its key, as paths of PEM files.
+type PairFiles struct {
 	Cert     string // the server's certificate, with those between it and its CA
 	Key      string
 	ClientCA string // CAs of clients' certificates, which are required then; "" requires none
@@ -30,13 +30,13 @@ type Pair struct {
 
 // Certificates are those of a server, from files. They are safe for concurrent use.
 type Certificates struct {
-	files   Pair
+	files   PairFiles
 	clock   func() time.Time
 	current atomic.Pointer[tls.Config]
 }
 
 // New returns the certificates of files. Load loads them.
-func New(files Pair, clock func() time.Time) *Certificates {
+func New(files PairFiles, clock func() time.Time) *Certificates {
 	return &Certificates{files: files, clock: clock}
 }
 

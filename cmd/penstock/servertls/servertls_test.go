@@ -21,7 +21,7 @@ import (
 func made(t *testing.T, folder string, mutual bool) *Certificates {
 	t.Helper()
 	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
-	files := Pair{Cert: filepath.Join(folder, devcert.ServerCert), Key: filepath.Join(folder, devcert.ServerKey)}
+	files := PairFiles{Cert: filepath.Join(folder, devcert.ServerCert), Key: filepath.Join(folder, devcert.ServerKey)}
 	if mutual {
 		files.ClientCA = filepath.Join(folder, devcert.CA)
 	}
