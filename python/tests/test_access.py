@@ -207,15 +207,15 @@ def test_token_is_not_sent_to_other_machines_without_tls(uri: str, tmp_path: Pat
 
 
 def test_token_is_sent_where_it_is_safe() -> None:
-    for uri in ("localhost:1", "127.0.0.1", "grpc://[::1]:1", "grpc+unix:///run/p.sock", "grpc+tls://host:1"):
+    for uri in ("localhost:1", "127.0.0.1:1", "grpc://[::1]:1", "grpc+unix:///run/p.sock", "grpc+tls://host:1"):
         penstock.connect(uri, token="secret").close()
 
 
 def test_token_and_file_are_alternatives(tmp_path: Path) -> None:
     with pytest.raises(penstock.Invalid, match="cannot be combined with token"):
-        penstock.connect("localhost", token="a", token_file=tmp_path)
+        penstock.connect("localhost:1", token="a", token_file=tmp_path)
     with pytest.raises(penstock.Invalid, match="must be a path"):
-        penstock.connect("localhost", token_file=1)  # type: ignore[arg-type]
+        penstock.connect("localhost:1", token_file=1)  # type: ignore[arg-type]
 
 
 def test_commands_of_the_page_about_operations_work(config: Path, tmp_path: Path) -> None:
