@@ -207,7 +207,13 @@ def test_token_is_not_sent_to_other_machines_without_tls(uri: str, tmp_path: Pat
 
 
 def test_token_is_sent_where_it_is_safe() -> None:
-    for uri in ("localhost:1", "127.0.0.1:1", "grpc://[::1]:1", "grpc+unix:///run/p.sock", "grpc+tls://host:1"):
+    for uri in (
+        "localhost:1",
+        "127.0.0.1:1",
+        "grpc://[::1]:1",
+        "grpc+unix:///run/p.sock",
+        "grpc+tls://host:1",
+    ):
         penstock.connect(uri, token="secret").close()
 
 
