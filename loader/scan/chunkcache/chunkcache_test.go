@@ -55,6 +55,29 @@ func newRig(t *testing.T, columns int64, change func(*chunkcache.Options)) *rig 
 	return r
 }
 
+// drawing returns a function that draws numbers below n, by seeds. It is safe for concurrent use.
+func drawing(one, other uint64) (draw func(n int) int) {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(one, other))
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.IntN(n)
+	}
+}
+
+// disturb takes memory for others, and drops the cache about once in a number of times.
+func (r *rig) disturb(draw func(n int) int, drops int) {
+	for range 200 {
+		if held, err := r.budget.Reserve("others", int64(draw(20)*unit)); err == nil {
+			held.Release()
+		}
+		if draw(drops) == 0 {
+			r.Drop("")
+		}
+	}
+}
+
 func column(i int) chunkcache.ChunkID {
 	return chunkcache.ChunkID{Table: "u", File: fmt.Sprintf("data/%d", i), FileSize: 9, Field: i, Type: "long"}
 }
@@ -389,13 +412,7 @@ func TestDiskIsAskedNext(t *testing.T) {
 // memory.
 func TestCacheUnderLoad(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(3, 4))
-	draw := func(n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return random.IntN(n)
-	}
+	draw := drawing(3, 4)
 	r := newRig(t, 12, func(o *chunkcache.Options) {
 		o.Budget = budget.New(20 * unit)
 		o.Lose = func(chunkcache.ChunkID) bool { return draw(40) == 0 }
@@ -418,17 +435,9 @@ func TestCacheUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	group.Go(func() {
-		for range 200 {
-			if held, err := r.budget.Reserve("others", int64(draw(20)*unit)); err == nil {
-				held.Release()
-			}
-			if draw(20) == 0 {
-				r.Drop("")
-			}
-		}
-	})
+	group.Go(func() { r.disturb(draw, 20) })
 	group.Wait()
+	require.NoError(t, r.Check())
 	require.LessOrEqual(t, r.budget.Peak(), r.budget.Limit())
 	require.Positive(t, r.Stats().Hits)
 }

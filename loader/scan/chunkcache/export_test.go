@@ -35,6 +35,9 @@ func (c *ColumnCache) checkUnit(u *cachedUnit) error {
 			return fmt.Errorf("the array of row %d is not kept", s.from)
 		}
 	}
+	for _, f := range u.fills {
+		sum.add(f.adding)
+	}
 	for _, one := range u.content.spans {
 		if one.from < last || one.to <= one.from || one.from < one.segment.from || one.to > one.segment.end() {
 			return fmt.Errorf("rows %d to %d come after row %d, from an array of %d to %d", one.from, one.to, last, one.segment.from, one.segment.end())

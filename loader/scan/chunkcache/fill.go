@@ -28,6 +28,7 @@ type Fill struct {
 	from, at, to int64 // rows: the first one, that of the next array, and the one after the last
 	ended        bool
 	segments     []*segment // guarded by ColumnCache.mu
+	adding       tally      // likewise: of the unit's total, for an array that is not in segments yet
 }
 
 // Fill begins to add rows of a column to the cache. It returns nil if the column is not cached yet by
@@ -85,6 +86,7 @@ func (f *Fill) Add(d Decoded) arrow.Array {
 	d.Array.NullN() // views must not count nulls at the same time
 	d.Array.Retain()
 	f.cache.mu.Lock()
+	f.adding = tally{}
 	if f.isCurrent() {
 		s.kept = true
 		f.segments = append(f.segments, s)
@@ -124,6 +126,7 @@ func (f *Fill) reserve(s *segment, unchecked bool) bool {
 	}
 	u.unchecked = u.unchecked || unchecked
 	c.count(u, s.tally, tally{})
+	f.adding = s.tally
 	return true
 }
 
@@ -131,6 +134,7 @@ func (f *Fill) reserve(s *segment, unchecked bool) bool {
 func (f *Fill) refund(s *segment) {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()
+	f.adding = tally{}
 	if f.isCurrent() {
 		f.cache.count(f.unit, tally{}, s.tally)
 	}

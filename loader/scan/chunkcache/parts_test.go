@@ -2,7 +2,6 @@ package chunkcache_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -488,13 +487,8 @@ func (k *keeping) Get(_ context.Context, of chunkcache.ChunkID, want chunkcache.
 // TestPartsUnderLoad fills and reads random parts of columns in several goroutines, while others take the memory.
 func TestPartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(5, 6))
-	draw := func(n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return random.IntN(n)
-	}
+	var mu sync.Mutex // of found
+	draw := drawing(5, 6)
 	r := newRig(t, 8, func(o *chunkcache.Options) {
 		o.Budget = budget.New(20 * unit)
 		o.Lose = func(chunkcache.ChunkID) bool { return draw(60) == 0 }
@@ -503,7 +497,7 @@ func TestPartsUnderLoad(t *testing.T) {
 	var found int64
 	for range 4 {
 		group.Go(func() {
-			for range 500 {
+			for range 4000 {
 				i, from := draw(12), draw(rows)
 				to := from + 1 + draw(rows-from)
 				if r.has(i, from, to) {
@@ -528,17 +522,9 @@ func TestPartsUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	group.Go(func() {
-		for range 200 {
-			if held, err := r.budget.Reserve("others", int64(draw(20)*unit)); err == nil {
-				held.Release()
-			}
-			if draw(40) == 0 {
-				r.Drop("")
-			}
-		}
-	})
+	group.Go(func() { r.disturb(draw, 40) })
 	group.Wait()
+	require.NoError(t, r.Check())
 	require.LessOrEqual(t, r.budget.Peak(), r.budget.Limit())
 	require.Positive(t, found)
 	require.Positive(t, r.Stats().Filled)
