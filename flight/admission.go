@@ -94,8 +94,7 @@ type slot struct {
 // newAdmission returns an admission of a number of streams, of which one host may have a
 // percentage.
 func newAdmission(limit, percent int) *admission {
-	share := max(1, limit*percent/100)
-	return &admission{limit: limit, share: share, maxWait: maxWait, hosts: map[string]int{}, gangs: map[gangKey][]*gang{}, mixes: map[mixKey]*mixSlots{}}
+	return &admission{limit: limit, share: shareOf(limit, percent), maxWait: maxWait, hosts: map[string]int{}, gangs: map[gangKey][]*gang{}, mixes: map[mixKey]*mixSlots{}}
 }
 
 // of returns the claim of a stream, which has a slot after enter.

@@ -2,6 +2,9 @@ package flight
 
 import "sync"
 
+// shareOf returns how many of a limit one host may have, given a percentage: at least one.
+func shareOf(limit, percent int) int { return max(1, limit*percent/100) }
+
 // hostCounts limits how many of something all clients together may have, and those of one host, or of one subject.
 // It is safe for concurrent use.
 type hostCounts struct {
@@ -31,7 +34,7 @@ func (h *hostCounts) enter(host string) bool {
 
 // atShare reports whether a host has all that one may have. mu is held.
 func (h *hostCounts) atShare(host string) bool {
-	return host != "" && h.hosts[host] >= max(1, h.limit*h.share/100)
+	return host != "" && h.hosts[host] >= shareOf(h.limit, h.share)
 }
 
 // crowded reports whether a host has less than its share, but none is left.

@@ -72,7 +72,7 @@ type planWaiter struct {
 
 // newPlanSlots returns a number of slots, of which one host may have a percentage.
 func newPlanSlots(limit, percent int, clock func() time.Time) *planSlots {
-	return &planSlots{limit: limit, share: max(1, limit*percent/100), clock: clock, hosts: map[string]*planHost{}}
+	return &planSlots{limit: limit, share: shareOf(limit, percent), clock: clock, hosts: map[string]*planHost{}}
 }
 
 // enter waits for a slot. The caller calls leave, which may be called more than once.
