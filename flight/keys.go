@@ -1,13 +1,10 @@
 package flight
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -31,20 +28,7 @@ type Keys struct {
 // reported together, by line, and never show a key.
 func ParseKeys(text []byte) (*Keys, error) {
 	k := &Keys{keys: map[string][]byte{}}
-	var faults []fault.Field
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if message := k.add(strings.Fields(line)); message != "" {
-			faults = append(faults, fault.Field{Field: fmt.Sprintf("line %d", n), Message: message})
-		}
-	}
-	if err := lines.Err(); err != nil {
-		faults = append(faults, fault.Field{Message: err.Error()})
-	}
+	faults := fault.Lines(text, k.add)
 	if len(faults) == 0 && k.sign == "" {
 		faults = append(faults, fault.Field{Message: "there is no key"})
 	}

@@ -5,8 +5,6 @@
 package tokens
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -85,21 +83,7 @@ func SubjectFault(subject string) string {
 // several tokens. All faults are reported together, by line.
 func Parse(text []byte) (*Tokens, error) {
 	t := &Tokens{known: map[[indexBytes]byte][]issued{}}
-	var faults []fault.Field
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if message := t.add(strings.Fields(line)); message != "" {
-			faults = append(faults, fault.Field{Field: fmt.Sprintf("line %d", n), Message: message})
-		}
-	}
-	if err := lines.Err(); err != nil {
-		faults = append(faults, fault.Field{Message: err.Error()})
-	}
-	if err := fault.Fields(faults); err != nil {
+	if err := fault.Fields(fault.Lines(text, t.add)); err != nil {
 		return nil, fault.As(err).WithRemedy("write the lines that penstock token new --subject NAME prints")
 	}
 	return t, nil
