@@ -15,10 +15,7 @@ import (
 	"io"
 	"maps"
 	"net"
-	"net/url"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -84,43 +81,6 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 		return nil, fault.New(fault.Internal, "make a client: %w", err)
 	}
 	return &Client{flight: c}, nil
-}
-
-// DefaultPort is the port that servers listen on by default. Errors propose it for a URI without a port.
-const DefaultPort = "8815"
-
-// target returns the gRPC target of a URI, and whether the connection is encrypted.
-func target(uri string) (of string, encrypted bool, err error) {
-	if err := checkURI(uri); err != nil {
-		return "", false, err
-	}
-	scheme, address, found := strings.Cut(uri, "://")
-	if !found {
-		scheme, address = "grpc", uri
-	}
-	_, port, err := net.SplitHostPort(address)
-	switch {
-	case scheme == "grpc+unix" && filepath.IsAbs(address):
-		return (&url.URL{Scheme: "unix", Path: address}).String(), false, nil
-	case scheme != "grpc+unix" && strings.Contains(address, "@"):
-		return "", false, fault.InvalidField("uri", "%q names a user, which is never sent", fault.RedactURI(uri)).
-			WithRemedy("use grpc://host:port")
-	case scheme != "grpc" && scheme != "grpc+tcp" && scheme != "grpc+tls" || err != nil:
-		e := fault.InvalidField("uri", "%q is not of the form grpc://host:port, grpc+tls://host:port or grpc+unix:///path", fault.RedactURI(uri))
-		if err == nil && isPort(port) {
-			return "", false, e.WithRemedy("write grpc://%s", address)
-		}
-		return "", false, e.WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
-	case scheme != "grpc+unix" && !isPort(port):
-		return "", false, fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).
-			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
-	}
-	return address, scheme == "grpc+tls", nil
-}
-
-func isPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return err == nil && n > 0
 }
 
 // Close closes the connection, and shuts the server down if it is in this process.

@@ -2,12 +2,62 @@ package client
 
 import (
 	"errors"
+	"net"
+	"net/url"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/hostport"
 )
+
+// DefaultPort is the port that servers listen on by default. Errors propose it for a URI without a port.
+const DefaultPort = "8815"
+
+// example is the remedy for a URI that does not tell which server is meant.
+const example = "write grpc://127.0.0.1:" + DefaultPort + " for a server on this machine, or what penstock serve prints first"
+
+// target returns the gRPC target of a URI, and whether the connection is encrypted.
+func target(uri string) (of string, encrypted bool, err error) {
+	if err := checkURI(uri); err != nil {
+		return "", false, err
+	}
+	scheme, address := splitURI(uri)
+	unix := scheme == "grpc+unix"
+	_, port, err := net.SplitHostPort(address)
+	switch {
+	case unix && filepath.IsAbs(address):
+		return (&url.URL{Scheme: "unix", Path: address}).String(), false, nil
+	case !unix && strings.Contains(address, "@"):
+		return "", false, fault.InvalidField("uri", "%q names a user, which is never sent", fault.RedactURI(uri)).
+			WithRemedy("use grpc://host:port")
+	case unix || err != nil:
+		e := fault.InvalidField("uri", "%q is not of the form grpc://host:port, grpc+tls://host:port or grpc+unix:///path", fault.RedactURI(uri))
+		if err == nil && isPort(port) {
+			return "", false, e.WithRemedy("write grpc://%s", address)
+		}
+		return "", false, e.WithRemedy(example)
+	case !isPort(port):
+		return "", false, fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).WithRemedy(example)
+	}
+	return address, scheme == "grpc+tls", nil
+}
+
+// splitURI returns the scheme of a URI, grpc if it names none, and the rest.
+func splitURI(uri string) (scheme, address string) {
+	scheme, address, found := strings.Cut(uri, "://")
+	if !found {
+		return "grpc", uri
+	}
+	return scheme, address
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
 
 // schemes are the schemes of a server's URI.
 func schemes() []string { return []string{"grpc", "grpc+tcp", "grpc+tls", "grpc+unix"} }
@@ -15,10 +65,7 @@ func schemes() []string { return []string{"grpc", "grpc+tcp", "grpc+tls", "grpc+
 // checkURI returns an error for a URI with another scheme, without a host, or without a port: on the default port of
 // its host another server may listen. It leaves other faults to target.
 func checkURI(uri string) error {
-	scheme, address, found := strings.Cut(uri, "://")
-	if !found {
-		scheme, address = "grpc", uri
-	}
+	scheme, address := splitURI(uri)
 	switch path, socket := strings.CutPrefix(uri, "unix://"); {
 	case scheme == "grpc+unix" || strings.Contains(address, "@"):
 		return nil
@@ -26,8 +73,7 @@ func checkURI(uri string) error {
 		return fault.InvalidField("uri", "%q has the scheme of a socket, without grpc+", uri).WithRemedy("write grpc+unix://%s", path)
 	}
 	if address == "" || strings.HasPrefix(address, ":") && !strings.HasPrefix(address, "::") {
-		return fault.InvalidField("uri", "%q names no host", fault.RedactURI(uri)).
-			WithRemedy("write grpc://127.0.0.1:%s for a server on this machine, or what penstock serve prints first", DefaultPort)
+		return fault.InvalidField("uri", "%q names no host", fault.RedactURI(uri)).WithRemedy(example)
 	}
 	_, _, err := hostport.Split(strings.TrimSuffix(address, "/"), DefaultPort)
 	wrong, _ := errors.AsType[*hostport.Problem](err)
@@ -39,7 +85,7 @@ func checkURI(uri string) error {
 		case wrong.Write != "":
 			return e.WithRemedy("write grpc://%s, if the server listens on its default port", wrong.Write)
 		}
-		return e.WithRemedy("write grpc://127.0.0.1:%s for a server on this machine, or what penstock serve prints first", DefaultPort)
+		return e.WithRemedy(example)
 	}
 	if err == nil || wrong.Write == "" {
 		return nil
