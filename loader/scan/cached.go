@@ -179,7 +179,6 @@ type countedColumn struct {
 	*chunkcache.Pinned
 
 	reads *plan.CacheReads
-	used  bool
 }
 
 // Read implements parquet.CachedColumn.
@@ -188,12 +187,11 @@ func (c *countedColumn) Read(rows int64, mem memory.Allocator) (arrow.Array, err
 	if err != nil {
 		return nil, err
 	}
-	more := plan.CacheRead{}
-	if !c.used {
-		c.used, more.Columns = true, 1
-	}
 	last := c.LastRead()
-	more.Bytes, more.Saved = last.Bytes, last.Saved
+	more := plan.CacheRead{Bytes: last.Bytes, Saved: last.Saved}
+	if last.First {
+		more.Columns = 1
+	}
 	c.reads.Add(more)
 	return a, nil
 }

@@ -32,6 +32,7 @@ type LastRead struct {
 	Bytes  int64
 	Saved  time.Duration // that decoding it took
 	Copied bool          // it is not a view, but a copy of several arrays
+	First  bool          // it is the first one of its Pinned
 }
 
 const (
@@ -90,7 +91,7 @@ func (p *Pinned) Read(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	if p.Rows() == 0 || rows > p.Rows() {
 		return nil, ErrGone // it has fewer rows than were asked for
 	}
-	p.last = LastRead{}
+	p.last = LastRead{First: !p.used}
 	if rows <= p.inFirst() {
 		return p.view(rows)
 	}
