@@ -128,7 +128,9 @@ func TestShuffledStreamsWithACache(t *testing.T) {
 				}
 				group.Wait()
 			}
-			require.Positive(t, c.Stats().Hits)
+			if of.memory != short { // with little memory, other streams may keep the cache empty
+				require.Positive(t, c.Stats().Hits)
+			}
 			require.LessOrEqual(t, c.Stats().Bytes, of.columns)
 		})
 	}
