@@ -24,7 +24,7 @@ import (
 type fileCache struct {
 	cache    *chunkcache.ColumnCache
 	columns  []chunkcache.ChunkID // by index in projection.read, without the row group; one without a Type is not cached
-	types    []arrow.DataType
+	types    [][]arrow.DataType   // that its arrays may have: codes, too, if they may come as such
 	table    string
 	require  bool // refuse columns without checksums
 	repeated bool // the columns are known to be read again
@@ -43,6 +43,9 @@ type fileCache struct {
 // the columns of such tables.
 const noUUID = "00000000-0000-0000-0000-000000000000"
 
+// orCodes is part of the type of columns that may come as codes. Those that must have values are other columns of the cache.
+const orCodes = " or codes"
+
 // newFileCache returns nil if no column of the file is cached.
 func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 	if w.scanner.options.Chunks == nil || w.source.Complete || w.source.Cache.Off() || w.source.Table.Pin.UUID == noUUID {
@@ -51,7 +54,7 @@ func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 	n := len(w.plan.read)
 	c := &fileCache{
 		cache: w.scanner.options.Chunks, table: w.source.Table.Name, require: w.scanner.options.RequireChecksums, repeated: w.source.Cache.FillsAtOnce(),
-		columns: make([]chunkcache.ChunkID, n), types: make([]arrow.DataType, n), fills: make([]*chunkcache.Fill, n),
+		columns: make([]chunkcache.ChunkID, n), types: make([][]arrow.DataType, n), fills: make([]*chunkcache.Fill, n),
 		took: make([]time.Duration, n), unchecked: make([]bool, n), views: make([]bool, n),
 	}
 	any := false
@@ -60,9 +63,13 @@ func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 			continue
 		}
 		any = true
-		c.types[i] = f.Type
+		c.types[i] = []arrow.DataType{f.Type}
 		c.columns[i] = chunkcache.ChunkID{
 			Table: w.source.Table.Pin.UUID, File: relative(w.source.Table, want.File.Location), FileSize: want.File.Bytes, Field: f.ID, Type: typeText(f),
+		}
+		if slices.Contains(w.coded(), f.ID) && batch.MayBeCoded(f.Type) {
+			c.types[i] = append(c.types[i], batch.Coded(f.Type))
+			c.columns[i].Type += orCodes
 		}
 		if o.mapped {
 			c.columns[i].Type += " by " + w.source.Table.Pin.Mapping
@@ -75,12 +82,11 @@ func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 }
 
 // cacheable reports whether the values of a column depend on the file alone: neither on the row's
-// number, nor on the manifest, nor on defaults of the table. Columns that may come as codes, whose
-// arrays share a dictionary, are not cached.
+// number, nor on the manifest, nor on defaults of the table.
 func cacheable(p *projection, o *opened, f catalog.Field) bool {
 	_, stored := o.Field(f.ID)
 	_, constant := o.constants[f.ID]
-	return stored && !constant && !slices.Contains(p.coded, f.ID) && !catalog.IsLineage(f.ID) && (f.Stored == nil || p.defaults == nil) && f.Type.ID() != arrow.NULL
+	return stored && !constant && !catalog.IsLineage(f.ID) && (f.Stored == nil || p.defaults == nil) && f.Type.ID() != arrow.NULL
 }
 
 // relative returns the path of a file within its table's location, without a slash; elsewhere, its
@@ -157,7 +163,7 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 			if !ok {
 				continue
 			}
-			want.Types = c.types[i : i+1]
+			want.Types = c.types[i]
 			found := c.cache.Find(ctx, column, want)
 			switch {
 			case found == nil:
@@ -255,7 +261,7 @@ func (c *fileCache) exchange(r *fileReader) (arrow.RecordBatch, int64) {
 			columns[i], c.views[i] = view, true
 		}
 		if c.views[i] {
-			c.viewBytes += batch.ArraySize(columns[i])
+			c.viewBytes += batch.OwnArraySize(columns[i]) // dictionaries are not counted for each batch
 		}
 	}
 	return array.NewRecordBatch(b.Schema(), columns, b.NumRows()), admitted
@@ -267,7 +273,7 @@ func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) ar
 	if fill == nil {
 		return nil
 	}
-	return fill.Add(chunkcache.Decoded{Array: a, Took: c.took[i], Unchecked: c.unchecked[i], Charge: func(bytes int64) *budget.Reservation {
+	return fill.Add(chunkcache.Decoded{Array: a, Took: c.took[i], Unchecked: c.unchecked[i], Copy: r.copied, Charge: func(bytes int64) *budget.Reservation {
 		if lacks := bytes - *admitted; lacks > 0 {
 			if r.queue.held.Grow(lacks) != nil {
 				return nil
@@ -279,6 +285,32 @@ func (c *fileCache) add(r *fileReader, i int, a arrow.Array, admitted *int64) ar
 		held.Share()
 		return held
 	}})
+}
+
+// copied returns a copy of an array that the cache keeps, with its reservation; nil if there is no memory.
+func (r *fileReader) copied(a arrow.Array) (arrow.Array, *budget.Reservation) {
+	bytes := batch.ArraySize(a)
+	if r.queue.held.Grow(bytes) != nil {
+		return nil, nil
+	}
+	held := r.queue.held.Split(bytes)
+	out, err := batch.Gather(a.DataType(), []batch.Segment{{Values: a, Rows: a.Len()}}, r.scanner.options.Memory)
+	if err != nil {
+		held.Release()
+		return nil, nil
+	}
+	if more := batch.ArraySize(out) - bytes; more > 0 {
+		err = held.Grow(more)
+	} else {
+		held.Shrink(-more)
+	}
+	if err != nil {
+		out.Release()
+		held.Release()
+		return nil, nil
+	}
+	held.Share()
+	return out, held
 }
 
 // begin begins the fills of the open row group, unless it did so: a rest of it is not added.

@@ -236,7 +236,7 @@ func (w *walk) sizes(out arrow.RecordBatch, rows int64) (own, views int64) {
 			mine = append(mine, column)
 		}
 	}
-	return batch.OwnArraySize(mine...), batch.ArraySize(others...)
+	return batch.OwnArraySize(mine...), batch.OwnArraySize(others...)
 }
 
 // undo returns an error that no batch was made of the last decoded rows. If they are given up, they

@@ -33,7 +33,7 @@ func cacheMutants() []mutant {
 		{"columns-are-of-any-file", cached, "File: relative(w.source.Table, want.File.Location), ", "", scanned},
 		{"all-columns-are-read-beside-cached-ones", "internal/parquet/cached.go", "out[i].field, out[i].leaves = -1, nil", "out[i].field = -1", scanned},
 		{"cached-columns-begin-with-the-row-group", "internal/parquet/cached.go", "			one.Skip(from)\n", "", scanned},
-		{"cached-columns-are-charged-again", "loader/scan/walk.go", "	return batch.OwnArraySize(mine...), batch.ArraySize(others...)\n", "	return batch.OwnSize(out), batch.ArraySize(others...)\n", scanned},
+		{"cached-columns-are-charged-again", "loader/scan/walk.go", "	return batch.OwnArraySize(mine...), batch.OwnArraySize(others...)\n", "	return batch.OwnSize(out), batch.OwnArraySize(others...)\n", scanned},
 		{"dropped-columns-end-the-stream", "loader/scan/walk.go", "case errors.Is(err, chunkcache.ErrGone):", "case errors.Is(err, chunkcache.ErrGone) && w.open == nil:", scanned},
 		{"columns-of-another-mapping-are-used", cached, "		if o.mapped {\n", "		if o.mapped && i < 0 {\n", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},
 		{"columns-of-another-type-are-used", cached, "Field: f.ID, Type: typeText(f),", "Field: f.ID, Type: \"any\",", []string{"-run", "TestCachedColumnsDependOn", "./loader/scan"}},

@@ -40,6 +40,9 @@ func (c *ColumnCache) asksDisk(want Wanted) bool {
 // last one that has pinned it releases it. It replaces a part of the column that no scan reads or adds to.
 func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinned {
 	u := unitOf(c, of, stored)
+	if u == nil {
+		return nil
+	}
 	u.table = table
 	total := u.content.total
 	var e effects
@@ -50,7 +53,7 @@ func (c *ColumnCache) take(of ChunkID, table string, stored *StoredColumn) *Pinn
 		c.drop(part, &e)
 	}
 	if known := c.known(of); known != nil { // another scan was faster
-		for _, s := range u.content.segments {
+		for _, s := range u.arrays() {
 			s.release(&e)
 		}
 		u = known
@@ -76,43 +79,59 @@ func (c *ColumnCache) known(of ChunkID) *cachedUnit {
 	return c.passing[of]
 }
 
-// unitOf makes a unit of a column from disk, with its memory.
+// unitOf makes a unit of a column from disk, with its memory. It returns nil, without the memory, if the column has codes of several
+// dictionaries.
 func unitOf(c *ColumnCache, of ChunkID, stored *StoredColumn) *cachedUnit {
+	defer stored.Held.Release()
+	defer releaseAll(stored.Arrays)
 	u := &cachedUnit{of: of, unchecked: stored.Unchecked, place: -1}
+	values, ok := dictionaryOf(stored.Arrays)
+	if !ok {
+		return nil
+	}
+	if values != nil {
+		u.content.dictionary = newDictionary(c, array.MakeFromData(values))
+		u.content.dictionary.kept = true
+		u.content.total.add(u.content.dictionary.tally)
+	}
 	for _, a := range stored.Arrays {
 		if a.Len() == 0 {
-			a.Release()
 			continue
 		}
-		s := &segment{cache: c, array: a, from: u.rows, tally: tally{rows: int64(a.Len()), bytes: sizeOf(a)}, kept: true}
+		s := &segment{cache: c, array: codesOf(a), coded: values != nil, from: u.rows, kept: true}
+		s.tally = tally{rows: int64(a.Len()), bytes: sizeOf(s.array)}
 		u.rows += s.rows
 		u.content.total.add(s.tally)
 		u.insert(s)
 	}
 	u.content.total.cost = stored.Cost
 	rest := stored.Held.Held() - u.content.total.bytes
-	for i, s := range u.content.segments {
+	for i, s := range u.arrays() {
 		if i == 0 && rest > 0 {
 			s.bytes += rest
 			u.content.total.bytes += rest
 		}
 		s.held = stored.Held.Split(min(s.bytes, stored.Held.Held()))
 	}
-	stored.Held.Release()
 	return u
 }
 
 // offer returns a function that offers a complete unit to the disk, after c.mu, which is held, is unlocked. The
-// unit's segments have a view each, until the disk has written them.
+// unit's segments have a view each, until the disk has written them. Columns that are codes in part are not offered: a file has
+// arrays of one type.
 func (c *ColumnCache) offer(u *cachedUnit, e *effects) func() {
-	segments, rows := u.content.segments, u.content.spans
+	segments, rows := u.arrays(), u.content.spans
+	if u.mixed() {
+		c.stats.Mixed++
+		return func() {}
+	}
 	values := StoredColumn{Cost: u.content.total.cost, Unchecked: u.unchecked}
 	for _, s := range segments {
 		s.view(e)
 	}
 	return func() {
 		for _, p := range rows {
-			values.Arrays = append(values.Arrays, array.NewSlice(p.segment.array, p.from-p.segment.from, p.to-p.segment.from))
+			values.Arrays = append(values.Arrays, u.slice(p))
 		}
 		defer releaseAll(values.Arrays)
 		c.options.Disk.Put(u.of, values, func() {

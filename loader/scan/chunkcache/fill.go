@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 )
 
@@ -27,6 +28,7 @@ type Fill struct {
 	unit         *cachedUnit
 	from, at, to int64 // rows: the first one, that of the next array, and the one after the last
 	ended        bool
+	codes        codesView  // of the last array
 	segments     []*segment // guarded by ColumnCache.mu
 	adding       tally      // likewise: of the unit's total, for an array that is not in segments yet
 }
@@ -66,6 +68,9 @@ type Decoded struct {
 	// Charge returns the reservation of the array's memory, which then belongs to the cache; nil if
 	// there is none.
 	Charge func(bytes int64) *budget.Reservation
+	// Copy returns a copy of an array, the dictionary of codes, with a reservation of its memory; nil if there is no
+	// memory.
+	Copy func(arrow.Array) (arrow.Array, *budget.Reservation)
 }
 
 // Add adds the array of the next rows, and returns a view to use instead, which the caller releases. It
@@ -73,8 +78,17 @@ type Decoded struct {
 // does its memory.
 func (f *Fill) Add(d Decoded) arrow.Array {
 	rows := int64(d.Array.Len())
-	s := &segment{cache: f.cache, array: d.Array, from: f.at, tally: tally{rows: rows, bytes: sizeOf(d.Array), cost: d.Took}, views: 1}
+	from := f.at
 	f.at += rows
+	values, coded := d.Array, batch.IsCoded(d.Array)
+	if coded {
+		if !f.lacks(from, f.at) || !f.shareDictionary(d) {
+			return nil
+		}
+		values = codesOf(d.Array)
+		defer values.Release()
+	}
+	s := &segment{cache: f.cache, array: values, coded: coded, from: from, tally: tally{rows: rows, bytes: sizeOf(values), cost: d.Took}, views: 1}
 	if f.ended || !f.reserve(s, d.Unchecked) {
 		return nil
 	}
@@ -83,16 +97,26 @@ func (f *Fill) Add(d Decoded) arrow.Array {
 		f.Abandon()
 		return nil
 	}
-	d.Array.NullN() // views must not count nulls at the same time
-	d.Array.Retain()
+	values.NullN() // views must not count nulls at the same time
+	values.Retain()
+	f.keep(s)
+	view := s.wrap()
+	if !coded {
+		return view
+	}
+	defer view.Release()
+	return withDictionary(view, f.codes.view)
+}
+
+// keep adds an array, with its memory, unless the unit was dropped.
+func (f *Fill) keep(s *segment) {
 	f.cache.mu.Lock()
+	defer f.cache.mu.Unlock()
 	f.adding = tally{}
 	if f.isCurrent() {
 		s.kept = true
 		f.segments = append(f.segments, s)
 	}
-	f.cache.mu.Unlock()
-	return s.wrap()
 }
 
 // isCurrent reports whether the unit was not dropped since the fill began. c.mu is held.
@@ -115,19 +139,29 @@ func (f *Fill) reserve(s *segment, unchecked bool) bool {
 	total.add(s.tally)
 	promised := u.promise(total)
 	c.rates.add(u.of, s.tally)
-	rate := c.rates.of(u.of, total)
-	if !c.makeRoom(s.bytes+promised-u.promised, rate, &e) {
-		f.ended = true
-		if u.pins == 0 {
-			c.drop(u, &e)
-		}
-		c.pass(u.scaled(total, f.to-f.from), rate)
+	if !f.makeRoom(s.bytes+promised-u.promised, total, &e) {
 		return false
 	}
 	u.unchecked = u.unchecked || unchecked
 	c.count(u, s.tally, tally{})
 	f.adding = s.tally
 	return true
+}
+
+// makeRoom makes room for bytes more and reports whether there is. total is what the unit has with them. If there is none, the fill
+// ends, and the unit is dropped unless a scan reads it. c.mu is held.
+func (f *Fill) makeRoom(bytes int64, total tally, e *effects) bool {
+	c, u := f.cache, f.unit
+	rate := c.rates.of(u.of, total)
+	if c.makeRoom(bytes, rate, e) {
+		return true
+	}
+	f.ended = true
+	if u.pins == 0 {
+		c.drop(u, e)
+	}
+	c.pass(u.scaled(total, f.to-f.from), rate)
+	return false
 }
 
 // refund undoes reserve for an array that has no memory.
@@ -157,6 +191,7 @@ func (f *Fill) Commit() { f.end(f.at == f.to) }
 func (f *Fill) Abandon() { f.end(false) }
 
 func (f *Fill) end(keep bool) {
+	f.codes.end()
 	c, u := f.cache, f.unit
 	var e effects
 	c.mu.Lock()

@@ -48,13 +48,14 @@ func (r rates) of(of ChunkID, some tally) float64 {
 // tally is what arrays take, and took to decode.
 type tally struct {
 	rows, bytes int64
+	fixed       int64 // the part of bytes that more rows do not add to: dictionaries
 	cost        time.Duration
 }
 
 func (t *tally) add(of tally) {
-	t.rows, t.bytes, t.cost = t.rows+of.rows, t.bytes+of.bytes, t.cost+of.cost
+	t.rows, t.bytes, t.fixed, t.cost = t.rows+of.rows, t.bytes+of.bytes, t.fixed+of.fixed, t.cost+of.cost
 }
 
 func (t *tally) remove(of tally) {
-	t.rows, t.bytes, t.cost = t.rows-of.rows, t.bytes-of.bytes, t.cost-of.cost
+	t.rows, t.bytes, t.fixed, t.cost = t.rows-of.rows, t.bytes-of.bytes, t.fixed-of.fixed, t.cost-of.cost
 }

@@ -20,6 +20,7 @@ type CacheStats struct {
 	Evicted             int64 // units that made room for others
 	Passed              int64 // columns of row groups, or of parts of them, that found no room
 	GivenUp             int64 // bytes that were given up for streams
+	Mixed               int64 // columns of row groups that no Disk gets, since some of their rows are codes and others values
 }
 
 // Stats returns the counts so far.

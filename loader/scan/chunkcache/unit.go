@@ -31,15 +31,18 @@ type cachedUnit struct {
 type unitContent struct {
 	spans    rowSpans
 	segments []*segment // of the spans
-	covered  int64      // rows of the spans
-	total    tally      // of the segments, and of the arrays of fills
+	// dictionary has the values of the segments with codes, all of which are of it. It stays as long as the unit. nil: there is none.
+	dictionary *segment
+	covered    int64 // rows of the spans
+	total      tally // of the segments, of the arrays of fills, and of the dictionary
 }
 
-// segment is an array of a unit, with its memory.
+// segment is an array of a unit, or its dictionary, with its memory.
 type segment struct {
 	cache *ColumnCache
-	array arrow.Array // invalid once it is freed
-	from  int64       // row in the row group of the first one
+	array arrow.Array // invalid once it is freed; of codes, if the rows have such
+	coded bool
+	from  int64 // row in the row group of the first one
 	tally
 	held *budget.Reservation
 
@@ -63,7 +66,7 @@ const (
 
 // scaled returns the bytes that a number of rows of the row group take, as far as is known.
 func (u *cachedUnit) scaled(t tally, rows int64) int64 {
-	return int64(float64(t.bytes) * float64(rows) / float64(max(t.rows, min(tellingRows, u.rows/tellingDivisor), 1)))
+	return int64(float64(t.bytes-t.fixed) * float64(rows) / float64(max(t.rows, min(tellingRows, u.rows/tellingDivisor), 1)))
 }
 
 // promise returns the bytes that the missing rows take if arrays of the given tally are all that there is.
@@ -71,7 +74,7 @@ func (u *cachedUnit) promise(t tally) int64 {
 	if u.complete() || t.rows == 0 {
 		return 0
 	}
-	return max(u.scaled(t, u.rows)-t.bytes, 0)
+	return max(u.scaled(t, u.rows)-(t.bytes-t.fixed), 0)
 }
 
 // complete reports whether the unit has all rows.
@@ -117,9 +120,12 @@ func (u *cachedUnit) repeated() (rows int64) {
 	return rows - u.content.covered
 }
 
-// arrays returns all segments, also those of fills.
+// arrays returns all segments, also those of fills, and the dictionary.
 func (u *cachedUnit) arrays() []*segment {
 	all := slices.Clone(u.content.segments)
+	if u.content.dictionary != nil {
+		all = append(all, u.content.dictionary)
+	}
 	for _, f := range u.fills {
 		all = append(all, f.segments...)
 	}

@@ -19,8 +19,9 @@ var ErrGone = errors.New("a cached column was given up")
 type Pinned struct {
 	cache     *ColumnCache
 	unit      *cachedUnit
-	spans     rowSpans // from the one with the next row on
-	row       int64    // the next one
+	spans     rowSpans        // from the one with the next row on
+	row       int64           // the next one
+	codes     arrow.ArrayData // a view of the unit's dictionary; nil: no codes were read
 	unchecked bool
 	used      bool
 	released  bool
@@ -48,7 +49,7 @@ func (p *Pinned) Unchecked() bool { return p.unchecked }
 // decoded with them, would become shorter whenever a column is filled again.
 func (p *Pinned) Rows() int64 {
 	rows, bytes := p.inFirst(), int64(0)
-	for i := 1; 0 < rows && rows < shortRows && i < len(p.spans) && p.spans[i].from == p.row+rows; i++ {
+	for i := 1; 0 < rows && rows < shortRows && i < len(p.spans) && p.spans[i].from == p.row+rows && p.spans[i].segment.coded == p.spans[0].segment.coded; i++ {
 		bytes += p.spans[i-1].segment.bytesOf(rows - max(p.spans[i-1].from-p.row, 0))
 		more := min(p.spans[i].to-p.spans[i].from, shortRows-rows)
 		for more > 0 && bytes+p.spans[i].segment.bytesOf(more) > shortBytes {
@@ -92,6 +93,17 @@ func (p *Pinned) Read(rows int64, mem memory.Allocator) (arrow.Array, error) {
 		return nil, ErrGone // it has fewer rows than were asked for
 	}
 	p.last = LastRead{First: !p.used}
+	coded := p.spans[0].segment.coded
+	out, err := p.join(rows, mem)
+	if err != nil || !coded {
+		return out, err
+	}
+	defer out.Release()
+	return withDictionary(out, p.codes), nil
+}
+
+// join returns the next rows as one array, without their dictionary.
+func (p *Pinned) join(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	if rows <= p.inFirst() {
 		return p.view(rows)
 	}
@@ -113,7 +125,7 @@ func (p *Pinned) Read(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	return batch.Gather(parts[0].Values.DataType(), parts, mem)
 }
 
-// view returns a view of the next rows, which are in one array.
+// view returns a view of the next rows, which are in one array, without their dictionary, of which p then has a view.
 func (p *Pinned) view(rows int64) (arrow.Array, error) {
 	c, s := p.cache, p.spans[0].segment
 	var e effects
@@ -124,11 +136,19 @@ func (p *Pinned) view(rows int64) (arrow.Array, error) {
 		return nil, ErrGone
 	}
 	s.view(&e)
+	var dictionary *segment
+	if s.coded && p.codes == nil {
+		dictionary = p.unit.content.dictionary
+		dictionary.view(&e)
+	}
 	bytes, saved := c.hit(p.unit, !p.used, rows)
 	p.last.Bytes, p.last.Saved = p.last.Bytes+bytes, p.last.Saved+saved
 	p.used = true
 	c.mu.Unlock()
 	c.apply(e)
+	if dictionary != nil {
+		p.codes = dictionary.wrapped()
+	}
 	whole := s.wrap()
 	from := p.row - s.from
 	p.Skip(rows)
@@ -145,6 +165,9 @@ func (p *Pinned) Release() {
 		return
 	}
 	p.released = true
+	if p.codes != nil {
+		p.codes.Release()
+	}
 	var e effects
 	p.cache.mu.Lock()
 	p.cache.unpin(p.unit, &e)
@@ -161,12 +184,17 @@ type viewLease struct {
 // wrap returns an array over the memory of a segment that has a view for it. The view ends with the
 // last reference to any of the array's buffers.
 func (s *segment) wrap() arrow.Array {
-	l := &viewLease{segment: s}
-	l.buffers.Store(1) // of wrap itself
-	data := l.wrap(s.array.Data())
+	data := s.wrapped()
 	defer data.Release()
-	defer l.Free(nil)
 	return array.MakeFromData(data)
+}
+
+// wrapped is wrap without an array of a type.
+func (s *segment) wrapped() arrow.ArrayData {
+	l := &viewLease{segment: s}
+	l.buffers.Store(1) // of wrapped itself
+	defer l.Free(nil)
+	return l.wrap(s.array.Data())
 }
 
 func (l *viewLease) wrap(data arrow.ArrayData) arrow.ArrayData {
@@ -182,11 +210,6 @@ func (l *viewLease) wrap(data arrow.ArrayData) arrow.ArrayData {
 	for i, child := range data.Children() {
 		children[i] = l.wrap(child)
 		defer children[i].Release()
-	}
-	if dictionary, _ := data.Dictionary().(*array.Data); dictionary != nil {
-		values := l.wrap(dictionary)
-		defer values.Release()
-		return array.NewDataWithDictionary(data.DataType(), data.Len(), buffers, data.NullN(), data.Offset(), values.(*array.Data)) //nolint:forcetypeassert // wrap returns one
 	}
 	return array.NewData(data.DataType(), data.Len(), buffers, children, data.NullN(), data.Offset())
 }
