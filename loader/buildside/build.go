@@ -22,7 +22,7 @@ func (g *group) build(ctx context.Context, prefetch bool) (buildSide, error) {
 			tried = budget.NoWait(ctx) // on disk is better than waiting for memory
 		}
 		coded := g.source
-		coded.Coded = g.input.Coded
+		coded.Coded, coded.Spare = g.input.Coded, g.pool.options.Keep > 0 && !g.input.Unkept
 		side, err := g.inMemory(tried, g.input.Staging(coded))
 		if !disk || fault.KindOf(err) != fault.Exhausted {
 			g.builtInMemory = err == nil // if it is built again, it was evicted

@@ -147,6 +147,9 @@ type Source struct {
 	Shared SharedRead
 	// Cache is how the scan uses the cache of decoded columns; "" is dataset.CacheRead.
 	Cache dataset.CacheUse
+	// Spare makes the scan fill that cache with what it reads for the first time, too, but only into free room: of columns that no
+	// second scan reads, since what is made of them is kept.
+	Spare bool
 	// CacheReads counts what the scan reads from that cache; nil: it is not counted.
 	CacheReads *CacheReads
 	// Complete requires that every file has every column: a file that lacks one is

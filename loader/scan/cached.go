@@ -28,6 +28,7 @@ type fileCache struct {
 	table    string
 	require  bool // refuse columns without checksums
 	repeated bool // the columns are known to be read again
+	spare    bool // they fill spare room when they are read for the first time
 
 	lost      int // the row group's number plus 1 of which a column was given up: all are read from the file
 	open      int // fills of the open row group were begun, if it is that row group's index plus 1
@@ -53,7 +54,7 @@ func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 	}
 	n := len(w.plan.read)
 	c := &fileCache{
-		cache: w.scanner.options.Chunks, table: w.source.Table.Name, require: w.scanner.options.RequireChecksums, repeated: w.source.Cache.FillsAtOnce(),
+		cache: w.scanner.options.Chunks, table: w.source.Table.Name, require: w.scanner.options.RequireChecksums, repeated: w.source.Cache.FillsAtOnce(), spare: w.source.Spare,
 		columns: make([]chunkcache.ChunkID, n), types: make([][]arrow.DataType, n), fills: make([]*chunkcache.Fill, n),
 		took: make([]time.Duration, n), unchecked: make([]bool, n), views: make([]bool, n),
 	}
@@ -323,7 +324,7 @@ func (c *fileCache) begin(r *fileReader) {
 	group := r.RowGroups()[number]
 	for i := range c.fills {
 		if column, ok := c.of(i, number); ok && !r.rows.FromCache(i) {
-			c.fills[i] = c.cache.Fill(chunkcache.Filling{Column: column, Table: c.table, Rows: group.Rows, From: r.row - group.FirstRow, To: r.end - group.FirstRow, Repeated: c.repeated})
+			c.fills[i] = c.cache.Fill(chunkcache.Filling{Column: column, Table: c.table, Rows: group.Rows, From: r.row - group.FirstRow, To: r.end - group.FirstRow, Repeated: c.repeated, Spare: c.spare})
 		}
 	}
 }

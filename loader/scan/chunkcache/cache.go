@@ -144,11 +144,22 @@ func (c *ColumnCache) pin(u *cachedUnit) *Pinned {
 	return &Pinned{cache: c, unit: u, spans: u.content.spans, unchecked: u.unchecked}
 }
 
-// unpin undoes pin. c.mu is held.
-func (c *ColumnCache) unpin(u *cachedUnit, e *effects) {
-	if u.pins--; c.units[u.of] == u || c.passing[u.of] == u {
-		c.settle(u, e)
+// unpin undoes pin. used is whether rows were read: a spare unit then stays as others do, and is offered to the disk, after c.mu,
+// which is held, is unlocked.
+func (c *ColumnCache) unpin(u *cachedUnit, used bool, e *effects) (offer func()) {
+	offer = func() {}
+	if u.pins--; c.units[u.of] != u && c.passing[u.of] != u {
+		return offer
 	}
+	if u.spare && used {
+		u.spare = false
+		if u.complete() {
+			c.ghosts.remove(u.of)
+			offer = c.offer(u, e)
+		}
+	}
+	c.settle(u, e)
+	return offer
 }
 
 // lost reports whether a unit disappears, for tests, and drops it. c.mu is held.

@@ -121,6 +121,9 @@ func unitOf(c *ColumnCache, of ChunkID, stored *StoredColumn) *cachedUnit {
 // arrays of one type.
 func (c *ColumnCache) offer(u *cachedUnit, e *effects) func() {
 	segments, rows := u.arrays(), u.content.spans
+	if c.options.Disk == nil {
+		return func() {}
+	}
 	if u.mixed() {
 		c.stats.Mixed++
 		return func() {}

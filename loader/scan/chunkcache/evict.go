@@ -70,13 +70,35 @@ func (c *ColumnCache) makeRoom(bytes int64, rate float64, e *effects) bool {
 		return false
 	}
 	for bytes > 0 && c.bytes+c.promised+bytes > c.options.Limit {
-		if len(c.order) == 0 || c.order[0].priority > c.clock+lead*rate {
+		u := c.victim(rate)
+		if u == nil {
 			return false
 		}
 		c.stats.Evicted++
-		c.drop(c.order[0], e)
+		c.drop(u, e)
 	}
 	return true
+}
+
+// victim returns a unit that one of a rate replaces: that of the lowest priority, or a spare one that scans fill; nil: there
+// is none. c.mu is held.
+func (c *ColumnCache) victim(rate float64) *cachedUnit {
+	if len(c.order) > 0 && c.order[0].priority <= c.clock+lead*rate {
+		return c.order[0]
+	}
+	for u := range c.filling {
+		if u.spare && u.pins == 0 {
+			return u
+		}
+	}
+	return nil
+}
+
+// hasSpare reports whether there is room for bytes of a spare unit, without an effect on what else is kept. c.mu is held.
+func (c *ColumnCache) hasSpare(bytes int64) bool {
+	b := c.options.Budget
+	limit := b.Limit()
+	return c.bytes+c.promised+bytes <= c.options.Limit && b.Plentiful() && (limit < 0 || b.Used()+max(bytes, 0) <= limit)
 }
 
 // pass advances the clock by a unit that found no room. c.mu is held.

@@ -20,6 +20,8 @@ type Filling struct {
 	// Repeated is whether the column is known to be read again: then the first scan fills
 	// the cache, and otherwise the second one.
 	Repeated bool
+	// Spare is whether the first scan fills the cache, but only into room that is free, and until anything else needs it.
+	Spare bool
 }
 
 // Fill takes the arrays of a column as a scan decodes them. It is used by one goroutine.
@@ -41,10 +43,11 @@ func (c *ColumnCache) Fill(of Filling) *Fill {
 	u := c.units[of.Column]
 	switch {
 	case u == nil:
-		if !c.ghosts.read(of.Column, of.To-of.From, of.Rows) && !of.Repeated {
+		rule := c.ghosts.read(of.Column, of.To-of.From, of.Rows) || of.Repeated
+		if !rule && !of.Spare {
 			return nil
 		}
-		u = &cachedUnit{of: of.Column, table: of.Table, rows: of.Rows, place: -1}
+		u = &cachedUnit{of: of.Column, table: of.Table, rows: of.Rows, place: -1, spare: !rule}
 		c.units[of.Column] = u
 	case u.rows != of.Rows || u.content.spans.cover(of.From, of.To):
 		return nil
@@ -52,6 +55,9 @@ func (c *ColumnCache) Fill(of Filling) *Fill {
 		return nil
 	case u.place >= 0:
 		heap.Remove(&c.order, u.place)
+	}
+	if u.spare {
+		u.spare = !c.ghosts.read(of.Column, of.To-of.From, of.Rows) && !of.Repeated
 	}
 	f := &Fill{cache: c, unit: u, from: of.From, at: of.From, to: of.To}
 	u.fills = append(u.fills, f)
@@ -153,14 +159,16 @@ func (f *Fill) reserve(s *segment, unchecked bool) bool {
 func (f *Fill) makeRoom(bytes int64, total tally, e *effects) bool {
 	c, u := f.cache, f.unit
 	rate := c.rates.of(u.of, total)
-	if c.makeRoom(bytes, rate, e) {
+	if u.spare && c.hasSpare(bytes) || !u.spare && c.makeRoom(bytes, rate, e) {
 		return true
 	}
 	f.ended = true
 	if u.pins == 0 {
 		c.drop(u, e)
 	}
-	c.pass(u.scaled(total, f.to-f.from), rate)
+	if !u.spare {
+		c.pass(u.scaled(total, f.to-f.from), rate)
+	}
 	return false
 }
 
@@ -215,8 +223,10 @@ func (f *Fill) end(keep bool) {
 	f.segments, f.ended = nil, true
 	filled := !was && u.complete()
 	if filled {
-		c.ghosts.remove(u.of)
 		c.stats.Filled++
+		if !u.spare { // otherwise the next scan may be the second one
+			c.ghosts.remove(u.of)
+		}
 	}
 	if u.pins == 0 && u.repeated() > u.rows/maxRepeated {
 		c.drop(u, &e)
@@ -224,7 +234,7 @@ func (f *Fill) end(keep bool) {
 		c.settle(u, &e)
 	}
 	offer := func() {}
-	if filled && c.options.Disk != nil && f.isCurrent() {
+	if filled && !u.spare && f.isCurrent() {
 		offer = c.offer(u, &e)
 	}
 	c.mu.Unlock()
@@ -243,7 +253,9 @@ func (c *ColumnCache) settle(u *cachedUnit, e *effects) {
 	case !u.has() || u.passes:
 		c.drop(u, e)
 	case u.place < 0:
-		u.priority = c.clock + c.rates.of(u.of, u.content.total)
+		if u.priority = c.clock + c.rates.of(u.of, u.content.total); u.spare {
+			u.priority = 0
+		}
 		heap.Push(&c.order, u)
 	}
 }

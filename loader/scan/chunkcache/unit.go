@@ -24,6 +24,7 @@ type cachedUnit struct {
 	hits     int64
 	// unchecked is whether pages of it had no checksum.
 	unchecked bool
+	spare     bool // it takes room that nothing else needs; a scan that finds it ends that
 	passes    bool // it came from disk, leaves with its pin, and does not count as cached
 }
 

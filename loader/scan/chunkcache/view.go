@@ -170,9 +170,10 @@ func (p *Pinned) Release() {
 	}
 	var e effects
 	p.cache.mu.Lock()
-	p.cache.unpin(p.unit, &e)
+	offer := p.cache.unpin(p.unit, p.used, &e)
 	p.cache.mu.Unlock()
 	p.cache.apply(e)
+	offer()
 }
 
 // viewLease counts the buffers of a view of a segment. As their allocator, it learns of the last release.
