@@ -37,7 +37,7 @@ func (s *service) actions() []action {
 	if s.options.Cache != nil {
 		all = append(all,
 			action{"cache_ls", "List what is kept for later streams, by table and file. Result: JSON.", s.listCache},
-			action{"cache_drop", "Drop what is kept for later streams. Body: {table} as JSON, or nothing to drop all. Result: JSON.", s.dropCache},
+			action{"cache_drop", "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", s.dropCache},
 		)
 	}
 	return all

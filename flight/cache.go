@@ -11,8 +11,9 @@ import (
 // CacheAdmin lists and drops what a server keeps for later streams.
 type CacheAdmin interface {
 	List() CacheList
-	// Drop drops the decoded columns of a table in memory, by its name, or everything that is kept, on disk too, if it is "".
-	Drop(table string) CacheDropped
+	// Drop drops the decoded columns of a table, in memory and on disk, by its name or uuid, or everything that is kept if it is "".
+	// After an error, some may have stayed.
+	Drop(ctx context.Context, table string) (CacheDropped, error)
 	// Warm describes what is kept of a plan's tables, for its explain text; "" if nothing is.
 	Warm(p *plan.Plan) string
 }
@@ -59,7 +60,7 @@ func (s *service) listCache(context.Context, []byte) ([]byte, error) {
 	return marshal(s.options.Cache.List()), nil
 }
 
-func (s *service) dropCache(_ context.Context, body []byte) ([]byte, error) {
+func (s *service) dropCache(ctx context.Context, body []byte) ([]byte, error) {
 	var asked struct {
 		Table string `json:"table"`
 	}
@@ -68,5 +69,9 @@ func (s *service) dropCache(_ context.Context, body []byte) ([]byte, error) {
 			return nil, fault.New(fault.Invalid, "the body is not a JSON object with a table: %w", err)
 		}
 	}
-	return marshal(s.options.Cache.Drop(asked.Table)), nil
+	dropped, err := s.options.Cache.Drop(ctx, asked.Table)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(dropped), nil
 }

@@ -92,5 +92,14 @@ func (l *Loader) KeptBuildSides() cache.KeptStats { return l.streams.Joins.Kept(
 // DropKeptBuildSides releases all build sides that no stream needs, and returns their bytes.
 func (l *Loader) DropKeptBuildSides() int64 { return l.streams.Joins.DropKept() }
 
+// TableUUID returns the uuid of a table of the catalogs.
+func (l *Loader) TableUUID(ctx context.Context, name string) (string, error) {
+	t, err := l.options.Catalog.Table(ctx, name, dataset.Ref{})
+	if err != nil {
+		return "", err
+	}
+	return t.Pin.UUID, nil
+}
+
 // Datasets returns the configured datasets.
 func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }

@@ -79,9 +79,16 @@ func (l *ledger) open(key ChunkKey) *chunkFile {
 
 // close drops a reference of open.
 func (l *ledger) close(f *chunkFile) {
+	if f.refs == 2 && !f.leaving { // the other one is that of its name
+		l.appraise(f)
+	}
+	l.closeUnread(f)
+}
+
+// closeUnread is close for a file whose values were not read: it is worth what it was.
+func (l *ledger) closeUnread(f *chunkFile) {
 	l.release(f)
 	if f.refs == 1 && !f.leaving {
-		l.appraise(f)
 		heap.Push(&l.idle, f)
 	}
 }

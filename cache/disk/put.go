@@ -22,8 +22,9 @@ type Offer struct {
 	// Done is called once, on any goroutine, when the tier no longer uses the arrays.
 	Done func()
 
-	key   ChunkKey
-	bytes int64
+	key       ChunkKey
+	bytes     int64
+	condemned bool // its file is deleted when it is written. Guarded by writeQueue.mu
 }
 
 // Put offers a chunk. It returns at once: the chunk is written in the background, or
@@ -57,7 +58,7 @@ func (t *Tier) Put(o Offer) bool {
 // DropQueued drops the chunks that wait to be written, so that their memory can be
 // released. The one that is being written stays.
 func (t *Tier) DropQueued() {
-	dropped := t.queue.drop()
+	dropped := t.queue.drop(func(*Offer) bool { return true })
 	t.counts.add(func(s *TierStats) { s.Writes.Dropped += int64(dropped) })
 }
 
@@ -104,6 +105,7 @@ type writeQueue struct {
 	offers []*Offer
 	keys   map[ChunkKey]bool // of these, and of the one that is being written
 	bytes  int64             // of these, without the one that is being written
+	open   *Offer            // the one that is being written; nil: none is
 	wake   chan struct{}     // full: there may be something to do
 	closed bool
 }
@@ -157,24 +159,42 @@ func (q *writeQueue) take() (o *Offer, closed bool) {
 	q.offers[0] = nil
 	q.offers = q.offers[1:]
 	q.bytes -= o.bytes
+	q.open = o
 	return o, q.closed
 }
 
-// written forgets an offer that next returned.
-func (q *writeQueue) written(o *Offer) {
+// written forgets an offer that next returned, and reports whether its file is to be deleted.
+func (q *writeQueue) written(o *Offer) (condemned bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.keys, o.key)
+	q.open = nil
+	return o.condemned
 }
 
-// drop ends all offers that wait, and returns their number.
-func (q *writeQueue) drop() int {
+// condemn makes written return true for the offer that is being written, if it matches.
+func (q *writeQueue) condemn(match func(*Offer) bool) {
 	q.mu.Lock()
-	dropped := q.offers
-	q.offers, q.bytes = nil, 0
-	for _, o := range dropped {
-		delete(q.keys, o.key)
+	defer q.mu.Unlock()
+	if q.open != nil && match(q.open) {
+		q.open.condemned = true
 	}
+}
+
+// drop ends the offers that wait and match, and returns their number.
+func (q *writeQueue) drop(match func(*Offer) bool) int {
+	q.mu.Lock()
+	var kept, dropped []*Offer
+	for _, o := range q.offers {
+		if !match(o) {
+			kept = append(kept, o)
+			continue
+		}
+		dropped = append(dropped, o)
+		delete(q.keys, o.key)
+		q.bytes -= o.bytes
+	}
+	q.offers = kept
 	q.mu.Unlock()
 	for _, o := range dropped {
 		o.end()

@@ -141,27 +141,6 @@ func (t *Tier) Has(id ColumnID) bool {
 	return f != nil && !f.leaving
 }
 
-// DropAll deletes all chunks, and drops those that wait to be written. It returns the number and the bytes of the
-// files that it deleted; those that cannot be deleted stay counted and are not read again.
-func (t *Tier) DropAll(ctx context.Context) (chunks int, bytes int64) {
-	t.DropQueued()
-	t.mu.Lock()
-	var leaving []*chunkFile
-	for _, f := range t.ledger.files {
-		if !t.closed && t.ledger.leave(f) {
-			leaving = append(leaving, f)
-		}
-	}
-	t.mu.Unlock()
-	for _, f := range leaving {
-		if t.deleteFile(ctx, f) == nil {
-			chunks++
-			bytes += footprint(f.size)
-		}
-	}
-	return chunks, bytes
-}
-
 // Close writes what is queued until ctx ends, drops the rest, and unlocks the folder. Calls
 // to a disk that hangs are left behind. Get and Put may still be called: they do nothing.
 func (t *Tier) Close(ctx context.Context) {
@@ -174,7 +153,7 @@ func (t *Tier) Close(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		t.queue.drop()
+		t.DropQueued()
 	}
 	t.stop()
 	<-done // its calls end with its context

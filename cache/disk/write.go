@@ -19,7 +19,9 @@ func (t *Tier) writeAll(ctx context.Context) {
 			return
 		}
 		t.write(ctx, w, o)
-		t.queue.written(o)
+		if t.queue.written(o) {
+			t.dropKey(ctx, o.key)
+		}
 		o.end()
 	}
 }
@@ -52,6 +54,17 @@ func (t *Tier) write(ctx context.Context, w *bodyWriter, o *Offer) {
 	default:
 		t.pause()
 		t.counts.failed("a column could not be stored on disk", err, func(s *TierStats) { s.Writes.Failed++ })
+	}
+}
+
+// dropKey deletes the file of a chunk, if there is one.
+func (t *Tier) dropKey(ctx context.Context, key ChunkKey) {
+	t.mu.Lock()
+	f := t.ledger.files[key]
+	leaves := f != nil && t.ledger.leave(f)
+	t.mu.Unlock()
+	if leaves {
+		_ = t.deleteFile(context.WithoutCancel(ctx), f) // if this fails, its bytes stay counted
 	}
 }
 

@@ -51,7 +51,9 @@ func (p process) cacheListCommand() *cobra.Command {
 
 func (p process) cacheDropCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "drop [TABLE]", Short: "Drop the columns of a table in memory, or everything, on disk too", Args: cmdline.AtMostOne,
+		Use: "drop [TABLE]", Short: "Drop the columns of a table, in memory and on disk, or everything", Args: cmdline.AtMostOne,
+		Long: "Drop the decoded columns of a table, in memory and on disk, by its name, or by its uuid if the\n" +
+			"catalog no longer has it. Without a table, drop everything that is kept.",
 		Example: "  penstock cache drop --uri grpc://127.0.0.1:8815",
 	}
 	from := newSourceFlags(c)

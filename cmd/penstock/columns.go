@@ -87,12 +87,21 @@ func (d *columnDisk) list() flight.ColumnsOnDisk {
 }
 
 // drop deletes what is on disk.
-func (d *columnDisk) drop() (columns int, bytes int64) {
+func (d *columnDisk) drop(ctx context.Context) (columns int, bytes int64) {
 	tier := d.tier.Load()
 	if tier == nil {
 		return 0, 0
 	}
-	return tier.DropAll(context.Background())
+	return tier.DropAll(ctx)
+}
+
+// dropTables deletes what is on disk of tables, by their uuids.
+func (d *columnDisk) dropTables(ctx context.Context, uuids map[string]bool) (columns int, bytes int64, err error) {
+	tier := d.tier.Load()
+	if tier == nil {
+		return 0, 0, nil
+	}
+	return tier.DropTables(ctx, uuids)
 }
 
 // openColumns opens the folder of the setting cache_dir, if it is set. A server whose folder is in use by another

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -41,14 +43,33 @@ func (k keptColumns) List() flight.CacheList {
 	return out
 }
 
-// Drop implements flight.CacheAdmin.
-func (k keptColumns) Drop(table string) flight.CacheDropped {
-	columns, bytes := k.columns.Drop(table)
+// Drop implements flight.CacheAdmin. Files have the uuid of their table, which the catalog tells: after a restart, nothing
+// in memory has the names of tables whose columns are on disk.
+func (k keptColumns) Drop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
+	add := func(columns int, bytes int64) { out.Columns, out.Bytes = out.Columns+columns, out.Bytes+bytes }
 	if table == "" {
-		onDisk, inFiles := k.disk.drop()
-		columns, bytes = columns+onDisk, bytes+inFiles+k.loader.DropKeptBuildSides()
+		add(k.columns.Drop(""))
+		add(k.disk.drop(ctx))
+		out.Bytes += k.loader.DropKeptBuildSides()
+		return out, nil
 	}
-	return flight.CacheDropped{Columns: columns, Bytes: bytes}
+	uuids := map[string]bool{table: true}
+	for _, uuid := range k.columns.UUIDs(table) {
+		uuids[uuid] = true
+	}
+	uuid, missing := k.loader.TableUUID(ctx, table)
+	if missing == nil {
+		uuids[uuid] = true
+	}
+	for one := range uuids {
+		add(k.columns.Drop(one))
+	}
+	columns, bytes, err := k.disk.dropTables(ctx, uuids)
+	add(columns, bytes)
+	if err == nil && out.Columns == 0 && missing != nil {
+		err = fault.Op(missing, "drop the cached columns of table %s", table)
+	}
+	return out, err
 }
 
 // Warm implements flight.CacheAdmin.

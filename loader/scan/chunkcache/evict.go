@@ -161,13 +161,13 @@ func (c *ColumnCache) idleOf(u *cachedUnit) (bytes int64) {
 	return bytes
 }
 
-// Drop drops all units of a table, by its name, or of all tables if it is "", and returns the
+// Drop drops all units of a table, by its name or uuid, or of all tables if it is "", and returns the
 // number and bytes of those that have rows.
 func (c *ColumnCache) Drop(table string) (units int, bytes int64) {
 	var e effects
 	c.mu.Lock()
 	for _, u := range c.units {
-		if table == "" || u.table == table {
+		if table == "" || u.table == table || u.of.Table == table {
 			if u.has() {
 				units, bytes = units+1, bytes+u.content.total.bytes
 			}

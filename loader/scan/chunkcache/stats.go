@@ -102,6 +102,19 @@ func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) (bytes int64, s
 	return bytes, saved
 }
 
+// UUIDs returns the uuids of tables of a name of which the cache has units: of several if the table was created again.
+func (c *ColumnCache) UUIDs(table string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]bool{}
+	for _, u := range c.units {
+		if u.table == table {
+			found[u.of.Table] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
 // Warm returns what the cache has of a table, by its uuid: columns of row groups, in a number of files.
 func (c *ColumnCache) Warm(table string) (files, columns int, bytes int64) {
 	c.mu.Lock()

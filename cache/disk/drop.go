@@ -1,0 +1,110 @@
+package disk
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// DropAll deletes all chunks, and drops those that wait to be written or are being written. It returns the number and the bytes of
+// the files that it deleted; those that cannot be deleted stay counted and are not read again.
+func (t *Tier) DropAll(ctx context.Context) (chunks int, bytes int64) {
+	t.dropOffers(func(*Offer) bool { return true })
+	t.mu.Lock()
+	all := t.complete()
+	t.mu.Unlock()
+	for _, f := range all {
+		t.drop(ctx, f, &chunks, &bytes)
+	}
+	return chunks, bytes
+}
+
+// DropTables is DropAll for the chunks of some tables, by their uuids. It reads the heads of all files. Those whose head is damaged
+// stay, since they are never used. It fails if there is no memory, or if the disk does not answer; then some chunks
+// of the tables may have stayed.
+func (t *Tier) DropTables(ctx context.Context, uuids map[string]bool) (chunks int, bytes int64, err error) {
+	t.dropOffers(func(o *Offer) bool { return uuids[o.ID.Table] })
+	held, err := t.options.Budget.Reserve("the heads of files of the disk tier", maxHead+firstRead)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer held.Release()
+	t.mu.Lock()
+	all := t.complete()
+	t.mu.Unlock()
+	for _, f := range all {
+		if err := ctx.Err(); err != nil {
+			return chunks, bytes, context.Cause(ctx)
+		}
+		of, err := t.tableOf(ctx, f)
+		if err != nil {
+			return chunks, bytes, err
+		}
+		if uuids[of] {
+			t.drop(ctx, f, &chunks, &bytes)
+		}
+	}
+	return chunks, bytes, nil
+}
+
+// complete returns the files that are not being deleted. t.mu is held.
+func (t *Tier) complete() []*chunkFile {
+	all := make([]*chunkFile, 0, len(t.ledger.files))
+	for _, f := range t.ledger.files {
+		if !t.closed && !f.leaving {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// dropOffers drops the offers that wait, and makes the writer delete the file of the one that it is writing, of those that match.
+func (t *Tier) dropOffers(match func(*Offer) bool) {
+	dropped := t.queue.drop(match)
+	t.queue.condemn(match)
+	t.counts.add(func(s *TierStats) { s.Writes.Dropped += int64(dropped) })
+}
+
+// drop deletes a file and counts it.
+func (t *Tier) drop(ctx context.Context, f *chunkFile, chunks *int, bytes *int64) {
+	t.mu.Lock()
+	leaves := t.ledger.leave(f)
+	t.mu.Unlock()
+	if leaves && t.deleteFile(ctx, f) == nil {
+		*chunks++
+		*bytes += footprint(f.size)
+	}
+}
+
+// tableOf returns the uuid of a chunk's table, "" if its head is damaged or its file is missing. It fails only if the disk does
+// not answer.
+func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
+	t.mu.Lock()
+	open := t.ledger.open(f.key) == f
+	t.mu.Unlock()
+	if !open {
+		return "", nil
+	}
+	before := t.hanging.Load()
+	name := chunkName(f.key, f.cost)
+	h, err := call(ctx, t, "read", name, func(path string) (*headSummary, error) {
+		return readHead(path, foundFile{name: filepath.Base(path), key: f.key, cost: f.cost, size: f.size})
+	})
+	store.WhenReturned(err, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.ledger.closeUnread(f)
+	})
+	switch {
+	case err == nil:
+		return h.id.Table, nil
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case t.hanging.Load() > before:
+		return "", fault.New(fault.Unavailable, "the disk of the cache folder does not answer: %w", err).WithRemedy("drop the table again when the disk works; its columns are not read meanwhile")
+	default:
+		return "", nil
+	}
+}
