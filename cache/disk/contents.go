@@ -29,7 +29,7 @@ func List(folder string) ([]ListedChunk, error) {
 	out := make([]ListedChunk, 0, len(files))
 	for _, f := range files {
 		one := ListedChunk{Key: f.key, Bytes: footprint(f.size), Cost: f.cost, Written: f.written}
-		if h, err := readHead(filepath.Join(folder, f.name), f); err == nil {
+		if h, err := readHead(realSystem().open, filepath.Join(folder, f.name), f); err == nil {
 			one.ID, one.Type, one.Rows = h.id, h.of, h.rows
 		}
 		out = append(out, one)
@@ -79,8 +79,8 @@ type headSummary struct {
 }
 
 // readHead reads the head of a file.
-func readHead(path string, f foundFile) (*headSummary, error) {
-	disk, err := realSystem().open(path)
+func readHead(open func(string) (diskFile, error), path string, f foundFile) (*headSummary, error) {
+	disk, err := open(path)
 	if err != nil {
 		return nil, err
 	}

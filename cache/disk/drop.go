@@ -90,7 +90,7 @@ func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	before := t.hanging.Load()
 	name := chunkName(f.key, f.cost)
 	h, err := call(ctx, t, "read", name, func(path string) (*headSummary, error) {
-		return readHead(path, foundFile{name: filepath.Base(path), key: f.key, cost: f.cost, size: f.size})
+		return readHead(t.sys.open, path, foundFile{name: filepath.Base(path), key: f.key, cost: f.cost, size: f.size})
 	})
 	store.WhenReturned(err, func() {
 		t.mu.Lock()
