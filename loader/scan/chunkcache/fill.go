@@ -40,9 +40,9 @@ type Fill struct {
 func (c *ColumnCache) Fill(of Filling) *Fill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := c.units[of.Column]
+	u, known := c.units[of.Column]
 	switch {
-	case u == nil:
+	case !known:
 		rule := c.ghosts.read(of.Column, of.To-of.From, of.Rows) || of.Repeated
 		if !rule && !of.Spare {
 			return nil
@@ -56,7 +56,7 @@ func (c *ColumnCache) Fill(of Filling) *Fill {
 	case u.place >= 0:
 		heap.Remove(&c.order, u.place)
 	}
-	if u.spare {
+	if known && u.spare {
 		u.spare = !c.ghosts.read(of.Column, of.To-of.From, of.Rows) && !of.Repeated
 	}
 	f := &Fill{cache: c, unit: u, from: of.From, at: of.From, to: of.To}
