@@ -145,10 +145,11 @@ func TestDeletesInvalidateNothing(t *testing.T) {
 	}
 }
 
-// TestCachedColumnsGiveTheSame scans random parts of files with filters and deletes, by scanners with
-// a large, a small, and a losing cache, in random batch sizes, one after another and at once.
+// TestCachedColumnsGiveTheSame scans random parts of files with filters and deletes that come and go, by scanners with
+// a large, a small, and a losing cache, in random batch sizes, one after another and at once. Keys, which repeat in some files, may
+// come as codes, or must not.
 //
-// spec: cache-1, cache-3
+// spec: cache-1, cache-3, cache-12, cache-13
 func TestCachedColumnsGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
@@ -157,17 +158,29 @@ func TestCachedColumnsGiveTheSame(t *testing.T) {
 			r := newRig(t)
 			for b := range int32(3) {
 				r.grow(100+random.IntN(100), 20+random.IntN(60), b)
+				r.addRepeated(100+random.IntN(100), 50+random.IntN(60), b)
 			}
-			r.list[1].Deletes = catalog.Deletes{Vector: r.vector("d", locationOf(1), 1, 2, 30, 31, 90)}
-			gone := []int64{r.list[0].Rows + 1, r.list[0].Rows + 2, r.list[0].Rows + 30, r.list[0].Rows + 31, r.list[0].Rows + 90}
+			vector, first := r.vector("d", locationOf(1), 1, 2, 30, 31, 90), r.list[0].Rows
 			var mu sync.Mutex
-			s, c := r.caching(t, scan.Options{BatchRows: 1 + random.IntN(30)}, size, func(chunkcache.ChunkID) bool {
+			s, c := r.caching(t, scan.Options{BatchRows: 1 + random.IntN(30), MinRepeats: 1 + random.IntN(8)}, size, func(chunkcache.ChunkID) bool {
 				mu.Lock()
 				defer mu.Unlock()
 				return lose > 0 && random.IntN(lose) == 0
 			})
-			for range 30 {
+			coded := 0
+			for range 40 {
+				gone := []int64{}
+				if r.list[1].Deletes = (catalog.Deletes{}); random.IntN(2) == 0 {
+					r.list[1].Deletes.Vector = vector
+					gone = []int64{first + 1, first + 2, first + 30, first + 31, first + 90}
+				}
 				source, names := r.repeated(), slices.Clone(all)
+				if random.IntN(3) == 0 {
+					source.Cache, source.Spare = dataset.CacheRead, random.IntN(2) == 0
+				}
+				if random.IntN(3) > 0 {
+					source.Coded, source.Checked = []int{2}, nil
+				}
 				random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 				columns := r.columns(names[:random.IntN(len(names)+1)]...)
 				for i, f := range source.Files {
@@ -194,6 +207,11 @@ func TestCachedColumnsGiveTheSame(t *testing.T) {
 						lines := []string{}
 						for rdr.Next() {
 							lines = append(lines, texts(rdr.RecordBatch())...)
+							mu.Lock()
+							if slices.ContainsFunc(rdr.RecordBatch().Columns(), batch.IsCoded) {
+								coded++
+							}
+							mu.Unlock()
 						}
 						if rdr.Err() != nil || !slices.Equal(want, lines) {
 							at := 0
@@ -208,6 +226,7 @@ func TestCachedColumnsGiveTheSame(t *testing.T) {
 				require.LessOrEqual(t, c.Stats().Bytes, size)
 			}
 			require.Positive(t, c.Stats().Hits)
+			require.Positive(t, coded)
 		})
 	}
 }
