@@ -118,7 +118,7 @@ func chunksIn(t *testing.T, folder string) []string {
 	return found
 }
 
-// TestDropsOfTablesThatFail: without memory, or if the disk hangs, the caller is told.
+// TestDropsOfTablesThatFail: without memory, or if the disk hangs, they return an error.
 //
 // spec: disk-8
 func TestDropsOfTablesThatFail(t *testing.T) {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/cache/disk"
 )
 
 // columnServer is a server with a folder of decoded columns.
@@ -106,4 +110,54 @@ func TestServersDoNotShareAFolder(t *testing.T) {
 	got := run(t, "serve", "--config", config, "--listen", "127.0.0.1:0", "--cache-dir", open)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "others could read or replace what it contains")
+}
+
+// TestTablesAreDroppedOnDisk: after a restart, when nothing in memory knows a table, its columns on disk are dropped by its name or
+// uuid. Those of the other tables stay, and after another restart, too.
+//
+// spec: cache-7, disk-8
+func TestTablesAreDroppedOnDisk(t *testing.T) {
+	config, folder := readLake(t).config, filepath.Join(t.TempDir(), "columns")
+	first := startWithColumns(t, config, folder)
+	want := first.read()
+	uuids := map[string]int{}
+	first.stop()
+	all, err := disk.List(folder)
+	require.NoError(t, err)
+	for _, c := range all {
+		uuids[c.ID.Table]++
+	}
+	require.Greater(t, len(uuids), 1)
+
+	second := startWithColumns(t, config, folder)
+	dropped := run(t, "cache", "drop", "features.history", "--uri", second.uri())
+	require.Zero(t, dropped.code, dropped.stderr)
+	left, err := disk.List(folder)
+	require.NoError(t, err)
+	gone := maps.Clone(uuids)
+	for _, c := range left {
+		delete(gone, c.ID.Table)
+	}
+	require.Len(t, gone, 1)
+	for uuid, columns := range gone {
+		require.Contains(t, dropped.stdout, fmt.Sprintf("dropped %d columns ", columns))
+		require.Len(t, left, len(all)-columns)
+		delete(uuids, uuid)
+	}
+	second.stop()
+
+	third := startWithColumns(t, config, folder)
+	require.Len(t, chunks(t, folder), len(left))
+	unknown := run(t, "cache", "drop", "features.none", "--uri", third.uri())
+	require.NotZero(t, unknown.code)
+	require.Contains(t, unknown.stderr, "features.none")
+	require.Len(t, chunks(t, folder), len(left))
+	for uuid := range uuids {
+		require.Zero(t, run(t, "cache", "drop", uuid, "--uri", third.uri()).code)
+	}
+	require.Empty(t, chunks(t, folder))
+	require.Equal(t, want, third.read())
+	require.Zero(t, run(t, "cache", "drop", "features.history", "--uri", third.uri()).code)
+	require.Equal(t, want, third.read())
+	third.stop()
 }

@@ -21,8 +21,8 @@ type CacheSource struct {
 type cacheMetrics struct {
 	CacheSource
 
-	bytes, chunks, partial, misses, saved, filled, evicted, passed, givenUp *prometheus.Desc
-	hits, hitBytes, keptSides, sideBytes, sideHits                          *prometheus.Desc
+	bytes, chunks, partial, misses, saved, filled, evicted, passed, givenUp, mixed *prometheus.Desc
+	hits, hitBytes, keptSides, sideBytes, sideHits                                 *prometheus.Desc
 }
 
 // Cache adds metrics of what is kept for later streams: decoded columns, and build sides. It is
@@ -42,6 +42,7 @@ func (m *Metrics) Cache(read CacheSource) {
 		evicted:     desc("penstock_cache_evicted_total", "Columns of row groups that were dropped for others."),
 		passed:      desc("penstock_cache_passed_total", "Columns of row groups, or of parts of them, for which there was no room."),
 		givenUp:     desc("penstock_cache_given_up_bytes_total", "Bytes that were dropped because streams needed the memory."),
+		mixed:       desc("penstock_cache_mixed_total", "Columns of row groups that are not written to disk, since some of their rows are codes and others texts."),
 		hits:        desc("penstock_cache_hits_total", "Columns of row groups, or of parts of them, that streams read from memory, by table.", "table"),
 		hitBytes:    desc("penstock_cache_hit_bytes_total", "Decoded bytes that streams read from memory, by table.", "table"),
 		keptSides:   desc("penstock_kept_build_sides", "Build sides in memory that no stream needs."),
@@ -71,6 +72,7 @@ func (m cacheMetrics) Collect(to chan<- prometheus.Metric) {
 	count(m.evicted, float64(s.Evicted))
 	count(m.passed, float64(s.Passed))
 	count(m.givenUp, float64(s.GivenUp))
+	count(m.mixed, float64(s.Mixed))
 	byTable := m.Hits()
 	for _, table := range slices.Sorted(maps.Keys(byTable)) {
 		count(m.hits, float64(byTable[table].Columns), table)

@@ -76,7 +76,7 @@ func (u *cachedUnit) mixed() bool {
 	return 0 < coded && coded < len(u.content.segments)
 }
 
-// slice returns the rows of a span, with their dictionary. The caller, who has a view of all segments, releases it.
+// slice returns the rows of a span, with their dictionary. The caller has a view of all segments, and releases the result.
 func (u *cachedUnit) slice(p rowSpan) arrow.Array {
 	rows := array.NewSlice(p.segment.array, p.from-p.segment.from, p.to-p.segment.from)
 	if !p.segment.coded {
