@@ -69,7 +69,7 @@ func TestDropTables(t *testing.T) {
 		r.requireGet(numbered(i), numbers(0, 100))
 	}
 	r.restart()
-	require.EqualValues(t, 4, r.tier.Stats().Folder.Chunks)
+	require.Equal(t, 4, r.tier.Stats().Folder.Chunks)
 	r.put(ofTable(otherTable, 1), 1, numbers(0, 100))
 	r.requireGet(ofTable(otherTable, 1), numbers(0, 100))
 }
@@ -104,7 +104,7 @@ func TestDropsIncludeWhatIsWritten(t *testing.T) {
 			if all {
 				left = 0
 			}
-			require.EqualValues(t, left, r.tier.Stats().Folder.Chunks)
+			require.Equal(t, left, r.tier.Stats().Folder.Chunks)
 			require.Len(t, chunksIn(t, r.options.Folder), left)
 			r.tier.Close(t.Context())
 		})

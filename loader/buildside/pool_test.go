@@ -392,3 +392,31 @@ func TestKeptBuildSidesServeLaterStreams(t *testing.T) {
 	require.Positive(t, pool.DropKept())
 	require.Zero(t, b.Used())
 }
+
+// TestKeptBuildSidesReadIntoSpareRoom: the scans for build sides that will be kept may fill the cache when they read columns for the
+// first time, since no second scan will read these.
+//
+// spec: cache-13
+func TestKeptBuildSidesReadIntoSpareRoom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		keep          int64
+		unkept, spare bool
+	}{{1 << 19, false, true}, {1 << 19, true, false}, {0, false, false}} {
+		pool := New(Options{Options: joiner.Options{Budget: budget.New(1 << 20)}, Keep: c.keep})
+		groups := groupsOf(t, pool, planOf(10), nil)
+		groups.input.Unkept = c.unkept
+		var read []bool
+		rows := groups.input.Staging
+		groups.input.Staging = func(source plan.Source) joiner.Input {
+			read = append(read, source.Spare)
+			return rows(source)
+		}
+		r := groups.Reference(plan.Range{})
+		probe(t, r)
+		r.Release()
+		groups.Close()
+		pool.DropKept()
+		require.Equal(t, []bool{c.spare}, read)
+	}
+}

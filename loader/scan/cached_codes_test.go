@@ -54,7 +54,7 @@ func TestCodesAreCached(t *testing.T) {
 		require.EqualValues(t, 3*5, c.Stats().Filled)
 	}
 	require.Zero(t, limit.InUse())
-	require.EqualValues(t, c.Stats().Bytes, limit.Used())
+	require.Equal(t, c.Stats().Bytes, limit.Used())
 }
 
 // TestNoCodesAreCachedWithoutCodes: a scanner that decodes values does not find codes of another one.

@@ -22,6 +22,7 @@ func mutants() []mutant {
 		batchRequestMutants(),
 		boundMutants(),
 		cacheMutants(),
+		cachedCodeMutants(),
 		cachedPartMutants(),
 		categoryMutants(),
 		codeMutants(),

@@ -163,25 +163,28 @@ func (r *rig) findTexts(i, from, to int) *chunkcache.Pinned {
 	return r.Find(context.Background(), textID(i), chunkcache.Wanted{Types: []arrow.DataType{of, batch.Coded(of)}, Rows: rows, From: int64(from), To: int64(to)})
 }
 
-// readTexts reads rows that were found, at most step at a time, and returns how many arrays had codes, and how many dictionaries
-// these had.
-func (r *rig) readTexts(p *chunkcache.Pinned, i, from, to, step int) (arrays, coded, dictionaries int, err error) {
+// formsRead counts the arrays that were read: all, those with codes, and the dictionaries of these.
+type formsRead struct{ arrays, coded, dictionaries int }
+
+// readTexts reads rows that were found, at most step at a time.
+func (r *rig) readTexts(p *chunkcache.Pinned, i, from, to, step int) (out formsRead, err error) {
 	seen := map[arrow.ArrayData]bool{}
 	p.Skip(int64(from))
-	for at := from; at < to; arrays++ {
+	for at := from; at < to; out.arrays++ {
 		a, err := p.Read(min(max(p.Rows(), 1), int64(step), int64(to-at)), r.memory)
 		if err != nil {
-			return arrays, coded, len(seen), err
+			return out, err
 		}
 		requireTexts(r.t, a, i, at)
 		if batch.IsCoded(a) {
-			coded++
+			out.coded++
 			seen[a.Data().Dictionary()] = true
+			out.dictionaries = len(seen)
 		}
 		at += a.Len()
 		a.Release()
 	}
-	return arrays, coded, len(seen), nil
+	return out, nil
 }
 
 // TestCodesHaveOneDictionary: all parts of a column share it, whichever scan decoded them, and it is charged once.
@@ -197,10 +200,9 @@ func TestCodesHaveOneDictionary(t *testing.T) {
 	require.Equal(t, bytes, r.budget.Used())
 	for _, step := range []int{1, 7, 1000} {
 		p := r.findTexts(1, 0, rows)
-		arrays, coded, dictionaries, err := r.readTexts(p, 1, 0, rows, step)
+		read, err := r.readTexts(p, 1, 0, rows, step)
 		require.NoError(t, err)
-		require.Equal(t, arrays, coded)
-		require.Equal(t, 1, dictionaries, "the consumer merges it once")
+		require.Equal(t, formsRead{read.arrays, read.arrays, 1}, read, "the consumer merges one dictionary")
 		p.Release()
 	}
 }
@@ -244,9 +246,9 @@ func TestColumnsMayChangeTheirForm(t *testing.T) {
 	p := r.findTexts(1, 0, rows)
 	require.NotNil(t, p)
 	require.EqualValues(t, 10, p.Rows(), "short arrays of different forms are not joined")
-	arrays, coded, dictionaries, err := r.readTexts(p, 1, 0, rows, rows)
+	read, err := r.readTexts(p, 1, 0, rows, rows)
 	require.NoError(t, err)
-	require.Equal(t, []int{3, 2, 1}, []int{arrays, coded, dictionaries})
+	require.Equal(t, formsRead{3, 2, 1}, read)
 	p.Release()
 	require.Empty(t, disk.puts)
 	require.EqualValues(t, 1, r.Stats().Mixed)
@@ -278,7 +280,7 @@ func TestDictionariesThatDiffer(t *testing.T) {
 	require.Zero(t, r.budget.Used())
 	require.Equal(t, 1, r.fillTexts(1, 0, rows, 10, true))
 	p := r.findTexts(1, 0, rows)
-	_, _, _, err := r.readTexts(p, 1, 0, rows, 9)
+	_, err := r.readTexts(p, 1, 0, rows, 9)
 	require.NoError(t, err)
 	p.Release()
 }
@@ -368,10 +370,9 @@ func TestCodesOnDisk(t *testing.T) {
 		}
 		p := r.findTexts(1, 0, rows)
 		require.NotNil(t, p)
-		arrays, coded, dictionaries, err := r.readTexts(p, 1, 0, rows, rows)
+		read, err := r.readTexts(p, 1, 0, rows, rows)
 		require.NoError(t, err)
-		require.Equal(t, arrays, coded)
-		require.Equal(t, 1, dictionaries)
+		require.Equal(t, formsRead{read.arrays, read.arrays, 1}, read)
 		p.Release()
 	}
 	r.Drop("")
@@ -398,7 +399,7 @@ func TestTextsUnderLoad(t *testing.T) {
 				i, from := draw(6), draw(rows)
 				to := from + 1 + draw(rows-from)
 				if p := r.findTexts(i, from, to); p != nil {
-					_, _, _, _ = r.readTexts(p, i, from, to, 1+draw(60))
+					_, _ = r.readTexts(p, i, from, to, 1+draw(60))
 					p.Release()
 				} else if s := r.textScan(i, from, to, draw(4) > 0); s.fill != nil {
 					for s.at < to {
