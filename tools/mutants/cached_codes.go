@@ -16,7 +16,6 @@ func cachedCodeMutants() []mutant {
 		{"dictionaries-are-not-counted", codes, "	c.count(u, s.tally, tally{})\n	s.kept", "	s.kept", texts},
 		{"dictionaries-are-in-use", codes, "	e.idle += s.bytes\n", "", texts},
 		{"dictionaries-of-dropped-columns-stay-charged", unit, "		all = append(all, u.content.dictionary)\n", "", texts},
-		{"dictionaries-need-no-room", codes, "	if !f.makeRoom(s.bytes, total, &e) {\n		return false\n	}\n	c.rates", "	c.rates", texts},
 		{"dictionaries-are-copied-without-room", codes, "	if !f.hasRoom(sizeOf(values)) {\n		return\n	}\n", "", texts},
 		{"each-array-from-the-cache-has-a-dictionary", view, "if s.coded && p.codes == nil {", "if s.coded {", texts},
 		{"views-of-dictionaries-stay", view, "		p.codes.Release()\n", "", texts},

@@ -40,6 +40,7 @@ type textScan struct {
 	dictionary arrow.Array // nil: its arrays have values
 	fill       *chunkcache.Fill
 	copies     int
+	copying    func() // is called before the dictionary is copied; nil: nothing is
 }
 
 func (r *rig) textScan(i, from, to int, coded bool) *textScan {
@@ -108,7 +109,9 @@ func (s *textScan) add(n int) arrow.Array {
 		if held == nil {
 			return nil, nil
 		}
-		s.copies++
+		if s.copies++; s.copying != nil {
+			s.copying()
+		}
 		out, err := batch.Gather(a.DataType(), []batch.Segment{{Values: a, Rows: a.Len()}}, s.r.memory)
 		require.NoError(s.r.t, err)
 		held.Shrink(held.Held() - batch.ArraySize(out))
@@ -303,6 +306,60 @@ func TestDictionariesNeedRoom(t *testing.T) {
 	require.Zero(t, r.Stats().Bytes)
 	others.Release()
 	require.Equal(t, 1, r.fillTexts(1, 0, rows, rows, true))
+}
+
+// TestScansThatCopyADictionaryAtTheSameTime: the one that comes later uses the dictionary of the other one, if that is the same.
+//
+// spec: cache-11
+func TestScansThatCopyADictionaryAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 100, nil)
+	s := r.textScan(1, 0, 50, true)
+	s.copying = func() { require.Equal(t, 1, r.fillTexts(1, 50, rows, 20, true)) }
+	view := s.add(50)
+	requireTexts(t, view, 1, 0)
+	view.Release()
+	s.end(true)
+	require.Equal(t, r.Stats().Bytes, r.budget.Used())
+	p := r.findTexts(1, 0, rows)
+	read, err := r.readTexts(p, 1, 0, rows, rows)
+	require.NoError(t, err)
+	require.Equal(t, 1, read.dictionaries)
+	p.Release()
+
+	s = r.textScan(2, 0, rows, true)
+	s.copying = func() { r.Drop("") }
+	require.Nil(t, s.add(50))
+	require.Zero(t, r.budget.Used())
+	s.end(true)
+
+	r = newRig(t, 2, nil)
+	s = r.textScan(1, 0, rows, true)
+	s.copying = func() {
+		require.True(t, r.fill(2, 1<<40, true))
+		require.True(t, r.fill(3, 1<<40, true))
+	}
+	require.Nil(t, s.add(50), "its room is taken")
+	require.LessOrEqual(t, r.Stats().Bytes, r.Stats().Limit)
+	s.end(true)
+}
+
+// TestDictionariesDoNotGrow: the rows that are missing are not expected to have further ones.
+//
+// spec: cache-11
+func TestDictionariesDoNotGrow(t *testing.T) {
+	t.Parallel()
+	var bytes int64
+	for _, limit := range []int64{1 << 20, 0} {
+		r := newRig(t, 0, func(o *chunkcache.Options) {
+			if o.Limit = limit; limit == 0 {
+				o.Limit = bytes * 5 / 4
+			}
+		})
+		r.fillTexts(1, 0, rows, 16, true)
+		require.EqualValues(t, 1, r.Stats().Filled)
+		bytes = r.Stats().Bytes
+	}
 }
 
 // textDisk is a Disk that keeps copies of what it got.
