@@ -47,6 +47,6 @@ func cachedCodeMutants() []mutant {
 		{"drops-count-as-reads", "cache/disk/drop.go", "		t.ledger.closeUnread(f)\n", "		t.ledger.close(f)\n", drops},
 		{"drops-hide-a-disk-that-hangs", "cache/disk/drop.go", "	case t.hanging.Load() > before:\n", "	case t.hanging.Load() < before:\n", drops},
 		{"drops-are-not-charged", "cache/disk/drop.go", "of the disk tier\", maxHead+firstRead)", "of the disk tier\", 0)", drops},
-		{"tables-on-disk-need-a-name-in-memory", "cmd/penstock/kept.go", "		uuids[uuid] = true\n	}\n	for one", "	}\n	for one", []string{"-timeout", "120s", "-run", "TestTablesAreDropped", "./cmd/penstock"}},
+		{"tables-on-disk-need-a-name-in-memory", "cmd/penstock/kept.go", "	if missing == nil {\n		uuids", "	if missing != nil {\n		uuids", []string{"-timeout", "120s", "-run", "TestTablesAreDropped", "./cmd/penstock"}},
 	}
 }
