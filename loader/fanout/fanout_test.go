@@ -549,3 +549,12 @@ func TestMinMatchIsCheckedForEachStream(t *testing.T) {
 	require.Positive(t, k.sharer.Stats().Shared)
 	late.Release()
 }
+
+// TestLargeWindowsGatherNoMore checks that the steps that a stream alone keeps do not grow with a
+// large window: these steps take new memory.
+func TestLargeWindowsGatherNoMore(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[int64]int64{0: 0, 4000: 1000, 256 << 20: 64 << 20, 1 << 30: 64 << 20} {
+		require.Equal(t, want, fanout.New(fanout.Options{Window: window}).Gatherable(), window)
+	}
+}

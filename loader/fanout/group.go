@@ -11,8 +11,10 @@ const (
 	// maxGroups bounds the groups of one key: each is looked at when a stream looks for a group.
 	maxGroups = 64
 	// gatherDivisor divides the bytes of all windows into what a group with one member may gather at
-	// its origin. To keep batches costs CPU time: each takes memory that no cache has.
+	// its origin, and maxGathered bounds it. To keep batches costs CPU time: each takes memory that no
+	// cache has, which for 256 MiB was an eighth of an epoch of benchmark table T.
 	gatherDivisor = 4
+	maxGathered   = 64 << 20
 	// maxSteps bounds the steps of a window, whose counts take memory besides the batches.
 	maxSteps = 1024
 	// unneededSteps is the number of steps for which a group's reader continues to read columns that no
@@ -62,9 +64,8 @@ type stepWindow struct {
 	window []*block         // without the end
 	bytes  int64            // of the window
 	end    *block           // at the front; nil: not reached
-	// gathers is set while the group keeps all steps since its origin, up to a part of the bytes of all
-	// windows (gatherDivisor): for streams that start a little later, or fall behind soon after its first
-	// member did.
+	// gathers is set while the group keeps all steps since its origin, up to Sharer.gatherable bytes: for
+	// streams that start a little later, or fall behind soon after its first member did.
 	gathers bool
 }
 

@@ -280,11 +280,14 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	for s.bytes > s.options.Window {
 		s.largest().drop(1, dropped)
 	}
-	g.gathers = g.gathers && g.bytes <= s.options.Window/gatherDivisor
+	g.gathers = g.gathers && g.bytes <= s.gatherable()
 	if g.keepsNone() || !s.options.Budget.Plentiful() {
 		g.drop(len(g.window), dropped)
 	}
 }
+
+// gatherable returns how many bytes a group with one member may gather at its origin.
+func (s *Sharer) gatherable() int64 { return min(s.options.Window/gatherDivisor, maxGathered) }
 
 // largest returns the group whose window has the most bytes. s.mu is held.
 func (s *Sharer) largest() *readerGroup {
