@@ -153,18 +153,57 @@ func (x *hashIndex) lookupAll(wanted keyVector, refs []int32) {
 	}
 }
 
+// lookupBlock is the number of keys that lookupInts looks up at a time.
+const lookupBlock = 256
+
+// lookupInts looks up keys block by block, and in each block step by step: where the key changes, the home
+// of each such key, the key of the row there. The loads of a step do not depend on each other, so that
+// the processor waits for many of them at a time. An index that was not used lately is in no cache,
+// and a loop over keys waits for its two loads key by key.
 func (x *hashIndex) lookupInts(wanted []int64, refs []int32) {
 	slots, keys := x.slots, x.keys.ints
-	before := int64(0)
-	_, ref := findInt(slots, keys, before)
-	refs = refs[:len(wanted)]
-	for i, key := range wanted {
-		if key != before {
-			_, ref = findInt(slots, keys, key)
-			before = key
-		}
-		refs[i] = int32(ref)
+	if len(keys) == 0 {
+		clear(refs[:len(wanted)])
+		return
 	}
+	var starts [lookupBlock + 1]int32
+	var homes [lookupBlock]uint32
+	var found [lookupBlock]int64
+	for len(wanted) > 0 {
+		block := wanted[:min(lookupBlock, len(wanted))]
+		changes := keyChanges(block, &starts)
+		for i, at := range starts[:changes] {
+			homes[i] = slots[home(hashInt(block[at]), len(slots))]
+		}
+		for i, ref := range homes[:changes] {
+			found[i] = keys[max(ref, 1)-1]
+		}
+		for i, ref := range homes[:changes] {
+			from, to := starts[i], starts[i+1]
+			if key := block[from]; ref != 0 && found[i] != key {
+				_, ref = findInt(slots, keys, key)
+			}
+			for k := range refs[from:to] {
+				refs[int(from)+k] = int32(ref)
+			}
+		}
+		wanted, refs = wanted[len(block):], refs[len(block):]
+	}
+}
+
+// keyChanges sets starts to the positions of the keys that differ from the one before, the first one
+// included, and then the number of keys. It returns the number of such positions.
+func keyChanges(keys []int64, starts *[lookupBlock + 1]int32) int {
+	changes, before := 0, ^keys[0]
+	for i, key := range keys {
+		starts[changes] = int32(i)
+		if key != before {
+			changes++
+		}
+		before = key
+	}
+	starts[changes] = int32(len(keys))
+	return changes
 }
 
 func (x *hashIndex) lookupBytes(v keyVector, refs []int32) {

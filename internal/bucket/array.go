@@ -95,10 +95,16 @@ func Hashes(dst []int32, a arrow.Array) ([]int32, error) {
 	return dst, nil
 }
 
+// integers hashes a value that equals the one before, as of rows of one request, once.
 func integers[T ~int32 | ~int64](out []int32, values []T) {
 	values = values[:len(out)]
-	for i := range out {
-		out[i] = HashInt64(int64(values[i]))
+	before := values[0]
+	hash := HashInt64(int64(before))
+	for i, v := range values {
+		if v != before {
+			before, hash = v, HashInt64(int64(v))
+		}
+		out[i] = hash
 	}
 }
 

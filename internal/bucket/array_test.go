@@ -217,14 +217,15 @@ func TestArrayRefusesTypesAndBucketCounts(t *testing.T) {
 
 func BenchmarkArray(b *testing.B) {
 	const rows = 8192
-	ints := array.NewInt64Builder(memory.DefaultAllocator)
+	ints, grouped := array.NewInt64Builder(memory.DefaultAllocator), array.NewInt64Builder(memory.DefaultAllocator)
 	texts := array.NewStringBuilder(memory.DefaultAllocator)
 	for i := range rows {
 		ints.Append(int64(i) * 7919)
+		grouped.Append(int64(i/10) * 7919)
 		texts.Append(uuid.NewSHA1(uuid.Nil, []byte{byte(i), byte(i >> 8)}).String()[:32])
 	}
-	for _, a := range []arrow.Array{ints.NewArray(), texts.NewArray()} {
-		b.Run(a.DataType().Name(), func(b *testing.B) {
+	for name, a := range map[string]arrow.Array{"int64": ints.NewArray(), "int64, ten of each": grouped.NewArray(), "utf8": texts.NewArray()} {
+		b.Run(name, func(b *testing.B) {
 			var dst []int32
 			b.ReportAllocs()
 			for b.Loop() {

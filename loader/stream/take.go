@@ -18,7 +18,7 @@ import (
 func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 	from, to := of.Span()
 	if of.IsWhole() {
-		if of.Batch.Schema().Equal(s.layout.schema) {
+		if s.hasSchema(of.Batch) {
 			of.Batch.Retain()
 			return of.Batch, nil
 		}
@@ -31,6 +31,19 @@ func (s *ShardReader) View(of StepSlice) (arrow.RecordBatch, error) {
 		ctx = entered
 	}
 	return lane.View(ctx, of.Batch, lane.ViewOptions{Schema: s.layout.schema, From: from, To: to, Memory: s.options.Memory, Budget: s.options.Budget})
+}
+
+// hasSchema reports whether a batch has the stream's schema. Batches of a group have one schema until its reader
+// changes, so that its fields are compared once.
+func (s *ShardReader) hasSchema(b arrow.RecordBatch) bool {
+	if b.Schema() == s.stepwise.schema {
+		return true
+	}
+	if !b.Schema().Equal(s.layout.schema) {
+		return false
+	}
+	s.stepwise.schema = b.Schema()
+	return true
 }
 
 // hasCodes reports whether a batch has categories, or indexed columns.

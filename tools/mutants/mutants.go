@@ -51,6 +51,7 @@ func mutants() []mutant {
 		pinnedMutants(),
 		planMutants(),
 		rememberMutants(),
+		repeatMutants(),
 		requestMutants(),
 		rowsMutants(),
 		ruleMutants(),
