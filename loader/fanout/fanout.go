@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader"
@@ -20,8 +21,9 @@ type ReaderOpener interface {
 
 // Options configures a Sharer.
 type Options struct {
-	Window int64          // bytes of all windows; 0: windows stay empty
-	Budget *budget.Budget // takes the windows' memory back when it lacks room; nil: unlimited
+	Window int64            // bytes of all windows; 0: windows stay empty
+	Budget *budget.Budget   // takes the windows' memory back when it lacks room; nil: unlimited
+	Clock  func() time.Time // nil: time.Now
 }
 
 // Sharer holds the groups of a server. It is safe for concurrent use.
@@ -63,6 +65,9 @@ func Reasons() []Reason {
 
 // New returns a Sharer without groups.
 func New(o Options) *Sharer {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, streams: map[*groupMember]struct{}{}, alone: make(map[Reason]int64)}
 	o.Budget.OnLack(s.giveUp)
 	return s

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -39,6 +40,8 @@ type kit struct {
 	defaults   bool              // v has a default
 	id         func(row int) int // of a training row
 	text       bool              // item is a text of five values
+	length     int               // of a text that is the item; 0: it is none
+	now        func() time.Time  // nil: time.Now
 
 	mu     sync.Mutex
 	opened map[string]int                                // by file: how often it was scanned
@@ -56,10 +59,13 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 	if k.text {
 		kind, item = "string", func(row int) string { return "item" + strconv.Itoa(row/7%5) }
 	}
+	if k.length > 0 {
+		kind, item = "string", func(row int) string { return fmt.Sprintf("%0*d", k.length, row) }
+	}
 	k.write(t, "ml.train", "id:long item:"+kind, rows, func(row int) string { return strconv.Itoa(k.id(row)) + " " + item(row) })
 	k.write(t, "features.f", "id:long v:long", rows/2, func(row int) string { return strconv.Itoa(row) + " " + strconv.Itoa(-row) })
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{k.dataset()}, Catalog: k.World, Scan: k.scan, Budget: k.budget})
-	k.sharer = fanout.New(fanout.Options{Window: window, Budget: k.budget})
+	k.sharer = fanout.New(fanout.Options{Window: window, Budget: k.budget, Clock: k.now})
 	k.loader = k.sharer.Over(l)
 	return k
 }
@@ -550,11 +556,32 @@ func TestMinMatchIsCheckedForEachStream(t *testing.T) {
 	late.Release()
 }
 
-// TestLargeWindowsGatherNoMore checks that the steps that a stream alone keeps do not grow with a
-// large window: these steps take new memory.
-func TestLargeWindowsGatherNoMore(t *testing.T) {
+// TestFastStreamsGatherLess has a stream alone read 24 MB of batches. It keeps them if it takes a second for each,
+// and if it takes no time, only until they have 16 MiB.
+func TestFastStreamsGatherLess(t *testing.T) {
 	t.Parallel()
-	for window, want := range map[int64]int64{0: 0, 4000: 1000, 256 << 20: 64 << 20, 1 << 30: 64 << 20} {
-		require.Equal(t, want, fanout.New(fanout.Options{Window: window}).Gatherable(), window)
+	const least, all = 16 << 20, 20 << 20
+	for _, pause := range []time.Duration{0, time.Second} {
+		at := time.Unix(0, 0)
+		k := newKit(t, 12_000, plenty, func(k *kit) {
+			k.BatchRows, k.length, k.now = 1000, 2000, func() time.Time { return at }
+		})
+		s := k.open(t.Context(), t, query(func(q *dataset.Query) { q.Lanes, q.BatchRows = 1, 500 }))
+		most, last := int64(0), int64(0)
+		for s.Next() {
+			at = at.Add(pause)
+			if last = k.sharer.Stats().WindowBytes; s.Cursor().Given < 12_000 {
+				most = max(most, last)
+			}
+		}
+		require.NoError(t, s.Err())
+		if pause > 0 {
+			require.Greater(t, most, int64(all))
+		} else {
+			require.InDelta(t, least, most, 2<<20)
+			require.Zero(t, last)
+		}
+		s.Release()
+		require.Zero(t, k.budget.Used())
 	}
 }

@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -11,10 +12,12 @@ const (
 	// maxGroups bounds the groups of one key: each is looked at when a stream looks for a group.
 	maxGroups = 64
 	// gatherDivisor divides the bytes of all windows into what a group with one member may gather at
-	// its origin, and maxGathered bounds it. To keep batches costs CPU time: each takes memory that no
-	// cache has, which for 256 MiB was an eighth of an epoch of benchmark table T.
+	// its origin. To keep batches costs CPU time: each takes memory that no cache has, which for 256 MiB was
+	// an eighth of an epoch of benchmark table T. So a stream that reads more than gatherRate bytes per
+	// second gathers little more than fastGathered: its batches would be of use for a moment only.
 	gatherDivisor = 4
-	maxGathered   = 64 << 20
+	fastGathered  = 16 << 20
+	gatherRate    = 64 << 20
 	// maxSteps bounds the steps of a window, whose counts take memory besides the batches.
 	maxSteps = 1024
 	// unneededSteps is the number of steps for which a group's reader continues to read columns that no
@@ -28,6 +31,7 @@ type readerGroup struct {
 	sharer *Sharer
 	key    string
 	age    int64
+	began  time.Time
 	ctx    context.Context //nolint:containedctx // of the reader: it ends with the last member
 	cancel context.CancelFunc
 

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"context"
+	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/stream"
@@ -280,14 +281,16 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	for s.bytes > s.options.Window {
 		s.largest().drop(1, dropped)
 	}
-	g.gathers = g.gathers && g.bytes <= s.gatherable()
+	g.gathers = g.gathers && g.bytes <= s.gatherable(s.options.Clock().Sub(g.began))
 	if g.keepsNone() || !s.options.Budget.Plentiful() {
 		g.drop(len(g.window), dropped)
 	}
 }
 
-// gatherable returns how many bytes a group with one member may gather at its origin.
-func (s *Sharer) gatherable() int64 { return min(s.options.Window/gatherDivisor, maxGathered) }
+// gatherable returns how many bytes a group with one member may gather at its origin within a time.
+func (s *Sharer) gatherable(took time.Duration) int64 {
+	return min(s.options.Window/gatherDivisor, fastGathered+int64(took.Seconds()*gatherRate))
+}
 
 // largest returns the group whose window has the most bytes. s.mu is held.
 func (s *Sharer) largest() *readerGroup {
