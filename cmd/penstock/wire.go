@@ -146,7 +146,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 func (e *engine) share(c *config.Config) {
 	e.streams = e.loader
 	if window := c.Server.SharedBytes(); window > 0 {
-		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget})
+		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.budget, Clock: time.Now})
 		e.streams = e.sharer.Over(e.loader)
 	}
 }

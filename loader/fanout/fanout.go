@@ -23,7 +23,7 @@ type ReaderOpener interface {
 type Options struct {
 	Window int64            // bytes of all windows; 0: windows stay empty
 	Budget *budget.Budget   // takes the windows' memory back when it lacks room; nil: unlimited
-	Clock  func() time.Time // nil: time.Now
+	Clock  func() time.Time // nil: all streams count as fast
 }
 
 // Sharer holds the groups of a server. It is safe for concurrent use.
@@ -65,12 +65,17 @@ func Reasons() []Reason {
 
 // New returns a Sharer without groups.
 func New(o Options) *Sharer {
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
 	s := &Sharer{options: o, log: slog.New(slog.DiscardHandler), groups: map[string][]*readerGroup{}, streams: map[*groupMember]struct{}{}, alone: make(map[Reason]int64)}
 	o.Budget.OnLack(s.giveUp)
 	return s
+}
+
+// now returns the time, or zero if there is no clock.
+func (s *Sharer) now() time.Time {
+	if s.options.Clock == nil {
+		return time.Time{}
+	}
+	return s.options.Clock()
 }
 
 // LogTo sets the logger, which gets the reasons why streams leave their groups. It is called

@@ -41,7 +41,7 @@ type kit struct {
 	id         func(row int) int // of a training row
 	text       bool              // item is a text of five values
 	length     int               // of a text that is the item; 0: it is none
-	now        func() time.Time  // nil: time.Now
+	now        func() time.Time  // the sharer's clock
 
 	mu     sync.Mutex
 	opened map[string]int                                // by file: how often it was scanned

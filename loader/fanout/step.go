@@ -281,7 +281,7 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	for s.bytes > s.options.Window {
 		s.largest().drop(1, dropped)
 	}
-	g.gathers = g.gathers && g.bytes <= s.gatherable(s.options.Clock().Sub(g.began))
+	g.gathers = g.gathers && g.bytes <= s.gatherable(s.now().Sub(g.began))
 	if g.keepsNone() || !s.options.Budget.Plentiful() {
 		g.drop(len(g.window), dropped)
 	}
