@@ -346,6 +346,27 @@ func BenchmarkFrames(b *testing.B) {
 			made[0].marshal()
 		}
 	})
+	b.Run("frames of an indexed batch", func(b *testing.B) {
+		b.ReportAllocs()
+		indexed := wideIndexed(8192)
+		f := newFrames(arrow.NewSchema(indexed.Schema().Fields(), nil)) // that of the batches is equal, and another one
+		for b.Loop() {
+			made, err := f.batch(indexed, nil, nil)
+			require.NoError(b, err)
+			made[0].marshal()
+		}
+	})
+}
+
+// wideIndexed returns a wide batch with one column more, which is indexed and has the same columns.
+func wideIndexed(rows int) arrow.RecordBatch {
+	b := wide(rows)
+	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(b.Schema().Fields()...)}
+	at := array.NewInt32Builder(memory.DefaultAllocator)
+	at.AppendValues(make([]int32, rows), nil)
+	column := array.NewDictionaryArray(kind, at.NewArray(), array.RecordToStructArray(b))
+	schema := arrow.NewSchema(append(b.Schema().Fields(), arrow.Field{Name: "s", Type: kind}), nil)
+	return array.NewRecordBatch(schema, append(slices.Clone(b.Columns()), column), int64(rows))
 }
 
 // discarder marshals messages and discards them.

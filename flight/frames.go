@@ -14,25 +14,23 @@ import (
 // for them (offsets of slices, bitmaps) are allocated on the Go heap.
 type frames struct {
 	schema  *arrow.Schema
-	indexed bool    // it has dictionaries
-	head    message // of the schema; empty before schemaMessage
-	writer  *ipc.Writer
+	indexed bool          // it has dictionaries
+	head    message       // of the schema; empty before schemaMessage
+	writer  *ipc.Writer   // nil: the next batch makes one
 	begun   bool          // the writer has written its own schema message
 	made    []message     // of the current batch
 	checked *arrow.Schema // equal to schema
 }
 
 func newFrames(schema *arrow.Schema) *frames {
-	f := &frames{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
-	f.newWriter()
-	return f
+	return &frames{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
 }
 
-// newWriter replaces the writer. A writer keeps the dictionaries of its last batch, for which
-// no lease pays after the batch has left: with dictionaries, each batch has its own writer.
+// newWriter replaces the writer. Its schema is that of its first batch: the library compares the schema of each batch
+// with it, field by field unless they are the same, and frames has compared it.
 func (f *frames) newWriter() {
 	f.begun = false
-	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithSchema(f.schema), ipc.WithAllocator(memory.NewGoAllocator()))
+	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithAllocator(memory.NewGoAllocator()))
 }
 
 // first returns the frame of the schema. The library would write the schema with the first
@@ -88,12 +86,15 @@ func (f *frames) check(schema *arrow.Schema) error {
 	return nil
 }
 
-// encode returns the messages of a batch. They point into its memory.
+// encode returns the messages of a batch. They point into its memory. A writer keeps the dictionaries of its last
+// batch, for which no lease pays after the batch has left: with dictionaries, each batch has its own writer.
 func (f *frames) encode(b arrow.RecordBatch) ([]message, error) {
 	f.made = nil
+	if f.writer == nil {
+		f.newWriter()
+	}
 	if f.indexed {
-		defer f.newWriter()
-		defer f.writer.Close() //nolint:errcheck // writes nothing; failures are returned by Write
+		defer f.close() //nolint:errcheck // writes nothing; failures are returned by Write
 	}
 	if err := f.writer.Write(b); err != nil {
 		return nil, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
@@ -102,7 +103,13 @@ func (f *frames) encode(b arrow.RecordBatch) ([]message, error) {
 }
 
 // close releases the dictionaries of the last batch, which the library holds.
-func (f *frames) close() error { return f.writer.Close() }
+func (f *frames) close() error {
+	if f.writer == nil {
+		return nil
+	}
+	defer func() { f.writer = nil }()
+	return f.writer.Close()
+}
 
 // Start implements ipc.PayloadWriter.
 func (f *frames) Start() error { return nil }
