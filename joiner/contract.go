@@ -90,6 +90,9 @@ type Rule struct {
 	Nulls      rule.Nulls      // of an overlay
 	Time       *TimeRule       // nil: no time column
 	Overlays   []OverlayColumn // only of an overlay
+	// Unasked means that no value of the build side is used: it does not matter which of several
+	// staging rows of a key is chosen, and they are no error.
+	Unasked bool
 }
 
 // Multiplies reports whether the result may have a training row more than once.
@@ -101,7 +104,9 @@ func (r Rule) chooses() bool {
 }
 
 // RefusesDuplicates reports whether several staging rows of one key are an error.
-func (r Rule) RefusesDuplicates() bool { return r.Duplicates.Fail() && r.Kind.Adds() }
+func (r Rule) RefusesDuplicates() bool {
+	return r.Duplicates.Fail() && r.Kind.Adds() && !r.Unasked
+}
 
 // check returns Internal if the rule has an unknown word.
 func (r Rule) check() error {

@@ -156,6 +156,9 @@ type ReadOptions struct {
 	// returns true, the Reader will close the row group without waiting for anything: Admit fails,
 	// or the Reader is released. It must not call the Reader. Nil keeps the bytes.
 	GiveUp func() bool
+	// Asked is called when a row group is opened, with the stored size of the column chunks that are
+	// decoded: not of Cached columns. nil: it is not counted.
+	Asked func(bytes int64)
 	// Cached returns the columns of a row group whose values exist already, by their index in Fields;
 	// nil entries, and columns beyond the slice, are read. It is called once for each row group, before
 	// any of its bytes are read, also ahead. Nil: all columns are read.

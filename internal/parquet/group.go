@@ -67,6 +67,7 @@ func (r *Reader) openGroup(group int) error {
 	if err := r.loadGroup(group); err != nil {
 		return err
 	}
+	r.countAsked(group)
 	if to-from < r.file.groups[group].Rows {
 		for _, c := range r.columns {
 			if err := r.viewColumn(c, from, to); err != nil {
@@ -93,6 +94,18 @@ func (r *Reader) openGroup(group int) error {
 		}
 	}
 	return r.dropBefore(from)
+}
+
+// countAsked reports the stored size of the chunks of the columns that are decoded.
+func (r *Reader) countAsked(group int) {
+	if r.opts.Asked == nil {
+		return
+	}
+	bytes := int64(0)
+	for _, s := range r.file.spans(group, r.columns) {
+		bytes += s.length
+	}
+	r.opts.Asked(bytes)
 }
 
 // columnError names the column of an error.

@@ -170,8 +170,8 @@ func cause(err error) string {
 	return fault.KindOf(err).String() + ": " + particular.ReplaceAllString(err.Error(), "…")
 }
 
-// compareCounts compares the counts of the tables in the report. A table that is not
-// needed, for no column and no rule, is not read and has no counts.
+// compareCounts compares the counts of the tables in the report. A table that must not be
+// read has no counts.
 func (e Expectation) compareCounts(shards []Shard) Difference {
 	for name, want := range e.Counts {
 		var got joiner.Counts
@@ -180,6 +180,12 @@ func (e Expectation) compareCounts(shards []Shard) Difference {
 			c, ok := s.Report.Staging[name]
 			known = known || ok
 			got.Add(c.Counts)
+		}
+		switch unread := slices.Contains(e.Unread, name); {
+		case known && unread:
+			return Difference{"a table is read that must not be", name}
+		case !known && !unread && len(shards) > 0:
+			return Difference{"a table is not read that must be", name}
 		}
 		if known && got != want {
 			return Difference{"counts differ", fmt.Sprintf("%s: got %+v\nwant %+v", name, got, want)}

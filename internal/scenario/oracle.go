@@ -23,6 +23,7 @@ type Expectation struct {
 	Fails   string                   // why the read must fail; "" if it must not
 	Unbound string                   // why it must fail during planning; then Fails is set, too
 	Counts  map[string]joiner.Counts // by staging entry, as in a report
+	Unread  []string                 // staging entries that a stream must not read, in their order
 	Seen    Coverage
 
 	// dropped compares rows if some may be left over; nil: none may be.
@@ -87,6 +88,11 @@ func (c *Case) Expect(w *World) Expectation {
 		}
 		o.staging = append(o.staging, rows)
 		o.files = append(o.files, w.stored[t.Name])
+	}
+	for i, entry := range c.Dataset.Staging {
+		if !o.used(i) && !mayDecide(entry) {
+			o.Unread = append(o.Unread, entry.Name)
+		}
 	}
 	outputs := o.results()
 	for _, out := range outputs {
@@ -232,6 +238,8 @@ func (o *oracle) count(i int, row fileRow, found []cells) {
 		o.Seen["duplicates "+entry.Duplicates.String()]++
 		switch {
 		case filtering:
+		case entry.Duplicates == rule.DuplicatesError && !o.used(i):
+			o.Seen["duplicates of which no value is asked for"]++
 		case entry.Duplicates == rule.DuplicatesError:
 			o.Fails = "a key is duplicate in " + entry.Name
 		case entry.Duplicates != rule.DuplicatesAll:
@@ -245,6 +253,20 @@ func (o *oracle) reads(name string) bool {
 	packed := func(c dataset.Column) bool { return c.Column == name }
 	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *cell.Filter) bool { return slices.Contains(t.Columns(), name) }) ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
+}
+
+// used reports whether the query selects, or filters by, a column that an entry adds or overlays,
+// or the one that shows whether rows match.
+func (o *oracle) used(i int) bool {
+	matched := o.Dataset.Staging[i].MatchedAs
+	return matched != "" && o.reads(matched) ||
+		slices.ContainsFunc(o.shown(i), func(c dataset.Column) bool { return o.reads(c.Output()) })
+}
+
+// mayDecide reports whether an entry may drop or repeat rows, or fail because keys are missing.
+func mayDecide(entry dataset.Staging) bool {
+	return entry.Join != rule.Left && entry.Join != rule.Overlay || entry.Missing == rule.MissingError ||
+		entry.Duplicates == rule.DuplicatesAll || entry.MinMatch > 0
 }
 
 // chosen returns the staging rows that are joined to a training row: a nil row if there

@@ -62,11 +62,34 @@ func TestOracleAgainstHandComputedRows(t *testing.T) {
 		change func(*Case)
 		want   string
 	}{
-		"first":               {func(*Case) {}, "1 10, 2 -, 3 -, 4 10"},
-		"last":                {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
-		"all":                 {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
-		"error":               {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesError }), "fails: a key is duplicate in s"},
-		"missing":             {entry(func(s *dataset.Staging) { s.Missing = rule.MissingError }), "fails: a key is missing in s"},
+		"first":   {func(*Case) {}, "1 10, 2 -, 3 -, 4 10"},
+		"last":    {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
+		"all":     {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
+		"error":   {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesError }), "fails: a key is duplicate in s"},
+		"missing": {entry(func(s *dataset.Staging) { s.Missing = rule.MissingError }), "fails: a key is missing in s"},
+		"error, not asked for": {func(c *Case) {
+			c.Dataset.Staging[0].Duplicates, c.Query.Columns = rule.DuplicatesError, c.Query.Columns[:1]
+		}, "1, 2, 3, 4"},
+		"error, of an inner join that is not asked for": {func(c *Case) {
+			c.Dataset.Staging[0].Duplicates, c.Dataset.Staging[0].Join, c.Query.Columns = rule.DuplicatesError, rule.Inner, c.Query.Columns[:1]
+		}, "1, 4"},
+		"error, asked for by a filter": {func(c *Case) {
+			c.Dataset.Staging[0].Duplicates, c.Query.Columns, c.Query.Filter = rule.DuplicatesError, c.Query.Columns[:1], dataset.MustFilter("v IS NULL OR v > 0")
+		}, "fails: a key is duplicate in s"},
+		"error, asked for as a match": {func(c *Case) {
+			c.Dataset.Staging[0].Duplicates, c.Dataset.Staging[0].MatchedAs, c.Query.Columns[1].Column = rule.DuplicatesError, "found", "found"
+		}, "fails: a key is duplicate in s"},
+		"error, of an overlay of a column that is not asked for": {func(c *Case) {
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Duplicates, c.Query.Columns = rule.DuplicatesError, c.Query.Columns[:1]
+		}, "1, 2, 3, 4"},
+		"error, of an overlay of a column that is asked for": {func(c *Case) {
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Duplicates, c.Query.Columns[1].Column = rule.DuplicatesError, "label"
+		}, "fails: a key is duplicate in s"},
+		"missing, not asked for": {func(c *Case) {
+			c.Dataset.Staging[0].Missing, c.Query.Columns = rule.MissingError, c.Query.Columns[:1]
+		}, "fails: a key is missing in s"},
 		"by value":            {entry(func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "v", Descending: true}} }), "1 30, 2 -, 3 -, 4 30"},
 		"inner":               {entry(func(s *dataset.Staging) { s.Join = rule.Inner }), "1 10, 4 10"},
 		"semi":                {func(c *Case) { c.Dataset.Staging[0].Join = rule.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},

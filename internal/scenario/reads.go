@@ -53,6 +53,9 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 	}
 	training := always[o.Training.Name]
 	for i, entry := range o.Dataset.Staging {
+		if !o.used(i) && !mayDecide(entry) {
+			continue
+		}
 		staging := always[o.Staging[i].Name]
 		for _, k := range entry.Key {
 			training.add(k.Training)

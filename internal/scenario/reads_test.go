@@ -19,7 +19,10 @@ func TestReads(t *testing.T) {
 	}{
 		"keys and outputs":  {func(*Case) {}, []string{"item", "k"}, []string{"k", "v"}},
 		"all training ones": {func(c *Case) { c.Query.Columns = nil }, []string{"day", "item", "k", "label"}, []string{"k", "v"}},
-		"no staging ones":   {func(c *Case) { c.Query.Columns = c.Query.Columns[:1] }, []string{"item", "k"}, []string{"k"}},
+		"no staging ones":   {func(c *Case) { c.Query.Columns = c.Query.Columns[:1] }, []string{"item"}, nil},
+		"of an inner join": {func(c *Case) {
+			c.Query.Columns, c.Dataset.Staging[0].Join = c.Query.Columns[:1], rule.Inner
+		}, []string{"item", "k"}, []string{"k"}},
 		"a filter before":   {func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") }, []string{"item", "k", "label"}, []string{"k", "v"}},
 		"a filter of both":  {func(c *Case) { c.Query.Columns, c.Query.Filter = c.Query.Columns[:1], dataset.MustFilter("v = label") }, []string{"item", "k", "label"}, []string{"k", "v"}},
 		"a staging filter":  {func(c *Case) { c.Dataset.Staging[0].Filter = dataset.MustFilter("t IS NULL") }, []string{"item", "k"}, []string{"k", "t", "v"}},

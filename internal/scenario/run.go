@@ -257,6 +257,9 @@ func (p *player) read(input []string) (string, error) {
 			}
 			fmt.Fprintf(&out, "  %s: %s\n", name, zero.ReplaceAllString(string(counts), ""))
 		}
+		if r.Unread != nil {
+			fmt.Fprintf(&out, "  unread: %s\n", strings.Join(r.Unread, ", "))
+		}
 		if r.Request != nil {
 			fmt.Fprintf(&out, "  request: sent %d, ratio %g\n", r.Request.Sent, r.Request.Ratio)
 		}

@@ -182,6 +182,9 @@ func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 		if len(*r.given) == r.file {
 			*r.given = append(*r.given, 0)
 			r.world.scanned(f.File.Location)
+			if r.source.Asked != nil {
+				r.source.Asked(f.File.Location, f.File.Bytes)
+			}
 		}
 		from := f.From + r.row
 		if from == f.To {

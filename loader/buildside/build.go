@@ -16,12 +16,11 @@ import (
 func (g *group) build(ctx context.Context, prefetch bool) (buildSide, error) {
 	disk := g.pool.options.Disk != nil
 	if !disk || len(g.source.Files) == 0 || !g.builtInMemory && g.pool.fits(g.memory) {
-		g.costs.addRead(g.number, g.source)
 		tried := ctx
 		if disk {
 			tried = budget.NoWait(ctx) // on disk is better than waiting for memory
 		}
-		coded := g.source
+		coded := g.costs.counting(g.number, g.source)
 		coded.Coded, coded.Spare = g.input.Coded, g.pool.options.Keep > 0 && !g.input.Unkept
 		side, err := g.inMemory(tried, g.input.Staging(coded))
 		if !disk || fault.KindOf(err) != fault.Exhausted {
@@ -29,17 +28,15 @@ func (g *group) build(ctx context.Context, prefetch bool) (buildSide, error) {
 			return side, err
 		}
 	}
-	g.costs.addRead(g.number, g.source)
 	side, err := g.onDisk(ctx)
 	if !prefetch && errors.Is(err, spill.ErrDiskFull) && g.pool.shared.EvictDisk() {
-		g.costs.addRead(g.number, g.source)
 		return g.onDisk(ctx)
 	}
 	return side, err
 }
 
-// rows returns the rows of the group.
-func (g *group) rows() joiner.Input { return g.input.Staging(g.source) }
+// rows returns the rows of the group, to be read once.
+func (g *group) rows() joiner.Input { return g.input.Staging(g.costs.counting(g.number, g.source)) }
 
 // inMemory builds a build side of rows of the group in memory.
 func (g *group) inMemory(ctx context.Context, rows joiner.Input) (buildSide, error) {

@@ -13,46 +13,50 @@ import (
 // another stream built cost it nothing.
 type Costs struct {
 	Strategy string // how rows are looked up; comma-separated if groups differ
-	Read     int64  // bytes of the files that were read
-	Shared   int64  // bytes of the files that another stream read for both
-	// ReadAgain is the bytes of files of groups that the stream had already read before it
-	// was parked.
+	Read     int64  // stored bytes of the column chunks that were read
+	Shared   int64  // those of column chunks that another stream read for both
+	// ReadAgain is those of groups that the stream had already read before it was parked.
 	ReadAgain int64
-	Stored    int64 // bytes of the distinct files of Read and Shared
+	Stored    int64 // those of Read and Shared, each file once
 	Spilled   int64 // bytes written to local disk
 }
 
 // costs adds up Costs. Prefetches add to it on other goroutines.
 type costs struct {
 	mu         sync.Mutex
-	files      map[string]bool // by location: was read
+	files      map[string]int64 // by location: the bytes in Costs.Stored
 	all        Costs
 	strategies map[string]bool
 	groups     map[int]bool // by number: was read
 	earlier    map[int]bool // by number: was read before the stream was parked
 }
 
-// addRead counts a read of a group's source.
-func (c *costs) addRead(group int, source plan.Source) {
+// counting returns the source of a read of a group that counts what it asks of storage.
+func (c *costs) counting(group int, source plan.Source) plan.Source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.files == nil {
-		c.files, c.groups = map[string]bool{}, map[int]bool{}
+		c.files, c.groups = map[string]int64{}, map[int]bool{}
 	}
-	if c.earlier[group] {
-		for _, f := range source.Files {
-			c.all.ReadAgain += f.File.Bytes
+	again, read := c.earlier[group], map[string]int64{}
+	if !again {
+		c.groups[group] = true
+	}
+	source.Asked = func(location string, bytes int64) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if again {
+			c.all.ReadAgain += bytes
+			return
 		}
-		return
-	}
-	c.groups[group] = true
-	for _, f := range source.Files {
-		if !c.files[f.File.Location] {
-			c.all.Stored += f.File.Bytes
+		c.all.Read += bytes
+		read[location] += bytes
+		if more := read[location] - c.files[location]; more > 0 { // another read may have ended early
+			c.files[location] += more
+			c.all.Stored += more
 		}
-		c.files[f.File.Location] = true
-		c.all.Read += f.File.Bytes
 	}
+	return source
 }
 
 // addSpilled counts bytes written to local disk.

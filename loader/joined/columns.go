@@ -108,6 +108,7 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 		plain = plain && at[i] == i && len(c.shapes) == 0
 	}
 	source.Cache, source.CacheReads = o.cache, o.cacheReads
+	source.Checked = checkedOf(source, fields)
 	rows, err := o.Scan(ctx, source, fields)
 	if err != nil || plain {
 		return rows, err
@@ -121,6 +122,19 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 	}
 	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
 	return derivedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
+}
+
+// checkedOf returns those of the checked columns of a source that are decoded anyway: because they are
+// requested, or for its filter, its sample or its deletes.
+func checkedOf(source plan.Source, requested []catalog.Field) []catalog.Field {
+	looked := slices.Concat(source.Filter.Columns(), source.Sample.Reads())
+	return slices.DeleteFunc(slices.Clone(source.Checked), func(key catalog.Field) bool {
+		same := func(f catalog.Field) bool { return f.ID == key.ID }
+		deletes := func(f plan.FileRange) bool {
+			return slices.ContainsFunc(f.File.Deletes.Equality, func(g *catalog.EqualityGroup) bool { return slices.ContainsFunc(g.Columns, same) })
+		}
+		return !slices.ContainsFunc(requested, same) && !slices.Contains(looked, key.Name) && !slices.ContainsFunc(source.Files, deletes)
+	})
 }
 
 type shaping struct {

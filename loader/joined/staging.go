@@ -36,12 +36,16 @@ type shown struct {
 	fallback arrow.Array // for rows without a match, of the column's type in the stream; nil means null
 }
 
-// newStagingInput returns nil for a staging table that has no effect: none of its
-// columns is requested, and its rules neither drop nor repeat rows nor can fail. When
-// only counting rows, it also returns nil if the rules can only fail. It adds the
-// training columns that the input needs to those that the stream reads.
+// newStagingInput returns nil for a staging table that the stream does not need, given its
+// outputs and those of the query's filter (resolve.Staging.Needed). When only counting rows,
+// a table that can only fail is not needed either: errors then occur in the stream that is
+// read afterwards. It adds the training columns that the input needs to those that the stream
+// reads.
 func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
-	r := s.plan.Relation.Staging[table]
+	r, asked := s.plan.Relation.Staging[table], resolve.Asks(outputs, table)
+	if needed := r.Needed(asked); !needed || s.spec.CountOnly && !r.Counted(asked) {
+		return nil, nil //nolint:nilnil // the table is not read
+	}
 	in := &stagingInput{table: table, bound: r, rule: ruleOf(r), spec: joiner.BuildSpec{Name: r.Name, Strategy: r.Strategy}}
 	for _, k := range r.Keys {
 		in.read.add(column{field: k.Staging})
@@ -56,9 +60,7 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 			in.overlay(s, o)
 		}
 	}
-	if in.changesNothing(s.spec.CountOnly) {
-		return nil, nil //nolint:nilnil // the table is not read
-	}
+	in.rule.Unasked = !asked
 	for _, c := range in.shown {
 		in.spec.Defaults = append(in.spec.Defaults, c.fallback)
 	}
@@ -91,14 +93,6 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 // ruleOf returns the joiner's rule for an entry.
 func ruleOf(r resolve.Staging) joiner.Rule {
 	return joiner.Rule{Name: r.Name, Kind: r.Join, Missing: r.Missing, Duplicates: r.Duplicates, Nulls: r.Nulls}
-}
-
-// changesNothing reports whether omitting the input changes neither rows nor errors.
-// When counting, it reports whether omitting it leaves the number of rows unchanged:
-// errors then occur in the stream that is read afterwards.
-func (in *stagingInput) changesNothing(counting bool) bool {
-	fails := !counting && (in.rule.Missing.Fail() || in.rule.Duplicates.Fail() || in.bound.MinMatch > 0)
-	return len(in.shown) == 0 && in.spec.Matched == "" && in.rule.Kind.KeepsAll() && !fails && !in.rule.Duplicates.Multiply()
 }
 
 // show returns the dictionary's field for a column, appending it if it is new.

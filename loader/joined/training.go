@@ -71,9 +71,6 @@ func (s *Ranges) trainingSource(at plan.Range) plan.Source {
 	if bytes := s.spec.ScanRows * s.rowBytes; bytes > 0 {
 		source.BatchRows, source.Ahead, source.Starting = int(min(s.spec.ScanRows, maxScanRows)), bytes, s.spec.Starting
 	}
-	if s.spec.CountOnly && len(s.staging) == 0 {
-		source.Checked = nil // the location of rows decides nothing here; the stream checks it
-	}
 	return source
 }
 

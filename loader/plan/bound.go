@@ -59,10 +59,7 @@ func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
 // decides reports whether a staging entry affects which rows the plan has: it drops or
 // repeats rows, or the query's filter names one of its columns.
 func (b *Bound) decides(entry int) bool {
-	s := b.Relation.Staging[entry]
-	return !s.Join.KeepsAll() || s.Duplicates.Multiply() || slices.ContainsFunc(b.PostJoinColumns, func(o resolve.Output) bool {
-		return o.Table == entry || slices.ContainsFunc(o.Overlays, func(over resolve.Overlay) bool { return over.Table == entry })
-	})
+	return b.Relation.Staging[entry].Counted(resolve.Asks(b.PostJoinColumns, entry))
 }
 
 // bindShuffle resolves the unit, the windows and the key of a shuffled order.
@@ -125,6 +122,17 @@ func (b *Bound) ValueRanges() Columns {
 	return c
 }
 
+// Needs reports, by staging entry, whether streams of the outputs join it. The others are planned,
+// but not read.
+func (b *Bound) Needs(outputs []resolve.Output) []bool {
+	needs := make([]bool, len(b.Relation.Staging))
+	all := slices.Concat(outputs, b.PostJoinColumns)
+	for i, s := range b.Relation.Staging {
+		needs[i] = s.Needed(resolve.Asks(all, i))
+	}
+	return needs
+}
+
 // Reads returns every column that a stream of the outputs reads for any purpose: to
 // return it, to join, order, filter or sample by it, before or after the joins. The
 // catalog must have checked all of them, since a file may store a column in a form that
@@ -132,8 +140,7 @@ func (b *Bound) ValueRanges() Columns {
 // (Source.Check).
 func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
-	c := b.ValueRanges()
-	c.Training = union(c.Training, named(r.Training, b.Sample.Reads()))
+	c := Columns{Training: named(r.Training, slices.Concat(b.Filter.Columns(), b.Sample.Reads())), Staging: make([][]int, len(r.Staging))}
 	for _, f := range b.RequestKey {
 		c.Training = append(c.Training, f.ID)
 	}
@@ -143,7 +150,12 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 		}
 		c.Training = append(c.Training, ordering(d.Order)...)
 	}
-	for i, s := range r.Staging {
+	for i, needed := range b.Needs(outputs) {
+		s := r.Staging[i]
+		if !needed {
+			continue
+		}
+		c.Staging[i] = named(s.Pinned, s.Rows.Columns())
 		for _, k := range s.Keys {
 			c.Training, c.Staging[i] = append(c.Training, k.Training.ID), append(c.Staging[i], k.Staging.ID)
 		}

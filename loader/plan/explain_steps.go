@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/loader/dataset"
@@ -35,10 +34,7 @@ func (p *Plan) Explain(q dataset.Query) string {
 func (p *Plan) countedTables() []string {
 	var names []string
 	for i, s := range p.Relation.Staging {
-		named := slices.ContainsFunc(p.PostJoinColumns, func(o resolve.Output) bool {
-			return o.Table == i || slices.ContainsFunc(o.Overlays, func(over resolve.Overlay) bool { return over.Table == i })
-		})
-		if named || !s.Join.KeepsAll() || s.Duplicates.Multiply() {
+		if s.Counted(resolve.Asks(p.PostJoinColumns, i)) {
 			names = append(names, s.Name)
 		}
 	}

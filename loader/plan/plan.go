@@ -38,7 +38,7 @@ type Plan struct {
 	// the plan's identity, since the rows do not depend on them.
 	Planned Columns
 
-	checked []catalog.Field // training columns whose values are checked against their buckets
+	checked []catalog.Field // training columns whose values, if they are read, are checked against their buckets
 	// deleteFiles is the number of delete files of the training files that are read.
 	deleteFiles int
 	counted     bool            // the plan is inexact only because Deleted rows are missing
@@ -124,7 +124,7 @@ type Source struct {
 	Planned []int           // ascending field ids of the columns that the catalog was asked about: only these may be read
 	Filter  *expr.Filter    // selects the rows that count; nil keeps all
 	Sample  *Sample         // selects those of the rows that pass Filter; nil keeps all
-	Checked []catalog.Field // columns whose values must hash to the bucket of every file that has one
+	Checked []catalog.Field // columns that are read, and whose values must hash to the bucket of every file that has one
 	// Ordinals appends a column with each row's number among the stored rows of its
 	// split.
 	Ordinals bool
@@ -152,6 +152,10 @@ type Source struct {
 	Spare bool
 	// CacheReads counts what the scan reads from that cache; nil: it is not counted.
 	CacheReads *CacheReads
+	// Asked is called with the stored size of the column chunks of a file that the scan decodes, row
+	// group by row group: not of those in the cache of decoded columns. It is called from the scan's
+	// goroutines; nil: it is not counted.
+	Asked func(location string, bytes int64)
 	// Complete requires that every file has every column: a file that lacks one is
 	// Corrupt, and no default replaces the missing values.
 	Complete bool

@@ -67,6 +67,11 @@ func (r *fileReader) openRows(ctx context.Context, w *walk) error {
 		Coded: w.coded(), MinRepeats: w.scanner.options.MinRepeats, Around: r.around, Numbers: r.numbers, Defaults: w.plan.defaults,
 		BatchRows: w.batchRows(), StepRows: w.source.StepRows, StepFrom: r.want.From - begun, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func(field int) { r.lacksChecksum(w, field) },
+		Asked: func(bytes int64) {
+			if w.source.Asked != nil {
+				w.source.Asked(r.want.File.Location, bytes)
+			}
+		},
 		Cached: r.cache.find(ctx, w, r.RowGroups(), max(r.want.From, r.row), r.want.To), Decoding: r.cache.timed(),
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {

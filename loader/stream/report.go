@@ -25,10 +25,13 @@ type Report struct {
 	// Divided is the number of windows that began within a request, if rows are
 	// shuffled by request.
 	Divided int64                    `json:"divided_requests,omitempty"`
-	Staging map[string]StagingReport `json:"staging"`           // by staging table that was read
-	Request *RequestReport           `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
-	Indexed []string                 `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
-	Cached  *CachedReport            `json:"cached,omitempty"`  // what this stream read from the cache of decoded columns, if anything
+	Staging map[string]StagingReport `json:"staging"` // by staging table that was read
+	// Unread names the staging tables that were not read: no value of them was asked for, and they
+	// neither drop nor repeat rows, nor fail because of missing keys.
+	Unread  []string       `json:"unread,omitempty"`
+	Request *RequestReport `json:"request,omitempty"` // the columns that are constant within a request, if they are indexed
+	Indexed []string       `json:"indexed,omitempty"` // with wire: auto: the columns that the stream indexed
+	Cached  *CachedReport  `json:"cached,omitempty"`  // what this stream read from the cache of decoded columns, if anything
 }
 
 // CachedReport is what a stream read from the cache of decoded columns.
@@ -75,6 +78,11 @@ func (s *ShardReader) Report() Report {
 	r := Report{
 		Rows: s.rows, Batches: p.batches, Steps: p.steps, Skipped: p.skipped, Leftover: []Leftover{}, Cursor: s.Cursor(),
 		Sample: json.RawMessage(s.spec.Plan.Rows.Sample.Canonical()), Staging: stagingReports(s.spec.Plan.Relation, s.sequences.joined.Used()), Divided: s.sequences.dividedRequests(),
+	}
+	for _, of := range s.spec.Plan.Relation.Staging {
+		if _, read := r.Staging[of.Name]; !read {
+			r.Unread = append(r.Unread, of.Name)
+		}
 	}
 	for i, sent := range p.distinct {
 		r.indexed(s.layout.indexed[i], sent)

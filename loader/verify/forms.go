@@ -216,6 +216,8 @@ func (k *KeyColumns) String() string {
 func (c *keyCheck) readSplit(ctx context.Context, split int, do func(rows arrow.RecordBatch, first int64) error) error {
 	whole := c.plan.Training(plan.Range{Split: split, To: c.plan.Splits[split].Rows})
 	whole.Checked = nil
+	whole.Planned = slices.Concat(whole.Planned, c.probing) // the query may not need the entry
+	slices.Sort(whole.Planned)
 	for _, file := range whole.Files {
 		source := whole
 		source.Files = []plan.FileRange{file}

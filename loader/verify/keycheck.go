@@ -31,6 +31,7 @@ type keyCheck struct {
 	files   []catalog.File
 	layouts []*layout // of files
 	listed  []int     // field ids of the columns in the catalog's listing
+	probing []int     // those of the training table's columns
 	columns keyColumns
 	checked []bool // by file: whether its layout was checked
 	sums
@@ -68,6 +69,11 @@ func (v *verifier) newKeyCheck(ctx context.Context, staging int) (*keyCheck, err
 	if err := c.list(ctx, keys); err != nil {
 		return nil, err
 	}
+	probing, err := v.trainingListing(ctx, v.plan.Relation.Training, at.training)
+	if err != nil {
+		return nil, err
+	}
+	c.probing = probing.Columns
 	c.checked = make([]bool, len(c.files))
 	c.join.Passes = 1
 	return c, nil
