@@ -42,8 +42,8 @@ func TestReads(t *testing.T) {
 	}
 	e = entry()
 	for query, want := range map[*dataset.Query]plan.Columns{
-		{}: {Training: nil, Staging: [][]int{nil}},
-		{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}}:                                    {Training: []int{2}, Staging: [][]int{nil}},
+		{}: {Training: []int{1}, Staging: [][]int{nil}},
+		{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}}:                                    {Training: []int{1, 2}, Staging: [][]int{nil}},
 		{Rows: dataset.Rows{Filter: dataset.MustFilter("age = 1")}}:                                    {Training: []int{1}, Staging: [][]int{{1, 3}}},
 		{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1 OR age = 1")}}:                         {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
 		{Rows: dataset.Rows{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}}}: {Training: []int{1, 2}, Staging: [][]int{nil}},
