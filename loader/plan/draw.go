@@ -166,7 +166,7 @@ func layoutText(p resolve.Pairing, r resolve.Staging) string {
 	return strings.Join(texts, "; ")
 }
 
-func (p *Plan) drawStreams(d *drawing, q dataset.Query) {
+func (p *Plan) drawStreams(d *drawing, q dataset.Query, needs []bool) {
 	of := max(1, q.Shard.Of)
 	d.text("└─ gives  ", "rows "+p.rowsText())
 	last := func(what, text string) { d.text(fmt.Sprintf("    %-8s ", what), text) }
@@ -175,7 +175,7 @@ func (p *Plan) drawStreams(d *drawing, q dataset.Query) {
 	last("splits", fmt.Sprintf("%s, dealt to the lanes in %s", counted(len(p.Splits), "split"), counted(p.ranges(), "range")))
 	last("steps", p.stepsText(q, of))
 	p.drawCost(q, last)
-	p.drawNotes(last)
+	p.drawNotes(needs, last)
 }
 
 func (p *Plan) ranges() int {

@@ -12,9 +12,12 @@ import (
 // listed is the maximum number of splits and ranges that an explain text lists in full.
 const listed = 64
 
-// String returns the explain text: what is read, in which order, and why. It is stable
-// for a given plan and meant for people. A server adds what streams of the plan share.
-func (p *Plan) String() string {
+// String returns the explain text of all columns: what is read, in which order, and why. It is
+// stable for a given plan and meant for people. A server adds what streams of the plan share.
+func (p *Plan) String() string { return p.text(p.Needs(p.Relation.Outputs)) }
+
+// text is String for a query that needs some of the staging entries.
+func (p *Plan) text(needs []bool) string {
 	var b strings.Builder
 	name := p.Relation.Dataset.Name
 	if name == "" {
@@ -26,7 +29,7 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "order %s\n\n", p.orderText())
 	p.explainTraining(&b)
 	for i := range p.Staging {
-		p.explainStaging(&b, i)
+		p.explainStaging(&b, i, needs[i])
 	}
 	p.explainSplits(&b)
 	p.explainLanes(&b)

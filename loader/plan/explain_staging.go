@@ -14,8 +14,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// explainStaging describes how one staging table is matched, read and held in memory.
-func (p *Plan) explainStaging(b *strings.Builder, i int) {
+// explainStaging describes how one staging table is matched, read and held in memory, or that it
+// is not read.
+func (p *Plan) explainStaging(b *strings.Builder, i int, needed bool) {
 	r, s := p.Relation.Staging[i], p.Staging[i]
 	fmt.Fprintf(b, "staging %s: %s\n", r.Name, pinText(r.Pinned))
 	keys := make([]string, len(r.Keys))
@@ -23,6 +24,10 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 		keys[k] = key.Training.Name + " = " + key.Staging.Name
 	}
 	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
+	if !needed {
+		b.WriteString("  not read: no value of it is asked for, and it neither drops nor repeats rows, nor fails if keys are missing\n\n")
+		return
+	}
 	fmt.Fprintf(b, "  strategy %s\n", strategyText(r))
 	if r.Rows != nil {
 		fmt.Fprintf(b, "  filter %s; pruned %s\n", r.Rows, counted(s.Pruned, "file"))

@@ -12,7 +12,7 @@ import (
 // query asks for cost. It lists splits and lanes; Summary counts them.
 func (p *Plan) Explain(q dataset.Query) string {
 	var b strings.Builder
-	b.WriteString(p.String())
+	b.WriteString(p.text(p.needsOf(q)))
 	counts, of := p.countsFirst(q), int64(q.Every.Of)
 	if !counts && of <= 1 {
 		return b.String()
@@ -28,6 +28,16 @@ func (p *Plan) Explain(q dataset.Query) string {
 			of, of, q.Every.Step, bytesText(of*bytes), bytesText((of-1)*bytes))
 	}
 	return b.String()
+}
+
+// needsOf is Needs for a query. If it asks for columns that the plan does not have, all entries count as
+// needed.
+func (p *Plan) needsOf(q dataset.Query) []bool {
+	outputs, err := p.Relation.Choose(q.Selection())
+	if err != nil {
+		outputs = p.Relation.Outputs
+	}
+	return p.Needs(outputs)
 }
 
 // countedTables names the staging tables that change the number of rows of a plan.

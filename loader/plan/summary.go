@@ -17,7 +17,7 @@ const (
 )
 
 // MinSummary is the number of lines in which every summary fits.
-const MinSummary = 28
+const MinSummary = 29
 
 // Summary describes in at most the given number of lines, MinSummary or more, what a query reads, joins, holds in memory
 // and returns, and what is worth knowing of it. If the staging tables take too many lines, each gets one, and
@@ -29,8 +29,9 @@ func (p *Plan) Summary(q dataset.Query, lines int) string {
 		d.text("│", "")
 	})
 	training := (&drawing{}).lines(p.drawTraining)
-	streams := (&drawing{}).lines(func(d *drawing) { p.drawStreams(d, q) })
-	staging := p.drawEntries(lines - len(head) - len(training) - len(streams))
+	needs := p.needsOf(q)
+	streams := (&drawing{}).lines(func(d *drawing) { p.drawStreams(d, q, needs) })
+	staging := p.drawEntries(needs, lines-len(head)-len(training)-len(streams))
 	return strings.Join(slices.Concat(head, training, staging, streams), "\n") + "\n"
 }
 
@@ -43,10 +44,34 @@ func (d *drawing) lines(draw func(*drawing)) []string {
 	return strings.Split(strings.TrimSuffix(d.String(), "\n"), "\n")
 }
 
-// drawEntries draws the staging tables in at most room lines, or in two if there is less room.
-func (p *Plan) drawEntries(room int) []string {
+// drawEntries draws the staging tables in at most room lines, or in three if there is less room.
+func (p *Plan) drawEntries(needs []bool, room int) []string {
+	var read []int
+	var unread []string
+	for i, needed := range needs {
+		if needed {
+			read = append(read, i)
+		} else {
+			unread = append(unread, p.Relation.Staging[i].Name)
+		}
+	}
+	if len(unread) == 0 {
+		return p.drawRead(read, room)
+	}
+	lines := append(p.drawRead(read, room-1), (&drawing{}).lines(func(d *drawing) {
+		d.branch("skips", fmt.Sprintf("%s, of which no value is asked for: %s", counted(len(unread), "staging table"), strings.Join(unread, ", ")))
+		d.text("│", "")
+	})...)
+	if len(read) > 0 {
+		lines = slices.Delete(lines, len(lines)-3, len(lines)-2) // one spacer is enough
+	}
+	return lines
+}
+
+// drawRead draws the staging tables that are read in at most room lines, or in two if there is less room.
+func (p *Plan) drawRead(read []int, room int) []string {
 	var full []string
-	for i := range p.Staging {
+	for _, i := range read {
 		full = append(full, (&drawing{}).lines(func(d *drawing) { p.drawStaging(d, i) })...)
 	}
 	if len(full) <= room {
@@ -54,17 +79,17 @@ func (p *Plan) drawEntries(room int) []string {
 	}
 	return (&drawing{}).lines(func(d *drawing) {
 		const spacer = 1
-		shown := len(p.Staging)
+		shown := len(read)
 		if shown+spacer > room {
 			shown = max(0, room-spacer-1) // and a line for the others
 		}
-		for i := range shown {
+		for _, i := range read[:shown] {
 			r, use := p.Relation.Staging[i], p.StagingUse(i)
 			d.branch("joins", fmt.Sprintf("%s: %s, %s join, reads %s%s", r.Name, pinText(r.Pinned), r.Join, bytesText(use.Once), again(use)))
 		}
-		if rest := len(p.Staging) - shown; rest > 0 {
+		if rest := len(read) - shown; rest > 0 {
 			bytes := int64(0)
-			for i := shown; i < len(p.Staging); i++ {
+			for _, i := range read[shown:] {
 				bytes += p.StagingUse(i).Once
 			}
 			d.branch("joins", fmt.Sprintf("%s more, reads %s", counted(rest, "staging table"), bytesText(bytes)))
@@ -96,8 +121,8 @@ func (p *Plan) drawRules(d *drawing) {
 }
 
 // drawNotes adds at most maxNotes lines with what is worth knowing.
-func (p *Plan) drawNotes(last func(what, text string)) {
-	notes := append(p.laneNotes(), p.stagingNotes()...)
+func (p *Plan) drawNotes(needs []bool, last func(what, text string)) {
+	notes := append(p.laneNotes(), p.stagingNotes(needs)...)
 	for i, note := range notes {
 		if i == maxNotes-1 && len(notes) > maxNotes {
 			last("note", fmt.Sprintf("%d more in the full text", len(notes)-i))
@@ -127,17 +152,18 @@ func (p *Plan) laneNotes() []string {
 	return nil
 }
 
-// stagingNotes names staging tables that lack partitions, or are read again where memory is scarce.
-func (p *Plan) stagingNotes() []string {
+// stagingNotes names staging tables that are read and lack partitions, or are read again where memory is
+// scarce.
+func (p *Plan) stagingNotes(needs []bool) []string {
 	var notes []string
 	for i, s := range p.Staging {
-		if s.Unaligned.Partitions > 0 {
+		if needs[i] && s.Unaligned.Partitions > 0 {
 			notes = append(notes, fmt.Sprintf("%s lacks %s of the training table, with %s, which are missing",
 				p.short(i), counted(s.Unaligned.Partitions, "partition"), counted(s.Unaligned.Rows, "row")))
 		}
 	}
 	for i := range p.Staging {
-		if use := p.StagingUse(i); use.worst() >= max(readAgain, readAgain*use.Amplification()) {
+		if use := p.StagingUse(i); needs[i] && use.worst() >= max(readAgain, readAgain*use.Amplification()) {
 			notes = append(notes, fmt.Sprintf("%s is read %.1f times if memory and local disk keep none of it", p.short(i), use.worst()))
 		}
 	}

@@ -81,6 +81,31 @@ func TestSummaryOfManyStagingTables(t *testing.T) {
 	require.Contains(t, text, fmt.Sprintf("├─ joins  %d staging tables more, reads ", 12-shown))
 }
 
+// Staging tables that a query does not need are named in one line, and have no figures and no notes.
+//
+// spec: resolve-90
+func TestSummaryNamesWhatIsNotRead(t *testing.T) {
+	t.Parallel()
+	for _, entries := range []int{2, 3, 20, 100} {
+		p, q := many(t, entries) // its filter names a column of the first one
+		q.Columns = []dataset.Column{{Column: "day"}, {Column: "age_1"}}
+		for _, lines := range []int{plan.MinSummary, 40} {
+			text := p.Summary(q, lines)
+			require.LessOrEqual(t, strings.Count(text, "\n"), lines, text)
+			require.Equal(t, 2, strings.Count(text, "├─ joins  "), text)
+			require.Equal(t, entries > 2, strings.Contains(text, "├─ skips "), text)
+		}
+		text := p.Explain(q)
+		require.Equal(t, entries-2, strings.Count(text, "  not read: no value of it is asked for"), text)
+		require.Equal(t, 2, strings.Count(text, " with all columns, each once while it is kept"), text)
+	}
+	p, q := many(t, 4)
+	q.Columns = []dataset.Column{{Column: "day"}}
+	require.Contains(t, p.Summary(q, 40), "├─ skips  3 staging tables, of which no value is asked for: entry_1, entry_2, entry_3\n│\n└─ gives")
+	q.Columns = []dataset.Column{{Column: "unknown"}}
+	require.NotContains(t, p.Summary(q, 40), "skips")
+}
+
 // Lanes without rows, or with much more than others, are worth knowing.
 func TestSummaryNotesUnevenLanes(t *testing.T) {
 	t.Parallel()
