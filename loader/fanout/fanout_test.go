@@ -42,6 +42,7 @@ type kit struct {
 	text       bool              // item is a text of five values
 	length     int               // of a text that is the item; 0: it is none
 	now        func() time.Time  // the sharer's clock
+	twice      int               // the key that two staging rows have; 0: none
 
 	mu     sync.Mutex
 	opened map[string]int                                // by file: how often it was scanned
@@ -63,7 +64,12 @@ func newKit(t *testing.T, rows int, window int64, change func(*kit)) *kit {
 		kind, item = "string", func(row int) string { return fmt.Sprintf("%0*d", k.length, row) }
 	}
 	k.write(t, "ml.train", "id:long item:"+kind, rows, func(row int) string { return strconv.Itoa(k.id(row)) + " " + item(row) })
-	k.write(t, "features.f", "id:long v:long", rows/2, func(row int) string { return strconv.Itoa(row) + " " + strconv.Itoa(-row) })
+	k.write(t, "features.f", "id:long v:long", rows/2, func(row int) string {
+		if row == k.twice+1 && k.twice > 0 {
+			return strconv.Itoa(k.twice) + " 0"
+		}
+		return strconv.Itoa(row) + " " + strconv.Itoa(-row)
+	})
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{k.dataset()}, Catalog: k.World, Scan: k.scan, Budget: k.budget})
 	k.sharer = fanout.New(fanout.Options{Window: window, Budget: k.budget, Clock: k.now})
 	k.loader = k.sharer.Over(l)

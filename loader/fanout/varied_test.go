@@ -174,6 +174,37 @@ func TestStreamDoesNotFailByColumnsOfOthers(t *testing.T) {
 	}
 }
 
+// TestStreamDoesNotFailByDuplicatesThatOthersAskFor has a duplicate key, which fails the streams that ask for a
+// value of the staging table, and no other that shares batches with them.
+//
+// spec: join-109
+func TestStreamDoesNotFailByDuplicatesThatOthersAskFor(t *testing.T) {
+	t.Parallel()
+	for _, join := range []rule.Kind{rule.Left, rule.Inner} {
+		for first := range 2 {
+			k := newKit(t, 400, plenty, func(k *kit) { k.twice, k.join, k.duplicates = 150, join, rule.DuplicatesError })
+			queries := []dataset.Query{queryOf(8, "item", "v"), queryOf(8, "item")}
+			want := k.alone(t, queries[1])
+			var all [2]loader.Stream
+			for _, i := range []int{first, 1 - first} {
+				all[i] = k.open(t.Context(), t, queries[i])
+			}
+			for _, s := range all {
+				next(t, s)
+			}
+			got, err := rest(all[1])
+			require.NoError(t, err)
+			require.Equal(t, want[1:], got)
+			_, err = rest(all[0])
+			require.ErrorContains(t, err, "several rows of f have the key id=150")
+			for _, s := range all {
+				s.Release()
+			}
+			require.Zero(t, k.budget.Used())
+		}
+	}
+}
+
 // TestStreamsThatCannotBeReadTogetherShareNothing has streams read at once that no reader can serve together:
 // columns of one name that differ, and sizes of which none is a multiple of the other or that are too far
 // apart.
