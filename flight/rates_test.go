@@ -26,13 +26,14 @@ func logged(t *testing.T, log []byte, message string) []map[string]any {
 }
 
 // A stream that ends logs the match rate of each staging table. Of a join that matches few rows,
-// the report has a warning and the log one line, unless the dataset has min_match.
+// the report has a warning and the log one line, unless the dataset has min_match, which may be 0.
 //
 // spec: join-97
 func TestMatchRates(t *testing.T) {
 	for name, c := range map[string]struct {
 		key      string
 		minMatch float64
+		anyMatch bool
 		query    string
 		rate     float64
 		warning  string
@@ -42,12 +43,13 @@ func TestMatchRates(t *testing.T) {
 		"few rows":      {key: "country", query: `, "filter": "item < 99"`},
 		"min_match":     {key: "req", minMatch: 1e-9, rate: float64(trainingRows-109) / trainingRows},
 		"few allowed":   {key: "country", minMatch: 1e-9},
+		"any allowed":   {key: "country", anyMatch: true},
 		"enough to say": {key: "country", query: `, "filter": "item < 100"`, warning: "0 of 100 training rows match (0%); penstock verify homefeed compares the keys of both tables"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.datasets[0].Staging[0].Key = []dataset.KeyPair{{Training: "request_id", Staging: c.key}}
-			w.datasets[0].Staging[0].MinMatch = c.minMatch
+			w.datasets[0].Staging[0].MinMatch, w.datasets[0].Staging[0].AnyMatch = c.minMatch, c.anyMatch
 			var log bytes.Buffer
 			s := serve(t, Options{Loader: w.loader(), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 			g := s.readAll(t, `{"dataset": "homefeed", "batch_rows": 100`+c.query+`}`)

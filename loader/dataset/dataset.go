@@ -101,6 +101,7 @@ type Staging struct {
 	Align       *Align       // nil: any two partitions may match
 	PointInTime *PointInTime // nil: no point-in-time condition
 	MinMatch    float64      // minimum fraction of training rows that must match; 0: no minimum
+	AnyMatch    bool         // MinMatch is given as 0: that few rows match is worth no warning
 	MatchedAs   string       // name of a boolean column that is true in rows with a match; "": no such column
 	Strategy    rule.Strategy
 	Custom      string // name of a custom strategy; "" for other strategies

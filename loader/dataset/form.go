@@ -44,7 +44,7 @@ type stagingForm struct {
 	Missing          any             `json:"missing,omitempty"`
 	Duplicates       rule.Duplicates `json:"duplicates,omitempty"`
 	OrderBy          []string        `json:"order_by,omitempty"`
-	MinMatch         float64         `json:"min_match,omitempty"`
+	MinMatch         *float64        `json:"min_match,omitempty"`
 	MatchedAs        string          `json:"matched_as,omitempty"`
 	Align            *alignForm      `json:"align,omitempty"`
 	PointInTime      *pointForm      `json:"point_in_time,omitempty"`
@@ -92,8 +92,11 @@ func (s Staging) form(key []string) stagingForm {
 		Table: s.Table, Name: unless(s.Name, preset.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter.String(),
 		Columns: s.Columns, Prefix: s.Prefix, Join: s.Join, Nulls: s.Nulls,
 		Duplicates: s.Duplicates, OrderBy: orderTexts(s.OrderBy),
-		MinMatch: s.MinMatch, MatchedAs: s.MatchedAs,
+		MatchedAs: s.MatchedAs,
 		Strategy: unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
+	}
+	if s.MinMatch > 0 || s.AnyMatch {
+		out.MinMatch = &s.MinMatch
 	}
 	if !slices.Equal(s.Key, preset.Key) {
 		out.Key = s.Key

@@ -134,7 +134,7 @@ func stagingReports(of *resolve.Relation, used []joined.Used) map[string]Staging
 // matchWarning describes a join that matches few rows, unless the dataset says how many must
 // match; otherwise it returns "".
 func matchWarning(dataset string, s resolve.Staging, c joiner.Counts) string {
-	if s.MinMatch > 0 || !s.Join.FewMatches(c.Rows, c.Matched) {
+	if s.MinMatch > 0 || s.AnyMatch || !s.Join.FewMatches(c.Rows, c.Matched) {
 		return ""
 	}
 	text := rule.MatchText(c.Rows, c.Matched)

@@ -293,6 +293,10 @@ func (v *verifier) checkRules(s resolve.Staging, j *Join) {
 		v.find(lowMatchRate, breaksRule, Finding{Table: s.Name, Message: matchRateText(j)})
 	}
 	if j.Forms != nil && s.MinMatch == 0 {
-		v.find(fewMatches, breaksRule, Finding{Table: s.Name, Message: fewMatchesText(j)})
+		grade := breaksRule
+		if s.AnyMatch {
+			grade = worthKnowing
+		}
+		v.find(fewMatches, grade, Finding{Table: s.Name, Message: fewMatchesText(j)})
 	}
 }

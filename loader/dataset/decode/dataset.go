@@ -151,7 +151,10 @@ func matchFields() []field[dataset.Staging] {
 			out.Duplicates = word(d, at, rule.AllDuplicates())
 		}},
 		{name: "order_by", also: []string{"sort", "sort_by"}, read: func(d *decoder, at place, out *dataset.Staging) { out.OrderBy = d.orderBy(at) }},
-		{name: "min_match", read: func(d *decoder, at place, out *dataset.Staging) { out.MinMatch = d.number(at, 0, 1) }},
+		{name: "min_match", read: func(d *decoder, at place, out *dataset.Staging) {
+			out.MinMatch = d.number(at, 0, 1)
+			out.AnyMatch = out.MinMatch == 0
+		}},
 		{name: "matched_as", also: []string{"indicator"}, read: func(d *decoder, at place, out *dataset.Staging) { out.MatchedAs = d.name(at) }},
 	}
 }

@@ -140,7 +140,7 @@ func TestEachRuleChangesTheDigest(t *testing.T) {
 		"join: inner", "join: semi", "join: anti", "join: overlay", "join: overlay, nulls: keep",
 		"missing: error", "missing: {default: {a: 1}}", "missing: {default: {a: 1.0}}", `missing: {default: {a: "1"}}`,
 		"duplicates: first", "duplicates: last", "duplicates: all", "duplicates: all, order_by: a", "duplicates: all, order_by: a desc",
-		"min_match: 0.5", "matched_as: m", "align: {training: d}", "align: {training: d, staging: e}", "align: {training: d, lag: 1d}",
+		"min_match: 0", "min_match: 0.5", "matched_as: m", "align: {training: d}", "align: {training: d, staging: e}", "align: {training: d, lag: 1d}",
 		"align: {training: d, lag: 1mo}", "align: {training: d, lag: 1}", "align: {training: d, rule: latest_before}",
 		"align: {training: d, rule: latest_before, lag: 1d}", "point_in_time: {training: t, tolerance: 1d}",
 		"point_in_time: {training: t, tolerance: 1d, exact: false}", "point_in_time: {training: t, staging: u, tolerance: 1d}",
@@ -152,7 +152,7 @@ func TestEachRuleChangesTheDigest(t *testing.T) {
 		seen[got] = rule
 	}
 	for _, rule := range []string{
-		"join: left, missing: null, duplicates: error, min_match: 0, strategy: auto, max_amplification: 4, align: null, matched_as: null",
+		"join: left, missing: null, duplicates: error, strategy: auto, max_amplification: 4, align: null, matched_as: null",
 	} {
 		require.Equal(t, digest(""), digest(", "+rule))
 	}
