@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,6 +34,7 @@ type catFlags struct {
 	format, output *string
 	limit          *int64
 	width          *int
+	ends           bool // the stream ends soon after the limit, with its report
 }
 
 func (p process) catCommand() *cobra.Command {
@@ -70,6 +73,7 @@ func (p process) catCommand() *cobra.Command {
 			return err
 		}
 		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			text, flags.ends = limited(text, *flags.limit)
 			rows, err := s.Open(ctx, text)
 			if err != nil {
 				return err
@@ -82,6 +86,27 @@ func (p process) catCommand() *cobra.Command {
 }
 
 // writeOutput calls f with a writer for a path, or for standard output if path is "" or "-".
+// limited returns a query that ends after one row more than a limit, so that its report says what
+// these rows matched. 0 is no limit. It returns false, and the query as it is, if that may not have a
+// limit.
+func limited(query []byte, limit int64) ([]byte, bool) {
+	fields := map[string]json.RawMessage{}
+	if limit == 0 || limit == math.MaxInt64 || json.Unmarshal(query, &fields) != nil {
+		return query, false
+	}
+	for _, name := range []string{"limit", "batch_requests", "tail", "shard", "every", "endpoints", "cursor"} {
+		if _, given := fields[name]; given {
+			return query, false
+		}
+	}
+	fields["limit"] = strconv.AppendInt(nil, limit+1, 10)
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return query, false
+	}
+	return text, true
+}
+
 func (p process) writeOutput(ctx context.Context, path string, f func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return f(p.stdout)
@@ -173,7 +198,8 @@ func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
 		text = fault.Count(written, "request")
 	}
 	if more {
-		p.note("%s, and there are more; --limit 0 gives all\n", text)
+		p.note("%s, and there are more; --limit 0 gives all%s\n", text, matchedSoFar(rows, flags))
+		p.warnOfMatches(rows.Total)
 		return nil
 	}
 	if rows.Grouped {
@@ -185,6 +211,21 @@ func (p process) print(rows *client.Shards, w io.Writer, flags catFlags) error {
 }
 
 // warnOfMatches prints the warnings of a report.
+// matchedSoFar describes how many of the rows that were read matched each staging table, if the query is
+// limited to them: then its stream ends with a report. A failure to get it fails nothing.
+func matchedSoFar(rows *client.Shards, flags catFlags) string {
+	if !flags.ends {
+		return ""
+	}
+	for rows.Next() {
+		continue // at most the row after the limit
+	}
+	if text := matchText(rows.Total); text != "" {
+		return "; of the rows that were read" + strings.Replace(text, ";", ",", 1)
+	}
+	return ""
+}
+
 func (p process) warnOfMatches(r client.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
 		if warning := r.Staging[name].Warning; warning != "" {

@@ -164,12 +164,12 @@ func TestCatQuery(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runWith(t, process{stdin: strings.NewReader(query)}, append([]string{"cat", "--config", l.config, "-f", "jsonl"}, args...)...)
-			require.Equal(t, ran{0, want, "1 row; history matched 1 of 1\n"}, got)
+			require.Equal(t, ran{0, want, "1 row\n"}, got)
 		})
 	}
 	for format, want := range map[string]string{"jsonl": "{\"item\":\"two\\nlines\",\"x\":[1,1]}\n", "csv": "item,x\n\"two\nlines\",\"[1,1]\"\n"} {
 		dense := runWith(t, process{}, "cat", "--config", l.config, "-f", format, "-q", `{"dense": {"x": {"columns": ["label", "label"], "fill": 7}}, `+query[1:])
-		require.Equal(t, ran{0, want, "1 row; history matched 1 of 1\n"}, dense)
+		require.Equal(t, ran{0, want, "1 row\n"}, dense)
 	}
 	file := runWith(t, process{env: func(name string) (string, bool) {
 		text, ok := map[string]string{envConfig: l.config}[name]
@@ -185,4 +185,28 @@ func TestCatIntoAClosedPipe(t *testing.T) {
 	require.NoError(t, reader.Close())
 	got := runWith(t, process{stdout: writer}, "cat", "large", "--config", l.config, "--format", "csv")
 	require.Equal(t, ran{0, "", ""}, got)
+}
+
+// With a limit, the match rates are those of the rows that were read. A query that may not have a
+// limit is printed up to it all the same.
+func TestCatLimitSaysWhatMatched(t *testing.T) {
+	l := readLake(t)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"rows":           {nil, "2 rows, and there are more; --limit 0 gives all; of the rows that were read, history matched 3 of 4\n"},
+		"an exact end":   {[]string{"--filter", "request_id = 3", "--limit", "1"}, "1 row; history matched 1 of 1\n"},
+		"no staging":     {[]string{"--columns", "item"}, "2 rows, and there are more; --limit 0 gives all\n"},
+		"shards":         {[]string{"--shard", "/2", "--lanes", "2"}, "2 rows, and there are more; --limit 0 gives all\n"},
+		"requests":       {[]string{"--batch-requests", "2"}, "2 rows, and there are more; --limit 0 gives all\n"},
+		"a dropped tail": {[]string{"--tail", "drop", "--count", "exact", "--batch-rows", "3"}, "2 rows, and there are more; --limit 0 gives all\n"},
+		"steps":          {[]string{"--every", "0/2", "--batch-rows", "3"}, "2 rows, and there are more; --limit 0 gives all\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, append([]string{"cat", "home", "--config", l.config, "--limit", "2"}, c.args...)...)
+			require.Zero(t, got.code, got.stderr)
+			require.Equal(t, c.says, got.stderr)
+		})
+	}
 }
