@@ -1,0 +1,96 @@
+"""Ids in another format match nothing, and everybody who looks is told so. What is not asked for is not read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lake import Lake, Row
+from pyiceberg.types import LongType, StringType
+from server import BINARY, Server
+
+import penstock
+
+ROWS = 120
+WARNING = f"0 of {ROWS} training rows match (0%); penstock verify d compares the keys of both tables"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[penstock.Client, Server, Path]]:
+    """A dataset of ids that the tables write in different ways, and one of a staging table without matches."""
+    lake = Lake(Path(tmp_path_factory.mktemp("ids")))
+    ids: list[Row] = [{"id": f"R-{i:07}", "row": i} for i in range(ROWS)]
+    lake.write("ml.train", {"id": StringType(), "row": LongType()}, ("id", 4), ids)
+    features: list[Row] = [{"id": str(i), "v": i} for i in range(ROWS)]
+    lake.write("features.f", {"id": StringType(), "v": LongType()}, ("id", 2), features)
+    dataset: dict[str, Any] = {
+        "training": {"table": "ml.train"},
+        "key": ["id"],
+        "staging": [{"table": "features.f"}],
+    }
+    allowed = {**dataset, "staging": [{"table": "features.f", "min_match": 0}]}
+    config = lake.config({"d": dataset, "allowed": allowed})
+    with Server(config) as server, penstock.connect(server.address) as client:
+        yield client, server, config
+
+
+def lines_of(config: Path, message: str, dataset: str) -> list[str]:
+    """Lines of the server's log."""
+    lines = config.with_suffix(".log").read_text().splitlines()
+    return [line for line in lines if message in line and f"dataset={dataset}" in line]
+
+
+def read(client: penstock.Client, dataset: str, **query: Any) -> dict[str, Any]:
+    """The report of a whole stream."""
+    with client.read(dataset, **query) as stream:
+        rows = sum(batch.num_rows for batch in stream)
+        assert rows == ROWS
+        report = stream.report
+    assert report is not None
+    return report
+
+
+def test_report_log_cat_and_verify_say_that_ids_differ(
+    served: tuple[penstock.Client, Server, Path],
+) -> None:
+    client, server, config = served
+    assert read(client, "d")["staging"]["f"]["warning"] == WARNING
+    found = client.verify("d")
+    assert [f["kind"] for f in found["findings"] if f["grade"] != "note"] == ["few_matches"]
+    assert "differ in letters before or after the digits" in found["findings"][0]["message"]
+    forms = found["tables"][1]["join"]["forms"]
+    assert forms["training"]["types"] == forms["staging"]["types"] == ["utf8"]
+    assert all(pair["training"].strip('"').startswith("R-0000") for pair in forms["pairs"])
+    warned = lines_of(config, "few rows match a staging table", "d")
+    assert len(warned) == 1
+    assert WARNING in warned[0]
+    address = ["--uri", f"grpc://{server.address}"]
+    command = [str(BINARY), "cat", "d", "--format", "csv"]
+    cat = subprocess.run([*command, *address], check=True, capture_output=True, text=True)
+    assert cat.stderr == f"{ROWS} rows; f matched 0 of {ROWS}\nwarning: f: {WARNING}\n"
+    few = subprocess.run([*command, "--limit", "3", *address], check=True, capture_output=True, text=True)
+    assert few.stderr.startswith(
+        "3 rows, and there are more; --limit 0 gives all; of the rows that were read, f matched 0 of "
+    )
+
+
+def test_min_match_of_0_silences_the_warning(served: tuple[penstock.Client, Server, Path]) -> None:
+    client, _, config = served
+    assert "warning" not in read(client, "allowed")["staging"]["f"]
+    assert not lines_of(config, "few rows match a staging table", "allowed")
+    assert {f["grade"] for f in client.verify("allowed")["findings"]} == {"note"}
+
+
+def test_report_and_explain_name_what_is_not_read(served: tuple[penstock.Client, Server, Path]) -> None:
+    client, _, _ = served
+    report = read(client, "d", columns=["row"])
+    assert report["unread"] == ["f"]
+    assert report["staging"] == {}
+    assert "unread" not in read(client, "d", columns=["row", "v"])
+    assert "1 staging table, of which no value is asked for: f" in client.explain("d", columns=["row"])
+    assert "not read: no value of it is asked for" in client.explain("d", columns=["row"], splits=True)
+    assert json.dumps(report["cursor"]) == json.dumps(read(client, "d")["cursor"])
