@@ -54,9 +54,9 @@ func columnsOf(names []string, rows [][]any, columns []dataset.Column) []string 
 }
 
 // TestAnyColumnsGiveTheSameRows reads random columns of random cases, with every rule. Their rows,
-// order and cursors are those of all columns, and a stream of them goes on where another one of
-// other columns has stopped. Left and overlay entries fail if keys are duplicate: the oracle says
-// of which columns a stream fails.
+// order and cursors are those of all columns, and a stream of them resumes where another one of
+// other columns has stopped. Left and overlay entries refuse duplicate keys: the oracle decides
+// for which columns a stream fails.
 //
 // spec: resolve-87, resolve-88
 func TestAnyColumnsGiveTheSameRows(t *testing.T) {

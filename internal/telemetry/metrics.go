@@ -95,7 +95,7 @@ func NewMetrics(version string) *Metrics {
 			rows: counter("penstock_staging_rows_total",
 				"Training rows that were joined with a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
 			duplicates: counter("penstock_staging_duplicates_total", "Training rows that matched several staging rows, in streams that ended.", "dataset", "staging"),
-			read:       counter("penstock_staging_read_bytes_total", "Sizes of the staging files that were read by streams that ended: of whole files, whichever columns were read.", "dataset", "staging"),
+			read:       counter("penstock_staging_read_bytes_total", "Stored sizes of the column chunks of staging tables that were decoded by streams that ended.", "dataset", "staging"),
 			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows written to local disk by streams that ended.", "dataset", "staging"),
 		},
 		trainers: trainerMetrics{

@@ -1,4 +1,4 @@
-"""Ids in another format match nothing, and everybody who looks is told so. What is not asked for is not read."""
+"""The log, reports and commands say that ids in another format match nothing; reports list what is not read."""
 
 from __future__ import annotations
 
