@@ -30,7 +30,7 @@ const garbageShare = 25
 //
 // Near its soft limit, the collector runs all the time, at up to half of the CPU. Live memory
 // must therefore stay below the limit. It consists of reservations, at most the budget; cached
-// plans and footers, 1/16 of the budget, and manifests, 1/64; and the free buffers of two
+// plans and footers, 1/16 of the budget, and metadata of tables, 1/64; and the free buffers of two
 // pools, 1/16 and 64 MiB. That leaves 7/64 and 96 MiB for what the pools round up (about 1/16),
 // for the runtime, for gRPC, and for garbage. Only a machine that is too small for its budget
 // can reach the limit: boundHeap logs a warning.

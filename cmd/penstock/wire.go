@@ -35,7 +35,7 @@ import (
 )
 
 // The caches of plans and of footers hold 1/cacheDivisor of the memory budget each, at most
-// maxCache bytes; that of manifests holds half as much. They come on top of the budget.
+// maxCache bytes; those of manifests, tables and listings hold half as much together. They come on top of the budget.
 const (
 	cacheDivisor = 32
 	maxCache     = 128 << 20
@@ -51,6 +51,8 @@ type engine struct {
 	calls     *store.Calls
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
+	tables    *cache.Cache[*catalog.Table]
+	listings  *cache.Cache[[]catalog.File]
 	catalogs  []*icebergcat.Catalog
 	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
@@ -80,10 +82,18 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		}
 	}()
 	cached := min(c.Server.Memory/cacheDivisor, maxCache)
-	if e.manifests, err = cache.New[[]byte](cached / 2); err != nil {
+	if e.manifests, err = cache.New[[]byte](cached / 4); err != nil {
 		return nil, err
 	}
 	e.closers = append(e.closers, e.manifests.Close)
+	if e.tables, err = cache.New[*catalog.Table](cached / 8); err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, e.tables.Close)
+	if e.listings, err = cache.New[[]catalog.File](cached / 8); err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, e.listings.Close)
 	catalogs, err := e.open(ctx, c, files)
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (s Staging) form(key []string) stagingForm {
 		Columns: s.Columns, Prefix: s.Prefix, Join: s.Join, Nulls: s.Nulls,
 		Duplicates: s.Duplicates, OrderBy: orderTexts(s.OrderBy),
 		MatchedAs: s.MatchedAs,
-		Strategy: unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
+		Strategy:  unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
 	}
 	if s.MinMatch > 0 || s.AnyMatch {
 		out.MinMatch = &s.MinMatch

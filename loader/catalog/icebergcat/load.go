@@ -29,29 +29,33 @@ type loaded struct {
 
 // load reads the metadata of a table. Its memory is charged to held.
 func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservation) (*loaded, error) {
-	parts, err := catalog.Parts(name)
-	if err != nil {
-		return nil, err
-	}
-	out, grants, err := c.metadata(ctx, name, parts, held)
+	out, grants, err := c.metadata(ctx, name, held)
 	if err == nil {
-		err = out.file.ChargeParsing(out.text)
+		err = c.parse(out, grants)
 	}
 	if err != nil {
 		return nil, err
+	}
+	return out, nil
+}
+
+// parse parses the text of a table's metadata, and opens what the catalog grants for its files.
+func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
+	if err := out.file.ChargeParsing(out.text); err != nil {
+		return err
 	}
 	out.Metadata, err = icetable.ParseMetadataBytes(out.text)
 	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) {
 		err = out.parseAgain(err)
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return nil, err
+		return err
 	}
 	if err != nil {
-		return nil, c.orForget(metadataKey(out.file), metafile.Corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err))
+		return c.orForget(metadataKey(out.file), metafile.Corrupt(out.name, out.location, "metadata of table %s cannot be read: %w", out.name, err))
 	}
-	out.files = c.files.Table(name, out.TableUUID().String(), grants)
-	return out, nil
+	out.files = c.files.Table(out.name, out.TableUUID().String(), grants)
+	return nil
 }
 
 // laterFields returns fields of metadata with the format versions that introduced them. In
@@ -98,7 +102,11 @@ func (m *loaded) parseAgain(refused error) error {
 // metadata returns the text of a table's metadata, from the catalog or from the file that it
 // names. Writers may remove old metadata files, so a missing file is an error only if the
 // catalog still names it.
-func (c *Catalog) metadata(ctx context.Context, name string, parts []string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
+func (c *Catalog) metadata(ctx context.Context, name string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
+	parts, err := catalog.Parts(name)
+	if err != nil {
+		return nil, nil, err
+	}
 	file := c.allow(metafile.Subject{What: "metadata", Table: name}, held)
 	wanted := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge}
 	at, err := c.tables.Locate(ctx, wanted)

@@ -43,6 +43,10 @@ type Options struct {
 	MaxMetadata int64
 	// Manifests caches manifests and manifest lists, as stored; nil reads them each time.
 	Manifests *cache.Cache[[]byte]
+	// Tables caches pinned tables, by the metadata that they were pinned in; nil parses it each time.
+	Tables *cache.Cache[*catalog.Table]
+	// Listings caches the files of pinned tables; nil lists them each time.
+	Listings *cache.Cache[[]catalog.File]
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
 }

@@ -20,36 +20,23 @@ import (
 // snapshots is NoSnapshot. A branch is read with the table's current schema, a tag or a
 // snapshot with the schema that it was committed with.
 func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
-	held := c.hold(name)
-	defer held.Release()
-	meta, err := c.load(ctx, name, held)
-	if err != nil {
-		return nil, err
-	}
-	pin, err := meta.resolve(ref)
-	if err != nil {
-		return nil, err
-	}
-	_, schema, err := meta.check(pin)
-	if err != nil {
-		return nil, err
-	}
-	if pin, err = meta.mapped(pin, schema); err != nil {
-		return nil, err
-	}
-	return c.table(ctx, meta, pin)
+	return c.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *loaded) (dataset.TablePin, error) {
+		pin, err := meta.resolve(ref)
+		if err != nil {
+			return pin, err
+		}
+		_, schema, err := meta.check(pin)
+		if err != nil {
+			return pin, err
+		}
+		return meta.mapped(pin, schema)
+	})
 }
 
 // At opens a state that was pinned before. It returns Expired if the snapshot, the schema or
 // the table no longer exists, or NotFound if there is no table of that name.
 func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
-	held := c.hold(name)
-	defer held.Release()
-	meta, err := c.load(ctx, name, held)
-	if err != nil {
-		return nil, err
-	}
-	return c.table(ctx, meta, pin)
+	return c.pinned(ctx, tableOf{name: name, pin: pin}, func(*loaded) (dataset.TablePin, error) { return pin, nil })
 }
 
 func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {

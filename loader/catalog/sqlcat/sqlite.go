@@ -43,15 +43,16 @@ const restoreFile = "put the catalog's file back: the next query reads what is t
 
 // sqliteFile is a catalog in a SQLite file. It keeps nothing open.
 type sqliteFile struct {
-	name  string
-	path  string
-	calls *store.Calls
-	turn  chan struct{} // full while a connection is open
-	limit time.Duration // of a call; 0 is none
-	clock func() time.Time
+	name    string
+	path    string
+	calls   *store.Calls
+	turn    chan struct{} // full while a connection is open
+	waiting waiting
+	limit   time.Duration // of a call; 0 is none
+	clock   func() time.Time
 }
 
-// ask opens the file, runs a question and closes the file. A connection that stayed open
+// ask opens the file, runs a question, with others that read, and closes the file. A connection that stayed open
 // would read the old file after it was replaced.
 //
 // Only one connection is open at a time. In WAL mode, SQLite keeps shared memory in a file
@@ -59,11 +60,12 @@ type sqliteFile struct {
 // within one process: a connection to a new file would clear memory that a connection to
 // the old one still uses. A question takes well under a millisecond.
 func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, error) {
-	connect := c.connect
-	if to == writing {
-		connect = c.connectToWrite
-	}
-	return store.Call(ctx, c.calls, string(to), c.path, func(ctx context.Context) (string, error) { return c.answer(ctx, connect, q) })
+	return store.Call(ctx, c.calls, string(to), c.path, func(ctx context.Context) (string, error) {
+		if to == writing {
+			return c.answer(ctx, c.connectToWrite, q)
+		}
+		return c.read(ctx, c.connect, q)
+	})
 }
 
 // connectToWrite opens the existing SQLite file for writing.
@@ -97,11 +99,7 @@ func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, t
 		return found, context.Cause(ctx)
 	}
 	defer func() { <-c.turn }()
-	defer func() {
-		if err != nil && ctx.Err() != nil { // SQLite's error is that it was interrupted
-			err = fault.Op(context.Cause(ctx), "read catalog %s", c.name)
-		}
-	}()
+	defer func() { err = c.ended(ctx, err) }()
 	db, err := connect(ctx, lockTimeout(c.limit, c.clock().Sub(asked)))
 	if err != nil {
 		return found, err

@@ -1,0 +1,101 @@
+package sqlcat
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// asked is a question that waits for a connection.
+type asked struct {
+	ctx      context.Context //nolint:containedctx // of the caller, whoever runs the question
+	question question
+	done     chan struct{} // closed when it was run
+	text     string
+	err      error
+}
+
+// waiting are the questions that wait for a connection. It is safe for concurrent use.
+type waiting struct {
+	mu  sync.Mutex
+	all []*asked
+}
+
+func (w *waiting) add(a *asked) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, a)
+}
+
+// list returns the questions that wait now.
+func (w *waiting) list() []*asked {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.all)
+}
+
+// take removes a question, and reports whether it waited.
+func (w *waiting) take(a *asked) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.Index(w.all, a)
+	if at >= 0 {
+		w.all = slices.Delete(w.all, at, at+1)
+	}
+	return at >= 0
+}
+
+// read runs a question that reads. A connection that one question opens also answers those that waited
+// before it was opened, so that a query of many tables costs one: opening takes longer than a question. They
+// read what is there now, as with connections of their own.
+func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (string, error) {
+	began, own := c.clock(), &asked{ctx: ctx, question: q, done: make(chan struct{})}
+	c.waiting.add(own)
+	defer c.waiting.take(own)
+	select {
+	case <-own.done:
+		return own.text, own.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case c.turn <- struct{}{}:
+	}
+	defer func() { <-c.turn }()
+	together := c.waiting.list()
+	if !slices.Contains(together, own) {
+		<-own.done // whoever took it had the turn before
+		return own.text, own.err
+	}
+	db, err := connect(ctx, lockTimeout(c.limit, c.clock().Sub(began)))
+	if err != nil {
+		return "", c.ended(ctx, err) // others try with connections of their own
+	}
+	for _, one := range together {
+		if c.waiting.take(one) {
+			c.run(one, db)
+		}
+	}
+	if closing := db.Close(); own.err == nil && closing != nil {
+		return "", c.broken(closing)
+	}
+	return own.text, own.err
+}
+
+// run runs a question that was taken.
+func (c *sqliteFile) run(one *asked, db *sql.DB) {
+	defer close(one.done)
+	one.text, one.err = one.question(one.ctx, db)
+	one.err = c.ended(one.ctx, one.err)
+}
+
+// ended returns an error, or, if the question's context has ended, why: SQLite's error is that it was
+// interrupted.
+func (c *sqliteFile) ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fault.Op(context.Cause(ctx), "read catalog %s", c.name)
+	}
+	return err
+}
