@@ -200,12 +200,12 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 const maxEcho = 1 << 20
 
 // renew returns an endpoint with a ticket that expires later, for one that is still valid.
-func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
+func (s *service) renew(ctx context.Context, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
-	ticket, expires, err := s.renewed(request.GetEndpoint().GetTicket().GetTicket())
+	ticket, expires, err := s.renewed(ctx, request.GetEndpoint().GetTicket().GetTicket())
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 // DoGet implements arrowflight.FlightServer.
 func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
-	asked, query, err := s.read(ticket.GetTicket())
+	asked, query, err := s.read(stream.Context(), ticket.GetTicket())
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func contextCause(ctx context.Context, err error) error {
 	return err
 }
 
-// read returns the content of a ticket and its query, if this server can still serve it.
-func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
-	c, err := s.options.Keys.open(ticket, s.options.Clock())
+// read returns the content of a ticket and its query, if this server can still serve it to the client of a call.
+func (s *Server) read(ctx context.Context, ticket []byte) (content, dataset.Query, error) {
+	c, err := s.opened(ctx, ticket)
 	if err != nil {
 		return content{}, dataset.Query{}, err
 	}

@@ -17,7 +17,7 @@ const (
 
 // Keys sign and verify tickets. The first key signs, all keys verify. Replicas that share a
 // key file redeem each other's tickets. To rotate keys, add the new key last on every
-// replica, then move it first, and remove the old one after its tickets have expired.
+// replica, then move it first, and remove the old one after its tickets have expired. Keys do not change.
 type Keys struct {
 	sign string
 	keys map[string][]byte

@@ -48,6 +48,12 @@ func testKeys(t testing.TB) *Keys {
 	return keys
 }
 
+// keysOf returns a function that returns testKeys.
+func keysOf(t testing.TB) func() *Keys {
+	keys := testKeys(t)
+	return func() *Keys { return keys }
+}
+
 // trainingRows is the number of training rows. It is no multiple of a batch size in the
 // tests.
 const trainingRows = 1009
@@ -149,7 +155,7 @@ type served struct {
 // serve runs a server on the loopback until the test ends.
 func serve(t testing.TB, options Options) *served {
 	if options.Keys == nil {
-		options.Keys = testKeys(t)
+		options.Keys = keysOf(t)
 	}
 	if options.Clock == nil {
 		options.Clock = noon

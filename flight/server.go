@@ -65,7 +65,7 @@ const (
 type Options struct {
 	Loader     Loader
 	Verifier   Verifier         // for the action verify; nil: it is not served
-	Keys       *Keys            // sign and verify tickets
+	Keys       func() *Keys     // the current ones, which sign and verify tickets
 	Clock      func() time.Time // for the expiry of tickets and the duration of calls
 	Ticks      func() time.Time // for the progress of streams, from many goroutines; nil: Clock
 	Lifetime   time.Duration    // of tickets; 0: defaultLifetime

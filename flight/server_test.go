@@ -245,7 +245,7 @@ func (l stubborn) Plan(ctx context.Context, query dataset.Query) (loader.Planned
 func TestShutdownLeavesCallsBehind(t *testing.T) {
 	w := newWorld(t)
 	l := stubborn{w.loader(), make(chan struct{}), make(chan struct{})}
-	s := New(Options{Loader: l, Keys: testKeys(t), Clock: noon})
+	s := New(Options{Loader: l, Keys: keysOf(t), Clock: noon})
 	s.callGrace = time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -297,7 +297,7 @@ func TestHealth(t *testing.T) {
 // TestServeReturnsItsError checks that Serve returns the error of a listener that breaks.
 func TestServeReturnsItsError(t *testing.T) {
 	w := newWorld(t)
-	s := New(Options{Loader: w.loader(), Keys: testKeys(t), Clock: noon})
+	s := New(Options{Loader: w.loader(), Keys: keysOf(t), Clock: noon})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())

@@ -164,10 +164,10 @@ func TestTicketsOfSplits(t *testing.T) {
 	for i := range ticket {
 		changed := slices.Clone(ticket)
 		changed[i] ^= 1
-		_, _, err := s.server.read(changed)
+		_, _, err := s.server.read(t.Context(), changed)
 		require.Error(t, err, i)
 	}
-	c, _, err := s.server.read(ticket)
+	c, _, err := s.server.read(t.Context(), ticket)
 	require.NoError(t, err)
 	for name, change := range map[string]func(*content){
 		"no part": func(c *content) { c.Part = nil },
@@ -183,7 +183,7 @@ func TestTicketsOfSplits(t *testing.T) {
 		forged := c
 		change(&forged)
 		require.NotEqual(t, c, forged, name)
-		sealed, err := s.server.options.Keys.seal(forged, noon().Add(time.Hour))
+		sealed, err := s.server.options.Keys().seal(forged, noon().Add(time.Hour))
 		require.NoError(t, err)
 		_, code, _ := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})
 		require.Equal(t, codes.Internal, code, name)

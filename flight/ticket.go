@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -58,6 +59,8 @@ type content struct {
 	First int64 `json:"first,omitempty"`
 	// Part is the part of the plan's splits that is read; nil unless endpoints is splits.
 	Part *plan.Part `json:"part,omitempty"`
+	// Subject is the subject of the call that the ticket was made for; "" if it had none.
+	Subject string `json:"subject,omitempty"`
 }
 
 // newContent makes the content of a ticket for a query and its plan.
@@ -97,11 +100,12 @@ func (k *Keys) sealerOf(maxBytes, maxTexts int) func(c content, expires time.Tim
 	}
 }
 
-// sealer seals the tickets of one response to a call: what they hold is reserved until release, and the call may end meanwhile.
-// While streams are open, many tickets take half of a processor at most.
+// sealer seals the tickets of one response to a call, for its subject: what they hold is reserved until release, and the call
+// may end meanwhile. While streams are open, many tickets take half of a processor at most.
 func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.Time) ([]byte, error), release func()) {
-	each, held, sum := s.options.Keys.sealer(), (*budget.Reservation)(nil), 0
+	each, held, sum := s.options.Keys().sealer(), (*budget.Reservation)(nil), 0
 	made, began := 0, s.options.Ticks()
+	subject, _ := identity.Of(ctx)
 	return func(c content, expires time.Time) ([]byte, error) {
 			if made++; made%manyTickets == 0 && s.Streams() > 0 {
 				rest(ctx, s.options.Ticks().Sub(began))
@@ -110,6 +114,7 @@ func (s *Server) sealer(ctx context.Context) (seal func(c content, expires time.
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
+			c.Subject = subject
 			sealed, err := each(c, expires)
 			if sum += len(sealed); err != nil || sum <= freeTickets {
 				return sealed, err
@@ -208,16 +213,34 @@ func expiryOf(ticket []byte) int64 {
 	return int64(binary.BigEndian.Uint64(rest[2+int(rest[1]):]))
 }
 
+// opened verifies a ticket, and whether the subject of a call is the one that it was made for.
+func (s *Server) opened(ctx context.Context, ticket []byte) (content, error) {
+	c, err := s.options.Keys().open(ticket, s.options.Clock())
+	if err != nil {
+		return content{}, err
+	}
+	switch subject, _ := identity.Of(ctx); {
+	case c.Subject == subject:
+		return c, nil
+	case c.Subject == "":
+		return content{}, stale("the ticket was made by a server without credentials, and this one has some")
+	case subject == "":
+		return content{}, stale("the ticket was made for a subject, and this server has no credentials that name one")
+	default:
+		return content{}, fault.New(fault.Forbidden, "the ticket was made for another subject than that of this call's credentials").
+			WithRemedy("ask GetFlightInfo with the same credentials as DoGet; a cursor may be of any subject")
+	}
+}
+
 // renewed signs the content of a valid ticket again, with a later expiry. The expiry is at
 // most Options.Renewal after that of the original ticket: otherwise tickets would outlive the
 // keys that signed them, and the rights of their holders.
-func (s *Server) renewed(ticket []byte) ([]byte, time.Time, error) {
-	now := s.options.Clock()
-	c, err := s.options.Keys.open(ticket, now)
+func (s *Server) renewed(ctx context.Context, ticket []byte) ([]byte, time.Time, error) {
+	c, err := s.opened(ctx, ticket)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	was, expires := expiryOf(ticket), now.Add(s.options.Lifetime)
+	was, expires := expiryOf(ticket), s.options.Clock().Add(s.options.Lifetime)
 	first := cmp.Or(c.First, was)
 	if last := time.Unix(first, 0).Add(s.options.Renewal).UTC(); expires.After(last) {
 		if last.Unix() <= was {
@@ -229,7 +252,7 @@ func (s *Server) renewed(ticket []byte) ([]byte, time.Time, error) {
 	if expires.Unix() != first {
 		c.First = first
 	}
-	sealed, err := s.options.Keys.seal(c, expires)
+	sealed, err := s.options.Keys().seal(c, expires)
 	return sealed, expires, err
 }
 

@@ -311,7 +311,7 @@ func TestTicketsOfOtherAlgorithms(t *testing.T) {
 // an inline dataset and of the ticket itself. It finds fields by reflection, so a forgotten
 // field fails by name.
 func TestEveryFieldOfATicketRoundTrips(t *testing.T) {
-	s := New(Options{Keys: testKeys(t), Clock: noon, Loader: newWorld(t).loader()})
+	s := New(Options{Keys: keysOf(t), Clock: noon, Loader: newWorld(t).loader()})
 	pin := dataset.Pin{Training: dataset.TablePin{UUID: "u", Snapshot: 7}, Staging: map[string]dataset.TablePin{}}
 	datasettest.EachField(t, func(t *testing.T, what string, q dataset.Query) {
 		t.Helper()
@@ -321,17 +321,17 @@ func TestEveryFieldOfATicketRoundTrips(t *testing.T) {
 			planned.Rows.Pin = want.Pin
 		}
 		want.Pin = planned.Rows.Pin
-		sealed, err := s.options.Keys.seal(newContent(q, planned), noon().Add(time.Hour))
+		sealed, err := s.options.Keys().seal(newContent(q, planned), noon().Add(time.Hour))
 		require.NoError(t, err, what)
-		_, got, err := s.read(sealed)
+		_, got, err := s.read(t.Context(), sealed)
 		require.NoError(t, err, what)
 		datasettest.Equal(t, want, got, what)
 	})
 	var full content
 	datasettest.Fill(t, &full)
-	sealed, err := s.options.Keys.seal(full, noon().Add(time.Hour))
+	sealed, err := s.options.Keys().seal(full, noon().Add(time.Hour))
 	require.NoError(t, err)
-	opened, err := s.options.Keys.open(sealed, noon())
+	opened, err := s.options.Keys().open(sealed, noon())
 	require.NoError(t, err)
 	datasettest.Equal(t, full, opened, "a ticket")
 }
@@ -394,27 +394,27 @@ func FuzzTicket(f *testing.F) {
 // spec: ticket-11
 func TestRenewalEnds(t *testing.T) {
 	now := noon()
-	s := New(Options{Keys: testKeys(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 150 * time.Minute})
-	first, err := s.options.Keys.seal(golden(), noon().Add(time.Hour))
+	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 150 * time.Minute})
+	first, err := s.options.Keys().seal(golden(), noon().Add(time.Hour))
 	require.NoError(t, err)
-	same, _, err := s.renewed(first)
+	same, _, err := s.renewed(t.Context(), first)
 	require.NoError(t, err)
 	require.Equal(t, first, same, "no time has passed")
 
 	ticket := first
 	for _, c := range []struct{ at, until int }{{50, 110}, {100, 160}, {150, 210}} { // minutes
 		now = noon().Add(time.Duration(c.at) * time.Minute)
-		renewed, expires, err := s.renewed(ticket)
+		renewed, expires, err := s.renewed(t.Context(), ticket)
 		require.NoError(t, err)
 		require.Equal(t, noon().Add(time.Duration(c.until)*time.Minute), expires.UTC())
-		opened, err := s.options.Keys.open(renewed, expires.Add(-time.Second))
+		opened, err := s.options.Keys().open(renewed, expires.Add(-time.Second))
 		require.NoError(t, err)
 		opened.First = 0
 		require.Equal(t, golden(), opened, "the content is the same")
 		ticket = renewed
 	}
 	now = noon().Add(200 * time.Minute)
-	_, _, err = s.renewed(ticket)
+	_, _, err = s.renewed(t.Context(), ticket)
 	require.ErrorContains(t, err, "cannot be renewed any more: it was first good until 2026-10-01T13:00:00Z")
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }

@@ -145,7 +145,7 @@ func (s *server) serving(w way) (func(net.Listener) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := flight.Options{Loader: readyLoader{s.forms, s.batches}, Keys: keys, Clock: time.Now}
+	options := flight.Options{Loader: readyLoader{s.forms, s.batches}, Keys: func() *flight.Keys { return keys }, Clock: time.Now}
 	if w.wide {
 		options.WriteBuffer = wideBuffer
 	}

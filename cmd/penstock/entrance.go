@@ -32,6 +32,7 @@ type entrance struct {
 	watcher      *watch.Watcher
 	certificates *servertls.Certificates       // nil: no TLS
 	tokens       atomic.Pointer[tokens.Tokens] // those loaded last; nil: clients need none
+	ticketKeys   atomic.Pointer[flight.Keys]   // those loaded last, or random ones
 	issuer       *issuer.Issuer                // nil: no JWT is accepted
 	issuerKeys   *jwks.Remote                  // nil: they are in a file
 	clock        func() time.Time
@@ -46,6 +47,9 @@ func openEntrance(ctx context.Context, s config.Server, clock func() time.Time, 
 			return nil, err
 		}
 	}
+	if err := a.openTicketKeys(); err != nil {
+		return nil, err
+	}
 	if s.Tokens != "" {
 		if err := a.watcher.Load("the tokens", []string{s.Tokens}, a.loadTokens); err != nil {
 			return nil, err
@@ -57,6 +61,21 @@ func openEntrance(ctx context.Context, s config.Server, clock func() time.Time, 
 		}
 	}
 	return a, nil
+}
+
+// openTicketKeys loads the keys that sign tickets, or makes a random one.
+func (a *entrance) openTicketKeys() error {
+	load := func() error {
+		keys, err := ticketKeys(a.settings)
+		if err == nil {
+			a.ticketKeys.Store(keys)
+		}
+		return err
+	}
+	if a.settings.TicketKeys == "" {
+		return load()
+	}
+	return a.watcher.Load("the ticket keys", []string{a.settings.TicketKeys}, load)
 }
 
 // openIssuer gets the keys of the issuer of tokens.
@@ -80,7 +99,7 @@ func (a *entrance) openIssuer(ctx context.Context) error {
 	return keys.Fetch(ctx)
 }
 
-// run keeps certificates, tokens and keys current until ctx ends.
+// run keeps certificates, tokens and keys of tickets and of the issuer current until ctx ends.
 func (a *entrance) run(ctx context.Context) {
 	if a.issuerKeys != nil {
 		go a.issuerKeys.Run(ctx)

@@ -236,6 +236,13 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+// forget drops the lines that were written so far.
+func (l *lines) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
+}
+
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

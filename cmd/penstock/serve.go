@@ -93,10 +93,6 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	for _, warning := range c.Warnings {
 		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
 	}
-	keys, err := ticketKeys(c.Server)
-	if err != nil {
-		return err
-	}
 	entry, err := openEntrance(ctx, c.Server, p.clock, log)
 	if err != nil {
 		return err
@@ -139,7 +135,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	}
 	defer mapped.Close()
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.streams, Verifier: e.loader, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Loader: e.streams, Verifier: e.loader, Keys: entry.ticketKeys.Load, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,

@@ -140,6 +140,22 @@ def test_rows_are_read_with_a_token(guarded: str, trainers: str) -> None:
         client.read("d")
 
 
+# spec: ticket-12
+def test_ticket_of_another_subject_is_not_tried_again(
+    guarded: str, tokens: Path, trainers: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(trainers)
+    with penstock.connect(guarded, token_file=file, reconnect=600) as client:
+        stream = client.read("d")
+        file.write_text(issue(tokens, "guests"))
+        retry_until(lambda: client.datasets(), penstock.Unauthenticated)
+        with pytest.raises(penstock.Forbidden, match="made for another subject") as e:
+            stream.read_all()
+        assert "trainers" not in str(e.value)
+        assert client.read("d").read_all().num_rows == ROWS
+
+
 def test_plain_pyarrow_reads_with_a_token(guarded: str, trainers: str) -> None:
     options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {trainers}".encode())])
     with flight.FlightClient(f"grpc://{guarded}") as client:

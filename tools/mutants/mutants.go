@@ -60,6 +60,7 @@ func mutants() []mutant {
 		sinceMutants(),
 		spillMutants(),
 		splitMutants(),
+		ticketMutants(),
 		rateMutants(),
 		startingMutants(),
 		stepMutants(),
