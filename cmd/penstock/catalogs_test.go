@@ -140,6 +140,9 @@ func TestCatalogsPageBlocksWork(t *testing.T) {
 		read(t, block, nil, file, filepath.Join(own.dir, "catalog.db"))
 		require.NotEmpty(t, own.tags(t, "ml.impressions"))
 	})
+	each("Which files are read", func(t *testing.T, block string) {
+		read(t, block, nil, file, filepath.Join(l.dir, "catalog.db"), "/var/lib/penstock/warehouse", l.dir)
+	})
 	each("SQL: PostgreSQL", func(t *testing.T, block string) {
 		uri := postgrestest.Start(t).Database(t)
 		database(t, "pgx", strings.Replace(uri, "+psycopg2", "", 1), l.locations(t))
@@ -163,10 +166,6 @@ func TestCatalogsPageBlocksWork(t *testing.T) {
 		require.Equal(t, 1, strings.Count(strings.Join(s.Asked(), " "), "/v1/config"))
 	})
 	each("A folder without a catalog", func(t *testing.T, block string) {
-		if strings.Contains(block, "tables:") {
-			read(t, block, nil)
-			return
-		}
 		read(t, block, nil, "/var/lib/penstock/warehouse", l.dir)
 	})
 	each("Files on S3", func(t *testing.T, block string) {
@@ -181,7 +180,8 @@ func TestCatalogsPageBlocksWork(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "catalog.db")
 		database(t, "sqlite", "file:"+path, locations)
-		read(t, block, map[string]string{"S3_KEY": gatewaytest.Access, "S3_SECRET": gatewaytest.Secret}, file, path, "http://127.0.0.1:9000", g.URL)
+		read(t, block, map[string]string{"S3_KEY": gatewaytest.Access, "S3_SECRET": gatewaytest.Secret}, file, path, "http://127.0.0.1:9000", g.URL,
+			"type: sql", "type: sql\n    allowed_prefixes: [/]") // the files of these tables are local
 	})
 	total := 0
 	for _, section := range page {

@@ -96,7 +96,7 @@ func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
 					named(t, c, "ml.ids", path("ids"), 0)
 					named(t, c, "ml.users", path("users"), 0)
 					l.config = l.file(t, "penstock.yaml", `
-catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db", allowed_prefixes: ["."]}}
 datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users, prefix: u_, join: inner}]}}
 `)
 					before, err := c.LoadTable(t.Context(), icetable.Identifier{"ml", table})

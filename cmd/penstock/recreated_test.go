@@ -55,7 +55,7 @@ func TestRecreatedTables(t *testing.T) {
 	c, done := newCatalog(t, l.dir)
 	defer done()
 	l.config = l.file(t, "penstock.yaml", `
-catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db", allowed_prefixes: ["."]}}
 datasets: {d: {training: {table: ml.ids}, key: [id]}}
 `)
 	path := filepath.Join(l.dir, "part.parquet")

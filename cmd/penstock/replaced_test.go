@@ -20,7 +20,7 @@ func TestReplacedCatalogIsPlannedAgain(t *testing.T) {
 		done()
 	}
 	l.config = l.file(t, "penstock.yaml", `
-catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db", allowed_prefixes: [/]}}
 datasets: {d: {training: {table: ml.ids}, key: [id]}}
 `)
 	settings, err := process{}.load(l.config, nil)

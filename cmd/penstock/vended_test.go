@@ -189,7 +189,7 @@ func TestTablesAreReadWithVendedKeys(t *testing.T) {
 		}, true
 	}
 	datasets := "datasets:" + strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]
-	path := remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+"}}\n"+datasets)
+	path := remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+", allowed_prefixes: [/, \"s3://\"]}}\n"+datasets)
 	for _, dataset := range []string{"home", "large"} {
 		want := run(t, "cat", dataset, "--config", l.config)
 		require.Zero(t, want.code, want.stderr)
@@ -254,7 +254,7 @@ func TestKeysAreRenewedDuringAStream(t *testing.T) {
 			Credentials: []restcattest.Credential{{Prefix: "s3://" + bucket + "/ml.many/", Config: g.give("/" + bucket + "/ml.many/")}},
 		}, true
 	}
-	server := start(t, "--config", remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+"}}\n"+
+	server := start(t, "--config", remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+", allowed_prefixes: [/, \"s3://\"]}}\n"+
 		"datasets: {d: {training: {table: ml.many}, key: [id]}}\n"))
 
 	source, err := client.Dial(server.uri(), client.Security{})

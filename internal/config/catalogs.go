@@ -13,7 +13,9 @@ import (
 )
 
 // everyCatalog returns the properties that every catalog has.
-func everyCatalog() []string { return []string{"type", "uri", "warehouse", "name", "pin_tags.keep"} }
+func everyCatalog() []string {
+	return []string{"type", "uri", "warehouse", "name", "pin_tags.keep", "allowed_prefixes"}
+}
 
 // elsewhere returns properties of other programs, so that their configuration can be pasted
 // and none of these properties is mistaken for a misspelled one. A name that ends in a dot
@@ -69,6 +71,10 @@ func (c *Config) catalog(found dataset.Catalog, origin Origin) []fault.Field {
 	put("uri", 0, &found.URI)
 	put("warehouse", 0, &found.Warehouse)
 	put("name", 0, &found.Stored)
+	found.AllowedPrefixes = slices.Clone(found.AllowedPrefixes)
+	for i := range found.AllowedPrefixes {
+		put("allowed_prefixes", 0, &found.AllowedPrefixes[i])
+	}
 	found.Properties = slices.Clone(found.Properties)
 	given := map[string]bool{}
 	for i := range found.Properties {

@@ -95,7 +95,7 @@ func TestCatalogPropertiesAreDocumented(t *testing.T) {
 	for _, r := range tables(read(t, "docs/config.md"), "properties of every catalog") {
 		named = append(named, r.names()...)
 	}
-	m := regexp.MustCompile(`func everyCatalog\(\) \[\]string \{ return \[\]string\{(.*?)\} \}`).FindStringSubmatch(read(t, filepath.Join("internal", "config", "catalogs.go")))
+	m := regexp.MustCompile(`func everyCatalog\(\) \[\]string \{\s*return \[\]string\{(.*?)\}\s*\}`).FindStringSubmatch(read(t, filepath.Join("internal", "config", "catalogs.go")))
 	require.NotNil(t, m)
 	require.ElementsMatch(t, strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", "), named)
 }

@@ -61,6 +61,7 @@ func mutants() []mutant {
 		spillMutants(),
 		splitMutants(),
 		ticketMutants(),
+		prefixMutants(),
 		rateMutants(),
 		startingMutants(),
 		stepMutants(),

@@ -38,6 +38,9 @@ func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (dele
 	if len(d.KeyMetadata()) > 0 {
 		return deleteFile{}, l.encrypted(location)
 	}
+	if err := l.meta.may("delete file", location); err != nil {
+		return deleteFile{}, err
+	}
 	out := deleteFile{DeleteFile: &catalog.DeleteFile{
 		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Sequence: e.SequenceNum(), Spec: int(d.SpecID()),
 	}}

@@ -47,7 +47,7 @@ func TestDirectoryConforms(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
 		t.Helper()
 		w := newWriter(t)
-		r := w.rig(openDirectory(t, icebergcat.Options{Warehouse: "file://" + w.dir}))
+		r := w.rig(openDirectory(t, icebergcat.Options{Warehouse: "file://" + w.dir, AllowedPrefixes: anywhere()}))
 		drop := r.Drop
 		r.Drop = func(t *testing.T, table string) {
 			t.Helper()

@@ -190,6 +190,7 @@ func TestStoresArePluggable(t *testing.T) {
 		c, w := newFakeCloud(t)
 		c.tokens["own"] = true
 		o := w.options()
+		o.AllowedPrefixes = nil
 		o.Stores = store.NewKinds(s3.Kind(store.Environment{}), c.kind())
 		o.Properties = map[string]string{"fake.token": "own"}
 		opened, err := icebergcat.Open(t.Context(), o)
@@ -221,7 +222,7 @@ func TestStoresArePluggable(t *testing.T) {
 			}, true
 		}
 		opened := openREST(t, s, func(o *icebergcat.Options) {
-			o.Stores, o.Clock = store.NewKinds(c.kind()), time.Now
+			o.Stores, o.Clock, o.AllowedPrefixes = store.NewKinds(c.kind()), time.Now, nil
 			o.Properties = map[string]string{"fake.account": "own", "fake.token": "own", "fake.region": "r"}
 		})
 		for range 3 {

@@ -310,6 +310,9 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 	if len(d.KeyMetadata()) > 0 {
 		return catalog.File{}, l.encrypted(location)
 	}
+	if err := l.meta.may("file", location); err != nil {
+		return catalog.File{}, err
+	}
 	if err := l.unchanged(e, in); err != nil {
 		return catalog.File{}, err
 	}

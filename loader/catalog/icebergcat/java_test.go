@@ -70,7 +70,7 @@ func TestJavaRESTTakesTags(t *testing.T) {
 	}
 	w := newWriter(t)
 	uri := startJava(t, jars, w)
-	c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now})
+	c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: anywhere()})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	pinned := w.table(t, c, 2)
@@ -97,7 +97,7 @@ func TestJavaRESTConforms(t *testing.T) {
 		t.Helper()
 		w := newWriter(t)
 		uri := startJava(t, jars, w)
-		c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now})
+		c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: anywhere()})
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		return w.rig(c)

@@ -23,7 +23,10 @@ type loaded struct {
 	location string // of the metadata file
 	file     metafile.Allowance
 	text     []byte // of the metadata file, unpacked
+	returned bool   // by the catalog, instead of read from the file
 	files    tablestore.Opener
+	prefixes store.Prefixes // that its files may lie under
+	stores   store.Kinds
 	icetable.Metadata
 }
 
@@ -55,6 +58,7 @@ func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
 		return c.orForget(metadataKey(out.file), metafile.Corrupt(out.name, out.location, "metadata of table %s cannot be read: %w", out.name, err))
 	}
 	out.files = c.files.Table(out.name, out.TableUUID().String(), grants)
+	out.prefixes, out.stores = c.prefixesOf(out), c.options.Stores
 	return nil
 }
 
@@ -113,7 +117,7 @@ func (c *Catalog) metadata(ctx context.Context, name string, held *budget.Reserv
 	for err == nil {
 		file.Location = at.Location
 		if at.Text != nil {
-			return &loaded{name: name, location: at.Location, file: file, text: at.Text}, at.Grants, nil
+			return &loaded{name: name, location: at.Location, file: file, text: at.Text, returned: true}, at.Grants, nil
 		}
 		var text []byte
 		text, err = c.metadataFile(ctx, file)

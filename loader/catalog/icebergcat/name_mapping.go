@@ -157,6 +157,9 @@ func (c *Catalog) mappingBefore(ctx context.Context, m *loaded, location string,
 	held := c.hold(m.name)
 	defer held.Release()
 	file := c.allow(metafile.Subject{What: "metadata", Table: m.name, Location: location}, held)
+	if err := m.may(file.What, location); err != nil {
+		return nil, err
+	}
 	content, err := c.read(ctx, m.files, file)
 	if fault.KindOf(err) == fault.Corrupt {
 		return nil, nil // the file may no longer exist

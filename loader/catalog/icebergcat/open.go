@@ -27,6 +27,8 @@ type Options struct {
 	Stores store.Kinds
 	// Properties are the catalog's own, with PyIceberg's names.
 	Properties map[string]string
+	// AllowedPrefixes are the folders that files of tables may lie in; none: the warehouse, and the folder of each table.
+	AllowedPrefixes []string
 	// Calls runs calls that access the catalog's own files, so that they end with their
 	// context even if the disk hangs; nil runs them directly.
 	Calls *store.Calls
@@ -57,6 +59,8 @@ type Catalog struct {
 	options Options
 	tables  locator.Locator
 	files   *tablestore.Files
+	// prefixes are those for all tables, see prefixesOf.
+	prefixes store.Prefixes
 }
 
 var (
@@ -72,6 +76,9 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	}
 	c := &Catalog{name: o.Name, options: o}
 	c.files = c.newFiles(o.Properties, nil)
+	if err := c.allowPrefixes(); err != nil {
+		return nil, err
+	}
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}

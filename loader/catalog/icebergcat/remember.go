@@ -27,6 +27,9 @@ const perRemembered = 200
 // manifestFile returns the stored content of a manifest list or a manifest, from the cache
 // or from storage. It is charged to the file in both cases, and must not be modified.
 func (l *listing) manifestFile(ctx context.Context, file metafile.Allowance, length int64) ([]byte, error) {
+	if err := l.meta.may(file.What, file.Location); err != nil { // also if the cache has it
+		return nil, err
+	}
 	return l.catalog.remembered(ctx, l.meta.files, file, l.keyOf(file.Location, length))
 }
 

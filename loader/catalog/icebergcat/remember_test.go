@@ -176,7 +176,7 @@ func TestMetadataIsCached(t *testing.T) {
 		limit := budget.New(64 << 20)
 		c, err := icebergcat.Open(t.Context(), icebergcat.Options{
 			Name: "default", Type: "sql", URI: "sqlite:///" + path, Store: store.Local{}, Manifests: manifests, Budget: limit,
-			Stores: asS3(opened),
+			Stores: asS3(opened), AllowedPrefixes: []string{"/", "s3://b"},
 		})
 		require.NoError(t, err)
 		for range 2 {
@@ -217,7 +217,7 @@ func TestDamageIsNotCached(t *testing.T) {
 			require.NoError(t, err)
 			c, err := icebergcat.Open(t.Context(), icebergcat.Options{
 				Name: "default", Type: "sql", URI: "sqlite:///" + path, Store: store.Local{}, Manifests: manifests,
-				Stores: asS3(files),
+				Stores: asS3(files), AllowedPrefixes: []string{"/", "s3://b"},
 			})
 			require.NoError(t, err)
 			read := func() error {

@@ -37,7 +37,7 @@ func (w *writer) serve(t *testing.T) *restcattest.Server {
 // openREST opens a REST catalog; change may be nil.
 func openREST(t *testing.T, s *restcattest.Server, change func(*icebergcat.Options)) *icebergcat.Catalog {
 	t.Helper()
-	o := icebergcat.Options{Name: "lake", Type: "rest", URI: s.URL, Store: store.Local{}}
+	o := icebergcat.Options{Name: "lake", Type: "rest", URI: s.URL, Store: store.Local{}, AllowedPrefixes: anywhere()}
 	if change != nil {
 		change(&o)
 	}

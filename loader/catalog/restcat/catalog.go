@@ -86,7 +86,7 @@ const maxRedirects = 5
 // that changes the method, which would turn a commit into a read.
 func sameHost(r *http.Request, via []*http.Request) error {
 	first := via[0]
-	if r.URL.Host != first.URL.Host || r.URL.Scheme != first.URL.Scheme || r.Method != first.Method || len(via) > maxRedirects {
+	if !sameServer(r.URL, first.URL) || r.Method != first.Method || len(via) > maxRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil
@@ -148,10 +148,8 @@ func (c *Catalog) ask(ctx context.Context) error {
 	for _, from := range []map[string]string{answer.Defaults, c.options.Properties, answer.Overrides} {
 		maps.Copy(merged, from)
 	}
-	if uri := answer.Overrides[propertyURI]; uri != "" {
-		if c.base, err = server(propertyURI, uri); err != nil {
-			return fault.Op(err, "catalog %s: the server's configuration", c.options.Name)
-		}
+	if err := c.stays(answer.Overrides[propertyURI], merged); err != nil {
+		return fault.Op(err, "catalog %s: the server's configuration", c.options.Name)
 	}
 	tokens := c.tokens
 	if err := c.configure(merged); err != nil {

@@ -381,3 +381,76 @@ func TestGrants(t *testing.T) {
 	_, err = c.Locate(t.Context(), events())
 	isFault(t, err, fault.Invalid, "table ml.events", "s3.remote-signing-enabled", "remote signing")
 }
+
+// A server's configuration that names another server for what proves who the block is ends the start, before that server is
+// asked; the block itself may name it.
+//
+// spec: catalog-9
+func TestConfigurationOfAnotherServer(t *testing.T) {
+	for name, given := range map[string]map[string]string{
+		"a token":      {"token": "s3cret"},
+		"a credential": {"credential": "penstock:s3cret"},
+		"a header":     {"header.Authorization": "Basic s3cret"},
+		"signatures":   {"rest.sigv4-enabled": "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, other := serve(t), serve(t)
+			s.Client, s.Secret = "penstock", "s3cret"
+			if given["credential"] == "" {
+				s.Client, s.Token = "", given["token"]
+			}
+			for _, uri := range []string{other.URL, strings.Replace(s.URL, "http:", "https:", 1), "http://u:s3cret@lake:1/x"} {
+				s.Change(func(s *restcattest.Server) { s.Overrides = map[string]string{"uri": uri} })
+				_, err := open(t, s, restcat.Options{Properties: given, Sign: unsigned})
+				isFault(t, err, fault.Invalid, "the server's configuration", "uri: it names ", "write it as uri of the block")
+				require.Empty(t, other.Asked())
+			}
+			s.Change(func(s *restcattest.Server) { s.Overrides = map[string]string{"uri": s.URL + "/"} })
+			_, err := open(t, s, restcat.Options{Properties: given, Sign: unsigned})
+			require.NoError(t, err, "the same server")
+		})
+	}
+	s, other := serve(t), serve(t)
+	s.Overrides = map[string]string{"uri": other.URL}
+	c, err := open(t, s, restcat.Options{})
+	require.NoError(t, err, "without anything to lose")
+	_, err = c.Locate(t.Context(), events())
+	require.NoError(t, err)
+	require.NotEmpty(t, other.Asked())
+}
+
+// unsigned signs nothing.
+func unsigned(restcat.Signing) (restcat.Signer, error) {
+	return func(*http.Request) error { return nil }, nil
+}
+
+// The credential is only sent to token servers that the block names.
+//
+// spec: catalog-9
+func TestConfigurationOfAnotherTokenServer(t *testing.T) {
+	given := map[string]string{"credential": "penstock:s3cret"}
+	for _, property := range []string{"oauth2-server-uri", "rest.authorization-url"} {
+		for _, into := range []func(*restcattest.Server, map[string]string){
+			func(s *restcattest.Server, of map[string]string) { s.Overrides = of },
+			func(s *restcattest.Server, of map[string]string) { s.Defaults = of },
+		} {
+			s, other := serve(t), serve(t)
+			s.Client, s.Secret, s.Token = "penstock", "s3cret", "s3cret"
+			into(s, map[string]string{property: other.URL + "/v1/oauth/tokens"})
+			_, err := open(t, s, restcat.Options{Properties: given})
+			isFault(t, err, fault.Invalid, property+": it names ", "write it as "+property+" of the block")
+			require.Empty(t, other.Asked())
+			into(s, map[string]string{property: s.URL + "/v1/oauth/tokens"})
+			_, err = open(t, s, restcat.Options{Properties: given})
+			require.NoError(t, err, "the catalog's own server")
+			into(s, map[string]string{property: other.URL + "/v1/oauth/tokens"})
+			_, err = open(t, s, restcat.Options{Properties: map[string]string{"token": "s3cret"}})
+			require.NoError(t, err, "a token is not sent there")
+		}
+	}
+	s, other := serve(t), serve(t)
+	other.Client, other.Secret = "penstock", "s3cret"
+	s.Overrides = map[string]string{"oauth2-server-uri": other.URL + "/v2"}
+	_, err := open(t, s, restcat.Options{Properties: map[string]string{"credential": "penstock:s3cret", "oauth2-server-uri": other.URL + "/v1/oauth/tokens"}})
+	require.NoError(t, err, "a server that the block names, at another path")
+}

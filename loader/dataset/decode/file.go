@@ -64,6 +64,8 @@ func (d *decoder) catalog(name string, at place) dataset.Catalog {
 				out.Warehouse = d.scalar(at)
 			case "name":
 				out.Stored = d.scalar(at)
+			case prefixesField:
+				out.AllowedPrefixes = d.prefixes(at)
 			default:
 				out.Properties = append(out.Properties, dataset.Property{Name: name, Value: d.scalar(at), Line: d.line(at.path)})
 			}
@@ -87,8 +89,9 @@ func (d *decoder) catalog(name string, at place) dataset.Catalog {
 // The names of Penstock's own fields of a catalog, as opposed to the catalog's
 // properties.
 const (
-	pinTagsField = "pin_tags"
-	keepField    = "keep"
+	pinTagsField  = "pin_tags"
+	keepField     = "keep"
+	prefixesField = "allowed_prefixes"
 )
 
 // The bounds of keep. Renewals need time, and every tag must expire.
@@ -122,6 +125,20 @@ func (d *decoder) pinTags(at place) (keep time.Duration) {
 		}
 	}
 	return keep
+}
+
+// prefixes decodes the folders that files may lie in: one or a list.
+func (d *decoder) prefixes(at place) (out []string) {
+	if at.kind != kindList {
+		return []string{d.scalar(at)}
+	}
+	if len(at.items) == 0 {
+		d.fail(at.path, "must not be empty; leave it out for the default")
+	}
+	for i := range at.items {
+		out = append(out, d.scalar(at.item(i)))
+	}
+	return out
 }
 
 // keep decodes how long a snapshot is kept.

@@ -1,0 +1,167 @@
+package icebergcat_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+)
+
+// watched returns a catalog of the writer that allows some prefixes, and what it opens.
+func (w *writer) watched(t *testing.T, change func(*icebergcat.Options)) (*icebergcat.Catalog, *opens) {
+	t.Helper()
+	o := w.options()
+	files := &opens{Store: store.Local{}}
+	o.Store, o.AllowedPrefixes = files, nil
+	if change != nil {
+		change(&o)
+	}
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c, files
+}
+
+// elsewhere checks that the listing of a table is refused because of a file, of which nothing was requested.
+func elsewhere(t *testing.T, c *icebergcat.Catalog, files *opens, what, location string) {
+	t.Helper()
+	_, err := list(t, c, 1)
+	require.Equal(t, fault.Forbidden.String(), fault.KindOf(err).String(), "%v", err)
+	require.ErrorContains(t, err, what+" "+location+" of table ml.events does not lie under ")
+	require.Equal(t, events, fault.As(err).Table)
+	require.Equal(t, location, fault.As(err).File)
+	require.Contains(t, fault.As(err).Remedy, "allowed_prefixes")
+	require.NotContains(t, files.files, location)
+}
+
+// TestDataFilesElsewhereAreRefused: a table's files lie in its folder or in the warehouse, and where the block says.
+//
+// spec: storage-16, storage-17
+func TestDataFilesElsewhereAreRefused(t *testing.T) {
+	w := newWriter(t)
+	table := w.create(t, events, idSchema())
+	w.add(t, events, "", dataFile(t, table.Spec(), table.Location()+"/data/a.parquet", nil, nil))
+	c, _ := w.watched(t, nil)
+	found, err := list(t, c, 1)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+
+	w.add(t, events, "", dataFile(t, table.Spec(), location("b"), nil, nil))
+	c, files := w.watched(t, nil)
+	elsewhere(t, c, files, "file", location("b"))
+	for name, change := range map[string]func(*icebergcat.Options){
+		"the warehouse":  func(o *icebergcat.Options) { o.Warehouse = "file:///warehouse" },
+		"its prefixes":   func(o *icebergcat.Options) { o.AllowedPrefixes = []string{"/warehouse", w.dir} },
+		"a relative one": func(o *icebergcat.Options) { o.AllowedPrefixes = []string{"/warehouse", "."} },
+	} {
+		c, _ := w.watched(t, change)
+		found, err := list(t, c, 1)
+		require.NoError(t, err, name)
+		require.Len(t, found, 2, name)
+	}
+	for name, change := range map[string]func(*icebergcat.Options){
+		"a warehouse of a similar name": func(o *icebergcat.Options) { o.Warehouse = "file:///ware" },
+		"a warehouse that is a name":    func(o *icebergcat.Options) { o.Warehouse = "warehouse" },
+		"prefixes without it":           func(o *icebergcat.Options) { o.Warehouse, o.AllowedPrefixes = "/warehouse", []string{w.dir} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, files := w.watched(t, change)
+			elsewhere(t, c, files, "file", location("b"))
+		})
+	}
+}
+
+// TestDeleteFilesElsewhereAreRefused checks delete files of every kind.
+//
+// spec: storage-16
+func TestDeleteFilesElsewhereAreRefused(t *testing.T) {
+	for name, of := range map[string]struct {
+		version string
+		content iceberg.ManifestEntryContent
+		format  iceberg.FileFormat
+	}{
+		"position deletes":  {"2", iceberg.EntryContentPosDeletes, iceberg.ParquetFile},
+		"equality deletes":  {"2", iceberg.EntryContentEqDeletes, iceberg.ParquetFile},
+		"a deletion vector": {"3", iceberg.EntryContentPosDeletes, iceberg.PuffinFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandmade(t, of.version, func(s *icetable.Snapshot) {
+				if of.version == "3" {
+					s.FirstRowID, s.AddedRows = new(int64), new(int64)
+				}
+			})
+			h.commit(t, h.deletes(t, "deletes.avro", deleteFile(t, h.table.Spec(), of.content, of.format)))
+			c, files := h.watched(t, func(o *icebergcat.Options) { o.AllowedPrefixes = []string{h.dir} })
+			elsewhere(t, c, files, "delete file", location("deletes"))
+		})
+	}
+}
+
+// TestManifestsElsewhereAreRefused: nothing is requested of a manifest list or a manifest that lies elsewhere.
+//
+// spec: storage-16
+func TestManifestsElsewhereAreRefused(t *testing.T) {
+	h := newHandmade(t, "2")
+	outside := h.manifest(t, "../outside.avro", func(w *iceberg.ManifestWriter) {
+		require.NoError(t, w.Add(h.entry(t, iceberg.EntryStatusADDED, "a", nil)))
+	})
+	h.commit(t, outside)
+	c, files := h.watched(t, nil)
+	elsewhere(t, c, files, "manifest list", h.path("list.avro"))
+	c, files = h.watched(t, func(o *icebergcat.Options) { o.AllowedPrefixes = []string{h.dir, "/warehouse"} })
+	elsewhere(t, c, files, "manifest", outside.FilePath())
+}
+
+// TestMetadataWidensNothing: the location in a metadata file adds no prefix; the one that a catalog returns does.
+//
+// spec: storage-17
+func TestMetadataWidensNothing(t *testing.T) {
+	w := newWriter(t)
+	table := w.create(t, events, idSchema(), icecatalog.WithProperties(iceberg.Properties{
+		"write.data.path": "/warehouse", "write.object-storage.path": "/warehouse", "write.folder-storage.path": "/warehouse",
+	}))
+	w.add(t, events, "", dataFile(t, table.Spec(), location("a"), nil, nil))
+	c, files := w.watched(t, nil)
+	elsewhere(t, c, files, "file", location("a"))
+
+	path := local(t, w.load(t, events).MetadataLocation())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, wider := range []string{"/", "/warehouse", strings.TrimPrefix(table.Location(), "file://") + "/../../../.."} {
+		changed := bytes.ReplaceAll(text, []byte(`"location":"`+table.Location()+`"`), []byte(`"location":"`+wider+`"`))
+		require.NotEqual(t, text, changed)
+		require.NoError(t, os.WriteFile(path, changed, 0o600))
+		c, files := w.watched(t, nil)
+		elsewhere(t, c, files, "file", location("a"))
+	}
+	for returned, allowed := range map[string]bool{"/warehouse": true, "/ware": false, "/warehouse/../warehouse": false} {
+		s := restcattest.Start(t)
+		s.Tables = func([]string, string) (restcattest.Table, bool) {
+			changed := bytes.ReplaceAll(text, []byte(`"location":"`+table.Location()+`"`), []byte(`"location":"`+returned+`"`))
+			return restcattest.Table{Location: path, Metadata: changed}, true
+		}
+		_, err := list(t, openREST(t, s, func(o *icebergcat.Options) { o.AllowedPrefixes = nil }), 1)
+		require.Equal(t, allowed, err == nil, "%s: %v", returned, err)
+	}
+}
+
+func TestPrefixesThatAreNoneAreRefused(t *testing.T) {
+	w := newWriter(t)
+	for _, wrong := range []string{"", "gs://b/x", "/a/../b", "s3://b/x"} { // S3 is not served here
+		o := w.options()
+		o.AllowedPrefixes = []string{"/good", wrong}
+		_, err := icebergcat.Open(t.Context(), o)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), wrong)
+		require.ErrorContains(t, err, "allowed_prefixes", wrong)
+	}
+}
