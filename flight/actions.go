@@ -61,6 +61,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 			names = append(names, a.name)
 			continue
 		}
+		noteOf(stream.Context()).action(a.name)
 		if err := enterCall(stream.Context()); err != nil {
 			return err
 		}
@@ -143,6 +144,10 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	noteOf(ctx).query(query)
+	if err := s.options.Audit.Err(); err != nil {
+		return nil, notAudited(err)
+	}
 	leavePlan(ctx)
 	ctx, leave := s.enter(ctx)
 	defer leave()
@@ -151,6 +156,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err := at.enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)
 	}
+	noteOf(ctx).verify()
 	found, err := s.options.Verifier.Verify(ctx, query)
 	if err != nil {
 		return nil, contextCause(ctx, err)

@@ -21,7 +21,8 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		slot.plans = s.redeemSlots
 	}
 	defer slot.leave()
-	stream = inContext{stream, context.WithValue(stream.Context(), planSlotKey{}, slot)}
+	note := &auditNote{}
+	stream = inContext{stream, context.WithValue(context.WithValue(stream.Context(), planSlotKey{}, slot), auditKey{}, note)}
 	arriving := s.arrivals.arriving(stream, slot)
 	defer arriving.done()
 	stream, done := s.answers.answering(arriving)
@@ -32,12 +33,14 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		defer context.AfterFunc(s.draining, cancel)()
 		return next(service, inContext{stream, ctx})
 	}
+	note.began = s.options.Clock()
 	end := s.watch(stream.Context(), of.FullMethod, func() error {
 		if err := refusal(stream.Context()); err != nil {
 			return err
 		}
 		return next(service, stream)
 	})
+	s.audited(stream.Context(), path.Base(of.FullMethod), note, end)
 	if end.status == nil {
 		return nil
 	}

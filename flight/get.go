@@ -19,6 +19,9 @@ import (
 
 // DoGet implements arrowflight.FlightServer.
 func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
+	if err := s.options.Audit.Err(); err != nil {
+		return notAudited(err)
+	}
 	asked, query, err := s.read(stream.Context(), ticket.GetTicket())
 	if err != nil {
 		return err
@@ -123,6 +126,7 @@ func (s *Server) read(ctx context.Context, ticket []byte) (content, dataset.Quer
 			return content{}, dataset.Query{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)
 		}
 	}
+	noteOf(ctx).query(query)
 	return c, query.Defaults(), nil
 }
 
@@ -155,6 +159,7 @@ type outgoing struct {
 	stream   *parkableStream
 	dataset  string
 	planID   string
+	note     *auditNote
 	rows     int64
 	batches  int64
 	bytes    int64
@@ -178,6 +183,8 @@ func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	for _, c := range p.Query.Cursor {
 		o.cursor = c
 	}
+	o.note = noteOf(ctx)
+	o.note.stream(p)
 	o.log.InfoContext(ctx, "stream begins", "step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0)
 	s.options.Observer.StreamBegan(o.dataset)
 	return o
@@ -189,6 +196,7 @@ func (o *outgoing) ended(label string, err error) {
 		Dataset: o.dataset, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
 		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
+	o.note.read(end)
 	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
 	if rates := matchRates(o.staging); len(rates) > 0 {
 		attributes = append(attributes, slog.Group("match_rate", rates...))
@@ -212,6 +220,7 @@ func (o *outgoing) all(ctx context.Context) error {
 	}
 	frames := newFrames(source.Schema())
 	defer frames.close() //nolint:errcheck // writes nothing; failures were returned by batch
+	o.note.columns(source.Schema())
 	first, err := frames.first()
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -107,6 +108,7 @@ type Options struct {
 	Authenticate Authenticate
 	// TLS is the configuration of handshakes; nil: connections are not encrypted.
 	TLS        *tls.Config
+	Audit      *audit.Log   // gets a line for each stream and each refusal; nil: none
 	MaxDetails int          // bytes of a failure's details, as JSON; 0: what every client accepts
 	Version    string       // of the program, for manifests
 	Logger     *slog.Logger // nil: no logs

@@ -29,6 +29,7 @@ type planned struct {
 
 // plan plans a query. The call has a slot then, until leavePlan or its end.
 func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
+	noteOf(ctx).query(query)
 	if err := enterCall(ctx); err != nil {
 		return planned{}, err
 	}

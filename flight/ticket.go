@@ -227,6 +227,7 @@ func (s *Server) opened(ctx context.Context, ticket []byte) (content, error) {
 	case subject == "":
 		return content{}, stale("the ticket was made for a subject, and this server has no credentials that name one")
 	default:
+		noteOf(ctx).ticket(c)
 		return content{}, fault.New(fault.Forbidden, "the ticket was made for another subject than that of this call's credentials").
 			WithRemedy("ask GetFlightInfo with the same credentials as DoGet; a cursor may be of any subject")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/socket"
 	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/issuer"
@@ -36,10 +37,12 @@ type entrance struct {
 	issuer       *issuer.Issuer                // nil: no JWT is accepted
 	issuerKeys   *jwks.Remote                  // nil: they are in a file
 	clock        func() time.Time
+	audits       *audit.Log // nil: there is none
 }
 
-// openEntrance loads the files that protect the server.
-func openEntrance(ctx context.Context, s config.Server, clock func() time.Time, log *slog.Logger) (*entrance, error) {
+// openEntrance loads the files that protect the server, and opens its audit log. The caller closes it.
+func (p process) openEntrance(ctx context.Context, s config.Server, log *slog.Logger) (*entrance, error) {
+	clock := p.clock
 	a := &entrance{settings: s, log: log, watcher: watch.New(log), clock: clock}
 	if s.TLSCert != "" {
 		a.certificates = servertls.New(servertls.PairFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
@@ -60,8 +63,25 @@ func openEntrance(ctx context.Context, s config.Server, clock func() time.Time, 
 			return nil, err
 		}
 	}
-	return a, nil
+	var err error
+	a.audits, err = p.openAudit(s, log)
+	return a, err
 }
+
+// openAudit opens the audit log; nil if there is none.
+func (p process) openAudit(s config.Server, log *slog.Logger) (*audit.Log, error) {
+	o := audit.Options{Path: s.AuditLog, Stderr: p.stderr, Clock: p.clock, Logger: log}
+	switch s.AuditLog {
+	case "":
+		return nil, nil //nolint:nilnil // a nil log writes nothing
+	case config.AuditStderr:
+		o.Path = ""
+	}
+	return audit.Open(o)
+}
+
+// close closes the audit log, after the last call.
+func (a *entrance) close() { _ = a.audits.Close() } // it logs failures
 
 // openTicketKeys loads the keys that sign tickets, or makes a random one.
 func (a *entrance) openTicketKeys() error {
@@ -96,6 +116,7 @@ func (a *entrance) openIssuer(ctx context.Context) error {
 		return err
 	}
 	a.issuer, a.issuerKeys = issuer.New(s.JWTIssuer, s.JWTAudience, a.clock, keys.Want), keys
+	a.issuer.LimitAge(s.JWTKeysMaxAge)
 	return keys.Fetch(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,4 +138,34 @@ func TestKeysOfTheIssuerInAFile(t *testing.T) {
 		require.Equal(t, exitFailure, got.code)
 		require.Contains(t, got.stderr, says, keys)
 	}
+}
+
+// TestKeysOfAnIssuerGrowOld: if the keys cannot be fetched again, tokens of the issuer are refused after a time, and static ones
+// are not.
+//
+// spec: access-25
+func TestKeysOfAnIssuerGrowOld(t *testing.T) {
+	var of provider
+	var down atomic.Bool
+	of.rotate(t, "1", 1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(of.served())
+	}))
+	defer web.Close()
+	file := filepath.Join(t.TempDir(), "server.tokens")
+	static := issued(t, file, "sweeps")
+	server := start(t, "--config", readLake(t).config, "--tokens", file, "--jwt-keys-max-age", "1s",
+		"--jwt-issuer", "https://issuer.example.com", "--jwt-audience", "penstock", "--jwt-keys", web.URL)
+	down.Store(true)
+	token := of.token(t, "trainer", "penstock")
+	require.Eventually(t, func() bool {
+		got := run(t, "datasets", "home", "--uri", server.uri(), "--token-file", token)
+		return got.code != 0 && strings.Contains(got.stderr, "which is longer than jwt_keys_max_age")
+	}, time.Minute, 100*time.Millisecond)
+	server.stderr.find(t, "the keys of the issuer cannot be fetched: the previous ones stay in use until they are too old")
+	require.Zero(t, run(t, "datasets", "home", "--uri", server.uri(), "--token-file", static).code)
 }

@@ -93,10 +93,11 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	for _, warning := range c.Warnings {
 		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
 	}
-	entry, err := openEntrance(ctx, c.Server, p.clock, log)
+	entry, err := p.openEntrance(ctx, c.Server, log)
 	if err != nil {
 		return err
 	}
+	defer entry.close()
 	listener, err := entry.listen(ctx, "listen", c.Server.Listen)
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
-		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(),
+		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Audit: entry.audits,
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, Cache: e.cacheAdmin(),
 	})
 	metrics.Streams(server)

@@ -7,12 +7,12 @@ func serveGroups() []cmdline.FlagGroup {
 	return []cmdline.FlagGroup{
 		{Title: "General", Flags: []string{"config", "help"}},
 		{Title: "Listening", Flags: []string{"listen", "advertise", "local-socket"}},
-		{Title: "TLS and tokens", Flags: []string{"tls-cert", "tls-key", "tls-client-ca", "tokens", "jwt-issuer", "jwt-audience", "jwt-keys", "insecure"}},
+		{Title: "TLS and tokens", Flags: []string{"tls-cert", "tls-key", "tls-client-ca", "tokens", "jwt-issuer", "jwt-audience", "jwt-keys", "jwt-keys-max-age", "insecure"}},
 		{Title: "Tickets", Flags: []string{"ticket-keys", "ticket-lifetime", "ticket-renewal"}},
 		{Title: "Memory", Flags: []string{"memory", "cache-memory", "share-batches", "max-batch-bytes", "max-metadata"}},
 		{Title: "Local disk", Flags: []string{"spool", "spool-limit", "cache-dir", "cache-disk"}},
 		{Title: "Streams", Flags: []string{"max-streams", "max-peer-share", "stall-timeout", "drain"}},
 		{Title: "Reading tables", Flags: []string{"storage-timeout", "require-checksums", "read-ahead", "read-size", "read-gap", "read-tail"}},
-		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "metrics", "pprof"}},
+		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "audit-log", "metrics", "pprof"}},
 	}
 }

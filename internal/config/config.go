@@ -52,6 +52,8 @@ type Server struct {
 	JWTIssuer        string // "" accepts no JWT
 	JWTAudience      string
 	JWTKeys          string        // path or URL
+	JWTKeysMaxAge    time.Duration // of keys from a URL; 0 is no limit
+	AuditLog         string        // path, or AuditStderr; "" is off
 	Memory           int64         // bytes
 	Spool            string        // path; "" is the system's folder for temporary files
 	SpoolLimit       int64         // bytes; 0 is no limit
@@ -81,6 +83,9 @@ type Server struct {
 	LogLevel         slog.Level
 	LogFormat        string // "text" or "json"
 }
+
+// AuditStderr is the AuditLog that is written to standard error.
+const AuditStderr = "stderr"
 
 // Origin has the sources of a configuration.
 type Origin struct {

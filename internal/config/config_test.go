@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
 		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, CacheDisk: 32 << 30, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1, CacheMemory: -1,
-		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
+		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, JWTKeysMaxAge: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
@@ -200,6 +200,8 @@ func TestPrecedence(t *testing.T) {
 		"jwt_issuer":        {"https://a", "https://b", "https://c", ""},
 		"jwt_audience":      {"a", "b", "c", ""},
 		"jwt_keys":          {"/a", "https://b/keys", "/c", ""},
+		"jwt_keys_max_age":  {"1h", "2h", "3h", ""},
+		"audit_log":         {"/a", "stderr", "/c", ""},
 	}
 	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
 		t.Helper()

@@ -93,6 +93,21 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { s.JWTKeys = v.pathOrURL(); return nil },
 		},
 		{
+			Name: "jwt_keys_max_age", Default: "24h", Shape: "TIME",
+			Usage: "how long keys from a URL are used if they cannot be fetched again; 0 is no limit",
+			set:   func(s *Server, v value) error { return duration(&s.JWTKeysMaxAge, v, 0) },
+		},
+		{
+			Name: "audit_log", Shape: "FILE",
+			Usage: "the file that gets a line for each stream and each refusal, or stderr (default: none)",
+			set: func(s *Server, v value) error {
+				if s.AuditLog = v.text; s.AuditLog != AuditStderr {
+					s.AuditLog = v.path()
+				}
+				return nil
+			},
+		},
+		{
 			Name: "memory", Shape: "BYTES",
 			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB, and what 1.25 times the budget and 256MiB leave)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },

@@ -51,6 +51,7 @@ func Graph() []Row {
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/digest"},
 		{Folder: "internal/identity"},
+		{Folder: "internal/audit", Imports: "fault"},
 		{Folder: "internal/tokens", Imports: "fault"},
 		{Folder: "internal/issuer", Imports: "tokens fault", Outside: libJOSE},
 		{Folder: "internal/hostport"},
@@ -122,7 +123,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan rule batch budget fault identity local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan rule batch budget fault identity audit local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 

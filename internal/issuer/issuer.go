@@ -42,7 +42,14 @@ type Issuer struct {
 	name, audience string
 	clock          func() time.Time
 	unknownKey     func()
-	keys           atomic.Pointer[[]jose.JSONWebKey] // those set last; never nil after SetKeys
+	maxAge         time.Duration               // of keys; 0: they are valid until they are replaced
+	keys           atomic.Pointer[currentKeys] // those set last; never nil after SetKeys
+}
+
+// currentKeys is the keys of an issuer at a time.
+type currentKeys struct {
+	keys []jose.JSONWebKey
+	set  time.Time
 }
 
 // New returns an issuer without keys. unknownKey, which must not block, is called when a token names a key that the issuer does
@@ -50,6 +57,9 @@ type Issuer struct {
 func New(name, audience string, clock func() time.Time, unknownKey func()) *Issuer {
 	return &Issuer{name: name, audience: audience, clock: clock, unknownKey: unknownKey}
 }
+
+// LimitAge has keys check tokens for a time after SetKeys, and no longer. It is called before the issuer is used.
+func (i *Issuer) LimitAge(maxAge time.Duration) { i.maxAge = maxAge }
 
 // SetKeys replaces the keys by those of a JWKS. Keys that are not for signatures, or not public, are left out. If none is left,
 // it fails, and the keys stay.
@@ -72,7 +82,7 @@ func (i *Issuer) SetKeys(text []byte) error {
 		return fault.New(fault.Invalid, "the keys of the issuer have none that checks signatures: public keys of RSA from 2048 bits on, EC or Ed25519").
 			WithRemedy("name the JWKS of the issuer, whose document /.well-known/openid-configuration has it as jwks_uri")
 	}
-	i.keys.Store(&keys)
+	i.keys.Store(&currentKeys{keys, i.clock()})
 	return nil
 }
 
@@ -85,7 +95,7 @@ func verifies(key jose.JSONWebKey) bool {
 }
 
 // Subject returns the subject of a token. It returns Unauthenticated for one that is not accepted, and Unavailable for one
-// whose key may not have been fetched yet.
+// whose key may not have been fetched yet, or if the keys are too old.
 func (i *Issuer) Subject(token string) (string, error) {
 	if !canonical(token) {
 		return "", refused("it is not a signed JWT")
@@ -95,6 +105,9 @@ func (i *Issuer) Subject(token string) (string, error) {
 		return "", refused("it is not a JWT with an asymmetric signature")
 	}
 	header := parsed.Headers[0]
+	if err := i.tooOld(); err != nil {
+		return "", err
+	}
 	key, found := i.key(header.KeyID, header.Algorithm)
 	switch {
 	case !found && i.unknownKey != nil:
@@ -110,6 +123,23 @@ func (i *Issuer) Subject(token string) (string, error) {
 		return "", refused("its signature does not match")
 	}
 	return i.subjectOf(claims)
+}
+
+// tooOld returns an error if the keys are older than they may be: one of them may have been revoked meanwhile.
+func (i *Issuer) tooOld() error {
+	keys := i.keys.Load()
+	if keys == nil || i.maxAge == 0 {
+		return nil
+	}
+	if age := i.clock().Sub(keys.set); age > i.maxAge {
+		if i.unknownKey != nil {
+			i.unknownKey()
+		}
+		e := fault.New(fault.Unavailable, "the keys of the issuer were last fetched %s ago, which is longer than jwt_keys_max_age, %s", age.Round(time.Second), i.maxAge)
+		e.RetryAfter = time.Second
+		return e.WithRemedy("try again; the server's log says why they cannot be fetched")
+	}
+	return nil
 }
 
 // subjectOf checks the claims of a token whose signature matches, and returns the subject.
@@ -146,8 +176,8 @@ func (i *Issuer) key(id, algorithm string) (jose.JSONWebKey, bool) {
 	if keys == nil {
 		return jose.JSONWebKey{}, false
 	}
-	for _, key := range *keys {
-		if (key.KeyID == id || id == "" && len(*keys) == 1) && (key.Algorithm == "" || key.Algorithm == algorithm) {
+	for _, key := range keys.keys {
+		if (key.KeyID == id || id == "" && len(keys.keys) == 1) && (key.Algorithm == "" || key.Algorithm == algorithm) {
 			return key, true
 		}
 	}

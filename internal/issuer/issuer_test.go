@@ -275,3 +275,39 @@ func BenchmarkSubject(b *testing.B) {
 		})
 	}
 }
+
+// TestOldKeysCheckNothing: keys that were set too long ago accept no token, not even one that they signed, until they are set
+// again.
+//
+// spec: access-25
+func TestOldKeysCheckNothing(t *testing.T) {
+	now, wanted := noon, 0
+	key := ec(t, "a")
+	i := New("https://issuer.example.com", "penstock", func() time.Time { return now }, func() { wanted++ })
+	i.LimitAge(time.Hour)
+	require.NoError(t, i.SetKeys(keySet(t, key.public())))
+	token := key.signed(t, claims(map[string]any{"exp": noon.Add(100 * time.Hour).Unix()}))
+	check := func(kind fault.Kind) {
+		_, err := i.Subject(token)
+		require.Equal(t, kind, fault.KindOf(err), "%v", err)
+		require.Contains(t, err.Error(), "jwt_keys_max_age")
+		require.Positive(t, fault.As(err).RetryAfter)
+	}
+	now = noon.Add(time.Hour)
+	_, err := i.Subject(token)
+	require.NoError(t, err)
+	require.Zero(t, wanted)
+	now = now.Add(time.Nanosecond)
+	check(fault.Unavailable)
+	require.Equal(t, 1, wanted)
+	require.Error(t, i.SetKeys([]byte("{}")), "a failed fetch makes them no younger")
+	check(fault.Unavailable)
+	require.NoError(t, i.SetKeys(keySet(t, key.public())))
+	_, err = i.Subject(token)
+	require.NoError(t, err)
+
+	i.LimitAge(0)
+	now = noon.Add(99 * time.Hour)
+	_, err = i.Subject(token)
+	require.NoError(t, err, "there is no limit")
+}

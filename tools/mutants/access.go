@@ -32,7 +32,7 @@ func accessMutants() []mutant {
 		{"keys-for-encryption-check-signatures", "internal/issuer/issuer.go", " && (key.Use == \"\" || key.Use == \"sig\")", "", issuer},
 		{"small-keys-are-accepted", "internal/issuer/issuer.go", "of.N.BitLen() < minRSA", "of.N.BitLen() < minRSA/4", issuer},
 		{"tokens-have-other-forms", "internal/issuer/issuer.go", "base64.RawURLEncoding.EncodeToString(raw) != part", "len(raw) > len(part)", issuer},
-		{"tokens-without-a-key-take-any", "internal/issuer/issuer.go", "id == \"\" && len(*keys) == 1", "len(*keys) == 1", issuer},
+		{"tokens-without-a-key-take-any", "internal/issuer/issuer.go", "id == \"\" && len(keys.keys) == 1", "len(keys.keys) == 1", issuer},
 		{"keys-follow-redirects", "cmd/penstock/jwks/jwks.go", "return http.ErrUseLastResponse", "return nil", jwks},
 		{"keys-come-in-the-clear", "cmd/penstock/jwks/jwks.go", " && (parsed.Scheme != \"http\" || !loopback(parsed.Hostname()))", " && parsed.Scheme != \"http\"", jwks},
 	}

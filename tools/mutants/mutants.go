@@ -62,6 +62,7 @@ func mutants() []mutant {
 		splitMutants(),
 		ticketMutants(),
 		prefixMutants(),
+		auditMutants(),
 		rateMutants(),
 		startingMutants(),
 		stepMutants(),

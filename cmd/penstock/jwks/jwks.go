@@ -1,7 +1,7 @@
 // Package jwks fetches the keys of an issuer of tokens.
 //
 // Remote is fetched at the start, every five minutes, and when a token names a key that is not known, but then at most every
-// ten seconds. If a fetch fails, the keys before stay in use.
+// ten seconds. If a fetch fails, the keys before stay in use; the issuer limits their age.
 package jwks
 
 import (
@@ -31,6 +31,7 @@ type Remote struct {
 	client *http.Client
 	wanted chan struct{}
 	pause  time.Duration // the constant, except in tests
+	last   time.Time     // when they were fetched; of the goroutine that fetches
 }
 
 // New returns the keys at a URL, which set takes. The URL must be https, or http on the loopback: the answer decides which
@@ -73,7 +74,8 @@ func (k *Remote) Run(ctx context.Context) {
 		case <-k.wanted:
 		}
 		if err := k.Fetch(ctx); err != nil && ctx.Err() == nil {
-			k.log.Warn("the keys of the issuer cannot be fetched: the previous ones stay in use", "url", fault.RedactURI(k.url), "error", err)
+			k.log.Warn("the keys of the issuer cannot be fetched: the previous ones stay in use until they are too old",
+				"url", fault.RedactURI(k.url), "fetched", k.last, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -104,7 +106,11 @@ func (k *Remote) Fetch(ctx context.Context) error {
 	case len(text) > maxBytes:
 		return fault.New(fault.Invalid, "the keys of the issuer at %s have more than %d bytes", fault.RedactURI(k.url), maxBytes)
 	}
-	return k.set(text)
+	if err := k.set(text); err != nil {
+		return err
+	}
+	k.last = time.Now()
+	return nil
 }
 
 func (k *Remote) failed(err error) error {

@@ -31,6 +31,45 @@ func TestKeyFilesBelongToRootOrThisUser(t *testing.T) {
 	require.Equal(t, "user 4242", writers(owned{file, 4242}))
 }
 
+// moded is a file of a user and a group, with a mode.
+type moded struct {
+	os.FileInfo
+	mode        os.FileMode
+	user, group uint32
+}
+
+func (m moded) Mode() os.FileMode { return m.mode }
+func (m moded) Sys() any          { return &syscall.Stat_t{Uid: m.user, Gid: m.group} }
+
+// TestRootMayGiveAFileToTheGroup: a file of root that a group of the process may read is used, in no other case of a group.
+//
+// spec: access-4
+func TestRootMayGiveAFileToTheGroup(t *testing.T) {
+	process := processIDs{user: 1000, groups: []int{1000, 2000}}
+	for name, c := range map[string]struct {
+		file    moded
+		process processIDs
+		reads   bool
+	}{
+		"a secret with fsGroup":      {moded{mode: 0o440, group: 2000}, process, true},
+		"with root's own writing":    {moded{mode: 0o640, group: 2000}, process, true},
+		"the first group":            {moded{mode: 0o440, group: 1000}, process, true},
+		"a group of others":          {moded{mode: 0o440, group: 3000}, process, false},
+		"root's group":               {moded{mode: 0o440}, process, false},
+		"the group may write":        {moded{mode: 0o460, group: 2000}, process, false},
+		"the group may execute":      {moded{mode: 0o450, group: 2000}, process, false},
+		"all may read":               {moded{mode: 0o444, group: 2000}, process, false},
+		"all may execute":            {moded{mode: 0o441, group: 2000}, process, false},
+		"this user's, for its group": {moded{mode: 0o440, user: 1000, group: 1000}, process, false},
+		"another user's":             {moded{mode: 0o440, user: 1001, group: 2000}, process, false},
+		"for root, who needs none":   {moded{mode: 0o440, group: 2000}, processIDs{groups: []int{0, 2000}}, false},
+	} {
+		require.Equal(t, c.reads, c.process.readsByGroup(c.file), name)
+	}
+	require.Contains(t, currentProcess().groups, os.Getegid())
+	require.Equal(t, os.Geteuid(), currentProcess().user)
+}
+
 // spec: access-4
 func TestFilesThatOthersMayUseAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.key")

@@ -1,0 +1,131 @@
+package flight
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
+)
+
+// maxAudited bounds the names in a line of the audit log, in bytes: a query may carry any.
+const maxAudited = 256
+
+// auditNote collects what the audit log says about a call while the call runs. A nil note takes nothing.
+type auditNote struct {
+	line   audit.Line
+	began  time.Time
+	name   string // of the action
+	served bool   // rows, or what is known of them, may have been sent
+}
+
+// auditKey is the key of a context's auditNote.
+type auditKey struct{}
+
+// noteOf returns the note of a call; nil if it has none.
+func noteOf(ctx context.Context) *auditNote {
+	note, _ := ctx.Value(auditKey{}).(*auditNote)
+	return note
+}
+
+// action notes the name of an action.
+func (n *auditNote) action(name string) {
+	if n != nil {
+		n.name = name
+	}
+}
+
+// query notes which dataset is asked for.
+func (n *auditNote) query(q dataset.Query) {
+	if n != nil {
+		n.line.Dataset, n.line.Inline = cut(q.Dataset, maxAudited), q.Inline != nil
+	}
+}
+
+// ticket notes what a ticket is for whose client may not use it.
+func (n *auditNote) ticket(c content) {
+	if n == nil {
+		return
+	}
+	n.line.Plan = c.Plan
+	if q, err := decode.Query(c.Query); err == nil {
+		n.query(q)
+	}
+}
+
+// stream notes that a stream of a plan begins.
+func (n *auditNote) stream(p planned) {
+	if n == nil {
+		return
+	}
+	n.served, n.line.Event, n.line.Plan = true, audit.Stream, p.ID
+	n.line.Shard = fmt.Sprintf("%d/%d", p.Query.Shard.Index, p.Query.Shard.Of)
+	table := func(name string, pin dataset.TablePin) {
+		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(name, maxAudited), Snapshot: pin.Snapshot})
+	}
+	if p.Relation == nil {
+		return
+	}
+	table(p.Relation.Dataset.Training.Table, p.Rows.Pin.Training)
+	for _, s := range p.Relation.Dataset.Staging {
+		table(s.Table, p.Rows.Pin.Staging[s.Name])
+	}
+}
+
+// columns notes what a stream sends.
+func (n *auditNote) columns(schema *arrow.Schema) {
+	if n != nil {
+		n.line.Columns = schema.NumFields()
+	}
+}
+
+// read notes what a stream has sent.
+func (n *auditNote) read(end StreamEnd) {
+	if n != nil {
+		n.line.Rows, n.line.Batches, n.line.Bytes = end.Rows, end.Batches, end.Bytes+end.MappedBytes
+	}
+}
+
+// verify notes that tables are checked.
+func (n *auditNote) verify() {
+	if n != nil {
+		n.served, n.line.Event = true, audit.Verify
+	}
+}
+
+// audited adds the line of a call that has ended to the audit log, if it has one: streams, checks of tables, and refusals. A
+// stream that ended before it began is a refusal, whatever the reason.
+func (s *Server) audited(ctx context.Context, method string, n *auditNote, end ending) {
+	if s.options.Audit == nil {
+		return
+	}
+	denied := refusal(ctx) != nil || end.label == fault.Unauthenticated.String() || end.label == fault.Forbidden.String()
+	switch {
+	case n.served:
+	case denied || method == "DoGet":
+		n.line.Event = audit.Refusal
+	default:
+		return
+	}
+	if n.line.Call = method; n.name != "" {
+		n.line.Call = n.name
+	}
+	n.line.Subject, _ = identity.Of(ctx)
+	n.line.Host = hostOf(ctx)
+	n.line.End = end.label
+	n.line.Seconds = s.options.Clock().Sub(n.began).Seconds()
+	s.options.Audit.Add(n.line)
+}
+
+// notAudited refuses a stream that would leave no line in the audit log.
+func notAudited(err error) error {
+	e := fault.New(fault.Unavailable, "the server admits no stream: %w", err)
+	e.RetryAfter = time.Second
+	return e.WithRemedy("try again; the server's log says why its audit_log cannot be written")
+}
