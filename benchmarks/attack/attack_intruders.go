@@ -34,6 +34,10 @@ type intrusion struct {
 	connections int
 	// harm does what one connection does. It ends with the context, or with the connection, which is then made again.
 	harm func(ctx context.Context, c *rawclient.Conn) error
+	// raw does the same before HTTP/2 begins, instead of harm.
+	raw func(ctx context.Context, conn net.Conn) error
+	// guard is a function that makes the settings of a server that has TLS and tokens; nil: it has none.
+	guard func(folder string) (launch, error)
 }
 
 // hold keeps a connection without reading it.
@@ -57,7 +61,7 @@ func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 func (r *run) intrudeHeaders(ctx context.Context) error {
 	fields := rawclient.Indexed(nil, rawclient.Header{Name: "x-long", Value: strings.Repeat("x", 3900)})
 	fields = append(fields, []byte(strings.Repeat("\xbe", 4000))...)
-	return r.intrude(ctx, intrusion{40, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 40, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		stream := uint32(1)
 		return repeat(ctx, 20*time.Millisecond, func() error {
 			opening := rawclient.Opening(stream, "GetFlightInfo")
@@ -71,7 +75,7 @@ func (r *run) intrudeHeaders(ctx context.Context) error {
 // half: requests of which the last byte never comes.
 func (r *run) intrudeHalf(ctx context.Context) error {
 	const size = 2 << 20
-	return r.intrude(ctx, intrusion{150, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 150, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		stream, err := c.Open("DoAction")
 		if err != nil {
 			return err
@@ -92,7 +96,7 @@ func (r *run) intrudeHalf(ctx context.Context) error {
 
 // open: calls without requests, as many as connections may have.
 func (r *run) intrudeOpen(ctx context.Context) error {
-	return r.intrude(ctx, intrusion{800, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 800, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		var opening []byte
 		for i := range 125 {
 			opening = append(opening, rawclient.Opening(uint32(2*i+1), "GetFlightInfo")...)
@@ -106,7 +110,7 @@ func (r *run) intrudeOpen(ctx context.Context) error {
 
 // slow: requests that come byte by byte.
 func (r *run) intrudeSlow(ctx context.Context) error {
-	return r.intrude(ctx, intrusion{400, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 400, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		for range 8 {
 			stream, err := c.Open("GetFlightInfo")
 			if err != nil {
@@ -122,7 +126,7 @@ func (r *run) intrudeSlow(ctx context.Context) error {
 
 // resets: calls that are opened and reset at once.
 func (r *run) intrudeResets(ctx context.Context) error {
-	return r.intrude(ctx, intrusion{20, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 20, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		return repeat(ctx, 20*time.Millisecond, func() error {
 			stream, err := c.Open("GetFlightInfo")
 			if err != nil {
@@ -135,7 +139,7 @@ func (r *run) intrudeResets(ctx context.Context) error {
 
 // idle: connections that say nothing after their first bytes.
 func (r *run) intrudeIdle(ctx context.Context) error {
-	return r.intrude(ctx, intrusion{1600, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 1600, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		_, err := c.AwaitReset() // there is no call: this is the end of the connection
 		return err
 	}})
@@ -184,7 +188,7 @@ func (r *run) intrudeRenew(ctx context.Context) error {
 func (r *run) unread(ctx context.Context, method string, connections int, request func(address string) ([]byte, error)) error {
 	var mu sync.Mutex
 	made := map[string][]byte{}
-	return r.intrude(ctx, intrusion{connections, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: connections, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		address := c.RemoteAddr().String()
 		mu.Lock()
 		message, err := made[address], error(nil)
@@ -217,7 +221,7 @@ func (r *run) unread(ctx context.Context, method string, connections int, reques
 func (r *run) intrudePlans(ctx context.Context) error {
 	var mu sync.Mutex
 	count := 0
-	return r.intrude(ctx, intrusion{200, func(ctx context.Context, c *rawclient.Conn) error {
+	return r.intrude(ctx, intrusion{connections: 200, harm: func(ctx context.Context, c *rawclient.Conn) error {
 		mu.Lock()
 		count++
 		q, err := json.Marshal(query{Dataset: "many", Filter: fmt.Sprintf("n0 <> %d", count)})
@@ -243,7 +247,15 @@ func (r *run) intrudePlans(ctx context.Context) error {
 
 // intrude does harm from one host and from many, and checks the server's memory, and streams beside it.
 func (r *run) intrude(ctx context.Context, how intrusion) error {
-	return r.against(ctx, launch{home: r.home, budget: 256 * mebi}, func(ctx context.Context, s *server) error {
+	of := launch{}
+	if how.guard != nil {
+		var err error
+		if of, err = how.guard(r.scratch); err != nil {
+			return err
+		}
+	}
+	of.home, of.budget = r.home, 256*mebi
+	return r.against(ctx, of, func(ctx context.Context, s *server) error {
 		ctx, cancel := r.sure(ctx)
 		defer cancel()
 		if _, err := r.speed(ctx, s); err != nil { // files and plans are known from here on
@@ -309,7 +321,7 @@ type steady struct {
 
 // steadily reads streams until stop.
 func (r *run) steadily(ctx context.Context, s *server) (*steady, error) {
-	c, err := dial(s.address, dialing{from: peaceful})
+	c, err := dial(s.address, dialing{from: peaceful, as: s.as})
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +392,9 @@ func (how intrusion) from(ctx context.Context, address string, host net.IP) {
 		}
 		defer conn.Close()                                          //nolint:errcheck // the server may have closed it
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends reads and writes
-		if c, err := rawclient.New(conn); err == nil {
+		if how.raw != nil {
+			_ = how.raw(ctx, conn) // the server may end it at any time
+		} else if c, err := rawclient.New(conn); err == nil {
 			_ = how.harm(ctx, c) // the server may end it at any time
 		}
 		return nil
@@ -390,7 +404,7 @@ func (how intrusion) from(ctx context.Context, address string, host net.IP) {
 // first reads the first batch of a stream of a new client, and returns how long its plan and all of it took.
 func (r *run) first(ctx context.Context, s *server) (planned, took time.Duration, err error) {
 	begun := time.Now()
-	c, err := dial(s.address, dialing{from: peaceful})
+	c, err := dial(s.address, dialing{from: peaceful, as: s.as})
 	if err != nil {
 		return 0, 0, err
 	}

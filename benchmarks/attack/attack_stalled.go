@@ -147,7 +147,7 @@ func (r *run) ratio(ctx context.Context) error {
 
 // speed reads a whole table and returns bytes a second.
 func (r *run) speed(ctx context.Context, s *server) (float64, error) {
-	c, err := dial(s.address, dialing{from: peaceful})
+	c, err := dial(s.address, dialing{from: peaceful, as: s.as})
 	if err != nil {
 		return 0, err
 	}

@@ -15,7 +15,6 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -46,6 +45,7 @@ type shard struct {
 type dialing struct {
 	window int32  // bytes that it takes of a stream before it reads; 0: gRPC's default
 	from   string // its address; "": any
+	as     access
 }
 
 // client is a connection to a server.
@@ -56,7 +56,10 @@ type client struct {
 
 func dial(address string, d dialing) (*client, error) {
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithTransportCredentials(d.as.transport()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+	}
+	if d.as.token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(d.as))
 	}
 	if d.window > 0 {
 		options = append(options, grpc.WithInitialWindowSize(d.window), grpc.WithInitialConnWindowSize(d.window))

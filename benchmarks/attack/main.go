@@ -71,6 +71,8 @@ func attacks() []attack {
 		{"intrude-renew", "answers of RenewFlightEndpoint that are not read", (*run).intrudeRenew, false},
 		{"intrude-errors", "failures that are not read", (*run).intrudeErrors, false},
 		{"intrude-plans", "200 plans at once", (*run).intrudePlans, false},
+		{"intrude-tokens", "calls with tokens that are guessed", (*run).intrudeTokens, false},
+		{"intrude-handshakes", "handshakes that stop, end at once, or lead to nothing", (*run).intrudeHandshakes, false},
 		{"mapped", "clients of the local socket that keep all, read nothing or send nonsense", (*run).mapped, false},
 	}
 }

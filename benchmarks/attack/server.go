@@ -42,6 +42,7 @@ type launch struct {
 	home   string   // folder of penstock.yaml
 	budget int64    // bytes
 	env    []string // settings as NAME=VALUE, which older servers do not look at
+	as     access   // of the clients that may read
 }
 
 // server is a running penstock, under a watchdog that kills it when it holds
@@ -52,6 +53,7 @@ type server struct {
 	profile string // http address of the profiles
 	log     string // path of its log
 	budget  int64
+	as      access // of the clients that may read
 
 	peak   atomic.Int64 // bytes, the most ever seen
 	killed atomic.Bool  // by the watchdog
@@ -63,7 +65,7 @@ type server struct {
 func (r *run) start(ctx context.Context, l launch) (*server, error) {
 	r.servers++
 	s := &server{
-		budget: l.budget, gone: make(chan struct{}),
+		budget: l.budget, as: l.as, gone: make(chan struct{}),
 		log: filepath.Join(r.scratch, fmt.Sprintf("server-%d.log", r.servers)),
 	}
 	spool := filepath.Join(r.scratch, "spool")

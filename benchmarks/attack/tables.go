@@ -73,7 +73,7 @@ func (w *warehouse) close() error { return w.db.Close() }
 // and its staging table.
 func (w *warehouse) configure(datasets ...[3]string) error {
 	var text strings.Builder
-	_, _ = fmt.Fprintf(&text, "catalogs:\n  default:\n    type: sql\n    uri: \"sqlite:///%s\"\ndatasets:\n", filepath.Join(w.home, database))
+	_, _ = fmt.Fprintf(&text, "catalogs:\n  default:\n    type: sql\n    uri: \"sqlite:///%s\"\n    warehouse: \"file://%s\"\ndatasets:\n", filepath.Join(w.home, database), w.home)
 	for _, d := range datasets {
 		_, _ = fmt.Fprintf(&text, "  %s:\n    training: {table: bench.%s}\n    key: [%s]\n    staging:\n      - {table: bench.%s, name: features}\n", d[0], d[1], keyName, d[2])
 	}
@@ -226,7 +226,7 @@ func (s shape) entry(spec iceberg.PartitionSpec, path string, at int, rows int64
 // written last and names all shapes: an interrupted run, and one of other
 // sizes, starts over.
 func ensure(ctx context.Context, home string, sizes sizes) error {
-	marker, want := filepath.Join(home, "finished"), fmt.Sprintf("%s %+v", home, sizes.tables())
+	marker, want := filepath.Join(home, "finished"), fmt.Sprintf("%s with a warehouse %+v", home, sizes.tables())
 	if text, err := os.ReadFile(marker); err == nil && string(text) == want {
 		return nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
