@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/internal/identity"
 )
 
-// Authenticate returns the subject of a token, which is not empty, or an Unauthenticated fault. It must not block.
-type Authenticate func(token string) (subject string, err error)
+// Authenticate returns who sends a token, with a subject that is not empty, or an Unauthenticated fault. It must not block.
+type Authenticate func(token string) (identity.Caller, error)
 
 // authorization is the header with a client's token, and bearer what precedes it.
 const (
@@ -36,12 +36,12 @@ func (s *Server) authenticated(ctx context.Context, call *tap.Info) context.Cont
 	if strings.HasPrefix(call.FullMethodName, "/grpc.") {
 		return ctx
 	}
-	subject, err := s.subjectOf(call.Header)
+	who, err := s.callerOf(call.Header)
 	switch {
 	case err != nil:
 		return context.WithValue(ctx, refusalKey{}, err)
-	case subject != "":
-		return identity.With(ctx, subject)
+	case who.Subject != "":
+		return identity.With(ctx, who)
 	default:
 		return ctx
 	}
@@ -53,23 +53,23 @@ func refusal(ctx context.Context) error {
 	return err
 }
 
-// subjectOf returns the subject of a call's headers; "" if the server has no credentials.
-func (s *Server) subjectOf(headers metadata.MD) (string, error) {
+// callerOf returns who sends a call's headers; nobody if the server has no credentials.
+func (s *Server) callerOf(headers metadata.MD) (identity.Caller, error) {
 	sent := headers.Get(authorization)
 	if s.options.Authenticate == nil {
 		if len(sent) > 0 {
-			return "", fault.New(fault.Invalid, "the client sent credentials, and this server has none configured").
+			return identity.Caller{}, fault.New(fault.Invalid, "the client sent credentials, and this server has none configured").
 				WithRemedy("leave out the token, or set tokens or jwt_issuer on the server")
 		}
-		return "", nil
+		return identity.Caller{}, nil
 	}
 	if len(sent) != 1 {
-		return "", fault.New(fault.Unauthenticated, "the call has %s, and this server requires one", fault.Count(len(sent), "token")).
+		return identity.Caller{}, fault.New(fault.Unauthenticated, "the call has %s, and this server requires one", fault.Count(len(sent), "token")).
 			WithRemedy(`send the header "authorization: Bearer TOKEN"; in Python, penstock.connect(…, token_file=…); for commands, --token-file`)
 	}
 	token := sent[0]
 	if len(token) < len(bearer) || !strings.EqualFold(token[:len(bearer)], bearer) {
-		return "", fault.New(fault.Unauthenticated, "the credentials of the call are not a bearer token").
+		return identity.Caller{}, fault.New(fault.Unauthenticated, "the credentials of the call are not a bearer token").
 			WithRemedy(`send the header "authorization: Bearer TOKEN"`)
 	}
 	return s.options.Authenticate(token[len(bearer):])

@@ -30,11 +30,11 @@ import (
 )
 
 // known accepts the tokens "a" and "b", of the subjects alice and bob.
-func known(token string) (string, error) {
+func known(token string) (identity.Caller, error) {
 	if subject, ok := map[string]string{"a": "alice", "b": "bob"}[token]; ok {
-		return subject, nil
+		return identity.Caller{Subject: subject}, nil
 	}
-	return "", fault.New(fault.Unauthenticated, "the server does not know the token").WithRemedy("get one")
+	return identity.Caller{}, fault.New(fault.Unauthenticated, "the server does not know the token").WithRemedy("get one")
 }
 
 // as returns the context of calls with values of the header authorization.

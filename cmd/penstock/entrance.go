@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/issuer"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/internal/tokens"
@@ -147,12 +148,13 @@ func (a *entrance) authenticate() flight.Authenticate {
 	if a.settings.Tokens == "" && a.issuer == nil {
 		return nil
 	}
-	return func(token string) (string, error) {
+	return func(token string) (identity.Caller, error) {
 		static := a.tokens.Load()
 		if static == nil || a.issuer != nil && !strings.HasPrefix(token, tokens.Prefix) {
-			return a.issuer.Subject(token)
+			return a.issuer.Caller(token)
 		}
-		return static.Subject(token, a.clock())
+		subject, err := static.Subject(token, a.clock())
+		return identity.Caller{Subject: subject}, err
 	}
 }
 

@@ -53,7 +53,7 @@ func Graph() []Row {
 		{Folder: "internal/identity"},
 		{Folder: "internal/audit", Imports: "fault"},
 		{Folder: "internal/tokens", Imports: "fault"},
-		{Folder: "internal/issuer", Imports: "tokens fault", Outside: libJOSE},
+		{Folder: "internal/issuer", Imports: "tokens identity fault", Outside: libJOSE},
 		{Folder: "internal/hostport"},
 
 		{Folder: "internal/budget", Imports: "fault invariant release"},
@@ -70,7 +70,8 @@ func Graph() []Row {
 
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault"},
-		{Folder: "loader/dataset/decode", Imports: "dataset rule fault", Outside: libYAML},
+		{Folder: "loader/policy", Imports: "dataset identity"},
+		{Folder: "loader/dataset/decode", Imports: "dataset policy rule fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
@@ -87,7 +88,7 @@ func Graph() []Row {
 			Outside: libIceberg,
 		},
 		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},
-		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
+		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
@@ -117,13 +118,13 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
+			Imports: "dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget digest fault"},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan rule batch budget fault identity audit local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan policy rule batch budget fault identity audit local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 

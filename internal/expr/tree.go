@@ -179,6 +179,17 @@ func (e *Expr) Conjuncts() []*Expr {
 	return []*Expr{e}
 }
 
+// And returns the filter that passes the rows that both filters pass. Nil passes every row.
+func (e *Expr) And(other *Expr) *Expr {
+	switch {
+	case e == nil:
+		return other
+	case other == nil:
+		return e
+	}
+	return &Expr{root: joinTerms(true, []node{e.root, other.root})}
+}
+
 // joined joins terms by AND or OR, taking terms of the same logic apart.
 func joinTerms(all bool, terms []node) node {
 	if len(terms) == 1 {

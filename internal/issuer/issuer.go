@@ -19,6 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/tokens"
 )
 
@@ -94,19 +95,19 @@ func verifies(key jose.JSONWebKey) bool {
 	return key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig")
 }
 
-// Subject returns the subject of a token. It returns Unauthenticated for one that is not accepted, and Unavailable for one
-// whose key may not have been fetched yet, or if the keys are too old.
-func (i *Issuer) Subject(token string) (string, error) {
+// Caller returns the subject and the claims of a token. It returns Unauthenticated for one that is not accepted, and
+// Unavailable for one whose key may not have been fetched yet, or if the keys are too old.
+func (i *Issuer) Caller(token string) (identity.Caller, error) {
 	if !canonical(token) {
-		return "", refused("it is not a signed JWT")
+		return identity.Caller{}, refused("it is not a signed JWT")
 	}
 	parsed, err := jwt.ParseSigned(token, algorithms())
 	if err != nil || len(parsed.Headers) != 1 {
-		return "", refused("it is not a JWT with an asymmetric signature")
+		return identity.Caller{}, refused("it is not a JWT with an asymmetric signature")
 	}
 	header := parsed.Headers[0]
 	if err := i.tooOld(); err != nil {
-		return "", err
+		return identity.Caller{}, err
 	}
 	key, found := i.key(header.KeyID, header.Algorithm)
 	switch {
@@ -114,15 +115,41 @@ func (i *Issuer) Subject(token string) (string, error) {
 		i.unknownKey()
 		e := fault.New(fault.Unavailable, "the token names a key that its issuer did not have when its keys were fetched; they are fetched again")
 		e.RetryAfter = time.Second
-		return "", e.WithRemedy("try again")
+		return identity.Caller{}, e.WithRemedy("try again")
 	case !found:
-		return "", refused("it names a key that its issuer does not have")
+		return identity.Caller{}, refused("it names a key that its issuer does not have")
 	}
 	var claims jwt.Claims
-	if err := parsed.Claims(key.Key, &claims); err != nil {
-		return "", refused("its signature does not match")
+	var all map[string]any
+	if err := parsed.Claims(key.Key, &claims, &all); err != nil {
+		return identity.Caller{}, refused("its signature does not match")
 	}
-	return i.subjectOf(claims)
+	subject, err := i.subjectOf(claims)
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	return identity.Caller{Subject: subject, Claims: texts(all)}, nil
+}
+
+// texts returns the claims that are texts or lists of texts. Other values, and lists that have some, name no group.
+func texts(claims map[string]any) map[string][]string {
+	out := map[string][]string{}
+	for name, value := range claims {
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		values := make([]string, 0, len(list))
+		for _, one := range list {
+			if text, ok := one.(string); ok {
+				values = append(values, text)
+			}
+		}
+		if len(values) == len(list) && len(values) > 0 {
+			out[name] = values
+		}
+	}
+	return out
 }
 
 // tooOld returns an error if the keys are older than they may be: one of them may have been revoked meanwhile.

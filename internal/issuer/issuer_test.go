@@ -94,12 +94,12 @@ func TestTokensOfTheIssuerAreAccepted(t *testing.T) {
 	require.NoError(t, err)
 	for _, key := range []signing{ec(t, "a"), {"b", jose.RS256, large}, {"c", jose.PS256, large}, {"d", jose.EdDSA, edwards}} {
 		other := ec(t, "other").public()
-		subject, err := of(t, other, key.public()).Subject(key.signed(t, claims(nil)))
+		who, err := of(t, other, key.public()).Caller(key.signed(t, claims(nil)))
 		require.NoError(t, err, key.algorithm)
-		require.Equal(t, "system:serviceaccount:ml:trainer", subject)
+		require.Equal(t, "system:serviceaccount:ml:trainer", who.Subject)
 	}
 	alone := ec(t, "")
-	_, err = of(t, alone.public()).Subject(alone.signed(t, claims(nil)))
+	_, err = of(t, alone.public()).Caller(alone.signed(t, claims(nil)))
 	require.NoError(t, err, "the only key needs no name")
 }
 
@@ -124,12 +124,12 @@ func TestTokensWithOtherClaimsAreRefused(t *testing.T) {
 		"a subject too long": {map[string]any{"sub": strings.Repeat("s", 1000)}, "subject"},
 		"a number":           {map[string]any{"sub": 7}, "signature"},
 	} {
-		_, err := i.Subject(key.signed(t, claims(c.changed)))
+		_, err := i.Caller(key.signed(t, claims(c.changed)))
 		require.Equal(t, fault.Unauthenticated, fault.KindOf(err), name)
 		require.ErrorContains(t, err, c.says, name)
 	}
 	for _, within := range []map[string]any{{"exp": noon.Add(-skew).Unix()}, {"nbf": noon.Add(skew).Unix()}, {"aud": "penstock"}, {"nbf": nil, "iat": nil}} {
-		_, err := i.Subject(key.signed(t, claims(within)))
+		_, err := i.Caller(key.signed(t, claims(within)))
 		require.NoError(t, err, within)
 	}
 }
@@ -157,13 +157,13 @@ func TestOtherKeysAndAlgorithmsAreRefused(t *testing.T) {
 		"an RSA key that is small":  signing{"a", jose.RS256, small}.signed(t, claims(nil)),
 		"a line break in its parts": key.signed(t, claims(nil)) + "\n",
 	} {
-		_, err := i.Subject(token)
+		_, err := i.Caller(token)
 		require.Equal(t, fault.Unauthenticated, fault.KindOf(err), name)
 	}
 	// A key is for its algorithm.
 	large, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
-	_, err = of(t, signing{"a", jose.RS256, large}.public()).Subject(signing{"a", jose.PS256, large}.signed(t, claims(nil)))
+	_, err = of(t, signing{"a", jose.RS256, large}.public()).Caller(signing{"a", jose.PS256, large}.signed(t, claims(nil)))
 	require.Equal(t, fault.Unauthenticated, fault.KindOf(err))
 }
 
@@ -172,23 +172,23 @@ func TestKeysRotate(t *testing.T) {
 	first, second := ec(t, "1"), ec(t, "2")
 	wanted := 0
 	i := New("https://issuer.example.com", "penstock", func() time.Time { return noon }, func() { wanted++ })
-	_, err := i.Subject(first.signed(t, claims(nil)))
+	_, err := i.Caller(first.signed(t, claims(nil)))
 	require.Equal(t, fault.Unavailable, fault.KindOf(err), "no keys yet")
 	require.NoError(t, i.SetKeys(keySet(t, first.public())))
-	_, err = i.Subject(first.signed(t, claims(nil)))
+	_, err = i.Caller(first.signed(t, claims(nil)))
 	require.NoError(t, err)
 	require.Equal(t, 1, wanted)
-	_, err = i.Subject(second.signed(t, claims(nil)))
+	_, err = i.Caller(second.signed(t, claims(nil)))
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.NotZero(t, fault.As(err).RetryAfter)
 	require.Equal(t, 2, wanted)
 	require.NoError(t, i.SetKeys(keySet(t, first.public(), second.public())))
 	for _, key := range []signing{first, second} {
-		_, err = i.Subject(key.signed(t, claims(nil)))
+		_, err = i.Caller(key.signed(t, claims(nil)))
 		require.NoError(t, err)
 	}
 	require.NoError(t, i.SetKeys(keySet(t, second.public())))
-	_, err = i.Subject(first.signed(t, claims(nil)))
+	_, err = i.Caller(first.signed(t, claims(nil)))
 	require.Error(t, err)
 }
 
@@ -208,7 +208,7 @@ func TestSetsWithoutAKeyForSignaturesAreRefused(t *testing.T) {
 	} {
 		require.Equal(t, fault.Invalid, fault.KindOf(i.SetKeys(text)), name)
 	}
-	_, err = i.Subject(key.signed(t, claims(nil)))
+	_, err = i.Caller(key.signed(t, claims(nil)))
 	require.NoError(t, err, "the keys stay")
 	mixed := []byte(strings.Replace(string(keySet(t, key.public())), `"keys":[`, `"keys":[{"kty": "new"},`, 1))
 	require.NoError(t, i.SetKeys(mixed), "keys of other types are left out")
@@ -222,7 +222,7 @@ func TestNoEditedJWTIsAccepted(t *testing.T) {
 	key := ec(t, "a")
 	i := of(t, key.public())
 	token := key.signed(t, claims(nil))
-	_, err := i.Subject(token)
+	_, err := i.Caller(token)
 	require.NoError(t, err)
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=\n "
@@ -243,7 +243,7 @@ func TestNoEditedJWTIsAccepted(t *testing.T) {
 		if string(edited) == token {
 			continue
 		}
-		_, err := i.Subject(string(edited))
+		_, err := i.Caller(string(edited))
 		require.Error(t, err, "%s", edited)
 	}
 }
@@ -269,7 +269,7 @@ func BenchmarkSubject(b *testing.B) {
 		require.NoError(b, err)
 		b.Run(string(algorithm), func(b *testing.B) {
 			for b.Loop() {
-				_, err := i.Subject(token)
+				_, err := i.Caller(token)
 				require.NoError(b, err)
 			}
 		})

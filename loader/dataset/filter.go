@@ -43,6 +43,18 @@ func (f Filter) String() string { return f.text }
 // Expr returns the parsed filter, or nil for the zero Filter.
 func (f Filter) Expr() *expr.Expr { return f.expr }
 
+// And returns the filter of the rows that both filters select, in canonical text. If one selects all rows, it is the other.
+func (f Filter) And(g Filter) Filter {
+	switch {
+	case g.IsZero():
+		return f
+	case f.IsZero():
+		return g
+	}
+	both := f.expr.And(g.expr)
+	return Filter{text: both.String(), expr: both}
+}
+
 // canonical returns the filter in its canonical text.
 func (f Filter) canonical() Filter {
 	if out, err := ParseFilter(f.expr.String()); err == nil {

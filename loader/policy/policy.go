@@ -1,0 +1,147 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Action is something that a rule allows besides reading.
+type Action string
+
+// The actions. Reading has no word: a rule says which datasets are read.
+const (
+	Explain Action = "explain" // show what a plan reads
+	Verify  Action = "verify"  // check the tables of a dataset
+	Cache   Action = "cache"   // list and drop what the server keeps in memory and on disk
+)
+
+// Actions returns the actions that rules allow.
+func Actions() []Action { return []Action{Explain, Verify, Cache} }
+
+// Reserved returns the words for rights of later versions, which no rule can have yet.
+func Reserved() []Action { return []Action{"stage", "publish", "promote", "status"} }
+
+// Policy is who may do what. It does not change.
+type Policy struct {
+	// Groups has the patterns of the subjects of each group.
+	Groups map[string][]string
+	Rules  []Rule
+	// Names completes the names of tables.
+	Names Names
+}
+
+// Rule is what some clients may do.
+type Rule struct {
+	// Subjects, Groups and Claims say whom the rule is for: clients that one of them names. Subjects are patterns.
+	Subjects []string
+	Groups   []string
+	Claims   map[string][]string // of a JWT: the values, one of which it has
+	Read     []string            // patterns of the names of configured datasets
+	Inline   []string            // patterns of the tables of datasets that clients send; see Names.Pattern
+	Allow    []Action
+	Tables   []Table // that are not read whole, in any dataset of the rule
+}
+
+// Table is what a rule does not let clients read of a table.
+type Table struct {
+	Name     string         // [catalog.]namespace.table
+	Withheld []string       // columns
+	Filter   dataset.Filter // of the rows that may be read; zero: all
+	Line     int            // of the policy's file; 0: unknown
+}
+
+// IsZero reports whether the whole table may be read.
+func (t Table) IsZero() bool { return len(t.Withheld) == 0 && t.Filter.IsZero() }
+
+// Open returns the policy of a server without one: every client may do everything, except that it may send datasets of its
+// own only if inline is true.
+func Open(inline bool) *Policy {
+	r := Rule{Subjects: []string{"*"}, Read: []string{"*"}, Allow: Actions()}
+	if inline {
+		r.Inline = []string{"*"}
+	}
+	return &Policy{Rules: []Rule{r}}
+}
+
+// Read returns the rights of a client to a configured dataset; false if it may not read it.
+func (p *Policy) Read(who identity.Caller, name string) (Rights, bool) {
+	for _, r := range p.Rules {
+		if p.names(r, who) && matchesOne(r.Read, name) {
+			return p.rights(r), true
+		}
+	}
+	return Rights{}, false
+}
+
+// Inline returns the rights of a client to a dataset that it sends; false if it may not send one of these tables.
+func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
+	for _, r := range p.Rules {
+		all := len(r.Inline) > 0 && p.names(r, who)
+		for _, table := range tablesOf(d) {
+			all = all && matchesOne(r.Inline, p.Names.Full(table))
+		}
+		if all {
+			return p.rights(r), true
+		}
+	}
+	return Rights{}, false
+}
+
+// May reports whether some rule allows an action to a client.
+func (p *Policy) May(who identity.Caller, action Action) bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })
+}
+
+// names reports whether a rule is for a client.
+func (p *Policy) names(r Rule, who identity.Caller) bool {
+	if matchesOne(r.Subjects, who.Subject) {
+		return true
+	}
+	for _, group := range r.Groups {
+		if matchesOne(p.Groups[group], who.Subject) {
+			return true
+		}
+	}
+	for claim, values := range r.Claims {
+		if slices.ContainsFunc(values, func(v string) bool { return slices.Contains(who.Claims[claim], v) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// tablesOf returns the names of a dataset's tables.
+func tablesOf(d dataset.Dataset) []string {
+	out := []string{d.Training.Table}
+	for _, s := range d.Staging {
+		out = append(out, s.Table)
+	}
+	return out
+}
+
+func matchesOne(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return Matches(pattern, name) })
+}
+
+// Matches reports whether a pattern matches a name: a "*" in the pattern stands for any characters, also none.
+func Matches(pattern, name string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	name, ok := strings.CutPrefix(name, first)
+	if !ok || !star {
+		return ok && name == ""
+	}
+	for {
+		part, after, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		at := strings.Index(name, part)
+		if at < 0 {
+			return false
+		}
+		name, rest = name[at+len(part):], after
+	}
+}

@@ -1,0 +1,60 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Rights are what a client may read of a dataset, and do with it. The zero value is everything: Policy returns no rights at
+// all to a client that may do nothing.
+type Rights struct {
+	names  Names
+	allow  []Action
+	tables map[string]Table // by full name in lower case
+	bound  bool             // by a rule: only what allow has is allowed
+}
+
+// rights returns the rights of a rule.
+func (p *Policy) rights(r Rule) Rights {
+	out := Rights{names: p.Names, allow: r.Allow, bound: true, tables: map[string]Table{}}
+	for _, t := range r.Tables {
+		out.tables[out.key(t.Name)] = t
+	}
+	return out
+}
+
+// key is a table's name in Rights.tables. Some catalogs do not distinguish cases: a name in another case is no way around.
+func (r Rights) key(table string) string { return strings.ToLower(r.names.Full(table)) }
+
+// Of returns what may not be read of a table, which a dataset names.
+func (r Rights) Of(table string) Table { return r.tables[r.key(table)] }
+
+// May reports whether an action is allowed on the dataset.
+func (r Rights) May(action Action) bool { return !r.bound || slices.Contains(r.allow, action) }
+
+// Limits reports whether columns or rows of a dataset may not be read.
+func (r Rights) Limits(d dataset.Dataset) bool {
+	return slices.ContainsFunc(tablesOf(d), func(table string) bool { return !r.Of(table).IsZero() })
+}
+
+// Filtered returns a dataset whose own filters include those of the rights, so that it is another dataset wherever its rows
+// matter: in plans, build sides and cursors.
+func (r Rights) Filtered(d dataset.Dataset) dataset.Dataset {
+	d.Training.Filter = d.Training.Filter.And(r.Of(d.Training.Table).Filter)
+	d.Staging = slices.Clone(d.Staging)
+	for i, s := range d.Staging {
+		d.Staging[i].Filter = s.Filter.And(r.Of(s.Table).Filter)
+	}
+	return d
+}
+
+// Withheld returns the names of all columns that are withheld of a dataset's tables.
+func (r Rights) Withheld(d dataset.Dataset) []string {
+	var out []string
+	for _, table := range tablesOf(d) {
+		out = append(out, r.Of(table).Withheld...)
+	}
+	return out
+}
