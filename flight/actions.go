@@ -13,31 +13,33 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/policy"
 )
 
 // action is one action of DoAction, from its body to its result.
 type action struct {
 	name, description string
+	needs             policy.Action // the right without which it is refused; run checks it for the dataset of its body
 	run               func(ctx context.Context, body []byte) ([]byte, error)
 }
 
 func (s *service) actions() []action {
 	all := []action{
-		{"explain", "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", s.explain},
-		{"explain_splits", "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", s.explainSplits},
-		{"manifest", "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", s.manifest},
-		{"stall", "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", s.stall},
-		{arrowflight.RenewFlightEndpointActionType, "Renew the ticket of an endpoint. Body and result are defined by Flight.", s.renew},
+		{"explain", "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", policy.Explain, s.explain},
+		{"explain_splits", "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", policy.Explain, s.explainSplits},
+		{"manifest", "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", policy.Reading, s.manifest},
+		{"stall", "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", policy.Reading, s.stall},
+		{arrowflight.RenewFlightEndpointActionType, "Renew the ticket of an endpoint. Body and result are defined by Flight.", policy.Reading, s.renew},
 	}
 	if s.options.Verifier != nil {
 		all = append(all, action{
-			"verify", "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", s.verify,
+			"verify", "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", policy.Verify, s.verify,
 		})
 	}
 	if s.options.Cache != nil {
 		all = append(all,
-			action{"cache_ls", "List what is kept for later streams, by table and file. Result: JSON.", s.listCache},
-			action{"cache_drop", "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", s.dropCache},
+			action{"cache_ls", "List what is kept for later streams, by table and file. Result: JSON.", policy.Cache, s.listCache},
+			action{"cache_drop", "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", policy.Cache, s.dropCache},
 		)
 	}
 	return all
@@ -46,6 +48,9 @@ func (s *service) actions() []action {
 // ListActions implements arrowflight.FlightServer.
 func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightService_ListActionsServer) error {
 	for _, a := range s.actions() {
+		if !s.mayCall(stream.Context(), a) {
+			continue
+		}
 		if err := stream.Send(&arrowflight.ActionType{Type: a.name, Description: a.description}); err != nil {
 			return err
 		}
@@ -57,11 +62,17 @@ func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightSer
 func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightService_DoActionServer) error {
 	var names []string
 	for _, a := range s.actions() {
+		may := s.mayCall(stream.Context(), a)
 		if a.name != asked.GetType() {
-			names = append(names, a.name)
+			if may {
+				names = append(names, a.name)
+			}
 			continue
 		}
 		noteOf(stream.Context()).action(a.name)
+		if !may {
+			return fault.Op(forbidden(a.needs), "%s", a.name)
+		}
 		if err := enterCall(stream.Context()); err != nil {
 			return err
 		}
@@ -76,13 +87,13 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }
 
-// planOf plans the query in the body of an action.
-func (s *service) planOf(ctx context.Context, body []byte) (planned, error) {
+// planOf plans the query in the body of an action, which needs a right.
+func (s *service) planOf(ctx context.Context, body []byte, needs policy.Action) (planned, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return planned{}, err
 	}
-	return s.plan(ctx, query)
+	return s.plan(ctx, query, needs)
 }
 
 // Limits of what explain returns, in lines.
@@ -93,7 +104,7 @@ const (
 
 // explain returns one screen for any plan.
 func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, body)
+	p, err := s.planOf(ctx, body, policy.Explain)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +120,7 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 
 // explainSplits returns everything about a plan.
 func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, body)
+	p, err := s.planOf(ctx, body, policy.Explain)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +159,15 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err := s.options.Audit.Err(); err != nil {
 		return nil, notAudited(err)
 	}
+	may, err := s.permit(ctx, query)
+	if err == nil {
+		err = may.allow(policy.Verify)
+	}
+	if err != nil {
+		return nil, err
+	}
 	leavePlan(ctx)
-	ctx, leave := s.enter(ctx)
+	ctx, leave := s.enter(may.within(ctx))
 	defer leave()
 	at := s.admission.of(caller{host: clientOf(ctx)})
 	defer at.Release()
@@ -183,17 +201,17 @@ type column struct {
 }
 
 func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, body)
+	p, err := s.planOf(ctx, body, policy.Reading)
 	if err != nil {
 		return nil, err
 	}
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
-		return nil, err
+		return nil, s.disclosed(ctx, p.access, err)
 	}
 	p.Query.Pin = p.Rows.Pin
 	m := manifest{
-		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.Relation.Dataset.Canonical(), Pin: p.Rows.Pin, Plan: p.ID,
+		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.access.manifestOf(p), Pin: p.Rows.Pin, Plan: p.ID,
 		Columns: []column{}, Algorithm: plan.Algorithm,
 	}
 	for _, f := range schema.Fields() {
@@ -211,7 +229,11 @@ func (s *service) renew(ctx context.Context, body []byte) ([]byte, error) {
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
-	ticket, expires, err := s.renewed(ctx, request.GetEndpoint().GetTicket().GetTicket())
+	ticket := request.GetEndpoint().GetTicket().GetTicket()
+	if _, _, err := s.read(ctx, ticket); err != nil {
+		return nil, err
+	}
+	ticket, expires, err := s.renewed(ctx, ticket)
 	if err != nil {
 		return nil, err
 	}

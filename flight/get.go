@@ -22,7 +22,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err := s.options.Audit.Err(); err != nil {
 		return notAudited(err)
 	}
-	asked, query, err := s.read(stream.Context(), ticket.GetTicket())
+	asked, may, err := s.read(stream.Context(), ticket.GetTicket())
 	if err != nil {
 		return err
 	}
@@ -35,16 +35,17 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return err
 	}
-	at := s.admission.of(caller{host: clientOf(ctx), plan: asked.Plan, shard: query.Shard, mix: mix})
+	at := s.admission.of(caller{host: clientOf(ctx), plan: asked.Plan, shard: may.query.Shard, mix: mix})
 	defer at.Release()
 	if err := at.enter(ctx); err != nil {
 		return contextCause(ctx, err)
 	}
-	p, err := s.redeem(ctx, asked, query)
+	p, err := s.redeem(ctx, may, asked)
 	leavePlan(ctx)
 	if err != nil {
 		return contextCause(ctx, err)
 	}
+	ctx = may.within(ctx)
 	out := s.begin(ctx, p)
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
 	out.send = func(f *frame) error {
@@ -69,7 +70,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		err = out.serve(ctx, source)
 	}
 	failure = contextCause(ctx, err)
-	return failure
+	return s.disclosed(ctx, may, failure)
 }
 
 // serve sends all batches of a source, and releases it.
@@ -108,39 +109,50 @@ func contextCause(ctx context.Context, err error) error {
 	return err
 }
 
-// read returns the content of a ticket and its query, if this server can still serve it to the client of a call.
-func (s *Server) read(ctx context.Context, ticket []byte) (content, dataset.Query, error) {
+// read returns the content of a ticket and what the caller may read of its query, if this server can still serve it to the client
+// of a call.
+func (s *Server) read(ctx context.Context, ticket []byte) (content, access, error) {
 	c, err := s.opened(ctx, ticket)
 	if err != nil {
-		return content{}, dataset.Query{}, err
+		return content{}, access{}, err
 	}
 	if c.Algorithm != plan.Algorithm {
-		return content{}, dataset.Query{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
+		return content{}, access{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
-	query, err := decode.Query(c.Query)
+	query, err := c.asked()
 	if err != nil {
-		return content{}, dataset.Query{}, fault.Op(err, "read the ticket's query")
-	}
-	for _, d := range s.options.Loader.Datasets() {
-		if query.Inline == nil && d.Name == query.Dataset && d.Digest() != c.Digest {
-			return content{}, dataset.Query{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)
-		}
+		return content{}, access{}, err
 	}
 	noteOf(ctx).query(query)
-	return c, query.Defaults(), nil
+	may, err := s.permit(ctx, query)
+	switch {
+	case err != nil:
+		return content{}, access{}, err
+	case may.digest() != c.Digest && query.Inline == nil:
+		return content{}, access{}, stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", query.Dataset)
+	case may.digest() != c.Digest:
+		return content{}, access{}, stale("the rows that this client may read have changed since the ticket was made")
+	}
+	return c, may, nil
+}
+
+// asked returns the query of a ticket.
+func (c content) asked() (dataset.Query, error) {
+	query, err := decode.Query(c.Query)
+	return query.Defaults(), fault.Op(err, "read the ticket's query")
 }
 
 // redeem plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
-func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (planned, error) {
-	p, err := s.plan(ctx, query)
+func (s *Server) redeem(ctx context.Context, may access, c content) (planned, error) {
+	p, err := s.planWithin(ctx, may, may.query)
 	if err != nil {
 		return planned{}, err
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(planAgain)
 	}
-	if p.part, err = c.partOf(query); err != nil {
+	if p.part, err = c.partOf(may.query); err != nil {
 		return planned{}, err
 	}
 	return p, p.counted(c)

@@ -38,7 +38,7 @@ type summary struct {
 	Rows          int64  `json:"rows"`         // -1 is unknown
 	RowsUnknown   string `json:"rows_unknown"` // why; "" if known
 	Steps         int64  `json:"steps"`        // -1 is unknown
-	Splits        int    `json:"splits"`
+	Splits        int    `json:"splits"`       // -1: the client may not read all rows
 	// Sample is the canonical sample of the query, so that a trainer can weight rows by it;
 	// omitted if all rows are read.
 	Sample json.RawMessage `json:"sample,omitempty"`
@@ -61,6 +61,12 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 	if err != nil {
 		return nil, err
 	}
+	flightInfo, err := s.withEndpoints(ctx, p, descriptor)
+	return flightInfo, s.disclosed(ctx, p.access, err)
+}
+
+// withEndpoints describes a plan, with endpoints.
+func (s *service) withEndpoints(ctx context.Context, p planned, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
 	if err := s.count(ctx, &p); err != nil {
 		return nil, err
 	}
@@ -91,7 +97,7 @@ func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightD
 	}
 	schema, err := p.Schema(p.Query.Selection(), p.Query.Wire)
 	if err != nil {
-		return nil, err
+		return nil, s.disclosed(ctx, p.access, err)
 	}
 	return &arrowflight.SchemaResult{Schema: schemaBytes(schema)}, nil
 }
@@ -103,6 +109,9 @@ func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight
 		return fault.InvalidField("criteria", "an expression is not served by this version").WithRemedy("list without criteria")
 	}
 	for _, d := range s.options.Loader.Datasets() {
+		if _, _, err := s.readable(stream.Context(), d.Name); err != nil {
+			continue
+		}
 		descriptor := &arrowflight.FlightDescriptor{Type: descriptorPath, Path: []string{d.Name}}
 		listed, err := s.listed(stream.Context(), descriptor)
 		if ctx := stream.Context(); ctx.Err() != nil {
@@ -126,7 +135,8 @@ func (s *service) listed(ctx context.Context, descriptor *arrowflight.FlightDesc
 	if err != nil {
 		return nil, err
 	}
-	return s.flightInfo(p, descriptor)
+	info, err := s.flightInfo(p, descriptor)
+	return info, s.disclosed(ctx, p.access, err)
 }
 
 func schemaBytes(schema *arrow.Schema) []byte {
@@ -139,7 +149,7 @@ func (s *Server) flightInfo(p planned, descriptor *arrowflight.FlightDescriptor)
 	if err != nil {
 		return nil, err
 	}
-	about := p.summary()
+	about := p.access.redacted(p.summary())
 	about.LocalSocket = s.options.LocalSocket
 	return &arrowflight.FlightInfo{
 		Schema: schemaBytes(schema), FlightDescriptor: descriptor,

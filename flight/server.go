@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
 )
 
 // Loader plans and opens the streams that the server serves; *loader.Loader is one. The
@@ -106,6 +107,8 @@ type Options struct {
 	Cache CacheAdmin
 	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.
 	Authenticate Authenticate
+	// Policy returns who may do what now; nil: every client may do everything.
+	Policy func() *policy.Policy
 	// TLS is the configuration of handshakes; nil: connections are not encrypted.
 	TLS        *tls.Config
 	Audit      *audit.Log   // gets a line for each stream and each refusal; nil: none

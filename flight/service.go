@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/policy"
 )
 
 // service implements the calls of Flight. Calls that this version does not serve fail with
@@ -25,24 +26,46 @@ type planned struct {
 	part   plan.Part       // of the plan that a ticket is for; zero: all of it
 	counts *dataset.Counts // rows of the lanes; nil if unknown
 	given  []int64         // by lane, see givenBefore
+	access access          // of the caller
 }
 
-// plan plans a query. The call has a slot then, until leavePlan or its end.
-func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
+// plan plans a query of a caller that may do something with its dataset. The call has a slot then, until leavePlan or its end.
+func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Action) (planned, error) {
 	noteOf(ctx).query(query)
-	if err := enterCall(ctx); err != nil {
-		return planned{}, err
+	may, err := s.permit(ctx, query)
+	if err == nil {
+		err = may.allow(what)
 	}
-	p, err := s.options.Loader.Plan(loader.OnBuild(ctx, func() error { return enterPlan(ctx) }), query)
 	if err != nil {
 		return planned{}, err
 	}
+	return s.planWithin(ctx, may, query)
+}
+
+// planWithin plans a query, of which the caller reads what it may.
+func (s *Server) planWithin(ctx context.Context, may access, query dataset.Query) (planned, error) {
+	if err := enterCall(ctx); err != nil {
+		return planned{}, err
+	}
+	if may.limited { // faults of the query alone keep their details
+		q := query.Defaults()
+		if err := q.Check(); err != nil {
+			return planned{}, err
+		}
+		if err := may.checkEndpoints(q); err != nil {
+			return planned{}, err
+		}
+	}
+	p, err := s.options.Loader.Plan(loader.OnBuild(may.within(ctx), func() error { return enterPlan(ctx) }), query)
+	if err != nil {
+		return planned{}, s.disclosed(ctx, may, err)
+	}
 	known, err := p.KnownCounts()
-	out := planned{Planned: p, counts: known}
+	out := planned{Planned: p, counts: known, access: may}
 	if err == nil {
 		out.given = out.givenBefore()
 	}
-	return out, err
+	return out, s.disclosed(ctx, may, err)
 }
 
 // described plans the query of a descriptor.
@@ -54,7 +77,7 @@ func (s *Server) described(ctx context.Context, descriptor *arrowflight.FlightDe
 	if err != nil {
 		return planned{}, err
 	}
-	return s.plan(ctx, query)
+	return s.plan(ctx, query, policy.Reading)
 }
 
 // queryOf returns the query of a descriptor: the path [dataset], or a query as JSON.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Stall is a trainer's report on a stream that it reads: how long it waited for batches. The
@@ -43,7 +42,7 @@ type stallReport struct {
 
 // stall passes a trainer's report to the observer. Clients could invent datasets, and so
 // labels of metrics: a dataset that does not exist is refused.
-func (s *service) stall(_ context.Context, body []byte) ([]byte, error) {
+func (s *service) stall(ctx context.Context, body []byte) ([]byte, error) {
 	var r stallReport
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -56,7 +55,7 @@ func (s *service) stall(_ context.Context, body []byte) ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.requireDataset(r.Dataset); err != nil {
+	if err := s.requireDataset(ctx, r.Dataset); err != nil {
 		return nil, err
 	}
 	seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
@@ -87,17 +86,11 @@ func (r stallReport) validate() error {
 	return fault.Fields(faults)
 }
 
-// requireDataset returns a NotFound error for a dataset that is not configured.
-func (s *service) requireDataset(name string) error {
+// requireDataset returns a NotFound error for a dataset that is not configured, or that the caller may not read.
+func (s *service) requireDataset(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
-	var known []string
-	for _, d := range s.options.Loader.Datasets() {
-		if d.Name == name {
-			return nil
-		}
-		known = append(known, d.Name)
-	}
-	return dataset.Unknown(name, known)
+	_, _, err := s.readable(ctx, name)
+	return err
 }

@@ -129,9 +129,10 @@ func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.H
 }
 
 // hold keeps the snapshots of all tables of a plan from expiring until the Handle is
-// released. If one cannot be held, none are.
+// released. If one cannot be held, none are. Those of a dataset that a client sent are not held: clients choose its tables, and
+// holding one writes to its catalog.
 func (l *Loader) hold(ctx context.Context, p *plan.Plan) (*release.Handle, error) {
-	if l.options.Hold == nil {
+	if l.options.Hold == nil || p.Relation.Dataset.Name == "" {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
 	handles := make([]*release.Handle, 1+len(p.Relation.Staging))

@@ -48,13 +48,15 @@ type planInputs struct {
 	name    string // of the dataset, which explain prints
 	rows    string // digest of the query's rows, with the digest of the dataset and the pins of all tables
 	columns dataset.Selection
+	// withheld has the columns that the client may not read: without names, columns are those that it may read.
+	withheld []string
 }
 
 // planKey returns the cache key of a query whose defaults are set.
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
-	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection()})
+	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld()})
 }
 
 // Estimated bytes of the parts of a plan, including what they refer to.

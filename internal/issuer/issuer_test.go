@@ -288,13 +288,13 @@ func TestOldKeysCheckNothing(t *testing.T) {
 	require.NoError(t, i.SetKeys(keySet(t, key.public())))
 	token := key.signed(t, claims(map[string]any{"exp": noon.Add(100 * time.Hour).Unix()}))
 	check := func(kind fault.Kind) {
-		_, err := i.Subject(token)
+		_, err := i.Caller(token)
 		require.Equal(t, kind, fault.KindOf(err), "%v", err)
 		require.Contains(t, err.Error(), "jwt_keys_max_age")
 		require.Positive(t, fault.As(err).RetryAfter)
 	}
 	now = noon.Add(time.Hour)
-	_, err := i.Subject(token)
+	_, err := i.Caller(token)
 	require.NoError(t, err)
 	require.Zero(t, wanted)
 	now = now.Add(time.Nanosecond)
@@ -303,11 +303,11 @@ func TestOldKeysCheckNothing(t *testing.T) {
 	require.Error(t, i.SetKeys([]byte("{}")), "a failed fetch makes them no younger")
 	check(fault.Unavailable)
 	require.NoError(t, i.SetKeys(keySet(t, key.public())))
-	_, err = i.Subject(token)
+	_, err = i.Caller(token)
 	require.NoError(t, err)
 
 	i.LimitAge(0)
 	now = noon.Add(99 * time.Hour)
-	_, err = i.Subject(token)
+	_, err = i.Caller(token)
 	require.NoError(t, err, "there is no limit")
 }

@@ -65,6 +65,15 @@ type Table struct {
 	// Lineage has the columns of row lineage (LineageFields), which are read only if a
 	// query names them. It is empty below format version 3.
 	Lineage []Field
+	// OtherNames are columns as other schemas of the table have them, if their name or id differs.
+	OtherNames []OtherName
+}
+
+// OtherName is the name of a top-level column in another schema of a table.
+type OtherName struct {
+	ID      int // Iceberg field id
+	Name    string
+	Current bool // in the table's current schema
 }
 
 // Field is a column: a top-level one, or one inside structs. The Name of a nested column

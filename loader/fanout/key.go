@@ -19,6 +19,7 @@ type groupKey struct {
 	Ahead     int64            // see keyOf; 0 if BatchRows may differ
 	Counts    *dataset.Counted // what cursors say of counted rows
 	Checked   bool             // the stream fails if the rows differ from the counts
+	Withheld  []string         // columns that its client may not read
 }
 
 // mayDiffer removes from a reading what a group's reader and its members may have different: where
@@ -40,7 +41,7 @@ func sizesMayDiffer(p loader.Planned) bool {
 // keyOf returns the key of the groups that a stream may join. ahead is the number of rows, or
 // requests, of the steps before the stream as whole steps, without those that each lane has returned.
 func keyOf(p loader.Planned, o loader.StreamOptions, ahead int64) (string, error) {
-	key := groupKey{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
+	key := groupKey{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading), Withheld: p.Relation.Withheld()}
 	key.Reading.Columns, key.Reading.BatchRows, key.Reading.GlobalBatchRows = nil, 0, 0
 	if !sizesMayDiffer(p) {
 		key.BatchRows, key.Ahead = p.BatchRows, ahead

@@ -98,13 +98,16 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		}
 		for _, name := range names {
 			f, _ := t.Field(name)
+			if b.Relation.Withholds(f) { // whoever chooses ranges of its hash learns its values
+				return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
+			}
 			if !bucket.Supported(f.Type) {
 				return fault.InvalidField("sample.by", "column %s of type %s cannot be hashed", name, f.Type)
 			}
 		}
 		b.Sample.Columns = names
 	}
-	where, err := resolve.BindConjuncts(s.Where, t.Schema(), "sample.where")
+	where, err := resolve.BindConjuncts(s.Where, b.Relation.TrainingSchema(), "sample.where")
 	if err != nil {
 		return err
 	}

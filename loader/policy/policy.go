@@ -11,7 +11,10 @@ import (
 // Action is something that a rule allows besides reading.
 type Action string
 
-// The actions. Reading has no word: a rule says which datasets are read.
+// Reading is what read and inline give. It is no word of allow.
+const Reading Action = "read"
+
+// The actions that allow has words for.
 const (
 	Explain Action = "explain" // show what a plan reads
 	Verify  Action = "verify"  // check the tables of a dataset

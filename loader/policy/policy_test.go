@@ -139,10 +139,27 @@ func TestPatterns(t *testing.T) {
 		pattern, name string
 		matches       bool
 	}{
-		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "ab", false}, {"a", "ba", false},
-		{"*", "", true}, {"*", "a.b", true}, {"a*", "a", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false},
-		{"a*b", "ab", true}, {"a*b", "acb", true}, {"a*b", "acbc", false}, {"a*b*c", "abbc", true}, {"a*b*c", "acb", false},
-		{"a*a", "a", false}, {"*a*", "bab", true}, {"*a*", "b", false}, {"a?", "ab", false}, {"**", "x", true},
+		{"", "", true},
+		{"", "a", false},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"a", "ba", false},
+		{"*", "", true},
+		{"*", "a.b", true},
+		{"a*", "a", true},
+		{"a*", "ba", false},
+		{"*a", "ba", true},
+		{"*a", "ab", false},
+		{"a*b", "ab", true},
+		{"a*b", "acb", true},
+		{"a*b", "acbc", false},
+		{"a*b*c", "abbc", true},
+		{"a*b*c", "acb", false},
+		{"a*a", "a", false},
+		{"*a*", "bab", true},
+		{"*a*", "b", false},
+		{"a?", "ab", false},
+		{"**", "x", true},
 	} {
 		require.Equal(t, c.matches, Matches(c.pattern, c.name), "%q %q", c.pattern, c.name)
 	}

@@ -7,6 +7,20 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
+// Seen is an error that tells only of what the client may read.
+type Seen struct{ error }
+
+// AsSeen marks an error, which may be nil.
+func AsSeen(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Seen{err}
+}
+
+// Unwrap returns the error.
+func (s Seen) Unwrap() error { return s.error }
+
 // Rights are what a client may read of a dataset, and do with it. The zero value is everything: Policy returns no rights at
 // all to a client that may do nothing.
 type Rights struct {

@@ -11,7 +11,7 @@ import (
 // columns; nil if it has none of that name.
 func (r *Relation) lineage(name string) *Output {
 	i := slices.IndexFunc(r.Training.Lineage, func(f catalog.Field) bool { return f.Name == name })
-	if i < 0 {
+	if i < 0 || r.hides(TrainingTable, r.Training.Lineage[i]) {
 		return nil
 	}
 	return &Output{Name: name, Table: TrainingTable, Field: r.Training.Lineage[i], Null: true}

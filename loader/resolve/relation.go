@@ -23,7 +23,8 @@ type Relation struct {
 	// otherwise nil.
 	Request []catalog.Field
 	Staging []Staging // in the dataset's order
-	Outputs []Output  // every column of the dataset, in order
+	Outputs []Output  // every column of the dataset that the client may read, in order
+	hidden  hidden
 }
 
 // Staging is a staging entry bound to its table.

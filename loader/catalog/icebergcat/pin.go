@@ -136,7 +136,38 @@ func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*
 	return &catalog.Table{
 		Name: m.name, Location: m.Location(), Pin: pin, Fields: column.Convert(schema.Fields()), Nested: column.Convert(column.Nested(schema)),
 		Specs: specs, SortOrders: convertOrders(m.SortOrders()), Defaults: defaults, Mapping: mapping, Lineage: lineage,
+		OtherNames: m.otherNames(schema),
 	}, nil
+}
+
+// otherNames returns the top-level columns of the other schemas that one schema does not have under the same name and id.
+// Schemas of a table mostly have equal columns at equal places, which are cheap to compare.
+func (m *loaded) otherNames(pinned *iceberg.Schema) []catalog.OtherName {
+	var out []catalog.OtherName
+	var seen map[catalog.OtherName]bool // without Current
+	current := m.CurrentSchema()
+	for _, schema := range append([]*iceberg.Schema{current}, m.Schemas()...) { // the current one first, for Current
+		if schema.ID == pinned.ID {
+			continue
+		}
+		for i, f := range schema.Fields() {
+			if i < pinned.NumFields() && pinned.Field(i).ID == f.ID && pinned.Field(i).Name == f.Name {
+				continue
+			}
+			if seen == nil {
+				seen = map[catalog.OtherName]bool{}
+				for _, p := range pinned.Fields() {
+					seen[catalog.OtherName{ID: p.ID, Name: p.Name}] = true
+				}
+			}
+			if one := (catalog.OtherName{ID: f.ID, Name: f.Name}); !seen[one] {
+				seen[one] = true
+				one.Current = schema.ID == current.ID
+				out = append(out, one)
+			}
+		}
+	}
+	return out
 }
 
 // lineageVersion is the first format version with row ids.

@@ -1,0 +1,154 @@
+package flight
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// access is what the caller of a query may read of its dataset.
+type access struct {
+	rights policy.Rights
+	// limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
+	// rows is left out.
+	limited bool
+	dataset dataset.Dataset // as configured or sent, without the filters of the rights
+	query   dataset.Query
+}
+
+// policy returns the policy that applies now.
+func (s *Server) policy() *policy.Policy {
+	if s.options.Policy == nil {
+		return policy.Open(true)
+	}
+	return s.options.Policy()
+}
+
+// permit returns what the caller may read of the dataset of a query. A dataset that it may not read does not exist for it. It is
+// called for each call, before anything is planned or taken from a cache.
+func (s *Server) permit(ctx context.Context, query dataset.Query) (access, error) {
+	if query.Inline == nil {
+		d, rights, err := s.readable(ctx, query.Dataset)
+		return access{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, err
+	}
+	rights, may := s.policy().Inline(identity.CallerOf(ctx), *query.Inline)
+	if !may {
+		return access{}, fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
+			WithRemedy("name a dataset of the server, which ListFlights lists; the operator can allow the tables with a policy, under inline")
+	}
+	return access{rights: rights, limited: rights.Limits(*query.Inline), dataset: *query.Inline, query: query}, nil
+}
+
+// readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.
+func (s *Server) readable(ctx context.Context, name string) (dataset.Dataset, policy.Rights, error) {
+	now, who := s.policy(), identity.CallerOf(ctx)
+	var names []string
+	for _, d := range s.options.Loader.Datasets() {
+		rights, may := now.Read(who, d.Name)
+		switch {
+		case may && d.Name == name:
+			return d, rights, nil
+		case may:
+			names = append(names, d.Name)
+		}
+	}
+	return dataset.Dataset{}, policy.Rights{}, dataset.Unknown(name, names)
+}
+
+// allow returns an error unless the caller may do something with the dataset. Explain and verify describe columns and rows that
+// the caller may not read, if there are some.
+func (a access) allow(what policy.Action) error {
+	if what == policy.Reading {
+		return nil
+	}
+	if !a.rights.May(what) {
+		return forbidden(what)
+	}
+	if a.limited {
+		return fault.New(fault.Forbidden, "%s would show more of the dataset than this client may read", what).
+			WithRemedy("use a token of a client that may read all of it")
+	}
+	return nil
+}
+
+// forbidden is the error of an action that a client may not call.
+func forbidden(what policy.Action) error {
+	return fault.New(fault.Forbidden, "this client may not call %s", what).WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s]", what)
+}
+
+// mayCall reports whether the caller may call an action, on some dataset at least. An action without a right is nobody's.
+func (s *Server) mayCall(ctx context.Context, a action) bool {
+	return a.needs == policy.Reading || a.needs != "" && s.policy().May(identity.CallerOf(ctx), a.needs)
+}
+
+// digest returns the digest of the dataset as the caller reads it, which tickets have.
+func (a access) digest() string { return a.rights.Filtered(a.dataset).Digest() }
+
+// within returns a context in which the loader reads what the caller may.
+func (a access) within(ctx context.Context) context.Context { return loader.For(ctx, a.rights) }
+
+// checkEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
+// all rows.
+func (a access) checkEndpoints(q dataset.Query) error {
+	if a.limited && q.Endpoints.BySplits() {
+		return fault.InvalidField("endpoints", "splits would show more of the dataset than this client may read").
+			WithRemedy("use endpoints: shards")
+	}
+	return nil
+}
+
+// redacted removes from a summary what describes rows that the caller may not read, and filters of the dataset and the rights.
+func (a access) redacted(s summary) summary {
+	if !a.limited {
+		return s
+	}
+	s.Splits = unknown
+	if s.RowsUnknown != "" {
+		s.RowsUnknown = "rows are dropped when they are read"
+	}
+	return s
+}
+
+// manifestOf returns the dataset as a manifest has it: for a caller that may not read all of it, only what it sent.
+func (a access) manifestOf(p planned) []byte {
+	switch {
+	case !a.limited:
+		return p.Relation.Dataset.Canonical()
+	case a.query.Inline != nil:
+		return a.query.Inline.Canonical()
+	}
+	return []byte("{}")
+}
+
+// disclosed returns a failure as the caller may see it. Messages of the catalog, the joins and the storage have names of columns,
+// values, files and counts: a caller that may not read everything gets those of its query's fields alone, and the log has the rest.
+func (s *Server) disclosed(ctx context.Context, a access, err error) error {
+	if !a.limited || err == nil || a.harmless(err) {
+		return err
+	}
+	e := fault.As(err)
+	s.options.Logger.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.query.Dataset, "client", clientOf(ctx), "error", err, "cause", e.Err)
+	out := fault.New(e.Kind, "the query failed, and this client may not read all of the dataset, so that the details are withheld").
+		WithRemedy("check the query; if that does not help, ask the operator of the server, whose log has the details")
+	if e.Kind == fault.NotFound || e.Kind == fault.Expired {
+		out = out.WithRemedy("plan again, without snapshots and cursor; if that does not help, ask the operator of the server, whose log has the details")
+	}
+	out.RetryAfter, out.Err = e.RetryAfter, withheld{err}
+	return out
+}
+
+// withheld is a cause whose kind and contexts count, and whose text no client gets.
+type withheld struct{ error }
+
+// Unwrap returns the cause.
+func (w withheld) Unwrap() error { return w.error }
+
+// shownFields returns the fields of a query whose faults show only what the query says and the names and types of columns that
+// the caller may read. Those of others may have counts, such as the position of a cursor.
+func shownFields() []string {
+	return []string{"columns", "dense", "filter", "sample", "wire", "endpoints", "dataset"}
+}

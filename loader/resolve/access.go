@@ -1,0 +1,235 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// hidden has the field ids of the columns that the client may not read. The zero value hides none.
+type hidden struct {
+	training map[int]bool
+	staging  []map[int]bool // by entry; nil: none
+}
+
+// of returns the hidden columns of a staging entry, or of TrainingTable.
+func (h hidden) of(table int) map[int]bool {
+	switch {
+	case table == TrainingTable:
+		return h.training
+	case table < len(h.staging):
+		return h.staging[table]
+	}
+	return nil
+}
+
+// BindFor binds a dataset as Bind does, for a client with rights to it. Withheld columns are no outputs, and no name of the
+// client's query finds them. A configured dataset joins by them; one that the client sent is bound as if the tables did not
+// have them. The rights' filters are among those of the tables and of the relation's dataset.
+func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (*Relation, error) {
+	if !rights.Limits(d) {
+		return Bind(d, training, staging)
+	}
+	h, err := hide(d, training, staging, rights)
+	if err != nil {
+		return nil, err
+	}
+	seenTraining, seenStaging := training, slices.Clone(staging)
+	if d.Name == "" {
+		seenTraining = without(training, h.training)
+		for i := range staging {
+			seenStaging[i] = without(staging[i], h.of(i))
+		}
+		if err := h.checkAligned(d, training, staging); err != nil {
+			return nil, err
+		}
+	}
+	r, err := Bind(d, seenTraining, seenStaging)
+	if err != nil && d.Name == "" {
+		return nil, policy.AsSeen(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.hidden, r.Dataset, r.Training = h, rights.Filtered(d), training
+	if r.Filter, err = filtered(r.Filter, training, rights.Of(d.Training.Table)); err != nil {
+		return nil, err
+	}
+	for i := range r.Staging {
+		s := &r.Staging[i]
+		s.Staging, s.Pinned = r.Dataset.Staging[i], staging[i]
+		if s.Rows, err = filtered(s.Rows, staging[i], rights.Of(s.Table)); err != nil {
+			return nil, err
+		}
+	}
+	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), r.hidesOutput)
+	return r, nil
+}
+
+// hide returns the hidden columns of a dataset's tables. Every withheld name must be one of a column, now or in another schema
+// of its table: a name that is misspelled would withhold nothing.
+func hide(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (hidden, error) {
+	h := hidden{staging: make([]map[int]bool, len(staging))}
+	var err error
+	if h.training, err = Hide(training, rights.Of(d.Training.Table)); err != nil {
+		return h, unfit(err)
+	}
+	for i, t := range staging {
+		if h.staging[i], err = Hide(t, rights.Of(d.Staging[i].Table)); err != nil {
+			return h, unfit(err)
+		}
+	}
+	return h, nil
+}
+
+// Hide returns the field ids of the columns that a policy withholds of a table: of those that have a withheld name in any schema
+// of the table, since a client can choose an older one. It returns Invalid, with the field "withheld", for a name that no schema has.
+func Hide(t *catalog.Table, limits policy.Table) (map[int]bool, error) {
+	ids := map[int]bool{}
+	for _, name := range limits.Withheld {
+		found := false
+		for _, f := range slices.Concat(t.Fields, t.Lineage) {
+			if f.Name == name {
+				ids[f.ID], found = true, true
+			}
+		}
+		for _, o := range t.OtherNames {
+			if o.Name == name {
+				ids[o.ID], found = true, true
+			}
+		}
+		if !found {
+			return nil, fault.Fields([]fault.Field{{Field: "withheld", Message: fmt.Sprintf("table %s has no column %q", t.Name, name), Nearest: fault.Nearest(name, t.Names())}})
+		}
+	}
+	return ids, nil
+}
+
+// BindRows types the filter of a policy's table. It returns Invalid, with the field "filter", if it does not fit, or if it names a
+// column of an older schema whose name another column has now.
+func BindRows(t *catalog.Table, limits policy.Table) (*expr.Filter, error) {
+	if limits.Filter.IsZero() {
+		return nil, nil //nolint:nilnil // a nil Filter passes every row
+	}
+	conjuncts, err := BindConjuncts(limits.Filter, t.Schema(), "filter")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range limits.Filter.Expr().Columns() {
+		f, _ := t.Field(name)
+		if slices.ContainsFunc(t.OtherNames, func(o catalog.OtherName) bool { return o.Current && o.Name == name && o.ID != f.ID }) {
+			return nil, fault.InvalidField("filter", "column %q of table %s is now another one than in the schema that is read", name, t.Name)
+		}
+	}
+	return expr.All(conjuncts...), nil
+}
+
+// filtered adds a policy's filter to that of a table.
+func filtered(own *expr.Filter, t *catalog.Table, limits policy.Table) (*expr.Filter, error) {
+	rows, err := BindRows(t, limits)
+	if err != nil {
+		return nil, unfit(err)
+	}
+	return expr.All(own, rows), nil
+}
+
+// unfit returns the error of a policy that does not fit a table. Its message shows nothing of the policy.
+func unfit(err error) error {
+	e := fault.New(fault.Forbidden, "the dataset cannot be read under the server's policy").WithRemedy("ask the operator of the server, whose log says why")
+	e.Err = err
+	return e
+}
+
+// without returns a table as if it did not have some columns.
+func without(t *catalog.Table, ids map[int]bool) *catalog.Table {
+	if len(ids) == 0 {
+		return t
+	}
+	out := *t
+	var names []string
+	out.Fields = slices.DeleteFunc(slices.Clone(t.Fields), func(f catalog.Field) bool {
+		if ids[f.ID] {
+			names = append(names, f.Name)
+		}
+		return ids[f.ID]
+	})
+	out.Lineage = slices.DeleteFunc(slices.Clone(t.Lineage), func(f catalog.Field) bool { return ids[f.ID] })
+	out.Nested = slices.DeleteFunc(slices.Clone(t.Nested), func(f catalog.Field) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(f.Name, name+".") })
+	})
+	return &out
+}
+
+// checkAligned refuses a client's alignment by a hidden column or one of its partition fields, as one by no field at all.
+func (h hidden) checkAligned(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) error {
+	for i, s := range d.Staging {
+		if s.Align != nil && (partitionOf(training, h.training, s.Align.Training) || partitionOf(staging[i], h.of(i), s.Align.Staging)) {
+			return fault.New(fault.Invalid, "partitions of staging[%d] cannot be aligned by these columns", i)
+		}
+	}
+	return nil
+}
+
+// partitionOf reports whether a name is that of a hidden column, or of a partition field of one.
+func partitionOf(t *catalog.Table, ids map[int]bool, name string) bool {
+	if has(t, name) && !has(without(t, ids), name) {
+		return true
+	}
+	for _, spec := range t.Specs {
+		if slices.ContainsFunc(spec, func(p catalog.PartitionField) bool { return p.Name == name && ids[p.Source] }) {
+			return true
+		}
+	}
+	return false
+}
+
+func has(t *catalog.Table, name string) bool {
+	_, ok := t.Field(name)
+	return ok
+}
+
+// hides reports whether the client may not read a column of a staging entry or of TrainingTable.
+func (r *Relation) hides(table int, f catalog.Field) bool { return r.hidden.of(table)[f.ID] }
+
+// hidesOutput reports whether values of hidden columns would be among those of an output, or equal to them: a staging key
+// equals the training column that it is joined to.
+func (r *Relation) hidesOutput(o Output) bool {
+	from := append(slices.Clone(o.Overlays), Overlay{Table: o.Table, Field: o.Field})
+	return !o.Matched && slices.ContainsFunc(from, func(one Overlay) bool {
+		return r.hides(one.Table, one.Field) || one.Table != TrainingTable && slices.ContainsFunc(r.Staging[one.Table].Keys, func(k Key) bool {
+			return k.Staging.ID == one.Field.ID && r.hides(TrainingTable, k.Training)
+		})
+	})
+}
+
+// Withholds reports whether the client may not read a training column.
+func (r *Relation) Withholds(f catalog.Field) bool { return r.hides(TrainingTable, f) }
+
+// TrainingSchema returns the columns of the training table that the client may read.
+func (r *Relation) TrainingSchema() *arrow.Schema {
+	return without(r.Training, r.hidden.training).Schema()
+}
+
+// Withheld identifies the columns that the client may not read: plans of clients that may read different columns read
+// different ones, although they have the same id. Nil: the client may read all.
+func (r *Relation) Withheld() []string {
+	if r == nil {
+		return nil
+	}
+	var out []string
+	for table := TrainingTable; table < len(r.hidden.staging); table++ {
+		for id := range r.hidden.of(table) {
+			out = append(out, fmt.Sprintf("%d:%d", table, id))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
