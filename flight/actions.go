@@ -19,7 +19,7 @@ import (
 // action is one action of DoAction, from its body to its result.
 type action struct {
 	name, description string
-	needs             policy.Action // the right without which it is refused; run checks it for the dataset of its body
+	needs             policy.Permission // the right without which it is refused; run checks it for the dataset of its body
 	run               func(ctx context.Context, body []byte) ([]byte, error)
 }
 
@@ -88,7 +88,7 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 }
 
 // planOf plans the query in the body of an action, which needs a right.
-func (s *service) planOf(ctx context.Context, body []byte, needs policy.Action) (planned, error) {
+func (s *service) planOf(ctx context.Context, body []byte, needs policy.Permission) (planned, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return planned{}, err

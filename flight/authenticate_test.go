@@ -31,7 +31,7 @@ import (
 
 // known accepts the tokens "a" and "b", of the subjects alice and bob.
 func known(token string) (identity.Caller, error) {
-	if subject, ok := map[string]string{"a": "alice", "b": "bob"}[token]; ok {
+	if subject, ok := map[string]string{"a": "alice", "b": "bob", "d": "carol"}[token]; ok {
 		return identity.Caller{Subject: subject}, nil
 	}
 	return identity.Caller{}, fault.New(fault.Unauthenticated, "the server does not know the token").WithRemedy("get one")

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"google.golang.org/grpc/status"
 
@@ -14,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// harmless reports whether a failure shows nothing that the caller may not read.
-func (a access) harmless(err error) bool {
+// harmless reports whether a failure shows nothing that a caller with limited access may not read.
+func harmless(err error) bool {
 	if errors.As(err, new(endedByServer)) || errors.As(err, new(withheld)) {
 		return true
 	}
@@ -30,7 +28,7 @@ func (a access) harmless(err error) bool {
 	if e.Kind != fault.Invalid || len(e.Faults) == 0 || e.File != "" || e.Table != "" {
 		return false
 	}
-	return !slices.ContainsFunc(e.Faults, func(f fault.Field) bool { return !shows(f) }) && !a.namesWithheld(e.Error())
+	return !slices.ContainsFunc(e.Faults, func(f fault.Field) bool { return !shows(f) })
 }
 
 // shows reports whether a fault of a field may be shown.
@@ -40,27 +38,4 @@ func shows(f fault.Field) bool {
 		root = root[:end]
 	}
 	return slices.Contains(shownFields(), root)
-}
-
-// namesWithheld reports whether a text has the name of a withheld column that the query does not have.
-func (a access) namesWithheld(text string) bool {
-	asked := string(a.query.Canonical())
-	return slices.ContainsFunc(a.rights.Withheld(a.dataset), func(name string) bool { return strings.Contains(text, name) && !hasWord(asked, name) })
-}
-
-// hasWord reports whether a text has a name that is not part of a longer one.
-func hasWord(text, name string) bool {
-	part := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-	for at := 0; ; {
-		i := strings.Index(text[at:], name)
-		if i < 0 || name == "" {
-			return false
-		}
-		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
-		after, _ := utf8.DecodeRuneInString(text[at+i+len(name):])
-		if !part(before) && !part(after) {
-			return true
-		}
-		at += i + 1
-	}
 }

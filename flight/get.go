@@ -111,27 +111,27 @@ func contextCause(ctx context.Context, err error) error {
 
 // read returns the content of a ticket and what the caller may read of its query, if this server can still serve it to the client
 // of a call.
-func (s *Server) read(ctx context.Context, ticket []byte) (content, access, error) {
+func (s *Server) read(ctx context.Context, ticket []byte) (content, callerAccess, error) {
 	c, err := s.opened(ctx, ticket)
 	if err != nil {
-		return content{}, access{}, err
+		return content{}, callerAccess{}, err
 	}
 	if c.Algorithm != plan.Algorithm {
-		return content{}, access{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
+		return content{}, callerAccess{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
 	query, err := c.asked()
 	if err != nil {
-		return content{}, access{}, err
+		return content{}, callerAccess{}, err
 	}
 	noteOf(ctx).query(query)
 	may, err := s.permit(ctx, query)
 	switch {
 	case err != nil:
-		return content{}, access{}, err
+		return content{}, callerAccess{}, err
 	case may.digest() != c.Digest && query.Inline == nil:
-		return content{}, access{}, stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", query.Dataset)
+		return content{}, callerAccess{}, stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", query.Dataset)
 	case may.digest() != c.Digest:
-		return content{}, access{}, stale("the rows that this client may read have changed since the ticket was made")
+		return content{}, callerAccess{}, stale("the rows that this client may read have changed since the ticket was made")
 	}
 	return c, may, nil
 }
@@ -144,7 +144,7 @@ func (c content) asked() (dataset.Query, error) {
 
 // redeem plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
-func (s *Server) redeem(ctx context.Context, may access, c content) (planned, error) {
+func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
 	p, err := s.planWithin(ctx, may, may.query)
 	if err != nil {
 		return planned{}, err
@@ -179,11 +179,12 @@ type outgoing struct {
 	mappedBytes int64
 	cursor      dataset.Cursor
 	staging     map[string]stream.StagingReport // once the stream has ended
+	access      callerAccess                    // of the client
 }
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset, planID: p.ID}
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset, planID: p.ID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range callerAttributes(ctx) {
@@ -309,7 +310,7 @@ func (o *outgoing) report(r stream.Report) error {
 	}
 	return o.write(&frame{metadata: marshal(struct {
 		Report stream.Report `json:"report"`
-	}{r})})
+	}{o.access.redactedReport(r)})})
 }
 
 // write sends a message. It blocks while the client does not read.

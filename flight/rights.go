@@ -2,16 +2,18 @@ package flight
 
 import (
 	"context"
+	"maps"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/stream"
 )
 
-// access is what the caller of a query may read of its dataset.
-type access struct {
+// callerAccess is what the caller of a query may read of its dataset.
+type callerAccess struct {
 	rights policy.Rights
 	// limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
 	// rows is left out.
@@ -30,17 +32,17 @@ func (s *Server) policy() *policy.Policy {
 
 // permit returns what the caller may read of the dataset of a query. A dataset that it may not read does not exist for it. It is
 // called for each call, before anything is planned or taken from a cache.
-func (s *Server) permit(ctx context.Context, query dataset.Query) (access, error) {
+func (s *Server) permit(ctx context.Context, query dataset.Query) (callerAccess, error) {
 	if query.Inline == nil {
 		d, rights, err := s.readable(ctx, query.Dataset)
-		return access{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, err
+		return callerAccess{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, err
 	}
 	rights, may := s.policy().Inline(identity.CallerOf(ctx), *query.Inline)
 	if !may {
-		return access{}, fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
+		return callerAccess{}, fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
 			WithRemedy("name a dataset of the server, which ListFlights lists; the operator can allow the tables with a policy, under inline")
 	}
-	return access{rights: rights, limited: rights.Limits(*query.Inline), dataset: *query.Inline, query: query}, nil
+	return callerAccess{rights: rights, limited: rights.Limits(*query.Inline), dataset: *query.Inline, query: query}, nil
 }
 
 // readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.
@@ -61,7 +63,7 @@ func (s *Server) readable(ctx context.Context, name string) (dataset.Dataset, po
 
 // allow returns an error unless the caller may do something with the dataset. Explain and verify describe columns and rows that
 // the caller may not read, if there are some.
-func (a access) allow(what policy.Action) error {
+func (a callerAccess) allow(what policy.Permission) error {
 	if what == policy.Reading {
 		return nil
 	}
@@ -76,7 +78,7 @@ func (a access) allow(what policy.Action) error {
 }
 
 // forbidden is the error of an action that a client may not call.
-func forbidden(what policy.Action) error {
+func forbidden(what policy.Permission) error {
 	return fault.New(fault.Forbidden, "this client may not call %s", what).WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s]", what)
 }
 
@@ -86,14 +88,14 @@ func (s *Server) mayCall(ctx context.Context, a action) bool {
 }
 
 // digest returns the digest of the dataset as the caller reads it, which tickets have.
-func (a access) digest() string { return a.rights.Filtered(a.dataset).Digest() }
+func (a callerAccess) digest() string { return a.rights.Filtered(a.dataset).Digest() }
 
 // within returns a context in which the loader reads what the caller may.
-func (a access) within(ctx context.Context) context.Context { return loader.For(ctx, a.rights) }
+func (a callerAccess) within(ctx context.Context) context.Context { return loader.For(ctx, a.rights) }
 
 // checkEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
 // all rows.
-func (a access) checkEndpoints(q dataset.Query) error {
+func (a callerAccess) checkEndpoints(q dataset.Query) error {
 	if a.limited && q.Endpoints.BySplits() {
 		return fault.InvalidField("endpoints", "splits would show more of the dataset than this client may read").
 			WithRemedy("use endpoints: shards")
@@ -102,7 +104,7 @@ func (a access) checkEndpoints(q dataset.Query) error {
 }
 
 // redacted removes from a summary what describes rows that the caller may not read, and filters of the dataset and the rights.
-func (a access) redacted(s summary) summary {
+func (a callerAccess) redacted(s summary) summary {
 	if !a.limited {
 		return s
 	}
@@ -113,8 +115,21 @@ func (a access) redacted(s summary) summary {
 	return s
 }
 
+// redactedReport removes from a report how it was joined and the bytes that were read, which are those of all rows and columns.
+func (a callerAccess) redactedReport(r stream.Report) stream.Report {
+	if !a.limited {
+		return r
+	}
+	r.Cached, r.Staging = nil, maps.Clone(r.Staging)
+	for name, s := range r.Staging {
+		s.Strategy, s.BytesRead, s.Shared, s.ReadAgain, s.Amplification, s.SpilledBytes, s.Warning = "", 0, 0, 0, 0, 0, ""
+		r.Staging[name] = s
+	}
+	return r
+}
+
 // manifestOf returns the dataset as a manifest has it: for a caller that may not read all of it, only what it sent.
-func (a access) manifestOf(p planned) []byte {
+func (a callerAccess) manifestOf(p planned) []byte {
 	switch {
 	case !a.limited:
 		return p.Relation.Dataset.Canonical()
@@ -126,8 +141,8 @@ func (a access) manifestOf(p planned) []byte {
 
 // disclosed returns a failure as the caller may see it. Messages of the catalog, the joins and the storage have names of columns,
 // values, files and counts: a caller that may not read everything gets those of its query's fields alone, and the log has the rest.
-func (s *Server) disclosed(ctx context.Context, a access, err error) error {
-	if !a.limited || err == nil || a.harmless(err) {
+func (s *Server) disclosed(ctx context.Context, a callerAccess, err error) error {
+	if !a.limited || err == nil || harmless(err) {
 		return err
 	}
 	e := fault.As(err)

@@ -26,11 +26,11 @@ type planned struct {
 	part   plan.Part       // of the plan that a ticket is for; zero: all of it
 	counts *dataset.Counts // rows of the lanes; nil if unknown
 	given  []int64         // by lane, see givenBefore
-	access access          // of the caller
+	access callerAccess    // of the caller
 }
 
 // plan plans a query of a caller that may do something with its dataset. The call has a slot then, until leavePlan or its end.
-func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Action) (planned, error) {
+func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Permission) (planned, error) {
 	noteOf(ctx).query(query)
 	may, err := s.permit(ctx, query)
 	if err == nil {
@@ -43,7 +43,7 @@ func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Acti
 }
 
 // planWithin plans a query, of which the caller reads what it may.
-func (s *Server) planWithin(ctx context.Context, may access, query dataset.Query) (planned, error) {
+func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset.Query) (planned, error) {
 	if err := enterCall(ctx); err != nil {
 		return planned{}, err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
-	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -97,22 +96,6 @@ type buildKey struct{}
 // its error.
 func OnBuild(ctx context.Context, enter func() error) context.Context {
 	return context.WithValue(ctx, buildKey{}, enter)
-}
-
-// rightsKey is the key of a context's rights.
-type rightsKey struct{}
-
-// For returns a context in which Plan and Verify read what a client has rights to. Plans of clients that may read different
-// rows have different ids; those of clients that may read different columns have not, but are cached apart. Without it,
-// everything is read.
-func For(ctx context.Context, rights policy.Rights) context.Context {
-	return context.WithValue(ctx, rightsKey{}, rights)
-}
-
-// rightsOf returns the rights of a context.
-func rightsOf(ctx context.Context) policy.Rights {
-	rights, _ := ctx.Value(rightsKey{}).(policy.Rights)
-	return rights
 }
 
 // left returns why a context has ended, or nil. A plan whose client has left goes no further.

@@ -198,7 +198,7 @@ func (a *entrance) checkOpen(setting, address string) error {
 	}
 	if !a.authenticates() {
 		missing, opens = append(missing, "credentials"), append(opens, map[string]string{
-			"listen":  "every program that reaches the address may read all datasets",
+			"listen":  "every program that reaches the address may read all datasets, or those that the policy has for all clients",
 			"metrics": "every program that reaches the address may read metrics, and profiles if pprof is on",
 		}[setting])
 	}

@@ -130,6 +130,10 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	if err := e.openColumns(ctx, c.Server, metrics, log); err != nil {
 		return err
 	}
+	allowed, err := entry.openPolicy(ctx, c, e.loader, listener)
+	if err != nil {
+		return err
+	}
 	mapped, err := e.listenLocal(ctx, c.Server, log)
 	if err != nil {
 		return err
@@ -141,7 +145,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.budget,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
-		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Audit: entry.audits,
+		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Policy: allowed.policy, Audit: entry.audits,
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, Cache: e.cacheAdmin(),
 	})
 	metrics.Streams(server)

@@ -7,7 +7,7 @@ func serveGroups() []cmdline.FlagGroup {
 	return []cmdline.FlagGroup{
 		{Title: "General", Flags: []string{"config", "help"}},
 		{Title: "Listening", Flags: []string{"listen", "advertise", "local-socket"}},
-		{Title: "TLS and tokens", Flags: []string{"tls-cert", "tls-key", "tls-client-ca", "tokens", "jwt-issuer", "jwt-audience", "jwt-keys", "jwt-keys-max-age", "insecure"}},
+		{Title: "TLS, tokens and rights", Flags: []string{"tls-cert", "tls-key", "tls-client-ca", "tokens", "jwt-issuer", "jwt-audience", "jwt-keys", "jwt-keys-max-age", "policy", "insecure"}},
 		{Title: "Tickets", Flags: []string{"ticket-keys", "ticket-lifetime", "ticket-renewal"}},
 		{Title: "Memory", Flags: []string{"memory", "cache-memory", "share-batches", "max-batch-bytes", "max-metadata"}},
 		{Title: "Local disk", Flags: []string{"spool", "spool-limit", "cache-dir", "cache-disk"}},

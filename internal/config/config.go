@@ -54,6 +54,7 @@ type Server struct {
 	JWTKeys          string        // path or URL
 	JWTKeysMaxAge    time.Duration // of keys from a URL; 0 is no limit
 	AuditLog         string        // path, or AuditStderr; "" is off
+	Policy           string        // path; "" is none
 	Memory           int64         // bytes
 	Spool            string        // path; "" is the system's folder for temporary files
 	SpoolLimit       int64         // bytes; 0 is no limit

@@ -108,6 +108,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			},
 		},
 		{
+			Name: "policy", Shape: "FILE",
+			Usage: "who may read which datasets, columns and rows, and send datasets of which tables; loaded again when it changes (default: every client that is admitted reads all datasets)",
+			set:   func(s *Server, v value) error { s.Policy = v.path(); return nil },
+		},
+		{
 			Name: "memory", Shape: "BYTES",
 			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB, and what 1.25 times the budget and 256MiB leave)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },

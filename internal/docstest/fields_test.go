@@ -25,10 +25,15 @@ type form struct {
 
 // forms returns all objects with fields of their own, by their types in the decoder.
 func forms() map[string]form {
-	const datasets, queries, config = "docs/datasets.md", "docs/queries.md", "docs/config.md"
+	const datasets, queries, config, policy = "docs/datasets.md", "docs/queries.md", "docs/config.md", "docs/policy.md"
 	staging := func(more ...any) []any { return append([]any{"dataset", "staging", 0}, more...) }
 	return map[string]form{
 		"File":        {config, nil},
+
+		"policy.Policy":      {policy, nil},
+		"policy.AccessRule":  {policy, nil},
+		"policy.TableLimits": {policy, nil},
+
 		"Dataset":     {datasets, []any{"dataset"}},
 		"Training":    {datasets, []any{"dataset", "training"}},
 		"Distinct":    {datasets, []any{"dataset", "training", "distinct"}},

@@ -8,48 +8,48 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Action is something that a rule allows besides reading.
-type Action string
+// Permission is something that a rule allows besides reading.
+type Permission string
 
 // Reading is what read and inline give. It is no word of allow.
-const Reading Action = "read"
+const Reading Permission = "read"
 
 // The actions that allow has words for.
 const (
-	Explain Action = "explain" // show what a plan reads
-	Verify  Action = "verify"  // check the tables of a dataset
-	Cache   Action = "cache"   // list and drop what the server keeps in memory and on disk
+	Explain Permission = "explain" // show what a plan reads
+	Verify  Permission = "verify"  // check the tables of a dataset
+	Cache   Permission = "cache"   // list and drop what the server keeps in memory and on disk
 )
 
 // Actions returns the actions that rules allow.
-func Actions() []Action { return []Action{Explain, Verify, Cache} }
+func Actions() []Permission { return []Permission{Explain, Verify, Cache} }
 
 // Reserved returns the words for rights of later versions, which no rule can have yet.
-func Reserved() []Action { return []Action{"stage", "publish", "promote", "status"} }
+func Reserved() []Permission { return []Permission{"stage", "publish", "promote", "status"} }
 
 // Policy is who may do what. It does not change.
 type Policy struct {
 	// Groups has the patterns of the subjects of each group.
 	Groups map[string][]string
-	Rules  []Rule
+	Rules  []AccessRule
 	// Names completes the names of tables.
 	Names Names
 }
 
-// Rule is what some clients may do.
-type Rule struct {
+// AccessRule is what some clients may do.
+type AccessRule struct {
 	// Subjects, Groups and Claims say whom the rule is for: clients that one of them names. Subjects are patterns.
 	Subjects []string
 	Groups   []string
 	Claims   map[string][]string // of a JWT: the values, one of which it has
 	Read     []string            // patterns of the names of configured datasets
 	Inline   []string            // patterns of the tables of datasets that clients send; see Names.Pattern
-	Allow    []Action
-	Tables   []Table // that are not read whole, in any dataset of the rule
+	Allow    []Permission
+	Tables   []TableLimits // that are not read whole, in any dataset of the rule
 }
 
-// Table is what a rule does not let clients read of a table.
-type Table struct {
+// TableLimits is what a rule does not let clients read of a table.
+type TableLimits struct {
 	Name     string         // [catalog.]namespace.table
 	Withheld []string       // columns
 	Filter   dataset.Filter // of the rows that may be read; zero: all
@@ -57,16 +57,16 @@ type Table struct {
 }
 
 // IsZero reports whether the whole table may be read.
-func (t Table) IsZero() bool { return len(t.Withheld) == 0 && t.Filter.IsZero() }
+func (t TableLimits) IsZero() bool { return len(t.Withheld) == 0 && t.Filter.IsZero() }
 
 // Open returns the policy of a server without one: every client may do everything, except that it may send datasets of its
 // own only if inline is true.
 func Open(inline bool) *Policy {
-	r := Rule{Subjects: []string{"*"}, Read: []string{"*"}, Allow: Actions()}
+	r := AccessRule{Subjects: []string{"*"}, Read: []string{"*"}, Allow: Actions()}
 	if inline {
 		r.Inline = []string{"*"}
 	}
-	return &Policy{Rules: []Rule{r}}
+	return &Policy{Rules: []AccessRule{r}}
 }
 
 // Read returns the rights of a client to a configured dataset; false if it may not read it.
@@ -94,12 +94,12 @@ func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
 }
 
 // May reports whether some rule allows an action to a client.
-func (p *Policy) May(who identity.Caller, action Action) bool {
-	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })
+func (p *Policy) May(who identity.Caller, action Permission) bool {
+	return slices.ContainsFunc(p.Rules, func(r AccessRule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })
 }
 
 // names reports whether a rule is for a client.
-func (p *Policy) names(r Rule, who identity.Caller) bool {
+func (p *Policy) names(r AccessRule, who identity.Caller) bool {
 	if matchesOne(r.Subjects, who.Subject) {
 		return true
 	}

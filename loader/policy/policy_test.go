@@ -18,14 +18,14 @@ func someone(subject string) identity.Caller { return identity.Caller{Subject: s
 
 // sample is a policy with rules of every kind.
 func sample() *Policy {
-	withheld := Table{Name: "ml.impressions", Withheld: []string{"user_id"}, Filter: dataset.MustFilter("country = 'DE' OR country = 'AT'")}
+	withheld := TableLimits{Name: "ml.impressions", Withheld: []string{"user_id"}, Filter: dataset.MustFilter("country = 'DE' OR country = 'AT'")}
 	return &Policy{
 		Names:  Names{Catalogs: []string{"lake", "other"}, Default: "lake"},
 		Groups: map[string][]string{"ads": {"ranker", "sweep-*"}},
-		Rules: []Rule{
-			{Groups: []string{"ads"}, Read: []string{"home", "ads_*"}, Inline: []string{"lake.ml.*", "lake.features.*"}, Allow: []Action{Explain}, Tables: []Table{withheld}},
+		Rules: []AccessRule{
+			{Groups: []string{"ads"}, Read: []string{"home", "ads_*"}, Inline: []string{"lake.ml.*", "lake.features.*"}, Allow: []Permission{Explain}, Tables: []TableLimits{withheld}},
 			{Claims: map[string][]string{"team": {"platform", "infra"}}, Read: []string{"*"}, Allow: Actions()},
-			{Groups: []string{"ads"}, Read: []string{"home", "late"}, Allow: []Action{Verify}},
+			{Groups: []string{"ads"}, Read: []string{"home", "late"}, Allow: []Permission{Verify}},
 		},
 	}
 }

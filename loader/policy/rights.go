@@ -25,14 +25,14 @@ func (s Seen) Unwrap() error { return s.error }
 // all to a client that may do nothing.
 type Rights struct {
 	names  Names
-	allow  []Action
-	tables map[string]Table // by full name in lower case
-	bound  bool             // by a rule: only what allow has is allowed
+	allow  []Permission
+	tables map[string]TableLimits // by full name in lower case
+	bound  bool                   // by a rule: only what allow has is allowed
 }
 
 // rights returns the rights of a rule.
-func (p *Policy) rights(r Rule) Rights {
-	out := Rights{names: p.Names, allow: r.Allow, bound: true, tables: map[string]Table{}}
+func (p *Policy) rights(r AccessRule) Rights {
+	out := Rights{names: p.Names, allow: r.Allow, bound: true, tables: map[string]TableLimits{}}
 	for _, t := range r.Tables {
 		out.tables[out.key(t.Name)] = t
 	}
@@ -43,10 +43,10 @@ func (p *Policy) rights(r Rule) Rights {
 func (r Rights) key(table string) string { return strings.ToLower(r.names.Full(table)) }
 
 // Of returns what may not be read of a table, which a dataset names.
-func (r Rights) Of(table string) Table { return r.tables[r.key(table)] }
+func (r Rights) Of(table string) TableLimits { return r.tables[r.key(table)] }
 
 // May reports whether an action is allowed on the dataset.
-func (r Rights) May(action Action) bool { return !r.bound || slices.Contains(r.allow, action) }
+func (r Rights) May(action Permission) bool { return !r.bound || slices.Contains(r.allow, action) }
 
 // Limits reports whether columns or rows of a dataset may not be read.
 func (r Rights) Limits(d dataset.Dataset) bool {
@@ -62,13 +62,4 @@ func (r Rights) Filtered(d dataset.Dataset) dataset.Dataset {
 		d.Staging[i].Filter = s.Filter.And(r.Of(s.Table).Filter)
 	}
 	return d
-}
-
-// Withheld returns the names of all columns that are withheld of a dataset's tables.
-func (r Rights) Withheld(d dataset.Dataset) []string {
-	var out []string
-	for _, table := range tablesOf(d) {
-		out = append(out, r.Of(table).Withheld...)
-	}
-	return out
 }

@@ -92,7 +92,7 @@ func hide(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, 
 
 // Hide returns the field ids of the columns that a policy withholds of a table: of those that have a withheld name in any schema
 // of the table, since a client can choose an older one. It returns Invalid, with the field "withheld", for a name that no schema has.
-func Hide(t *catalog.Table, limits policy.Table) (map[int]bool, error) {
+func Hide(t *catalog.Table, limits policy.TableLimits) (map[int]bool, error) {
 	ids := map[int]bool{}
 	for _, name := range limits.Withheld {
 		found := false
@@ -115,7 +115,7 @@ func Hide(t *catalog.Table, limits policy.Table) (map[int]bool, error) {
 
 // BindRows types the filter of a policy's table. It returns Invalid, with the field "filter", if it does not fit, or if it names a
 // column of an older schema whose name another column has now.
-func BindRows(t *catalog.Table, limits policy.Table) (*expr.Filter, error) {
+func BindRows(t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error) {
 	if limits.Filter.IsZero() {
 		return nil, nil //nolint:nilnil // a nil Filter passes every row
 	}
@@ -133,7 +133,7 @@ func BindRows(t *catalog.Table, limits policy.Table) (*expr.Filter, error) {
 }
 
 // filtered adds a policy's filter to that of a table.
-func filtered(own *expr.Filter, t *catalog.Table, limits policy.Table) (*expr.Filter, error) {
+func filtered(own *expr.Filter, t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error) {
 	rows, err := BindRows(t, limits)
 	if err != nil {
 		return nil, unfit(err)

@@ -20,7 +20,7 @@ func Policy(root *yaml.Node, names policy.Names) (*policy.Policy, error) {
 	object(d, d.yaml(root, 0, maxFileNodes), out, []field[policy.Policy]{
 		{name: "groups", read: func(d *decoder, at place, out *policy.Policy) { out.Groups = d.lists(at) }},
 		{name: "rules", must: true, read: func(d *decoder, at place, out *policy.Policy) {
-			out.Rules = list(d, at, maxRules, func(d *decoder, at place) policy.Rule { return d.rule(at, names) })
+			out.Rules = list(d, at, maxRules, func(d *decoder, at place) policy.AccessRule { return d.rule(at, names) })
 		}},
 	})
 	for i, r := range out.Rules {
@@ -40,18 +40,20 @@ func Policy(root *yaml.Node, names policy.Names) (*policy.Policy, error) {
 }
 
 // rule decodes one rule.
-func (d *decoder) rule(at place, names policy.Names) policy.Rule {
-	var out policy.Rule
-	object(d, at, &out, []field[policy.Rule]{
-		{name: "subjects", also: []string{"subject", "users", "who"}, read: func(d *decoder, at place, out *policy.Rule) { out.Subjects = d.names(at) }},
-		{name: "groups", also: []string{"group"}, read: func(d *decoder, at place, out *policy.Rule) { out.Groups = d.names(at) }},
-		{name: "claims", also: []string{"claim"}, read: func(d *decoder, at place, out *policy.Rule) { out.Claims = d.lists(at) }},
-		{name: "read", also: []string{"datasets"}, read: func(d *decoder, at place, out *policy.Rule) { out.Read = d.names(at) }},
-		{name: "inline", read: func(d *decoder, at place, out *policy.Rule) { out.Inline = d.patterns(at, names) }},
-		{name: "allow", also: []string{"actions"}, read: func(d *decoder, at place, out *policy.Rule) {
-			out.Allow = list(d, at, maxRules, func(d *decoder, at place) policy.Action { return choice(d, at, policy.Actions(), policy.Reserved()...) })
+func (d *decoder) rule(at place, names policy.Names) policy.AccessRule {
+	var out policy.AccessRule
+	object(d, at, &out, []field[policy.AccessRule]{
+		{name: "subjects", also: []string{"subject", "users", "who"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Subjects = d.names(at) }},
+		{name: "groups", also: []string{"group"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Groups = d.names(at) }},
+		{name: "claims", also: []string{"claim"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Claims = d.lists(at) }},
+		{name: "read", also: []string{"datasets"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Read = d.names(at) }},
+		{name: "inline", read: func(d *decoder, at place, out *policy.AccessRule) { out.Inline = d.patterns(at, names) }},
+		{name: "allow", also: []string{"actions"}, read: func(d *decoder, at place, out *policy.AccessRule) {
+			out.Allow = list(d, at, maxRules, func(d *decoder, at place) policy.Permission {
+				return choice(d, at, policy.Actions(), policy.Reserved()...)
+			})
 		}},
-		{name: "tables", read: func(d *decoder, at place, out *policy.Rule) { out.Tables = d.limits(at, names) }},
+		{name: "tables", read: func(d *decoder, at place, out *policy.AccessRule) { out.Tables = d.limits(at, names) }},
 	})
 	if len(out.Subjects)+len(out.Groups)+len(out.Claims) == 0 && d.sound(at.path) {
 		d.fail(at.path, `it does not say whom it is for: give subjects, groups or claims; subjects: ["*"] is for all clients`)
@@ -95,8 +97,8 @@ func (d *decoder) patterns(at place, names policy.Names) []string {
 }
 
 // limits decodes the tables that a rule does not let clients read whole.
-func (d *decoder) limits(at place, names policy.Names) []policy.Table {
-	var out []policy.Table
+func (d *decoder) limits(at place, names policy.Names) []policy.TableLimits {
+	var out []policy.TableLimits
 	if at.kind != kindObject {
 		d.mismatch(at, "an object")
 		return out
@@ -104,7 +106,7 @@ func (d *decoder) limits(at place, names policy.Names) []policy.Table {
 	seen := map[string]string{}
 	for _, m := range at.members {
 		p := at.member(m)
-		one := policy.Table{Name: m.name, Line: d.line(p.path)}
+		one := policy.TableLimits{Name: m.name, Line: d.line(p.path)}
 		full := strings.ToLower(names.Full(m.name))
 		if other := seen[full]; other != "" {
 			d.fail(p.path, "it is the table %s, which is already there", other)
@@ -113,9 +115,9 @@ func (d *decoder) limits(at place, names policy.Names) []policy.Table {
 		if !strings.Contains(m.name, ".") || strings.Contains(m.name, "*") {
 			d.fail(p.path, `it is not the name of one table, such as ml.impressions`)
 		}
-		object(d, p, &one, []field[policy.Table]{
-			{name: "withheld", also: []string{"columns", "hidden"}, read: func(d *decoder, at place, out *policy.Table) { out.Withheld = d.names(at) }},
-			{name: "filter", also: []string{"rows", "where"}, read: func(d *decoder, at place, out *policy.Table) { out.Filter = d.filter(at) }},
+		object(d, p, &one, []field[policy.TableLimits]{
+			{name: "withheld", also: []string{"columns", "hidden"}, read: func(d *decoder, at place, out *policy.TableLimits) { out.Withheld = d.names(at) }},
+			{name: "filter", also: []string{"rows", "where"}, read: func(d *decoder, at place, out *policy.TableLimits) { out.Filter = d.filter(at) }},
 		})
 		if one.IsZero() && d.sound(p.path) {
 			d.fail(p.path, "it limits nothing: give withheld, a list of columns, or filter, which selects the rows that may be read")

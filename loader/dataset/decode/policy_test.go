@@ -36,7 +36,7 @@ rules:
 	require.Len(t, p.Rules, 2)
 	r := p.Rules[0]
 	require.Equal(t, []string{"lake.ml.*", "other.ml.clicks"}, r.Inline, "the default catalog is completed")
-	require.Equal(t, []policy.Action{policy.Explain}, r.Allow)
+	require.Equal(t, []policy.Permission{policy.Explain}, r.Allow)
 	require.Equal(t, []string{"user_id"}, r.Tables[0].Withheld)
 	require.Equal(t, "country = 'DE'", r.Tables[0].Filter.String())
 	require.Equal(t, 10, r.Tables[0].Line)

@@ -1,0 +1,325 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// people is a world with secrets: a column email in both tables, and rows of other countries than DE.
+type people struct {
+	emails  bool // whether the tables have the column
+	foreign bool // whether they have the rows
+}
+
+// world makes the tables, and the datasets people, of both, and secret, of a table that has no rule.
+func (p people) world(t testing.TB) *world {
+	t.Helper()
+	w := &world{World: scenario.NewWorld(), budget: budget.New(8 << 20), tables: map[string]*catalog.Table{}}
+	t.Cleanup(w.Release)
+	header, email := "request_id:string item:long! country:string", func(int) string { return "" }
+	profile := "req:string country:string"
+	if p.emails {
+		header, profile = header+" email:string", profile+" email:string"
+		email = func(i int) string { return fmt.Sprintf(" e%d", i%13) }
+	}
+	var rows, profiles []string
+	for i := range 300 {
+		country := "DE"
+		if i%3 > 0 {
+			country = "US"
+		}
+		if i%3 == 0 || p.foreign {
+			rows = append(rows, fmt.Sprintf("r%d %d %s%s", i%50, i, country, email(i)))
+		}
+		if i < 50 {
+			if i%5 > 0 || p.foreign {
+				profiles = append(profiles, fmt.Sprintf("r%d %s%s", i, map[bool]string{true: "DE", false: "US"}[i%5 > 0], email(i)))
+			}
+		}
+	}
+	w.table(t, "ml.people", header, "bucket(4,request_id)", rows)
+	w.table(t, "features.profiles", profile, "bucket(4,req)", profiles)
+	w.table(t, "hr.salaries", "request_id:string pay:long", "", []string{"r1 100"})
+	w.datasets = []dataset.Dataset{
+		{
+			Name: "people", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.people"},
+			Staging: []dataset.Staging{{
+				Table: "features.profiles", Name: "profiles", Key: []dataset.KeyPair{{Training: "request_id", Staging: "req"}}, Prefix: "p_",
+				Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
+			}},
+		},
+		{Name: "secret", Key: []string{"request_id"}, Training: dataset.Training{Table: "hr.salaries"}},
+	}
+	return w
+}
+
+// limited is the policy by which bob reads what is no secret, and alice everything.
+func (p people) limited() *policy.Policy {
+	tables := []policy.TableLimits{{Name: "ml.people"}, {Name: "features.profiles"}}
+	for i := range tables {
+		if p.emails {
+			tables[i].Withheld = []string{"email"}
+		}
+		tables[i].Filter = dataset.MustFilter("country = 'DE'")
+	}
+	return &policy.Policy{Rules: []policy.AccessRule{
+		{Subjects: []string{"bob"}, Read: []string{"people"}, Inline: []string{"ml.*", "features.*"}, Allow: policy.Actions(), Tables: tables},
+		{Subjects: []string{"alice"}, Read: []string{"*"}, Inline: []string{"*"}, Allow: policy.Actions()},
+		{Subjects: []string{"carol"}, Read: []string{"secret"}},
+	}}
+}
+
+// server serves the world by the policy, with caches of plans, kept build sides and shared streams.
+func (p people) server(t testing.TB, options Options) (*served, *world) {
+	t.Helper()
+	w := p.world(t)
+	plans, err := loader.NewPlans(1 << 20)
+	require.NoError(t, err)
+	t.Cleanup(plans.Close)
+	l := loader.New(loader.Options{
+		Datasets: w.datasets, Catalog: w.World, Scan: w.Scan, Budget: w.budget, Memory: batch.NewAllocator(), Plans: plans, KeepBuildSides: 1 << 20,
+	})
+	options.Loader, options.Verifier, options.Authenticate = fanout.New(fanout.Options{Window: 1 << 20, Budget: w.budget}).Over(l), l, known
+	options.Observer.StreamEnded = func(StreamEnd) {} // more than the kit has room for
+	if options.Policy == nil {
+		options.Policy = p.limited
+	}
+	return serve(t, options), w
+}
+
+// alice, bob and carol are the contexts of their calls.
+func alice(t testing.TB) context.Context { return as(t.Context(), "Bearer a") }
+func bob(t testing.TB) context.Context   { return as(t.Context(), "Bearer b") }
+func carol(t testing.TB) context.Context { return as(t.Context(), "Bearer d") }
+
+// inlinePeople is the dataset people as a client sends it, with more in its fields.
+func inlinePeople(training, staging string) string {
+	return fmt.Sprintf(`{"dataset": {"training": {"table": "ml.people"%s}, "key": ["request_id"], "staging": [{"table": "features.profiles", "name": "profiles", "prefix": "p_"%s}]}`,
+		training, staging)
+}
+
+// ways are calls by which a client may try to learn of a column or of rows: queries, the query of an inline dataset without its
+// closing brace, and actions with a query after a colon.
+func ways() []string {
+	key := `, "key": {"request_id": "req"}`
+	queries := []string{
+		`{"dataset": "people"}`,
+		`{"dataset": "people", "count": "exact"}`,
+		`{"dataset": "people", "count": "exact", "tail": "drop", "batch_rows": 7}`,
+		`{"dataset": "people", "wire": "indexed"}`,
+		`{"dataset": "people", "wire": "grouped"}`,
+		`{"dataset": "people", "batch_requests": 2}`,
+		`{"dataset": "people", "order": "shuffled", "seed": 3, "columns": ["item"], "limit": 0}`,
+		`{"dataset": "people", "columns": ["email"]}`,
+		`{"dataset": "people", "columns": ["item", {"column": "email", "as": "category"}]}`,
+		`{"dataset": "people", "columns": [{"column": "email", "name": "item"}]}`,
+		`{"dataset": "people", "columns": ["emial"]}`,
+		`{"dataset": "people", "columns": ["p_email"]}`,
+		`{"dataset": "people", "columns": ["profiles.email"]}`,
+		`{"dataset": "people", "dense": {"d": ["email"]}}`,
+		`{"dataset": "people", "dense": {"email": ["item"]}}`,
+		`{"dataset": "people", "filter": "email = 'e1'"}`,
+		`{"dataset": "people", "filter": "email = 1"}`,
+		`{"dataset": "people", "filter": "item > 3 OR p_email IS NULL"}`,
+		`{"dataset": "people", "filter": "emial = 'e1'"}`,
+		`{"dataset": "people", "filter": "country = 'US'"}`,
+		`{"dataset": "people", "filter": "country <> 'DE' OR country = 'DE'"}`,
+		`{"dataset": "people", "filter": "country = 'US'", "count": "exact"}`,
+		`{"dataset": "people", "filter": "p_country = 'US'"}`,
+		`{"dataset": "people", "filter": "item = 1", "count": "exact"}`,
+		`{"dataset": "people", "sample": {"rate": 0.0, "where": "email = 'e1'"}}`,
+		`{"dataset": "people", "sample": {"rate": 0.0, "where": "country = 'DE'"}}`,
+		`{"dataset": "people", "sample": {"hash": [0, 0.5], "by": "email"}}`,
+		`{"dataset": "people", "sample": {"hash": [0, 0.5]}}`,
+		`{"dataset": "people", "endpoints": "splits"}`,
+		`{"dataset": "people", "since": 1}`,
+		`{"dataset": "people", "snapshots": {"training": {"snapshot": 77}}}`,
+		`{"dataset": "people", "lanes": 4096, "shard": {"of": 4096, "index": 4095}}`,
+		`{"dataset": "people", "batch_rows": 16000000}`,
+		`{"dataset": "secret"}`,
+		`{"dataset": "secrets"}`,
+		`{"dataset": "peopel"}`,
+		inlinePeople("", key) + "}",
+		inlinePeople(`, "filter": "email = 'e1'"`, key) + "}",
+		inlinePeople(`, "filter": "country = 'US'"`, key) + `, "count": "exact"}`,
+		inlinePeople(`, "filter": "item = 1 OR item = 2"`, key) + `, "count": "exact"}`,
+		inlinePeople(`, "request_level": ["email"]`, key) + "}",
+		inlinePeople(`, "distinct": {"by": ["request_id", "email"]}`, key) + "}",
+		inlinePeople(`, "distinct": {"by": ["request_id"], "order_by": ["email"]}`, key) + "}",
+		inlinePeople("", `, "key": {"email": "req"}`) + "}",
+		inlinePeople("", `, "key": {"emial": "req"}`) + "}",
+		inlinePeople("", `, "key": {"request_id": "email"}`) + "}",
+		inlinePeople("", `, "key": {"request_id": "emial"}`) + "}",
+		inlinePeople("", key+`, "columns": ["email"]`) + "}",
+		inlinePeople("", key+`, "columns": [{"column": "email", "as": "int"}]`) + "}",
+		inlinePeople("", key+`, "filter": "email LIKE 'e%'"`) + "}",
+		inlinePeople("", key+`, "filter": "country = 'US'", "join": "inner"`) + `, "count": "exact"}`,
+		inlinePeople("", key+`, "join": "anti"`) + `, "count": "exact"}`,
+		inlinePeople("", key+`, "join": "semi"`) + `, "count": "exact"}`,
+		inlinePeople("", key+`, "min_match": 0.9`) + "}",
+		inlinePeople("", key+`, "missing": "error"`) + "}",
+		inlinePeople("", key+`, "missing": {"default": {"p_email": "x"}}`) + "}",
+		inlinePeople("", key+`, "missing": {"default": {"p_country": "x"}}`) + "}",
+		inlinePeople("", key+`, "matched_as": "email"`) + "}",
+		inlinePeople("", key+`, "matched_as": "p_email"`) + "}",
+		inlinePeople("", key+`, "duplicates": "first", "order_by": ["email"]`) + "}",
+		inlinePeople("", key+`, "duplicates": "all"`) + `, "count": "exact"}`,
+		inlinePeople("", key+`, "point_in_time": {"training": "email"}`) + "}",
+		inlinePeople("", key+`, "point_in_time": {"training": "item", "staging": "email"}`) + "}",
+		inlinePeople("", key+`, "align": {"training": "email", "staging": "email"}`) + "}",
+		inlinePeople("", key+`, "prefix": "", "join": "overlay", "columns": [{"column": "country", "name": "email"}]`) + "}",
+		strings.Replace(inlinePeople("", key), `"key": ["request_id"]`, `"key": ["email"]`, 1) + "}",
+		`{"dataset": {"training": {"table": "hr.salaries"}}}`,
+		`{"dataset": {"training": {"table": "hr.nothing"}}}`,
+		`{"dataset": {"training": {"table": "ml.peopel"}}}`,
+	}
+	all := queries
+	for _, action := range []string{"explain", "explain_splits", "manifest", "verify"} {
+		for _, q := range []string{queries[0], queries[7], `{"dataset": "secret"}`, inlinePeople("", key) + "}"} {
+			all = append(all, action+":"+q)
+		}
+	}
+	return append(all, "list:", "actions:", `stall:{"dataset": "secret"}`, `stall:{"dataset": "secrets"}`)
+}
+
+// act calls an action.
+func (s *served) act(ctx context.Context, name string, body []byte, options ...grpc.CallOption) ([]byte, error) {
+	stream, err := s.DoAction(ctx, &arrowflight.Action{Type: name, Body: body}, options...)
+	if err != nil {
+		return nil, err
+	}
+	result, err := stream.Recv()
+	return result.GetBody(), err
+}
+
+// received returns all messages of a stream, as text.
+func received[T proto.Message](t testing.TB, stream interface{ Recv() (T, error) }, err error) string {
+	t.Helper()
+	var out []string
+	for err == nil {
+		var one T
+		if one, err = stream.Recv(); err == nil {
+			text, failed := proto.Marshal(one)
+			require.NoError(t, failed)
+			out = append(out, string(text))
+		}
+	}
+	require.ErrorIs(t, err, io.EOF)
+	return strings.Join(out, "\n")
+}
+
+// answer returns everything that one of the ways tells, as text.
+func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
+	t.Helper()
+	var trailer metadata.MD
+	fails := func(err error) string {
+		code, detail := failure(t, err, trailer)
+		return fmt.Sprintf("%s %s %s", code, err, marshal(detail))
+	}
+	action, body, isAction := strings.Cut(way, ":")
+	switch {
+	case strings.HasPrefix(way, "{") || !isAction:
+	case action == "list":
+		stream, err := s.ListFlights(ctx, &arrowflight.Criteria{})
+		return received(t, stream, err)
+	case action == "actions":
+		stream, err := s.ListActions(ctx, &arrowflight.Empty{})
+		return received(t, stream, err)
+	default:
+		text, err := s.act(ctx, action, []byte(body), grpc.Trailer(&trailer))
+		if err != nil {
+			return fails(err)
+		}
+		return string(text)
+	}
+	info, err := s.GetFlightInfo(ctx, command(way), grpc.Trailer(&trailer))
+	if err != nil {
+		return fails(err)
+	}
+	out := fmt.Sprintf("%x %s %d %d", info.GetSchema(), info.GetAppMetadata(), info.GetTotalRecords(), info.GetTotalBytes())
+	schema, err := s.GetSchema(ctx, command(way))
+	require.NoError(t, err)
+	require.Equal(t, info.GetSchema(), schema.GetSchema())
+	for _, e := range info.GetEndpoint() {
+		g, err := readStream(ctx, s, e.GetTicket(), &trailer)
+		out += fmt.Sprintf("\n%s %v %v", e.GetAppMetadata(), g.rows, g.sizes)
+		if err != nil {
+			return out + "\n" + fails(err)
+		}
+		report := *g.report
+		report.Cursor = dataset.Cursor{} // its position counts stored rows
+		out += fmt.Sprintf("\n%s\n%s", g.schema, marshal(report))
+	}
+	return out
+}
+
+// readStream is read with the trailer of the call.
+func readStream(ctx context.Context, s *served, ticket *arrowflight.Ticket, trailer *metadata.MD) (got, error) {
+	var g got
+	stream, err := s.DoGet(ctx, ticket, grpc.Trailer(trailer))
+	if err != nil {
+		return g, err
+	}
+	reader, err := arrowflight.NewRecordReader(peeled{stream, &g})
+	if err != nil {
+		return g, err
+	}
+	defer reader.Release()
+	g.schema = reader.Schema()
+	for reader.Next() {
+		g.rows = append(g.rows, scenario.Values(reader.RecordBatch())...)
+		g.sizes = append(g.sizes, int(reader.RecordBatch().NumRows()))
+	}
+	if err := reader.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return g, err
+	}
+	return g, nil
+}
+
+// plain replaces what identifies plans and tables, which is a hash of everything.
+func plain(text string) string {
+	return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,64}"|plan [0-9a-f]{32}`).ReplaceAllString(text, "ID")
+}
+
+// TestNoWayTellsOfWithheldColumnsAndRows: a client gets the same answers as if the columns and rows that it may not read did not
+// exist, whichever way it asks, and although another client has read everything before, so that plans and build sides of all rows
+// are in memory.
+//
+// spec: access-14, access-15, access-16, access-17
+func TestNoWayTellsOfWithheldColumnsAndRows(t *testing.T) {
+	t.Parallel()
+	whole, _ := people{emails: true, foreign: true}.server(t, Options{})
+	without, _ := people{}.server(t, Options{})
+	for _, way := range ways() {
+		if strings.HasPrefix(way, "{") {
+			whole.answer(alice(t), t, way)
+		}
+		got, want := plain(whole.answer(bob(t), t, way)), plain(without.answer(bob(t), t, way))
+		require.Equal(t, want, got, way)
+		require.NotContains(t, got, "US", way)
+		require.NotRegexp(t, `\be\d+\b`, got, way)
+	}
+	require.Contains(t, whole.answer(alice(t), t, `{"dataset": "people"}`), "e12", "alice reads everything")
+	require.Contains(t, whole.answer(alice(t), t, `{"dataset": "people"}`), "US")
+}
