@@ -52,13 +52,19 @@ func (p *provider) served() []byte {
 // token writes a token of the newest key to a file, and returns its path.
 func (p *provider) token(t *testing.T, subject, audience string) string {
 	t.Helper()
+	return p.tokenWith(t, subject, audience, nil)
+}
+
+// tokenWith is token with more claims.
+func (p *provider) tokenWith(t *testing.T, subject, audience string, more map[string]any) string {
+	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: p.keys[len(p.keys)-1]}, nil)
 	require.NoError(t, err)
 	text, err := jwt.Signed(signer).Claims(jwt.Claims{
 		Issuer: "https://issuer.example.com", Audience: jwt.Audience{audience}, Subject: subject, Expiry: jwt.NewNumericDate(time.Now().Add(time.Hour)),
-	}).Serialize()
+	}).Claims(more).Serialize()
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), subject+".jwt")
 	require.NoError(t, os.WriteFile(path, []byte(text+"\n"), 0o600))

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// policyPage returns the policy of docs/policy.md.
+func policyPage(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/policy.md")
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	block, _, found = strings.Cut(block, "```")
+	require.True(t, found)
+	return block
+}
+
+// policyFile writes a policy, and returns its path.
+func policyFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// inlineHome is the query of a dataset that a client sends.
+const inlineHome = `{"dataset": {"training": {"table": "ml.impressions"}}, "columns": ["request_id"]}`
+
+// TestWhoAsksWhat is a table of clients, what they ask and the answers, of a server with the policy of docs/policy.md, static tokens
+// and an issuer that rotates its keys.
+//
+// spec: access-11, access-12, access-13, access-14, access-15, access-18
+func TestWhoAsksWhat(t *testing.T) {
+	var of provider
+	of.rotate(t, "1", 2)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(of.served()) }))
+	defer web.Close()
+	file := filepath.Join(t.TempDir(), "server.tokens")
+	ranker, other := issued(t, file, "ranker"), issued(t, file, "other")
+	server := start(t, "--config", readLake(t).config, "--tokens", file, "--policy", policyFile(t, policyPage(t)),
+		"--jwt-issuer", "https://issuer.example.com", "--jwt-audience", "penstock", "--jwt-keys", web.URL)
+	platform := of.tokenWith(t, "someone", "penstock", map[string]any{"team": []string{"search", "platform"}})
+	sweep, stranger := of.token(t, "sweep-17", "penstock"), of.tokenWith(t, "someone", "penstock", map[string]any{"team": "platforms"})
+	cat, explain, verify := []string{"cat", "home"}, []string{"explain", "home"}, []string{"verify", "home"}
+	inline, cache := []string{"cat", "--query", inlineHome}, []string{"cache", "ls"}
+	email := []string{"cat", "home", "--columns", "item"}
+	table := []struct {
+		who, token string
+		asks       []string
+		says       string // in the error; "" is an answer
+	}{
+		{"a static token of a group", ranker, cat, ""},
+		{"a static token of a group", ranker, []string{"cat", "large"}, "there is no dataset \"large\"\n  → use one of: home\n"},
+		{"a static token of a group", ranker, []string{"cat", "nothing"}, "there is no dataset \"nothing\"\n  → use one of: home\n"},
+		{"a static token of a group", ranker, email, `the dataset has no column "item"`},
+		{"a static token of a group", ranker, []string{"cat", "home", "--columns", "itme"}, `the dataset has no column "itme"`},
+		{"a static token of a group", ranker, []string{"cat", "home", "--filter", "item = 'plain'"}, `unknown column "item"`},
+		{"a static token of a group", ranker, inline, "may not send a dataset of these tables"},
+		{"a static token of a group", ranker, explain, "may not call explain"},
+		{"a static token of a group", ranker, verify, "may not call verify"},
+		{"a static token of a group", ranker, cache, "may not call cache"},
+		{"a JWT of a group by pattern", sweep, cat, ""},
+		{"a JWT of a group by pattern", sweep, email, `the dataset has no column "item"`},
+		{"a static token without a rule", other, cat, `there is no dataset "home"`},
+		{"a static token without a rule", other, inline, "may not send a dataset of these tables"},
+		{"a static token without a rule", other, cache, "may not call cache"},
+		{"a JWT with a claim", platform, cat, ""},
+		{"a JWT with a claim", platform, email, ""},
+		{"a JWT with a claim", platform, inline, ""},
+		{"a JWT with a claim", platform, explain, ""},
+		{"a JWT with a claim", platform, cache, ""},
+		{"a JWT with another claim", stranger, cat, `there is no dataset "home"`},
+		{"a JWT with another claim", stranger, verify, "may not call verify"},
+	}
+	ask := func(token string, command []string) ran {
+		return run(t, append(command, "--uri", server.uri(), "--token-file", token)...)
+	}
+	for _, c := range table {
+		got := ask(c.token, c.asks)
+		if c.says == "" {
+			require.Zero(t, got.code, "%s %v: %s", c.who, c.asks, got.stderr)
+		} else {
+			require.NotZero(t, got.code, "%s %v", c.who, c.asks)
+			require.Contains(t, got.stderr, c.says, "%s %v", c.who, c.asks)
+			require.NotContains(t, got.stderr, "did you mean", "%s %v", c.who, c.asks)
+		}
+	}
+	few, all := ask(ranker, cat).stdout, ask(platform, cat).stdout
+	require.NotContains(t, few, "plain")
+	require.Contains(t, all, "plain")
+	require.Less(t, strings.Count(few, "\n"), strings.Count(all, "\n"), "rows are withheld")
+	require.NotContains(t, ask(ranker, []string{"datasets"}).stdout, "large")
+	require.Contains(t, ask(platform, []string{"datasets"}).stdout, "large")
+
+	of.rotate(t, "2", 1)
+	later := of.tokenWith(t, "someone", "penstock", map[string]any{"team": []string{"platform"}})
+	require.Eventually(t, func() bool { return ask(later, email).code == 0 }, time.Minute, 100*time.Millisecond)
+	ranked := of.token(t, "ranker", "penstock")
+	require.Contains(t, ask(ranked, email).stderr, `the dataset has no column "item"`, "the names of subjects are one set")
+}
+
+// A changed policy is used; one with a fault, or that does not fit the tables, changes nothing and is logged with its line.
+//
+// spec: access-19
+func TestPolicyIsLoadedAgain(t *testing.T) {
+	path := policyFile(t, "rules:\n- subjects: [\"*\"]\n  read: [home]\n")
+	server := start(t, "--config", readLake(t).config, "--policy", path)
+	ask := func(columns string) ran { return run(t, "cat", "home", "--columns", columns, "--uri", server.uri()) }
+	require.Zero(t, ask("item").code)
+	for text, says := range map[string]string{
+		"rules:\n- subjects: [\"*\"]\n  raed: [home]\n":                                                          "(line 3)",
+		"rules:\n- subjects: [\"*\"]\n  tables:\n    ml.impressions: {withheld: [itme]}\n":                       `table ml.impressions has no column \"itme\" (line 4)`,
+		"rules:\n- subjects: [\"*\"]\n  tables:\n    default.ml.impressions: {filter: \"item = 7\"}\n  read: []": "(line 5)",
+		"rules:\n- subjects: [\"*\"]\n  tables:\n    ml.impressions: {filter: \"itme = 'a'\"}\n":                 "(line 4)",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.Eventually(t, func() bool { return strings.Contains(server.stderr.String(), says) }, time.Minute, 50*time.Millisecond, text)
+		require.Zero(t, ask("item").code, text)
+		got := run(t, "serve", "--config", readLake(t).config, "--listen", "127.0.0.1:0", "--policy", path)
+		require.Equal(t, exitFailure, got.code, text)
+		require.Contains(t, got.stderr, strings.ReplaceAll(says, `\"`, `"`), text)
+	}
+	require.NoError(t, os.WriteFile(path, []byte("rules:\n- subjects: [\"*\"]\n  read: [home]\n  tables: {ml.impressions: {withheld: [item]}}\n"), 0o600))
+	require.Eventually(t, func() bool { return strings.Contains(ask("item").stderr, `the dataset has no column "item"`) }, time.Minute, 50*time.Millisecond)
+	require.Zero(t, ask("label").code)
+}
+
+// Without a policy, datasets of clients are for servers on the loopback, or a socket, that need no credentials.
+//
+// spec: access-13
+func TestDatasetsOfClientsWithoutAPolicy(t *testing.T) {
+	plain := start(t, "--config", readLake(t).config)
+	require.Zero(t, run(t, "cat", "--query", inlineHome, "--uri", plain.uri()).code)
+	file := filepath.Join(t.TempDir(), "server.tokens")
+	token := issued(t, file, "trainers")
+	secured := start(t, "--config", readLake(t).config, "--tokens", file)
+	got := run(t, "cat", "--query", inlineHome, "--uri", secured.uri(), "--token-file", token)
+	require.Contains(t, got.stderr, "may not send a dataset of these tables")
+	require.Zero(t, run(t, "cat", "home", "--uri", secured.uri(), "--token-file", token).code)
+	keys := filepath.Join(t.TempDir(), "tickets.keys")
+	require.NoError(t, os.WriteFile(keys, []byte("k1 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n"), 0o600))
+	open := start(t, "--config", readLake(t).config, "--listen", "0.0.0.0:0", "--insecure", "--ticket-keys", keys)
+	got = run(t, "cat", "--query", inlineHome, "--uri", strings.Replace(open.uri(), "0.0.0.0", "127.0.0.1", 1))
+	require.Contains(t, got.stderr, "may not send a dataset of these tables")
+}
