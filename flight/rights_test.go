@@ -7,12 +7,16 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -159,7 +163,7 @@ func ways() []string {
 		`{"dataset": "people", "batch_rows": 16000000}`,
 		`{"dataset": "secret"}`,
 		`{"dataset": "secrets"}`,
-		`{"dataset": "peopel"}`,
+		`{"dataset": "peoples"}`,
 		inlinePeople("", key) + "}",
 		inlinePeople(`, "filter": "email = 'e1'"`, key) + "}",
 		inlinePeople(`, "filter": "country = 'US'"`, key) + `, "count": "exact"}`,
@@ -192,7 +196,7 @@ func ways() []string {
 		strings.Replace(inlinePeople("", key), `"key": ["request_id"]`, `"key": ["email"]`, 1) + "}",
 		`{"dataset": {"training": {"table": "hr.salaries"}}}`,
 		`{"dataset": {"training": {"table": "hr.nothing"}}}`,
-		`{"dataset": {"training": {"table": "ml.peopel"}}}`,
+		`{"dataset": {"training": {"table": "ml.peoples"}}}`,
 	}
 	all := queries
 	for _, action := range []string{"explain", "explain_splits", "manifest", "verify"} {
@@ -322,4 +326,137 @@ func TestNoWayTellsOfWithheldColumnsAndRows(t *testing.T) {
 	}
 	require.Contains(t, whole.answer(alice(t), t, `{"dataset": "people"}`), "e12", "alice reads everything")
 	require.Contains(t, whole.answer(alice(t), t, `{"dataset": "people"}`), "US")
+}
+
+// Tickets, cursors and renewals give no rights: what brings them is checked as any other query.
+//
+// spec: access-12, access-14, access-15
+func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
+	t.Parallel()
+	s, _ := people{emails: true, foreign: true}.server(t, Options{})
+	info, err := s.GetFlightInfo(alice(t), command(`{"dataset": "people", "batch_rows": 20}`))
+	require.NoError(t, err)
+	endpoint := info.GetEndpoint()[0]
+	all, err := read(alice(t), s.Client, endpoint.GetTicket())
+	require.NoError(t, err)
+	var trailer metadata.MD
+	for who, c := range map[string]struct {
+		ctx  context.Context
+		code codes.Code
+		says string
+	}{
+		"bob":   {bob(t), codes.FailedPrecondition, "or the rows that this client may read"},
+		"carol": {carol(t), codes.NotFound, `there is no dataset "people"; use one of: secret`},
+	} {
+		_, err = readStream(c.ctx, s, endpoint.GetTicket(), &trailer)
+		require.Equal(t, c.code, status.Code(err), who)
+		require.ErrorContains(t, err, c.says, who)
+		body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: endpoint})
+		require.NoError(t, err)
+		_, err = s.act(c.ctx, arrowflight.RenewFlightEndpointActionType, body)
+		require.Equal(t, c.code, status.Code(err), who)
+		_, err = s.GetFlightInfo(c.ctx, command(fmt.Sprintf(`{"dataset": "people", "batch_rows": 20, "cursor": %s}`, all.cursors[1])))
+		require.Error(t, err, who)
+		require.NotContains(t, err.Error(), "country", who)
+	}
+	listed := received(t, must(s.ListFlights(carol(t), &arrowflight.Criteria{})), nil)
+	require.Contains(t, listed, "secret")
+	require.NotContains(t, listed, "people")
+	actions := received(t, must(s.ListActions(carol(t), &arrowflight.Empty{})), nil)
+	require.NotContains(t, actions, "explain")
+	require.Contains(t, actions, "manifest")
+	require.False(t, s.server.mayCall(alice(t), action{name: "new"}), "an action without a right is nobody's")
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// A changed policy ends no stream, and no run of clients whose rows are the same: columns that are withheld now belong neither to
+// plans nor to cursors. Rows that are withheld now do.
+//
+// spec: access-15, access-19
+func TestChangedPolicyEndsNoRunOfOthers(t *testing.T) {
+	t.Parallel()
+	of := people{emails: true, foreign: true}
+	var now atomic.Pointer[policy.Policy]
+	set := func(limits policy.TableLimits) {
+		made := of.limited()
+		made.Rules[0].Tables = []policy.TableLimits{limits}
+		now.Store(made)
+	}
+	set(policy.TableLimits{Name: "ml.people"})
+	s, _ := of.server(t, Options{Policy: now.Load})
+	const query = `{"dataset": "people", "batch_rows": 20, "columns": ["item"]`
+	ticket := func(query string) (*arrowflight.Ticket, error) {
+		info, err := s.GetFlightInfo(bob(t), command(query))
+		if err != nil {
+			return nil, err
+		}
+		return info.GetEndpoint()[0].GetTicket(), nil
+	}
+	first, err := ticket(query + "}")
+	require.NoError(t, err)
+	whole, err := read(bob(t), s.Client, first)
+	require.NoError(t, err)
+	open, err := s.DoGet(bob(t), first)
+	require.NoError(t, err)
+	_, err = open.Recv()
+	require.NoError(t, err)
+
+	set(policy.TableLimits{Name: "ml.people", Withheld: []string{"email"}})
+	again, err := read(bob(t), s.Client, first)
+	require.NoError(t, err, "the ticket names no withheld column")
+	require.Equal(t, whole.rows, again.rows)
+	rest, err := ticket(fmt.Sprintf(`%s, "cursor": %s}`, query, whole.cursors[0]))
+	require.NoError(t, err)
+	later, err := read(bob(t), s.Client, rest)
+	require.NoError(t, err)
+	require.Equal(t, whole.rows[20:], later.rows)
+
+	set(policy.TableLimits{Name: "ml.people", Filter: dataset.MustFilter("country = 'DE'")})
+	_, err = ticket(fmt.Sprintf(`%s, "cursor": %s}`, query, whole.cursors[0]))
+	require.Error(t, err, "the cursor is of other rows")
+	_, err = read(bob(t), s.Client, first)
+	require.Equal(t, codes.FailedPrecondition, status.Code(err))
+	for err == nil || !errors.Is(err, io.EOF) {
+		if _, err = open.Recv(); err != nil {
+			require.ErrorIs(t, err, io.EOF, "the open stream goes on")
+		}
+	}
+}
+
+// Streams of clients that may read different columns of the same plan do not share batches.
+//
+// spec: access-16
+func TestStreamsOfDifferentRightsAreApart(t *testing.T) {
+	t.Parallel()
+	of := people{emails: true}
+	s, _ := of.server(t, Options{Policy: func() *policy.Policy {
+		p := of.limited()
+		for i := range p.Rules[0].Tables {
+			p.Rules[0].Tables[i].Filter = dataset.Filter{}
+		}
+		return p
+	}})
+	const query = `{"dataset": "people", "batch_rows": 10}`
+	texts := make([]string, 2)
+	var both sync.WaitGroup
+	for i, ctx := range []context.Context{alice(t), bob(t)} {
+		both.Go(func() {
+			for range 5 {
+				texts[i] += s.answer(ctx, t, query)
+			}
+		})
+	}
+	both.Wait()
+	require.Contains(t, texts[0], "e12")
+	require.NotContains(t, texts[1], "email")
+	require.NotContains(t, texts[1], "e12")
+	id := regexp.MustCompile(`"plan":"[0-9a-f]+"`)
+	require.NotEmpty(t, id.FindString(texts[0]))
+	require.Equal(t, id.FindString(texts[0]), id.FindString(texts[1]), "columns do not belong to a plan")
 }

@@ -125,9 +125,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	started()
 	p.boundHeap(log, c.Server.Memory, machineMemory())
 	metrics := telemetry.NewMetrics(version())
-	e.observe(metrics, log)
-	e.budget.SetPeerShare(c.Server.MaxPeerShare)
-	if err := e.openColumns(ctx, c.Server, metrics, log); err != nil {
+	if err := e.prepare(ctx, c.Server, metrics, log); err != nil {
 		return err
 	}
 	allowed, err := entry.openPolicy(ctx, c, e.loader, listener)
@@ -160,6 +158,13 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
 	}
 	return running.run(ctx, listener)
+}
+
+// prepare observes the engine, divides its memory between clients, and opens what it keeps on disk.
+func (e *engine) prepare(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
+	e.observe(metrics, log)
+	e.budget.SetPeerShare(s.MaxPeerShare)
+	return e.openColumns(ctx, s, metrics, log)
 }
 
 // transitDivisor bounds the batches that clients have not read: they may take

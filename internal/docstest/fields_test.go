@@ -28,7 +28,7 @@ func forms() map[string]form {
 	const datasets, queries, config, policy = "docs/datasets.md", "docs/queries.md", "docs/config.md", "docs/policy.md"
 	staging := func(more ...any) []any { return append([]any{"dataset", "staging", 0}, more...) }
 	return map[string]form{
-		"File":        {config, nil},
+		"File": {config, nil},
 
 		"policy.Policy":      {policy, nil},
 		"policy.AccessRule":  {policy, nil},
