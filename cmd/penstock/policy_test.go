@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 )
 
@@ -151,4 +153,34 @@ func TestDatasetsOfClientsWithoutAPolicy(t *testing.T) {
 	open := start(t, "--config", readLake(t).config, "--listen", "0.0.0.0:0", "--insecure", "--ticket-keys", keys)
 	got = run(t, "cat", "--query", inlineHome, "--uri", strings.Replace(open.uri(), "0.0.0.0", "127.0.0.1", 1))
 	require.Contains(t, got.stderr, "may not send a dataset of these tables")
+}
+
+// A column that was renamed is withheld under both names: a client can choose a snapshot of the older schema.
+//
+// spec: access-14
+func TestRenamedColumnIsWithheldUnderAllItsNames(t *testing.T) {
+	l := newLake(t, t.TempDir())
+	c, done := openCatalogOf(t, l.dir)
+	defer done()
+	table, err := c.LoadTable(t.Context(), icetable.Identifier{"ml", "impressions"})
+	require.NoError(t, err)
+	before := table.CurrentSnapshot().SnapshotID
+	change := table.NewTransaction()
+	require.NoError(t, change.UpdateSchema(true, false).RenameColumn([]string{"item"}, "title").Commit())
+	_, err = change.Commit(t.Context())
+	require.NoError(t, err)
+	old := fmt.Sprintf(`{"dataset": "home", "columns": ["item"], "snapshots": {"training": {"snapshot": %d}}}`, before)
+	now := `{"dataset": "home", "columns": ["title"]}`
+	for withheld, of := range map[string]string{"title": "home", "item": "home", "label": ""} {
+		server := start(t, "--config", l.config, "--policy", policyFile(t, fmt.Sprintf(
+			"rules: [{subjects: [\"*\"], read: [home], tables: {ml.impressions: {withheld: [%s]}}}]", withheld)))
+		for name, query := range map[string]string{"item": old, "title": now} {
+			got := run(t, "cat", "--query", query, "--uri", server.uri())
+			if of == "" {
+				require.Zero(t, got.code, got.stderr)
+			} else {
+				require.Contains(t, got.stderr, fmt.Sprintf("the dataset has no column %q", name), withheld)
+			}
+		}
+	}
 }
