@@ -53,7 +53,7 @@ func refusal(ctx context.Context) error {
 	return err
 }
 
-// callerOf returns who sends a call's headers; nobody if the server has no credentials.
+// callerOf returns who sends a call's headers; the zero Caller if the server has no credentials.
 func (s *Server) callerOf(headers metadata.MD) (identity.Caller, error) {
 	sent := headers.Get(authorization)
 	if s.options.Authenticate == nil {

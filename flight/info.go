@@ -135,8 +135,8 @@ func (s *service) listed(ctx context.Context, descriptor *arrowflight.FlightDesc
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.flightInfo(p, descriptor)
-	return info, s.disclosed(ctx, p.access, err)
+	flightInfo, err := s.flightInfo(p, descriptor)
+	return flightInfo, s.disclosed(ctx, p.access, err)
 }
 
 func schemaBytes(schema *arrow.Schema) []byte {

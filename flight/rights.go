@@ -82,7 +82,7 @@ func forbidden(what policy.Permission) error {
 	return fault.New(fault.Forbidden, "this client may not call %s", what).WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s]", what)
 }
 
-// mayCall reports whether the caller may call an action, on some dataset at least. An action without a right is nobody's.
+// mayCall reports whether the caller may call an action, on some dataset at least. No caller may call an action without a right.
 func (s *Server) mayCall(ctx context.Context, a action) bool {
 	return a.needs == policy.Reading || a.needs != "" && s.policy().May(identity.CallerOf(ctx), a.needs)
 }

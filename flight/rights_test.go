@@ -257,15 +257,15 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 		}
 		return string(text)
 	}
-	info, err := s.GetFlightInfo(ctx, command(way), grpc.Trailer(&trailer))
+	answer, err := s.GetFlightInfo(ctx, command(way), grpc.Trailer(&trailer))
 	if err != nil {
 		return fails(err)
 	}
-	out := fmt.Sprintf("%x %s %d %d", info.GetSchema(), info.GetAppMetadata(), info.GetTotalRecords(), info.GetTotalBytes())
+	out := fmt.Sprintf("%x %s %d %d", answer.GetSchema(), answer.GetAppMetadata(), answer.GetTotalRecords(), answer.GetTotalBytes())
 	schema, err := s.GetSchema(ctx, command(way))
 	require.NoError(t, err)
-	require.Equal(t, info.GetSchema(), schema.GetSchema())
-	for _, e := range info.GetEndpoint() {
+	require.Equal(t, answer.GetSchema(), schema.GetSchema())
+	for _, e := range answer.GetEndpoint() {
 		g, err := readStream(ctx, s, e.GetTicket(), &trailer)
 		out += fmt.Sprintf("\n%s %v %v", e.GetAppMetadata(), g.rows, g.sizes)
 		if err != nil {
@@ -334,9 +334,9 @@ func TestNoWayTellsOfWithheldColumnsAndRows(t *testing.T) {
 func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	t.Parallel()
 	s, _ := people{emails: true, foreign: true}.server(t, Options{})
-	info, err := s.GetFlightInfo(alice(t), command(`{"dataset": "people", "batch_rows": 20}`))
+	answer, err := s.GetFlightInfo(alice(t), command(`{"dataset": "people", "batch_rows": 20}`))
 	require.NoError(t, err)
-	endpoint := info.GetEndpoint()[0]
+	endpoint := answer.GetEndpoint()[0]
 	all, err := read(alice(t), s.Client, endpoint.GetTicket())
 	require.NoError(t, err)
 	var trailer metadata.MD
@@ -365,7 +365,7 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	actions := received(t, must(s.ListActions(carol(t), &arrowflight.Empty{})), nil)
 	require.NotContains(t, actions, "explain")
 	require.Contains(t, actions, "manifest")
-	require.False(t, s.server.mayCall(alice(t), action{name: "new"}), "an action without a right is nobody's")
+	require.False(t, s.server.mayCall(alice(t), action{name: "new"}), "no caller may call an action without a right")
 }
 
 func must[T any](value T, err error) T {
@@ -392,11 +392,11 @@ func TestChangedPolicyEndsNoRunOfOthers(t *testing.T) {
 	s, _ := of.server(t, Options{Policy: now.Load})
 	const query = `{"dataset": "people", "batch_rows": 20, "columns": ["item"]`
 	ticket := func(query string) (*arrowflight.Ticket, error) {
-		info, err := s.GetFlightInfo(bob(t), command(query))
+		answer, err := s.GetFlightInfo(bob(t), command(query))
 		if err != nil {
 			return nil, err
 		}
-		return info.GetEndpoint()[0].GetTicket(), nil
+		return answer.GetEndpoint()[0].GetTicket(), nil
 	}
 	first, err := ticket(query + "}")
 	require.NoError(t, err)
@@ -424,7 +424,7 @@ func TestChangedPolicyEndsNoRunOfOthers(t *testing.T) {
 	require.Equal(t, codes.FailedPrecondition, status.Code(err))
 	for err == nil || !errors.Is(err, io.EOF) {
 		if _, err = open.Recv(); err != nil {
-			require.ErrorIs(t, err, io.EOF, "the open stream goes on")
+			require.ErrorIs(t, err, io.EOF, "the open stream continues")
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
 
 // Only streams commit tags, once per table, and plans do not change.
 //
-// spec: pin-5, pin-6, pin-8
+// spec: pin-5, pin-6, pin-8, access-20
 func TestStreamsTagWhatTheyRead(t *testing.T) {
 	l := pinning(t)
 	before := l.content(t)
@@ -107,6 +107,9 @@ func TestStreamsTagWhatTheyRead(t *testing.T) {
 	}
 	require.Empty(t, l.tags(t, "ml.large"), "no stream reads it")
 	tagged := l.content(t)
+	own := run(t, "cat", "--query", `{"dataset": {"training": {"table": "ml.large"}}, "columns": ["request_id"]}`, "--uri", c.uri())
+	require.Zero(t, own.code, own.stderr)
+	require.Equal(t, tagged, l.content(t), "a dataset of a client sets no tags")
 	again := run(t, "cat", "home", "--uri", c.uri())
 	require.Equal(t, first.stdout, again.stdout)
 	require.Equal(t, tagged, l.content(t), "one commit is enough")

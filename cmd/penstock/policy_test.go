@@ -37,11 +37,11 @@ func policyFile(t *testing.T, text string) string {
 // inlineHome is the query of a dataset that a client sends.
 const inlineHome = `{"dataset": {"training": {"table": "ml.impressions"}}, "columns": ["request_id"]}`
 
-// TestWhoAsksWhat is a table of clients, what they ask and the answers, of a server with the policy of docs/policy.md, static tokens
+// TestClientsGetWhatThePolicyAllows is a table of clients, what each requests and the answers, of a server with the policy of docs/policy.md, static tokens
 // and an issuer that rotates its keys.
 //
 // spec: access-11, access-12, access-13, access-14, access-15, access-18
-func TestWhoAsksWhat(t *testing.T) {
+func TestClientsGetWhatThePolicyAllows(t *testing.T) {
 	var of provider
 	of.rotate(t, "1", 2)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(of.served()) }))

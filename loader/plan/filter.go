@@ -98,7 +98,7 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		}
 		for _, name := range names {
 			f, _ := t.Field(name)
-			if b.Relation.Withholds(f) { // whoever chooses ranges of its hash learns its values
+			if b.Relation.Withholds(f) { // ranges of its hash tell its values
 				return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
 			}
 			if !bucket.Supported(f.Type) {
