@@ -24,7 +24,7 @@ func accessMutants() []mutant {
 		{"open-addresses-need-no-credentials", "cmd/penstock/entrance.go", "\tif !a.authenticates() {", "\tif a.certificates == nil {", cmd},
 		{"metrics-beyond-loopback-are-open", "cmd/penstock/entrance.go", "\t\thandler = withToken(authenticate, handler)\n", "", cmd},
 		{"tokens-are-sent-in-the-clear", "cmd/penstock/client/security.go", "!encrypted && s.Token != \"\" && !staysHere(target)", "!encrypted && s.Token != \"\" && target == \"\"", cmd},
-		{"signatures-of-issuers-are-not-checked", "internal/issuer/issuer.go", "err := parsed.Claims(key.Key, &claims)", "err := errors.Join(parsed.UnsafeClaimsWithoutVerification(&claims), map[bool]error{}[key.Key == nil])", issuer},
+		{"signatures-of-issuers-are-not-checked", "internal/issuer/issuer.go", "err := parsed.Claims(key.Key, &claims, &all)", "err := errors.Join(parsed.UnsafeClaimsWithoutVerification(&claims, &all), map[bool]error{}[key.Key == nil])", issuer},
 		{"tokens-are-for-any-audience", "internal/issuer/issuer.go", "AnyAudience: jwt.Audience{i.audience}, ", "", issuer},
 		{"tokens-are-of-any-issuer", "internal/issuer/issuer.go", "Issuer: i.name, ", "", issuer},
 		{"tokens-of-issuers-need-no-expiry", "internal/issuer/issuer.go", "claims.Expiry == nil", "claims.Expiry == nil && claims.Subject == \"\"", issuer},

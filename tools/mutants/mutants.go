@@ -48,6 +48,7 @@ func mutants() []mutant {
 		outputMutants(),
 		briefMutants(),
 		pinTagMutants(),
+		policyMutants(),
 		pinnedMutants(),
 		planMutants(),
 		rememberMutants(),

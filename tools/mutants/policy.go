@@ -1,0 +1,43 @@
+package main
+
+// policyMutants are ways to give clients more than their policy does.
+func policyMutants() []mutant {
+	policy, decode, resolve := []string{"./loader/policy"}, []string{"./loader/dataset/decode"}, []string{"./loader/resolve"}
+	flight, cmd := []string{"./flight"}, []string{"./cmd/penstock"}
+	return []mutant{
+		{"later-rules-add-rights", "loader/policy/policy.go", "if p.names(r, who) && matchesOne(r.Read, name) {", "if p.names(r, who) && matchesOne(r.Read, name) && len(r.Tables) == 0 {", policy},
+		{"rules-are-for-everyone", "loader/policy/policy.go", "if p.names(r, who) && matchesOne(r.Read, name) {", "if matchesOne(r.Read, name) {", policy},
+		{"one-table-allows-all", "loader/policy/policy.go", "all = all && matchesOne(r.Inline, p.Names.Full(table))", "all = all && (matchesOne(r.Inline, p.Names.Full(table)) || table != d.Training.Table)", policy},
+		{"names-go-around-limits", "loader/policy/rights.go", "return strings.ToLower(r.names.Full(table))", "return r.names.Full(table)", policy},
+		{"groups-are-names-of-subjects", "loader/policy/policy.go", "if matchesOne(p.Groups[group], who.Subject) {", "if group == who.Subject {", policy},
+		{"claims-are-prefixes", "loader/policy/policy.go", "slices.Contains(who.Claims[claim], v)", "len(who.Claims[claim]) > 0", policy},
+		{"patterns-match-beginnings", "loader/policy/policy.go", "return ok && name == \"\"", "return ok", policy},
+		{"filters-are-joined-by-or", "internal/expr/tree.go", "joinTerms(true, []node{e.root, other.root})", "joinTerms(false, []node{e.root, other.root})", policy},
+		{"groups-need-not-exist", "loader/dataset/decode/policy.go", "_, known := out.Groups[group]; !known", "_, known := out.Groups[group]; !known && group == \"\"", decode},
+		{"limits-may-be-empty", "loader/dataset/decode/policy.go", "one.IsZero() && d.sound(p.path)", "one.IsZero() && !d.sound(p.path)", decode},
+		{"old-names-are-not-withheld", "loader/resolve/access.go", "if o.Name == name {", "if o.Name == name && o.ID == 0 {", resolve},
+		{"unknown-names-withhold-nothing", "loader/resolve/access.go", "\t\tif !found {", "\t\tif !found && name == \"\" {", resolve},
+		{"keys-equal-withheld-ones", "loader/resolve/access.go", "k.Staging.ID == one.Field.ID && r.hides(TrainingTable, k.Training)", "k.Staging.ID == 0 && r.hides(TrainingTable, k.Training)", resolve},
+		{"replaced-columns-show-withheld-ones", "loader/resolve/access.go", "from := append(slices.Clone(o.Overlays), Overlay", "from := append(slices.Clone(o.Overlays[:0]), Overlay", resolve},
+		{"names-of-older-schemas-filter", "loader/resolve/access.go", "o.Current && o.Name == name && o.ID != f.ID", "o.Current && o.Name == name && o.ID == f.ID", resolve},
+		{"row-ids-are-shown", "loader/resolve/lineage.go", " || r.hides(TrainingTable, r.Training.Lineage[i])", "", resolve},
+		{"sent-datasets-see-everything", "loader/resolve/access.go", "\tif d.Name == \"\" {\n\t\tseenTraining", "\tif d.Name == \"?\" {\n\t\tseenTraining", flight},
+		{"sent-datasets-align-by-anything", "loader/resolve/access.go", "if s.Align != nil && (", "if s.Align == nil && (", flight},
+		{"samples-name-withheld-columns", "loader/plan/filter.go", "b.Relation.TrainingSchema(), \"sample.where\"", "t.Schema(), \"sample.where\"", flight},
+		{"unoffered-columns-are-named", "loader/resolve/offered.go", " || r.hides(i, f)", "", flight},
+		{"rows-of-rights-are-not-filtered", "loader/resolve/access.go", "return expr.All(own, rows), nil", "return expr.All(own), nil", flight},
+		{"plans-are-shared-across-rights", "loader/plans.go", ", withheld: r.Withheld()})", "})", flight},
+		{"batches-are-shared-across-rights", "loader/fanout/key.go", ", Withheld: p.Relation.Withheld()}", "}", flight},
+		{"details-are-shown", "flight/rights.go", "if !a.limited || err == nil || harmless(err) {", "if !a.limited || err == nil || err != nil {", flight},
+		{"reports-show-what-was-read", "flight/rights.go", "s.Strategy, s.BytesRead, s.Shared", "s.Strategy, s.Sent, s.Shared", flight},
+		{"splits-are-counted-for-all", "flight/rights.go", "\ts.Splits = unknown\n", "", flight},
+		{"explain-is-for-all", "flight/rights.go", "\tif a.limited {\n\t\treturn fault.New(fault.Forbidden", "\tif a.limited && what == \"\" {\n\t\treturn fault.New(fault.Forbidden", flight},
+		{"endpoints-show-splits", "flight/rights.go", "if a.limited && q.Endpoints.BySplits() {", "if a.limited && !q.Endpoints.BySplits() && q.Limit < 0 {", flight},
+		{"errors-propose-all-datasets", "flight/rights.go", "\t\tcase may:\n", "\t\tcase may || true:\n", flight},
+		{"lists-have-all-datasets", "flight/info.go", "s.readable(stream.Context(), d.Name); err != nil {", "s.readable(stream.Context(), d.Name); err != nil && d.Name == \"\" {", flight},
+		{"renewals-are-for-all", "flight/actions.go", "if _, _, err := s.read(ctx, request.GetEndpoint().GetTicket().GetTicket()); err != nil {", "if _, _, err := s.read(ctx, request.GetEndpoint().GetTicket().GetTicket()); err != nil && ctx.Err() != nil {", flight},
+		{"new-actions-are-for-all", "flight/rights.go", "a.needs != \"\" && s.policy()", "a.needs == \"\" || s.policy()", flight},
+		{"datasets-are-sent-to-servers-with-tokens", "cmd/penstock/policy.go", "policy.Open(!a.authenticates() && (", "policy.Open((", cmd},
+		{"datasets-that-are-sent-set-tags", "loader/open.go", " || p.Relation.Dataset.Name == \"\"", "", cmd},
+	}
+}
