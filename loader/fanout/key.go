@@ -41,7 +41,7 @@ func sizesMayDiffer(p loader.Planned) bool {
 // keyOf returns the key of the groups that a stream may join. ahead is the number of rows, or
 // requests, of the steps before the stream as whole steps, without those that each lane has returned.
 func keyOf(p loader.Planned, o loader.StreamOptions, ahead int64) (string, error) {
-	key := groupKey{Plan: p.ID, Files: p.FilesID, Part: o.Part, Reading: mayDiffer(p.Query.Reading), Withheld: p.Relation.Withheld()}
+	key := groupKey{Plan: p.ID, Files: p.FilesID, Withheld: p.Relation.Withheld(), Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
 	key.Reading.Columns, key.Reading.BatchRows, key.Reading.GlobalBatchRows = nil, 0, 0
 	if !sizesMayDiffer(p) {
 		key.BatchRows, key.Ahead = p.BatchRows, ahead

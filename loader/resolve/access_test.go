@@ -100,6 +100,25 @@ func TestWithheldColumnsAreNoOutputs(t *testing.T) {
 	require.ErrorContains(t, err, `the dataset has no column "_row_id"`)
 }
 
+// A dataset of a client is not aligned by a column that is withheld, nor by one of its partition fields.
+//
+// spec: access-14
+func TestWithheldColumnsAlignNothing(t *testing.T) {
+	training, staging := clicks(), users()
+	training.Specs = map[int]catalog.Spec{0: {{Source: 3, Name: "city_part", Transform: catalog.Transform{Kind: catalog.Identity}}}}
+	rights := limited(policy.TableLimits{Name: "ml.clicks", Withheld: []string{"city"}}, policy.TableLimits{Name: "ml.users", Withheld: []string{"mail"}})
+	for _, c := range []struct {
+		training, staging string
+		refused           bool
+	}{{"city", "uid", true}, {"city_part", "uid", true}, {"item", "mail", true}, {"item", "uid", false}} {
+		for _, of := range []string{"", "d"} {
+			d := named(of, dataset.Staging{Prefix: "u_", Align: &dataset.Align{Training: c.training, Staging: c.staging}})
+			_, err := resolve.BindFor(d, training, []*catalog.Table{staging}, rights)
+			require.Equal(t, c.refused && of == "", err != nil, "%q %v", of, c)
+		}
+	}
+}
+
 // A policy that does not fit a table refuses the table, and the client's error shows nothing of it.
 //
 // spec: access-17

@@ -42,7 +42,7 @@ func stepMutants() []mutant {
 		{"any-counts-can-be", "loader/dataset/counts.go", "	case rows+others*of.Shortest > of.Rows || rows+others*of.Longest < of.Rows:\n", "	case of.Rows < 0:\n", dataset},
 		{"tickets-forget-their-counts", "flight/info.go", "			c.Counted = p.carried(shard)\n", "			c.Counted = nil\n", flight},
 		{"tickets-need-no-counts", "flight/count.go", "\tif p.counts == nil && p.Query.CountsFirst() {\n", "\tif p.counts == nil && len(p.Lanes) == 0 {\n", flight},
-		{"schemas-are-counted", "flight/service.go", "	return s.plan(ctx, query)\n}\n\n// queryOf", "	p, err := s.plan(ctx, query)\n	if err == nil {\n		err = s.count(ctx, &p)\n	}\n	return p, err\n}\n\n// queryOf", flight},
+		{"schemas-are-counted", "flight/service.go", "	return s.plan(ctx, query, policy.Reading)\n}\n\n// queryOf", "	p, err := s.plan(ctx, query, policy.Reading)\n	if err == nil {\n		err = s.count(ctx, &p)\n	}\n	return p, err\n}\n\n// queryOf", flight},
 		{"endpoints-say-the-rows-of-all-workers", "flight/count.go", "\t\trows += p.Query.Every.Rows(left, p.perStep())\n", "\t\trows += left\n", flight},
 		{"counts-have-no-place", "flight/count.go", "		if err := at.enter(in); err != nil {\n", "		if err := in.Err(); err != nil {\n", []string{"-run", "TestCountsNeedASlot", "-timeout", "20s", "./flight"}},
 	}
