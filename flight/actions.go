@@ -179,6 +179,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, contextCause(ctx, err)
 	}
+	noteOf(ctx).verified(found)
 	return marshal(found), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
@@ -96,6 +97,22 @@ func (n *auditNote) read(end StreamEnd) {
 func (n *auditNote) verify() {
 	if n != nil {
 		n.served, n.line.Event = true, audit.Verify
+	}
+}
+
+// verified notes which tables were checked, and how many of their rows.
+func (n *auditNote) verified(found *loader.Verification) {
+	if n == nil {
+		return
+	}
+	n.line.Plan = found.Plan
+	for i, t := range found.Tables {
+		pin := found.Pin.Training
+		if i > 0 {
+			pin = found.Pin.Staging[t.Name]
+		}
+		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(t.Table, maxAudited), Snapshot: pin.Snapshot})
+		n.line.Rows += t.Rows
 	}
 }
 

@@ -193,6 +193,10 @@ func TestRefusalsHaveALine(t *testing.T) {
 	conn := s.connect(t)
 	alice, bob := as(t.Context(), "Bearer a"), as(t.Context(), "Bearer b")
 	e := s.endpointFor(alice, t, `{"dataset": "homefeed"}`)
+	pin := struct{ Pin dataset.Pin }{}
+	flightInfo, err := s.GetFlightInfo(alice, command(`{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(flightInfo.GetAppMetadata(), &pin))
 	get := func(ctx context.Context, ticket *arrowflight.Ticket) func() {
 		return func() {
 			_, err := read(ctx, s.Client, ticket)
@@ -227,13 +231,16 @@ func TestRefusalsHaveALine(t *testing.T) {
 			require.Equal(t, codes.Unauthenticated, status.Code(call.RecvMsg(nil)))
 		})
 	}
-	one("a check of tables", audit.Line{Event: audit.Verify, Subject: "alice", Call: "verify", Dataset: "homefeed", End: "ok"}, func() {
+	one("a check of tables", audit.Line{
+		Event: audit.Verify, Subject: "alice", Call: "verify", Dataset: "homefeed", End: "ok", Rows: trainingRows + 90,
+		Tables: []audit.TableSnapshot{{Table: "ml.impressions", Snapshot: pin.Pin.Training.Snapshot}, {Table: "features.history", Snapshot: pin.Pin.Staging["history"].Snapshot}},
+	}, func() {
 		answers, err := s.DoAction(alice, &arrowflight.Action{Type: "verify", Body: []byte(`{"dataset": "homefeed"}`)})
 		require.NoError(t, err)
 		_, err = answers.Recv()
 		require.NoError(t, err)
 	})
-	_, err := s.GetFlightInfo(alice, command(`{"dataset": "homefee"}`))
+	_, err = s.GetFlightInfo(alice, command(`{"dataset": "homefee"}`))
 	require.Error(t, err)
 	_, err = s.GetFlightInfo(alice, command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ func prefixMutants() []mutant {
 		{"data-files-lie-anywhere", "loader/catalog/icebergcat/files.go", "err := l.meta.may(\"file\", location); err != nil", "err := l.meta.may(\"file\", location); err == nil && false", catalog},
 		{"delete-files-lie-anywhere", "loader/catalog/icebergcat/deletes.go", "err := l.meta.may(\"delete file\", location); err != nil", "err := l.meta.may(\"delete file\", location); err == nil && false", catalog},
 		{"manifests-lie-anywhere", "loader/catalog/icebergcat/remember.go", "err := l.meta.may(file.What, file.Location); err != nil", "err := l.meta.may(file.What, file.Location); err == nil && false", catalog},
+		{"older-metadata-lies-anywhere", "loader/catalog/icebergcat/name_mapping.go", "err := m.may(file.What, location); err != nil", "err := m.may(file.What, location); err == nil && false", catalog},
 		{"metadata-widens-prefixes", "loader/catalog/icebergcat/prefixes.go", "\tif m.returned {\n", "\tif !m.returned {\n", catalog},
 		{"prefixes-keep-the-warehouse", "loader/catalog/icebergcat/prefixes.go", "\tif len(o.AllowedPrefixes) > 0 {\n", "\tif len(o.AllowedPrefixes) > 0 && o.Warehouse == \"\" {\n", catalog},
 		{"configurations-move-tokens", "loader/catalog/restcat/stays.go", "c.hasSecrets() && !sameServer(base, c.base)", "c.hasSecrets() && base.Host == \"\"", rest},

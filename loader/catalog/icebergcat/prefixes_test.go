@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // watched returns a catalog of the writer that allows some prefixes, and what it opens.
@@ -163,5 +164,33 @@ func TestPrefixesThatAreNoneAreRefused(t *testing.T) {
 		_, err := icebergcat.Open(t.Context(), o)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), wrong)
 		require.ErrorContains(t, err, "allowed_prefixes", wrong)
+	}
+}
+
+// TestOlderMetadataElsewhereIsRefused: the older metadata that a pin needs lies where the table's other files do.
+//
+// spec: storage-16
+func TestOlderMetadataElsewhereIsRefused(t *testing.T) {
+	w := mappedTable(t)
+	w.setMapping(t, otherNames)
+	c, _ := w.watched(t, nil)
+	pinned, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	w.setMapping(t, `[{"field-id":1,"names":["number"]}]`)
+	_, err = c.At(t.Context(), events, pinned.Pin)
+	require.NoError(t, err)
+
+	path := local(t, w.load(t, events).MetadataLocation())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	changed := bytes.ReplaceAll(text, []byte(`"metadata-file":"file://`+w.dir), []byte(`"metadata-file":"file:///elsewhere`+w.dir))
+	require.NotEqual(t, text, changed)
+	require.NoError(t, os.WriteFile(path, changed, 0o600))
+	c, files := w.watched(t, nil)
+	_, err = c.At(t.Context(), events, pinned.Pin)
+	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "metadata file:///elsewhere")
+	for _, file := range files.files {
+		require.NotContains(t, file, "elsewhere")
 	}
 }
