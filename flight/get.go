@@ -149,6 +149,9 @@ func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (plann
 	if err != nil {
 		return planned{}, err
 	}
+	if p.Digest != c.Digest { // while the call waited
+		return planned{}, changed(query.Dataset)
+	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(planAgain)
 	}

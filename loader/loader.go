@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -31,7 +32,7 @@ type Scan func(ctx context.Context, source plan.Source, columns []catalog.Field)
 
 // Options configures a Loader.
 type Options struct {
-	Datasets []dataset.Dataset // the configured ones, with unique names
+	Datasets []dataset.Dataset // the configured ones, with unique names, until SetDatasets
 	Catalog  catalog.Catalog
 	Scan     Scan
 	// Share makes what some scans of a stream share; nil: each scan reads its own bytes.
@@ -62,9 +63,11 @@ type Options struct {
 // state of a client.
 type Loader struct {
 	options Options
-	streams stream.Options
-	paid    *budget.SharedReservation[*plan.Plan] // plans of open streams
-	counter counter
+	// datasets are the configured ones; each call takes them once.
+	datasets atomic.Pointer[[]dataset.Dataset]
+	streams  stream.Options
+	paid     *budget.SharedReservation[*plan.Plan] // plans of open streams
+	counter  counter
 }
 
 // New returns a loader.
@@ -80,10 +83,12 @@ func New(options Options) *Loader {
 		},
 		Share: options.Share, KeepBuildSides: options.KeepBuildSides,
 	})
-	return &Loader{
+	l := &Loader{
 		options: options, paid: budget.NewSharedReservation[*plan.Plan](options.Budget, "the plan of a stream"),
 		streams: stream.Options{Joins: joins, Budget: options.Budget, Memory: options.Memory, MaxBatchBytes: options.MaxBatchBytes},
 	}
+	l.SetDatasets(options.Datasets)
+	return l
 }
 
 // KeptBuildSides returns the build sides that are kept for streams to come.
@@ -102,4 +107,8 @@ func (l *Loader) TableUUID(ctx context.Context, name string) (string, error) {
 }
 
 // Datasets returns the configured datasets.
-func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }
+func (l *Loader) Datasets() []dataset.Dataset { return *l.datasets.Load() }
+
+// SetDatasets replaces all configured datasets, which have unique names, at once. Plans that are
+// made and streams that are open keep those that they began with.
+func (l *Loader) SetDatasets(datasets []dataset.Dataset) { l.datasets.Store(&datasets) }

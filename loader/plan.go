@@ -34,12 +34,12 @@ func (p Planned) KnownCounts() (*dataset.Counts, error) {
 // the query's columns, shard and cursors.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (Planned, error) {
 	q := query.Defaults()
-	d, err := l.dataset(q)
+	d, err := q.DatasetOf(l.Datasets())
 	if err != nil {
 		return Planned{}, err
 	}
 	p, err := l.plan(ctx, d, q)
-	return p, fault.Op(err, "plan dataset %s", label(d))
+	return p, fault.Op(q.WithFields(err, len(d.Staging)), "plan dataset %s", label(d))
 }
 
 // plan plans a query, whose defaults are set, for its dataset.
@@ -112,21 +112,6 @@ func label(d dataset.Dataset) string {
 		return "(inline)"
 	}
 	return d.Name
-}
-
-// dataset returns the dataset that a query names or contains.
-func (l *Loader) dataset(q dataset.Query) (dataset.Dataset, error) {
-	if q.Inline != nil {
-		return *q.Inline, nil
-	}
-	names := make([]string, len(l.options.Datasets))
-	for i, d := range l.options.Datasets {
-		if d.Name == q.Dataset {
-			return d, nil
-		}
-		names[i] = d.Name
-	}
-	return dataset.Dataset{}, dataset.Unknown(q.Dataset, names)
 }
 
 // relation opens every table, at the query's pin or else at its ref, and binds the

@@ -56,6 +56,7 @@ type planInputs struct {
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
+	rows.With = nil
 	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld()})
 }
 

@@ -62,7 +62,7 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
 		other := full
 		reflect.ValueOf(&other.Rows).Elem().FieldByIndex(field.Index).SetZero()
-		ofRelation := field.Name == "Dataset" || field.Name == "Inline" || field.Name == "Pin"
+		ofRelation := slices.Contains([]string{"Dataset", "Inline", "With", "Pin"}, field.Name)
 		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full) == planKey(relation(dataset.Dataset{}, one), other), "the plan key and %s", field.Name)
 	}
 	inline := dataset.Query{Rows: dataset.Rows{Inline: &dataset.Dataset{}}, Reading: dataset.Reading{BatchRows: 7}}

@@ -74,6 +74,9 @@ func missingPlaces(t *testing.T, of ...reflect.Type) []string {
 				if name == "dataset" && at.file == "python/src/penstock/fields.py" {
 					continue // an argument of its own
 				}
+				if name == "with" && at.file == "python/src/penstock/fields.py" {
+					name = "with_" // with is a keyword
+				}
 				if !regexp.MustCompile(fmt.Sprintf(at.pattern, name)).MatchString(text) {
 					missing = append(missing, fmt.Sprintf("%s lacks %s.%s (%s)", at.file, one.Name(), f.Name, name))
 				}
@@ -99,7 +102,7 @@ func missingIdentities(t *testing.T) []string {
 			if f.Name != "Requests" && string(q.Canonical()) == string(dataset.Query{}.Canonical()) { // batch_requests decides it
 				missing = append(missing, fmt.Sprintf("a ticket lacks %s.%s", of, f.Name))
 			}
-			if of == "Rows" && f.Name != "Inline" && q.Digest() == (dataset.Rows{}).Digest() { // the digest of a dataset is its Dataset
+			if of == "Rows" && f.Name != "Inline" && f.Name != "With" && q.Digest() == (dataset.Rows{}).Digest() { // the digest of a dataset is its Dataset
 				missing = append(missing, fmt.Sprintf("a plan key lacks %s.%s", of, f.Name))
 			}
 		}

@@ -50,6 +50,7 @@ func querySettings() []setting {
 		{"columns", `{"columns": ["a"]}`},
 		{"dense", `{"dense": {"d": ["a"]}}`},
 		{"cache", `{"cache": "off"}`},
+		{"with", `{"with": [{"table": "a.b"}]}`},
 	}
 }
 

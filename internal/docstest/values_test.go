@@ -14,7 +14,7 @@ import (
 func TestDocumentedLimits(t *testing.T) {
 	const set, decoder, wire, filter = "loader/dataset", "loader/dataset/decode", "flight", "internal/expr"
 	limits := map[string][2]string{
-		"staging tables of a dataset":                                {decoder, "maxStaging"},
+		"staging tables of a dataset":                                {set, "MaxStaging"},
 		"columns of a join key":                                      {decoder, "maxKeys"},
 		"columns of one list":                                        {decoder, "maxColumns"},
 		"bytes of the name of a table, column, branch, tag or entry": {decoder, "maxName"},

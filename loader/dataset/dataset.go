@@ -24,19 +24,25 @@ func (d Dataset) Defaults() Dataset {
 		distinct.Keep = cmp.Or(distinct.Keep, KeepFirst)
 		d.Training.Distinct = &distinct
 	}
-	staging := d.Staging
-	d.Staging = nil
-	for _, s := range staging {
-		d.Staging = append(d.Staging, s.defaults(d.Key))
-	}
+	d.Staging = withDefaults(d.Staging, d.Key)
 	return d
+}
+
+// withDefaults returns copies of entries with every unset field at its default, in a dataset
+// with the given key.
+func withDefaults(entries []Staging, key []string) []Staging {
+	var out []Staging
+	for _, s := range entries {
+		out = append(out, s.defaults(key))
+	}
+	return out
 }
 
 // defaults returns the entry with every unset field at its default, in a dataset with the
 // given key.
 func (s Staging) defaults(key []string) Staging {
 	s.Name = cmp.Or(s.Name, s.Table[strings.LastIndexByte(s.Table, '.')+1:])
-	if len(s.Key) == 0 {
+	if len(s.Key) == 0 && len(key) > 0 {
 		s.Key = samePairs(key)
 	}
 	s.Ref = s.Ref.normal()

@@ -11,12 +11,16 @@ import (
 
 // Rows defines which rows a plan returns, and their order. Queries, plans and cursors
 // have the same fields. In a query, a zero field means the value of the cursor, if there
-// is one, or the default. Query.Defaults sets all of them except Dataset, Inline and Pin.
+// is one, or the default. Query.Defaults sets all of them except Dataset, Inline, With and Pin.
 type Rows struct {
 	// Dataset is the name of a configured dataset, or "" if Inline is set. In plans and
 	// cursors it is Dataset.RowsDigest, and Inline is nil.
 	Dataset string
 	Inline  *Dataset // a dataset without a name
+	// With are staging entries that the query adds to a configured dataset, behind its own. An
+	// entry without a key has that of the dataset, which the query does not know. In plans and
+	// cursors it is nil, since Dataset covers it.
+	With []Staging
 	// Pin fixes the snapshots of tables. In a query, tables that are not pinned are read
 	// at their refs. A plan pins all tables.
 	Pin    Pin
@@ -122,7 +126,7 @@ func (r Rows) Shuffling(keyed bool) (Rows, error) {
 }
 
 // resumed returns the rows of a query, with unset fields taken from those of its cursor.
-// Dataset and Requests are not, since the query sets them.
+// Dataset, With and Requests are not, since the query sets them.
 func (r Rows) resumed(c Rows) Rows {
 	r.Pin = r.Pin.filledFrom(c.Pin)
 	if r.Filter.IsZero() {
@@ -142,13 +146,14 @@ func (r Rows) resumed(c Rows) Rows {
 	return r
 }
 
-// defaults sets each unset field except the dataset and the pin. It copies a sample and
-// an inline dataset to set their defaults.
+// defaults sets each unset field except the dataset and the pin. It copies a sample, an
+// inline dataset and entries to set their defaults.
 func (r Rows) defaults(reading Reading) Rows {
 	if r.Inline != nil {
 		d := r.Inline.Defaults()
 		r.Inline = &d
 	}
+	r.With = withDefaults(r.With, nil)
 	r.Pin = r.Pin.normal()
 	if r.Sample != nil {
 		sample := r.Sample.defaults()
@@ -165,17 +170,18 @@ func (r Rows) defaults(reading Reading) Rows {
 
 // rowsForm is the JSON form of Rows without the pin. A nil field is omitted.
 type rowsForm struct {
-	Dataset       any         `json:"dataset,omitempty"`
-	Filter        *string     `json:"filter,omitempty"`
-	Sample        *sampleForm `json:"sample,omitempty"`
-	Since         *int64      `json:"since,omitempty"`
-	Order         *Order      `json:"order,omitempty"`
-	Shuffle       *Shuffle    `json:"shuffle,omitempty"`
-	ShuffleWindow *int64      `json:"shuffle_window,omitempty"`
-	ShuffleParts  *int64      `json:"shuffle_parts,omitempty"`
-	Seed          *int64      `json:"seed,omitempty"`
-	Epoch         *int64      `json:"epoch,omitempty"`
-	Lanes         *int        `json:"lanes,omitempty"`
+	Dataset       any           `json:"dataset,omitempty"`
+	With          []stagingForm `json:"with,omitempty"`
+	Filter        *string       `json:"filter,omitempty"`
+	Sample        *sampleForm   `json:"sample,omitempty"`
+	Since         *int64        `json:"since,omitempty"`
+	Order         *Order        `json:"order,omitempty"`
+	Shuffle       *Shuffle      `json:"shuffle,omitempty"`
+	ShuffleWindow *int64        `json:"shuffle_window,omitempty"`
+	ShuffleParts  *int64        `json:"shuffle_parts,omitempty"`
+	Seed          *int64        `json:"seed,omitempty"`
+	Epoch         *int64        `json:"epoch,omitempty"`
+	Lanes         *int          `json:"lanes,omitempty"`
 }
 
 // form returns the JSON form of a plan's rows, as in cursors. It omits only an unset
@@ -201,6 +207,9 @@ func (r Rows) formWithout(preset Rows) rowsForm {
 	}
 	if r.Inline != nil {
 		form.Dataset = r.Inline.form()
+	}
+	for _, s := range r.With {
+		form.With = append(form.With, s.form(nil))
 	}
 	return form
 }

@@ -20,7 +20,7 @@ func TestRowsDigestCountsEveryField(t *testing.T) {
 	t.Parallel()
 	whole := datasettest.Cursor(t)
 	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
-		if field.Name == "Inline" {
+		if field.Name == "Inline" || field.Name == "With" {
 			continue // a plan has the digest of its dataset instead
 		}
 		other := whole

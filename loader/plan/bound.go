@@ -40,6 +40,7 @@ type Bound struct {
 func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
 	b := &Bound{Relation: r, Rows: rows, pinned: !rows.Pin.IsZero()}
 	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()
+	b.Rows.With = nil
 	if err := b.divideFilter(rows.Filter); err != nil {
 		return nil, err
 	}

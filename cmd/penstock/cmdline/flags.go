@@ -26,6 +26,27 @@ func Errorf(format string, args ...any) error { return Error{fmt.Errorf(format, 
 // errFlagFollows means that a flag was taken for the value of the flag before it.
 var errFlagFollows = errors.New("a flag follows")
 
+// repeatedText is the value of a flag that may be given several times.
+type repeatedText struct {
+	values []string
+	shape  string
+}
+
+// String implements pflag.Value.
+func (t *repeatedText) String() string { return strings.Join(t.values, " ") }
+
+// Set implements pflag.Value.
+func (t *repeatedText) Set(given string) error {
+	if strings.HasPrefix(given, "--") {
+		return errFlagFollows
+	}
+	t.values = append(t.values, given)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (t *repeatedText) Type() string { return t.shape }
+
 // text is the value of a flag. Help shows its shape, as in "--listen HOST:PORT".
 type text struct {
 	value *string

@@ -17,6 +17,7 @@ import (
 type Query struct {
 	command *cobra.Command
 	query   *string
+	with    *repeatedText
 }
 
 // NewQuery adds the flags of a whole query.
@@ -43,7 +44,8 @@ func NewQuery(c *cobra.Command) Query {
 
 // NewRows adds only the flags that select rows.
 func NewRows(c *cobra.Command) Query {
-	q := Query{command: c, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
+	q := Query{command: c, with: &repeatedText{shape: "TABLE"}, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
+	c.Flags().Var(q.with, "with", "a staging table to add to the dataset, by name, or a whole staging entry as JSON; repeat it for several")
 	Text(c, "filter", "SQL", "the rows to read, such as \"day >= DATE '2026-10-01' AND label = 1\"")
 	return q
 }
@@ -104,7 +106,7 @@ func (q Query) JSON(args []string, stdin io.Reader) ([]byte, error) {
 
 // anyGiven reports whether a flag other than --query sets a field of the query.
 func (q Query) anyGiven() bool {
-	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor"} {
+	for _, name := range []string{"with", "columns", "filter", "order", "shuffle", "shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor"} {
 		if q.command.Flags().Changed(name) {
 			return true
 		}
@@ -124,6 +126,13 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 		if f.Changed(name) {
 			set(strings.ReplaceAll(name, "-", "_"), json.Number(f.Lookup(name).Value.String()))
 		}
+	}
+	if f.Changed("with") {
+		entries, err := entriesOf(q.with.values)
+		if err != nil {
+			return err
+		}
+		set("with", entries)
 	}
 	if f.Changed("columns") {
 		columns := strings.Split(f.Lookup("columns").Value.String(), ",")
@@ -158,6 +167,23 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 		set("every", every)
 	}
 	return nil
+}
+
+// entriesOf returns the staging entries of --with: JSON objects, or names of tables.
+func entriesOf(given []string) ([]any, error) {
+	out := make([]any, len(given))
+	for i, text := range given {
+		if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+			out[i] = map[string]string{"table": text}
+			continue
+		}
+		out[i] = json.RawMessage(text)
+		if !json.Valid([]byte(text)) {
+			return nil, fault.InvalidField("--with", "%s is not JSON", fault.Shorten(text, 80)).
+				WithRemedy(`name a table, or write an entry such as '{"table": "features.ctr_v2", "ref": "trial"}'`)
+		}
+	}
+	return out, nil
 }
 
 // parseShard reads i/n, or /n for all.

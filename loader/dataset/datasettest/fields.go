@@ -20,6 +20,7 @@ func notInText() map[string]string {
 		"Inline.Name":        "a dataset in a query has no name",
 		"Dense.Columns.Name": "packed columns have no names of their own",
 		"Inline.Staging.PointInTime.Tolerance.Months": "a month has no length",
+		"With.PointInTime.Tolerance.Months":           "a month has no length",
 	}
 }
 
@@ -53,7 +54,8 @@ func special() map[string][]any {
 		"Columns.As": {"float", dataset.Category}, "Dense.Columns.As": {"int"}, "Inline.Staging.Columns.As": {"long"},
 		"Inline.Training.Table": {"lake.ml.t2"}, "Inline.Staging.Table": {"features.s2"},
 		"Inline.Staging.Align.Rule": {dataset.AlignLatestBefore}, "Inline.Staging.MinMatch": {0.75}, "Sample.Rate": {0.75}, "Sample.Hash.From": {0.125}, "Sample.Hash.To": {0.75},
-		"Shard.Index": {1}, "Shard.Of": {3}, "Every.Step": {1}, "Every.Of": {3},
+		"With.Columns.As": {"long"}, "With.Table": {"features.s2"}, "With.Align.Rule": {dataset.AlignLatestBefore}, "With.MinMatch": {0.75},
+		"ShuffleParts": {int64(5)}, "Shard.Index": {1}, "Shard.Of": {3}, "Every.Step": {1}, "Every.Of": {3},
 	}
 }
 
@@ -66,6 +68,10 @@ func beside(t *testing.T, path string, q *dataset.Query) {
 		if of, ok := strings.CutPrefix(rest, ".Staging."); ok {
 			besideStaging(of, &q.Inline.Staging[0])
 		}
+		return
+	}
+	if of, ok := strings.CutPrefix(path, "With."); ok {
+		besideStaging(of, &q.With[0])
 		return
 	}
 	switch path {

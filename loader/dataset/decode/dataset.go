@@ -30,7 +30,7 @@ func (d *decoder) dataset(at place) dataset.Dataset {
 		{name: "training", also: []string{"train", "left", "base"}, must: true, read: func(d *decoder, at place, out *dataset.Dataset) { out.Training = d.training(at) }},
 		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *dataset.Dataset) { out.Key = d.key(at) }},
 		{name: "staging", also: []string{"joins", "right", "tables", "features"}, read: func(d *decoder, at place, out *dataset.Dataset) {
-			out.Staging = list(d, at, maxStaging, (*decoder).staging)
+			out.Staging = list(d, at, dataset.MaxStaging, (*decoder).staging)
 		}},
 	})
 	if len(out.Staging) == 0 {
@@ -39,7 +39,7 @@ func (d *decoder) dataset(at place) dataset.Dataset {
 	out = out.Defaults()
 	d.checkKeys(at, out)
 	d.checkRequest(at, out)
-	d.checkNames(at, out)
+	d.checkNames(at.pathOf("staging"), out.Staging)
 	return out
 }
 
@@ -84,15 +84,15 @@ func (d *decoder) checkRequest(at place, out dataset.Dataset) {
 
 // checkNames reports staging tables with reserved or duplicate names, since each names an
 // indexed column.
-func (d *decoder) checkNames(at place, out dataset.Dataset) {
-	for i, s := range out.Staging {
-		path := fault.FieldPath(at.pathOf("staging")+indexed(i), "name")
+func (d *decoder) checkNames(list string, entries []dataset.Staging) {
+	for i, s := range entries {
+		path := fault.FieldPath(list+indexed(i), "name")
 		if s.Name == requestName {
 			d.fail(path, "%q is reserved for the training table's columns; choose another name", s.Name)
 		}
-		first := slices.IndexFunc(out.Staging, func(o dataset.Staging) bool { return o.Name == s.Name })
+		first := slices.IndexFunc(entries, func(o dataset.Staging) bool { return o.Name == s.Name })
 		if s.Name != "" && first < i {
-			d.fail(path, "%q is already the name of staging[%d]; rename one of them", s.Name, first)
+			d.fail(path, "%q is already the name of %s; rename one of them", s.Name, list[strings.LastIndexByte(list, '.')+1:]+indexed(first))
 		}
 	}
 }

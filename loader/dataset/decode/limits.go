@@ -4,7 +4,6 @@ package decode
 // far above the size of real datasets and queries.
 const (
 	maxBytes         = 1 << 20 // in one JSON text
-	maxStaging       = 64      // staging tables in a dataset
 	maxKeys          = 32      // columns in a join key
 	maxColumns       = 10_000  // columns in one list
 	maxName          = 1024    // bytes in the name of a table, column, ref or staging table

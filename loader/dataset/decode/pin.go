@@ -39,8 +39,8 @@ func (d *decoder) partialTablePin(at place) dataset.TablePin {
 }
 
 func (d *decoder) stagingPins(at place, into map[string]dataset.TablePin, read func(place) dataset.TablePin) {
-	if at.kind != kindObject || len(at.members) > maxStaging {
-		d.fail(at.path, "must be an object that maps the names of at most %d tables to pins", maxStaging)
+	if at.kind != kindObject || len(at.members) > dataset.MaxStaging {
+		d.fail(at.path, "must be an object that maps the names of at most %d tables to pins", dataset.MaxStaging)
 		return
 	}
 	for _, m := range at.members {

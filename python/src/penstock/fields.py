@@ -77,6 +77,8 @@ class RunQuery(TypedDict, total=False):
     """The fields that are the same for all ranks, workers and epochs of a run. None leaves a field out.
 
     Attributes:
+        with_: staging entries to add to a dataset of the server, in the form of its configuration: `{"table": …}`, with `ref` for
+            a branch or a tag. A name alone is its table.
         columns: names of columns, or columns with a different name, length or type; all columns if omitted.
         dense: by name, the columns of numbers to pack into one column.
         filter: keeps only rows that satisfy this condition in SQL syntax, over all columns of the dataset.
@@ -101,6 +103,7 @@ class RunQuery(TypedDict, total=False):
             all, "off" neither uses nor keeps anything.
     """
 
+    with_: Sequence[str | Mapping[str, Any]] | None
     columns: Sequence[str | Column] | None
     dense: Mapping[str, Sequence[str | Column] | Dense] | None
     filter: str | None

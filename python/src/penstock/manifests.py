@@ -79,6 +79,7 @@ def bound(servers: Servers, manifest: Manifest, fields: Mapping[str, Any]) -> Bo
     more = {name: value for name, value in fields.items() if name != "dataset"}
     named: dict[str, Any] = {"wire": "plain", **manifest["query"]}
     inline = {**named, "dataset": manifest["dataset"]}
+    inline.pop("with", None)  # the dataset has these entries
     for form in (named, inline):
         try:
             found = ask(BoundQuery(servers, form))

@@ -47,7 +47,7 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         dataset: the name of one that the server knows, or a dataset as a mapping.
         fields: the query's other fields. None leaves one out; `shard` may be a pair (index, of), and `every`
-            a pair (step, of); `cursor` may be a mapping, JSON text, or a list of these.
+            a pair (step, of); `cursor` may be a mapping, JSON text, or a list of these; `with_` is `with` in JSON.
     """
     out: dict[str, Any] = {"dataset": _plain("dataset", dataset)}
     for field, value in fields.items():
@@ -55,6 +55,8 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if field == "cursor":
             out[field] = cursor(value)
+        elif field == "with_":
+            out["with"] = _entries(value)
         elif field in _PAIRS and isinstance(value, (tuple, list)):
             first = _PAIRS[field]
             if len(value) != 2:
@@ -63,6 +65,16 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
         else:
             out[field] = _plain(field, value)
     return out
+
+
+def _entries(value: Any) -> list[Any]:
+    """Converts added staging entries to plain JSON values. A name alone is a table."""
+    if isinstance(value, (str, Mapping)):
+        raise invalid("with_", f"must be a list of staging entries, such as [{{'table': {'features.new'!r}}}]")
+    entries = _plain("with_", value)
+    if not isinstance(entries, list):
+        raise invalid("with_", f"must be a list of staging entries, not {type(value).__name__}")
+    return [{"table": entry} if isinstance(entry, str) else entry for entry in entries]
 
 
 def cursor(value: Any) -> Cursor | list[Cursor]:
