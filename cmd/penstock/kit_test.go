@@ -267,6 +267,22 @@ func (l *lines) find(t *testing.T, message string) map[string]any {
 	}
 }
 
+// wait waits for a text in the log after what it was before, and returns what was added.
+func (l *lines) wait(t *testing.T, before, text string) string {
+	t.Helper()
+	for {
+		added := strings.TrimPrefix(l.String(), before)
+		if strings.Contains(added, text) {
+			return added
+		}
+		select {
+		case <-l.more:
+		case <-time.After(time.Minute):
+			require.Fail(t, "the log lacks "+text, added)
+		}
+	}
+}
+
 // start starts a server and reads its address.
 func start(t *testing.T, args ...string) *child {
 	t.Helper()

@@ -83,11 +83,17 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 // terminations returns the signals that terminate the program: SIGTERM, and SIGINT and SIGHUP
 // unless it was started to ignore them, as by nohup.
 func terminations() []os.Signal {
-	all := []os.Signal{syscall.SIGTERM}
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			all = append(all, s)
-		}
+	all := serverTerminations()
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
 	}
 	return all
+}
+
+// serverTerminations returns the signals that terminate a server, which loads its files again after SIGHUP.
+func serverTerminations() []os.Signal {
+	if signal.Ignored(os.Interrupt) {
+		return []os.Signal{syscall.SIGTERM}
+	}
+	return []os.Signal{syscall.SIGTERM, os.Interrupt}
 }

@@ -40,8 +40,10 @@ func (p process) serveCommand() *cobra.Command {
 			"unix:///path serves on a Unix domain socket that only this user's programs can connect\n" +
 			"to. With --local-socket, trainers of this user on this machine read batches from shared\n" +
 			"memory, whatever address they connect to; that takes a fraction of the time.\n\n" +
-			"After SIGTERM, SIGINT or SIGHUP, running streams may finish within the drain time; a\n" +
-			"second signal ends them at once.",
+			"Changes of the file's datasets are used within seconds, or at once after SIGHUP. A file\n" +
+			"that cannot be used is logged, and the server keeps what it had.\n\n" +
+			"After SIGTERM or SIGINT, running streams may finish within the drain time; a second\n" +
+			"signal ends them at once.",
 		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",
 	}
 	file := configFlag(c)
@@ -75,20 +77,29 @@ func (p process) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.serve(c.Context(), settings)
+		return p.serve(c.Context(), settings, func() (*config.Config, error) { return p.load(path, given) })
 	}
 	return c
 }
 
-// serve serves until a signal ends the process.
-func (p process) serve(ctx context.Context, c *config.Config) error {
-	signals := make(chan os.Signal, 2)
-	terminations := terminations()
-	signal.Notify(signals, terminations...)
-	defer signal.Stop(signals)
+// serverSignals receives the signals that end a server, and those after which it loads its files again, until restore is
+// called.
+func serverSignals() (ends, hangups chan os.Signal, restore func()) {
+	ends, hangups = make(chan os.Signal, 2), make(chan os.Signal, 1)
+	signal.Notify(ends, serverTerminations()...)
+	signal.Notify(hangups, syscall.SIGHUP)
 	// A closed log must not end the server.
 	signal.Ignore(syscall.SIGPIPE)
+	return ends, hangups, func() {
+		signal.Stop(ends)
+		signal.Stop(hangups)
+	}
+}
 
+// serve serves until a signal ends the process. again reads the configuration again.
+func (p process) serve(ctx context.Context, c *config.Config, again func() (*config.Config, error)) error {
+	signals, hangups, restore := serverSignals()
+	defer restore()
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
 	for _, warning := range c.Warnings {
 		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
@@ -104,7 +115,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	}
 	defer listener.Close() //nolint:errcheck // Serve usually closes it
 	// Until the server serves, a signal also ends its pending reads.
-	starting, started := signal.NotifyContext(ctx, terminations...)
+	starting, started := signal.NotifyContext(ctx, serverTerminations()...)
 	defer started()
 	e, err := assemble(starting, c)
 	if err != nil {
@@ -132,6 +143,10 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	reloader := &configReloader{read: again, loader: e.loader, log: log, started: c}
+	if err := reloader.watch(ctx, entry.watcher, metrics); err != nil {
+		return err
+	}
 	mapped, err := e.listenLocal(ctx, c.Server, log)
 	if err != nil {
 		return err
@@ -148,7 +163,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)
-	running := &runningServer{log: log, signals: signals, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain}
+	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain}
 	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
 		return err
 	}
@@ -195,6 +210,7 @@ func ticketKeys(s config.Server) (*flight.Keys, error) {
 type runningServer struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
+	hangups <-chan os.Signal // each loads the files again
 	server  *flight.Server
 	engine  *engine
 	mapped  mappedMemory
@@ -211,7 +227,9 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
-	go s.entry.run(background) // not in the group: a file system that hangs must not keep the server from ending
+	// Not in the group: a file system that hangs must not keep the server from ending.
+	go s.entry.run(background)
+	go s.reload(background)
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())
@@ -251,6 +269,18 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		return errors.Join(err, web.Close())
 	})
 	return group.Wait()
+}
+
+// reload loads all files again after each signal.
+func (s *runningServer) reload(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.hangups:
+			s.entry.watcher.LoadAll()
+		}
+	}
 }
 
 // checkDatasets plans every dataset once, to log which ones cannot be read. They are served

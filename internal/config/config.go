@@ -20,6 +20,7 @@ type Config struct {
 	Server   Server
 	// Warnings are about properties in the file that have no effect.
 	Warnings []string
+	given    map[string]value // the values of settings that are not defaults, by name
 }
 
 // Dir returns the folder that relative paths of the file start from.
@@ -127,6 +128,7 @@ func Load(origin Origin) (*Config, error) {
 			last[s.Name] = v
 		}
 	}
+	c.given = last
 	given.faults = append(given.faults, tooSmall(origin.Memory, given.values["memory"])...)
 	given.faults = append(given.faults, c.Server.contradictions(last)...)
 	slices.SortStableFunc(given.faults, func(a, b fault.Field) int { return a.Line - b.Line })

@@ -209,7 +209,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "drain", Default: "10s", Shape: "TIME",
-			Usage: "how long running streams may continue after SIGTERM, SIGINT or SIGHUP",
+			Usage: "how long running streams may continue after SIGTERM or SIGINT",
 			set:   func(s *Server, v value) error { return duration(&s.Drain, v, 0) },
 		},
 		{

@@ -49,6 +49,7 @@ func registered(t *testing.T) (names []string, table string) {
 	})
 	m.Requests()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	m.PinTags()(pintag.Look{})
+	m.Reloads()(telemetry.ReloadPartly)
 	o := m.Observer()
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1, 1)

@@ -127,12 +127,8 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 			set(strings.ReplaceAll(name, "-", "_"), json.Number(f.Lookup(name).Value.String()))
 		}
 	}
-	if f.Changed("with") {
-		entries, err := entriesOf(q.with.values)
-		if err != nil {
-			return err
-		}
-		set("with", entries)
+	if err := q.putEntries(set); err != nil {
+		return err
 	}
 	if f.Changed("columns") {
 		columns := strings.Split(f.Lookup("columns").Value.String(), ",")
@@ -166,6 +162,19 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 		}
 		set("every", every)
 	}
+	return nil
+}
+
+// putEntries calls set for --with.
+func (q Query) putEntries(set func(string, any)) error {
+	if len(q.with.values) == 0 {
+		return nil
+	}
+	entries, err := entriesOf(q.with.values)
+	if err != nil {
+		return err
+	}
+	set("with", entries)
 	return nil
 }
 

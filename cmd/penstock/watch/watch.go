@@ -81,16 +81,31 @@ func (w *Watcher) Compare() {
 		now := digestOf(g.paths)
 		settled := now == g.seen
 		g.seen = now
-		if !settled || now == g.loaded {
-			continue
+		if settled && now != g.loaded {
+			w.reload(g, now)
 		}
-		g.loaded = now
-		if err := g.load(); err != nil {
-			w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.what, "files", g.paths, "error", err)
-			continue
-		}
-		w.log.Info("changed files are in use", "what", g.what, "files", g.paths)
 	}
+}
+
+// LoadAll loads all files now, whether they have changed or not, and whether others are writing
+// them or not.
+func (w *Watcher) LoadAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.groups {
+		g.seen = digestOf(g.paths)
+		w.reload(g, g.seen)
+	}
+}
+
+// reload loads files whose content has a digest, and logs what came of it. w.mu is held.
+func (w *Watcher) reload(g *watchedFiles, now contentDigest) {
+	g.loaded = now
+	if err := g.load(); err != nil {
+		w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.what, "files", g.paths, "error", err)
+		return
+	}
+	w.log.Info("changed files are in use", "what", g.what, "files", g.paths)
 }
 
 // digestOf returns the digest of files, some of which may not exist.

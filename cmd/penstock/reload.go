@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/watch"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// maxCheckTime bounds how long a reload plans the datasets that changed. Those that are not planned by then are served anyway.
+const maxCheckTime = time.Minute
+
+// configReloader applies changes of the config file to a running server. Of a file that it accepts, all datasets are served
+// from then on, at once; of one that it refuses, nothing is. Streams that are open, and tickets and cursors of datasets that
+// are the same, do not notice.
+//
+// Catalogs are opened when the server starts, and the settings of the server are applied then: a file with other catalogs is
+// refused, since a name of a table could mean another table, and other settings are logged.
+type configReloader struct {
+	read    func() (*config.Config, error)
+	loader  *loader.Loader
+	log     *slog.Logger
+	started *config.Config         // the configuration that the server started with
+	count   func(telemetry.Reload) // nil: nothing counts
+}
+
+// watch makes a watcher load the file when it changes. It loads it once now, for a change since the server began to start. A pipe
+// cannot be read again, and is not watched.
+func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
+	file := r.started.File
+	if stat, err := os.Stat(file); err == nil && !stat.Mode().IsRegular() {
+		r.log.Warn("the config file is not a regular file: changes need a restart", "file", file)
+		return nil
+	}
+	if err := w.Load("the configuration", []string{file}, func() error { return r.load(ctx) }); err != nil {
+		return err
+	}
+	r.count = metrics.Reloads()
+	return nil
+}
+
+// load reads the file and applies it. Calls must not overlap.
+func (r *configReloader) load(ctx context.Context) error {
+	came := telemetry.ReloadRefused
+	next, err := r.read()
+	if err == nil {
+		came, err = r.apply(ctx, next)
+	}
+	if r.count != nil {
+		r.count(came)
+	}
+	return err
+}
+
+// apply serves the datasets of a configuration, unless it cannot be used.
+func (r *configReloader) apply(ctx context.Context, next *config.Config) (telemetry.Reload, error) {
+	if names := r.started.CatalogsUnlike(next); len(names) > 0 {
+		return telemetry.ReloadRefused, fault.New(fault.Invalid, "catalogs differ from those in use: %s", strings.Join(names, ", ")).In("", next.File).
+			WithRemedy("restart the server, which opens its catalogs when it starts; until then, it serves the datasets that it had before")
+	}
+	change := unlikeDatasets(r.loader.Datasets(), next.Datasets)
+	if err := r.check(ctx, change); err != nil {
+		return telemetry.ReloadRefused, fault.Op(err, "%s", next.File)
+	}
+	r.loader.SetDatasets(next.Datasets)
+	if !change.none() {
+		r.log.Info("datasets changed", "added", names(change.added), "changed", names(change.changed), "removed", names(change.removed))
+	}
+	if settings := r.started.SettingsUnlike(next); len(settings) > 0 {
+		r.log.Warn("settings in the config file are used after a restart", "file", next.File, "settings", settings)
+		return telemetry.ReloadPartly, nil
+	}
+	return telemetry.ReloadWhole, nil
+}
+
+// datasetChange is how two lists of datasets differ.
+type datasetChange struct {
+	added, changed, removed []dataset.Dataset
+	before                  map[string]dataset.Dataset // by name
+}
+
+func (c datasetChange) none() bool { return len(c.added)+len(c.changed)+len(c.removed) == 0 }
+
+// unlikeDatasets compares two lists of datasets.
+func unlikeDatasets(before, after []dataset.Dataset) datasetChange {
+	c := datasetChange{before: map[string]dataset.Dataset{}}
+	for _, d := range before {
+		c.before[d.Name] = d
+	}
+	kept := map[string]bool{}
+	for _, d := range after {
+		kept[d.Name] = true
+		switch was, there := c.before[d.Name]; {
+		case !there:
+			c.added = append(c.added, d)
+		case was.Digest() != d.Digest():
+			c.changed = append(c.changed, d)
+		}
+	}
+	for _, d := range before {
+		if !kept[d.Name] {
+			c.removed = append(c.removed, d)
+		}
+	}
+	return c
+}
+
+func names(datasets []dataset.Dataset) []string {
+	out := make([]string, len(datasets))
+	for i, d := range datasets {
+		out[i] = d.Name
+	}
+	return out
+}
+
+// check returns an error if a dataset that can be read could not be read any more because of what it changed to. Other
+// datasets that cannot be read are logged: their tables may be created later, or storage may be down.
+func (r *configReloader) check(ctx context.Context, c datasetChange) error {
+	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
+	defer cancel()
+	var failures []error
+	for _, d := range c.changed {
+		err := r.plan(ctx, d)
+		if kind := fault.KindOf(err); err != nil && (kind == fault.Invalid || kind == fault.NotFound) && r.plan(ctx, c.before[d.Name]) == nil {
+			failures = append(failures, err)
+			continue
+		}
+		r.warn(d, err)
+	}
+	if len(failures) > 0 {
+		return together(failures)
+	}
+	for _, d := range c.added {
+		r.warn(d, r.plan(ctx, d))
+	}
+	return nil
+}
+
+func (r *configReloader) warn(d dataset.Dataset, err error) {
+	if err != nil {
+		r.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
+	}
+}
+
+// plan plans all rows of a dataset.
+func (r *configReloader) plan(ctx context.Context, d dataset.Dataset) error {
+	_, err := r.loader.Plan(ctx, dataset.Query{Rows: dataset.Rows{Inline: &d}})
+	return err
+}
