@@ -148,6 +148,12 @@ func (q Query) put(set func(string, any), stdin io.Reader) error {
 		}
 		set("cursor", json.RawMessage(text))
 	}
+	return q.putShares(set)
+}
+
+// putShares calls set for --shard and --every.
+func (q Query) putShares(set func(string, any)) error {
+	f := q.command.Flags()
 	if f.Changed("shard") {
 		shard, err := parseShard(f.Lookup("shard").Value.String())
 		if err != nil {
