@@ -60,6 +60,9 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 	if err != nil {
 		return Planned{}, err
 	}
+	if err := plan.CheckAdded(relation, q, outputs); err != nil {
+		return Planned{}, err
+	}
 	if err := left(ctx); err != nil {
 		return Planned{}, err
 	}

@@ -120,7 +120,7 @@ func ExpiredMapping(table string) *fault.Error {
 // table.
 func RecreatedTable(table, pinned, now string) *fault.Error {
 	return fault.New(fault.Expired, "table %s was dropped and created again: the pin is of table %s, and its name now belongs to table %s",
-		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
+		table, pinned, now).In(table, "").WithRemedy("plan again without this pin; if a staging entry names another table than before, give it another name too")
 }
 
 // LacksRequired returns the Corrupt of a file that is older than a required column without

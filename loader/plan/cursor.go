@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // PinOf returns the pin of a query whose defaults are set: the query's own pin merged
@@ -42,6 +43,26 @@ func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 		}
 	}
 	return out, nil
+}
+
+// CheckAdded refuses a query that resumes if an overlay which its run did not have replaces a
+// column that it reads: the values of a column would change in the middle of the run. It is
+// read if the query asks for it: it adds the entry itself, or its snapshots name it.
+func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) error {
+	if len(q.Cursor) == 0 {
+		return nil
+	}
+	for _, o := range resolve.Leaves(outputs) {
+		for _, over := range o.Overlays {
+			entry := r.Staging[over.Table].Name
+			if _, pinned := q.Pin.Staging[entry]; pinned || over.Table >= len(r.Staging)-len(q.With) {
+				continue
+			}
+			return fault.InvalidField("cursor", "overlay %s of the dataset replaces column %s, and the run of the cursor did not have it", entry, o.Name).
+				WithRemedy("to read other values from here on, name the snapshot of %s in snapshots; else leave column %s out", entry, o.Name)
+		}
+	}
+	return nil
 }
 
 // pinnedBy reports whether cursors of one plan pin a staging table.

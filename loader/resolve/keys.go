@@ -54,6 +54,9 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 	case !equalTypes(t.Type, s.Type):
 		near := evident(t, staging)
 		remedy := fmt.Sprintf("rewrite %s with %s as %s", staging.Name, s.Name, t.Type)
+		if bucketSources(staging)[s.ID] {
+			remedy += ", bucketed by it again"
+		}
 		key := with(near)
 		if key == "" {
 			near = ""
@@ -61,7 +64,7 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 		if near != "" {
 			remedy = fmt.Sprintf("if %s is the same key, write %s; else %s", near, key, remedy)
 		}
-		b.fault(at, near, "%s.%s is %s and %s.%s is %s: keys of these types cannot be equal, and keys are not cast; %s",
+		b.fault(at, near, "%s.%s is %s and %s.%s is %s: keys of these types cannot be equal, and are not cast, since a value of another type is in another bucket; %s",
 			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type, remedy)
 	}
 }
@@ -107,14 +110,7 @@ func likely(key catalog.Field, in *catalog.Table) string {
 // evident returns the only column of the key's type by which the table is bucketed, or else
 // the one of its type with the nearest name.
 func evident(key catalog.Field, in *catalog.Table) string {
-	sources := map[int]bool{}
-	for _, spec := range in.Specs {
-		for _, f := range spec {
-			if f.Transform.Kind == catalog.Bucket {
-				sources[f.Source] = true
-			}
-		}
-	}
+	sources := bucketSources(in)
 	var alike, bucketed []string
 	for _, f := range ofType(key.Type, in) {
 		alike = append(alike, f.Name)
@@ -129,6 +125,19 @@ func evident(key catalog.Field, in *catalog.Table) string {
 		return key.Name
 	}
 	return fault.Nearest(key.Name, alike)
+}
+
+// bucketSources returns the columns by which a table is bucketed, by field id.
+func bucketSources(t *catalog.Table) map[int]bool {
+	sources := map[int]bool{}
+	for _, spec := range t.Specs {
+		for _, f := range spec {
+			if f.Transform.Kind == catalog.Bucket {
+				sources[f.Source] = true
+			}
+		}
+	}
+	return sources
 }
 
 // ofType returns the columns of a table whose values can equal those of a type.

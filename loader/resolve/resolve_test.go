@@ -120,7 +120,7 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 		"staging[0].key request_id", "staging[0].key ", "staging[0].key ", "staging[0].filter age", "staging[0].columns[0] ",
 		"staging[2] ", "staging[2] ",
 	}, got)
-	require.ErrorContains(t, err, "ml.train.item is int32 and features.user.late is utf8: keys of these types cannot be equal, and keys are not cast; "+
+	require.ErrorContains(t, err, "ml.train.item is int32 and features.user.late is utf8: keys of these types cannot be equal, and are not cast, since a value of another type is in another bucket; "+
 		"rewrite features.user with late as int32")
 	require.ErrorContains(t, err, `set prefix: "twin_"`)
 }
@@ -157,25 +157,27 @@ func TestAKeyOfAnotherNameIsProposed(t *testing.T) {
 
 // TestKeysOfUnlikeTypes: every proposal is possible. A column of the training key's type with
 // another name is not proposed.
+//
+// spec: resolve-94
 func TestKeysOfUnlikeTypes(t *testing.T) {
 	t.Parallel()
 	text := func(id int, name string) catalog.Field { return field(id, name, arrow.BinaryTypes.String, false) }
 	number := func(id int, name string) catalog.Field { return field(id, name, arrow.PrimitiveTypes.Int64, false) }
-	const unlike = "ml.train.request_id is int64 and features.user.id is utf8: keys of these types cannot be equal, and keys are not cast; "
+	const unlike = "ml.train.request_id is int64 and features.user.id is utf8: keys of these types cannot be equal, and are not cast, since a value of another type is in another bucket; "
 	for _, c := range []struct {
 		want   string
 		near   string
 		fields []catalog.Field
 	}{
-		{unlike + "rewrite features.user with id as int64", "", []catalog.Field{text(1, "id")}},
-		{unlike + "rewrite features.user with id as int64", "", []catalog.Field{text(1, "id"), number(2, "clicks")}},
+		{unlike + "rewrite features.user with id as int64, bucketed by it again", "", []catalog.Field{text(1, "id")}},
+		{unlike + "rewrite features.user with id as int64, bucketed by it again", "", []catalog.Field{text(1, "id"), number(2, "clicks")}},
 		{
-			unlike + "if request_id is the same key, write key: {request_id: request_id}; else rewrite features.user with id as int64",
+			unlike + "if request_id is the same key, write key: {request_id: request_id}; else rewrite features.user with id as int64, bucketed by it again",
 			"request_id",
 			[]catalog.Field{text(1, "id"), number(2, "request_id"), number(3, "request_ids")},
 		},
 		{
-			unlike + "if request_key is the same key, write key: {request_id: request_key}; else rewrite features.user with id as int64",
+			unlike + "if request_key is the same key, write key: {request_id: request_key}; else rewrite features.user with id as int64, bucketed by it again",
 			"request_key",
 			[]catalog.Field{text(1, "id"), number(2, "request_key")},
 		},

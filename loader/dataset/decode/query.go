@@ -24,6 +24,7 @@ func (d *decoder) query(at place) dataset.Query {
 	if out.Inline != nil && len(out.With) > 0 {
 		d.fail(at.pathOf("with"), "adds entries to a dataset of the server, and this one is inline; add them to its staging")
 	}
+	d.checkNames(at.pathOf("with"), out.With)
 	d.checkResume(at, given)
 	d.checkShuffle(at, out)
 	d.checkSteps(at, given, out)
@@ -59,7 +60,6 @@ func datasetFields() []field[dataset.Query] {
 		{name: "dataset", must: true, read: func(d *decoder, at place, out *dataset.Query) { d.queryDataset(at, out) }},
 		{name: "with", also: []string{"staging", "joins", "add", "extra"}, read: func(d *decoder, at place, out *dataset.Query) {
 			out.With = list(d, at, dataset.MaxStaging, (*decoder).staging)
-			d.checkNames(at.path, out.With)
 		}},
 		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *dataset.Query) { out.Pin = d.partialPin(at) }},
 	}
