@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -60,6 +61,11 @@ class Server:
                 self._process.stdout.close()
         if self._sockets is not None:
             self._sockets.cleanup()
+
+    def reload(self) -> None:
+        """Asks the server to read its config file again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
 
     def terminate(self) -> None:
         """Asks the server to end."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, query
 from penstock.channel import Channel
 from penstock.fields import Cursor
+from penstock.indexed import plain_schema
 from penstock.plan import Endpoint, Plan
 from penstock.servers import Servers
 
@@ -122,6 +124,18 @@ class BoundQuery:
             # A worker's cursor is right after one of its own steps; the other workers' steps come next.
             form["every"] = {"step": self.step_stride - 1, "of": self.step_stride}
         return BoundQuery(self.servers, self._with_sizes(form, plan, None))
+
+    def with_columns_of(self, schema: pa.Schema) -> BoundQuery:
+        """The same query with the columns of its batches, if it names none.
+
+        Args:
+            schema: of its batches, in any wire form.
+        """
+        if "columns" in self.form:
+            return self
+        packed = self.form.get("dense") or {}
+        columns = [name for name in plain_schema(schema).names if name not in packed]
+        return BoundQuery(self.servers, {**self.form, "columns": columns})
 
     def _with_sizes(self, form: dict[str, Any], plan: Plan, shard: int | None) -> dict[str, Any]:
         """Adds what the server chose in its first plan, so that a new plan cannot choose differently."""

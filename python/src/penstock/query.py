@@ -70,7 +70,9 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _entries(value: Any) -> list[Any]:
     """Converts added staging entries to plain JSON values. A name alone is a table."""
     if isinstance(value, (str, Mapping)):
-        raise invalid("with_", f"must be a list of staging entries, such as [{{'table': {'features.new'!r}}}]")
+        raise invalid(
+            "with_", f"must be a list of staging entries, such as [{{'table': {'features.new'!r}}}]"
+        )
     entries = _plain("with_", value)
     if not isinstance(entries, list):
         raise invalid("with_", f"must be a list of staging entries, not {type(value).__name__}")

@@ -163,11 +163,11 @@ class Reading:
         return True
 
     def _replan(self) -> PlannedQuery:
-        cursor = self.cursor
-        if cursor is None:
-            found = self._bound.restarted(self._plan, self._shard).plan()
-        else:
-            found = self._bound.rest(self._plan, cursor, self.rows).plan()
+        bound = self._rest()
+        found = bound.plan()
+        if found.plan.id == self._plan.id and not found.plan.schema.equals(self._plan.schema):
+            # The dataset may have other columns now. The stream keeps those that it began with.
+            found = bound.with_columns_of(self._plan.schema).plan()
         if found.plan.id != self._plan.id:
             raise errors.Expired(
                 f"the stream of {self._bound.name} cannot resume: its plan was {self._plan.id}, and is "
@@ -180,6 +180,13 @@ class Reading:
                 remedy="read it from the start",
             )
         return found
+
+    def _rest(self) -> BoundQuery:
+        """The query of the remaining rows."""
+        cursor = self.cursor
+        if cursor is None:
+            return self._bound.restarted(self._plan, self._shard)
+        return self._bound.rest(self._plan, cursor, self.rows)
 
     def _rest_of(self, found: PlannedQuery) -> Endpoint | None:
         """Returns the endpoint for the remaining rows; None if there are none."""

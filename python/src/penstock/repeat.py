@@ -134,6 +134,10 @@ class RepeatedStream(Stream):
         bound = BoundQuery(self._bound.servers, self._form_after(end)).restarted(self._plan, None)
         found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
         if not found.plan.schema.equals(self._plan.schema):
+            # The dataset may have other columns now. The stream keeps those that it began with.
+            bound = bound.with_columns_of(self._plan.schema)
+            found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
+        if not found.plan.schema.equals(self._plan.schema):
             raise errors.Corrupt("the schema of the next epoch differs", remedy="read it from the start")
         if self._number is not None:
             assert ended.report is not None
