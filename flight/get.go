@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -125,15 +126,22 @@ func (s *Server) read(ctx context.Context, ticket []byte) (content, callerAccess
 	}
 	noteOf(ctx).query(query)
 	may, err := s.permit(ctx, query)
-	switch {
-	case err != nil:
-		return content{}, callerAccess{}, err
-	case may.digest() != c.Digest && query.Inline == nil:
-		return content{}, callerAccess{}, stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", query.Dataset)
-	case may.digest() != c.Digest:
-		return content{}, callerAccess{}, stale("the rows that this client may read have changed since the ticket was made")
+	if err == nil {
+		err = s.checkDataset(may, c)
 	}
-	return c, may, nil
+	return c, may, err
+}
+
+// checkDataset returns an error if the dataset of a ticket's query, as the caller reads it, has changed since the ticket was made.
+func (s *Server) checkDataset(may callerAccess, c content) error {
+	switch {
+	case may.digest() == c.Digest:
+		return nil
+	case may.query.Inline == nil:
+		return stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", may.query.Dataset)
+	default:
+		return stale("the rows that this client may read have changed since the ticket was made")
+	}
 }
 
 // asked returns the query of a ticket.
@@ -146,11 +154,14 @@ func (c content) asked() (dataset.Query, error) {
 // otherwise rows could be repeated or lost between the streams of a run.
 func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
 	p, err := s.planWithin(ctx, may, may.query)
-	if err != nil {
-		return planned{}, err
-	}
-	if p.Digest != c.Digest { // while the call waited
-		return planned{}, changed(query.Dataset)
+	if err != nil || p.Digest != c.Digest { // the dataset may have changed while the call waited
+		now, refusal := s.permit(ctx, may.query)
+		if refusal == nil {
+			refusal = s.checkDataset(now, c)
+		}
+		if refusal = cmp.Or(refusal, err); refusal != nil {
+			return planned{}, refusal
+		}
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(planAgain)

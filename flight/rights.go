@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
@@ -34,8 +35,7 @@ func (s *Server) policy() *policy.Policy {
 // called for each call, before anything is planned or taken from a cache.
 func (s *Server) permit(ctx context.Context, query dataset.Query) (callerAccess, error) {
 	if query.Inline == nil {
-		d, rights, err := s.readable(ctx, query.Dataset)
-		return callerAccess{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, err
+		return s.permitNamed(ctx, query)
 	}
 	rights, may := s.policy().Inline(identity.CallerOf(ctx), *query.Inline)
 	if !may {
@@ -43,6 +43,29 @@ func (s *Server) permit(ctx context.Context, query dataset.Query) (callerAccess,
 			WithRemedy("name a dataset of the server, which ListFlights lists; the operator can allow the tables with a policy, under inline")
 	}
 	return callerAccess{rights: rights, limited: rights.Limits(*query.Inline), dataset: *query.Inline, query: query}, nil
+}
+
+// permitNamed is permit for a configured dataset, to which the query may add entries: the rule that decides about the dataset must
+// allow to send the tables of these, and to read all of them and of the dataset: names in an entry could tell of withheld columns.
+func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAccess, error) {
+	d, rights, err := s.readable(ctx, query.Dataset)
+	if err != nil {
+		return callerAccess{}, err
+	}
+	if added := query.ClientTables(); len(added) > 0 {
+		if !s.policy().Adds(identity.CallerOf(ctx), query.Dataset, added) {
+			return callerAccess{}, fault.New(fault.Forbidden, "this client may not add these tables to the dataset").
+				WithRemedy("leave out with; the operator can allow the tables with a policy, under inline")
+		}
+		if rights.Limits(dataset.Dataset{Training: d.Training, Staging: slices.Concat(d.Staging, query.With)}) {
+			return callerAccess{}, fault.New(fault.Forbidden, "entries can be added only by a client that may read all of the dataset and of the added tables").
+				WithRemedy("leave out with; or use a token of a client that may read all of them")
+		}
+		if d, err = query.DatasetOf([]dataset.Dataset{d}); err != nil {
+			return callerAccess{}, err
+		}
+	}
+	return callerAccess{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, nil
 }
 
 // readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.

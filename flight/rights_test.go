@@ -127,6 +127,43 @@ func inlinePeople(training, staging string) string {
 		training, staging)
 }
 
+// withPeople is the dataset people with another entry of its staging table.
+func withPeople(entry, more string) string {
+	return fmt.Sprintf(`{"dataset": "people", "with": [{"table": "features.profiles", "name": "again", "prefix": "a_", %s}]%s}`, entry, more)
+}
+
+// TestAddedEntriesNeedTheRightOfInlineDatasets checks that the rule which lets a client read a dataset also decides which tables
+// it may add to it, and that a ticket with them is redeemed.
+func TestAddedEntriesNeedTheRightOfInlineDatasets(t *testing.T) {
+	t.Parallel()
+	s, _ := people{emails: true, foreign: true}.server(t, Options{})
+	added := withPeople(`"key": {"request_id": "req"}`, "")
+	salaries := `{"dataset": "people", "with": [{"table": "hr.salaries"}]}`
+	for _, c := range []struct {
+		who   context.Context
+		query string
+		code  codes.Code
+	}{
+		{alice(t), added, codes.OK},
+		{alice(t), salaries, codes.OK},
+		{bob(t), added, codes.PermissionDenied},
+		{bob(t), salaries, codes.PermissionDenied},
+		{carol(t), `{"dataset": "secret", "with": [{"table": "features.profiles", "key": {"request_id": "req"}}]}`, codes.PermissionDenied},
+		{carol(t), added, codes.NotFound},
+	} {
+		info, err := s.GetFlightInfo(c.who, command(c.query))
+		require.Equal(t, c.code, status.Code(err), "%s: %v", c.query, err)
+		if err != nil {
+			continue
+		}
+		got, err := read(c.who, s.Client, info.GetEndpoint()[0].GetTicket())
+		require.NoError(t, err, c.query)
+		require.NotEmpty(t, got.rows)
+		_, err = read(carol(t), s.Client, info.GetEndpoint()[0].GetTicket())
+		require.Error(t, err)
+	}
+}
+
 // ways are calls by which a client may try to learn of a column or of rows: queries, the query of an inline dataset without its
 // closing brace, and actions with a query after a colon.
 func ways() []string {
@@ -198,6 +235,19 @@ func ways() []string {
 		inlinePeople("", key+`, "align": {"training": "email", "staging": "email"}`) + "}",
 		inlinePeople("", key+`, "prefix": "", "join": "overlay", "columns": [{"column": "country", "name": "email"}]`) + "}",
 		strings.Replace(inlinePeople("", key), `"key": ["request_id"]`, `"key": ["email"]`, 1) + "}",
+		withPeople(`"key": {"request_id": "req"}`, ""),
+		withPeople(`"key": {"request_id": "req"}`, `, "count": "exact", "filter": "a_country = 'US'"`),
+		withPeople(`"key": {"request_id": "req"}, "columns": ["email"]`, ""),
+		withPeople(`"key": {"request_id": "req"}, "filter": "email = 'e1'"`, ""),
+		withPeople(`"key": {"request_id": "req"}, "filter": "country = 'US'", "join": "inner"`, `, "count": "exact"`),
+		withPeople(`"key": {"request_id": "req"}, "join": "anti"`, `, "count": "exact"`),
+		withPeople(`"key": {"email": "req"}`, ""),
+		withPeople(`"key": {"request_id": "email"}`, ""),
+		withPeople(`"key": {"request_id": "req"}`, `, "columns": ["a_email"]`),
+		`{"dataset": "people", "with": [{"table": "hr.salaries"}]}`,
+		`{"dataset": "people", "with": [{"table": "hr.nothing"}]}`,
+		`{"dataset": "people", "with": [{"table": "features.profiles"}]}`,
+		`{"dataset": "secret", "with": [{"table": "features.profiles"}]}`,
 		`{"dataset": {"training": {"table": "hr.salaries"}}}`,
 		`{"dataset": {"training": {"table": "hr.nothing"}}}`,
 		`{"dataset": {"training": {"table": "ml.peoples"}}}`,

@@ -60,6 +60,7 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 	if err != nil {
 		return planned{}, s.disclosed(ctx, may, err)
 	}
+	may.limited = may.limited || may.rights.Limits(p.Relation.Dataset) // it may have been reloaded since permit
 	known, err := p.KnownCounts()
 	out := planned{Planned: p, counts: known, access: may}
 	if err == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -282,6 +283,43 @@ func TestTicketsOfChangedDatasets(t *testing.T) {
 	code, d = redeemed(other)
 	require.Equal(t, codes.Internal, code, "the same rows of other staging files")
 	require.Contains(t, d.Message, "with files eeee")
+}
+
+// TestTicketsThatWaitWhileTheirDatasetChanges checks that a ticket is expired if its dataset changes between the first look at
+// it and its plan, and that a ticket with added entries is redeemed while its dataset is the same.
+//
+// spec: ticket-16
+func TestTicketsThatWaitWhileTheirDatasetChanges(t *testing.T) {
+	w := newWorld(t)
+	l := w.loader()
+	var change func(d *dataset.Dataset)
+	s := serve(t, Options{Loader: altered{Loader: l, plan: func(q dataset.Query) (loader.Planned, error) {
+		if change != nil {
+			datasets := slices.Clone(w.datasets)
+			datasets[0].Staging = slices.Clone(datasets[0].Staging)
+			change(&datasets[0])
+			l.SetDatasets(datasets)
+		}
+		return l.Plan(t.Context(), q)
+	}}})
+	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
+	more := s.ticket(t, fmt.Sprintf(`{"dataset": "homefeed", "with": [{"table": %q, "key": {"request_id": "req"}, "name": "again", "prefix": "again_"}]}`, w.datasets[0].Staging[0].Table))
+	for _, one := range []*arrowflight.Ticket{ticket, more} {
+		g, err := read(t.Context(), s.Client, one)
+		require.NoError(t, err)
+		require.Len(t, g.rows, trainingRows)
+	}
+	for _, change = range []func(*dataset.Dataset){
+		func(d *dataset.Dataset) { d.Staging[0].MinMatch = 0.01 },
+		func(d *dataset.Dataset) { d.Staging = nil }, // which the ticket pins
+	} {
+		for _, one := range []*arrowflight.Ticket{ticket, more} {
+			l.SetDatasets(w.datasets)
+			_, code, d := s.getFailure(t, one)
+			require.Equal(t, codes.FailedPrecondition, code)
+			require.Contains(t, d.Message, `the configuration of dataset "homefeed" has changed`)
+		}
+	}
 }
 
 // TestTicketsOfOtherAlgorithms checks that a ticket of another algorithm is expired, and

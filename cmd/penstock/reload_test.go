@@ -194,10 +194,13 @@ func TestSettingsNeedARestart(t *testing.T) {
 	require.Contains(t, scrape(t, metrics), "penstock_config_current 1\n")
 }
 
-// TestNewDatasetMayHaveNoTableYet checks that a dataset is served whose table is created later, as when the server starts.
+// TestNewDatasetMayHaveNoTableYet checks that a dataset is served whose table is created later, as when the server starts, and
+// that one which cannot be read keeps no change of it out.
 func TestNewDatasetMayHaveNoTableYet(t *testing.T) {
 	r := startReloaded(t)
 	said := r.reload(t, r.text+"  later:\n    training: {table: ml.later}\n", inUse)
 	require.Contains(t, said, "dataset cannot be read")
 	require.Contains(t, run(t, "cat", "later", "--uri", r.uri()).stderr, "ml.later")
+	r.reload(t, r.text+"  later:\n    training: {table: ml.latest}\n", inUse)
+	require.Contains(t, run(t, "cat", "later", "--uri", r.uri()).stderr, "ml.latest")
 }

@@ -93,6 +93,16 @@ func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
 	return Rights{}, false
 }
 
+// Adds reports whether a client may add tables to a configured dataset: the rule that decides about the dataset decides.
+func (p *Policy) Adds(who identity.Caller, name string, tables []string) bool {
+	for _, r := range p.Rules {
+		if p.names(r, who) && matchesOne(r.Read, name) {
+			return !slices.ContainsFunc(tables, func(table string) bool { return !matchesOne(r.Inline, p.Names.Full(table)) })
+		}
+	}
+	return false
+}
+
 // May reports whether some rule allows an action to a client.
 func (p *Policy) May(who identity.Caller, action Permission) bool {
 	return slices.ContainsFunc(p.Rules, func(r AccessRule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })

@@ -51,6 +51,7 @@ func mutants() []mutant {
 		policyMutants(),
 		pinnedMutants(),
 		planMutants(),
+		reloadMutants(),
 		rememberMutants(),
 		repeatMutants(),
 		requestMutants(),

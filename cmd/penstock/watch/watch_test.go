@@ -104,3 +104,17 @@ func TestFailureOfTheFirstLoadIsReturned(t *testing.T) {
 	require.ErrorIs(t, w.Load("words", nil, func() error { return os.ErrNotExist }), os.ErrNotExist)
 	w.Compare()
 }
+
+// TestLoadAllLoadsFilesAtOnce checks that files are loaded whether they changed or not, and not once more when that is compared.
+func TestLoadAllLoadsFilesAtOnce(t *testing.T) {
+	w := watch(t, filepath.Join(t.TempDir(), "words"), "a")
+	w.LoadAll()
+	write(t, w.path, "b")
+	w.LoadAll()
+	w.Compare()
+	w.Compare()
+	require.Equal(t, []string{"a", "a", "b"}, w.loaded)
+	w.err = errors.New("no such word")
+	w.LoadAll()
+	require.Contains(t, w.log.String(), "no such word")
+}

@@ -1,0 +1,30 @@
+package main
+
+// reloadMutants are ways to use a changed config file wrongly, and to add staging entries to a dataset wrongly.
+func reloadMutants() []mutant {
+	command, configs, flights := []string{"./cmd/penstock"}, []string{"./internal/config"}, []string{"./flight"}
+	datasets, loader := []string{"./loader/dataset", "./loader"}, []string{"./loader"}
+	reload, with, added := "cmd/penstock/reload.go", "loader/dataset/with.go", "loader/plan/cursor.go"
+	return []mutant{
+		{"other-catalogs-are-used", reload, "len(names) > 0", "len(names) < 0", command},
+		{"changes-are-not-checked", reload, "\tif err := r.check(ctx, change); err != nil {\n", "\tif err := r.check(ctx, datasetChange{}); err != nil {\n", command},
+		{"changes-are-served-before-they-are-checked", reload, "\tif err := r.check(ctx, change); err != nil {\n", "\tr.loader.SetDatasets(next.Datasets)\n\tif err := r.check(ctx, change); err != nil {\n", command},
+		{"changes-are-never-served", reload, "\tr.loader.SetDatasets(next.Datasets)\n", "", command},
+		{"a-dataset-that-never-worked-keeps-files-out", reload, " && r.plan(ctx, c.before[d.Name]) == nil", "", command},
+		{"files-in-part-are-said-to-be-in-use", reload, "return telemetry.ReloadPartly, nil", "return telemetry.ReloadWhole, nil", command},
+		{"refused-files-are-said-to-be-in-use", reload, "came := telemetry.ReloadRefused", "came := telemetry.ReloadWhole", command},
+		{"a-line-makes-another-catalog", "internal/config/differences.go", "\t\tc.Properties[i].Line = 0\n", "\t\tc.Properties[i].Line += 0\n", configs},
+		{"removed-catalogs-are-not-noticed", "internal/config/differences.go", "if !there || !reflect", "if there && !reflect", configs},
+		{"defaults-are-other-settings", "internal/config/differences.go", "\t\tv.text = s.Default\n", "", configs},
+		{"a-signal-loads-nothing", "cmd/penstock/watch/watch.go", "\t\tw.reload(g, g.seen)\n", "", []string{"./cmd/penstock/watch"}},
+		{"tickets-outlive-a-change-while-they-wait", "flight/get.go", "\tif p.Digest != c.Digest {", "\tif p.Digest == \"\" {", flights},
+		{"tickets-forget-added-entries", "flight/get.go", "query.DatasetOf(s.options.Loader.Datasets())", "(dataset.Rows{Dataset: query.Dataset}).DatasetOf(s.options.Loader.Datasets())", flights},
+		{"added-entries-are-forgotten", with, "return d.with(r.With)", "return d, nil", datasets},
+		{"added-entries-have-no-key", with, "withDefaults(added, d.Key)", "withDefaults(added, nil)", datasets},
+		{"added-entries-take-names", with, "if named[s.Name] {", "if named[s.Table] {", datasets},
+		{"added-entries-come-first", with, "\t\tstaging = append(staging, s)\n", "\t\tstaging = slices.Insert(staging, 0, s)\n", datasets},
+		{"added-tables-are-configured-ones", with, "\tentries := r.With\n", "\tvar entries []Staging\n", datasets},
+		{"added-overlays-change-columns-in-silence", added, "pinned || over.Table", "!pinned || over.Table", loader},
+		{"overlays-of-a-query-are-refused", added, "len(r.Staging)-len(q.With)", "len(r.Staging)", loader},
+	}
+}
