@@ -573,6 +573,7 @@ func TestFastStreamsGatherLess(t *testing.T) {
 			k.BatchRows, k.length, k.now = 1000, 2000, func() time.Time { return at }
 		})
 		s := k.open(t.Context(), t, query(func(q *dataset.Query) { q.Lanes, q.BatchRows = 1, 500 }))
+		at = at.Add(time.Minute) // until the first batch
 		most, last := int64(0), int64(0)
 		for s.Next() {
 			at = at.Add(pause)

@@ -31,7 +31,7 @@ type readerGroup struct {
 	sharer *Sharer
 	key    string
 	age    int64
-	began  time.Time
+	began  time.Time       // when its first step was read
 	ctx    context.Context //nolint:containedctx // of the reader: it ends with the last member
 	cancel context.CancelFunc
 

@@ -23,7 +23,7 @@ func (s *Sharer) enter(m *groupMember) bool {
 func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	s.begun++
 	g := &readerGroup{
-		sharer: s, key: m.key, age: s.begun, began: s.now(),
+		sharer: s, key: m.key, age: s.begun,
 		stepWindow: stepWindow{tail: m.place(), gathers: !m.begun || m.why == Behind}, reading: reading{planned: m.planned, spec: m.spec},
 		members: map[*groupMember]struct{}{}, coming: map[*groupMember]struct{}{}, waiting: map[*groupMember]struct{}{},
 	}

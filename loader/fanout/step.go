@@ -272,6 +272,9 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 		dropped.blocks = append(dropped.blocks, read)
 		return
 	}
+	if g.began.IsZero() {
+		g.began = s.now()
+	}
 	g.window = append(g.window, read)
 	g.bytes += read.bytes
 	s.bytes += read.bytes
@@ -287,7 +290,8 @@ func (s *Sharer) keep(g *readerGroup, read *block, dropped *trash) {
 	}
 }
 
-// gatherable returns how many bytes a group with one member may gather at its origin within a time.
+// gatherable returns how many bytes a group with one member may gather at its origin within a time after its
+// first step.
 func (s *Sharer) gatherable(took time.Duration) int64 {
 	return min(s.options.Window/gatherDivisor, fastGathered+int64(took.Seconds()*gatherRate))
 }

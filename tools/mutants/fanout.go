@@ -22,6 +22,7 @@ func fanoutMutants() []mutant {
 		{"a-full-window-stays-with-its-group", step, "s.largest().drop(1, dropped)", "g.drop(1, dropped)", fanout},
 		{"one-member-gathers-all", step, "min(s.options.Window/gatherDivisor, ", "min(s.options.Window, ", fanout},
 		{"fast-streams-gather-as-much-as-slow-ones", step, "min(s.options.Window/gatherDivisor, fastGathered+int64(took.Seconds()*gatherRate))", "s.options.Window/gatherDivisor + int64(0*took.Seconds())", fanout},
+		{"streams-gather-for-the-time-of-each-step", step, "	if g.began.IsZero() {\n", "	if g.began.IsZero() || g.gathers {\n", fanout},
 		{"slow-streams-gather-as-little-as-fast-ones", step, "fastGathered+int64(took.Seconds()*gatherRate)", "fastGathered+int64(0*took.Seconds())", fanout},
 		{"encodings-are-of-any-batch", "flight/encodings.go", "	one := e.all[b]\n	if one == nil {\n		one = &batchEncoding{}\n		e.all[b] = one\n	}\n	one.leases++\n", "	one := e.all[nil]\n	if one == nil {\n		one = &batchEncoding{}\n		e.all[nil] = one\n	}\n	e.all[b] = one\n	one.leases++\n", []string{"./flight"}},
 		{"shared-messages-of-other-schemas-pass", "flight/frames.go", "!schema.Equal(f.schema)", "!schema.Equal(f.schema) && len(f.made) < 0", []string{"-run", "TestSharedBatchOfAnotherSchemaFails", "./flight"}},
