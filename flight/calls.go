@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -38,6 +39,8 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		if err := refusal(stream.Context()); err != nil {
 			return err
 		}
+		// This fails only if the call has ended.
+		_ = stream.SetHeader(metadata.Pairs(VersionKey, s.options.Version))
 		return next(service, stream)
 	})
 	s.audited(stream.Context(), path.Base(of.FullMethod), note, end)

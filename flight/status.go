@@ -19,6 +19,9 @@ import (
 // TrailerKey is the trailer that carries a failure's details as JSON.
 const TrailerKey = "penstock-error-bin"
 
+// VersionKey is the header of an answered call that carries the version of the server, for errors of clients of another version.
+const VersionKey = "penstock-version"
+
 // maxMessage bounds a status message, in percent-encoded bytes.
 const maxMessage = 2048
 

@@ -289,8 +289,16 @@ func start(t *testing.T, args ...string) *child {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...)
-	c := &child{command: exec.Command(self, args...), stderr: &lines{more: make(chan struct{}, 1)}} //nolint:noctx // ended by signals
+	c := &child{command: exec.Command(self, args...)} //nolint:noctx // ended by signals
 	c.command.Env = append(os.Environ(), asMain+"=1")
+	c.begin(t)
+	return c
+}
+
+// begin starts the command of a server, and reads its address.
+func (c *child) begin(t *testing.T) {
+	t.Helper()
+	c.stderr = &lines{more: make(chan struct{}, 1)}
 	c.command.Stderr = c.stderr
 	out, err := c.command.StdoutPipe()
 	require.NoError(t, err)
@@ -305,7 +313,6 @@ func start(t *testing.T, args ...string) *child {
 	line, err := c.out.ReadString('\n')
 	require.NoError(t, err, c.stderr)
 	c.address = strings.TrimSuffix(line, "\n")
-	return c
 }
 
 func (c *child) uri() string { return "grpc://" + c.address }

@@ -47,6 +47,7 @@ func (p process) serveCommand() *cobra.Command {
 		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",
 	}
 	file := configFlag(c)
+	private := cmdline.Text(c, "private", "FOLDER", "serve the process that starts this one alone, on a socket in an empty folder of mode 0700; end when standard input closes or the parent changes, and remove the folder")
 	for _, s := range config.Settings() {
 		if s.Switch() {
 			c.Flags().Bool(s.Flag(), false, s.Usage)
@@ -73,11 +74,14 @@ func (p process) serveCommand() *cobra.Command {
 				given[s.Flag()] = f.Value.String()
 			}
 		}
+		if *private != "" {
+			return p.servePrivately(c.Context(), *private, path, given)
+		}
 		settings, err := p.load(path, given)
 		if err != nil {
 			return err
 		}
-		return p.serve(c.Context(), settings, func() (*config.Config, error) { return p.load(path, given) })
+		return p.serve(c.Context(), settings, func() (*config.Config, error) { return p.load(path, given) }, nil)
 	}
 	return c
 }
@@ -96,8 +100,10 @@ func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 	}
 }
 
-// serve serves until a signal ends the process. again reads the configuration again.
-func (p process) serve(ctx context.Context, c *config.Config, again func() (*config.Config, error)) error {
+// serve serves until a signal ends the process, or until its owner has gone; a nil owner is none. again reads the configuration
+// again.
+func (p process) serve(ctx context.Context, c *config.Config, again func() (*config.Config, error), owner *privateServer) error {
+	defer owner.clean()
 	signals, hangups, restore := serverSignals()
 	defer restore()
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
@@ -163,7 +169,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)
-	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain}
+	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, ownerGone: owner.ended()}
 	if running.metrics, running.handler, err = entry.listenMetrics(ctx, metrics); err != nil {
 		return err
 	}
@@ -216,8 +222,10 @@ type runningServer struct {
 	mapped  mappedMemory
 	entry   *entrance
 	drain   time.Duration
-	metrics net.Listener // nil: off
-	handler http.Handler
+	// ownerGone is closed when the owner of a private server has gone; nil: it has none.
+	ownerGone <-chan struct{}
+	metrics   net.Listener // nil: off
+	handler   http.Handler
 }
 
 // run serves until a signal, the end of ctx, or a failure. After the first signal, running
@@ -249,6 +257,8 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		case <-ctx.Done():
 		case sig := <-s.signals:
 			why = sig.String()
+		case <-s.ownerGone:
+			why = "the owner has gone"
 		}
 		stop()
 		s.log.Info("shutting down", "why", why, "streams", s.server.Streams(), "drain", s.drain)
@@ -259,6 +269,8 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		go func() {
 			select {
 			case <-s.signals:
+				cancel()
+			case <-s.ownerGone:
 				cancel()
 			case <-quiet:
 			}

@@ -5,7 +5,7 @@ import "github.com/penstock/penstock/cmd/penstock/cmdline"
 // serveGroups are the flags of serve as its help lists them. Every setting is in one group.
 func serveGroups() []cmdline.FlagGroup {
 	return []cmdline.FlagGroup{
-		{Title: "General", Flags: []string{"config", "help"}},
+		{Title: "General", Flags: []string{"config", "private", "help"}},
 		{Title: "Listening", Flags: []string{"listen", "advertise", "local-socket"}},
 		{Title: "TLS, tokens and rights", Flags: []string{"tls-cert", "tls-key", "tls-client-ca", "tokens", "jwt-issuer", "jwt-audience", "jwt-keys", "jwt-keys-max-age", "policy", "insecure"}},
 		{Title: "Tickets", Flags: []string{"ticket-keys", "ticket-lifetime", "ticket-renewal"}},

@@ -17,6 +17,7 @@ func mutants() []mutant {
 	return slices.Concat(
 		admitMutants(),
 		accessMutants(),
+		privateMutants(),
 		arrivalMutants(),
 		batchEndMutants(),
 		batchRequestMutants(),

@@ -2,16 +2,16 @@
 
     import penstock
 
-    with penstock.connect("127.0.0.1:8815") as client:
+    with penstock.open("penstock.yaml") as client:
         with client.read("homefeed", shard=(0, 4), lanes=4) as stream:
             for batch in stream:  # pyarrow.RecordBatch
                 train(batch)
                 save(cursor=stream.cursor)
 
-`connect` creates a `Client`, and its `read` a `Stream`. Every failure is an `Error`, of a class for its kind.
+`open` starts a private server, and `connect` uses one that runs. Both create a `Client`, and its `read` a `Stream`. Every failure is an `Error`, of a class for its kind.
 """
 
-from penstock.client import Client, connect
+from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
 from penstock.errors import (
     Conflict,
     Corrupt,
@@ -73,4 +73,5 @@ __all__ = [
     "expand",
     "merge_states",
     "mix",
+    "open",
 ]

@@ -78,10 +78,11 @@ class BoundQuery:
         found, channel = self.servers.call_from(
             lambda client, options: client.get_flight_info(descriptor, options), unlimited=counts
         )
-        endpoints = tuple(Endpoint.of(listed) for listed in found.endpoints)
+        with channel.compared():
+            plan, endpoints = Plan.of(found), tuple(Endpoint.of(listed) for listed in found.endpoints)
         if not endpoints:
             raise errors.Internal("the server planned the query without an endpoint to read from")
-        return PlannedQuery(Plan.of(found), endpoints, found.ordered, channel)
+        return PlannedQuery(plan, endpoints, found.ordered, channel)
 
     def action(self, name: str) -> bytes:
         """Calls a server action with the query, and returns its only result."""

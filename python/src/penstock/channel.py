@@ -24,8 +24,11 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, grpc_threads, local, security
+from penstock.private import PrivateServer
+from penstock.version import __version__
 
 TRAILER = "penstock-error-bin"
+VERSION_HEADER = "penstock-version"
 MIX_HEADER = "penstock-mix"
 
 T = TypeVar("T")
@@ -57,6 +60,7 @@ class Settings:
         keepalive: seconds of silence after which the server is pinged, and seconds to wait for its answer before
             the connection counts as lost.
         local: whether batches are read from mapped memory, if a server on the same host offers it.
+        private: the private server that is read from, which runs as long as the settings are in use; None for another.
     """
 
     locations: tuple[str, ...]
@@ -70,6 +74,13 @@ class Settings:
     reconnect: float = 0.0
     keepalive: float = 30.0
     local: bool = True
+    private: PrivateServer | None = field(default=None, repr=False, compare=False)
+
+    def explain_end(self, failure: errors.Error) -> None:
+        """Says in a failure to reach a private server that it has ended: no retry can help."""
+        why = self.private.ended() if self.private is not None else ""
+        if why:
+            failure.final, failure.remedy = True, why
 
     def of_mix(self, mix: str, streams: int) -> Settings:
         """The same settings for the streams of a mix, which a server admits together."""
@@ -127,12 +138,22 @@ class Call(flight.ClientMiddleware):
     def __init__(self) -> None:
         super().__init__()
         self.details: bytes | str | None = None
+        self.version = ""  # of the server
 
     def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
-        """Records the details. gRPC calls this for headers and for trailers."""
+        """Records the details, and the server's version. gRPC calls this for headers and for trailers."""
         values = headers.get(TRAILER)
         if values:
             self.details = values[-1]
+        versions = headers.get(VERSION_HEADER)
+        if versions:
+            self.version = versions[-1] if isinstance(versions[-1], str) else versions[-1].decode()
+
+    def compare_versions(self, failure: errors.Error) -> None:
+        """Says in a failure that the server has another version than this package, if it has."""
+        if self.version and self.version.partition("+")[0] != __version__:
+            both = f"the server is penstock {self.version} and this package {__version__}: install the same version of both"
+            failure.remedy = f"{failure.remedy}; {both}" if failure.remedy else both
 
     @contextmanager
     def translated(self, unclassified: type[errors.Error] | None = None) -> Iterator[None]:
@@ -217,6 +238,7 @@ class Channel:
         self._client: flight.FlightClient | None = None
         self._leases: set[Lease] = set()
         self._closed = False
+        self._last_call: Call | None = None  # that was answered
         with _process.lock:
             _process.channels.add(self)
 
@@ -248,7 +270,9 @@ class Channel:
             began = time.monotonic()
             try:
                 with self._calls.watched() as call:
-                    return act(lease.client, options)
+                    answer = act(lease.client, options)
+                self._last_call = call
+                return answer
             except errors.Unavailable as e:
                 lease.broken = True
                 timed_out = (
@@ -259,6 +283,7 @@ class Channel:
                 if again or lease.fresh or timed_out or call.details is not None:
                     if not timed_out and call.details is None:
                         e.remedy = self._remedy_for(e)
+                        self.settings.explain_end(e)
                     raise
             except (errors.Internal, errors.NotFound, errors.Invalid) as e:
                 # A Penstock server sends details with each failure.
@@ -266,10 +291,21 @@ class Channel:
                     if e.message == pa.ArrowNotImplementedError.__name__:  # the error has no text
                         e.message = "the server does not implement this call"
                     e.remedy = f"{self.location} does not answer like a Penstock server: {_ADDRESS}; a proxy must pass on gRPC trailers"
+                call.compare_versions(e)
                 raise
             finally:
                 lease.release()
         raise AssertionError("unreachable: a call returns or raises")
+
+    @contextmanager
+    def compared(self) -> Iterator[None]:
+        """Says in the failure to read an answer of the server that it has another version, if it has."""
+        try:
+            yield
+        except errors.Error as e:
+            if self._last_call is not None:
+                self._last_call.compare_versions(e)
+            raise
 
     def _remedy_for(self, e: errors.Unavailable) -> str:
         """The remedy if a server does not respond."""

@@ -19,6 +19,7 @@ from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query
 from penstock.plan import DatasetDescription, Plan
+from penstock.private import PrivateServer, start
 from penstock.progress import ProgressOption
 from penstock.query import Dataset
 from penstock.reading import Reading
@@ -94,8 +95,50 @@ def connect(
     )
 
 
+def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
+    config: str | os.PathLike[str],
+    *,
+    settings: Mapping[str, Any] | None = None,
+    program: str | os.PathLike[str] | None = None,
+    timeout: float | None = 120.0,
+    lookahead: int | None = None,
+    reconnect: float = 300.0,
+    local: bool = True,
+) -> Client:
+    """Starts a private server of a config file, and creates a client for it.
+
+        with penstock.open("penstock.yaml") as client:
+            table = client.read("homefeed").read_all()
+
+    The server is a process beside this one, on a socket that only this user's processes can connect to. It ends when the
+    client is closed or not used any more, and when this process ends in any way. It has this process's environment, and so
+    its credentials. What in the file's settings protects a server from others, or makes it known to them, does not count.
+
+    Forked and spawned processes, such as DataLoader workers, read from the same server with the client, or by its `uri`.
+    When the process that opened it ends, their streams end with an error.
+
+    Args:
+        config: the config file of the datasets.
+        settings: settings of the server that override those of the file, such as {"memory": "4GiB"}.
+        program: the server's program. If omitted, it is the one that this package's wheel has installed, or else the one on
+            the PATH.
+        timeout: as in `connect`.
+        lookahead: as in `connect`.
+        reconnect: as in `connect`; if the private server has ended, failures are raised at once.
+        local: as in `connect`.
+
+    Raises:
+        NotFound: there is no program.
+        Invalid: the config file contains mistakes, or an argument does, or the program has another version than this package.
+        Unavailable: the server does not start.
+    """
+    private = start(config, settings, program)
+    given = connect(private.address, timeout=timeout, lookahead=lookahead, reconnect=reconnect, local=local)
+    return Client(replace(given.settings, private=private), private)
+
+
 class Client:
-    """The datasets, plans and streams of a service. Created by `connect`.
+    """The datasets, plans and streams of a service. Created by `connect` or `open`.
 
     It is safe for threads, can be forked (but not while one of its streams is open), and can be pickled,
     including credentials other than a `token_file`. Close it when done; closing ends the client's streams.
@@ -107,9 +150,10 @@ class Client:
     Every method raises one of `penstock.errors` if it fails. Each address is tried once.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, private: PrivateServer | None = None) -> None:
         self._settings = settings
         self._servers = Servers(settings)
+        self._private = private  # which closes with this client
 
     def datasets(self) -> list[DatasetDescription]:
         """Lists the datasets, including those that cannot be resolved, with the reason."""
@@ -299,9 +343,16 @@ class Client:
         """Seconds for which streams retry when a server does not respond."""
         return self._settings.reconnect
 
+    @property
+    def uri(self) -> str:
+        """The addresses of its servers, as `connect` and `penstock.torch.IterableDataset` take them."""
+        return ",".join(self._settings.locations)
+
     def close(self) -> None:
-        """Closes the client's streams and connections."""
+        """Closes the client's streams and connections, and the server that `open` has started for it."""
         self._servers.close()
+        if self._private is not None:
+            self._private.close()
 
     def _opened(self, bound: BoundQuery, progress: ProgressOption) -> Stream:
         found = bound.plan()

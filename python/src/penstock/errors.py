@@ -47,9 +47,11 @@ class Error(Exception):
         row_group: the row group of `file`, None if it is not about one.
         retry_after: seconds after which to retry, None if unknown.
         differs: for a cursor of a different plan: the differences.
+        final: whether the server has ended for good, so that it is no use to try again.
     """
 
     kind = "internal"
+    final = False
 
     def __init__(
         self,

@@ -223,6 +223,7 @@ class Reading:
             messages.close()
         if isinstance(failure, errors.Unavailable) and not failure.remedy:
             failure.remedy = f"check that `penstock serve` listens at {channel.location}, and resume with the stream's cursor"
+            self._bound.servers.settings.explain_end(failure)
         if self._closed.is_set() or not self._bound.servers.settings.reconnect:
             return False
         refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun

@@ -21,6 +21,8 @@ def is_retryable(error: Error) -> bool:
     This is the case if a server, storage or connection does not respond, and for limits if the server
     sends a delay. Requests that are wrong, forbidden or about something gone are not retried.
     """
+    if error.final:
+        return False
     return isinstance(error, Unavailable) or (isinstance(error, Exhausted) and error.retry_after is not None)
 
 
