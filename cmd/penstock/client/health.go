@@ -1,0 +1,40 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Health returns an error unless the server at a URI takes calls. It does not check who the server is.
+func Health(ctx context.Context, uri string) error {
+	target, encrypted, err := target(uri)
+	if err != nil {
+		return err
+	}
+	transport := insecure.NewCredentials()
+	if encrypted {
+		transport = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}) //nolint:gosec // no secret is sent
+	}
+	connection, err := grpc.NewClient(target, grpc.WithTransportCredentials(transport))
+	if err != nil {
+		return fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
+	}
+	defer connection.Close() //nolint:errcheck // it was only asked
+	answer, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		return fault.New(fault.Unavailable, "%s does not answer: %s", fault.RedactURI(uri), status.Convert(err).Message()).
+			WithRemedy("check that `penstock serve` listens there, with TLS if the URI begins with grpc+tls")
+	}
+	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		return fault.New(fault.Unavailable, "%s is %s", fault.RedactURI(uri), answer.GetStatus())
+	}
+	return nil
+}

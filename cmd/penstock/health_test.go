@@ -1,0 +1,31 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Probes ask with and without TLS, need no token, and fail where no server takes calls.
+func TestHealthOfServers(t *testing.T) {
+	l := readLake(t)
+	plain := start(t, "--config", l.config)
+	require.Equal(t, ran{exitOK, "serving\n", ""}, run(t, "health", "--uri", plain.uri()))
+	got := run(t, "health", "--uri", "grpc+tls://"+plain.address)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "does not answer")
+	plain.signal(t)
+	code, _ := plain.wait(t)
+	require.Zero(t, code)
+	require.Equal(t, exitFailure, run(t, "health", "--uri", plain.uri()).code)
+	require.Equal(t, exitUsage, run(t, "health").code)
+
+	folder := filepath.Join(t.TempDir(), "certificates")
+	require.Zero(t, run(t, "certificate", "new", folder).code)
+	tokens := filepath.Join(t.TempDir(), "server.tokens")
+	require.Zero(t, run(t, "token", "new", "--subject", "a", "--tokens", tokens).code)
+	protected := start(t, "--config", l.config, "--tokens", tokens, "--tls-cert", filepath.Join(folder, "server.pem"), "--tls-key", filepath.Join(folder, "server.key"))
+	require.Equal(t, "serving\n", run(t, "health", "--uri", strings.Replace(protected.uri(), "grpc:", "grpc+tls:", 1)).stdout)
+}
