@@ -74,6 +74,29 @@ demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 demo-s3: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY) ## the demo with tables on S3, behind a REST catalog
 	.venv/demo/bin/python demo/run.py --s3
 
+# What users install, in dist/. The same commit gives the same files.
+RELEASE = $(GO) run -C tools/release . -out $(CURDIR)/dist -python $(CURDIR)/.venv/test/bin/python
+HOST_PLATFORM = $(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH)
+
+.PHONY: wheel
+wheel: .venv/test/.stamp ## the Python package with the server, for this machine, in dist/wheels
+	rm -rf dist/wheels
+	$(RELEASE) -platforms $(HOST_PLATFORM) wheels
+
+.PHONY: wheels
+wheels: .venv/test/.stamp ## the same for Linux and macOS, x86-64 and ARM
+	rm -rf dist/wheels
+	$(RELEASE) wheels
+
+.PHONY: image
+image: .venv/test/.stamp ## an OCI image layout, in dist/image
+	$(RELEASE) image
+
+.PHONY: release
+release: .venv/test/.stamp ## all of a release, from a commit: wheels, image, chart, bill of materials, notes, checksums
+	rm -rf dist
+	$(RELEASE) all
+
 .PHONY: costs
 costs: build .venv/bench/.stamp ## what a batch costs, beside engines and floors, cold and warm, into benchmarks/results
 	.venv/bench/bin/python benchmarks/costs.py
@@ -161,7 +184,7 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 
 # What test leaves out for the sake of its time. CI runs it after test.
 .PHONY: test-more
-test-more: test-random test-python-more test-torch test-docs test-attack ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart and attacks
+test-more: test-random test-python-more test-torch test-docs test-packages test-attack ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages and attacks
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -219,6 +242,16 @@ test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## t
 	$(PYTHON) tools/tour.py docs/quickstart.md --environment .venv/torch
 	.venv/demo/bin/python demo/run.py --s3
 
+# What users install, on this machine: the wheel in a new environment without Go, the image as a container has it, the chart.
+.PHONY: test-packages
+test-packages: build wheel .demo/tables/penstock.yaml ## the wheel, the image, the chart and what makes them
+	$(PYTHON) tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-*.whl --section "1. Install" --section "2. Tables" --section "3. Config" --section "4. Read in Python" --within 6 20
+	$(RELEASE) -platforms linux/$(shell $(GO) env GOHOSTARCH) image
+	cd tools/release && PENSTOCK_IMAGE=$(CURDIR)/dist/image PENSTOCK_WHEELS=$(CURDIR)/dist/wheels PENSTOCK_DEMO=$(CURDIR)/.demo/tables $(GO) test ./...
+
+.demo/tables/penstock.yaml:
+	$(MAKE) demo
+
 # Tables of every history that Spark can give them. Two folders hold them: the
 # one that is committed, and one that is made anew, on whatever Spark is pinned.
 .PHONY: fixtures
@@ -246,7 +279,7 @@ test-long: test test-more long fuzz ## test, test-more, long cases, release buil
 # and peak memory. The long cases run without the race detector: on ten thousand
 # small ones it is busy with itself, and takes 5 GB.
 .PHONY: long
-long: test test-more test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
+long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
 	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 60m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
@@ -339,7 +372,7 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 
 .PHONY: clean
 clean: ## remove what was built; pinned tools stay
-	rm -rf bin .demo .bench
+	rm -rf bin dist .demo .bench
 
 .PHONY: distclean
 distclean: clean ## remove the pinned tools too

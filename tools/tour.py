@@ -15,14 +15,25 @@ so that a running server is not in the way, and the folder ~/first by an empty o
 environment, ``python3 -m venv`` gives that one, and ``pip install`` installs nothing: it
 fails where something that it is to install is not there. The first block that fails ends
 the tour.
+
+With a wheel, whose path the session has as WHEEL, the environment is a new one, and Go is not
+on the PATH:
+
+    python tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-….whl --section "1. Install" --within 6 20
+
+fails if the page's commands are more than six, or take more than twenty seconds of the
+processors' time.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import re
+import resource
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -50,11 +61,11 @@ class Block(NamedTuple):
     text: str
 
 
-def blocks(page: str, section: str) -> list[Block]:
-    """Returns the blocks of a page, or of one of its sections."""
-    if section:
-        page = page.partition(f"## {section}\n")[2]
-        page = re.split(r"^## ", page, maxsplit=1, flags=re.MULTILINE)[0]
+def blocks(page: str, sections: list[str]) -> list[Block]:
+    """Returns the blocks of a page, or of some of its sections."""
+    if sections:
+        parts = [page.partition(f"## {section}\n")[2] for section in sections]
+        page = "".join(re.split(r"^## ", part, maxsplit=1, flags=re.MULTILINE)[0] for part in parts)
     found = re.findall(
         r"^```(sh|python|yaml|text)(?: (\S+))?\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL
     )
@@ -107,6 +118,7 @@ def missing(requirements: list[str]) -> list[str]:
     """Returns what pip would have to install: our own package by its folder, others by name."""
     out = []
     for requirement in requirements:
+        requirement = re.sub(r"^(?:.*/)?([\w-]+?)-\d[^\[]*\.whl", r"\1", requirement)
         form = re.fullmatch(r"(?:.*/)?([\w-]+)(?:\[([\w,-]+)\])?", requirement)
         name = "penstock" if form and form[1] == "python" else form[1] if form else requirement
         try:
@@ -141,11 +153,38 @@ def free_port() -> str:
         return str(listener.getsockname()[1])
 
 
-def tour(page: Path, section: str, python: str, environment: Path | None) -> int:
+class Tools(NamedTuple):
+    """What a session has: the Python for its blocks, and an environment that exists or a wheel to install."""
+
+    python: str
+    environment: Path | None
+    wheel: Path | None
+
+
+def without_go(path: str) -> str:
+    """A PATH without the folders that have Go."""
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not shutil.which("go", path=folder))
+
+
+def commands(found: list[Block]) -> int:
+    """How many commands the blocks have."""
+    lines = [line for block in found if block.language == "sh" for line in block.text.splitlines()]
+    return sum(len(re.split(r"&&|;", line)) for line in lines if line.strip() and not line.startswith("#"))
+
+
+def exceeds(found: list[Block], within: tuple[int, float] | None) -> bool:
+    """Tells how many commands were run, and how long they took; returns whether that is too much."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    number, seconds = commands(found), used.ru_utime + used.ru_stime
+    print(f"{number} commands, {seconds:.1f} s of the processors' time")
+    return within is not None and (number > within[0] or seconds > within[1])
+
+
+def tour(page: Path, sections: list[str], tools: Tools, within: tuple[int, float] | None = None) -> int:
     """Runs the blocks of a page."""
-    found = blocks(page.read_text(encoding="utf-8"), section)
+    found = blocks(page.read_text(encoding="utf-8"), sections)
     if not found:
-        print(f"{page} has no block{f' in a section {section!r}' if section else ''}", file=sys.stderr)
+        print(f"{page} has no block{f' in a section {sections!r}' if sections else ''}", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="penstock-tour-") as made:
         work = Path(made)
@@ -154,11 +193,15 @@ def tour(page: Path, section: str, python: str, environment: Path | None) -> int
             one._replace(text=one.text.replace(PORT, port).replace(FOLDER, str(work / "first")))
             for one in found
         ]
-        text = script(found, python, work)
-        if environment:
-            shims(work / "bin", environment.absolute())
-            text = f"export PATH={shlex.quote(str(work / 'bin'))}:$PATH\n" + text
-        return subprocess.run(["bash", "-c", text], cwd=ROOT, check=False).returncode
+        text = script(found, tools.python, work)
+        variables = {**os.environ, "WHEEL": str(tools.wheel.absolute() if tools.wheel else "penstock-0.whl")}
+        if tools.environment:
+            shims(work / "bin", tools.environment.absolute())
+            variables["PATH"] = os.pathsep.join([str(work / "bin"), str(ROOT / "bin"), variables["PATH"]])
+        if tools.wheel:
+            variables |= {"PATH": without_go(variables["PATH"]), "PIP_QUIET": "1"}
+        code = subprocess.run(["bash", "-c", text], cwd=ROOT, env=variables, check=False).returncode
+        return code or int(exceeds(found, within))
 
 
 def main() -> int:
@@ -169,9 +212,16 @@ def main() -> int:
         return 1 if lacking else 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("page", type=Path, nargs="?")
-    parser.add_argument("--section", default="", help="of the page; all of it, if left out")
+    parser.add_argument(
+        "--section",
+        action="append",
+        default=[],
+        help="of the page, any number of times; all of it, if left out",
+    )
     parser.add_argument("--python", default="venv/bin/python", help="what runs blocks of Python")
     parser.add_argument("--environment", type=Path, help="what python3 -m venv gives")
+    parser.add_argument("--wheel", type=Path, help="installed into a new environment")
+    parser.add_argument("--within", type=float, nargs=2, metavar=("COMMANDS", "SECONDS"), help="at most")
     parser.add_argument(
         "--compare", type=Path, nargs=2, metavar=("WANTED", "PRINTED"), help=argparse.SUPPRESS
     )
@@ -184,7 +234,8 @@ def main() -> int:
         return 0
     if not given.page:
         parser.error("name a page")
-    return tour(given.page, given.section, given.python, given.environment)
+    within = (int(given.within[0]), given.within[1]) if given.within else None
+    return tour(given.page, given.section, Tools(given.python, given.environment, given.wheel), within)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,43 @@
+{{- define "penstock.name" -}}
+{{- if contains "penstock" .Release.Name }}{{ .Release.Name }}{{ else }}{{ printf "%s-penstock" .Release.Name | trunc 63 | trimSuffix "-" }}{{ end -}}
+{{- end -}}
+
+{{- define "penstock.selector" -}}
+app.kubernetes.io/name: penstock
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "penstock.labels" -}}
+{{ include "penstock.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- /* The values that cannot be served, refused before anything is installed. */ -}}
+{{- define "penstock.check" -}}
+{{- if not .Values.ticketKeys.secret }}{{ fail "ticketKeys.secret: name a secret with tickets.keys, which signs the tickets of all servers" }}{{ end -}}
+{{- if and (not .Values.config) (not .Values.configSecret) }}{{ fail "config: write the config file, or name a secret with penstock.yaml in configSecret" }}{{ end -}}
+{{- if and .Values.config .Values.configSecret }}{{ fail "config and configSecret are both set: choose one" }}{{ end -}}
+{{- if and (not .Values.tls.secret) (not .Values.insecure) }}{{ fail "tls.secret: name a secret with the server's certificate; or set insecure, if every program that reaches the service may read what is sent" }}{{ end -}}
+{{- if and (not .Values.tokens.secret) (not .Values.tls.clientCA) (not .Values.insecure) (not (hasKey .Values.settings "jwt_issuer")) }}{{ fail "tokens.secret: name a secret with server.tokens; or set insecure, if every program that reaches the service may read all datasets" }}{{ end -}}
+{{- if and .Values.tls.clientCA (not .Values.tls.secret) }}{{ fail "tls.clientCA needs tls.secret" }}{{ end -}}
+{{- end -}}
+
+{{- /* How the kubelet asks whether a server takes calls: its own gRPC probe speaks no TLS. */ -}}
+{{- define "penstock.probe" -}}
+{{- if .Values.tls.clientCA -}}
+tcpSocket: {port: grpc}
+{{- else if .Values.tls.secret -}}
+exec: {command: [/usr/local/bin/penstock, health, --uri, "grpc+tls://127.0.0.1:8815"]}
+{{- else -}}
+grpc: {port: 8815}
+{{- end }}
+periodSeconds: 10
+timeoutSeconds: 5
+{{- end -}}
+
+{{- /* What the container may have: the budget, a quarter of it, and 256 MiB. */ -}}
+{{- define "penstock.memory" -}}
+{{ add .Values.memoryMiB (div (add .Values.memoryMiB 3) 4) 256 }}Mi
+{{- end -}}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+)
+
+const chartFolder = "../../deploy/chart"
+
+// program is the server that tests start.
+func programOf(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("PENSTOCK_BIN")
+	require.NotEmpty(t, path, "PENSTOCK_BIN names no program: run make test-packages")
+	return path
+}
+
+// rendered is what the chart gives for values.
+type rendered struct {
+	deployment appsv1.Deployment
+	service    corev1.Service
+	config     corev1.Secret
+}
+
+func (r rendered) container() corev1.Container { return r.deployment.Spec.Template.Spec.Containers[0] }
+
+// render renders the chart as helm install does, and decodes what it gives: fields that Kubernetes does not know are errors.
+func render(values map[string]any) (rendered, error) {
+	chart, err := loader.LoadDir(chartFolder)
+	if err != nil {
+		return rendered{}, err
+	}
+	all, err := chartutil.ToRenderValuesWithSchemaValidation(chart, values, chartutil.ReleaseOptions{Name: "loader", Namespace: "ml", IsInstall: true}, chartutil.DefaultCapabilities, false)
+	if err != nil {
+		return rendered{}, err
+	}
+	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	if err != nil {
+		return rendered{}, err
+	}
+	var r rendered
+	into := map[string]any{"deployment.yaml": &r.deployment, "service.yaml": &r.service, "config.yaml": &r.config}
+	for name, text := range files {
+		to, known := into[filepath.Base(name)]
+		if !known || strings.TrimSpace(text) == "" {
+			continue
+		}
+		if err := yaml.UnmarshalStrict([]byte(text), to); err != nil {
+			return r, fmt.Errorf("%s: %w\n%s", name, err, text)
+		}
+	}
+	return r, nil
+}
+
+// valuesOf reads one of the sets of values.
+func valuesOf(t *testing.T, name string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(chartFolder, "ci", name+".yaml"))
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	return values
+}
+
+// What is true of every pod: it runs as another user than root, writes to its spool alone, and has the memory that its budget
+// needs.
+func TestPodsAreConfined(t *testing.T) {
+	for name, memory := range map[string]int64{"insecure": 256, "tokens": 1001, "certificates": 65536} {
+		t.Run(name, func(t *testing.T) {
+			r, err := render(valuesOf(t, name))
+			require.NoError(t, err)
+			pod, container := r.deployment.Spec.Template.Spec, r.container()
+			require.True(t, *pod.SecurityContext.RunAsNonRoot)
+			require.Equal(t, int64(imageUser), *pod.SecurityContext.RunAsUser)
+			require.Equal(t, int64(imageGroup), *pod.SecurityContext.FSGroup)
+			require.False(t, *pod.AutomountServiceAccountToken)
+			require.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
+			require.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
+			require.Equal(t, []corev1.Capability{"ALL"}, container.SecurityContext.Capabilities.Drop)
+			limit := container.Resources.Limits.Memory().Value()
+			require.GreaterOrEqual(t, limit, memory*5/4<<20+256<<20)
+			require.Less(t, limit, memory*5/4<<20+258<<20)
+			require.Contains(t, container.Args, fmt.Sprintf("--memory=%dMiB", memory))
+			mounted := map[string]string{}
+			for _, m := range container.VolumeMounts {
+				mounted[m.Name] = m.MountPath
+				require.Equal(t, m.Name != "spool", m.ReadOnly, m.Name)
+			}
+			var volumes []string
+			for _, v := range pod.Volumes {
+				volumes = append(volumes, v.Name)
+				if v.Secret != nil {
+					require.Equal(t, int32(0o440), *v.Secret.DefaultMode)
+				}
+			}
+			require.ElementsMatch(t, slices.Collect(maps.Keys(mounted)), volumes)
+			for _, arg := range container.Args {
+				if _, path, ok := strings.Cut(arg, "=/"); ok {
+					require.True(t, slices.ContainsFunc(slices.Collect(maps.Values(mounted)), func(at string) bool { return strings.HasPrefix("/"+path, at+"/") }), arg)
+				}
+			}
+			require.Equal(t, r.deployment.Spec.Selector.MatchLabels, r.service.Spec.Selector)
+			for name, value := range r.service.Spec.Selector {
+				require.Equal(t, value, r.deployment.Spec.Template.Labels[name])
+			}
+		})
+	}
+}
+
+// What differs: secrets, probes, and the volume of the spool.
+func TestValuesDecideSecretsAndProbes(t *testing.T) {
+	secrets := func(r rendered) map[string]string {
+		found := map[string]string{}
+		for _, v := range r.deployment.Spec.Template.Spec.Volumes {
+			if v.Secret != nil {
+				found[v.Name] = v.Secret.SecretName
+			}
+		}
+		return found
+	}
+	r, err := render(valuesOf(t, "insecure"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"config": "loader-penstock-config", "tickets": "tickets"}, secrets(r))
+	require.Equal(t, "loader-penstock-config", r.config.Name)
+	require.Contains(t, r.config.StringData["penstock.yaml"], "ml.impressions")
+	require.Equal(t, int32(imagePort), r.container().ReadinessProbe.GRPC.Port)
+	require.Equal(t, "penstock:0.1.0", r.container().Image)
+
+	r, err = render(valuesOf(t, "tokens"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"config": "loader", "tickets": "loader-tickets", "tls": "loader-tls", "tokens": "loader-tokens"}, secrets(r))
+	require.Empty(t, r.config.Name)
+	require.Equal(t, []string{"/usr/local/bin/penstock", "health", "--uri", "grpc+tls://127.0.0.1:8815"}, r.container().LivenessProbe.Exec.Command)
+	require.Contains(t, r.container().Image, "@sha256:")
+	require.Equal(t, int32(443), r.service.Spec.Ports[0].Port)
+	require.Len(t, r.service.Spec.Ports, 2)
+	require.Contains(t, r.container().Args, "--max-streams=64")
+
+	r, err = render(valuesOf(t, "certificates"))
+	require.NoError(t, err)
+	require.NotNil(t, r.container().StartupProbe.TCPSocket)
+	require.Contains(t, r.container().Args, "--tls-client-ca=/etc/penstock/tls/ca.crt")
+	spool := r.deployment.Spec.Template.Spec.Volumes[slices.IndexFunc(r.deployment.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "spool" })]
+	require.Equal(t, resource.MustParse("201Gi"), spool.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage])
+	require.Equal(t, int64(135), *r.deployment.Spec.Template.Spec.TerminationGracePeriodSeconds)
+}
+
+// Values that would serve in the open, or not at all, are refused with what to set.
+func TestValuesThatCannotServeAreRefused(t *testing.T) {
+	for says, change := range map[string]map[string]any{
+		"ticketKeys.secret: name a secret":           {"ticketKeys": map[string]any{"secret": ""}},
+		"config: write the config file":              {"configSecret": ""},
+		"config and configSecret are both set":       {"config": "datasets: {}"},
+		"tls.secret: name a secret":                  {"tls": map[string]any{"secret": ""}},
+		"tokens.secret: name a secret":               {"tokens": map[string]any{"secret": ""}},
+		"additional properties 'memory' not allowed": {"memory": "4GiB"},
+	} {
+		values := valuesOf(t, "tokens")
+		maps.Copy(values, change)
+		_, err := render(values)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+// The arguments of each set of values start the server, with files of the names that the secrets have, and the command of the
+// probe finds it.
+func TestArgumentsOfTheChartServe(t *testing.T) {
+	program := programOf(t)
+	for _, name := range []string{"insecure", "tokens", "certificates"} {
+		t.Run(name, func(t *testing.T) {
+			values := valuesOf(t, name)
+			values["memoryMiB"] = 64
+			r, err := render(values)
+			require.NoError(t, err)
+			root := t.TempDir()
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "var/lib/penstock"), 0o700))
+			writeSecrets(t, program, root)
+			var args []string
+			for _, arg := range r.container().Args {
+				arg = regexp.MustCompile(`=/(etc|var)/`).ReplaceAllString(arg, "="+root+"/$1/")
+				args = append(args, regexp.MustCompile(`=0\.0\.0\.0:\d+`).ReplaceAllString(arg, "=127.0.0.1:0"))
+			}
+			server := exec.CommandContext(t.Context(), program, args...)
+			server.Env = append(os.Environ(), "TOKEN=secret")
+			var log bytes.Buffer
+			server.Stderr = &log
+			out, err := server.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, server.Start())
+			address := firstLine(out)
+			if address == "" {
+				_ = server.Wait()
+				require.Fail(t, "the server does not start", log.String())
+			}
+			if probe := r.container().LivenessProbe.Exec; probe != nil {
+				asked := slices.Clone(probe.Command[1:])
+				asked[len(asked)-1] = strings.Replace(asked[len(asked)-1], fmt.Sprintf("127.0.0.1:%d", imagePort), address, 1)
+				said, err := exec.CommandContext(t.Context(), program, asked...).CombinedOutput()
+				require.NoError(t, err, string(said))
+			}
+			require.NoError(t, server.Process.Signal(os.Interrupt))
+			require.NoError(t, server.Wait(), log.String())
+		})
+	}
+}
+
+// firstLine returns the first line that a program prints; "" if it ends before.
+func firstLine(from io.Reader) string {
+	var line []byte
+	for one := make([]byte, 1); ; {
+		n, err := from.Read(one)
+		if n == 0 || err != nil {
+			return ""
+		}
+		if one[0] == '\n' {
+			return string(line)
+		}
+		line = append(line, one[0])
+	}
+}
+
+// writeSecrets writes the files that the chart mounts.
+func writeSecrets(t *testing.T, program, root string) {
+	t.Helper()
+	etc := filepath.Join(root, "etc", "penstock")
+	at := func(name string) string { return filepath.Join(etc, name) }
+	for _, folder := range []string{"config", "tickets", "tls", "tokens"} {
+		require.NoError(t, os.MkdirAll(at(folder), 0o700))
+	}
+	require.NoError(t, os.WriteFile(at("config/penstock.yaml"), []byte("catalogs: {default: {type: directory, warehouse: 'file:///tmp'}}\ndatasets: {d: {training: {table: a.b}, key: [k]}}\n"), 0o600))
+	require.NoError(t, os.WriteFile(at("tickets/tickets.keys"), []byte("k1 "+strings.Repeat("QUJD", 11)+"\n"), 0o600))
+	said, err := exec.CommandContext(t.Context(), program, "certificate", "new", at("certificates")).CombinedOutput()
+	require.NoError(t, err, string(said))
+	for from, to := range map[string]string{"server.pem": "tls.crt", "server.key": "tls.key", "ca.pem": "ca.crt"} {
+		require.NoError(t, os.Rename(at("certificates/"+from), at("tls/"+to)))
+	}
+	said, err = exec.CommandContext(t.Context(), program, "token", "new", "--subject", "trainers", "--tokens", at("tokens/server.tokens")).CombinedOutput()
+	require.NoError(t, err, string(said))
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// needed returns what a variable names, which make test-packages sets.
+func needed(t *testing.T, variable string) string {
+	t.Helper()
+	value := os.Getenv(variable)
+	require.NotEmpty(t, value, variable+" is not set: run make test-packages")
+	return value
+}
+
+// The same files give the same layer, whatever the machine; and what it unpacks to has the digest of the configuration.
+func TestLayersAreReproducible(t *testing.T) {
+	at := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
+	first, unpacked, err := layer(systemFiles(), at)
+	require.NoError(t, err)
+	second, _, err := layer(systemFiles(), at)
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+	zip, err := gzip.NewReader(bytes.NewReader(first))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(zip)
+	require.NoError(t, err)
+	require.Equal(t, unpacked, digest(plain))
+	modes := map[string]int64{}
+	for files := tar.NewReader(bytes.NewReader(plain)); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		require.True(t, at.Equal(h.ModTime))
+		modes[h.Name] = h.Mode
+		require.Equal(t, map[bool]int{true: imageUser}[h.Name == "var/lib/penstock/"], h.Uid, h.Name)
+	}
+	require.Equal(t, int64(0o1777), modes["tmp/"])
+	require.Equal(t, int64(0o644), modes["etc/passwd"])
+}
+
+// The certificate authorities are those of a browser, and can be read.
+func TestImagesTrustCertificateAuthorities(t *testing.T) {
+	pool, rest, n := x509.NewCertPool(), authorities(), 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		require.NoError(t, err)
+		require.True(t, certificate.IsCA)
+		pool.AddCert(certificate)
+		n++
+	}
+	require.Empty(t, rest)
+	require.Greater(t, n, 80)
+}
+
+// blobOf reads a blob of a layout, and checks its digest.
+func blobOf(t *testing.T, folder string, d descriptor) []byte {
+	t.Helper()
+	blob, err := os.ReadFile(filepath.Join(folder, "blobs", "sha256", strings.TrimPrefix(d.Digest, "sha256:")))
+	require.NoError(t, err)
+	require.Equal(t, d.Digest, digest(blob))
+	require.Len(t, blob, int(d.Size))
+	return blob
+}
+
+// indexOf decodes a manifest or an index.
+func indexOf(t *testing.T, text []byte) manifest {
+	t.Helper()
+	var m manifest
+	require.NoError(t, json.Unmarshal(text, &m))
+	return m
+}
+
+// unpack unpacks the image of this machine into a folder, and returns its configuration.
+func unpack(t *testing.T, layout, root string) imageConfig {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(layout, "index.json"))
+	require.NoError(t, err)
+	all := indexOf(t, blobOf(t, layout, indexOf(t, text).Manifests[0]))
+	for _, d := range all.Manifests {
+		if d.Platform.Architecture != runtime.GOARCH {
+			continue
+		}
+		m := indexOf(t, blobOf(t, layout, d))
+		var config imageConfig
+		require.NoError(t, json.Unmarshal(blobOf(t, layout, *m.Config), &config))
+		for i, of := range m.Layers {
+			zip, err := gzip.NewReader(bytes.NewReader(blobOf(t, layout, of)))
+			require.NoError(t, err)
+			plain, err := io.ReadAll(zip)
+			require.NoError(t, err)
+			require.Equal(t, config.RootFS.DiffIDs[i], digest(plain))
+			tar := exec.CommandContext(t.Context(), "tar", "--extract", "--preserve-permissions", "--numeric-owner", "--directory", root)
+			tar.Stdin = bytes.NewReader(plain)
+			said, err := tar.CombinedOutput()
+			require.NoError(t, err, string(said))
+		}
+		return config
+	}
+	require.Fail(t, "the image has nothing for "+runtime.GOARCH)
+	return imageConfig{}
+}
+
+// confine runs a program of an image as its user, on a root that cannot be written: bash confine ROOT TABLES USER PROGRAM…
+// It is what a container runtime does, as far as this test needs it.
+const confine = `
+root=$0 tables=$1 user=$2; shift 2
+mkdir -p "$root$tables" "$root/proc"
+mount --make-rprivate /
+mount --bind "$root" "$root"
+mount --rbind /proc "$root/proc"
+mount --bind "$tables" "$root$tables"
+mount -o remount,bind,ro "$root$tables"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount -t tmpfs -o "mode=700,uid=${user%:*},gid=${user#*:}" tmpfs "$root/var/lib/penstock"
+mount -o remount,bind,ro "$root"
+! touch "$root/written" 2> /dev/null
+exec chroot --userspec="$user" "$root" "$@"
+`
+
+// A container of the image serves the demo: as its user, from a root that cannot be written, the rows that a program outside
+// reads of the same tables.
+func TestImageServesTheDemo(t *testing.T) {
+	layout, demo, program := needed(t, "PENSTOCK_IMAGE"), needed(t, "PENSTOCK_DEMO"), needed(t, "PENSTOCK_BIN")
+	root := t.TempDir()
+	config := unpack(t, layout, root)
+	file := filepath.Join(demo, "penstock.yaml")
+	want, err := exec.CommandContext(t.Context(), program, "cat", "movielens", "--config", file, "--limit", "1000").Output()
+	require.NoError(t, err)
+	require.Greater(t, bytes.Count(want, []byte("\n")), 1000)
+
+	command := append(append([]string{}, config.Config.Entrypoint...), config.Config.Cmd...)
+	var server *exec.Cmd
+	if os.Geteuid() == 0 {
+		args := append([]string{"--mount", "bash", "-euc", confine, root, demo, config.Config.User}, command...)
+		server = exec.CommandContext(t.Context(), "unshare", append(args, "--listen", "127.0.0.1:0", "--memory", "128MiB")...)
+	} else {
+		t.Log("this user is not root: the program runs as this user, from a root that it could write")
+		server = exec.CommandContext(t.Context(), filepath.Join(root, command[0]), append(command[1:], "--listen", "127.0.0.1:0", "--spool", t.TempDir())...)
+	}
+	server.Env = append(append([]string{}, config.Config.Env...), "PENSTOCK_CONFIG="+file)
+	if os.Geteuid() == 0 {
+		server.Env = append(server.Env, "PATH="+os.Getenv("PATH"))
+	}
+	var log bytes.Buffer
+	server.Stderr = &log
+	out, err := server.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	address := firstLine(out)
+	if address == "" {
+		_ = server.Wait()
+		require.Fail(t, "the server does not start", log.String())
+	}
+	if os.Geteuid() == 0 {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.Process.Pid))
+		require.NoError(t, err)
+		require.Contains(t, string(status), "\nUid:\t65532\t65532\t65532\t65532\n")
+	}
+	got, err := exec.CommandContext(t.Context(), program, "cat", "movielens", "--uri", "grpc://"+address, "--limit", "1000").Output()
+	require.NoError(t, err, log.String())
+	require.Equal(t, string(want), string(got))
+	require.NoError(t, server.Process.Signal(os.Interrupt))
+	require.NoError(t, server.Wait(), log.String())
+}
