@@ -63,7 +63,7 @@ type imageConfig struct {
 	RootFS       imageRootFS `json:"rootfs"`
 }
 
-// imageRun says how a container runs.
+// imageRun is how a container runs.
 type imageRun struct {
 	User         string
 	ExposedPorts map[string]struct{}

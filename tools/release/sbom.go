@@ -25,7 +25,7 @@ type bill struct {
 	Components []component `json:"components"`
 }
 
-// billAbout says what a bill is of.
+// billAbout is what a bill is of.
 type billAbout struct {
 	Timestamp string    `json:"timestamp"`
 	Component component `json:"component"`

@@ -8,7 +8,8 @@
                 train(batch)
                 save(cursor=stream.cursor)
 
-`open` starts a private server, and `connect` uses one that runs. Both create a `Client`, and its `read` a `Stream`. Every failure is an `Error`, of a class for its kind.
+`open` starts a private server, and `connect` uses one that runs. Both create a `Client`, and its `read` a `Stream`.
+Every failure is an `Error`, of a class for its kind.
 """
 
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
