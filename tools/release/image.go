@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,7 +100,7 @@ func (c *checkout) image(ctx context.Context, platforms []platform) error {
 		index.Manifests = append(index.Manifests, d)
 	}
 	if len(index.Manifests) == 0 {
-		return fmt.Errorf("images are on Linux, and no platform is")
+		return errors.New("images are on Linux, and no platform is")
 	}
 	// The index of the layout names one image of all platforms.
 	all, err := layout.addJSON(typeIndex, index)
@@ -137,8 +138,13 @@ func (c *checkout) imageOf(ctx context.Context, layout *layout, p platform) (des
 	for _, files := range [][]layerFile{
 		systemFiles(),
 		{
-			{path: "usr/"}, {path: "usr/local/"}, {path: "usr/local/bin/"}, {path: "usr/local/bin/penstock", text: text, mode: 0o755},
-			{path: "licenses/"}, {path: "licenses/LICENSE", text: license}, {path: "licenses/" + noticesFile, text: notices},
+			{path: "usr/"},
+			{path: "usr/local/"},
+			{path: "usr/local/bin/"},
+			{path: "usr/local/bin/penstock", text: text, mode: 0o755},
+			{path: "licenses/"},
+			{path: "licenses/LICENSE", text: license},
+			{path: "licenses/" + noticesFile, text: notices},
 		},
 	} {
 		blob, unpacked, err := layer(files, c.time)
@@ -180,11 +186,18 @@ func systemFiles() []layerFile {
 	users := fmt.Sprintf("root:x:0:0:root:/:/nologin\npenstock:x:%d:%d:penstock:/var/lib/penstock:/nologin\n", imageUser, imageGroup)
 	groups := fmt.Sprintf("root:x:0:\npenstock:x:%d:\n", imageGroup)
 	return []layerFile{
-		{path: "etc/"}, {path: "etc/passwd", text: []byte(users)}, {path: "etc/group", text: []byte(groups)},
+		{path: "etc/"},
+		{path: "etc/passwd", text: []byte(users)},
+		{path: "etc/group", text: []byte(groups)},
 		{path: "etc/nsswitch.conf", text: []byte("hosts: files dns\n")},
-		{path: "etc/penstock/"}, {path: "etc/ssl/"}, {path: "etc/ssl/certs/"}, {path: "etc/ssl/certs/ca-certificates.crt", text: authorities()},
+		{path: "etc/penstock/"},
+		{path: "etc/ssl/"},
+		{path: "etc/ssl/certs/"},
+		{path: "etc/ssl/certs/ca-certificates.crt", text: authorities()},
 		{path: "tmp/", mode: 0o1777},
-		{path: "var/"}, {path: "var/lib/"}, {path: "var/lib/penstock/", mode: 0o700, owner: imageUser},
+		{path: "var/"},
+		{path: "var/lib/"},
+		{path: "var/lib/penstock/", mode: 0o700, owner: imageUser},
 	}
 }
 
