@@ -104,3 +104,20 @@ def test_pip_of_a_tour_looks_what_is_installed(asked: str, lacking: str) -> None
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == (1 if lacking else 0)
     assert lacking in done.stdout
+
+
+def test_commands_and_time_are_limited(page: Path) -> None:
+    done = tour(page, "--section", "Third", "--section", "Second", "--within", "3", "60")
+    assert done.returncode == 1, "Second needs what the first block exports"
+    limited = ["--section", "Third", "--within"]
+    done = tour(page, *limited, "1", "60")
+    assert done.returncode == 0
+    assert "1 commands, 0." in done.stdout
+    assert tour(page, *limited, "0", "60").returncode == 1
+    assert tour(page, *limited, "1", "0").returncode == 1
+
+
+def test_a_wheel_is_installed_without_go_on_the_path(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('```sh\necho "$WHEEL"; command -v go || echo none\n```\n\n```text\n…/a.whl\nnone\n```\n')
+    assert tour(page, "--wheel", str(tmp_path / "a.whl")).returncode == 0
