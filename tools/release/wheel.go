@@ -63,7 +63,7 @@ func (c *checkout) wheel(ctx context.Context, p platform, built program) (string
 	pins := filepath.Join(c.root, "tools/release/requirements.txt")
 	command := exec.CommandContext(ctx, c.python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", folder, source)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	command.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+strconv.FormatInt(c.time.Unix(), 10), "PIP_CONSTRAINT="+pins, "PIP_BUILD_CONSTRAINT="+pins,
+	command.Env = append(os.Environ(), "TZ=UTC", "SOURCE_DATE_EPOCH="+strconv.FormatInt(c.time.Unix(), 10), "PIP_CONSTRAINT="+pins, "PIP_BUILD_CONSTRAINT="+pins,
 		"PENSTOCK_WHEEL_PROGRAM="+built.path, "PENSTOCK_WHEEL_PLATFORM="+p.wheelTag())
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("pip wheel for %s: %w", p, err)
