@@ -21,6 +21,10 @@ import (
 
 func main() {
 	syscall.Umask(0o022) // of this process and of pip: wheels have the permissions of files
+	if err := os.Setenv("GOFLAGS", ""); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
 	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
 		os.Exit(1)
