@@ -117,7 +117,7 @@ def test_commands_and_time_are_limited(page: Path) -> None:
     assert tour(page, *limited, "1", "0").returncode == 1
 
 
-def test_a_wheel_is_installed_without_go_on_the_path(tmp_path: Path) -> None:
+def test_sessions_with_a_wheel_have_no_go(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text('```sh\necho "$WHEEL"; command -v go || echo none\n```\n\n```text\n…/a.whl\nnone\n```\n')
     assert tour(page, "--wheel", str(tmp_path / "a.whl")).returncode == 0
