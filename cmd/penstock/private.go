@@ -98,7 +98,7 @@ func (s *privateServer) watch(input io.Reader) {
 	close(s.gone)
 	time.Sleep(exitGrace)
 	s.remove()
-	os.Exit(exitFailure)
+	os.Exit(exitOK) // the owner, who would read the code, has gone
 }
 
 // waitForOwner returns when the owner has gone.
