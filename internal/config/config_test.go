@@ -197,6 +197,7 @@ func TestPrecedence(t *testing.T) {
 		"tls_key":           {"/a", "/b", "/c", ""},
 		"tls_client_ca":     {"/a", "/b", "/c", ""},
 		"tokens":            {"/a", "/b", "/c", ""},
+		"policy":            {"/a", "/b", "/c", ""},
 		"jwt_issuer":        {"https://a", "https://b", "https://c", ""},
 		"jwt_audience":      {"a", "b", "c", ""},
 		"jwt_keys":          {"/a", "https://b/keys", "/c", ""},

@@ -65,7 +65,8 @@ type Table struct {
 	// Lineage has the columns of row lineage (LineageFields), which are read only if a
 	// query names them. It is empty below format version 3.
 	Lineage []Field
-	// OtherNames are columns as other schemas of the table have them, if their name or id differs.
+	// OtherNames are columns as other schemas of the table have them, if their name or id differs. They are those of the
+	// table's metadata when the pin was opened, and part of no identity.
 	OtherNames []OtherName
 }
 
