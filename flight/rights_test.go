@@ -34,7 +34,7 @@ import (
 type people struct {
 	emails  bool // whether the tables have the column
 	foreign bool // whether they have the rows
-	// filtered says whether bob gets only the others. In any case he does not get the column note, which the table always has.
+	// filtered: bob gets only the other rows. In any case, he does not get the column note, which the table always has.
 	filtered bool
 }
 
