@@ -109,7 +109,7 @@ class ChangingTable:
         """Adds a column, renames one, and widens all that can be; files stay as they are."""
         number = len(self._table.metadata.schemas)
         kind, old = self._rng.choice(sorted(_TYPES)), self._rng.choice(sorted(self._kinds))
-        added, renamed = f"{self._row[0]}_{kind}_{number}", f"{old}_{number}"
+        added, renamed = f"{self._row[0]}_{kind}_{number}", f"{old}_now_{number}"
         with self._table.update_schema() as change:
             for field in self._table.schema().fields:
                 if str(field.field_type) in _WIDER:
