@@ -42,10 +42,11 @@ type Options struct {
 	Keep func(t *catalog.Table, files []catalog.File) *release.Handle
 	// Hold keeps the snapshot of a pinned table from expiring until the Handle is
 	// released; nil: snapshots may expire while they are read.
-	Hold   func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
-	Plans  *Plans           // caches plans by pin; nil: nothing is cached
-	Budget *budget.Budget   // nil: unlimited
-	Memory memory.Allocator // for staging rows and batches; nil: Go's heap
+	Hold     func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
+	Plans    *Plans           // caches plans by pin; nil: nothing is cached
+	Listings *Listings        // of the files of pinned tables; nil: each plan lists them
+	Budget   *budget.Budget   // nil: unlimited
+	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
 	// MaxBatchBytes is the maximum memory of a batch; 0: no limit.
 	MaxBatchBytes int64
 	// Strategies holds the custom strategies, by the name that follows "custom:" in a

@@ -52,7 +52,6 @@ type engine struct {
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
 	tables    *cache.Cache[*catalog.Table]
-	listings  *cache.Cache[[]catalog.File]
 	catalogs  []*icebergcat.Catalog
 	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
@@ -90,10 +89,6 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, e.tables.Close)
-	if e.listings, err = cache.New[[]catalog.File](cached / 8); err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, e.listings.Close)
 	catalogs, err := e.open(ctx, c, files)
 	if err != nil {
 		return nil, err
@@ -111,6 +106,11 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		e.budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
+	listings, err := loader.NewListings(cached / 8)
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, listings.Close)
 	scanner, err := scan.New(scan.Options{
 		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
 		RequireChecksums: c.Server.RequireChecksums,
@@ -133,7 +133,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			return file, nil
 		},
 		Hold:     catalogs.Hold,
-		Datasets: c.Datasets, Catalog: catalogs, Plans: plans, Budget: e.budget, Memory: memory,
+		Datasets: c.Datasets, Catalog: catalogs, Plans: plans, Listings: listings, Budget: e.budget, Memory: memory,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)

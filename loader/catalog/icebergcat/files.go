@@ -57,11 +57,6 @@ type listing struct {
 // Files lists the data files of a pinned table, or refuses the table. See the package
 // comment and catalog.Catalog.
 func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
-	return c.listed(ctx, t, columns, bounds)
-}
-
-// list is Files without what is remembered.
-func (c *Catalog) list(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
 	held := c.hold(t.Name)
 	defer held.Release()
 	meta, err := c.load(ctx, t.Name, held)

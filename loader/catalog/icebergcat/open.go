@@ -47,8 +47,6 @@ type Options struct {
 	Manifests *cache.Cache[[]byte]
 	// Tables caches pinned tables, by the metadata that they were pinned in; nil parses it each time.
 	Tables *cache.Cache[*catalog.Table]
-	// Listings caches the files of pinned tables; nil lists them each time.
-	Listings *cache.Cache[[]catalog.File]
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
 }

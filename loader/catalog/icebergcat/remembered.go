@@ -54,35 +54,3 @@ func (c *Catalog) pinned(ctx context.Context, of tableOf, resolve func(*loaded) 
 	}
 	return t, err
 }
-
-// listingOf identifies the files of a pinned table with what is known of their columns. They never
-// change: a snapshot's files, specs and schemas are immutable.
-type listingOf struct {
-	catalog, table  string
-	pin             dataset.TablePin
-	columns, bounds []int
-}
-
-// Estimated bytes of what a listing keeps of a file.
-const (
-	listedFile   = 600 // with its location and partition values
-	listedRange  = 180 // the value range of a column
-	listedDelete = 300 // a delete file, or a group of them; several files may share it
-)
-
-// listed returns the files of a pinned table, which are listed at most once while they are remembered. Whoever
-// pins a table has found its snapshot in the catalog, so that a snapshot that is gone is noticed all the same.
-func (c *Catalog) listed(ctx context.Context, t *catalog.Table, columns, bounds []int) ([]catalog.File, error) {
-	if c.options.Listings == nil {
-		return c.list(ctx, t, columns, bounds)
-	}
-	key := digest.Of(listingOf{catalog: c.name, table: t.Name, pin: t.Pin, columns: columns, bounds: bounds})
-	return c.options.Listings.Get(ctx, key, func(ctx context.Context) ([]catalog.File, int64, error) {
-		files, err := c.list(ctx, t, columns, bounds)
-		bytes := int64(listedFile)
-		for _, f := range files {
-			bytes += listedFile + int64(len(f.Ranges))*listedRange + int64(len(f.Deletes.Positions)+len(f.Deletes.Equality))*listedDelete
-		}
-		return files, bytes, err
-	})
-}
