@@ -85,8 +85,18 @@ func (r Reading) form(preset Reading) readingForm {
 
 // JSON returns the cursor as clients receive it (docs/spec/cursor.md): its canonical
 // text, with the checksum of that text as the last field.
-func (c Cursor) JSON() []byte {
-	text := encode(c.form())
+func (c Cursor) JSON() []byte { return c.Text(&PinText{}) }
+
+// PinText is the JSON text of a pin, which all cursors of a stream have: with many staging entries, it is most of
+// their text. The zero PinText has none yet.
+type PinText struct{ text []byte }
+
+// Text returns the cursor as JSON, whose pin has the given text: that of the first cursor with which Text was called.
+func (c Cursor) Text(pin *PinText) []byte {
+	if pin.text == nil {
+		pin.text = encode(c.Pin)
+	}
+	text := c.canonical(pin.text)
 	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(`,"sum":"`+checksum(text)+`"}`))
 }
 
@@ -102,7 +112,15 @@ func checksum(text []byte) string {
 }
 
 // Checksum returns the checksum of the cursor's other fields, the last field of its text.
-func (c Cursor) Checksum() string { return checksum(encode(c.form())) }
+func (c Cursor) Checksum() string { return checksum(c.canonical(encode(c.Pin))) }
+
+// canonical returns the canonical text, given that of the pin.
+func (c Cursor) canonical(pin []byte) []byte {
+	const before, empty = `"pin":`, `0`
+	text := encode(c.form())
+	at := bytes.Index(text, []byte(before+empty)) + len(before) // within strings, a quote has a backslash before it
+	return slices.Concat(text[:at], pin, text[at+len(empty):])
+}
 
 // MarshalJSON returns the same text as JSON. The encoder that calls it may escape
 // characters differently.
@@ -114,7 +132,7 @@ type cursorForm struct {
 	Plan      string `json:"plan"`
 	Algorithm int    `json:"algorithm"`
 	rowsForm
-	Pin      pinForm        `json:"pin"`
+	Pin      int            `json:"pin"` // 0, in place of the text of the pin
 	Shard    Shard          `json:"shard"`
 	Step     int64          `json:"step"`
 	Rows     *int64         `json:"rows,omitempty"`
@@ -142,7 +160,7 @@ func (c Cursor) form() cursorForm {
 		}
 	}
 	form := cursorForm{
-		Version: c.Version, Plan: c.Plan, Algorithm: c.Algorithm, rowsForm: c.Rows.form(), Pin: c.Pin.whole(),
+		Version: c.Version, Plan: c.Plan, Algorithm: c.Algorithm, rowsForm: c.Rows.form(),
 		Shard: c.Shard, Step: c.Step, Uneven: c.Uneven, At: at, Counted: c.Counted,
 	}
 	if c.Requests {
@@ -183,20 +201,14 @@ type shardForm struct {
 	Of    int  `json:"of"`
 }
 
-// pinForm is the JSON form of a pin. Within another form it is encoded in place, which takes half as long as a Marshaler:
-// each batch has a cursor.
-type pinForm Pin
-
-// whole returns the JSON form of a pin with all of its tables. Staging is an object even if it is nil.
-func (p Pin) whole() pinForm {
+// MarshalJSON writes Staging as an object even if it is nil.
+func (p Pin) MarshalJSON() ([]byte, error) {
+	type form Pin
 	if p.Staging == nil {
 		p.Staging = map[string]TablePin{}
 	}
-	return pinForm(p)
+	return encode(form(p)), nil
 }
-
-// MarshalJSON writes Staging as an object even if it is nil.
-func (p Pin) MarshalJSON() ([]byte, error) { return encode(p.whole()), nil }
 
 // unless returns v, or the zero value, which forms omit, if v equals preset.
 func unless[T comparable](v, preset T) T {

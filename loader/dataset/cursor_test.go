@@ -1,6 +1,7 @@
 package dataset_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -117,4 +118,24 @@ func TestMerge(t *testing.T) {
 	}
 	_, err = dataset.Cursors{both[0], foreign}.Merge()
 	require.Equal(t, []string{"seed (1, not -9223372036854775808)"}, fault.As(err).Differs)
+}
+
+// TestCursorsShareTheTextOfTheirPin writes cursors of a stream with one text of the pin, also with a filter that has the
+// name of the field.
+func TestCursorsShareTheTextOfTheirPin(t *testing.T) {
+	t.Parallel()
+	c := dataset.Cursor{Version: dataset.CursorVersion, Rows: dataset.Rows{
+		Filter: dataset.MustFilter(`a = '"pin":0,' OR b = 'pin\":0'`),
+		Pin: dataset.Pin{
+			Training: dataset.TablePin{UUID: "u", Snapshot: 3, Mapping: `"pin":0`},
+			Staging:  map[string]dataset.TablePin{`"pin":0,`: {UUID: "v", Snapshot: 4}, "<b>": {UUID: "w", Snapshot: 5}},
+		},
+	}}
+	var pin dataset.PinText
+	for step := range int64(3) {
+		c.Step = step
+		require.Equal(t, string(c.JSON()), string(c.Text(&pin)))
+		require.True(t, json.Valid(c.JSON()))
+		require.Contains(t, string(c.JSON()), `"sum":"`+c.Checksum()+`"`)
+	}
 }
