@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/store/errstore"
@@ -124,6 +125,19 @@ func (f *featureFiles) dataset(features ...int) dataset.Dataset {
 // read returns the requests to storage for a query of columns, the rows, and the report.
 func (f *featureFiles) read(t *testing.T, d dataset.Dataset, columns ...string) ([]errstore.Request, []string, stream.Report) {
 	t.Helper()
+	f.store.Reset()
+	shards, err := f.query(t, d, nil, columns...)
+	require.NoError(t, err)
+	requests := slices.Clone(f.store.Requests())
+	slices.SortFunc(requests, func(a, b errstore.Request) int {
+		return cmp.Or(strings.Compare(a.Location, b.Location), cmp.Compare(a.Offset, b.Offset), a.Bytes-b.Bytes)
+	})
+	return requests, scenario.Texts(shards[0].Rows()), shards[0].Report
+}
+
+// query reads columns, of a query that change may change.
+func (f *featureFiles) query(t *testing.T, d dataset.Dataset, change func(*dataset.Query), columns ...string) ([]scenario.Shard, error) {
+	t.Helper()
 	scanner, err := scan.New(scan.Options{Files: catalog.FromStore(f.store), ReadTail: scan.NoTail})
 	require.NoError(t, err)
 	l := loader.New(loader.Options{
@@ -140,14 +154,10 @@ func (f *featureFiles) read(t *testing.T, d dataset.Dataset, columns ...string) 
 	for _, name := range columns {
 		q.Columns = append(q.Columns, dataset.Column{Column: name})
 	}
-	f.store.Reset()
-	shards, err := scenario.Read(t.Context(), l, q)
-	require.NoError(t, err)
-	requests := slices.Clone(f.store.Requests())
-	slices.SortFunc(requests, func(a, b errstore.Request) int {
-		return cmp.Or(strings.Compare(a.Location, b.Location), cmp.Compare(a.Offset, b.Offset), a.Bytes-b.Bytes)
-	})
-	return requests, scenario.Texts(shards[0].Rows()), shards[0].Report
+	if change != nil {
+		change(&q)
+	}
+	return scenario.Read(t.Context(), l, q)
 }
 
 // TestOnlyWhatIsAskedForIsRead reads a column of one of 20 feature tables. The requests to storage are
@@ -189,4 +199,50 @@ func TestOnlyWhatIsAskedForIsRead(t *testing.T) {
 		return bytes
 	}
 	require.Less(t, read(training), read(alone), "a training key is read if a table is joined by it")
+}
+
+// TestKeysThatAreReadAreChecked has a training file whose rows are of another bucket than its manifest says. Whoever reads its
+// key notices: for a join, a filter or a sample, or to return it. Nobody else does.
+//
+// spec: resolve-8, resolve-89
+func TestKeysThatAreReadAreChecked(t *testing.T) {
+	t.Parallel()
+	f := newFeatureFiles(t)
+	table, err := f.tables.Table(t.Context(), "ml.train", dataset.Ref{})
+	require.NoError(t, err)
+	listed, err := f.tables.Files(t.Context(), table, nil, nil)
+	require.NoError(t, err)
+	wrong := catalogtest.NewMemory()
+	spec := catalog.Spec{{ID: 1000, Source: 1, Name: "bucket", Transform: catalog.Transform{Kind: catalog.Bucket, N: 4}}}
+	require.NoError(t, wrong.AddTable("ml.train", table.Fields, map[int]catalog.Spec{0: spec}))
+	listed[0].Partition = []any{int64(3)}
+	_, err = wrong.Append("ml.train", listed[0])
+	require.NoError(t, err)
+	feature, err := f.tables.Table(t.Context(), "features.f7", dataset.Ref{})
+	require.NoError(t, err)
+	files, err := f.tables.Files(t.Context(), feature, nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, wrong.AddTable("features.f7", feature.Fields, nil))
+	_, err = wrong.Append("features.f7", files[0])
+	require.NoError(t, err)
+	f.tables = wrong
+	for name, c := range map[string]struct {
+		columns []string
+		change  func(*dataset.Query)
+		notices bool
+	}{
+		"a join":       {columns: []string{"item", featureColumn}, notices: true},
+		"a column":     {columns: []string{"req"}, notices: true},
+		"a filter":     {columns: []string{"item"}, change: func(q *dataset.Query) { q.Filter = dataset.MustFilter("req >= 0") }, notices: true},
+		"other values": {columns: []string{"item", "other"}},
+	} {
+		shards, err := f.query(t, f.dataset(7), c.change, c.columns...)
+		if c.notices {
+			require.Equal(t, fault.Corrupt, fault.KindOf(err), name)
+			require.ErrorContains(t, err, "which belongs to bucket", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Len(t, shards[0].Rows(), featureRows, name)
+	}
 }

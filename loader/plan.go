@@ -184,6 +184,8 @@ func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Out
 
 func (l *Loader) listing(ctx context.Context, t *catalog.Table, columns, ranges []int) (plan.Listing, error) {
 	files, err := l.options.Listings.get(ctx, listingInputs{table: t.Name, pin: t.Pin, columns: columns, ranges: ranges},
-		func(ctx context.Context) ([]catalog.File, error) { return l.options.Catalog.Files(ctx, t, columns, ranges) })
+		func(ctx context.Context) ([]catalog.File, error) {
+			return l.options.Catalog.Files(ctx, t, columns, ranges)
+		})
 	return plan.Listing{Files: files, Columns: columns}, err
 }

@@ -92,8 +92,7 @@ func (s Staging) form(key []string) stagingForm {
 		Table: s.Table, Name: unless(s.Name, preset.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter.String(),
 		Columns: s.Columns, Prefix: s.Prefix, Join: s.Join, Nulls: s.Nulls,
 		Duplicates: s.Duplicates, OrderBy: orderTexts(s.OrderBy),
-		MatchedAs: s.MatchedAs,
-		Strategy:  unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
+		MatchedAs: s.MatchedAs, Strategy: unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
 	}
 	if s.MinMatch > 0 || s.AnyMatch {
 		out.MinMatch = &s.MinMatch

@@ -11,7 +11,7 @@ func briefMutants() []mutant {
 		},
 		{
 			"summary-forgets-staging-tables", "loader/plan/summary.go",
-			"		if rest := len(p.Staging) - shown; rest > 0 {\n", "		if rest := len(p.Staging) - shown; rest < 0 {\n",
+			"		if rest := len(read) - shown; rest > 0 {\n", "		if rest := len(read) - shown; rest < 0 {\n",
 			[]string{"-run", "^TestSummary", "./loader/plan"},
 		},
 		{

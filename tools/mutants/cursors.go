@@ -25,7 +25,7 @@ func cursorMutants() []mutant {
 		{"queries-forget-their-limit", canonical, "Limit: r.Limit, ", "", data},
 		{"queries-forget-their-wire", canonical, "Count: unless(r.Count, preset.Count), Wire: unless(r.Wire, preset.Wire),", "Count: unless(r.Count, preset.Count),", data},
 		{"datasets-forget-a-tolerance", "loader/dataset/form.go", "		out.Tolerance = p.Tolerance.Count\n", "", data},
-		{"datasets-forget-a-strategy", "loader/dataset/form.go", "		Strategy: unless(s.strategy(), preset.strategy()), Max", "		Max", data},
+		{"datasets-forget-a-strategy", "loader/dataset/form.go", "Strategy: unless(s.strategy(), preset.strategy()), Max", "Max", data},
 		{"datasets-forget-a-scope", "loader/dataset/form.go", ", Scope: by.Scope,\n", ",\n", data},
 		{"tickets-forget-the-part", "flight/ticket.go", "`json:\"part,omitempty\"`", "`json:\"-\"`", flight},
 		{"tickets-of-any-algorithm-are-planned", "flight/get.go", "	if c.Algorithm != plan.Algorithm {\n", "	if c.Algorithm < 0 {\n", flight},

@@ -67,6 +67,7 @@ func mutants() []mutant {
 		prefixMutants(),
 		auditMutants(),
 		rateMutants(),
+		rateMutants(), neededMutants(),
 		startingMutants(),
 		stepMutants(),
 		storageMutants(),
@@ -216,10 +217,6 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		{
 			"build-sides-of-other-shapes-are-shared", "loader/joined/identity.go",
 			"		of.shapes = append(of.shapes, shape)\n", "		_ = shape\n", loader,
-		},
-		{
-			"unread-table-of-all-multiplies-nothing", "loader/joined/staging.go",
-			" && !in.rule.Duplicates.Multiply()\n", "\n", loader,
 		},
 		{
 			"overlay-takes-the-unshaped-column", "loader/joined/staging.go",

@@ -7,7 +7,7 @@ func rateMutants() []mutant {
 		{"a-share-of-few-rows-is-judged", "joiner/rule/match.go", "rows >= fewRows && matched", "rows >= noneRows && matched", rule},
 		{"one-percent-is-few", "joiner/rule/match.go", "matched < (rows+fewShare-1)/fewShare", "matched <= rows/fewShare", rule},
 		{"no-match-is-not-few", "joiner/rule/match.go", "rows >= noneRows && matched == 0", "rows >= fewRows && matched == 0", rule},
-		{"min-match-does-not-silence", "loader/stream/report.go", "s.MinMatch > 0 || !s.Join", "!s.Join", flight},
+		{"min-match-does-not-silence", "loader/stream/report.go", "s.MinMatch > 0 || s.AnyMatch ||", "s.AnyMatch ||", flight},
 		{"few-matches-are-not-logged", "flight/rates.go", "len(warnings) > 0 {", "len(warnings) > 1 {", flight},
 		{"the-oldest-run-stays", "flight/runs.go", "delete(r.texts, r.recent[0])", "delete(r.texts, plan)", flight},
 		{"verify-accepts-no-match", "loader/verify/keycheck.go", "few := j.Matched == 0 || s.Join", "few := s.Join", verify},

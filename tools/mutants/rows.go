@@ -5,10 +5,10 @@ func rowsMutants() []mutant {
 	loader, plan, flight, data := []string{"./loader"}, []string{"./loader/plan", "./loader"}, []string{"./flight"}, []string{"./loader/dataset", "./loader/dataset/decode"}
 	const bound, identity = "loader/plan/bound.go", "loader/plan/identity.go"
 	return []mutant{
-		{"left-entries-decide-rows", bound, "	s := b.Relation.Staging[entry]\n	return !s", "	s := b.Relation.Staging[entry]\n	return entry >= 0 || !s", loader},
-		{"entries-that-drop-rows-decide-none", bound, "	return !s.Join.KeepsAll() || s.D", "	return s.D", plan},
-		{"entries-that-repeat-rows-decide-none", bound, "s.Join.KeepsAll() || s.Duplicates.Multiply() || ", "s.Join.KeepsAll() || ", loader},
-		{"filters-on-entries-decide-nothing", bound, "		return o.Table == entry || ", "		return ", loader},
+		{"left-entries-decide-rows", bound, "	return b.Relation.Staging[entry].Counted(", "	return entry >= 0 || b.Relation.Staging[entry].Counted(", loader},
+		{"entries-that-drop-rows-decide-none", "loader/resolve/needed.go", "	return asked || !s.Join.KeepsAll() || s.D", "	return asked || s.D", plan},
+		{"entries-that-repeat-rows-decide-none", "loader/resolve/needed.go", "s.Join.KeepsAll() || s.Duplicates.Multiply()", "s.Join.KeepsAll()", loader},
+		{"filters-on-entries-decide-nothing", bound, ".Counted(resolve.Asks(b.PostJoinColumns, entry))", ".Counted(false)", loader},
 		{"pins-of-left-entries-are-in-the-id", identity, "		if p.decides(i) {\n", "		if p.decides(i) || i >= 0 {\n", plan},
 		{"pins-of-deciding-entries-are-not", identity, "		if p.decides(i) {\n", "		if p.decides(i) && i < 0 {\n", plan},
 		{"tickets-do-not-cover-files", "flight/get.go", "	if p.ID != c.Plan || p.FilesID != c.Files {\n", "	if p.ID != c.Plan {\n", flight},

@@ -26,7 +26,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"sample-is-not-looked-at", "loader/plan/bound.go",
-			"named(r.Training, b.Sample.Reads())", "nil", loader,
+			"slices.Concat(b.Filter.Columns(), b.Sample.Reads())", "b.Filter.Columns()", loader,
 		},
 		{
 			"overlay-is-not-looked-at", "loader/plan/bound.go",
