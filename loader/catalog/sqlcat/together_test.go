@@ -81,23 +81,24 @@ func TestQuestionsShareConnections(t *testing.T) {
 	})
 }
 
-// A question that comes after a connection was opened gets a newer one.
+// A question that comes while a connection is opened gets a newer one.
 func TestLaterQuestionsAreNotShared(t *testing.T) {
 	t.Parallel()
 	c := fileOf(t)
 	synctest.Test(t, func(t *testing.T) {
 		c.turn = make(chan struct{}, 1) // of the bubble
 		opened := 0
-		connect := func(ctx context.Context, wait time.Duration) (*sql.DB, error) {
-			opened++
+		var later error
+		nothing := func(context.Context, *sql.DB) (string, error) { return "", nil }
+		var connect func(ctx context.Context, wait time.Duration) (*sql.DB, error)
+		connect = func(ctx context.Context, wait time.Duration) (*sql.DB, error) {
+			if opened++; opened == 1 {
+				go func() { _, later = c.read(t.Context(), connect, nothing) }()
+				synctest.Wait() // until it waits
+			}
 			return c.connect(ctx, wait)
 		}
-		nothing := func(context.Context, *sql.DB) (string, error) { return "", nil }
-		var later error
-		_, err := c.read(t.Context(), connect, func(context.Context, *sql.DB) (string, error) {
-			go func() { _, later = c.read(t.Context(), connect, nothing) }()
-			return "", nil
-		})
+		_, err := c.read(t.Context(), connect, nothing)
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, later)
