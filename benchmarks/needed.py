@@ -95,8 +95,8 @@ class Served:
 
     def cpu(self) -> float:
         """The CPU time of the process so far, in milliseconds."""
-        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e6
 
     def end(self) -> None:
         """Stops the server."""

@@ -192,7 +192,7 @@ type outgoing struct {
 	// mappedBytes is the size of the batches that were delivered in mapped memory. bytes does not include it.
 	mappedBytes int64
 	cursor      dataset.Cursor
-	pin         dataset.PinText // of the cursors
+	pin         dataset.PinText                 // of the cursors
 	staging     map[string]stream.StagingReport // once the stream has ended
 	access      callerAccess                    // of the client
 }

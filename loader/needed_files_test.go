@@ -201,8 +201,8 @@ func TestOnlyWhatIsAskedForIsRead(t *testing.T) {
 	require.Less(t, read(training), read(alone), "a training key is read if a table is joined by it")
 }
 
-// TestKeysThatAreReadAreChecked has a training file whose rows are of another bucket than its manifest says. Whoever reads its
-// key notices: for a join, a filter or a sample, or to return it. Nobody else does.
+// TestKeysThatAreReadAreChecked has a training file whose rows are of another bucket than its manifest says. A stream that reads
+// the key, for a join or a filter, or to return it, fails. Others do not.
 //
 // spec: resolve-8, resolve-89
 func TestKeysThatAreReadAreChecked(t *testing.T) {

@@ -64,6 +64,25 @@ type engine struct {
 	closers   []func()                // of the parts above, in the order in which they were made
 }
 
+// rememberMetadata makes the caches of manifests, tables and lists of files, which hold about the given bytes
+// together. It returns that of lists.
+func (e *engine) rememberMetadata(bytes int64) (_ *loader.Listings, err error) {
+	if e.manifests, err = cache.New[[]byte](bytes / 2); err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, e.manifests.Close)
+	if e.tables, err = cache.New[*catalog.Table](bytes / 4); err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, e.tables.Close)
+	listings, err := loader.NewListings(bytes / 4)
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, listings.Close)
+	return listings, nil
+}
+
 // assemble makes an engine. It is the one place that names the concrete types of its parts.
 func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	pooled := maxPooled(c.Server.Memory)
@@ -81,14 +100,10 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		}
 	}()
 	cached := min(c.Server.Memory/cacheDivisor, maxCache)
-	if e.manifests, err = cache.New[[]byte](cached / 4); err != nil {
+	listings, err := e.rememberMetadata(cached / 2)
+	if err != nil {
 		return nil, err
 	}
-	e.closers = append(e.closers, e.manifests.Close)
-	if e.tables, err = cache.New[*catalog.Table](cached / 8); err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, e.tables.Close)
 	catalogs, err := e.open(ctx, c, files)
 	if err != nil {
 		return nil, err
@@ -106,11 +121,6 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		e.budget.OnLack(e.columns.giveUp) // before that of chunks, which then has more to release
 		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
 	}
-	listings, err := loader.NewListings(cached / 8)
-	if err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, listings.Close)
 	scanner, err := scan.New(scan.Options{
 		Files: catalogs, Footers: e.footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
 		RequireChecksums: c.Server.RequireChecksums,

@@ -12,7 +12,7 @@ import (
 
 // asked is a question that waits for a connection.
 type asked struct {
-	ctx      context.Context //nolint:containedctx // of the caller, whoever runs the question
+	ctx      context.Context //nolint:containedctx // of the caller
 	question question
 	done     chan struct{} // closed when it was run
 	text     string
@@ -66,7 +66,7 @@ func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, tim
 	defer func() { <-c.turn }()
 	together := c.waiting.list()
 	if !slices.Contains(together, own) {
-		<-own.done // whoever took it had the turn before
+		<-own.done // it was taken by the one that had the turn before
 		return own.text, own.err
 	}
 	db, err := connect(ctx, lockTimeout(c.limit, c.clock().Sub(began)))

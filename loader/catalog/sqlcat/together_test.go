@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -54,7 +54,7 @@ func TestQuestionsShareConnections(t *testing.T) {
 				answers[i], failures[i] = c.read(ctx, connect, func(ctx context.Context, db *sql.DB) (string, error) {
 					var v int
 					err := db.QueryRowContext(ctx, `SELECT v + ? FROM t`, i).Scan(&v)
-					return fmt.Sprint(v), err
+					return strconv.Itoa(v), err
 				})
 			}()
 		}
@@ -73,7 +73,7 @@ func TestQuestionsShareConnections(t *testing.T) {
 				failed++
 			default:
 				require.NoError(t, err)
-				require.Equal(t, fmt.Sprint(i+1), answers[i])
+				require.Equal(t, strconv.Itoa(i+1), answers[i])
 			}
 		}
 		require.Equal(t, 1, failed, "the one that opened the connection")
