@@ -231,7 +231,7 @@ func TestActions(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 		return result.GetBody(), nil
 	}
-	p, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed", Seed: 7, Order: dataset.Shuffled}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}}}})
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed", Seed: 7, Order: dataset.Shuffled}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}, {Column: "pins"}}}})
 	require.NoError(t, err)
 	query := `{"dataset": "homefeed", "seed": 7, "order": "shuffled", "columns": ["item", "pins"]}`
 
