@@ -151,15 +151,15 @@ func TestAddedEntriesNeedTheRightOfInlineDatasets(t *testing.T) {
 		{carol(t), `{"dataset": "secret", "with": [{"table": "features.profiles", "key": {"request_id": "req"}}]}`, codes.PermissionDenied},
 		{carol(t), added, codes.NotFound},
 	} {
-		info, err := s.GetFlightInfo(c.who, command(c.query))
+		described, err := s.GetFlightInfo(c.who, command(c.query))
 		require.Equal(t, c.code, status.Code(err), "%s: %v", c.query, err)
 		if err != nil {
 			continue
 		}
-		got, err := read(c.who, s.Client, info.GetEndpoint()[0].GetTicket())
+		got, err := read(c.who, s.Client, described.GetEndpoint()[0].GetTicket())
 		require.NoError(t, err, c.query)
 		require.NotEmpty(t, got.rows)
-		_, err = read(carol(t), s.Client, info.GetEndpoint()[0].GetTicket())
+		_, err = read(carol(t), s.Client, described.GetEndpoint()[0].GetTicket())
 		require.Error(t, err)
 	}
 }

@@ -71,12 +71,21 @@ func Open(inline bool) *Policy {
 
 // Read returns the rights of a client to a configured dataset; false if it may not read it.
 func (p *Policy) Read(who identity.Caller, name string) (Rights, bool) {
+	r, may := p.readRule(who, name)
+	if !may {
+		return Rights{}, false
+	}
+	return p.rights(r), true
+}
+
+// readRule returns the rule that decides about a client and a configured dataset; false if there is none.
+func (p *Policy) readRule(who identity.Caller, name string) (AccessRule, bool) {
 	for _, r := range p.Rules {
 		if p.names(r, who) && matchesOne(r.Read, name) {
-			return p.rights(r), true
+			return r, true
 		}
 	}
-	return Rights{}, false
+	return AccessRule{}, false
 }
 
 // Inline returns the rights of a client to a dataset that it sends; false if it may not send one of these tables.
@@ -95,12 +104,8 @@ func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
 
 // Adds reports whether a client may add tables to a configured dataset: the rule that decides about the dataset decides.
 func (p *Policy) Adds(who identity.Caller, name string, tables []string) bool {
-	for _, r := range p.Rules {
-		if p.names(r, who) && matchesOne(r.Read, name) {
-			return !slices.ContainsFunc(tables, func(table string) bool { return !matchesOne(r.Inline, p.Names.Full(table)) })
-		}
-	}
-	return false
+	r, may := p.readRule(who, name)
+	return may && !slices.ContainsFunc(tables, func(table string) bool { return !matchesOne(r.Inline, p.Names.Full(table)) })
 }
 
 // May reports whether some rule allows an action to a client.

@@ -35,7 +35,7 @@ func policyMutants() []mutant {
 		{"endpoints-show-splits", "flight/rights.go", "if a.limited && q.Endpoints.BySplits() {", "if a.limited && !q.Endpoints.BySplits() && q.Limit < 0 {", flight},
 		{"errors-propose-all-datasets", "flight/rights.go", "\t\tcase may:\n", "\t\tcase may || true:\n", flight},
 		{"lists-have-all-datasets", "flight/info.go", "s.readable(stream.Context(), d.Name); err != nil {", "s.readable(stream.Context(), d.Name); err != nil && d.Name == \"\" {", flight},
-		{"renewals-are-for-all", "flight/actions.go", "if _, _, err := s.read(ctx, request.GetEndpoint().GetTicket().GetTicket()); err != nil {", "if _, _, err := s.read(ctx, request.GetEndpoint().GetTicket().GetTicket()); err != nil && ctx.Err() != nil {", flight},
+		{"renewals-are-for-all", "flight/actions.go", "if _, _, err := s.read(ctx, ticket); err != nil {", "if _, _, err := s.read(ctx, ticket); err != nil && ctx.Err() != nil {", flight},
 		{"new-actions-are-for-all", "flight/rights.go", "a.needs != \"\" && s.policy()", "a.needs == \"\" || s.policy()", flight},
 		{"datasets-are-sent-to-servers-with-tokens", "cmd/penstock/policy.go", "policy.Open(!a.authenticates() && (", "policy.Open((", cmd},
 		{"datasets-that-are-sent-set-tags", "loader/open.go", " || p.Relation.Dataset.Name == \"\"", "", cmd},
