@@ -384,9 +384,10 @@ func TestNoWayTellsOfWithheldColumnsAndRows(t *testing.T) {
 	}
 }
 
-// Tickets, cursors and renewals give no rights: what brings them is checked as any other query.
+// Tickets, cursors and renewals give no rights: tickets are of their subject alone, and a query that brings a cursor is checked as
+// any other.
 //
-// spec: access-12, access-14, access-15
+// spec: access-12, access-14, access-15, ticket-12
 func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 	t.Parallel()
 	s, _ := people{emails: true, foreign: true, filtered: true}.server(t, Options{})
@@ -401,8 +402,8 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 		code codes.Code
 		says string
 	}{
-		"bob":   {bob(t), codes.FailedPrecondition, "or the rows that this client may read"},
-		"carol": {carol(t), codes.NotFound, `there is no dataset "people"; use one of: secret`},
+		"bob":   {bob(t), codes.PermissionDenied, "for another subject"},
+		"carol": {carol(t), codes.PermissionDenied, "for another subject"},
 	} {
 		_, err = readStream(c.ctx, s, endpoint.GetTicket(), &trailer)
 		require.Equal(t, c.code, status.Code(err), who)

@@ -61,9 +61,13 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 			s.OrderBy = []dataset.OrderBy{{Column: "s_new"}}
 		}, "s_new"},
 		"a key": {func(_ *dataset.Dataset, s *dataset.Staging, q *dataset.Query) {
-			q.Columns = q.Columns[:1]
+			q.Columns, s.Join = q.Columns[:1], rule.Inner
 			s.Key = []dataset.KeyPair{{Training: "id", Staging: "id"}, {Training: "t_new", Staging: "s_v"}}
 		}, "t_new"},
+		"a key of an entry of which no value is asked for": {func(_ *dataset.Dataset, s *dataset.Staging, q *dataset.Query) {
+			q.Columns = q.Columns[:1]
+			s.Key = []dataset.KeyPair{{Training: "id", Staging: "id"}, {Training: "t_new", Staging: "s_v"}}
+		}, ""},
 		"distinct": {func(d *dataset.Dataset, _ *dataset.Staging, _ *dataset.Query) {
 			d.Training.Distinct = &dataset.Distinct{By: []string{"id"}, OrderBy: []dataset.OrderBy{{Column: "t_new"}}}
 		}, "t_new"},
