@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +105,7 @@ class Served:
         self._process.wait()
 
 
-def stream(client: penstock.Client, _: int, cache: str = "fill") -> Any:
+def stream(client: penstock.Client, _: int, cache: Literal["off", "fill"] = "fill") -> Any:
     """Reads a whole stream and returns its report."""
     with client.read("d", columns=COLUMNS, batch_rows=8192, cache=cache) as batches:
         for _batch in batches:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lake
 import pyarrow as pa
@@ -167,7 +167,7 @@ STAGING: dict[str, IcebergType] = {
 # spec: cache-2, cache-11, cache-13
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many bytes a process has read")
 @pytest.mark.parametrize("cache", ["read", "fill"])
-def test_a_further_staging_column_reads_its_own_bytes(tmp_path: Path, cache: str) -> None:
+def test_a_further_staging_column_reads_its_own_bytes(tmp_path: Path, cache: Literal["read", "fill"]) -> None:
     """A warm server reads neither the columns that it has, texts included, nor the training table."""
     rng = random.Random(4)
     made = Lake(tmp_path / "lake")
