@@ -245,7 +245,7 @@ test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## t
 # What users install, on this machine: the wheel in a new environment without Go, the image as a container has it, the chart.
 .PHONY: test-packages
 test-packages: build wheel .demo/tables/penstock.yaml ## the wheel, the image, the chart and what makes them
-	$(PYTHON) tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-*.whl --section "1. Install" --section "2. Tables" --section "3. Config" --section "4. Read in Python" --within 6 20
+	$(PYTHON) tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-*.whl --section "1. Install" --section "2. Tables" --section "3. Config" --section "4. Read in Python" --commands 6
 	$(RELEASE) -platforms linux/$(shell $(GO) env GOHOSTARCH) image
 	cd tools/release && PENSTOCK_IMAGE=$(CURDIR)/dist/image PENSTOCK_WHEELS=$(CURDIR)/dist/wheels PENSTOCK_DEMO=$(CURDIR)/.demo/tables $(GO) test -vet=off -count=1 ./...
 

@@ -1,3 +1,3 @@
 import os
 
-print(os.environ["GREETING"], 41229)
+print(os.environ["GREETING"], 35633)

@@ -19,10 +19,10 @@ the tour.
 With a wheel, whose path the session has as WHEEL, the environment is a new one, and Go is not
 on the PATH:
 
-    python tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-….whl --section "1. Install" --within 6 20
+    python tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-….whl --section "1. Install" --commands 6
 
-fails if the page's commands are more than six, or take more than twenty seconds of the
-processors' time.
+fails if the page's commands are more than six, and prints how much of the processors' time
+they took.
 """
 
 from __future__ import annotations
@@ -172,17 +172,17 @@ def commands(found: list[Block]) -> int:
     return sum(len(re.split(r"&&|;", line)) for line in lines if line.strip() and not line.startswith("#"))
 
 
-def exceeds(found: list[Block], within: tuple[int, float] | None) -> bool:
-    """Tells how many commands were run, and how long they took, if that is limited; returns whether it is too much."""
-    if within is None:
+def exceeds(found: list[Block], most: int | None) -> bool:
+    """Prints how many commands were run, and how long they took, if their number is limited; returns whether it is too large."""
+    if most is None:
         return False
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     number, seconds = commands(found), used.ru_utime + used.ru_stime
     print(f"{number} commands, {seconds:.1f} s of the processors' time")
-    return number > within[0] or seconds > within[1]
+    return number > most
 
 
-def tour(page: Path, sections: list[str], tools: Tools, within: tuple[int, float] | None = None) -> int:
+def tour(page: Path, sections: list[str], tools: Tools, most: int | None = None) -> int:
     """Runs the blocks of a page."""
     found = blocks(page.read_text(encoding="utf-8"), sections)
     if not found:
@@ -203,7 +203,7 @@ def tour(page: Path, sections: list[str], tools: Tools, within: tuple[int, float
         if tools.wheel:
             variables |= {"PATH": without_go(variables["PATH"]), "PIP_QUIET": "1"}
         code = subprocess.run(["bash", "-c", text], cwd=ROOT, env=variables, check=False).returncode
-        return code or int(exceeds(found, within))
+        return code or int(exceeds(found, most))
 
 
 def main() -> int:
@@ -223,7 +223,7 @@ def main() -> int:
     parser.add_argument("--python", default="venv/bin/python", help="what runs blocks of Python")
     parser.add_argument("--environment", type=Path, help="what python3 -m venv gives")
     parser.add_argument("--wheel", type=Path, help="installed into a new environment")
-    parser.add_argument("--within", type=float, nargs=2, metavar=("COMMANDS", "SECONDS"), help="at most")
+    parser.add_argument("--commands", type=int, help="at most")
     parser.add_argument(
         "--compare", type=Path, nargs=2, metavar=("WANTED", "PRINTED"), help=argparse.SUPPRESS
     )
@@ -236,8 +236,9 @@ def main() -> int:
         return 0
     if not given.page:
         parser.error("name a page")
-    within = (int(given.within[0]), given.within[1]) if given.within else None
-    return tour(given.page, given.section, Tools(given.python, given.environment, given.wheel), within)
+    return tour(
+        given.page, given.section, Tools(given.python, given.environment, given.wheel), given.commands
+    )
 
 
 if __name__ == "__main__":
