@@ -71,6 +71,9 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 		}
 		noteOf(stream.Context()).action(a.name)
 		if !may {
+			if query, err := decode.Query(asked.GetBody()); err == nil && a.needs != policy.Cache {
+				noteOf(stream.Context()).query(query)
+			}
 			return fault.Op(forbidden(a.needs), "%s", a.name)
 		}
 		if err := enterCall(stream.Context()); err != nil {
@@ -132,12 +135,12 @@ func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error
 func (s *service) explainNow(p planned) []string {
 	var shared, cached string
 	if s.options.Sharing != nil {
-		shared = s.options.Sharing(p.ID)
+		shared = s.options.Sharing(p.FilesID)
 	}
 	if s.options.Cache != nil {
 		cached = s.options.Cache.Warm(p.Plan)
 	}
-	return []string{shared, cached, s.runs.text(p.ID)}
+	return []string{shared, cached, s.runs.text(p.FilesID)}
 }
 
 // firstLines returns at most most lines of a text; the last of them counts those that are left out.
@@ -174,8 +177,17 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err := at.enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)
 	}
+	if may, err = s.permit(ctx, query); err == nil { // the dataset may have changed while the call waited
+		err = may.allow(policy.Verify)
+	}
+	if err != nil {
+		return nil, err
+	}
 	noteOf(ctx).verify()
 	found, err := s.options.Verifier.Verify(ctx, query)
+	if changed := s.checkUnchanged(ctx, may); changed != nil {
+		return nil, changed
+	}
 	if err != nil {
 		return nil, contextCause(ctx, err)
 	}

@@ -18,12 +18,16 @@ import (
 // maxAudited bounds the names in a line of the audit log, in bytes: a query may carry any.
 const maxAudited = 256
 
+// maxAuditedTables bounds the tables in the line of a call that is refused.
+const maxAuditedTables = 16
+
 // auditNote collects what the audit log says about a call while the call runs. A nil note takes nothing.
 type auditNote struct {
 	line   audit.Line
 	began  time.Time
 	name   string // of the action
 	served bool   // rows, or what is known of them, may have been sent
+	hidden bool   // the dataset exists, but not for this client
 }
 
 // auditKey is the key of a context's auditNote.
@@ -42,10 +46,23 @@ func (n *auditNote) action(name string) {
 	}
 }
 
-// query notes which dataset is asked for.
+// query notes which dataset is asked for, and the first tables that the client names itself.
 func (n *auditNote) query(q dataset.Query) {
+	if n == nil {
+		return
+	}
+	n.line.Dataset, n.line.Inline, n.line.Tables = cut(q.Dataset, maxAudited), q.Inline != nil, nil
+	for i, table := range q.ClientTables() {
+		if i < maxAuditedTables {
+			n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(table, maxAudited)})
+		}
+	}
+}
+
+// hides notes that the dataset exists, but not for this client: the call is refused, although it ends as not found.
+func (n *auditNote) hides() {
 	if n != nil {
-		n.line.Dataset, n.line.Inline = cut(q.Dataset, maxAudited), q.Inline != nil
+		n.hidden = true
 	}
 }
 
@@ -65,7 +82,7 @@ func (n *auditNote) stream(p planned) {
 	if n == nil {
 		return
 	}
-	n.served, n.line.Event, n.line.Plan = true, audit.Stream, p.ID
+	n.served, n.line.Event, n.line.Plan, n.line.Tables = true, audit.Stream, p.ID, nil
 	n.line.Shard = fmt.Sprintf("%d/%d", p.Query.Shard.Index, p.Query.Shard.Of)
 	table := func(name string, pin dataset.TablePin) {
 		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(name, maxAudited), Snapshot: pin.Snapshot})
@@ -105,7 +122,7 @@ func (n *auditNote) verified(found *loader.Verification) {
 	if n == nil {
 		return
 	}
-	n.line.Plan = found.Plan
+	n.line.Plan, n.line.Tables = found.Plan, nil
 	for i, t := range found.Tables {
 		pin := found.Pin.Training
 		if i > 0 {
@@ -122,7 +139,7 @@ func (s *Server) audited(ctx context.Context, method string, n *auditNote, end e
 	if s.options.Audit == nil {
 		return
 	}
-	denied := refusal(ctx) != nil || end.label == fault.Unauthenticated.String() || end.label == fault.Forbidden.String()
+	denied := n.hidden || refusal(ctx) != nil || end.label == fault.Unauthenticated.String() || end.label == fault.Forbidden.String()
 	switch {
 	case n.served:
 	case denied || method == "DoGet":

@@ -83,7 +83,7 @@ func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
 	if err == nil {
-		o.runs.add(o.planID, o.staging)
+		o.runs.add(o.filesID, o.staging)
 	}
 	return err
 }
@@ -185,6 +185,7 @@ type outgoing struct {
 	stream   *parkableStream
 	dataset  string
 	planID   string
+	filesID  string
 	note     *auditNote
 	rows     int64
 	batches  int64
@@ -199,7 +200,7 @@ type outgoing struct {
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, p planned) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset, planID: p.ID, access: p.access}
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset, planID: p.ID, filesID: p.FilesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range callerAttributes(ctx) {

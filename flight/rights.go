@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
@@ -68,6 +69,23 @@ func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAc
 	return callerAccess{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, nil
 }
 
+// checkUnchanged returns an error if the dataset that permit returned is no longer what a query reads, or may no longer be read: what
+// the loader answered since then may be of a dataset with other limits.
+func (s *Server) checkUnchanged(ctx context.Context, may callerAccess) error {
+	now, err := s.permit(ctx, may.query)
+	if err == nil && now.digest() != may.digest() {
+		err = changedMeanwhile(may.query)
+	}
+	return err
+}
+
+// changedMeanwhile returns the error for a dataset that was reloaded during a call.
+func changedMeanwhile(query dataset.Query) error {
+	e := fault.New(fault.Unavailable, "the configuration of dataset %q has changed during the call", query.Dataset)
+	e.RetryAfter = time.Second
+	return e.WithRemedy("try again")
+}
+
 // readable returns a configured dataset and the caller's rights to it. Its error proposes only what the caller may read.
 func (s *Server) readable(ctx context.Context, name string) (dataset.Dataset, policy.Rights, error) {
 	now, who := s.policy(), identity.CallerOf(ctx)
@@ -79,6 +97,8 @@ func (s *Server) readable(ctx context.Context, name string) (dataset.Dataset, po
 			return d, rights, nil
 		case may:
 			names = append(names, d.Name)
+		case d.Name == name:
+			noteOf(ctx).hides()
 		}
 	}
 	return dataset.Dataset{}, policy.Rights{}, dataset.Unknown(name, names)

@@ -15,15 +15,15 @@ import (
 const maxRuns = 256
 
 // lastRuns remembers what the last stream of each plan matched, of the plans that were read most
-// recently. It is safe for use by many goroutines.
+// recently. Plans are told apart by their FilesID: the id of a plan leaves out left entries, and the filters of their tables. It is safe for use by many goroutines.
 type lastRuns struct {
 	mu     sync.Mutex
-	texts  map[string]string // by plan id
-	recent []string          // plan ids, the oldest first
+	texts  map[string]string // by the id of a plan's files
+	recent []string          // ids of files, the oldest first
 }
 
 // add remembers a stream that ended with its report.
-func (r *lastRuns) add(plan string, staging map[string]stream.StagingReport) {
+func (r *lastRuns) add(files string, staging map[string]stream.StagingReport) {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(staging)) {
 		if c := staging[name].Counts; c.Rows > 0 {
@@ -38,8 +38,8 @@ func (r *lastRuns) add(plan string, staging map[string]stream.StagingReport) {
 	if r.texts == nil {
 		r.texts = map[string]string{}
 	}
-	r.recent = append(slices.DeleteFunc(r.recent, func(id string) bool { return id == plan }), plan)
-	r.texts[plan] = text.String()
+	r.recent = append(slices.DeleteFunc(r.recent, func(id string) bool { return id == files }), files)
+	r.texts[files] = text.String()
 	if len(r.recent) > maxRuns {
 		delete(r.texts, r.recent[0])
 		r.recent = slices.Delete(r.recent, 0, 1)
@@ -47,10 +47,10 @@ func (r *lastRuns) add(plan string, staging map[string]stream.StagingReport) {
 }
 
 // text describes the last stream of a plan, as a section of its explanation; "" if there is none.
-func (r *lastRuns) text(plan string) string {
+func (r *lastRuns) text(files string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if text := r.texts[plan]; text != "" {
+	if text := r.texts[files]; text != "" {
 		return "\nlast stream of this plan on this server\n" + text
 	}
 	return ""

@@ -101,8 +101,9 @@ type Options struct {
 	Local *local.Sessions
 	// LocalSocket is the path on which Local serves, for FlightInfo.
 	LocalSocket string
-	// Sharing returns what streams of a plan share now, for its explain text; nil: they share nothing.
-	Sharing func(plan string) string
+	// Sharing returns what streams of plans with the same files share now, for their explain text; nil: they share nothing. Plans
+	// of other datasets may have the same id, but not the same files.
+	Sharing func(files string) string
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
 	Cache CacheAdmin
 	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.

@@ -57,10 +57,15 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 		}
 	}
 	p, err := s.options.Loader.Plan(loader.OnBuild(may.within(ctx), func() error { return enterPlan(ctx) }), query)
+	if err == nil && p.Digest != may.digest() {
+		return planned{}, changedMeanwhile(query)
+	}
 	if err != nil {
+		if changed := s.checkUnchanged(ctx, may); changed != nil {
+			return planned{}, changed
+		}
 		return planned{}, s.disclosed(ctx, may, err)
 	}
-	may.limited = may.limited || may.rights.Limits(p.Relation.Dataset) // it may have been reloaded since permit
 	known, err := p.KnownCounts()
 	out := planned{Planned: p, counts: known, access: may}
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/resolve"
@@ -24,6 +25,35 @@ func For(ctx context.Context, rights policy.Rights) context.Context {
 func rightsOf(ctx context.Context) policy.Rights {
 	rights, _ := ctx.Value(rightsKey{}).(policy.Rights)
 	return rights
+}
+
+// checkNames returns Forbidden if a client names a table, whose columns or rows the rights of a context limit, otherwise than the
+// policy does: limits are found by name.
+func (l *Loader) checkNames(ctx context.Context, named []string, tables []*catalog.Table) error {
+	if len(named) == 0 {
+		return nil
+	}
+	for _, limited := range rightsOf(ctx).Others(named) {
+		t, err := l.options.Catalog.Table(ctx, limited, dataset.Ref{})
+		if fault.KindOf(err) == fault.NotFound {
+			continue
+		}
+		if err != nil { // the client must not see of what
+			return fault.New(fault.KindOf(err), "it cannot be checked which of the tables the client's rights limit").WithRemedy("try again")
+		}
+		for _, other := range tables {
+			if sameTable(t, other) {
+				return fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
+					WithRemedy("name each table as ListFlights and the server's operator do")
+			}
+		}
+	}
+	return nil
+}
+
+// sameTable reports whether two tables are one. Old writers give tables no uuid.
+func sameTable(a, b *catalog.Table) bool {
+	return a.Pin.UUID == b.Pin.UUID && (a.Pin.UUID != "" || a.Location == b.Location)
 }
 
 // CheckPolicy compares the tables of a policy's rules with those of the catalog. It returns Invalid, with the lines, for withheld

@@ -130,3 +130,28 @@ func TestFailedHoldDoesNotCancelTheOthers(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 	require.NoError(t, <-ended)
 }
+
+// TestAddedEntriesAreNotHeld: clients choose the tables of the entries that they add, and holding one writes to its catalog.
+//
+// spec: access-20
+func TestAddedEntriesAreNotHeld(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
+	for _, name := range []string{"features.f", "features.g"} {
+		written{name, "id:long v:long", "bucket(4,id)", 40, pair}.in(t, w)
+	}
+	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	h := &holds{now: map[string]int{}}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Hold: h.hold})
+	query := one(1, 8)
+	query.With = []dataset.Staging{{Table: "features.g", Prefix: "g_"}}
+	p, err := l.Plan(t.Context(), query)
+	require.NoError(t, err)
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
+	require.NoError(t, err)
+	defer s.Release()
+	require.Equal(t, map[string]int{"ml.train": 1, "features.f": 1}, h.now)
+}

@@ -68,7 +68,7 @@ func (l *Loader) OpenReader(ctx context.Context, p Planned, o StreamOptions) (*s
 	s.Own(paid)
 	if err == nil {
 		var held *release.Handle
-		held, err = l.hold(ctx, p.Plan)
+		held, err = l.hold(ctx, p.Plan, len(p.Query.With))
 		s.Own(held)
 	}
 	if err != nil {
@@ -130,12 +130,13 @@ func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.H
 
 // hold keeps the snapshots of all tables of a plan from expiring until the Handle is
 // released. If one cannot be held, none are. Those of a dataset that a client sent are not held: clients choose its tables, and
-// holding one writes to its catalog.
-func (l *Loader) hold(ctx context.Context, p *plan.Plan) (*release.Handle, error) {
+// holding one writes to its catalog. Nor are the last entries, of which a query has added so many.
+func (l *Loader) hold(ctx context.Context, p *plan.Plan, added int) (*release.Handle, error) {
 	if l.options.Hold == nil || p.Relation.Dataset.Name == "" {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
-	handles := make([]*release.Handle, 1+len(p.Relation.Staging))
+	own := p.Relation.Staging[:len(p.Relation.Staging)-added]
+	handles := make([]*release.Handle, 1+len(own))
 	// A failure does not cancel the others: a canceled commit may leave a file that no
 	// catalog names.
 	var group errgroup.Group
@@ -145,7 +146,7 @@ func (l *Loader) hold(ctx context.Context, p *plan.Plan) (*release.Handle, error
 		return err
 	}
 	group.Go(func() error { return one(0, p.Relation.Training) })
-	for i, s := range p.Relation.Staging {
+	for i, s := range own {
 		group.Go(func() error { return fault.Op(one(1+i, s.Pinned), "staging table %s", s.Name) })
 	}
 	err := group.Wait()

@@ -143,6 +143,9 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	if err := left(ctx); err != nil {
 		return nil, err
 	}
+	if err := l.checkNames(ctx, q.ClientTables(), append(staging, training)); err != nil {
+		return nil, err
+	}
 	return resolve.BindFor(d, training, staging, rightsOf(ctx))
 }
 

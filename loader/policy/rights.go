@@ -45,6 +45,19 @@ func (r Rights) key(table string) string { return strings.ToLower(r.names.Full(t
 // Of returns what may not be read of a table, which a dataset names.
 func (r Rights) Of(table string) TableLimits { return r.tables[r.key(table)] }
 
+// Others returns the tables with limits that have none of the names. A catalog may know one of them by such a name too: as
+// table@branch, for example.
+func (r Rights) Others(names []string) []string {
+	var out []string
+	for key, limits := range r.tables {
+		if !limits.IsZero() && !slices.ContainsFunc(names, func(name string) bool { return r.key(name) == key }) {
+			out = append(out, limits.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // May reports whether an action is allowed on the dataset.
 func (r Rights) May(action Permission) bool { return !r.bound || slices.Contains(r.allow, action) }
 

@@ -9,7 +9,7 @@ func rateMutants() []mutant {
 		{"no-match-is-not-few", "joiner/rule/match.go", "rows >= noneRows && matched == 0", "rows >= fewRows && matched == 0", rule},
 		{"min-match-does-not-silence", "loader/stream/report.go", "s.MinMatch > 0 || s.AnyMatch ||", "s.AnyMatch ||", flight},
 		{"few-matches-are-not-logged", "flight/rates.go", "len(warnings) > 0 {", "len(warnings) > 1 {", flight},
-		{"the-oldest-run-stays", "flight/runs.go", "delete(r.texts, r.recent[0])", "delete(r.texts, plan)", flight},
+		{"the-oldest-run-stays", "flight/runs.go", "delete(r.texts, r.recent[0])", "delete(r.texts, files)", flight},
 		{"verify-accepts-no-match", "loader/verify/keycheck.go", "few := j.Matched == 0 || s.Join", "few := s.Join", verify},
 		{"verify-judges-what-min-match-allows", "loader/verify/keycheck.go", "if few && (s.MinMatch == 0 || j.MatchRate < s.MinMatch) {", "if few {", verify},
 		{"notes-break-something", "loader/verify/report.go", "f.Grade != worthKnowing", "f.Grade != \"\"", verify},
