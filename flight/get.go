@@ -154,14 +154,12 @@ func (c content) asked() (dataset.Query, error) {
 // otherwise rows could be repeated or lost between the streams of a run.
 func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
 	p, err := s.planWithin(ctx, may, may.query)
-	if err != nil || p.Digest != c.Digest { // the dataset may have changed while the call waited
+	if err != nil { // the dataset may have changed while the call waited
 		now, refusal := s.permit(ctx, may.query)
 		if refusal == nil {
 			refusal = s.checkDataset(now, c)
 		}
-		if refusal = cmp.Or(refusal, err); refusal != nil {
-			return planned{}, refusal
-		}
+		return planned{}, cmp.Or(refusal, err)
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(planAgain)

@@ -479,6 +479,10 @@ func TestChangedPolicyEndsNoRunOfOthers(t *testing.T) {
 	require.Error(t, err, "the cursor is of other rows")
 	_, err = read(bob(t), s.Client, first)
 	require.Equal(t, codes.FailedPrecondition, status.Code(err))
+	body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: &arrowflight.FlightEndpoint{Ticket: first}})
+	require.NoError(t, err)
+	_, err = s.act(bob(t), arrowflight.RenewFlightEndpointActionType, body)
+	require.Equal(t, codes.FailedPrecondition, status.Code(err))
 	for err == nil || !errors.Is(err, io.EOF) {
 		if _, err = open.Recv(); err != nil {
 			require.ErrorIs(t, err, io.EOF, "the open stream continues")

@@ -12,7 +12,7 @@ func neededMutants() []mutant {
 		{"duplicates-are-never-judged", "joiner/contract.go", "r.Kind.Adds() && !r.Unasked", "r.Kind.Adds() && r.Unasked", loader},
 		{"keys-are-read-to-be-checked", "loader/joined/columns.go", "	source.Checked = checkedOf(source, fields)\n", "", loader},
 		{"keys-that-are-read-are-not-checked", "loader/joined/columns.go", "return !slices.ContainsFunc(requested, same) && ", "return ", loader},
-		{"planning-asks-about-unneeded-columns", "loader/plan/bound.go", "		if !needed {\n			continue\n		}\n", "", plan},
+		{"planning-asks-about-unneeded-columns", "loader/plan/bound.go", "		if !needed {\n			continue\n", "		if !needed && i < 0 {\n			continue\n", plan},
 		{"verify-asks-about-no-training-keys", "loader/verify/forms.go", "slices.Concat(whole.Planned, c.probing)", "slices.Clone(whole.Planned)", verify},
 		{"explain-hides-what-is-not-read", "loader/plan/explain_staging.go", "	if !needed {\n", "	if !needed && r.Rows != nil && r.Time != nil {\n", plan},
 		{"one-chunk-is-counted", "internal/parquet/group.go", "		bytes += s.length\n", "		bytes = s.length\n", loader},

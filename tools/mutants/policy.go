@@ -3,7 +3,7 @@ package main
 // policyMutants are ways to give clients more than their policy does.
 func policyMutants() []mutant {
 	policy, decode, resolve := []string{"./loader/policy"}, []string{"./loader/dataset/decode"}, []string{"./loader/resolve"}
-	flight := []string{"-run", "TestNoWay|TestTicketsAndCursors|TestChangedPolicy|TestStreamsOfDifferentRights", "./flight"}
+	flight := []string{"-run", "TestNoWay|TestTicketsAndCursors|TestChangedPolicy|TestStreamsOfDifferentRights|TestExplanations|TestDatasetsThatChange|TestRefusalsOfThePolicy", "./flight"}
 	cmd := []string{"-run", "TestDatasetsOfClientsWithoutAPolicy|TestStreamsKeepSnapshots|Tag", "./cmd/penstock"}
 	return []mutant{
 		{"later-rules-add-rights", "loader/policy/policy.go", "if p.names(r, who) && matchesOne(r.Read, name) {", "if p.names(r, who) && matchesOne(r.Read, name) && len(r.Tables) == 0 {", policy},
@@ -41,8 +41,8 @@ func policyMutants() []mutant {
 		{"failures-may-be-of-a-changed-dataset", "flight/rights.go", "err == nil && now.digest() != may.digest()", "err == nil && now.digest() == \"\"", flight},
 		{"hidden-datasets-leave-no-line", "flight/audit.go", "denied := n.hidden || ", "denied := ", flight},
 		{"refusals-name-no-tables", "flight/audit.go", "if i < maxAuditedTables {", "if i > maxAuditedTables {", flight},
-		{"other-names-are-other-tables", "loader/access.go", "return a.Pin.UUID == b.Pin.UUID && (", "return a.Name == b.Name && a.Pin.UUID == b.Pin.UUID && (", []string{"./cmd/penstock"}},
-		{"added-entries-are-held", "loader/open.go", "p.Relation.Staging[:len(p.Relation.Staging)-added]", "p.Relation.Staging[:len(p.Relation.Staging)-added*0]", []string{"./loader"}},
+		{"other-names-are-other-tables", "loader/access.go", "return a.Pin.UUID == b.Pin.UUID && (", "return a.Name == b.Name && a.Pin.UUID == b.Pin.UUID && (", []string{"-run", "TestOtherNames", "./cmd/penstock"}},
+		{"added-entries-are-held", "loader/open.go", "p.Relation.Staging[:len(p.Relation.Staging)-added]", "p.Relation.Staging[:len(p.Relation.Staging)-added*0]", []string{"-run", "TestAddedEntriesAreNotHeld", "./loader"}},
 		{"renewals-are-for-all", "flight/actions.go", "if _, _, err := s.read(ctx, ticket); err != nil {", "if _, _, err := s.read(ctx, ticket); err != nil && ctx.Err() != nil {", flight},
 		{"new-actions-are-for-all", "flight/rights.go", "a.needs != \"\" && s.policy()", "a.needs == \"\" || s.policy()", flight},
 		{"datasets-are-sent-to-servers-with-tokens", "cmd/penstock/policy.go", "policy.Open(!a.authenticates() && (", "policy.Open((", cmd},

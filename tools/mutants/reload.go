@@ -17,7 +17,7 @@ func reloadMutants() []mutant {
 		{"removed-catalogs-are-not-noticed", "internal/config/differences.go", "if !there || !reflect", "if there && !reflect", configs},
 		{"defaults-are-other-settings", "internal/config/differences.go", "\t\tv.text = s.Default\n", "", configs},
 		{"a-signal-loads-nothing", "cmd/penstock/watch/watch.go", "\t\tw.reload(g, g.seen)\n", "", []string{"./cmd/penstock/watch"}},
-		{"tickets-outlive-a-change-while-they-wait", "flight/get.go", "err != nil || p.Digest != c.Digest {", "err != nil {", flights},
+		{"tickets-outlive-a-change-while-they-wait", "flight/get.go", "return planned{}, cmp.Or(refusal, err)", "return planned{}, cmp.Or(err, refusal)", flights},
 		{"tickets-forget-added-entries", "flight/rights.go", "query.DatasetOf([]dataset.Dataset{d})", "(dataset.Rows{Dataset: query.Dataset}).DatasetOf([]dataset.Dataset{d})", flights},
 		{"added-entries-are-forgotten", with, "return d.with(r.With)", "return d, nil", datasets},
 		{"added-entries-have-no-key", with, "withDefaults(added, d.Key)", "withDefaults(added, nil)", datasets},
