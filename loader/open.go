@@ -130,7 +130,7 @@ func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.H
 
 // hold keeps the snapshots of all tables of a plan from expiring until the Handle is
 // released. If one cannot be held, none are. Those of a dataset that a client sent are not held: clients choose its tables, and
-// holding one writes to its catalog. Nor are the last entries, of which a query has added so many.
+// holding one writes to its catalog. Nor are the last added entries, those that a query has added.
 func (l *Loader) hold(ctx context.Context, p *plan.Plan, added int) (*release.Handle, error) {
 	if l.options.Hold == nil || p.Relation.Dataset.Name == "" {
 		return nil, nil //nolint:nilnil // a nil Handle holds nothing

@@ -115,7 +115,9 @@ def test_the_trainer_of_the_readme(ratings: str, tmp_path: Path) -> None:
     block = found[1]
     assert len([line for line in block.splitlines() if line]) <= 12
     program = tmp_path / "trainer.py"
-    trainer = block.replace("127.0.0.1:8815", ratings)
+    private = 'penstock.open(".demo/tables/penstock.yaml")'
+    assert private in block
+    trainer = block.replace(private, f'penstock.connect("{ratings}")')
     program.write_text(trainer.replace("model =", "torch.manual_seed(1)\nmodel =") + "print(loss.item())\n")
     assert 0 < float(finished([sys.executable, str(program)])) < 25
 
