@@ -167,7 +167,7 @@ func TestRefusalsOfThePolicyHaveALine(t *testing.T) {
 		policy.AccessRule{Subjects: []string{"bob"}, Read: []string{"people"}, Inline: []string{"ml.*"}})
 	o, lines := auditing(t, o)
 	s := serve(t, o)
-	info := func(query string) func() error {
+	planning := func(query string) func() error {
 		return func() error { _, err := s.GetFlightInfo(bob(t), command(query)); return err }
 	}
 	action := func(name, query string) func() error {
@@ -181,9 +181,9 @@ func TestRefusalsOfThePolicyHaveALine(t *testing.T) {
 	}{
 		"explain": {action("explain", `{"dataset": "people"}`), "people", "", "forbidden"},
 		"verify":  {action("verify", `{"dataset": "people"}`), "people", "", "forbidden"},
-		"hidden":  {info(`{"dataset": "secret"}`), "secret", "", "not found"},
-		"with":    {info(`{"dataset": "people", "with": [{"table": "hr.salaries"}]}`), "people", "hr.salaries", "forbidden"},
-		"inline":  {info(`{"dataset": {"training": {"table": "hr.salaries"}}}`), "", "hr.salaries", "forbidden"},
+		"hidden":  {planning(`{"dataset": "secret"}`), "secret", "", "not found"},
+		"with":    {planning(`{"dataset": "people", "with": [{"table": "hr.salaries"}]}`), "people", "hr.salaries", "forbidden"},
+		"inline":  {planning(`{"dataset": {"training": {"table": "hr.salaries"}}}`), "", "hr.salaries", "forbidden"},
 	} {
 		require.Error(t, c.call(), name)
 		found := lines.next(t)
