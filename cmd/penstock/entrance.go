@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -47,15 +48,15 @@ func (p process) openEntrance(ctx context.Context, s config.Server, log *slog.Lo
 	a := &entrance{settings: s, log: log, watcher: watch.New(log), clock: clock}
 	if s.TLSCert != "" {
 		a.certificates = servertls.New(servertls.PairFiles{Cert: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA}, clock)
-		if err := a.watcher.Load("the certificate", a.certificates.Paths(), a.certificates.Load); err != nil {
+		if err := a.load(ctx, "the certificate", a.certificates.Paths(), a.certificates.Load); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.openTicketKeys(); err != nil {
+	if err := a.openTicketKeys(ctx); err != nil {
 		return nil, err
 	}
 	if s.Tokens != "" {
-		if err := a.watcher.Load("the tokens", []string{s.Tokens}, a.loadTokens); err != nil {
+		if err := a.load(ctx, "the tokens", []string{s.Tokens}, a.loadTokens); err != nil {
 			return nil, err
 		}
 	}
@@ -67,6 +68,11 @@ func (p process) openEntrance(ctx context.Context, s config.Server, log *slog.Lo
 	var err error
 	a.audits, err = p.openAudit(s, log)
 	return a, err
+}
+
+// load loads files of a kind that waits for nothing but the file system, and again whenever they change.
+func (a *entrance) load(ctx context.Context, what string, paths []string, load func() error) error {
+	return a.watcher.Load(ctx, watch.LoadedFiles{What: what, Paths: paths, Load: func(context.Context) error { return load() }})
 }
 
 // openAudit opens the audit log; nil if there is none.
@@ -85,7 +91,7 @@ func (p process) openAudit(s config.Server, log *slog.Logger) (*audit.Log, error
 func (a *entrance) close() { _ = a.audits.Close() } // it logs failures
 
 // openTicketKeys loads the keys that sign tickets, or makes a random one.
-func (a *entrance) openTicketKeys() error {
+func (a *entrance) openTicketKeys(ctx context.Context) error {
 	load := func() error {
 		keys, err := ticketKeys(a.settings)
 		if err == nil {
@@ -96,7 +102,7 @@ func (a *entrance) openTicketKeys() error {
 	if a.settings.TicketKeys == "" {
 		return load()
 	}
-	return a.watcher.Load("the ticket keys", []string{a.settings.TicketKeys}, load)
+	return a.load(ctx, "the ticket keys", []string{a.settings.TicketKeys}, load)
 }
 
 // openIssuer gets the keys of the issuer of tokens.
@@ -104,7 +110,7 @@ func (a *entrance) openIssuer(ctx context.Context) error {
 	s := a.settings
 	if !strings.Contains(s.JWTKeys, "://") {
 		a.issuer = issuer.New(s.JWTIssuer, s.JWTAudience, a.clock, nil)
-		return a.watcher.Load("the keys of the issuer", []string{s.JWTKeys}, func() error {
+		return a.load(ctx, "the keys of the issuer", []string{s.JWTKeys}, func() error {
 			text, err := keyfile.Read("jwt_keys", s.JWTKeys, keyfile.Public)
 			if err != nil {
 				return err
@@ -121,12 +127,12 @@ func (a *entrance) openIssuer(ctx context.Context) error {
 	return keys.Fetch(ctx)
 }
 
-// run keeps certificates, tokens and keys of tickets and of the issuer current until ctx ends.
-func (a *entrance) run(ctx context.Context) {
+// run keeps all files and the keys of the issuer current until ctx ends. Each signal loads the files at once.
+func (a *entrance) run(ctx context.Context, hangups <-chan os.Signal) {
 	if a.issuerKeys != nil {
 		go a.issuerKeys.Run(ctx)
 	}
-	a.watcher.Run(ctx)
+	a.watcher.Run(ctx, hangups)
 }
 
 // loadTokens reads the tokens that clients may send.

@@ -7,14 +7,18 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
+	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/policy"
 )
 
-// policyCheck is how long comparing a policy with the tables of the catalogs may take. The watcher waits for it.
+// policyCheck is how long comparing a policy with the tables of the catalogs may take.
 const policyCheck = 30 * time.Second
+
+// policyFiles is the watcher's name of the policy.
+const policyFiles = "the policy"
 
 // policyInUse is who may do what: the policy that was loaded last.
 type policyInUse struct {
@@ -36,7 +40,7 @@ func (a *entrance) openPolicy(ctx context.Context, c *config.Config, l *loader.L
 	if !a.authenticates() {
 		a.log.WarnContext(ctx, `the policy's rules are for all clients alike, which have no subjects: only those of "*" apply`, "missing", "tokens or jwt_issuer")
 	}
-	return p, a.watcher.Load("the policy", []string{a.settings.Policy}, func() error { return p.load(ctx) })
+	return p, a.watcher.Load(ctx, watch.LoadedFiles{What: policyFiles, Paths: []string{a.settings.Policy}, Load: p.load})
 }
 
 // load reads the policy's file.

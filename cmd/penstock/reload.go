@@ -33,14 +33,15 @@ type configReloader struct {
 }
 
 // watch makes a watcher load the file when it changes. It loads it once now, for a change since the server began to start. A pipe
-// cannot be read again, and is not watched.
+// cannot be read again, and is not watched. A policy that changes with the file is loaded first: datasets that the file adds are
+// not served by the previous rules.
 func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
 	file := r.started.File
 	if stat, err := os.Stat(file); err == nil && !stat.Mode().IsRegular() {
 		r.log.Warn("the config file is not a regular file: changes need a restart", "file", file)
 		return nil
 	}
-	if err := w.Load("the configuration", []string{file}, func() error { return r.load(ctx) }); err != nil {
+	if err := w.Load(ctx, watch.LoadedFiles{What: "the configuration", Paths: []string{file}, Load: r.load, After: policyFiles}); err != nil {
 		return err
 	}
 	r.count = metrics.Reloads()

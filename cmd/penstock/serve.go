@@ -236,8 +236,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { s.checkDatasets(background); return nil })
 	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
 	// Not in the group: a file system that hangs must not keep the server from ending.
-	go s.entry.run(background)
-	go s.reload(background)
+	go s.entry.run(background, s.hangups)
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())
@@ -281,18 +280,6 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		return errors.Join(err, web.Close())
 	})
 	return group.Wait()
-}
-
-// reload loads all files again after each signal.
-func (s *runningServer) reload(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.hangups:
-			s.entry.watcher.LoadAll()
-		}
-	}
 }
 
 // checkDatasets plans every dataset once, to log which ones cannot be read. They are served

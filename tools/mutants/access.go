@@ -15,7 +15,7 @@ func accessMutants() []mutant {
 		{"unasked-tokens-are-ignored", "flight/authenticate.go", "\t\tif len(sent) > 0 {", "\t\tif len(sent) > 9 {", flight},
 		{"subjects-count-as-hosts", "flight/authenticate.go", "return \"subject \" + subject // no host has a space", "return hostOf(ctx) + subject[:0]", flight},
 		{"broken-files-are-loaded-forever", "cmd/penstock/watch/watch.go", "\tg.loaded = now\n", "", watch},
-		{"files-are-loaded-while-they-change", "cmd/penstock/watch/watch.go", "settled && now != g.loaded", "(settled || !settled) && now != g.loaded", watch},
+		{"files-are-loaded-while-they-change", "cmd/penstock/watch/watch.go", "(!settled || now == g.loaded)", "now == g.loaded && (settled || !settled)", watch},
 		{"modes-are-not-compared", "cmd/penstock/watch/watch.go", "path, stat.Mode(), content", "path, stat.Mode().Type(), content", watch},
 		{"keys-may-be-read-by-others", "cmd/penstock/keyfile/keyfile.go", "use == Secret && usableByOthers(stat)", "use != Secret && usableByOthers(stat)", keys},
 		{"old-tls-is-served", "cmd/penstock/servertls/servertls.go", "\t\tMinVersion:   tls.VersionTLS13,\n", "\t\tMinVersion:   tls.VersionTLS12,\n", certificates},

@@ -4,6 +4,7 @@ package main
 func reloadMutants() []mutant {
 	command, configs, flights := []string{"./cmd/penstock"}, []string{"./internal/config"}, []string{"./flight"}
 	datasets, loader := []string{"./loader/dataset", "./loader"}, []string{"./loader"}
+	watch := []string{"./cmd/penstock/watch"}
 	reload, with, added := "cmd/penstock/reload.go", "loader/dataset/with.go", "loader/plan/cursor.go"
 	return []mutant{
 		{"other-catalogs-are-used", reload, "len(names) > 0", "len(names) < 0", command},
@@ -16,7 +17,10 @@ func reloadMutants() []mutant {
 		{"a-line-makes-another-catalog", "internal/config/differences.go", "\t\tc.Properties[i].Line = 0\n", "\t\tc.Properties[i].Line += 0\n", configs},
 		{"removed-catalogs-are-not-noticed", "internal/config/differences.go", "if !there || !reflect", "if there && !reflect", configs},
 		{"defaults-are-other-settings", "internal/config/differences.go", "\t\tv.text = s.Default\n", "", configs},
-		{"a-signal-loads-nothing", "cmd/penstock/watch/watch.go", "\t\tw.reload(g, g.seen)\n", "", []string{"./cmd/penstock/watch"}},
+		{"a-signal-loads-nothing", "cmd/penstock/watch/watch.go", "w.begin(ctx, g, true)", "w.begin(ctx, g, false)", watch},
+		{"signals-are-lost-while-files-are-loaded", "cmd/penstock/watch/watch.go", "g.again = g.again || anyway", "g.again = g.again && anyway", watch},
+		{"files-do-not-wait-for-those-they-are-after", "cmd/penstock/watch/watch.go", "w.waitFor(ctx, g.after)", "w.waitFor(ctx, nil)", watch},
+		{"loads-that-a-shutdown-ends-are-logged", "cmd/penstock/watch/watch.go", "case ctx.Err() == nil: // else", "default: // else", watch},
 		{"tickets-outlive-a-change-while-they-wait", "flight/get.go", "return planned{}, cmp.Or(refusal, err)", "return planned{}, cmp.Or(err, refusal)", flights},
 		{"tickets-forget-added-entries", "flight/rights.go", "query.DatasetOf([]dataset.Dataset{d})", "(dataset.Rows{Dataset: query.Dataset}).DatasetOf([]dataset.Dataset{d})", flights},
 		{"added-entries-are-forgotten", with, "return d.with(r.With)", "return d, nil", datasets},

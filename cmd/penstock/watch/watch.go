@@ -7,6 +7,9 @@
 // A change is loaded once the content was the same in two comparisons, so that a file, or a certificate and its key, that is
 // being written is not loaded halfway. If the new content cannot be loaded, that is logged, and what was loaded before stays
 // in use until the content changes again.
+//
+// Groups of files are compared and loaded apart: a load may wait for a catalog for a minute,
+// and a token that was deleted must not be valid until then.
 package watch
 
 import (
@@ -23,21 +26,34 @@ import (
 // every is the time between two comparisons.
 const every = 2 * time.Second
 
-// Watcher watches files. It is safe for concurrent use.
+// Watcher watches files: they are added by Load, and then compared by Run.
 type Watcher struct {
-	log *slog.Logger
+	log     *slog.Logger
+	groups  []*watchedFiles // those that others are after come first
+	working sync.WaitGroup  // of groups that are compared or loaded
 
-	mu     sync.Mutex
-	groups []*watchedFiles
+	mu sync.Mutex // of the groups' over and again
 }
 
-// watchedFiles is the files that are loaded together.
+// LoadedFiles is a group of files, and how they are loaded.
+type LoadedFiles struct {
+	What  string // for the log; it is unique
+	Paths []string
+	// Load loads the files. Its calls do not overlap. Its context ends with that of Run.
+	Load func(context.Context) error
+	// After names another group, which was added before; "": none. If both have changed, this one is loaded after it.
+	After string
+}
+
+// watchedFiles is a group and what was loaded of it. One goroutine at a time compares and loads it.
 type watchedFiles struct {
-	what   string // for the log
-	paths  []string
-	load   func() error
+	LoadedFiles
+	after  *watchedFiles // nil: none
 	loaded contentDigest // of the content when it was last loaded, successfully or not
 	seen   contentDigest // of the content in the last comparison
+
+	over  chan struct{} // is closed when the group is not compared or loaded any more; nil: it is not
+	again bool          // load it once more then
 }
 
 // contentDigest is a digest of the content and the modes of files.
@@ -46,21 +62,27 @@ type contentDigest [sha256.Size]byte
 // New returns a watcher of no files.
 func New(log *slog.Logger) *Watcher { return &Watcher{log: log} }
 
-// Load loads files by calling load, whose error it returns. If there is none, Run calls load again after the content or the
-// mode of one of the files has changed.
-func (w *Watcher) Load(what string, paths []string, load func() error) error {
-	now := digestOf(paths) // before load: a change during load is seen by the next comparison
-	if err := load(); err != nil {
+// Load loads a group of files, and returns the error of that. If there is none, Run loads them again after the content or the
+// mode of one of them has changed. Load must not be called any more once Run is.
+func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
+	now := digestOf(f.Paths) // before the load: a change during it is seen by the next comparison
+	if err := f.Load(ctx); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.groups = append(w.groups, &watchedFiles{what: what, paths: paths, load: load, loaded: now, seen: now})
+	g := &watchedFiles{LoadedFiles: f, loaded: now, seen: now}
+	for _, other := range w.groups {
+		if other.What == f.After {
+			g.after = other
+		}
+	}
+	w.groups = append(w.groups, g)
 	return nil
 }
 
-// Run compares the files at intervals until ctx ends.
-func (w *Watcher) Run(ctx context.Context) {
+// Run compares the files at intervals, and loads all of them after each signal, whether they have changed or not, and whether
+// others are writing them or not. It returns when ctx has ended and what was begun has, too.
+func (w *Watcher) Run(ctx context.Context, signals <-chan os.Signal) {
+	defer w.working.Wait()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -68,44 +90,99 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			w.Compare()
+			w.compare(ctx)
+		case <-signals:
+			w.loadAll(ctx)
 		}
 	}
 }
 
-// Compare compares the files once.
-func (w *Watcher) Compare() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// compare begins to compare all groups. It skips those that are being loaded.
+func (w *Watcher) compare(ctx context.Context) {
 	for _, g := range w.groups {
-		now := digestOf(g.paths)
-		settled := now == g.seen
-		g.seen = now
-		if settled && now != g.loaded {
-			w.reload(g, now)
-		}
+		w.begin(ctx, g, false)
 	}
 }
 
-// LoadAll loads all files now, whether they have changed or not, and whether others are writing
-// them or not.
-func (w *Watcher) LoadAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// loadAll begins to load all groups. Those that are being loaded are loaded once more after that: it may have read their files
+// before they changed.
+func (w *Watcher) loadAll(ctx context.Context) {
 	for _, g := range w.groups {
-		g.seen = digestOf(g.paths)
-		w.reload(g, g.seen)
+		w.begin(ctx, g, true)
 	}
 }
 
-// reload loads files whose content has a digest, and logs what came of it. w.mu is held.
-func (w *Watcher) reload(g *watchedFiles, now contentDigest) {
-	g.loaded = now
-	if err := g.load(); err != nil {
-		w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.what, "files", g.paths, "error", err)
+// begin begins to compare a group, or to load it in any case.
+func (w *Watcher) begin(ctx context.Context, g *watchedFiles, anyway bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g.over != nil {
+		g.again = g.again || anyway
 		return
 	}
-	w.log.Info("changed files are in use", "what", g.what, "files", g.paths)
+	g.over = make(chan struct{})
+	w.working.Go(func() {
+		w.update(ctx, g, anyway)
+		for w.goesOn(g) {
+			w.update(ctx, g, true)
+		}
+	})
+}
+
+// goesOn reports whether a group must be loaded once more. If not, its work is over.
+func (w *Watcher) goesOn(g *watchedFiles) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g.again {
+		g.again = false
+		return true
+	}
+	close(g.over)
+	g.over = nil
+	return false
+}
+
+// update compares a group, and loads it if it has changed, or anyway.
+func (w *Watcher) update(ctx context.Context, g *watchedFiles, anyway bool) {
+	now := digestOf(g.Paths)
+	settled := now == g.seen
+	g.seen = now
+	if !anyway && (!settled || now == g.loaded) {
+		return
+	}
+	w.waitFor(ctx, g.after)
+	if ctx.Err() == nil {
+		w.reload(ctx, g, now)
+	}
+}
+
+// waitFor waits until a group is not compared or loaded, or ctx ends.
+func (w *Watcher) waitFor(ctx context.Context, g *watchedFiles) {
+	if g == nil {
+		return
+	}
+	w.mu.Lock()
+	over := g.over
+	w.mu.Unlock()
+	if over == nil {
+		return
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// reload loads a group whose content has a digest, and logs what came of it.
+func (w *Watcher) reload(ctx context.Context, g *watchedFiles, now contentDigest) {
+	g.loaded = now
+	err := g.Load(ctx)
+	switch {
+	case err == nil:
+		w.log.Info("changed files are in use", "what", g.What, "files", g.Paths)
+	case ctx.Err() == nil: // else the server ends
+		w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.What, "files", g.Paths, "error", err)
+	}
 }
 
 // digestOf returns the digest of files, some of which may not exist.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -25,15 +26,27 @@ func watch(t *testing.T, path, text string) *watched {
 	w := &watched{path: path}
 	w.Watcher = New(slog.New(slog.NewTextHandler(&w.log, nil)))
 	write(t, path, text)
-	require.NoError(t, w.Load("words", []string{path}, func() error {
+	require.NoError(t, w.Load(t.Context(), LoadedFiles{What: "words", Paths: []string{path}, Load: func(context.Context) error {
 		if w.err != nil {
 			return w.err
 		}
 		text, err := os.ReadFile(path)
 		w.loaded = append(w.loaded, string(text))
 		return err
-	}))
+	}}))
 	return w
+}
+
+// Compare compares the file, and returns when what came of it is loaded.
+func (w *watched) Compare() {
+	w.compare(context.Background())
+	w.working.Wait()
+}
+
+// LoadAll is Compare for a signal.
+func (w *watched) LoadAll() {
+	w.loadAll(context.Background())
+	w.working.Wait()
 }
 
 func write(t *testing.T, path, text string) {
@@ -101,8 +114,9 @@ func TestReplacedLinksModesAndMissingFilesAreChanges(t *testing.T) {
 
 func TestFailureOfTheFirstLoadIsReturned(t *testing.T) {
 	w := New(slog.New(slog.DiscardHandler))
-	require.ErrorIs(t, w.Load("words", nil, func() error { return os.ErrNotExist }), os.ErrNotExist)
-	w.Compare()
+	err := w.Load(t.Context(), LoadedFiles{What: "words", Load: func(context.Context) error { return os.ErrNotExist }})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Empty(t, w.groups)
 }
 
 // TestLoadAllLoadsFilesAtOnce checks that files are loaded whether they changed or not, and not once more when that is compared.
