@@ -125,11 +125,21 @@ func (s *Server) read(ctx context.Context, ticket []byte) (content, callerAccess
 		return content{}, callerAccess{}, err
 	}
 	noteOf(ctx).query(query)
-	may, err := s.permit(ctx, query)
-	if err == nil {
-		err = s.checkDataset(may, c)
-	}
+	may, err := s.permitTicket(ctx, query, c)
 	return c, may, err
+}
+
+// permitTicket is permit for the query of a ticket. The ticket is expired if the dataset, as the caller reads it, has changed since
+// the ticket was made.
+func (s *Server) permitTicket(ctx context.Context, query dataset.Query, c content) (callerAccess, error) {
+	may, err := s.permit(ctx, query)
+	switch {
+	case err == nil:
+		err = s.checkDataset(may, c)
+	case fault.KindOf(err) == fault.Invalid: // it was valid then
+		err = stale("the configuration of dataset %q has changed since the ticket was made: %s", query.Dataset, fault.As(err).Message)
+	}
+	return may, err
 }
 
 // checkDataset returns an error if the dataset of a ticket's query, as the caller reads it, has changed since the ticket was made.
@@ -155,10 +165,7 @@ func (c content) asked() (dataset.Query, error) {
 func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (planned, error) {
 	p, err := s.planWithin(ctx, may, may.query)
 	if err != nil { // the dataset may have changed while the call waited
-		now, refusal := s.permit(ctx, may.query)
-		if refusal == nil {
-			refusal = s.checkDataset(now, c)
-		}
+		_, refusal := s.permitTicket(ctx, may.query, c)
 		return planned{}, cmp.Or(refusal, err)
 	}
 	if p.ID != c.Plan || p.FilesID != c.Files {

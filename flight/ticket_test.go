@@ -312,6 +312,7 @@ func TestTicketsThatWaitWhileTheirDatasetChanges(t *testing.T) {
 	for _, change = range []func(*dataset.Dataset){
 		func(d *dataset.Dataset) { d.Staging[0].MinMatch = 0.01 },
 		func(d *dataset.Dataset) { d.Staging = nil }, // which the ticket pins
+		promote,
 	} {
 		for _, one := range []*arrowflight.Ticket{ticket, more} {
 			l.SetDatasets(w.datasets)
@@ -320,6 +321,34 @@ func TestTicketsThatWaitWhileTheirDatasetChanges(t *testing.T) {
 			require.Contains(t, d.Message, `the configuration of dataset "homefeed" has changed`)
 		}
 	}
+}
+
+// promote adds an entry to a dataset that queries with "again" add, too.
+func promote(d *dataset.Dataset) {
+	again := d.Staging[0]
+	again.Name, again.Prefix = "again", "again_"
+	d.Staging = append(d.Staging, again)
+}
+
+// TestTicketsWithEntriesThatTheDatasetHasNow checks that a ticket is expired, and not invalid, if an entry that its query adds can
+// no longer be added, since the dataset now has one of that name.
+//
+// spec: ticket-9, ticket-16
+func TestTicketsWithEntriesThatTheDatasetHasNow(t *testing.T) {
+	w := newWorld(t)
+	l := w.loader()
+	s := serve(t, Options{Loader: l})
+	e := s.endpointFor(t.Context(), t, fmt.Sprintf(`{"dataset": "homefeed", "with": [{"table": %q, "key": {"request_id": "req"}, "name": "again", "prefix": "again_"}]}`, w.datasets[0].Staging[0].Table))
+	datasets := slices.Clone(w.datasets)
+	datasets[0].Staging = slices.Clone(datasets[0].Staging)
+	promote(&datasets[0])
+	l.SetDatasets(datasets)
+	d := s.refusedTo(t.Context(), t, e, codes.FailedPrecondition)
+	require.Contains(t, d.Message, `the configuration of dataset "homefeed" has changed since the ticket was made`)
+	require.Contains(t, d.Message, `already has an entry "again"`)
+	l.SetDatasets(w.datasets)
+	_, err := s.renewFor(t.Context(), t, e)
+	require.NoError(t, err)
 }
 
 // TestTicketsOfOtherAlgorithms checks that a ticket of another algorithm is expired, and

@@ -22,6 +22,7 @@ func reloadMutants() []mutant {
 		{"files-do-not-wait-for-those-they-are-after", "cmd/penstock/watch/watch.go", "w.waitFor(ctx, g.after)", "w.waitFor(ctx, nil)", watch},
 		{"loads-that-a-shutdown-ends-are-logged", "cmd/penstock/watch/watch.go", "case ctx.Err() == nil: // else", "default: // else", watch},
 		{"tickets-outlive-a-change-while-they-wait", "flight/get.go", "return planned{}, cmp.Or(refusal, err)", "return planned{}, cmp.Or(err, refusal)", flights},
+		{"tickets-are-invalid-once-their-entries-are-configured", "flight/get.go", "fault.KindOf(err) == fault.Invalid: // it", "fault.KindOf(err) == fault.Internal: // it", flights},
 		{"tickets-forget-added-entries", "flight/rights.go", "query.DatasetOf([]dataset.Dataset{d})", "(dataset.Rows{Dataset: query.Dataset}).DatasetOf([]dataset.Dataset{d})", flights},
 		{"added-entries-are-forgotten", with, "return d.with(r.With)", "return d, nil", datasets},
 		{"added-entries-have-no-key", with, "withDefaults(added, d.Key)", "withDefaults(added, nil)", datasets},
