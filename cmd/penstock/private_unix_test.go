@@ -42,13 +42,14 @@ func startPrivately(t *testing.T, folder string, args ...string) (*child, io.Clo
 // The settings that would open the server to others, or that another server of the file uses, do not count; the folder
 // is removed with the server when its owner closes the pipe.
 //
-// spec: private-1, private-2, private-4
+// spec: private-1, private-2, private-4, private-5
 func TestPrivateServerEndsWithTheInputOfItsOwner(t *testing.T) {
 	l, folder := readLake(t), privateFolder(t)
 	text, err := os.ReadFile(l.config)
 	require.NoError(t, err)
 	config := l.file(t, "private.yaml", string(text)+
-		"server: {listen: '127.0.0.1:1', tls_cert: none.pem, tls_key: none.key, tokens: none, metrics: '127.0.0.1:1', pprof: true, cache_dir: none/none, advertise: ['grpc://elsewhere:1']}\n")
+		"server: {listen: '127.0.0.1:1', tls_cert: none.pem, tls_key: none.key, tokens: none, metrics: '127.0.0.1:1', pprof: true, cache_dir: none/none, advertise: ['grpc://elsewhere:1'],\n"+
+		"  policy: none, audit_log: none/none, ticket_keys: none, jwt_issuer: 'https://none.example.com', jwt_audience: none, jwt_keys: none}\n")
 	server, owner := startPrivately(t, folder, "--config", config)
 	require.Equal(t, "unix://"+filepath.Join(folder, "server.sock"), server.address)
 	require.Equal(t, run(t, "cat", "home", "--config", l.config), run(t, "cat", "home", "--uri", "grpc+"+server.address))

@@ -112,7 +112,8 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
 
     The server is a process beside this one, on a socket that only this user's processes can connect to. It ends when the
     client is closed or not used any more, and when this process ends in any way. It has this process's environment, and so
-    its credentials. What in the file's settings protects a server from others, or makes it known to them, does not count.
+    its credentials. What in the file's settings protects a server from others, or makes it known to them, does not count:
+    neither its addresses, TLS, tokens and metrics, nor `policy`, `audit_log`, `ticket_keys` and `cache_dir`.
 
     Forked and spawned processes, such as DataLoader workers, read from the same server with the client, or by its `uri`.
     When the process that opened it ends, their streams end with an error.
