@@ -14,47 +14,88 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
 
-// TestTokensDoNotWaitForACatalog checks that a token which is deleted is refused while a catalog, by which a changed config file
-// is checked, does not answer; and that the config file is used once it does.
-//
-// spec: access-7
-func TestTokensDoNotWaitForACatalog(t *testing.T) {
+// hanging is a server whose catalog does not answer for one table.
+type hanging struct {
+	*child
+	config, text string        // its config file, with the dataset home
+	asked        chan struct{} // is closed when the catalog is asked for the table
+	release      func()        // makes the catalog answer
+}
+
+// startHanging starts a server of the lake's tables. The catalog hangs for one of them, which no dataset has yet.
+func startHanging(t *testing.T, table string, flags ...string) *hanging {
+	t.Helper()
 	s := readLake(t).serveREST(t)
-	text := "catalogs:\n  default: {type: rest, uri: '" + s.URL + "', warehouse: prod, token: given}\ndatasets:\n  home: {training: {table: ml.impressions}}\n"
-	config := lake{dir: t.TempDir()}.file(t, "penstock.yaml", text)
-	file := filepath.Join(t.TempDir(), "server.tokens")
-	deleted := issued(t, file, "deleted")
-	other := filepath.Join(t.TempDir(), "other.tokens")
-	kept := issued(t, other, "kept")
-	others := string(must(os.ReadFile(other)))
-	server := start(t, "--config", config, "--tokens", file)
-	ask := func(token string) ran { return run(t, "datasets", "--uri", server.uri(), "--token-file", token) }
-	require.Zero(t, ask(deleted).code)
-	asked, answer := make(chan struct{}), make(chan struct{})
-	release := sync.OnceFunc(func() { close(answer) })
-	defer release()
-	hang := sync.OnceFunc(func() { close(asked) })
+	h := &hanging{asked: make(chan struct{})}
+	h.text = "catalogs:\n  default: {type: rest, uri: '" + s.URL + "', warehouse: prod, token: given}\ndatasets:\n  home: {training: {table: ml.impressions}}\n"
+	h.config = lake{dir: t.TempDir()}.file(t, "penstock.yaml", h.text+"  more: {training: {table: ml.impressions}}\n")
+	answer, ask := make(chan struct{}), sync.OnceFunc(func() { close(h.asked) })
+	h.release = sync.OnceFunc(func() { close(answer) })
+	t.Cleanup(h.release) // before the catalog is closed
 	s.Change(func(s *restcattest.Server) {
 		s.Fault = func(_ http.ResponseWriter, r *http.Request) bool {
-			if strings.HasSuffix(r.URL.Path, "/large") {
-				hang()
+			if strings.HasSuffix(r.URL.Path, "/"+table) {
+				ask()
 				<-answer
 			}
 			return false
 		}
 	})
-	reload := func(file, text string) string {
-		before := server.stderr.String()
+	h.child = start(t, append([]string{"--config", h.config}, flags...)...)
+	return h
+}
+
+// reload writes files and makes the server load all of them, and returns its log from then on until a group of files is in use.
+func (h *hanging) reload(t *testing.T, files map[string]string, what string) string {
+	t.Helper()
+	before := h.stderr.String()
+	for file, text := range files {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		require.NoError(t, server.command.Process.Signal(syscall.SIGHUP))
-		return server.stderr.wait(t, before, `"what":"the tokens"`)
 	}
-	reload(config, text+"  large: {training: {table: ml.large}}\n")
-	<-asked
-	said := reload(file, others)
+	require.NoError(t, h.command.Process.Signal(syscall.SIGHUP))
+	return h.stderr.wait(t, before, `"what":"`+what+`"`)
+}
+
+// TestTokensDoNotWaitForACatalog checks that a token which is deleted is refused while a catalog, by which a changed config file
+// is checked, does not answer; and that the config file is used once it does.
+//
+// spec: access-7
+func TestTokensDoNotWaitForACatalog(t *testing.T) {
+	dir := t.TempDir()
+	file, other := filepath.Join(dir, "server.tokens"), filepath.Join(dir, "other.tokens")
+	deleted, kept := issued(t, file, "deleted"), issued(t, other, "kept")
+	h := startHanging(t, "large", "--tokens", file)
+	ask := func(token string) ran { return run(t, "datasets", "--uri", h.uri(), "--token-file", token) }
+	require.Zero(t, ask(deleted).code)
+	h.reload(t, map[string]string{h.config: h.text + "  large: {training: {table: ml.large}}\n"}, "the tokens")
+	<-h.asked
+	said := h.reload(t, map[string]string{file: string(must(os.ReadFile(other)))}, "the tokens")
 	require.NotContains(t, said, `"what":"the configuration"`)
 	require.Contains(t, ask(deleted).stderr, "token")
-	release()
-	server.stderr.find(t, "datasets changed")
+	h.release()
+	h.stderr.find(t, "datasets changed")
 	require.Contains(t, ask(kept).stdout, "large")
+}
+
+// TestConfigFileIsLoadedAfterItsPolicy checks that a config file which changes together with the policy is used after it, even
+// while a catalog, by which the policy is checked, does not answer.
+//
+// spec: access-19
+func TestConfigFileIsLoadedAfterItsPolicy(t *testing.T) {
+	dir := t.TempDir()
+	file, policy := filepath.Join(dir, "server.tokens"), filepath.Join(dir, "policy.yaml")
+	token := issued(t, file, "trainers")
+	const rules = "rules:\n- subjects: [\"*\"]\n  read: [\"*\"]\n"
+	require.NoError(t, os.WriteFile(policy, []byte(rules), 0o600))
+	h := startHanging(t, "large", "--tokens", file, "--policy", policy)
+	h.stderr.find(t, "penstock serves")
+	before := h.stderr.String()
+	h.reload(t, map[string]string{policy: rules + "  tables: {ml.large: {filter: \"true\"}}\n", h.config: h.text}, "the tokens")
+	<-h.asked
+	require.NotContains(t, h.reload(t, nil, "the tokens"), `"what":"the configuration"`)
+	h.release()
+	said := h.stderr.wait(t, before, `"what":"the configuration"`)
+	first, _, _ := strings.Cut(said, `"what":"the configuration"`)
+	require.Contains(t, first, `"msg":"`+inUse+`","what":"the policy"`)
+	require.NotContains(t, run(t, "datasets", "--uri", h.uri(), "--token-file", token).stdout, "more")
 }

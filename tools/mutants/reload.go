@@ -18,6 +18,7 @@ func reloadMutants() []mutant {
 		{"removed-catalogs-are-not-noticed", "internal/config/differences.go", "if !there || !reflect", "if there && !reflect", configs},
 		{"defaults-are-other-settings", "internal/config/differences.go", "\t\tv.text = s.Default\n", "", configs},
 		{"a-signal-loads-nothing", "cmd/penstock/watch/watch.go", "w.begin(ctx, g, true)", "w.begin(ctx, g, false)", watch},
+		{"config-files-are-loaded-before-their-policy", reload, ", After: policyFiles", "", command},
 		{"signals-are-lost-while-files-are-loaded", "cmd/penstock/watch/watch.go", "g.again = g.again || anyway", "g.again = g.again && anyway", watch},
 		{"files-do-not-wait-for-those-they-are-after", "cmd/penstock/watch/watch.go", "w.waitFor(ctx, g.after)", "w.waitFor(ctx, nil)", watch},
 		{"loads-that-a-shutdown-ends-are-logged", "cmd/penstock/watch/watch.go", "case ctx.Err() == nil: // else", "default: // else", watch},
