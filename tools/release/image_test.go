@@ -127,14 +127,15 @@ func unpack(t *testing.T, layout, root string) imageConfig {
 // It is what a container runtime does, as far as this test needs it.
 const confine = `
 root=$0 tables=$1 user=$2; shift 2
-mkdir -p "$root$tables" "$root/proc"
+mkdir -p "$root/proc"
 mount --make-rprivate /
 mount --bind "$root" "$root"
 mount --rbind /proc "$root/proc"
-mount --bind "$tables" "$root$tables"
-mount -o remount,bind,ro "$root$tables"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 mount -t tmpfs -o "mode=700,uid=${user%:*},gid=${user#*:}" tmpfs "$root/var/lib/penstock"
+mkdir -p "$root$tables" # after /tmp, where the tables may be
+mount --bind "$tables" "$root$tables"
+mount -o remount,bind,ro "$root$tables"
 mount -o remount,bind,ro "$root"
 if touch "$root/written" 2> /dev/null; then echo "the root can be written" >&2; exit 1; fi
 exec chroot --userspec="$user" "$root" "$@"
