@@ -162,6 +162,10 @@ bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	PYTHONPATH=$(CURDIR)/.venv/ray .venv/torch/bin/python benchmarks/costs.py --torch --name into-torch
 
+.PHONY: guarded
+guarded: build .venv/bench/.stamp .demo/tables/penstock.yaml ## what a token, a policy and an audit log add to a call
+	.venv/bench/bin/python benchmarks/guarded.py
+
 .PHONY: attack
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form
 	$(GO) run ./benchmarks/attack $(if $(QUICK),-quick)
