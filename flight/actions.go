@@ -162,10 +162,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err := s.options.Audit.Err(); err != nil {
 		return nil, notAudited(err)
 	}
-	may, err := s.permit(ctx, query)
-	if err == nil {
-		err = may.allow(policy.Verify)
-	}
+	may, err := s.permitTo(ctx, query, policy.Verify)
 	if err != nil {
 		return nil, err
 	}
@@ -177,10 +174,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err := at.enter(ctx); err != nil {
 		return nil, contextCause(ctx, err)
 	}
-	if may, err = s.permit(ctx, query); err == nil { // the dataset may have changed while the call waited
-		err = may.allow(policy.Verify)
-	}
-	if err != nil {
+	if may, err = s.permitTo(ctx, query, policy.Verify); err != nil { // the dataset may have changed while the call waited
 		return nil, err
 	}
 	noteOf(ctx).verify()

@@ -46,6 +46,15 @@ func (s *Server) permit(ctx context.Context, query dataset.Query) (callerAccess,
 	return callerAccess{rights: rights, limited: rights.Limits(*query.Inline), dataset: *query.Inline, query: query}, nil
 }
 
+// permitTo is permit for a caller that does something with the dataset, which it must be allowed to do.
+func (s *Server) permitTo(ctx context.Context, query dataset.Query, what policy.Permission) (callerAccess, error) {
+	may, err := s.permit(ctx, query)
+	if err == nil {
+		err = may.allow(what)
+	}
+	return may, err
+}
+
 // permitNamed is permit for a configured dataset, to which the query may add entries: the rule that decides about the dataset must
 // allow to send the tables of these, and to read all of them and of the dataset: names in an entry could tell of withheld columns.
 func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAccess, error) {

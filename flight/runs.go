@@ -15,7 +15,8 @@ import (
 const maxRuns = 256
 
 // lastRuns remembers what the last stream of each plan matched, of the plans that were read most
-// recently. Plans are told apart by their FilesID: the id of a plan leaves out left entries, and the filters of their tables. It is safe for use by many goroutines.
+// recently. Plans are told apart by their FilesID: the id of a plan leaves out left entries, and the
+// filters of their tables. It is safe for use by many goroutines.
 type lastRuns struct {
 	mu     sync.Mutex
 	texts  map[string]string // by the id of a plan's files

@@ -32,10 +32,7 @@ type planned struct {
 // plan plans a query of a caller that may do something with its dataset. The call has a slot then, until leavePlan or its end.
 func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Permission) (planned, error) {
 	noteOf(ctx).query(query)
-	may, err := s.permit(ctx, query)
-	if err == nil {
-		err = may.allow(what)
-	}
+	may, err := s.permitTo(ctx, query, what)
 	if err != nil {
 		return planned{}, err
 	}
