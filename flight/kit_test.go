@@ -234,9 +234,9 @@ func (p peeled) Recv() (*arrowflight.FlightData, error) {
 }
 
 // read redeems a ticket and reads its stream to the end.
-func read(ctx context.Context, client arrowflight.Client, ticket *arrowflight.Ticket) (got, error) {
+func read(ctx context.Context, client arrowflight.Client, ticket *arrowflight.Ticket, options ...grpc.CallOption) (got, error) {
 	var g got
-	stream, err := client.DoGet(ctx, ticket)
+	stream, err := client.DoGet(ctx, ticket, options...)
 	if err != nil {
 		return g, err
 	}

@@ -320,7 +320,7 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 	require.NoError(t, err)
 	require.Equal(t, answer.GetSchema(), schema.GetSchema())
 	for _, e := range answer.GetEndpoint() {
-		g, err := readStream(ctx, s, e.GetTicket(), &trailer)
+		g, err := read(ctx, s.Client, e.GetTicket(), grpc.Trailer(&trailer))
 		out += fmt.Sprintf("\n%s %v %v", e.GetAppMetadata(), g.rows, g.sizes)
 		if err != nil {
 			return out + "\n" + fails(err)
@@ -330,29 +330,6 @@ func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 		out += fmt.Sprintf("\n%s\n%s", g.schema, marshal(report))
 	}
 	return out
-}
-
-// readStream is read with the trailer of the call.
-func readStream(ctx context.Context, s *served, ticket *arrowflight.Ticket, trailer *metadata.MD) (got, error) {
-	var g got
-	stream, err := s.DoGet(ctx, ticket, grpc.Trailer(trailer))
-	if err != nil {
-		return g, err
-	}
-	reader, err := arrowflight.NewRecordReader(peeled{stream, &g})
-	if err != nil {
-		return g, err
-	}
-	defer reader.Release()
-	g.schema = reader.Schema()
-	for reader.Next() {
-		g.rows = append(g.rows, scenario.Values(reader.RecordBatch())...)
-		g.sizes = append(g.sizes, int(reader.RecordBatch().NumRows()))
-	}
-	if err := reader.Err(); err != nil && !errors.Is(err, io.EOF) {
-		return g, err
-	}
-	return g, nil
 }
 
 // plain replaces what identifies plans and tables, which is a hash of everything.
@@ -405,7 +382,7 @@ func TestTicketsAndCursorsOfOthersGiveNoRights(t *testing.T) {
 		"bob":   {bob(t), codes.PermissionDenied, "for another subject"},
 		"carol": {carol(t), codes.PermissionDenied, "for another subject"},
 	} {
-		_, err = readStream(c.ctx, s, endpoint.GetTicket(), &trailer)
+		_, err = read(c.ctx, s.Client, endpoint.GetTicket(), grpc.Trailer(&trailer))
 		require.Equal(t, c.code, status.Code(err), who)
 		require.ErrorContains(t, err, c.says, who)
 		body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: endpoint})

@@ -200,16 +200,7 @@ func TestArgumentsOfTheChartServe(t *testing.T) {
 			}
 			server := exec.CommandContext(t.Context(), program, args...)
 			server.Env = append(os.Environ(), "TOKEN=secret")
-			var log bytes.Buffer
-			server.Stderr = &log
-			out, err := server.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, server.Start())
-			address := firstLine(out)
-			if address == "" {
-				_ = server.Wait()
-				require.Fail(t, "the server does not start", log.String())
-			}
+			address, log := begin(t, server)
 			if probe := r.container().LivenessProbe.Exec; probe != nil {
 				asked := slices.Clone(probe.Command[1:])
 				asked[len(asked)-1] = strings.Replace(asked[len(asked)-1], fmt.Sprintf("127.0.0.1:%d", imagePort), address, 1)
@@ -220,6 +211,21 @@ func TestArgumentsOfTheChartServe(t *testing.T) {
 			require.NoError(t, server.Wait(), log.String())
 		})
 	}
+}
+
+// begin starts a server, and returns the address that it prints, and its log.
+func begin(t *testing.T, server *exec.Cmd) (address string, log *bytes.Buffer) {
+	t.Helper()
+	log = &bytes.Buffer{}
+	server.Stderr = log
+	out, err := server.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	if address = firstLine(out); address == "" {
+		_ = server.Wait()
+		require.Fail(t, "the server does not start", log.String())
+	}
+	return address, log
 }
 
 // firstLine returns the first line that a program prints; "" if it ends before.

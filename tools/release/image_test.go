@@ -166,16 +166,7 @@ func TestImageServesTheDemo(t *testing.T) {
 	if confined {
 		server.Env = append(server.Env, "PATH="+os.Getenv("PATH"))
 	}
-	var log bytes.Buffer
-	server.Stderr = &log
-	out, err := server.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, server.Start())
-	address := firstLine(out)
-	if address == "" {
-		_ = server.Wait()
-		require.Fail(t, "the server does not start", log.String())
-	}
+	address, log := begin(t, server)
 	if confined {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.Process.Pid))
 		require.NoError(t, err)
