@@ -239,11 +239,14 @@ test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp .bi
 	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
 
 # The README's tour, block by block as it stands there, which begins with the demo; the
-# first hour of a new user; and what these rest on.
+# first hour of a new user; the recipes, and pages of commands; and what these rest on.
 .PHONY: test-docs
-test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## the README's tour, the quickstart, the demo on S3
+test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## the README's tour, the quickstart, recipes and other pages of commands, the demo on S3
 	$(PYTHON) tools/tour.py README.md --section "A tour in five minutes" --python .venv/demo/bin/python
 	$(PYTHON) tools/tour.py docs/quickstart.md --environment .venv/torch
+	for page in compare rows runs; do $(PYTHON) tools/tour.py docs/recipes/README.md docs/recipes/$$page.md --environment .venv/torch || exit 1; done
+	$(PYTHON) tools/tour.py docs/nulls.md --environment .venv/torch
+	$(PYTHON) tools/tour.py docs/staging.md --environment .venv/torch
 	.venv/demo/bin/python demo/run.py --s3
 
 # What users install, on this machine: the wheel in a new environment without Go, the image as a container has it, the chart.

@@ -1,9 +1,10 @@
-"""Runs the blocks of a page, in order, as one shell session.
+"""Runs the blocks of pages, in order, as one shell session.
 
     python tools/tour.py README.md --section "A tour in five minutes"
     python tools/tour.py docs/quickstart.md --environment .venv/torch
+    python tools/tour.py docs/recipes/README.md docs/recipes/rows.md --environment .venv/torch
 
-Blocks count in their order:
+Several pages are one session, in this order. Blocks count in their order:
 
 * ``sh`` runs as it stands, and ``python`` through the page's Python;
 * ``python tables.py`` or ``yaml penstock.yaml``, a block with a file's name, is written
@@ -182,12 +183,15 @@ def exceeds(found: list[Block], most: int | None) -> bool:
     return number > most
 
 
-def tour(page: Path, sections: list[str], tools: Tools, most: int | None = None) -> int:
-    """Runs the blocks of a page."""
-    found = blocks(page.read_text(encoding="utf-8"), sections)
-    if not found:
-        print(f"{page} has no block{f' in a section {sections!r}' if sections else ''}", file=sys.stderr)
-        return 1
+def tour(pages: list[Path], sections: list[str], tools: Tools, most: int | None = None) -> int:
+    """Runs the blocks of pages."""
+    found: list[Block] = []
+    for page in pages:
+        here = blocks(page.read_text(encoding="utf-8"), sections)
+        if not here:
+            print(f"{page} has no block{f' in a section {sections!r}' if sections else ''}", file=sys.stderr)
+            return 1
+        found += here
     with tempfile.TemporaryDirectory(prefix="penstock-tour-") as made:
         work = Path(made)
         port = free_port()
@@ -213,12 +217,12 @@ def main() -> int:
         print(f"not installed: {', '.join(lacking)}" if lacking else "all installed")
         return 1 if lacking else 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("page", type=Path, nargs="?")
+    parser.add_argument("page", type=Path, nargs="*")
     parser.add_argument(
         "--section",
         action="append",
         default=[],
-        help="of the page, any number of times; all of it, if left out",
+        help="of each page, any number of times; all of it, if left out",
     )
     parser.add_argument("--python", default="venv/bin/python", help="what runs blocks of Python")
     parser.add_argument("--environment", type=Path, help="what python3 -m venv gives")

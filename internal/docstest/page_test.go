@@ -25,7 +25,7 @@ func read(t *testing.T, path string) string {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, pattern := range []string{"docs/*.md", "docs/spec/*.md", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "python/README.md", "demo/README.md", "docs/upstream/README.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md", "docs/spec/*.md", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "python/README.md", "demo/README.md", "docs/upstream/README.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
