@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/recipes/*.md")), ROOT / "README.md", ROOT / "python/README.md"]
+PAGES = [
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/recipes/*.md")),
+    ROOT / "README.md",
+    ROOT / "python/README.md",
+]
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -67,6 +67,21 @@ def test_blocks_share_a_shell_and_files_are_written(page: Path) -> None:
     assert "good day " in done.stdout
 
 
+def test_pages_share_a_shell(page: Path) -> None:
+    more = page.with_name("more.md")
+    more.write_text('```sh\necho "again: $GREETING"\n```\n\n```text\nagain: good day\n```\n')
+    assert tour(page, str(more)).returncode == 0
+    assert tour(more, str(page)).returncode != 0
+
+
+def test_page_without_blocks_fails(page: Path) -> None:
+    empty = page.with_name("empty.md")
+    empty.write_text("# A page\n")
+    done = tour(page, str(empty))
+    assert done.returncode == 1
+    assert "empty.md has no block" in done.stderr
+
+
 def test_what_is_shown_and_does_not_come_fails(page: Path) -> None:
     page.write_text(page.read_text().replace("good day 8815\n…", "good night 8815\n…"))
     done = tour(page)
@@ -108,6 +123,9 @@ def test_pip_of_a_tour_looks_what_is_installed(asked: str, lacking: str) -> None
 
 
 def test_commands_are_limited_and_their_time_is_printed(page: Path) -> None:
+    # Without a folder of its own, the section would leave its file in the checkout.
+    inside = "## Second\n\n```sh\nmkdir ~/first && cd ~/first\n```\n"
+    page.write_text(page.read_text().replace("## Second\n", inside))
     done = tour(page, "--section", "Third", "--section", "Second", "--commands", "3")
     assert done.returncode == 1, "Second needs what the first block exports"
     done = tour(page, "--section", "Third", "--commands", "1")

@@ -1,3 +1,0 @@
-import os
-
-print(os.environ["GREETING"], 35633)
