@@ -23,7 +23,7 @@ func batches() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := &canvas{width: 960, height: 330, title: "How rows become batches"}
+	c := &canvas{width: 970, height: 330, title: "How rows become batches"}
 	drawSplits(c, p)
 	drawLanes(c, p)
 	drawShards(c)
@@ -57,17 +57,21 @@ func drawLanes(c *canvas, p *plan.Plan) {
 		for _, r := range p.Lanes[lane].Ranges {
 			width := scale(p, r.To-r.From)
 			c.box(color(p.Splits[r.Split].Bucket.ID), x, y, width, laneHeight)
-			c.text("s m", x+width/2, y+19, "%d", p.Splits[r.Split].Bucket.ID)
+			if width > 12 {
+				c.text("s m", x+width/2, y+19, "%d", p.Splits[r.Split].Bucket.ID)
+			}
 			x += width
 		}
 	}
 	perLane := int64(batchRows * shards / lanes)
 	bottom := 36 + (lanes-1)*lanePitch + laneHeight + 6
 	step := 0
-	for row := perLane; row < p.StoredRows/lanes; row += perLane {
+	for row := int64(0); row < p.StoredRows/lanes; row += perLane {
 		x := laneLeft + scale(p, row)
-		fmt.Fprintf(&c.shapes, "<line class=\"l\" stroke-dasharray=\"4 3\" x1=\"%.1f\" y1=\"30\" x2=\"%.1f\" y2=\"%.1f\"/>\n", x, x, bottom)
-		c.text("s m", x-scale(p, perLane)/2, bottom+14, "step %d", step)
+		if step > 0 {
+			fmt.Fprintf(&c.shapes, "<line class=\"l\" stroke-dasharray=\"4 3\" x1=\"%.1f\" y1=\"30\" x2=\"%.1f\" y2=\"%.1f\"/>\n", x, x, bottom)
+		}
+		c.text("s m", x+scale(p, perLane)/2, bottom+14, "step %d", step)
 		step++
 	}
 }
@@ -75,10 +79,10 @@ func drawLanes(c *canvas, p *plan.Plan) {
 // drawShards draws which lanes a shard has.
 func drawShards(c *canvas) {
 	x := laneLeft + laneWidth + 30
-	c.text("h", x, 22, "batches of %d rows", batchRows)
+	c.text("h", x, 22, "a batch of %d rows", batchRows)
 	for lane := range lanes {
 		y := 36 + float64(lane)*lanePitch
-		c.box("o", x, y, 190, laneHeight)
+		c.box("o", x, y, 200, laneHeight)
 		c.text("", x+10, y+20, "%d rows to shard %d", batchRows*shards/lanes, lane%shards)
 	}
 }

@@ -21,12 +21,17 @@ func buckets() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := &canvas{width: int(labelWidth + trainingBuckets*bucketPitch), height: int(2*panelHeight) + 46, title: "How the buckets of two tables match"}
+	c := &canvas{width: int(labelWidth + trainingBuckets*bucketPitch), height: int(2*panelHeight) + 58, title: "How the buckets of two tables match"}
 	for i, name := range []string{"user_history", "device"} {
 		drawMatch(c, p, i, name, float64(i)*panelHeight+8)
 	}
-	c.text("s", 8, 2*panelHeight+20, "Boxes of one color are one file group: the files that can have equal keys. A file group of the staging table is read once,")
-	c.text("s", 8, 2*panelHeight+36, "is held in memory, and is joined with the training rows of its color. With counts n and m there are as many as their greatest common divisor.")
+	for i, text := range []string{
+		"Boxes of one color are one file group: the files that can have equal keys. The files of the staging table in a",
+		"group are read once and held in memory, and are joined with the training rows of its color. With n and m buckets,",
+		"there are as many groups as the greatest common divisor of n and m.",
+	} {
+		c.text("s", 8, 2*panelHeight+16+float64(i)*16, "%s", text)
+	}
 	return c.String(), nil
 }
 

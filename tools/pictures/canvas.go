@@ -14,10 +14,10 @@ const colors = 8
 const style = `
 text{font:13px system-ui,sans-serif;fill:#1f2328}.s{font-size:11px}.h{font-weight:600}.m{text-anchor:middle}.e{text-anchor:end}
 rect{stroke-width:1.2;fill-opacity:.28}line{stroke-width:1.4;stroke-opacity:.75}
-.l{stroke:#6e7781;fill:none}.o{fill:none;stroke:#6e7781}.f{opacity:.22}
+.l{stroke:#6e7781;fill:none}.o{fill:none;stroke:#6e7781}.f{opacity:.5}
 .c0{fill:#0072b2;stroke:#0072b2}.c1{fill:#d55e00;stroke:#d55e00}.c2{fill:#009e73;stroke:#009e73}.c3{fill:#cc79a7;stroke:#cc79a7}
 .c4{fill:#b59f00;stroke:#b59f00}.c5{fill:#56b4e9;stroke:#56b4e9}.c6{fill:#8c564b;stroke:#8c564b}.c7{fill:#7f7f7f;stroke:#7f7f7f}
-@media (prefers-color-scheme:dark){text{fill:#e6edf3}.l,.o{stroke:#8b949e}rect{fill-opacity:.42}}
+@media (prefers-color-scheme:dark){text{fill:#e6edf3}.l,.o{stroke:#8b949e}line{stroke-opacity:1}rect{fill-opacity:.42}}
 `
 
 // canvas collects the shapes of a picture.

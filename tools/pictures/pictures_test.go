@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/xml"
-	"errors"
 	"flag"
 	"io"
 	"maps"
@@ -55,7 +54,7 @@ func TestPicturesAreLegible(t *testing.T) {
 				break
 			}
 		}
-		require.True(t, errors.Is(err, io.EOF), "%s: %v", name, err)
+		require.ErrorIs(t, err, io.EOF, name)
 		require.Contains(t, text, "<title>", name)
 		require.Contains(t, text, "prefers-color-scheme:dark", name)
 	}

@@ -50,16 +50,17 @@ func windows() (string, error) {
 	return c.String(), nil
 }
 
-// drawWindows draws a line for each window: its rows in color, and the others faint.
+// drawWindows draws a line for each window: its rows, in the outlines of the days.
 func drawWindows(c *canvas, of []int, top float64) {
 	for window := range runDays * rowsPerDay / windowRows {
 		y := top + float64(window)*34
 		c.text("", 8, y+14, "window %d", window)
+		for day := range runDays {
+			c.box("o f", cellAt(day*rowsPerDay), y, rowsPerDay*cellWidth-1.5, cellHeight)
+		}
 		for row, other := range of {
 			if other == window {
 				drawCell(c, color(window), row, y, "")
-			} else {
-				drawCell(c, "o f", row, y, "")
 			}
 		}
 	}
