@@ -95,8 +95,12 @@ func TestFilesExist(t *testing.T) {
 
 // TestIndex: the index has a line for each page, and each page can be reached from it.
 func TestIndex(t *testing.T) {
-	index := read(t, "docs/README.md")
+	index, recipes := read(t, "docs/README.md"), read(t, "docs/recipes/README.md")
+	require.Contains(t, index, "](recipes/README.md)")
 	for path := range pages(t) {
+		if filepath.Dir(path) == "docs/recipes" && path != "docs/recipes/README.md" {
+			require.Contains(t, recipes, "]("+filepath.Base(path)+"#", "the list of recipes has none of %s", path)
+		}
 		if filepath.Dir(path) == "docs" && path != "docs/README.md" {
 			require.Contains(t, index, "]("+filepath.Base(path)+")", "the index has no line for %s", path)
 		}

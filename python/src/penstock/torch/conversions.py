@@ -140,7 +140,8 @@ def refuse_null(name: str, rule: NullRule | None) -> None:
     if rule.word == "error":
         raise errors.Invalid(
             f"column {name!r} contains a null",
-            remedy=f"say what it becomes: nulls={{{name!r}: value}}, or set a default on the server",
+            remedy=f"say what it becomes: nulls={{{name!r}: value}}, or {{'fill': value}} for text; or set a"
+            " default for rows without a match on the server",
         )
 
 
