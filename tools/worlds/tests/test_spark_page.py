@@ -58,3 +58,32 @@ def test_page_writes_a_table_that_joins(spark: Any, tmp_path: Path) -> None:
     report = json.loads(verified.stdout)
     assert report["tables"][1]["join"]["matched"] == 3 * REQUESTS
     assert all(file["bucketed"] and not file["wrong"] for file in report["tables"][1]["files"])
+
+
+def test_overwrite_branches_and_compaction(spark: Any) -> None:
+    def rows(table: str) -> int:
+        return int(spark.sql(f"SELECT count(*) FROM {table}").collect()[0][0])
+
+    text = PAGE.read_text(encoding="utf-8")
+    spark.sql("USE default")
+    spark.sql("CREATE NAMESPACE default.features")
+    table = "features.user_history"
+    create, order, _ = statements(text)
+    spark.sql(create)
+    spark.sql(order)
+    for first in (0, 50):
+        values = ", ".join(f"('r{i:05d}', 1, 0.5)" for i in range(first, first + 50))
+        spark.sql(f"INSERT INTO {table} VALUES {values}")
+    spark.sql(f"CALL system.rewrite_data_files(table => '{table}', options => map('min-input-files', '2'))")
+    assert rows(table) == 100
+    assert rows(f"{table}.files") == BUCKETS
+    spark.sql(f"INSERT OVERWRITE {table} VALUES ('r00001', 2, 0.5)")
+    assert rows(table) == 1, "all rows are replaced, not those of one bucket"
+
+    for statement in ("ALTER TABLE features.user_history CREATE BRANCH audit", "system.fast_forward("):
+        assert statement in text
+    spark.sql("ALTER TABLE features.user_history CREATE BRANCH audit")
+    spark.sql(f"INSERT INTO {table}.branch_audit VALUES ('r00002', 2, 0.5)")
+    assert rows(table) == 1
+    spark.sql(f"CALL system.fast_forward('{table}', 'main', 'audit')")
+    assert rows(table) == 2
