@@ -162,6 +162,11 @@ bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	PYTHONPATH=$(CURDIR)/.venv/ray .venv/torch/bin/python benchmarks/costs.py --torch --name into-torch
 
+.PHONY: encrypted
+encrypted: build .venv/bench/.stamp ## what TLS costs a stream
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	.venv/bench/bin/python benchmarks/encrypted.py
+
 .PHONY: guarded
 guarded: build .venv/bench/.stamp .demo/tables/penstock.yaml ## what a token, a policy and an audit log add to a call
 	.venv/bench/bin/python benchmarks/guarded.py
