@@ -41,10 +41,12 @@ type arrivals struct {
 	limit   int
 	bytes   int64 // limit of received
 	timeout time.Duration
+	refusal error // of a call; a flood is refused without an allocation for each
 
 	mu       sync.Mutex
 	count    int
 	hosts    map[string][]*arrivingCall // the oldest first
+	heaviest string                     // the host with the most calls, if it is known; see busiestHost
 	received int64                      // by connections with calls that have not arrived
 	senders  map[*countedConn][]*arrivingCall
 }
@@ -52,7 +54,8 @@ type arrivals struct {
 func newArrivals(clock func() time.Time) *arrivals {
 	return &arrivals{
 		clock: clock, limit: maxArriving, bytes: maxArrivingBytes, timeout: arrivalTimeout,
-		hosts: map[string][]*arrivingCall{}, senders: map[*countedConn][]*arrivingCall{},
+		refusal: status.Error(codes.Unavailable, tooMany+"; try again in a second"),
+		hosts:   map[string][]*arrivingCall{}, senders: map[*countedConn][]*arrivingCall{},
 	}
 }
 
@@ -75,7 +78,7 @@ func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error
 		if _, timed := ctx.Deadline(); timed {
 			connectionOf(ctx).keep()
 		}
-		return nil, status.Error(codes.Unavailable, tooMany+"; try again in a second")
+		return nil, a.refusal
 	}
 	context.AfterFunc(ctx, func() { a.leave(call) })
 	return context.WithValue(ctx, arrivalKey{}, call), nil
@@ -89,7 +92,7 @@ func (a *arrivals) enter(call *arrivingCall) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.count >= a.limit {
-		host := a.heaviest()
+		host := a.busiestHost()
 		if len(a.hosts[call.host]) == len(a.hosts[host]) {
 			if host = call.host; call.at.Sub(a.hosts[host][0].at) < arrivalGrace {
 				return false
@@ -99,6 +102,9 @@ func (a *arrivals) enter(call *arrivingCall) bool {
 	}
 	a.count++
 	a.hosts[call.host] = append(a.hosts[call.host], call)
+	if len(a.hosts[call.host]) > len(a.hosts[a.heaviest]) && a.heaviest != "" {
+		a.heaviest = call.host
+	}
 	if c := call.conn; c != nil {
 		if len(a.senders[c]) == 0 {
 			a.received += c.received.begin()
@@ -109,15 +115,16 @@ func (a *arrivals) enter(call *arrivingCall) bool {
 	return true
 }
 
-// heaviest returns the host with the most calls. mu is held.
-func (a *arrivals) heaviest() string {
-	found := ""
-	for host, calls := range a.hosts {
-		if len(calls) > len(a.hosts[found]) {
-			found = host
+// busiestHost returns the host with the most calls. A flood of calls that are refused does not look for it again. mu is held.
+func (a *arrivals) busiestHost() string {
+	if a.heaviest == "" {
+		for host, calls := range a.hosts {
+			if len(calls) > len(a.hosts[a.heaviest]) {
+				a.heaviest = host
+			}
 		}
 	}
-	return found
+	return a.heaviest
 }
 
 // evict ends a call. mu is held.
@@ -167,6 +174,9 @@ func (a *arrivals) remove(call *arrivingCall) {
 	call.left = true
 	a.count--
 	without(a.hosts, call.host, call)
+	if call.host == a.heaviest {
+		a.heaviest = ""
+	}
 	if c := call.conn; c != nil {
 		if without(a.senders, c, call); len(a.senders[c]) == 0 {
 			a.received -= c.received.end()

@@ -3,7 +3,9 @@ package flight
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -371,4 +373,33 @@ func TestDeadlinesEndWithTheConnection(t *testing.T) {
 	require.NoError(t, call.Err())
 	c.HandleConn(of, &stats.ConnEnd{})
 	require.Error(t, call.Err())
+}
+
+// TestBusiestHost: after any calls that arrived, ended or were refused, the host with the most calls is known.
+//
+// spec: wire-45
+func TestBusiestHost(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	now := noon()
+	a := newArrivals(func() time.Time { return now })
+	a.limit = 12
+	var open []*arrivingCall
+	for range 5000 {
+		now = now.Add(time.Duration(random.IntN(200)) * time.Millisecond)
+		if i := random.IntN(16); i < len(open) && random.IntN(3) == 0 {
+			a.leave(open[i])
+			open = slices.Delete(open, i, i+1)
+		} else if call := (&arrivingCall{host: fmt.Sprint(random.IntN(5)), at: now, end: make(chan error, 1)}); a.enter(call) {
+			open = append(open, call)
+		}
+		open = slices.DeleteFunc(open, func(call *arrivingCall) bool { return call.left })
+		require.Equal(t, len(open), a.count)
+		counts, largest := map[string]int{}, 0
+		for _, call := range open {
+			counts[call.host]++
+			largest = max(largest, counts[call.host])
+		}
+		require.Equal(t, largest, counts[a.busiestHost()])
+	}
 }
