@@ -29,6 +29,7 @@ func (s *service) actions() []action {
 		{"explain_splits", "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", policy.Explain, s.explainSplits},
 		{"manifest", "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", policy.Reading, s.manifest},
 		{"stall", "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", policy.Reading, s.stall},
+		{"status", "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", policy.Reading, s.status},
 		{arrowflight.RenewFlightEndpointActionType, "Renew the ticket of an endpoint. Body and result are defined by Flight.", policy.Reading, s.renew},
 	}
 	if s.options.Verifier != nil {
@@ -216,7 +217,7 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, s.disclosed(ctx, p.access, err)
 	}
-	p.Query.Pin = p.Rows.Pin
+	p.Query.Pin, p.Query.Job = p.Rows.Pin, "" // a replay is another job
 	m := manifest{
 		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.access.manifestOf(p), Pin: p.Rows.Pin, Plan: p.ID,
 		Columns: []column{}, Algorithm: plan.Algorithm,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -116,6 +117,7 @@ func (p *slot) enter(ctx context.Context) error {
 	case p.admission.crowded <- struct{}{}:
 	default: // a signal is pending, or there is no receiver
 	}
+	defer waits.Begin(ctx, waits.Slot)()
 	timeout := time.NewTimer(p.admission.maxWait)
 	defer timeout.Stop()
 	select {

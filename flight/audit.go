@@ -51,7 +51,7 @@ func (n *auditNote) query(q dataset.Query) {
 	if n == nil {
 		return
 	}
-	n.line.Dataset, n.line.Inline, n.line.Tables = cut(q.Dataset, maxAudited), q.Inline != nil, nil
+	n.line.Dataset, n.line.Inline, n.line.Job, n.line.Tables = cut(q.Dataset, maxAudited), q.Inline != nil, q.Job, nil
 	for i, table := range q.ClientTables() {
 		if i < maxAuditedTables {
 			n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(table, maxAudited)})

@@ -15,7 +15,7 @@ import (
 func TestGroupedRequests(t *testing.T) {
 	w := newWorld(t)
 	var sent atomic.Int64
-	s := serve(t, Options{Loader: w.loader(), Observer: Observer{BatchSent: func(_ string, rows, _, _ int64) { sent.Add(rows) }}})
+	s := serve(t, Options{Loader: w.loader(), Observer: Observer{BatchSent: func(_, _ string, rows, _, _ int64) { sent.Add(rows) }}})
 	const query = `{"dataset": "homefeed", "columns": ["request_id", "item", "country"], "order": "shuffled", "lanes": 2, "shard": {"of": 2}, "batch_requests": 5`
 	summary := func(more string) (said map[string]any, records int64) {
 		answer, err := s.GetFlightInfo(context.Background(), command(query+more+"}"))

@@ -270,7 +270,7 @@ func TestCountsNeedASlot(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
-	waits(s)
+	awaitSlotQueue(s)
 	taken.Release()
 	require.NoError(t, <-in)
 	cancel()
@@ -279,7 +279,7 @@ func TestCountsNeedASlot(t *testing.T) {
 	require.NoError(t, taken.enter(context.Background()))
 	ctx, cancel = context.WithCancel(context.Background())
 	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
-	waits(s)
+	awaitSlotQueue(s)
 	cancel()
 	require.ErrorIs(t, <-in, context.Canceled)
 	require.Zero(t, s.server.Waiting())
@@ -288,8 +288,8 @@ func TestCountsNeedASlot(t *testing.T) {
 	require.Zero(t, s.server.admission.taken)
 }
 
-// waits waits until a call waits for a slot.
-func waits(s *served) {
+// awaitSlotQueue waits until a call waits for a slot.
+func awaitSlotQueue(s *served) {
 	for s.server.Waiting() == 0 {
 		runtime.Gosched()
 	}

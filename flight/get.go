@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -31,6 +32,8 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	ctx, running := s.running.begin(ctx, asked, may.query)
+	defer s.running.end(running)
 	session := s.claimSession(ctx) // before it waits for a slot, since unclaimed sessions end
 	mix, err := mixOf(ctx)
 	if err != nil {
@@ -46,8 +49,9 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return contextCause(ctx, err)
 	}
+	running.planned(p)
 	ctx = may.within(ctx)
-	out := s.begin(ctx, p)
+	out := s.begin(ctx, p, running)
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
 	out.send = func(f *frame) error {
 		if f.lease == nil { // a schema or a report
@@ -64,6 +68,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer func() {
 		at.Release() // before the end is reported
 		leave()
+		s.running.end(running)
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
 	source, err := s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.host})
@@ -76,7 +81,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 
 // serve sends all batches of a source, and releases it.
 func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
-	o.stream = newParkableStream(source, o.inflight, o.slot)
+	o.stream = newParkableStream(source, o.inflight, o.slot, o.running)
 	defer source.Release()
 	o.watchStalls(o.stream)
 	defer o.unwatchStalls(o.stream)
@@ -188,7 +193,9 @@ type outgoing struct {
 	inflight *streamInflight
 	session  *local.Session // nil: all batches go over the network
 	stream   *parkableStream
+	running  *runningStream
 	dataset  string
+	job      string
 	planID   string
 	filesID  string
 	note     *auditNote
@@ -204,12 +211,16 @@ type outgoing struct {
 }
 
 // begin logs and reports the beginning of a stream.
-func (s *Server) begin(ctx context.Context, p planned) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.Query.Dataset, planID: p.ID, filesID: p.FilesID, access: p.access}
+func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *outgoing {
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, filesID: p.FilesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range callerAttributes(ctx) {
 		o.log = o.log.With(of)
+	}
+	o.log = o.log.With(slog.String("stream", running.id))
+	if o.job != "" {
+		o.log = o.log.With(slog.String("job", o.job))
 	}
 	if !p.part.IsZero() {
 		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
@@ -220,18 +231,22 @@ func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	o.note = noteOf(ctx)
 	o.note.stream(p)
 	o.log.InfoContext(ctx, "stream begins", "step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0)
-	s.options.Observer.StreamBegan(o.dataset)
+	s.options.Observer.StreamBegan(o.dataset, o.job)
 	return o
 }
 
 // ended logs and reports the end of the stream.
 func (o *outgoing) ended(label string, err error) {
+	waited, _, _ := o.running.waits.Now()
 	end := StreamEnd{
-		Dataset: o.dataset, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
+		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
 		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
 	o.note.read(end)
 	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "mapped_bytes", end.MappedBytes, "step", o.cursor.Step, "took", end.Took}
+	if times := waitedTimes(waited); len(times) > 0 {
+		attributes = append(attributes, slog.Group("waited", times...))
+	}
 	if rates := matchRates(o.staging); len(rates) > 0 {
 		attributes = append(attributes, slog.Group("match_rate", rates...))
 	}
@@ -298,7 +313,8 @@ func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatc
 	}
 	o.rows += rows
 	o.batches++
-	o.options.Observer.BatchSent(o.dataset, rows, o.bytes-wire, o.mappedBytes-mapped)
+	o.progress()
+	o.options.Observer.BatchSent(o.dataset, o.job, rows, o.bytes-wire, o.mappedBytes-mapped)
 	return nil
 }
 
@@ -313,7 +329,7 @@ func (o *outgoing) transmit(ctx context.Context, frames *frames, b arrow.RecordB
 	if err != nil {
 		return err
 	}
-	if err := o.stream.waiting(func() error { return o.inflight.admit(ctx, lease) }); err != nil {
+	if err := o.stream.waitingFor(waits.Memory, func() error { return o.inflight.admit(ctx, lease) }); err != nil {
 		return err
 	}
 	for _, f := range made {

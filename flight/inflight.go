@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 const (
@@ -142,10 +143,15 @@ func (p *streamInflight) still() time.Duration {
 func (p *streamInflight) admit(ctx context.Context, l *batchLease) error {
 	timeout := time.NewTimer(maxInflightWait)
 	defer timeout.Stop()
+	counted := false
 	for {
 		wait, freed, cut := p.tryAdmit(l)
 		if freed == nil {
 			return nil
+		}
+		if !counted && p.isSlowest() { // it waits for its own client, and not for the memory of others
+			counted = true
+			defer waits.Begin(ctx, waits.Trainer)()
 		}
 		for _, victim := range cut {
 			victim.disconnect(fault.New(fault.Unavailable, "the client took nothing for %s, while others waited for the memory of its batches", victim.still().Round(time.Millisecond)).

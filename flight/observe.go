@@ -3,6 +3,7 @@ package flight
 import (
 	"time"
 
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -14,10 +15,11 @@ type Observer struct {
 	// name of a fault kind.
 	CallEnded func(method, end string, took time.Duration)
 	// StreamBegan is called when a stream of batches begins.
-	StreamBegan func(dataset string)
+	// Its job is "" if the query has none.
+	StreamBegan func(dataset, job string)
 	// BatchSent is called after each batch was handed to the network or delivered in mapped memory, with
 	// its rows, its bytes on the wire, and its bytes in mapped memory.
-	BatchSent func(dataset string, rows, bytes, mapped int64)
+	BatchSent func(dataset, job string, rows, bytes, mapped int64)
 	// StreamEnded is called when a stream that began has ended.
 	StreamEnded func(StreamEnd)
 	// Stalled is called with each report of a trainer.
@@ -27,6 +29,7 @@ type Observer struct {
 // StreamEnd summarizes a stream.
 type StreamEnd struct {
 	Dataset string // "" if the query carried it
+	Job     string // "" if the query has none
 	End     string // as in CallEnded
 	Rows    int64
 	Batches int64
@@ -34,6 +37,7 @@ type StreamEnd struct {
 	// MappedBytes is the size of the batches that were delivered in mapped memory.
 	MappedBytes int64
 	Took        time.Duration
+	Waited      waits.Totals // of the time since its ticket was accepted
 	// Staging is the counts of each staging table that was read, by the entry's name, even of
 	// a stream that ended before its report.
 	Staging map[string]stream.StagingReport
@@ -45,10 +49,10 @@ func (o Observer) withDefaults() Observer {
 		o.CallEnded = func(string, string, time.Duration) {}
 	}
 	if o.StreamBegan == nil {
-		o.StreamBegan = func(string) {}
+		o.StreamBegan = func(string, string) {}
 	}
 	if o.BatchSent == nil {
-		o.BatchSent = func(string, int64, int64, int64) {}
+		o.BatchSent = func(string, string, int64, int64, int64) {}
 	}
 	if o.StreamEnded == nil {
 		o.StreamEnded = func(StreamEnd) {}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
 )
 
@@ -40,13 +41,15 @@ type parkableStream struct {
 	loader.Stream
 	inflight *streamInflight
 	slot     *slot
-	parking  atomic.Bool // a goroutine parks it
+	waits    *waits.Waits
+	parked   *atomic.Bool // it is parked
+	parking  atomic.Bool  // a goroutine parks it
 	mu       sync.Mutex
 }
 
 // newParkableStream returns a stream that the caller owns. The caller releases the source.
-func newParkableStream(source loader.Stream, p *streamInflight, at *slot) *parkableStream {
-	s := &parkableStream{Stream: source, inflight: p, slot: at}
+func newParkableStream(source loader.Stream, p *streamInflight, at *slot, running *runningStream) *parkableStream {
+	s := &parkableStream{Stream: source, inflight: p, slot: at, waits: running.waits, parked: &running.parked}
 	s.mu.Lock()
 	return s
 }
@@ -54,9 +57,21 @@ func newParkableStream(source loader.Stream, p *streamInflight, at *slot) *parka
 // waiting calls wait, which waits for the client. The stream may be parked meanwhile: wait
 // may use nothing of it except batches on which there is a lease.
 func (s *parkableStream) waiting(wait func() error) error {
+	return s.waitingFor(waits.Trainer, wait)
+}
+
+// waitingFor is waiting for another cause.
+func (s *parkableStream) waitingFor(c waits.Cause, wait func() error) error {
+	defer s.waits.Begin(c)()
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	return wait()
+}
+
+// Next implements array.RecordReader. A stream that is parked resumes.
+func (s *parkableStream) Next() bool {
+	s.parked.Store(false)
+	return s.Stream.Next()
 }
 
 // park parks a stream if it waits for its client. If pressed, it is parked because
@@ -76,6 +91,7 @@ func (s *Server) park(one *parkableStream, pressed bool) {
 		defer one.mu.Unlock()
 		err := guarded("park", func() error {
 			if one.Park(pressed) {
+				one.parked.Store(true)
 				one.slot.Release()
 			}
 			return nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -18,6 +19,17 @@ func matchRates(staging map[string]stream.StagingReport) []any {
 		}
 	}
 	return rates
+}
+
+// waitedTimes returns how long a stream has waited, by cause, as attributes of a log line. Causes without a wait have none.
+func waitedTimes(all waits.Totals) []any {
+	var times []any
+	for _, c := range waits.Causes() {
+		if took := all.Of(c); took > 0 {
+			times = append(times, slog.Duration(c.String(), took))
+		}
+	}
+	return times
 }
 
 // warnOfMatches logs what is suspicious about the joins of a stream that ended, in one line.

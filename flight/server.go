@@ -106,6 +106,8 @@ type Options struct {
 	Sharing func(files string) string
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
 	Cache CacheAdmin
+	// Config returns what came of the configuration when it was loaded again, for status; nil: it is not.
+	Config func() ConfigStatus
 	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.
 	Authenticate Authenticate
 	// Policy returns who may do what now; nil: every client may do everything.
@@ -125,6 +127,8 @@ type Server struct {
 	options Options
 	grpc    *grpc.Server
 	health  *health.Server
+	began   time.Time
+	running *runningStreams
 
 	draining  context.Context //nolint:containedctx // ends health watches when Shutdown begins
 	drain     context.CancelFunc
@@ -194,6 +198,7 @@ func New(options Options) *Server {
 	}
 	options.Observer = options.Observer.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
+	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
 	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)

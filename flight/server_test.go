@@ -326,8 +326,8 @@ func TestObserver(t *testing.T) {
 		},
 		Observer: Observer{
 			CallEnded:   func(method, end string, _ time.Duration) { calls <- call{method, end} },
-			StreamBegan: func(dataset string) { began = dataset },
-			BatchSent:   func(_ string, rows, n, _ int64) { bytes += n; batches <- rows },
+			StreamBegan: func(dataset, _ string) { began = dataset },
+			BatchSent:   func(_, _ string, rows, n, _ int64) { bytes += n; batches <- rows },
 			StreamEnded: func(e StreamEnd) { ends <- e },
 		},
 	})

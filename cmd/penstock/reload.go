@@ -5,9 +5,11 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/watch"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/telemetry"
@@ -30,6 +32,45 @@ type configReloader struct {
 	log     *slog.Logger
 	started *config.Config         // the configuration that the server started with
 	count   func(telemetry.Reload) // nil: nothing counts
+	clock   func() time.Time
+	reloads reloadStatus
+}
+
+// reloadStatus is what came of the reloads so far.
+type reloadStatus struct {
+	mu   sync.Mutex
+	last flight.ConfigStatus
+}
+
+// note notes what came of a reload.
+func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last.Current, s.last.Last, s.last.Error = came == telemetry.ReloadWhole, at.UTC(), ""
+	if err == nil {
+		s.last.Applied++
+		return
+	}
+	s.last.Refused++
+	s.last.Error = fault.Shorten(fault.Redact(err.Error()), maxReloadError)
+}
+
+// read returns what came of the reloads so far.
+func (s *reloadStatus) read() flight.ConfigStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// maxReloadError bounds the error of a reload in the status, in bytes.
+const maxReloadError = 1024
+
+// status returns the reads of the file for the action status; nil if it is not watched.
+func (r *configReloader) status() func() flight.ConfigStatus {
+	if r.count == nil {
+		return nil
+	}
+	return r.reloads.read
 }
 
 // watch makes a watcher load the file when it changes. It loads it once now, for a change since the server began to start. A pipe
@@ -44,7 +85,7 @@ func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *t
 	if err := w.Load(ctx, watch.LoadedFiles{What: "the configuration", Paths: []string{file}, Load: r.load, After: policyFiles}); err != nil {
 		return err
 	}
-	r.count = metrics.Reloads()
+	r.count, r.reloads.last.Current = metrics.Reloads(), true
 	return nil
 }
 
@@ -57,6 +98,7 @@ func (r *configReloader) load(ctx context.Context) error {
 	}
 	if r.count != nil {
 		r.count(came)
+		r.reloads.note(came, r.clock(), err)
 	}
 	return err
 }

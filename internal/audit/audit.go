@@ -36,6 +36,7 @@ type Line struct {
 	Host    string          `json:"host,omitempty"` // omitted for Unix domain sockets
 	Dataset string          `json:"dataset,omitempty"`
 	Inline  bool            `json:"inline,omitempty"` // the query carried its dataset
+	Job     string          `json:"job,omitempty"`    // the label of the query
 	Plan    string          `json:"plan,omitempty"`
 	Tables  []TableSnapshot `json:"tables,omitempty"` // the training table, and then the staging tables
 	Columns int             `json:"columns,omitempty"`

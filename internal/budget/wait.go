@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 // maxWait is the longest time that a stream waits for memory. It matters only if other
@@ -96,11 +97,20 @@ func NoWait(ctx context.Context) context.Context {
 // must not wait for that.
 func MarkBlocked(ctx context.Context) *release.Handle {
 	s, _ := ctx.Value(streamKey{}).(*stream)
-	if s == nil {
+	waiting := waits.Of(ctx)
+	if s == nil && waiting == nil {
 		return nil
+	}
+	if s != nil && s.of != nil { // the stream does something else, or waits for its prefetch
+		waiting = nil
+	}
+	end := waiting.Begin(waits.Stream)
+	if s == nil {
+		return release.New(end)
 	}
 	s.budget.changeQueue(func(q *queue) { q.block(s) })
 	return release.New(func() {
+		end()
 		q := &s.budget.queue
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -154,6 +164,7 @@ func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 // wait waits for room for n bytes and takes them. An error is Exhausted, or the cause of
 // ctx.
 func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
+	defer waits.Begin(ctx, waits.Memory)()
 	b := r.budget
 	none := fault.New(fault.Exhausted, "no memory became available within %s", maxWait)
 	limited, cancel := context.WithTimeoutCause(ctx, maxWait, none)

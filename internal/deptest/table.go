@@ -56,7 +56,8 @@ func Graph() []Row {
 		{Folder: "internal/issuer", Imports: "tokens identity fault", Outside: libJOSE},
 		{Folder: "internal/hostport"},
 
-		{Folder: "internal/budget", Imports: "fault invariant release"},
+		{Folder: "internal/waits"},
+		{Folder: "internal/budget", Imports: "waits fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/segment", Imports: "budget", Outside: libUnix},
@@ -64,7 +65,7 @@ func Graph() []Row {
 		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
 		{Folder: "internal/store/s3", Imports: "store fault release", Outside: libAWS},
-		{Folder: "internal/parquet", Imports: "batch budget fault invariant release store", Outside: libParquet + " " + libCompress},
+		{Folder: "internal/parquet", Imports: "batch budget fault invariant release store waits", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},
 
@@ -97,7 +98,7 @@ func Graph() []Row {
 		{Folder: "loader/scan/chunkcache", Imports: "batch budget"},
 		{
 			Folder:  "loader/scan",
-			Imports: "chunkcache catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant release",
+			Imports: "chunkcache catalog plan deletes cache store parquet batch budget waits expr bucket digest fault invariant release",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},
@@ -120,11 +121,11 @@ func Graph() []Row {
 			Folder:  "loader",
 			Imports: "dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
-		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget digest fault"},
+		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan policy rule batch budget fault identity audit local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan policy rule batch budget waits fault identity audit local segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 
@@ -140,6 +141,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "decode fault", Outside: libCobra},
 		{Folder: "cmd/penstock/client", Imports: "flight loader fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
 

@@ -50,6 +50,7 @@ func querySettings() []setting {
 		{"columns", `{"columns": ["a"]}`},
 		{"dense", `{"dense": {"d": ["a"]}}`},
 		{"cache", `{"cache": "off"}`},
+		{"job", `{"job": "j"}`},
 		{"with", `{"with": [{"table": "a.b"}]}`},
 	}
 }

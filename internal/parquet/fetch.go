@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 // Spare is memory that was reserved for reading ahead.
@@ -197,10 +198,8 @@ func (f *fetch) stop(started bool) {
 // take waits for the reads and hands the regions to the source of a reader, which releases the
 // fetch. It returns false if they failed or were dropped.
 func (f *fetch) take(ctx context.Context, by *source) (bool, error) {
-	select {
-	case <-f.done:
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	if err := f.await(ctx); err != nil {
+		return false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,6 +209,22 @@ func (f *fetch) take(ctx context.Context, by *source) (bool, error) {
 	f.state = fetchTaken
 	f.users[by] = by.giveUp
 	return true, nil
+}
+
+// await waits for the reads, or returns the cause of a context that ends.
+func (f *fetch) await(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return nil
+	default:
+	}
+	defer waits.Begin(ctx, waits.Storage)()
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // release makes a reader leave that took the bytes.

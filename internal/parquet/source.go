@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 const (
@@ -61,7 +62,9 @@ func (s *source) load(spans []span) error {
 	for i, want := range wanted {
 		s.regions[i] = region{span: want, content: s.scratch.Allocate(int(want.length))}
 	}
+	end := waits.Begin(s.ctx, waits.Storage)
 	errs := s.file.readAll(s.ctx, s.regions)
+	end()
 	if errs == nil {
 		return nil
 	}
@@ -118,6 +121,7 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 // fails and is left behind, its memory is freed, and returned to the account, when that
 // read returns.
 func (s *source) read(want span) ([]byte, error) {
+	defer waits.Begin(s.ctx, waits.Storage)()
 	content := s.scratch.Allocate(int(want.length))
 	if err := s.file.readAt(s.ctx, content, want.start); err != nil {
 		store.WhenReturned(err, s.scratch.detach(content).Release)

@@ -26,6 +26,7 @@ type Metrics struct {
 	streams  *prometheus.HistogramVec // seconds, by dataset
 	staging  stagingMetrics
 	trainers trainerMetrics
+	jobs     *jobMetrics
 	calls    *prometheus.CounterVec   // by method and end
 	took     *prometheus.HistogramVec // seconds of calls except streams, by method
 }
@@ -104,6 +105,7 @@ func NewMetrics(version string) *Metrics {
 			seconds: counter("penstock_trainer_seconds_total", "Time that trainers spent on streams, as reported.", "dataset"),
 			waited:  counter("penstock_trainer_waited_seconds_total", "The part of penstock_trainer_seconds_total in which trainers waited for a batch.", "dataset"),
 		},
+		jobs:  newJobMetrics(),
 		calls: counter("penstock_calls_total", "Calls, by outcome.", "method", "end"),
 		took: histogram("penstock_call_seconds", "How long calls took.",
 			prometheus.ExponentialBuckets(minCall, callFactor, callBuckets), "method"),
@@ -114,6 +116,7 @@ func NewMetrics(version string) *Metrics {
 		m.trainers.rows, m.trainers.batches, m.trainers.seconds, m.trainers.waited,
 		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.jobs.collectors()...)
 	return m
 }
 
@@ -135,8 +138,12 @@ func (m *Metrics) Observer() flight.Observer {
 			m.calls.WithLabelValues(method, end).Inc()
 			m.took.WithLabelValues(method).Observe(took.Seconds())
 		},
-		StreamBegan: func(dataset string) { m.open.WithLabelValues(label(dataset)).Inc() },
-		BatchSent: func(dataset string, rows, bytes, mapped int64) {
+		StreamBegan: func(dataset, job string) {
+			m.open.WithLabelValues(label(dataset)).Inc()
+			m.jobs.began(job)
+		},
+		BatchSent: func(dataset, job string, rows, bytes, mapped int64) {
+			m.jobs.sent(job, rows, bytes+mapped)
 			m.rows.WithLabelValues(label(dataset)).Add(float64(rows))
 			m.batches.WithLabelValues(label(dataset)).Inc()
 			m.bytes.WithLabelValues(label(dataset)).Add(float64(bytes))
@@ -147,6 +154,7 @@ func (m *Metrics) Observer() flight.Observer {
 			m.ended.WithLabelValues(label(end.Dataset), end.End).Inc()
 			m.streams.WithLabelValues(label(end.Dataset)).Observe(end.Took.Seconds())
 			m.staging.add(end)
+			m.jobs.ended(end)
 		},
 		Stalled: m.trainers.add,
 	}
@@ -193,10 +201,11 @@ func (m *Metrics) Storage(c *store.Calls) {
 	}))
 }
 
-// Handler serves the metrics at /metrics and, if profiles is set, the profiles of the Go
+// Handler serves the metrics at /metrics, a page with links at / and, if profiles is set, the profiles of the Go
 // runtime at /debug/pprof/.
 func (m *Metrics) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", index(profiles))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	if profiles {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -142,12 +144,12 @@ func TestMetrics(t *testing.T) {
 	second.Release()
 
 	o := m.Observer()
-	o.StreamBegan("home")
-	o.StreamBegan("home")
-	o.StreamBegan("")
-	o.BatchSent("home", 10, 100, 0)
-	o.BatchSent("home", 5, 60, 1000)
-	o.BatchSent("", 1, 2, 0)
+	o.StreamBegan("home", "")
+	o.StreamBegan("home", "")
+	o.StreamBegan("", "")
+	o.BatchSent("home", "", 10, 100, 0)
+	o.BatchSent("home", "", 5, 60, 1000)
+	o.BatchSent("", "", 1, 2, 0)
 	history := stream.StagingReport{
 		Counts: joiner.Counts{Rows: 10, Matched: 7, Missing: 3, NullKeys: 1, Duplicates: 2}, BytesRead: 4096, SpilledBytes: 512,
 	}
@@ -236,8 +238,56 @@ func TestDiskTier(t *testing.T) {
 
 func TestMetricsAreApart(t *testing.T) {
 	one, other := telemetry.NewMetrics("one"), telemetry.NewMetrics("other")
-	one.Observer().StreamBegan("home")
+	one.Observer().StreamBegan("home", "")
 	require.NotContains(t, metrics(t, other.Handler(false)), `penstock_streams_open{dataset="home"} 1`)
+}
+
+// TestJobsHaveBoundedLabels counts the streams of more jobs than metrics have labels for.
+//
+// spec: status-9
+func TestJobsHaveBoundedLabels(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	o := m.Observer()
+	for i := range 102 {
+		job := fmt.Sprintf("job-%03d", i)
+		o.StreamBegan("home", job)
+		o.BatchSent("home", job, 2, 10, 5)
+	}
+	o.StreamBegan("home", "job-000")
+	o.StreamEnded(flight.StreamEnd{Dataset: "home", Job: "job-101", Waited: waits.Totals{waits.Trainer: 1500 * time.Millisecond, waits.Storage: time.Second}})
+	lines := metrics(t, m.Handler(false))
+	require.Subset(t, lines, []string{
+		`penstock_job_bytes_sent_total{job="job-000"} 15`,
+		`penstock_job_bytes_sent_total{job="other"} 30`,
+		`penstock_job_rows_sent_total{job="job-099"} 2`,
+		`penstock_job_rows_sent_total{job="other"} 4`,
+		`penstock_job_streams_open{job="job-000"} 2`,
+		`penstock_job_streams_open{job="other"} 1`,
+	})
+	text := strings.Join(lines, "\n")
+	require.Equal(t, 101, strings.Count(text, "penstock_job_rows_sent_total{"))
+	require.NotContains(t, text, "job-100")
+	page := get(m.Handler(false), "/metrics").Body.String()
+	require.Contains(t, page, `penstock_stream_waited_seconds_total{cause="trainer",dataset="home"} 1.5`)
+	require.Contains(t, page, `penstock_stream_waited_seconds_total{cause="storage",dataset="home"} 1`)
+	require.Contains(t, page, `penstock_stream_waited_seconds_total{cause="memory",dataset="home"} 0`)
+}
+
+// TestIndexLinksWhatThereIs reads the page at the root, and follows its links.
+//
+// spec: status-10
+func TestIndexLinksWhatThereIs(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	for profiles, links := range map[bool]int{true: 2, false: 1} {
+		answer := get(m.Handler(profiles), "/")
+		require.Equal(t, http.StatusOK, answer.Code)
+		found := regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(answer.Body.String(), -1)
+		require.Len(t, found, links)
+		for _, link := range found {
+			require.Equal(t, http.StatusOK, get(m.Handler(profiles), link[1]).Code, link[1])
+		}
+	}
+	require.Equal(t, http.StatusNotFound, get(m.Handler(true), "/other").Code)
 }
 
 func TestProfilesOnlyWhenAskedFor(t *testing.T) {

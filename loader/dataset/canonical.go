@@ -62,7 +62,7 @@ func (r Reading) form(preset Reading) readingForm {
 	form := readingForm{
 		Columns: r.Columns, Dense: r.Dense, BatchRows: r.BatchRows, GlobalBatchRows: r.GlobalBatchRows, BatchRequests: r.BatchRequests,
 		Tail: unless(r.Tail, preset.Tail), Limit: r.Limit, Count: unless(r.Count, preset.Count), Wire: unless(r.Wire, preset.Wire),
-		Cache: unless(r.Cache, preset.Cache), Endpoints: unless(r.Endpoints, preset.Endpoints),
+		Cache: unless(r.Cache, preset.Cache), Endpoints: unless(r.Endpoints, preset.Endpoints), Job: r.Job,
 	}
 	if unset := (Reading{Cursor: r.Cursor}).defaults(); r.Shard != unset.Shard {
 		form.Shard = &shardForm{Of: r.Shard.Of}
@@ -193,6 +193,7 @@ type readingForm struct {
 	Wire            Wire       `json:"wire,omitempty"`
 	Cache           CacheUse   `json:"cache,omitempty"`
 	Endpoints       Endpoints  `json:"endpoints,omitempty"`
+	Job             string     `json:"job,omitempty"`
 	Cursor          any        `json:"cursor,omitempty"`
 }
 

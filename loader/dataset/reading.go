@@ -24,6 +24,7 @@ type Reading struct {
 	Wire          Wire
 	Cache         CacheUse
 	Endpoints     Endpoints
+	Job           string  // a label in status, logs and metrics; see JobLabel
 	Cursor        Cursors // empty: from the start
 }
 

@@ -14,10 +14,12 @@ import (
 )
 
 // mayDiffer lists the fields of a reading that members of a group may have different.
-var mayDiffer = []string{"Cache", "Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows"}
+var mayDiffer = []string{"Cache", "Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows", "Job"}
 
 // TestKeyHasAllOfTheReading changes each field of a reading: streams share nothing if they
 // differ in a field that is not listed here.
+//
+// spec: status-7
 func TestKeyHasAllOfTheReading(t *testing.T) {
 	t.Parallel()
 	p := loader.Planned{Plan: &plan.Plan{ID: "p", FilesID: "f", Lanes: make([]plan.Lane, 1)}}

@@ -3,6 +3,8 @@ package fanout
 import (
 	"context"
 	"slices"
+
+	"github.com/penstock/penstock/internal/waits"
 )
 
 // enter adds a member to a group that serves its position, or to a new one. It returns false if
@@ -31,6 +33,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)
 	g.planned.Query.Cache = use
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
+	g.ctx = waits.With(g.ctx, waits.Of(m.ctx).Shared())
 	g.form, g.formed = m.form, m.formed
 	g.decides, g.origin, g.first = !g.formed, g.tail, g.spec
 	s.groups[m.key] = append(s.groups[m.key], g)

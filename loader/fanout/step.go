@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -145,6 +146,7 @@ func (s *Sharer) wait(m *groupMember, g *readerGroup) {
 	pulled := g.pulled
 	g.waiting[m] = struct{}{}
 	s.mu.Unlock()
+	defer waits.Of(m.ctx).Follow(waits.Of(g.ctx))()
 	select {
 	case <-pulled:
 	case <-m.ctx.Done():
@@ -194,6 +196,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	var widened bool
 	func() {
 		defer func() { mine = s.pulled(m, g, now, step, err) }()
+		defer waits.Of(m.ctx).Follow(waits.Of(g.ctx))()
 		if widened, err = now.open(g.ctx, m, need, decided); err != nil {
 			return
 		}

@@ -19,13 +19,14 @@ const (
 	Explain Permission = "explain" // show what a plan reads
 	Verify  Permission = "verify"  // check the tables of a dataset
 	Cache   Permission = "cache"   // list and drop what the server keeps in memory and on disk
+	Status  Permission = "status"  // see the streams of all clients, and what the server has of memory and slots
 )
 
 // Actions returns the actions that rules allow.
-func Actions() []Permission { return []Permission{Explain, Verify, Cache} }
+func Actions() []Permission { return []Permission{Explain, Verify, Cache, Status} }
 
 // Reserved returns the words for rights of later versions, which no rule can have yet.
-func Reserved() []Permission { return []Permission{"stage", "publish", "promote", "status"} }
+func Reserved() []Permission { return []Permission{"stage", "publish", "promote"} }
 
 // Policy is who may do what. It does not change.
 type Policy struct {

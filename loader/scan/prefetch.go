@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 const (
@@ -214,10 +215,16 @@ func (q *prefetchQueue) pop(ctx context.Context) (item, error) {
 		if it, ended, err := q.first(); ended || it.batch != nil {
 			return it, err
 		}
-		select {
-		case <-q.filled:
-		case <-ctx.Done():
-		}
+		q.awaitFilled(ctx)
+	}
+}
+
+// awaitFilled waits until the queue may have changed, or ctx ends.
+func (q *prefetchQueue) awaitFilled(ctx context.Context) {
+	defer waits.Of(ctx).AwaitRows()()
+	select {
+	case <-q.filled:
+	case <-ctx.Done():
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan/chunkcache"
@@ -117,13 +118,7 @@ func (w *walk) nextFile(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	next := opening{}
-	if w.pending != nil {
-		next = w.awaitPending()
-	}
-	if next.file == nil && next.err == nil {
-		next.file, next.err = w.scanner.open(ctx, w.source, w.plan, w.source.Files[w.file].File)
-	}
+	next := w.opened(ctx)
 	if next.err != nil {
 		return next.err
 	}
@@ -139,6 +134,19 @@ func (w *walk) nextFile(ctx context.Context) error {
 		w.openAhead(ctx, after)
 	}
 	return nil
+}
+
+// opened returns the next file, which an opener has opened or it opens itself.
+func (w *walk) opened(ctx context.Context) opening {
+	defer waits.Begin(ctx, waits.Storage)()
+	next := opening{}
+	if w.pending != nil {
+		next = w.awaitPending()
+	}
+	if next.file == nil && next.err == nil {
+		next.file, next.err = w.scanner.open(ctx, w.source, w.plan, w.source.Files[w.file].File)
+	}
+	return next
 }
 
 // openAhead starts a goroutine, the opener, that opens a file ahead of the decoder and starts

@@ -68,6 +68,7 @@ func mutants() []mutant {
 		spillMutants(),
 		splitMutants(),
 		startingMutants(),
+		statusMutants(),
 		stepMutants(),
 		storageMutants(),
 		streamMutants(),

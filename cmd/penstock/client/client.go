@@ -167,6 +167,22 @@ func (c *Client) Verify(ctx context.Context, query []byte) (*loader.Verification
 	return &found, nil
 }
 
+// Status returns what runs on the server, and its JSON as the server sent it.
+func (c *Client) Status(ctx context.Context) (out flight.ServerStatus, sent json.RawMessage, err error) {
+	sent, err = c.act(ctx, "status", nil)
+	if err != nil {
+		return out, nil, err
+	}
+	if err := json.Unmarshal(sent, &out); err != nil {
+		return out, nil, fault.New(fault.Internal, "read what %s sent: %w", c.name, err)
+	}
+	if out.V != 1 {
+		return out, nil, fault.New(fault.Internal, "%s sent a status of version %d, and this program reads version 1", c.name, out.V).
+			WithRemedy("use a program of the server's version; --json prints any version")
+	}
+	return out, sent, nil
+}
+
 // CacheList returns what the server keeps for later streams.
 func (c *Client) CacheList(ctx context.Context) (out flight.CacheList, err error) {
 	return out, c.actJSON(ctx, "cache_ls", nil, &out)

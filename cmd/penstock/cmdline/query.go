@@ -39,6 +39,7 @@ func NewQuery(c *cobra.Command) Query {
 	Text(c, "tail", "TAIL", "keep or drop the rows that do not fill a last step (default keep)")
 	Text(c, "count", "COUNT", "estimate, or exact: count the rows first (default estimate)")
 	Text(c, "cursor", "JSON", "the cursor to resume from, or @FILE")
+	Text(c, "job", "LABEL", "a label for the stream in penstock status, logs and metrics")
 	return q
 }
 
@@ -106,7 +107,7 @@ func (q Query) JSON(args []string, stdin io.Reader) ([]byte, error) {
 
 // anyGiven reports whether a flag other than --query sets a field of the query.
 func (q Query) anyGiven() bool {
-	for _, name := range []string{"with", "columns", "filter", "order", "shuffle", "shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor"} {
+	for _, name := range []string{"with", "columns", "filter", "order", "shuffle", "shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor", "job"} {
 		if q.command.Flags().Changed(name) {
 			return true
 		}
@@ -117,7 +118,7 @@ func (q Query) anyGiven() bool {
 // put calls set for each field that a flag sets.
 func (q Query) put(set func(string, any), stdin io.Reader) error {
 	f := q.command.Flags()
-	for _, name := range []string{"filter", "order", "shuffle", "tail", "count"} {
+	for _, name := range []string{"filter", "order", "shuffle", "tail", "count", "job"} {
 		if f.Changed(name) {
 			set(name, f.Lookup(name).Value.String())
 		}

@@ -122,6 +122,7 @@ func readingFields() []field[dataset.Reading] {
 		{name: "endpoints", read: func(d *decoder, at place, out *dataset.Reading) {
 			out.Endpoints = choice(d, at, []dataset.Endpoints{dataset.EndpointsShards, dataset.EndpointsSplits})
 		}},
+		{name: "job", also: []string{"label", "run", "run_id"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Job = d.job(at) }},
 	}
 }
 
@@ -143,6 +144,15 @@ func (d *decoder) queryDataset(at place, out *dataset.Query) {
 	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindList:
 		d.fail(at.path, "must be a dataset's name or a dataset, not %s", at.kind)
 	}
+}
+
+// job decodes the label of a query.
+func (d *decoder) job(at place) string {
+	out := d.text(at)
+	if at.kind == kindText && !dataset.JobLabel(out) {
+		d.fail(at.path, "must be 1 to %d letters, digits and characters of ._-/:@+=", dataset.MaxJob)
+	}
+	return out
 }
 
 func (d *decoder) shuffle(at place) dataset.Shuffle {

@@ -350,6 +350,9 @@ func (m maker) query() dataset.Query {
 		Rows:    dataset.Rows{Filter: m.filter(), Seed: pick(m, 0, int64(m.Uint64())), Epoch: pick(m, 0, m.Int64())},
 		Reading: dataset.Reading{Tail: pick(m, dataset.TailKeep, dataset.TailDrop), Count: pick(m, dataset.CountEstimate, dataset.CountExact), Wire: pick(m, dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto)},
 	}
+	if !m.often() {
+		q.Job = pick(m, "j", "sweep-7/rank:0@host", strings.Repeat("Z", dataset.MaxJob))
+	}
 	q.Order, q.Shuffle, q.ShuffleWindow = m.order()
 	if q.ShuffleWindow > 0 {
 		q.ShuffleParts = m.Int64N(65)

@@ -101,6 +101,7 @@ class RunQuery(TypedDict, total=False):
         wire: the form of batches on the wire. `Client.read` requests "auto" and converts it to plain batches.
         cache: how the server's cache is used: "read" keeps what is read for the second time, "fill" what is read at
             all, "off" neither uses nor keeps anything.
+        job: a label for the run in `Client.status`, and in the server's log and metrics.
     """
 
     with_: Sequence[str | Mapping[str, Any]] | None
@@ -123,6 +124,7 @@ class RunQuery(TypedDict, total=False):
     count: Literal["estimate", "exact"] | None
     wire: Literal["plain", "indexed", "auto", "grouped"] | None
     cache: Literal["off", "read", "fill"] | None
+    job: str | None
 
 
 class Query(RunQuery, total=False):

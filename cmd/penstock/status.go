@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/statustext"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// clearScreen moves to the top of a terminal, and clears it.
+const clearScreen = "\x1b[H\x1b[2J"
+
+func (p process) statusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "status", Short: "Show the streams of a server, and what each waits for", Args: cmdline.NoArguments,
+		Long: "Show the streams of a server, and what each waits for: its trainer, storage, memory, a slot,\n" +
+			"or another stream that reads the same. The streams of other clients, and what the server has\n" +
+			"of memory and slots, need the right status of a policy, if there is one.\n\n" +
+			"Rates and shares are those since each stream began; with --watch, those of the last interval.\n" +
+			"--json prints the answer of the server, whose counters only rise.",
+		Example: "  penstock status --uri grpc://127.0.0.1:8815\n  penstock status --uri grpc://127.0.0.1:8815 --watch 2",
+	}
+	from := newSourceFlags(c)
+	asJSON := c.Flags().Bool("json", false, "print the answer of the server as JSON; with --watch, each in a line")
+	watch := c.Flags().Float64("watch", 0, "repeat it at this interval, in seconds, until interrupted")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		switch {
+		case *watch < 0 || *watch > 0 && *watch < 0.1 || *watch > 86400:
+			return cmdline.Errorf("--watch %v: want 0.1 to 86400 seconds", *watch)
+		case *from.config != "":
+			return cmdline.Errorf("status asks a server: give --uri grpc://host:port")
+		}
+		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			if *watch > 0 {
+				return p.watchStatus(ctx, s, time.Duration(*watch*float64(time.Second)), *asJSON)
+			}
+			now, sent, err := s.Status(ctx)
+			switch {
+			case err != nil:
+				return err
+			case *asJSON:
+				return p.printSent(sent, "  ")
+			}
+			return statustext.Write(p.stdout, now, nil)
+		})
+	}
+	return c
+}
+
+// watchStatus prints the status at intervals.
+func (p process) watchStatus(ctx context.Context, s *client.Client, every time.Duration, asJSON bool) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	var before *flight.ServerStatus
+	for {
+		now, sent, err := s.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = p.printSent(sent, "")
+		} else {
+			err = p.printStatus(now, before)
+		}
+		if err != nil {
+			return err
+		}
+		before = &now
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// printStatus prints a status on a screen of its own.
+func (p process) printStatus(now flight.ServerStatus, before *flight.ServerStatus) error {
+	var b bytes.Buffer
+	switch {
+	case p.width > 0:
+		b.WriteString(clearScreen)
+	case before != nil:
+		b.WriteString("\n")
+	}
+	if err := statustext.Write(&b, now, before); err != nil {
+		return err
+	}
+	_, err := p.stdout.Write(b.Bytes())
+	return err
+}
+
+// printSent prints JSON as the server sent it, indented, or in one line without an indent.
+func (p process) printSent(sent json.RawMessage, indent string) error {
+	var b bytes.Buffer
+	err := json.Compact(&b, sent)
+	if indent != "" {
+		b.Reset()
+		err = json.Indent(&b, sent, "", indent)
+	}
+	if err != nil {
+		return fault.New(fault.Internal, "write JSON: %w", err)
+	}
+	b.WriteByte('\n')
+	_, err = p.stdout.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,226 @@
+// Package statustext writes the status of a server as one screen of text.
+//
+// Shares of waits and rates are those since an earlier status of the same server, or else since each stream began.
+package statustext
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// maxStreams is the number of streams on one screen.
+const maxStreams = 30
+
+// unknown is a cell without a value.
+const unknown = "-"
+
+// Write writes a status. before is an earlier one of the same server; nil: there is none.
+func Write(w io.Writer, now flight.ServerStatus, before *flight.ServerStatus) error {
+	var b strings.Builder
+	writeServer(&b, now)
+	if len(now.Streams) > 0 {
+		writeStreams(&b, now, before)
+	}
+	if !now.All {
+		b.WriteString("\nonly this client's own streams: the others need a rule of the policy with allow: [status]\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeServer writes the lines about the server.
+func writeServer(b *strings.Builder, s flight.ServerStatus) {
+	fmt.Fprintf(b, "penstock %s, up for %s, %s\n", s.Version, span(s.UptimeMS), fault.Count(len(s.Streams), "stream"))
+	if m := s.Memory; m != nil {
+		limit := " without a limit"
+		if m.Limit >= 0 {
+			limit = " of " + size(m.Limit)
+		}
+		fmt.Fprintf(b, "memory  %s%s in use, %s of it idle, %s in flight; at most %s so far\n", size(m.Used), limit, size(m.Idle), size(m.InFlight), size(m.Peak))
+	}
+	if l := s.Slots; l != nil && l.Limit > 0 {
+		fmt.Fprintf(b, "slots   %d of %d taken, %d kept, %d waiting; one client may have %d\n", l.Taken, l.Limit, l.Kept, l.Waiting, l.PerClient)
+	}
+	if p := s.Plans; p != nil {
+		fmt.Fprintf(b, "plans   %d being made, %d waiting\n", p.Running, p.Waiting)
+	}
+	if c := s.Cache; c != nil {
+		fmt.Fprintf(b, "cache   %s of %s in %s, %s of %s", size(c.Bytes), size(c.Limit), fault.Count(c.Files, "file"), fault.Count(c.BuildSides, "build side"), size(c.BuildSideBytes))
+		if c.DiskLimit > 0 {
+			fmt.Fprintf(b, "; on disk %s of %s", size(c.DiskBytes), size(c.DiskLimit))
+		}
+		b.WriteString("\n")
+	}
+	if c := s.Config; c != nil {
+		state := "in use as it is on disk"
+		if !c.Current {
+			state = "not in use as it is on disk"
+		}
+		fmt.Fprintf(b, "config  %s; used again %s, refused %s\n", state, fault.Count(c.Applied, "time"), fault.Count(c.Refused, "time"))
+		if c.Error != "" {
+			fmt.Fprintf(b, "        refused at %s: %s\n", c.Last.Format(time.TimeOnly), strings.ReplaceAll(c.Error, "\n", " "))
+		}
+	}
+}
+
+// writeStreams writes a line for each stream, the oldest first.
+func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.ServerStatus) {
+	earlier := map[string]flight.StreamStatus{}
+	if before != nil {
+		for _, one := range before.Streams {
+			earlier[one.ID] = one
+		}
+	}
+	subjects := slices.ContainsFunc(now.Streams, func(one flight.StreamStatus) bool { return one.Subject != "" })
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	row := func(subject string, cells ...string) {
+		if subjects {
+			cells = slices.Insert(cells, 1, subject)
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	row("SUBJECT", "JOB", "DATASET", "SHARD", "OPEN", "ROWS", "DONE", "ROWS/S", "BYTES/S", "NOW", "WAITED FOR")
+	for i, one := range now.Streams {
+		if i == maxStreams {
+			break
+		}
+		since := change(one, earlier[one.ID])
+		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
+			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), state(one), since.shares())
+	}
+	_ = w.Flush() // a Builder takes everything
+	if more := len(now.Streams) - maxStreams; more > 0 {
+		fmt.Fprintf(b, "… %d more: --json has all\n", more)
+	}
+}
+
+func datasetOf(one flight.StreamStatus) string {
+	if one.Inline {
+		return "(inline)"
+	}
+	return one.Dataset
+}
+
+// done returns the share of the steps that were sent, or else of the rows.
+func done(one flight.StreamStatus) string {
+	part, whole := one.Step, one.Steps
+	if whole < 0 {
+		part, whole = one.Rows, one.RowsTotal
+	}
+	switch {
+	case whole < 0:
+		return unknown
+	case whole == 0:
+		return "100%"
+	}
+	return fmt.Sprintf("%d%%", min(100, part*100/whole))
+}
+
+// state returns what a stream does now.
+func state(one flight.StreamStatus) string {
+	switch {
+	case one.Parked:
+		return "parked"
+	case one.Waiting != "":
+		return "waits for " + one.Waiting
+	}
+	return "works"
+}
+
+// difference is what a stream did between two statuses.
+type difference struct {
+	ms, rows, bytes int64
+	waited          flight.WaitedTime
+}
+
+// change returns what a stream did since an earlier status, whose zero value is that of a stream that has not begun.
+func change(now, before flight.StreamStatus) difference {
+	a, b := now.Waited, before.Waited
+	return difference{
+		ms: now.OpenMS - before.OpenMS, rows: now.Rows - before.Rows, bytes: now.Bytes + now.Mapped - before.Bytes - before.Mapped,
+		waited: flight.WaitedTime{
+			Trainer: a.Trainer - b.Trainer, Slot: a.Slot - b.Slot, Memory: a.Memory - b.Memory, Stream: a.Stream - b.Stream, Storage: a.Storage - b.Storage,
+		},
+	}
+}
+
+// perSecond returns an amount per second; false if no time has passed.
+func (d difference) perSecond(amount int64) (int64, bool) {
+	if d.ms <= 0 {
+		return 0, false
+	}
+	return int64(float64(amount) * 1000 / float64(d.ms)), true
+}
+
+func (d difference) rate(amount int64) string {
+	n, ok := d.perSecond(amount)
+	if !ok {
+		return unknown
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func (d difference) byteRate() string {
+	n, ok := d.perSecond(d.bytes)
+	if !ok {
+		return unknown
+	}
+	return size(n)
+}
+
+// shares returns the shares of the time that the stream waited, by cause; those below one percent are left out.
+func (d difference) shares() string {
+	var out []string
+	for _, one := range []struct {
+		name string
+		ms   int64
+	}{
+		{"trainer", d.waited.Trainer}, {"storage", d.waited.Storage}, {"memory", d.waited.Memory}, {"stream", d.waited.Stream}, {"slot", d.waited.Slot},
+	} {
+		if percent := one.ms * 100 / max(1, d.ms); percent > 0 {
+			out = append(out, fmt.Sprintf("%s %d%%", one.name, min(100, percent)))
+		}
+	}
+	if out == nil {
+		return unknown
+	}
+	return strings.Join(out, ", ")
+}
+
+// size returns bytes in a unit of three digits.
+func size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, at := float64(bytes), 0
+	for value >= 1024 && at < len(units)-1 {
+		value, at = value/1024, at+1
+	}
+	if at == 0 || value >= 100 {
+		return fmt.Sprintf("%.0f %s", value, units[at])
+	}
+	return fmt.Sprintf("%.1f %s", value, units[at])
+}
+
+// span returns a time in its two largest units.
+func span(ms int64) string {
+	const hour, day = 60 * 60, 24 * 60 * 60
+	switch s := ms / 1000; {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < hour:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < day:
+		return fmt.Sprintf("%dh%02dm", s/hour, s%hour/60)
+	default:
+		return fmt.Sprintf("%dd%02dh", s/day, s%day/hour)
+	}
+}

@@ -1,0 +1,112 @@
+package flight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/internal/waits"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// runningStream is a stream of batches, from the time at which its ticket was accepted, as the action status shows it. The
+// goroutine of its call writes it, and others read it.
+type runningStream struct {
+	id      string // random: it tells nothing of other streams
+	client  string // see clientOf
+	subject string
+	plan    string
+	query   dataset.Query // of the ticket
+	began   time.Time
+	waits   *waits.Waits
+
+	extent atomic.Pointer[streamExtent] // nil: it is not planned yet
+	sent   streamCounts
+	parked atomic.Bool
+}
+
+// streamExtent is how much a stream has to send; unknown values are -1.
+type streamExtent struct {
+	lanes int   // of its shard
+	rows  int64 // of this stream, from its cursor on
+	steps int64 // of its shard, from the start of the plan
+}
+
+// streamCounts is what a stream has sent.
+type streamCounts struct {
+	rows, batches, bytes, mapped atomic.Int64
+	step                         atomic.Int64 // of its last cursor, counted from the start of the plan
+}
+
+// runningStreams is the streams of a server that run or wait for a slot. It is safe for concurrent use.
+type runningStreams struct {
+	clock, ticks func() time.Time
+
+	mu  sync.Mutex
+	all map[*runningStream]struct{}
+}
+
+func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
+	return &runningStreams{clock: clock, ticks: ticks, all: map[*runningStream]struct{}{}}
+}
+
+// begin adds the stream of a ticket, and returns a context whose waits are those of the stream.
+func (r *runningStreams) begin(ctx context.Context, c content, query dataset.Query) (context.Context, *runningStream) {
+	one := &runningStream{
+		id: fmt.Sprintf("%016x", rand.Uint64()), client: clientOf(ctx), subject: identity.CallerOf(ctx).Subject, //nolint:gosec // it is not a secret
+		plan: c.Plan, query: query, began: r.clock(), waits: waits.New(r.ticks),
+	}
+	for _, cursor := range query.Cursor {
+		one.sent.step.Store(cursor.Step)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all[one] = struct{}{}
+	return waits.With(ctx, one.waits), one
+}
+
+// end removes a stream. It may be called more than once.
+func (r *runningStreams) end(one *runningStream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, one)
+}
+
+// list returns the streams that a caller may see, the oldest first.
+func (r *runningStreams) list(may func(*runningStream) bool) []*runningStream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*runningStream
+	for one := range r.all {
+		if may(one) {
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b *runningStream) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.id, b.id)) })
+	return out
+}
+
+// planned notes how much the stream has to send.
+func (one *runningStream) planned(p planned) {
+	extent := &streamExtent{lanes: len(p.Lanes) / p.Query.Shard.Of, rows: unknown, steps: unknown}
+	if p.part.IsZero() { // otherwise it has some splits alone
+		extent.rows, extent.steps = p.limited(p.rowsOf(p.Query.Shard)), p.summary().Steps
+	}
+	one.extent.Store(extent)
+}
+
+// progress notes what the stream has sent.
+func (o *outgoing) progress() {
+	sent := &o.running.sent
+	sent.rows.Store(o.rows)
+	sent.batches.Store(o.batches)
+	sent.bytes.Store(o.bytes)
+	sent.mapped.Store(o.mappedBytes)
+	sent.step.Store(o.cursor.Step)
+}

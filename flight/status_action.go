@@ -1,0 +1,211 @@
+package flight
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/internal/waits"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// ServerStatus is the answer of the action status. Its counters only rise while a stream or the server runs: rates are the
+// differences of two answers. Clients ignore fields that they do not know.
+type ServerStatus struct {
+	V        int    `json:"v"`         // 1
+	Version  string `json:"version"`   // of the program
+	UptimeMS int64  `json:"uptime_ms"` // since the server was made
+	// All reports that the caller may see the streams of all clients, and the parts below; otherwise it sees its own.
+	All     bool           `json:"all"`
+	Memory  *MemoryStatus  `json:"memory,omitempty"`
+	Slots   *SlotStatus    `json:"slots,omitempty"`
+	Plans   *PlanStatus    `json:"plans,omitempty"`
+	Cache   *CacheStatus   `json:"cache,omitempty"`  // nil: nothing is kept for later streams
+	Config  *ConfigStatus  `json:"config,omitempty"` // nil: the configuration is not loaded again
+	Streams []StreamStatus `json:"streams"`          // those that run or wait for a slot, the oldest first
+}
+
+// MemoryStatus is the memory budget, in bytes.
+type MemoryStatus struct {
+	Limit    int64 `json:"limit"` // -1: none
+	Used     int64 `json:"used"`
+	Idle     int64 `json:"idle"`      // of used: kept for later streams, and given up when memory is needed
+	InFlight int64 `json:"in_flight"` // of used: batches that clients have not taken
+	Peak     int64 `json:"peak"`      // of used
+}
+
+// SlotStatus is the slots of streams.
+type SlotStatus struct {
+	Limit     int `json:"limit"`      // 0: none, and nothing is counted
+	PerClient int `json:"per_client"` // that one client may have
+	Taken     int `json:"taken"`
+	Kept      int `json:"kept"` // for other shards of plans whose first shard has one
+	Waiting   int `json:"waiting"`
+}
+
+// PlanStatus is the calls that make plans.
+type PlanStatus struct {
+	Limit   int `json:"limit"`
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+}
+
+// CacheStatus is what is kept for later streams, in brief: cache_ls lists it.
+type CacheStatus struct {
+	Limit          int64 `json:"limit"` // bytes of decoded columns in memory
+	Bytes          int64 `json:"bytes"`
+	Files          int   `json:"files"`
+	BuildSides     int64 `json:"build_sides"`
+	BuildSideBytes int64 `json:"build_side_bytes"`
+	DiskLimit      int64 `json:"disk_limit"` // bytes; 0: nothing is kept on disk
+	DiskBytes      int64 `json:"disk_bytes"`
+}
+
+// ConfigStatus is what came of the configuration when it was loaded again.
+type ConfigStatus struct {
+	Current bool      `json:"current"` // the file on disk is what the server uses
+	Applied int64     `json:"applied"` // how often a file was used since the start
+	Refused int64     `json:"refused"`
+	Last    time.Time `json:"last,omitzero"`   // when it was loaded last
+	Error   string    `json:"error,omitempty"` // why it was refused then
+}
+
+// StreamStatus is one stream.
+type StreamStatus struct {
+	ID        string      `json:"id"` // random, of this stream; a stream that is resumed is another one
+	Subject   string      `json:"subject,omitempty"`
+	Job       string      `json:"job,omitempty"`
+	Dataset   string      `json:"dataset,omitempty"` // omitted if the query carried its dataset
+	Inline    bool        `json:"inline,omitempty"`  // the query carried its dataset
+	Plan      string      `json:"plan"`
+	Shard     ShardStatus `json:"shard"`
+	Lanes     int         `json:"lanes"` // of the shard; 0: it is not planned yet
+	Started   time.Time   `json:"started"`
+	OpenMS    int64       `json:"open_ms"` // since then
+	Rows      int64       `json:"rows"`    // sent by this stream
+	RowsTotal int64       `json:"rows_total"`
+	Step      int64       `json:"step"` // of its last cursor, counted from the start of the plan
+	Steps     int64       `json:"steps"`
+	Batches   int64       `json:"batches"`
+	Bytes     int64       `json:"bytes"`        // on the wire
+	Mapped    int64       `json:"mapped_bytes"` // in mapped memory
+	Parked    bool        `json:"parked,omitempty"`
+	// Waiting is the cause of its wait now; omitted: it works.
+	Waiting string     `json:"waiting,omitempty"`
+	Waited  WaitedTime `json:"waited_ms"` // so far, by cause
+}
+
+// ShardStatus is the shard of a stream.
+type ShardStatus struct {
+	Index int `json:"index"`
+	Of    int `json:"of"`
+}
+
+// WaitedTime is how long a stream has waited, in milliseconds by cause: waits at the same time count once, so that the
+// sum is at most the time for which the stream is open.
+type WaitedTime struct {
+	Trainer int64 `json:"trainer"` // the client has not taken the last batch
+	Slot    int64 `json:"slot"`    // max_streams are open
+	Memory  int64 `json:"memory"`  // the budget has no room
+	Stream  int64 `json:"stream"`  // another stream reads what this one needs
+	Storage int64 `json:"storage"` // files are opened and read
+}
+
+// statusOf returns the status of a stream at a time.
+func (one *runningStream) statusOf(now time.Time) StreamStatus {
+	out := StreamStatus{
+		ID: one.id, Subject: one.subject, Job: one.query.Job, Dataset: one.query.Dataset, Inline: one.query.Inline != nil, Plan: one.plan,
+		Shard: ShardStatus{Index: max(0, one.query.Shard.Index), Of: one.query.Shard.Of}, Started: one.began.UTC().Truncate(time.Millisecond), OpenMS: now.Sub(one.began).Milliseconds(),
+		RowsTotal: unknown, Steps: unknown, Parked: one.parked.Load(),
+		Rows: one.sent.rows.Load(), Step: one.sent.step.Load(), Batches: one.sent.batches.Load(), Bytes: one.sent.bytes.Load(), Mapped: one.sent.mapped.Load(),
+	}
+	if extent := one.extent.Load(); extent != nil {
+		out.Lanes, out.RowsTotal, out.Steps = extent.lanes, extent.rows, extent.steps
+	}
+	all, cause, waiting := one.waits.Now()
+	if waiting {
+		out.Waiting = cause.String()
+	}
+	out.Waited = waitedTime(all)
+	return out
+}
+
+func waitedTime(all waits.Totals) WaitedTime {
+	ms := func(c waits.Cause) int64 { return all.Of(c).Milliseconds() }
+	return WaitedTime{Trainer: ms(waits.Trainer), Slot: ms(waits.Slot), Memory: ms(waits.Memory), Stream: ms(waits.Stream), Storage: ms(waits.Storage)}
+}
+
+// status lists the streams of the caller, or all streams if it has the right to see them.
+func (s *service) status(ctx context.Context, body []byte) ([]byte, error) {
+	if err := checkStatusBody(body); err != nil {
+		return nil, err
+	}
+	now, own := s.options.Clock(), clientOf(ctx)
+	out := ServerStatus{
+		V: 1, Version: s.options.Version, UptimeMS: now.Sub(s.began).Milliseconds(), Streams: []StreamStatus{},
+		All: s.policy().May(identity.CallerOf(ctx), policy.Status),
+	}
+	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
+		out.Streams = append(out.Streams, one.statusOf(now))
+	}
+	if out.All {
+		s.describe(&out)
+	}
+	return marshal(out), nil
+}
+
+// checkStatusBody refuses a body with fields, which this version does not have.
+func checkStatusBody(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&struct{}{}); err != nil {
+		return fault.InvalidField("body", "%v", err).WithRemedy("send {}, or nothing")
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return fault.InvalidField("body", "there is data after the object")
+	}
+	return nil
+}
+
+// describe adds what the server has of memory, slots and caches.
+func (s *Server) describe(out *ServerStatus) {
+	b := s.options.Budget
+	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: s.inflight.total(), Peak: b.Peak()}
+	out.Slots = s.admission.status()
+	out.Plans = s.planSlots.status()
+	if redeems := s.redeemSlots.status(); redeems.Running+redeems.Waiting > 0 {
+		out.Plans.Running, out.Plans.Waiting = out.Plans.Running+redeems.Running, out.Plans.Waiting+redeems.Waiting
+	}
+	if s.options.Cache != nil {
+		list := s.options.Cache.List()
+		out.Cache = &CacheStatus{
+			Limit: list.Limit, Bytes: list.Bytes, Files: len(list.Files), BuildSides: list.BuildSides.Count, BuildSideBytes: list.BuildSides.Bytes,
+			DiskLimit: list.Disk.Limit, DiskBytes: list.Disk.Bytes,
+		}
+	}
+	if s.options.Config != nil {
+		config := s.options.Config()
+		out.Config = &config
+	}
+}
+
+// status returns how many slots are taken.
+func (a *admission) status() *SlotStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &SlotStatus{Limit: a.limit, PerClient: a.share, Taken: a.taken, Kept: a.kept, Waiting: len(a.waiting)}
+}
+
+// status returns how many slots are taken.
+func (p *planSlots) status() *PlanStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &PlanStatus{Limit: p.limit, Running: p.taken, Waiting: len(p.waiting)}
+}

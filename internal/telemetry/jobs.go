@@ -1,0 +1,85 @@
+package telemetry
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/waits"
+)
+
+const (
+	// maxJobs bounds the values of the label job, which clients choose.
+	maxJobs = 100
+	// otherJobs is the label of the jobs beyond maxJobs.
+	otherJobs = "other"
+)
+
+// jobMetrics counts what the streams of a job do, and how long streams wait.
+type jobMetrics struct {
+	open   *prometheus.GaugeVec   // streams, by job
+	rows   *prometheus.CounterVec // sent, by job
+	bytes  *prometheus.CounterVec // sent and in mapped memory, by job
+	waited *prometheus.CounterVec // seconds, by dataset and cause
+
+	mu    sync.Mutex
+	known map[string]bool // the jobs that have a label of their own
+}
+
+func newJobMetrics() *jobMetrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	return &jobMetrics{
+		open:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_job_streams_open", Help: "Streams that are open, of queries with a job."}, []string{"job"}),
+		rows:   counter("penstock_job_rows_sent_total", "Rows handed to the network, of queries with a job.", "job"),
+		bytes:  counter("penstock_job_bytes_sent_total", "Bytes of batches handed to the network or delivered in mapped memory, of queries with a job.", "job"),
+		waited: counter("penstock_stream_waited_seconds_total", "How long streams that ended have waited, by cause: trainer, slot, memory, stream or storage.", "dataset", "cause"),
+		known:  map[string]bool{},
+	}
+}
+
+// collectors returns the metrics.
+func (m *jobMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.open, m.rows, m.bytes, m.waited}
+}
+
+// label returns the label of a job: its name, if it is one of the first maxJobs.
+func (m *jobMetrics) label(job string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.known[job]:
+		return job
+	case len(m.known) == maxJobs:
+		return otherJobs
+	}
+	m.known[job] = true
+	return job
+}
+
+// began counts a stream that begins.
+func (m *jobMetrics) began(job string) {
+	if job != "" {
+		m.open.WithLabelValues(m.label(job)).Inc()
+	}
+}
+
+// sent counts a batch, with its bytes on the wire and in mapped memory.
+func (m *jobMetrics) sent(job string, rows, bytes int64) {
+	if job != "" {
+		m.rows.WithLabelValues(m.label(job)).Add(float64(rows))
+		m.bytes.WithLabelValues(m.label(job)).Add(float64(bytes))
+	}
+}
+
+// ended counts a stream that has ended.
+func (m *jobMetrics) ended(end flight.StreamEnd) {
+	if end.Job != "" {
+		m.open.WithLabelValues(m.label(end.Job)).Dec()
+	}
+	for _, c := range waits.Causes() {
+		m.waited.WithLabelValues(label(end.Dataset), c.String()).Add(end.Waited.Of(c).Seconds())
+	}
+}

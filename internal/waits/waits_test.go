@@ -1,0 +1,122 @@
+package waits_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/waits"
+)
+
+// clock is a time that tests advance.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// requireTimes compares the times of a stream, in seconds by cause, and what it waits for.
+func requireTimes(t *testing.T, w *waits.Waits, now string, want map[waits.Cause]int) {
+	t.Helper()
+	all, c, waiting := w.Now()
+	name := ""
+	if waiting {
+		name = c.String()
+	}
+	require.Equal(t, now, name)
+	for _, c := range waits.Causes() {
+		require.Equal(t, time.Duration(want[c])*time.Second, all.Of(c), c.String())
+	}
+}
+
+// TestWaitsAtTheSameTimeCountOnce begins and ends waits while time passes.
+func TestWaitsAtTheSameTimeCountOnce(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	w := waits.New(c.read)
+	ctx := waits.With(context.Background(), w)
+	c.add(time.Second) // work
+	memory := waits.Begin(ctx, waits.Memory)
+	c.add(time.Second)
+	requireTimes(t, w, "memory", map[waits.Cause]int{waits.Memory: 1})
+	trainer := waits.Begin(ctx, waits.Trainer)
+	c.add(2 * time.Second)
+	requireTimes(t, w, "trainer", map[waits.Cause]int{waits.Memory: 1, waits.Trainer: 2})
+	trainer()
+	twice := waits.Begin(ctx, waits.Memory)
+	c.add(4 * time.Second)
+	memory()
+	c.add(time.Second)
+	twice()
+	c.add(time.Second)
+	requireTimes(t, w, "", map[waits.Cause]int{waits.Memory: 6, waits.Trainer: 2})
+}
+
+// TestReadingAheadIsNoWait has a goroutine wait for storage while the stream does not need its rows.
+func TestReadingAheadIsNoWait(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	w := waits.New(c.read)
+	reads := w.Begin(waits.Storage)
+	c.add(time.Second)
+	requireTimes(t, w, "", nil)
+	needs := w.AwaitRows()
+	c.add(2 * time.Second)
+	requireTimes(t, w, "storage", map[waits.Cause]int{waits.Storage: 2})
+	reads()
+	c.add(time.Second) // the rows are decoded
+	needs()
+	requireTimes(t, w, "", map[waits.Cause]int{waits.Storage: 2})
+}
+
+// TestStreamsWaitAsTheirReader has two streams wait for a reader that they share, one of them later.
+func TestStreamsWaitAsTheirReader(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	one, two := waits.New(c.read), waits.New(c.read)
+	reader := one.Shared()
+	memory := reader.Begin(waits.Memory)
+	c.add(time.Second) // for no stream
+	first := one.Follow(reader)
+	c.add(time.Second)
+	second := two.Follow(reader)
+	c.add(time.Second)
+	requireTimes(t, two, "memory", map[waits.Cause]int{waits.Memory: 1})
+	memory()
+	c.add(time.Second)
+	requireTimes(t, one, "", map[waits.Cause]int{waits.Memory: 2})
+	first()
+	second()
+	trainer := one.Begin(waits.Trainer)
+	defer reader.Begin(waits.Memory)()
+	c.add(time.Second)
+	trainer()
+	requireTimes(t, one, "", map[waits.Cause]int{waits.Memory: 2, waits.Trainer: 1})
+	requireTimes(t, two, "", map[waits.Cause]int{waits.Memory: 1})
+}
+
+// TestContextsWithoutWaitsCountNothing calls everything on the nil value.
+func TestContextsWithoutWaitsCountNothing(t *testing.T) {
+	t.Parallel()
+	w := waits.Of(context.Background())
+	waits.Begin(context.Background(), waits.Slot)()
+	w.AwaitRows()()
+	w.Follow(waits.New(time.Now))()
+	waits.New(time.Now).Follow(w.Shared())()
+	requireTimes(t, w, "", nil)
+	require.Empty(t, waits.Cause(99).String())
+}
