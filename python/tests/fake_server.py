@@ -101,6 +101,9 @@ def get_schema(request: bytes, context: grpc.ServicerContext) -> bytes:  # noqa:
 
 def do_action(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     action = flight.Action.deserialize(request)
+    if action.type == "status":
+        yield flight.Result(_status(dict(context.invocation_metadata()).get("status"))).serialize()
+        return
     body = action.body.to_pybytes()
     query = json.loads(body)
     name = str(query["dataset"])
@@ -114,6 +117,59 @@ def do_action(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         answer = json.dumps({"query": query, "authorization": sent.get("authorization")}).encode()
     for _ in range(2 if name == "twice" else 1):
         yield flight.Result(answer).serialize()
+
+
+def _status(form: str | bytes | None) -> bytes:
+    """The status of a server with one stream, of a form."""
+    stream: dict[str, Any] = {
+        "id": "0123456789abcdef",
+        "job": "sweep-7",
+        "dataset": "good",
+        "plan": "p",
+        "shard": {"index": 1, "of": 4},
+        "lanes": 2,
+        "started": "2026-10-01T12:00:00.5Z",
+        "open_ms": 2500,
+        "rows": 100,
+        "rows_total": -1,
+        "step": 25,
+        "steps": 100,
+        "batches": 25,
+        "bytes": 4096,
+        "mapped_bytes": 0,
+        "waiting": "trainer",
+        "waited_ms": {"trainer": 1250, "slot": 0, "memory": 0, "stream": 0, "storage": 250},
+        "later": {"unheard": "of"},
+    }
+    answer: dict[str, Any] = {
+        "v": 1,
+        "version": "0.1.0",
+        "uptime_ms": 60000,
+        "all": False,
+        "streams": [stream],
+    }
+    if form == "newer":
+        answer["v"] = 2
+    if form == "less":
+        del stream["plan"]
+    if form == "all":
+        inline = {**stream, "inline": True, "subject": "ranker", "lanes": 0, "steps": -1, "rows_total": 400}
+        del inline["dataset"], inline["waiting"]
+        answer |= {
+            "all": True,
+            "streams": [stream, inline],
+            "memory": {"limit": -1, "used": 5, "idle": 1, "in_flight": 2, "peak": 9},
+            "slots": {"limit": 0, "per_client": 1, "taken": 2, "kept": 3, "waiting": 4},
+            "plans": {"limit": 2, "running": 1, "waiting": 0},
+            "config": {
+                "current": False,
+                "applied": 1,
+                "refused": 2,
+                "last": "2026-10-01T12:00:00Z",
+                "error": "no",
+            },
+        }
+    return json.dumps(answer).encode()
 
 
 def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:

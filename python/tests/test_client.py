@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import pickle
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -65,6 +66,48 @@ def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
 def test_verify_sends_the_query_and_gives_the_report(fake: penstock.Client) -> None:
     report = fake.verify("good", filter="a = 1")
     assert report == {"query": {"dataset": "good", "filter": "a = 1"}, "findings": []}
+
+
+def test_status_has_the_clients_own_streams(fake: penstock.Client) -> None:
+    status = fake.status()
+    assert (status.version, status.uptime, status.all) == ("0.1.0", 60.0, False)
+    assert [status.memory, status.slots, status.plans, status.cache, status.config] == [None] * 5
+    (stream,) = status.streams
+    assert (stream.job, stream.dataset, stream.shard, stream.shards) == ("sweep-7", "good", 1, 4)
+    assert (stream.rows, stream.rows_total, stream.done) == (100, None, 0.25)
+    assert stream.started == datetime(2026, 10, 1, 12, 0, 0, 500_000, tzinfo=UTC)
+    assert (stream.open, stream.waiting, stream.parked) == (2.5, "trainer", False)
+    assert stream.waited == penstock.Waited(trainer=1.25, slot=0, memory=0, stream=0, storage=0.25)
+    with pytest.raises(AttributeError):
+        stream.rows = 7  # type: ignore[misc]
+
+
+def test_status_of_all_clients_has_the_servers_parts(fake_address: str) -> None:
+    with penstock.connect(fake_address, headers={"status": "all"}) as client:
+        status = client.status()
+    assert status.all
+    assert [stream.dataset for stream in status.streams] == ["good", None]
+    inline = status.streams[1]
+    assert (inline.subject, inline.lanes, inline.waiting, inline.done) == ("ranker", None, None, 0.25)
+    assert status.memory is not None
+    assert (status.memory.limit, status.memory.in_flight, status.memory.peak) == (None, 2, 9)
+    assert status.slots is not None
+    assert (status.slots.limit, status.slots.kept, status.slots.waiting) == (None, 3, 4)
+    assert status.plans is not None
+    assert status.plans.running == 1
+    assert status.cache is None
+    assert status.config is not None
+    assert (status.config.current, status.config.refused, status.config.error) == (False, 2, "no")
+    assert status.config.last == datetime(2026, 10, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("form", "text"), [("newer", "version 2"), ("less", "cannot be read")])
+def test_a_status_that_cannot_be_read(fake_address: str, form: str, text: str) -> None:
+    with (
+        penstock.connect(fake_address, headers={"status": form}) as client,
+        pytest.raises(penstock.Internal, match=text),
+    ):
+        client.status()
 
 
 def test_token_and_headers_are_sent(fake_address: str) -> None:

@@ -35,6 +35,7 @@ from penstock.mixing import Mix, mix
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
 from penstock.states import merge_states
+from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
 from penstock.version import __version__
 
@@ -62,13 +63,16 @@ __all__ = [
     "Query",
     "RunQuery",
     "Sample",
+    "ServerStatus",
     "Shard",
     "Split",
     "Splits",
     "Stats",
     "Stream",
+    "StreamStatus",
     "Unauthenticated",
     "Unavailable",
+    "Waited",
     "__version__",
     "connect",
     "expand",

@@ -26,6 +26,7 @@ from penstock.reading import Reading
 from penstock.repeat import Repeat, RepeatedStream, epochs
 from penstock.servers import Servers
 from penstock.splits import Splits
+from penstock.status import ServerStatus
 from penstock.stream import Stream
 
 T = TypeVar("T")
@@ -321,6 +322,17 @@ class Client:
             BoundQuery(self._servers, query.form(dataset, fields)).action("verify")
         )
         return report
+
+    def status(self) -> ServerStatus:
+        """Returns what the server in use does now: its streams, and what each waits for.
+
+        It has the client's own streams, or those of all clients if the server's policy allows `status` to this one.
+        """
+        action = flight.Action("status", b"{}")
+        results = self._servers.call(lambda client, options: list(client.do_action(action, options)))
+        if len(results) != 1:
+            raise errors.Internal(f"the server answered status with {len(results)} results instead of one")
+        return ServerStatus.of(bytes(results[0].body.to_pybytes()))
 
     def tell(self, name: str, message: Mapping[str, Any], *, timeout: float) -> None:
         """Sends a message to the current server, as an action without a meaningful result.

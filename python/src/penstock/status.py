@@ -1,0 +1,309 @@
+"""What a server does now: its streams, and what each waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from penstock import errors
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How long a stream has waited, in seconds by cause. Waits at the same time count once.
+
+    Attributes:
+        trainer: its client had not taken the last batch.
+        slot: the server's `max_streams` were open.
+        memory: the server's memory budget had no room.
+        stream: another stream read what this one needed.
+        storage: files of tables were opened and read.
+    """
+
+    trainer: float
+    slot: float
+    memory: float
+    stream: float
+    storage: float
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """A stream that runs, or waits for a slot.
+
+    Attributes:
+        id: of this stream, as in the server's log; a stream that is resumed is another one.
+        subject: of the client's token; "" without one.
+        job: the query's `job`; "" if it has none.
+        dataset: the dataset's name; None if the query carried its dataset.
+        plan: the id of its plan.
+        shard: the index of its shard.
+        shards: the number of shards.
+        lanes: the lanes of its shard; None if it is not planned yet.
+        started: when it began.
+        open: seconds since then.
+        rows: rows sent by this stream.
+        rows_total: rows that this stream has to send; None if unknown.
+        step: the step of its last cursor, counted from the start of the plan.
+        steps: the steps of its shard; None if unknown.
+        batches: batches sent by this stream.
+        bytes: bytes sent by this stream, over the network.
+        mapped_bytes: bytes of batches that were passed in mapped memory.
+        parked: whether it has released its memory and its slot, since its client does not read.
+        waiting: the cause of its wait now, a field of `waited`; None if it works.
+        waited: how long it has waited so far.
+    """
+
+    id: str
+    subject: str
+    job: str
+    dataset: str | None
+    plan: str
+    shard: int
+    shards: int
+    lanes: int | None
+    started: datetime
+    open: float
+    rows: int
+    rows_total: int | None
+    step: int
+    steps: int | None
+    batches: int
+    bytes: int
+    mapped_bytes: int
+    parked: bool
+    waiting: str | None
+    waited: Waited
+
+    @property
+    def done(self) -> float | None:
+        """The share of its steps that were sent, or else of its rows, from 0 to 1; None if unknown."""
+        part, whole = (self.step, self.steps) if self.steps is not None else (self.rows, self.rows_total)
+        if whole is None:
+            return None
+        return min(1.0, part / whole) if whole else 1.0
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes one stream of the server's answer."""
+        inline = bool(sent.get("inline", False))
+        return cls(
+            id=str(sent["id"]),
+            subject=str(sent.get("subject", "")),
+            job=str(sent.get("job", "")),
+            dataset=None if inline else str(sent.get("dataset", "")),
+            plan=str(sent["plan"]),
+            shard=int(sent["shard"]["index"]),
+            shards=int(sent["shard"]["of"]),
+            lanes=int(sent["lanes"]) or None,
+            started=datetime.fromisoformat(sent["started"]),
+            open=sent["open_ms"] / 1000,
+            rows=int(sent["rows"]),
+            rows_total=_known(sent["rows_total"]),
+            step=int(sent["step"]),
+            steps=_known(sent["steps"]),
+            batches=int(sent["batches"]),
+            bytes=int(sent["bytes"]),
+            mapped_bytes=int(sent["mapped_bytes"]),
+            parked=bool(sent.get("parked", False)),
+            waiting=sent.get("waiting"),
+            waited=Waited(
+                **{name: sent["waited_ms"].get(name, 0) / 1000 for name in Waited.__dataclass_fields__}
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class MemoryStatus:
+    """The server's memory budget, in bytes.
+
+    Attributes:
+        limit: the budget; None if there is none.
+        used: what is reserved of it.
+        idle: of `used`, what is kept for later streams and released when memory is needed.
+        in_flight: of `used`, batches that clients have not taken.
+        peak: the most that was reserved at a time.
+    """
+
+    limit: int | None
+    used: int
+    idle: int
+    in_flight: int
+    peak: int
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        return cls(_known(sent["limit"]), *(int(sent[n]) for n in ("used", "idle", "in_flight", "peak")))
+
+
+@dataclass(frozen=True)
+class SlotStatus:
+    """The server's slots for streams.
+
+    Attributes:
+        limit: `max_streams`; None if there is no limit, and nothing is counted.
+        per_client: the number that one client may have.
+        taken: those of streams that are open and not parked.
+        kept: those kept for other shards of plans whose first shard has one.
+        waiting: the number of streams that wait for one.
+    """
+
+    limit: int | None
+    per_client: int
+    taken: int
+    kept: int
+    waiting: int
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        rest = (int(sent[n]) for n in ("per_client", "taken", "kept", "waiting"))
+        return cls(int(sent["limit"]) or None, *rest)
+
+
+@dataclass(frozen=True)
+class PlanStatus:
+    """The calls that make plans.
+
+    Attributes:
+        limit: the most at a time.
+        running: those that run.
+        waiting: those that wait.
+    """
+
+    limit: int
+    running: int
+    waiting: int
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        return cls(int(sent["limit"]), int(sent["running"]), int(sent["waiting"]))
+
+
+@dataclass(frozen=True)
+class CacheStatus:
+    """What the server keeps for later streams, in bytes unless stated otherwise.
+
+    Attributes:
+        limit: the most that decoded columns in memory may take.
+        bytes: what they take.
+        files: the number of files that they belong to.
+        build_sides: the number of build sides that are kept.
+        build_side_bytes: what these take.
+        disk_limit: the most that decoded columns on disk may take; 0 if none are kept there.
+        disk_bytes: what they take.
+    """
+
+    limit: int
+    bytes: int
+    files: int
+    build_sides: int
+    build_side_bytes: int
+    disk_limit: int
+    disk_bytes: int
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        return cls(**{name: int(sent[name]) for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class ConfigStatus:
+    """How the server's config file was loaded again.
+
+    Attributes:
+        current: whether the file on disk is what the server uses.
+        applied: how often a changed file was used.
+        refused: how often one was refused.
+        last: when it was loaded last; None if never since the start.
+        error: why it was refused then; "" if it was not.
+    """
+
+    current: bool
+    applied: int
+    refused: int
+    last: datetime | None
+    error: str
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        last = sent.get("last")
+        return cls(
+            current=bool(sent["current"]),
+            applied=int(sent["applied"]),
+            refused=int(sent["refused"]),
+            last=None if last is None else datetime.fromisoformat(last),
+            error=str(sent.get("error", "")),
+        )
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What a server does now. Its counters only rise: rates are differences of two of them.
+
+    Attributes:
+        version: of the server.
+        uptime: seconds since it started.
+        all: whether this client sees the streams of all clients, and not its own alone.
+        streams: those that run or wait for a slot, the oldest first.
+        memory: the memory budget; None unless `all`.
+        slots: the slots of streams; None unless `all`.
+        plans: the calls that make plans; None unless `all`.
+        cache: what is kept for later streams; None unless `all`, and if nothing is kept.
+        config: how the config file was loaded again; None unless `all`, and if it is not.
+    """
+
+    version: str
+    uptime: float
+    all: bool
+    streams: tuple[StreamStatus, ...]
+    memory: MemoryStatus | None
+    slots: SlotStatus | None
+    plans: PlanStatus | None
+    cache: CacheStatus | None
+    config: ConfigStatus | None
+
+    @classmethod
+    def of(cls, text: bytes) -> Self:
+        """Decodes the server's answer.
+
+        Raises:
+            Internal: the server does not follow the protocol, or uses a newer one.
+        """
+        try:
+            sent = json.loads(text)
+            if sent["v"] != 1:
+                raise errors.Internal(
+                    f"the server uses version {sent['v']} of its status, this package version 1",
+                    remedy="install the package version that matches the server",
+                )
+            return cls(
+                version=str(sent["version"]),
+                uptime=sent["uptime_ms"] / 1000,
+                all=bool(sent["all"]),
+                streams=tuple(StreamStatus.of(one) for one in sent["streams"]),
+                memory=_part(sent, "memory", MemoryStatus.of),
+                slots=_part(sent, "slots", SlotStatus.of),
+                plans=_part(sent, "plans", PlanStatus.of),
+                cache=_part(sent, "cache", CacheStatus.of),
+                config=_part(sent, "config", ConfigStatus.of),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as e:
+            raise errors.Internal(f"the server's status cannot be read: {e!r}") from e
+
+
+def _part(sent: Mapping[str, Any], name: str, decode: Callable[[Mapping[str, Any]], T]) -> T | None:
+    return decode(sent[name]) if name in sent else None
+
+
+def _known(number: Any) -> int | None:
+    return None if int(number) < 0 else int(number)
