@@ -68,7 +68,6 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	defer func() {
 		at.Release() // before the end is reported
 		leave()
-		s.running.end(running)
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
 	source, err := s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.host})

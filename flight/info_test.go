@@ -285,7 +285,7 @@ func TestActions(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, a.GetType())
 	}
-	require.Equal(t, []string{"explain", "explain_splits", "manifest", "stall", "RenewFlightEndpoint"}, names)
+	require.Equal(t, []string{"explain", "explain_splits", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
