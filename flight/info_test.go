@@ -289,7 +289,7 @@ func TestActions(t *testing.T) {
 	_, err = act("explian", nil)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
-	require.ErrorContains(t, err, "explain, explain_splits, manifest, stall, RenewFlightEndpoint")
+	require.ErrorContains(t, err, "explain, explain_splits, manifest, stall, status, RenewFlightEndpoint")
 }
 
 // What streams share and what is cached take few lines of a screen, and the full text has all of them.
