@@ -88,7 +88,7 @@ func TestServerGoneBeforeTheRowsIsUnavailable(t *testing.T) {
 	server.RegisterFlightService(&liar{schema: arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve() }()
-	c, err := client.Dial("grpc://"+server.Addr().String(), client.Security{})
+	c, err := client.Dial("grpc://"+server.Addr().String(), client.Security{}, version())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	rows, err := c.Open(t.Context(), []byte(`{"dataset": "any"}`))

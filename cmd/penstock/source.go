@@ -53,7 +53,7 @@ func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error
 	case uri != "" && file != "":
 		return nil, cmdline.Errorf("%s and %s are both set: choose with --config or --uri", envConfig, envURI)
 	case uri != "":
-		return client.Dial(uri, client.Security{CA: p.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: p.orEnv(*f.token, envToken)})
+		return client.Dial(uri, client.Security{CA: p.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: p.orEnv(*f.token, envToken)}, version())
 	case *f.tlsCA+*f.tlsCert+*f.tlsKey+*f.token != "":
 		return nil, cmdline.Errorf("--token-file, --tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":

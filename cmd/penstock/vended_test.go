@@ -257,7 +257,7 @@ func TestKeysAreRenewedDuringAStream(t *testing.T) {
 	server := start(t, "--config", remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+", allowed_prefixes: [/, \"s3://\"]}}\n"+
 		"datasets: {d: {training: {table: ml.many}, key: [id]}}\n"))
 
-	source, err := client.Dial(server.uri(), client.Security{})
+	source, err := client.Dial(server.uri(), client.Security{}, version())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, source.Close()) }()
 	stream, err := source.Open(t.Context(), fmt.Appendf(nil, `{"dataset": "d", "batch_rows": %d}`, batchRows))

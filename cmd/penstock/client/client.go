@@ -36,12 +36,14 @@ type Client struct {
 	name   string       // of the server, in messages
 	end    func() error // shuts down a server in this process; nil for any other
 
-	target string      // of gRPC
-	tls    *tls.Config // nil: connections are not encrypted
+	target   string      // of gRPC
+	tls      *tls.Config // nil: connections are not encrypted
+	versions *versions
 }
 
-// Dial returns a client of the server at a URI. It connects with the first call.
-func Dial(uri string, security Security) (*Client, error) {
+// Dial returns a client of the server at a URI. It connects with the first call. Failures that
+// another version of the server may explain name it beside the given version of this program.
+func Dial(uri string, security Security, version string) (*Client, error) {
 	target, encrypted, err := target(uri)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func Dial(uri string, security Security) (*Client, error) {
 	if err != nil {
 		return nil, fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
 	}
-	c.name, c.target, c.tls = uri, target, config
+	c.name, c.target, c.tls, c.versions.own = uri, target, config, version
 	return c, nil
 }
 
@@ -75,12 +77,13 @@ func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end fun
 // connect returns a client of a gRPC target that accepts messages of up to maxMessage
 // bytes.
 func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client, error) {
-	options = append(options, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	heard := &versions{}
+	options = append(slices.Concat(options, heard.options()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "make a client: %w", err)
 	}
-	return &Client{flight: c}, nil
+	return &Client{flight: c, versions: heard}, nil
 }
 
 // Close closes the connection, and shuts the server down if it is in this process.
@@ -159,10 +162,10 @@ func (c *Client) Verify(ctx context.Context, query []byte) (*loader.Verification
 	}
 	var found loader.Verification
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, fault.New(fault.Internal, "read the report that %s sent: %w", c.name, err)
+		return nil, c.unread("read the report that %s sent: %w", c.name, err)
 	}
 	if found.Plan == "" {
-		return nil, fault.New(fault.Internal, "%s sent no report", c.name)
+		return nil, c.unread("%s sent no report", c.name)
 	}
 	return &found, nil
 }
@@ -204,9 +207,14 @@ func (c *Client) actJSON(ctx context.Context, name string, body []byte, into any
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fault.New(fault.Internal, "read what %s sent: %w", c.name, err)
+		return c.unread("read what %s sent: %w", c.name, err)
 	}
 	return nil
+}
+
+// unread is the failure to read an answer of the server.
+func (c *Client) unread(format string, args ...any) error {
+	return c.versions.compared(fault.New(fault.Internal, format, args...))
 }
 
 // act calls an action and returns its results, concatenated. Its failures do not begin
@@ -249,7 +257,7 @@ func (c *Client) describe(ctx context.Context, query []byte) (*arrowflight.Fligh
 	}
 	schema, err := arrowflight.DeserializeSchema(described.GetSchema(), memory.DefaultAllocator)
 	if err != nil {
-		return nil, nil, fault.New(fault.Internal, "read the schema that %s sent: %w", c.name, err)
+		return nil, nil, c.unread("read the schema that %s sent: %w", c.name, err)
 	}
 	return described, schema, nil
 }

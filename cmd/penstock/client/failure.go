@@ -23,7 +23,7 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 		return ctx.Err()
 	}
 	if text := trailer.Get(flight.TrailerKey); len(text) > 0 {
-		return parseDetails([]byte(text[0]))
+		return c.versions.compared(parseDetails([]byte(text[0])))
 	}
 	s := status.Convert(err)
 	e := fault.New(kindOf(s.Code()), "%s", s.Message())

@@ -98,12 +98,15 @@ func (s *stream) Report() (Report, error) {
 		return Report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.client.name)
 	}
 	r, err := parseReport(s.last)
+	if err != nil {
+		return r, s.client.versions.compared(fault.As(err))
+	}
 	sent, unit := r.Rows, "rows"
 	if s.grouped {
 		sent, unit = r.Requests, "requests"
 	}
-	if err == nil && sent != s.rows {
-		err = fault.New(fault.Internal, "the server reports that it sent %d %s, %d arrived", sent, unit, s.rows)
+	if sent != s.rows {
+		return r, fault.New(fault.Internal, "the server reports that it sent %d %s, %d arrived", sent, unit, s.rows)
 	}
-	return r, err
+	return r, nil
 }

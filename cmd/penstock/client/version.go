@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// versions are that of this program and that of the server, which the headers of its answers have.
+type versions struct {
+	own    string // "": unknown, and compared with none
+	server atomic.Pointer[string]
+}
+
+// options returns options of a connection that note the server's version.
+func (v *versions) options() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(v.unary), grpc.WithChainStreamInterceptor(v.stream)}
+}
+
+func (v *versions) note(headers metadata.MD) {
+	if said := headers.Get(flight.VersionKey); len(said) > 0 {
+		v.server.Store(&said[0])
+	}
+}
+
+// unary notes the version of the server of a call with one answer.
+func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	var headers metadata.MD
+	err := call(ctx, method, asked, answer, conn, append(options, grpc.Header(&headers))...)
+	v.note(headers)
+	return err
+}
+
+// stream notes the version of the server of a call with a stream of answers.
+func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	answers, err := open(ctx, of, conn, method, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &notingStream{ClientStream: answers, versions: v}, nil
+}
+
+// notingStream is a stream of answers whose first one notes the version of the server.
+type notingStream struct {
+	grpc.ClientStream
+	versions *versions
+	noted    bool
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *notingStream) RecvMsg(answer any) error {
+	err := s.ClientStream.RecvMsg(answer)
+	if !s.noted {
+		s.noted = true
+		if headers, err := s.Header(); err == nil { // it has come with the answer, or never will
+			s.versions.note(headers)
+		}
+	}
+	return err
+}
+
+// compared says in a failure that the server has another version than this program, if that may be why: the server refuses a
+// query, or its answer cannot be read. It ignores commits. It returns the failure.
+func (v *versions) compared(e *fault.Error) *fault.Error {
+	server := v.server.Load()
+	if server == nil || v.own == "" || number(*server) == number(v.own) {
+		return e
+	}
+	switch e.Kind {
+	case fault.Invalid, fault.NotFound, fault.Internal:
+		both := "the server is penstock " + *server + " and this program " + v.own + ": install the same version of both"
+		if e.Remedy != "" {
+			both = e.Remedy + "; " + both
+		}
+		return e.WithRemedy("%s", both)
+	case fault.Unauthenticated, fault.Forbidden, fault.Expired, fault.Conflict, fault.Exhausted, fault.Corrupt, fault.Unavailable:
+	}
+	return e
+}
+
+// number returns a version without the commit: "0.1.0" of "0.1.0+e02146467bd4".
+func number(version string) string {
+	number, _, _ := strings.Cut(version, "+")
+	return number
+}
