@@ -184,8 +184,23 @@ def test_query_adds_an_entry(tables: Tables) -> None:
 
         assert client.plan("d", with_=[NEW]).schema.names == client.schema("d", with_=[NEW]).names
         assert "features.history" in client.explain("d", with_=[NEW])
-        with pytest.raises(penstock.Invalid, match=r"with\[0\].name"):
-            client.read("d", with_=["features.scores"])
+        other = {"table": "features.scores", "prefix": "trial_"}
+        with pytest.raises(penstock.Invalid, match=r"with\[0\].name.* differs in prefix; leave this one out"):
+            client.read("d", with_=[other])
+
+
+# spec: resolve-116
+def test_query_adds_an_entry_that_the_dataset_got_meanwhile(tables: Tables) -> None:
+    with Server(tables.config) as server, penstock.connect(server.address) as client:
+        want = whole(client, with_=[NEW])
+        stream = client.read("d", shard=(2, STREAMS), **RUN, with_=[NEW])
+        taken = list(itertools.islice(stream, 2))
+        reload(server, tables, NEW)
+        assert whole(client, with_=[NEW]) == want
+        for again in ([NEW], None):
+            with client.read("d", cursor=stream.cursor, batch_rows=64, with_=again) as resumed:
+                assert rows_of(taken + list(resumed)) == want[2]
+        stream.close()
 
 
 # spec: resolve-91
@@ -193,7 +208,7 @@ def test_manifest_has_added_entries(tables: Tables) -> None:
     with Server(tables.config) as server, penstock.connect(server.address) as client:
         kept = client.manifest("d", with_=[NEW], columns=["row", "country"])
         want = rows_of(list(client.replay(kept)))
-        reload(server, tables, NEW)  # which takes the entry's name
+        reload(server, tables, NEW)  # the dataset has the entry itself then
         assert rows_of(list(client.replay(kept))) == want
         assert {row["row"]: row["country"] for row in want} == {
             key: row["country"] for key, row in tables.new.items()

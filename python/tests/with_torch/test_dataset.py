@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 import torch.distributed
+from pyiceberg.types import DoubleType, LongType
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from trained import QUERY, ROWS, Served, rows, served
 
@@ -180,6 +182,45 @@ def test_workers_that_plan_concurrently_read_the_same_snapshots(
         assert sum(map(len, rows(ds))) == ROWS
         assert len(planned) == 2
         assert planned[0] != planned[1]
+
+
+# spec: trainer-7, trainer-45
+def test_epochs_after_a_dataset_got_an_entry_plan_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path / "lake") as own:
+        columns = {"request_id": LongType(), "bonus": DoubleType()}
+        bonus = [{"request_id": request, "bonus": 0.5 * request} for request in range(120)]
+        written = own.lake.write("features.bonus", columns, ("request_id", 4), bonus)
+        ds = own.dataset(columns=None)
+        assert sum(map(len, rows(ds))) == ROWS
+        pin = ds.plan().pin
+        staging = [{"table": "features.scores"}, {"table": "features.bonus"}]
+        changed = {"training": {"table": "ml.events"}, "key": ["request_id"], "staging": staging}
+        own.lake.config({"d": changed, "e": changed})
+        with penstock.connect(own.address) as client:
+            deadline = time.monotonic() + 60
+            while "bonus" not in client.schema("d").names:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        read = penstock.Client.read
+        pins: list[Any] = []
+
+        def noting(client: penstock.Client, *args: Any, **fields: Any) -> penstock.Stream:
+            stream = read(client, *args, **fields)
+            pins.append(stream.plan.pin)
+            return stream
+
+        monkeypatch.setattr(penstock.Client, "read", noting)
+        for epoch in (1, 2, 3):
+            ds.set_epoch(epoch)
+            assert "bonus" in next(iter(ds))
+            if epoch == 1:  # later epochs read the snapshot that this one reads
+                table = written.table
+                table.append(pa.Table.from_pylist(bonus, table.scan().to_arrow().schema))
+                own.lake.catalog.engine.dispose()
+        assert len(pins) == 3
+        assert pins[0] == pins[1] == pins[2]
+        assert pins[0]["training"] == pin["training"]
+        assert pins[0]["staging"].keys() == {"scores", "bonus"}
 
 
 def test_stats_count_what_the_loop_received(here: Served) -> None:

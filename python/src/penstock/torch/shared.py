@@ -183,13 +183,16 @@ class SharedState:
         return None if length is None else json.loads(bytes(self._bytes[:length].tolist()))
 
     def agree_on_pin(self, pin: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the snapshots that all processes read. The first caller's pin wins."""
+        """Returns the snapshots that all processes read. The first caller that has a table decides its snapshot.
+
+        A dataset may get more staging tables between two epochs.
+        """
         with _locked():
             known = self.pin
-            if known is not None:
-                return known
-            self._write(pin)
-        return dict(pin)
+            agreed = dict(pin) if known is None else _with_more_tables(known, pin)
+            if agreed != known:
+                self._write(agreed)
+        return agreed
 
     def set_pin(self, pin: Mapping[str, Any]) -> None:
         """Makes all processes read the snapshots of a state, whatever they read before."""
@@ -255,6 +258,15 @@ class SharedState:
     def _get(self, index: int) -> int | None:
         number = int(self._numbers[index])
         return None if number < 0 else number
+
+
+def _with_more_tables(known: Mapping[str, Any], pin: Mapping[str, Any]) -> dict[str, Any]:
+    """A pin with the tables that only another pin has: of one dataset, or of each of a mix."""
+    out = dict(known)
+    for name, value in pin.items():
+        if isinstance(value, dict):  # not a field of a table's pin
+            out[name] = _with_more_tables(known[name], value) if name in known else value
+    return out
 
 
 @contextmanager
