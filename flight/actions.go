@@ -119,7 +119,11 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	now := strings.Join(parts, "")
 	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
 	lines := screen - strings.Count(now, "\n") - strings.Count(more, "\n")
-	return []byte(p.Summary(p.Query, lines) + now + more), nil
+	sized, err := s.sized(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(sized.Summary(p.Query, lines) + now + more), nil
 }
 
 // explainSplits returns everything about a plan.
@@ -128,7 +132,23 @@ func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	return []byte(p.Explain(p.Query) + strings.Join(s.explainNow(p), "")), nil
+	sized, err := s.sized(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(sized.Explain(p.Query) + strings.Join(s.explainNow(p), "")), nil
+}
+
+// sized returns a plan that explains how much of its files are the columns that it reads.
+func (s *service) sized(ctx context.Context, p planned) (*plan.Plan, error) {
+	if s.options.ColumnSizes == nil {
+		return p.Plan, nil
+	}
+	sizes, err := s.options.ColumnSizes(p.access.within(ctx), p.Planned)
+	if err != nil {
+		return nil, err
+	}
+	return p.WithSizes(sizes), nil
 }
 
 // explainNow describes what streams of a plan share now, what is cached of its tables, and what its last stream
@@ -136,12 +156,12 @@ func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error
 func (s *service) explainNow(p planned) []string {
 	var shared, cached string
 	if s.options.Sharing != nil {
-		shared = s.options.Sharing(p.FilesID)
+		shared = s.options.Sharing(p.TablesID)
 	}
 	if s.options.Cache != nil {
 		cached = s.options.Cache.Warm(p.Plan)
 	}
-	return []string{shared, cached, s.runs.text(p.FilesID)}
+	return []string{shared, cached, s.runs.text(p.TablesID)}
 }
 
 // firstLines returns at most most lines of a text; the last of them counts those that are left out.

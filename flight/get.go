@@ -87,7 +87,7 @@ func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
 	if err == nil {
-		o.runs.add(o.filesID, o.staging)
+		o.runs.add(o.tablesID, o.staging)
 	}
 	return err
 }
@@ -196,7 +196,7 @@ type outgoing struct {
 	dataset  string
 	job      string
 	planID   string
-	filesID  string
+	tablesID string
 	note     *auditNote
 	rows     int64
 	batches  int64
@@ -211,7 +211,7 @@ type outgoing struct {
 
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *outgoing {
-	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, filesID: p.FilesID, access: p.access}
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.Query.Shard.Index), slog.Int("of", p.Query.Shard.Of))
 	for _, of := range callerAttributes(ctx) {

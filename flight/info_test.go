@@ -238,10 +238,10 @@ func TestActions(t *testing.T) {
 	text, err := act("explain", []byte(query))
 	require.NoError(t, err)
 	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
-	require.Equal(t, p.Summary(p.Query, 38)+"shared by "+p.FilesID+more, string(text))
+	require.Equal(t, p.Summary(p.Query, 38)+"shared by "+p.TablesID+more, string(text))
 	text, err = act("explain_splits", []byte(query))
 	require.NoError(t, err)
-	require.Equal(t, p.Explain(dataset.Query{})+"shared by "+p.FilesID, string(text))
+	require.Equal(t, p.Explain(dataset.Query{})+"shared by "+p.TablesID, string(text))
 
 	text, err = act("manifest", []byte(query))
 	require.NoError(t, err)

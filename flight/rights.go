@@ -71,7 +71,7 @@ func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAc
 			return callerAccess{}, fault.New(fault.Forbidden, "entries can be added only by a client that may read all of the dataset and of the added tables").
 				WithRemedy("leave out with; or use a token of a client that may read all of them")
 		}
-		if d, err = query.DatasetOf([]dataset.Dataset{d}); err != nil {
+		if d, _, err = query.DatasetOf([]dataset.Dataset{d}); err != nil {
 			return callerAccess{}, err
 		}
 	}

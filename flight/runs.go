@@ -15,16 +15,16 @@ import (
 const maxRuns = 256
 
 // lastRuns remembers what the last stream of each plan matched, of the plans that were read most
-// recently. Plans are told apart by their FilesID: the id of a plan leaves out left entries, and the
+// recently. Plans are told apart by their TablesID: the id of a plan leaves out left entries, and the
 // filters of their tables. It is safe for use by many goroutines.
 type lastRuns struct {
 	mu     sync.Mutex
-	texts  map[string]string // by the id of a plan's files
-	recent []string          // ids of files, the oldest first
+	texts  map[string]string // by the TablesID of a plan
+	recent []string          // their keys, the oldest first
 }
 
 // add remembers a stream that ended with its report.
-func (r *lastRuns) add(files string, staging map[string]stream.StagingReport) {
+func (r *lastRuns) add(tables string, staging map[string]stream.StagingReport) {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(staging)) {
 		if c := staging[name].Counts; c.Rows > 0 {
@@ -39,8 +39,8 @@ func (r *lastRuns) add(files string, staging map[string]stream.StagingReport) {
 	if r.texts == nil {
 		r.texts = map[string]string{}
 	}
-	r.recent = append(slices.DeleteFunc(r.recent, func(id string) bool { return id == files }), files)
-	r.texts[files] = text.String()
+	r.recent = append(slices.DeleteFunc(r.recent, func(id string) bool { return id == tables }), tables)
+	r.texts[tables] = text.String()
 	if len(r.recent) > maxRuns {
 		delete(r.texts, r.recent[0])
 		r.recent = slices.Delete(r.recent, 0, 1)
@@ -48,10 +48,10 @@ func (r *lastRuns) add(files string, staging map[string]stream.StagingReport) {
 }
 
 // text describes the last stream of a plan, as a section of its explanation; "" if there is none.
-func (r *lastRuns) text(files string) string {
+func (r *lastRuns) text(tables string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if text := r.texts[files]; text != "" {
+	if text := r.texts[tables]; text != "" {
 		return "\nlast stream of this plan on this server\n" + text
 	}
 	return ""

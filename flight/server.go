@@ -25,6 +25,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -101,9 +102,11 @@ type Options struct {
 	Local *local.Sessions
 	// LocalSocket is the path on which Local serves, for FlightInfo.
 	LocalSocket string
-	// Sharing returns what streams of plans with the same files share now, for their explain text; nil: they share nothing. Plans
-	// of other datasets may have the same id, but not the same files.
-	Sharing func(files string) string
+	// Sharing returns what streams of plans with a TablesID share now, for their explain text; nil: they share nothing. Plans
+	// of other datasets may have the same id, but not the same TablesID.
+	Sharing func(tables string) string
+	// ColumnSizes returns the stored sizes of the columns that a plan reads, for its explain text; nil: they are not known.
+	ColumnSizes func(ctx context.Context, p loader.Planned) (*plan.ColumnSizes, error)
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
 	Cache CacheAdmin
 	// Config returns what came of the configuration when it was loaded again, for status; nil: it is not.

@@ -323,10 +323,10 @@ func TestTicketsThatWaitWhileTheirDatasetChanges(t *testing.T) {
 	}
 }
 
-// promote adds an entry to a dataset that queries with "again" add, too.
+// promote adds an entry to a dataset with the name, and not the fields, of the one that queries with "again" add.
 func promote(d *dataset.Dataset) {
 	again := d.Staging[0]
-	again.Name, again.Prefix = "again", "again_"
+	again.Name, again.Prefix = "again", "more_"
 	d.Staging = append(d.Staging, again)
 }
 

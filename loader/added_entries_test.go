@@ -68,9 +68,10 @@ func projected(rows [][]any, columns int) []string {
 
 // TestRunsResumeAfterAnEntryWasAdded checks, for all orders, that a run which began before a left entry was added to its
 // dataset resumes with the rows that an unbroken run with the entry has, and that the old columns of these are those of an
-// unbroken run without it. It checks the same for an entry that the query adds, and for one that is removed.
+// unbroken run without it. It checks the same for an entry that the query adds, also after the dataset has it, and
+// for one that is removed.
 //
-// spec: cursor-30, cursor-31, ticket-17, resolve-91
+// spec: cursor-30, cursor-31, ticket-17, resolve-91, resolve-116
 func TestRunsResumeAfterAnEntryWasAdded(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -91,6 +92,8 @@ func TestRunsResumeAfterAnEntryWasAdded(t *testing.T) {
 
 		l.SetDatasets([]dataset.Dataset{whole})
 		requireRest(t, old[0], l, q)
+		requireRest(t, old[0], l, asked)
+		requireRest(t, with[0], l, asked)
 		both, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err, name)
 		require.Equal(t, scenario.Texts(with[0].Rows()), scenario.Texts(both[0].Rows()), "%s: an entry of a query is as one of the configuration", name)
@@ -172,6 +175,7 @@ func TestAddedOverlaysAreAskedFor(t *testing.T) {
 	changed := d
 	changed.Staging = []dataset.Staging{prices}
 	l.SetDatasets([]dataset.Dataset{changed.Defaults()})
+	require.Equal(t, overlay, first(with), "the query still adds it")
 	_, err = l.Plan(t.Context(), resumed)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "overlay prices of the dataset replaces column price, and the run of the cursor did not have it")

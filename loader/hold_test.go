@@ -131,7 +131,8 @@ func TestFailedHoldDoesNotCancelTheOthers(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestAddedEntriesAreNotHeld: clients choose the tables of the entries that they add, and holding one writes to its catalog.
+// TestAddedEntriesAreNotHeld: clients choose the tables of the entries that they add, and holding one writes to its catalog. Once
+// the dataset has the entry itself, it is held.
 //
 // spec: access-20
 func TestAddedEntriesAreNotHeld(t *testing.T) {
@@ -154,4 +155,13 @@ func TestAddedEntriesAreNotHeld(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Release()
 	require.Equal(t, map[string]int{"ml.train": 1, "features.f": 1}, h.now)
+
+	d.Staging = append(d.Staging, query.With...)
+	l.SetDatasets([]dataset.Dataset{d.Defaults()})
+	p, err = l.Plan(t.Context(), query)
+	require.NoError(t, err)
+	promoted, err := l.Open(t.Context(), p, loader.StreamOptions{})
+	require.NoError(t, err)
+	defer promoted.Release()
+	require.Equal(t, map[string]int{"ml.train": 2, "features.f": 2, "features.g": 1}, h.now)
 }

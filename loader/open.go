@@ -68,7 +68,7 @@ func (l *Loader) OpenReader(ctx context.Context, p Planned, o StreamOptions) (*s
 	s.Own(paid)
 	if err == nil {
 		var held *release.Handle
-		held, err = l.hold(ctx, p.Plan, len(p.Query.With))
+		held, err = l.hold(ctx, p.Plan, p.added)
 		s.Own(held)
 	}
 	if err != nil {

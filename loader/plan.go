@@ -22,6 +22,7 @@ type Planned struct {
 	Query     dataset.Query    // with its defaults set
 	Outputs   []resolve.Output // the query's columns
 	BatchRows int              // rows of a batch, or requests if batches consist of requests
+	added     int              // how many of the last staging entries are the query's, and not the configured dataset's
 }
 
 // KnownCounts returns the number of rows of each lane if the plan or the query's cursor
@@ -33,17 +34,31 @@ func (p Planned) KnownCounts() (*dataset.Counts, error) {
 // Plan sets the defaults of a query, pins its tables, determines what to read, and checks
 // the query's columns, shard and cursors.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (Planned, error) {
+	return l.planFor(ctx, query, readEntries)
+}
+
+// listedEntries are the staging entries whose files a plan has.
+type listedEntries int
+
+const (
+	readEntries listedEntries = iota // those that streams of the query's columns read
+	allEntries
+)
+
+// planFor is Plan, with the files of some entries.
+func (l *Loader) planFor(ctx context.Context, query dataset.Query, of listedEntries) (Planned, error) {
 	q := query.Defaults()
-	d, err := q.DatasetOf(l.Datasets())
+	d, added, err := q.DatasetOf(l.Datasets())
 	if err != nil {
 		return Planned{}, err
 	}
-	p, err := l.plan(ctx, d, q)
-	return p, fault.Op(q.WithFields(err, len(d.Staging)), "plan dataset %s", label(d))
+	p, err := l.plan(ctx, d, q, of)
+	p.added = added
+	return p, fault.Op(q.WithFields(err, d), "plan dataset %s", label(d))
 }
 
 // plan plans a query, whose defaults are set, for its dataset.
-func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (Planned, error) {
+func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query, of listedEntries) (Planned, error) {
 	if err := q.Check(); err != nil {
 		return Planned{}, err
 	}
@@ -66,7 +81,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 	if err := left(ctx); err != nil {
 		return Planned{}, err
 	}
-	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
+	p, err := l.options.Plans.get(ctx, planKey(relation, q, of), func(ctx context.Context) (*plan.Plan, error) {
 		if enter, ok := ctx.Value(buildKey{}).(func() error); ok {
 			if err := enter(); err != nil {
 				return nil, err
@@ -76,7 +91,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query) (
 		if err != nil {
 			return nil, err
 		}
-		files, err := l.files(ctx, bound, outputs)
+		files, err := l.files(ctx, bound, outputs, of)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +141,7 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	}
 	var training *catalog.Table
 	staging := make([]*catalog.Table, len(d.Staging))
-	group, groupCtx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(l.expecting(ctx, d))
 	group.Go(func() (err error) {
 		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, pin.Training)
 		return err
@@ -149,6 +164,19 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	return resolve.BindFor(d, training, staging, rightsOf(ctx))
 }
 
+// expecting returns a context in which the tables of a dataset are looked up together, if the catalog can.
+func (l *Loader) expecting(ctx context.Context, d dataset.Dataset) context.Context {
+	tables, ok := l.options.Catalog.(catalog.Expecter)
+	if !ok {
+		return ctx
+	}
+	names := []string{d.Training.Table}
+	for _, s := range d.Staging {
+		names = append(names, s.Table)
+	}
+	return tables.Expect(ctx, names)
+}
+
 // table opens a table at its pin, at the snapshot if the pin names only that, or else
 // at a ref.
 func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin dataset.TablePin) (*catalog.Table, error) {
@@ -161,10 +189,10 @@ func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin da
 	return l.options.Catalog.Table(ctx, name, ref)
 }
 
-// files lists the files of every table, for all columns that a stream of the outputs
-// reads, with the value ranges that planning uses.
-func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Output) (plan.Files, error) {
-	reads, ranges := b.Reads(outputs), b.ValueRanges()
+// files lists the files of the training table and of some entries, for all columns that a
+// stream of the outputs reads, with the value ranges that planning uses.
+func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Output, of listedEntries) (plan.Files, error) {
+	needs, reads, ranges := b.Needs(outputs), b.Reads(outputs), b.ValueRanges()
 	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -177,6 +205,10 @@ func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Out
 		return err
 	})
 	for i, s := range b.Relation.Staging {
+		if !needs[i] && of == readEntries {
+			files.Staging[i].Unlisted = true
+			continue
+		}
 		group.Go(func() (err error) {
 			files.Staging[i], err = l.listing(ctx, s.Pinned, reads.Staging[i], ranges.Staging[i])
 			return fault.Op(err, "staging table %s", s.Name)

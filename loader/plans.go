@@ -50,14 +50,15 @@ type planInputs struct {
 	columns dataset.Selection
 	// withheld has the columns that the client may not read: without names, columns are those that it may read.
 	withheld []string
+	entries  listedEntries
 }
 
 // planKey returns the cache key of a query whose defaults are set.
-func planKey(r *resolve.Relation, q dataset.Query) string {
+func planKey(r *resolve.Relation, q dataset.Query, of listedEntries) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
 	rows.With = nil
-	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld()})
+	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld(), entries: of})
 }
 
 // Estimated bytes of the parts of a plan, including what they refer to.

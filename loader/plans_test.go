@@ -22,7 +22,7 @@ import (
 func TestPlanKeyCountsEveryField(t *testing.T) {
 	t.Parallel()
 	digesttest.EveryFieldCounts(t, planInputs{
-		name: "d", rows: "77", withheld: []string{"0:1"},
+		name: "d", rows: "77", withheld: []string{"0:1"}, entries: allEntries,
 		columns: dataset.Selection{
 			Columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},
 			Dense:   []dataset.Dense{{Name: "f", Columns: []dataset.Column{{Column: "a"}}, Fill: new(float32)}},
@@ -47,26 +47,27 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	seeded := dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}}
 	narrow := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "a"}}}}
 	keys := []string{
-		planKey(relation(dataset.Dataset{Name: "d"}, one), q),
-		planKey(relation(dataset.Dataset{Name: "e"}, one), q),
-		planKey(relation(dataset.Dataset{Name: "d", Key: []string{"k"}}, one), q),
-		planKey(relation(dataset.Dataset{Name: "d"}, other), q),
-		planKey(relation(dataset.Dataset{Name: "d"}, one, one), q),
-		planKey(relation(dataset.Dataset{Name: "d"}, one, other), q),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), seeded),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), narrow),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "e"}, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d", Key: []string{"k"}}, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, other), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one, other), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), seeded, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), narrow, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), q, allEntries),
 	}
 	slices.Sort(keys)
-	require.Len(t, slices.Compact(keys), 8)
+	require.Len(t, slices.Compact(keys), 9)
 	full := dataset.Query{Rows: datasettest.Cursor(t).Rows}
 	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
 		other := full
 		reflect.ValueOf(&other.Rows).Elem().FieldByIndex(field.Index).SetZero()
 		ofRelation := slices.Contains([]string{"Dataset", "Inline", "With", "Pin"}, field.Name)
-		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full) == planKey(relation(dataset.Dataset{}, one), other), "the plan key and %s", field.Name)
+		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full, readEntries) == planKey(relation(dataset.Dataset{}, one), other, readEntries), "the plan key and %s", field.Name)
 	}
 	inline := dataset.Query{Rows: dataset.Rows{Inline: &dataset.Dataset{}}, Reading: dataset.Reading{BatchRows: 7}}
-	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}), planKey(relation(dataset.Dataset{}, one), inline), "the relation has the dataset")
+	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}, readEntries), planKey(relation(dataset.Dataset{}, one), inline, readEntries), "the relation has the dataset")
 }
 
 // TestPlanBytes checks that the estimated memory of a plan is at least its actual

@@ -16,7 +16,7 @@ type Verification = verify.Report
 // files are laid out as their manifests state and the dataset's rules hold. Violations
 // are in the report's findings; an error means that Verify could not complete.
 func (l *Loader) Verify(ctx context.Context, query dataset.Query) (*Verification, error) {
-	p, err := l.Plan(ctx, query)
+	p, err := l.planFor(ctx, query, allEntries)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 		return nil, err
 	}
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
-		Loader: e.loader, Verifier: e.loader, Cache: e.cacheAdmin(), Keys: func() *flight.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
+		Loader: e.loader, Verifier: e.loader, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(), Keys: func() *flight.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
 		// Only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
 	})

@@ -29,9 +29,9 @@ func TestCommandsAddEntries(t *testing.T) {
 	require.Contains(t, explained.stdout, "again")
 	require.Contains(t, explained.stdout, "more")
 
-	named := run(t, "cat", "home", "--config", l.config, "--with", "features.history")
+	named := run(t, "cat", "home", "--config", l.config, "--with", `{"table": "features.history", "key": {"request_id": "req_id"}, "prefix": "x_"}`)
 	require.Equal(t, exitFailure, named.code)
-	require.Contains(t, named.stderr, `with[0].name: dataset home already has an entry "history"`)
+	require.Contains(t, named.stderr, `with[0].name: dataset home already has an entry "history", which differs in `)
 	broken := run(t, "cat", "home", "--config", l.config, "--with", "{table: features.history}")
 	require.Contains(t, broken.stderr, "--with")
 	require.Contains(t, broken.stderr, "is not JSON")

@@ -10,10 +10,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Explain returns what the streams of plans with the same files (plan.Plan.FilesID) share now, as a section of its explain text: groups
+// Explain returns what the streams of plans with the same tables (plan.Plan.TablesID) share now, as a section of its explain text: groups
 // and streams without one, in the order of their shards. It is empty if no stream is open, or for
 // a nil Sharer.
-func (s *Sharer) Explain(files string) string {
+func (s *Sharer) Explain(tables string) string {
 	if s == nil {
 		return ""
 	}
@@ -24,7 +24,7 @@ func (s *Sharer) Explain(files string) string {
 	seen := map[*readerGroup]bool{}
 	for m := range s.streams {
 		switch g := m.group; {
-		case m.planned.FilesID != files || seen[g]:
+		case m.planned.TablesID != tables || seen[g]:
 		case g != nil:
 			seen[g] = true
 			groups = append(groups, groupLine{m.planned.Query.Shard.Index, g})

@@ -17,8 +17,8 @@ func TestExplainShowsWhoSharesWhat(t *testing.T) {
 	k := newKit(t, 400, plenty, same)
 	p, err := k.loader.Plan(t.Context(), query(unchanged))
 	require.NoError(t, err)
-	require.Empty(t, (*fanout.Sharer)(nil).Explain(p.FilesID))
-	require.Empty(t, k.sharer.Explain(p.FilesID))
+	require.Empty(t, (*fanout.Sharer)(nil).Explain(p.TablesID))
+	require.Empty(t, k.sharer.Explain(p.TablesID))
 
 	one, two := k.open(t.Context(), t, query(unchanged)), k.open(t.Context(), t, query(unchanged))
 	limited := k.open(t.Context(), t, query(func(q *dataset.Query) { q.Limit = 3 }))
@@ -30,7 +30,7 @@ func TestExplainShowsWhoSharesWhat(t *testing.T) {
 	next(t, limited)
 	next(t, parked)
 	require.True(t, parked.Park(false))
-	text := regexp.MustCompile(`[0-9]+ KiB`).ReplaceAllString(k.sharer.Explain(p.FilesID), "N KiB")
+	text := regexp.MustCompile(`[0-9]+ KiB`).ReplaceAllString(k.sharer.Explain(p.TablesID), "N KiB")
 	require.Equal(t, `
 sharing
   shard 0: 2 streams at step 3, with one reader of 3 columns in batches of 8; the last 3 steps, N KiB, are kept
@@ -42,11 +42,11 @@ sharing
 
 	two.Release()
 	next(t, parked) // which finds the group again
-	require.Contains(t, k.sharer.Explain(p.FilesID), "shard 0: 2 streams at step 3, with one reader")
-	require.NotContains(t, k.sharer.Explain(p.FilesID), "parked")
+	require.Contains(t, k.sharer.Explain(p.TablesID), "shard 0: 2 streams at step 3, with one reader")
+	require.NotContains(t, k.sharer.Explain(p.TablesID), "parked")
 	one.Release()
 	parked.Release()
 	limited.Release()
 	idle.Release()
-	require.Empty(t, k.sharer.Explain(p.FilesID))
+	require.Empty(t, k.sharer.Explain(p.TablesID))
 }

@@ -11,8 +11,8 @@ import (
 // groupKey is everything that two streams must have in common, besides their places, to share the
 // rows of one reader.
 type groupKey struct {
-	Plan      string // its ID and what it reads
-	Files     string
+	Plan      string // its ID
+	Tables    string // and its TablesID: members may read other columns, and so other tables
 	Part      plan.Part
 	Reading   dataset.Reading  // of one shard, without what may differ
 	BatchRows int              // 0: may differ
@@ -41,7 +41,7 @@ func sizesMayDiffer(p loader.Planned) bool {
 // keyOf returns the key of the groups that a stream may join. ahead is the number of rows, or
 // requests, of the steps before the stream as whole steps, without those that each lane has returned.
 func keyOf(p loader.Planned, o loader.StreamOptions, ahead int64) (string, error) {
-	key := groupKey{Plan: p.ID, Files: p.FilesID, Withheld: p.Relation.Withheld(), Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
+	key := groupKey{Plan: p.ID, Tables: p.TablesID, Withheld: p.Relation.Withheld(), Part: o.Part, Reading: mayDiffer(p.Query.Reading)}
 	key.Reading.Columns, key.Reading.BatchRows, key.Reading.GlobalBatchRows = nil, 0, 0
 	if !sizesMayDiffer(p) {
 		key.BatchRows, key.Ahead = p.BatchRows, ahead

@@ -22,7 +22,7 @@ var mayDiffer = []string{"Cache", "Cursor", "Limit", "Every", "Columns", "BatchR
 // spec: status-7
 func TestKeyHasAllOfTheReading(t *testing.T) {
 	t.Parallel()
-	p := loader.Planned{Plan: &plan.Plan{ID: "p", FilesID: "f", Lanes: make([]plan.Lane, 1)}}
+	p := loader.Planned{Plan: &plan.Plan{ID: "p", TablesID: "f", Lanes: make([]plan.Lane, 1)}}
 	key := func(p loader.Planned, o loader.StreamOptions) string {
 		k, err := fanout.KeyOf(p, o, 0)
 		require.NoError(t, err)
@@ -55,12 +55,15 @@ func TestKeyHasAllOfTheReading(t *testing.T) {
 	require.NotEqual(t, same, key(off, loader.StreamOptions{}), "a group that uses the cache is not for streams that do not")
 	require.NotEqual(t, same, key(p, loader.StreamOptions{Part: plan.Part{From: 1, To: 2}}))
 	require.Equal(t, same, key(p, loader.StreamOptions{Peer: "another"}))
-	for name, changed := range map[string]plan.Plan{"plan": {ID: "q", FilesID: "f"}, "files": {ID: "p", FilesID: "g"}} {
+	for name, changed := range map[string]plan.Plan{"plan": {ID: "q", TablesID: "f"}, "tables": {ID: "p", TablesID: "g"}} {
 		changed.Lanes = p.Lanes
 		other := p
 		other.Plan = &changed
 		require.NotEqual(t, same, key(other, loader.StreamOptions{}), name)
 	}
+	other := p
+	other.Plan = &plan.Plan{ID: "p", TablesID: "f", FilesID: "of other columns", Lanes: p.Lanes}
+	require.Equal(t, same, key(other, loader.StreamOptions{}))
 }
 
 // TestKeyHasSizesWhereTheyDecideSteps changes the size of batches, and the number of steps before a

@@ -129,7 +129,7 @@ func (m *groupMember) planFor(ctx context.Context, p loader.Planned, spec batchS
 		return p, false
 	}
 	made.Query.Pin = p.Query.Pin
-	return made, made.ID == p.ID && made.FilesID == p.FilesID
+	return made, made.ID == p.ID && made.TablesID == p.TablesID
 }
 
 // Begin implements loader.Stream.

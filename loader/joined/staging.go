@@ -46,6 +46,9 @@ func newStagingInput(s *Ranges, table int, outputs []resolve.Output) (*stagingIn
 	if needed := r.Needed(asked); !needed || s.spec.CountOnly && !r.Counted(asked) {
 		return nil, nil //nolint:nilnil // the table is not read
 	}
+	if s.plan.Staging[table].Unread {
+		return nil, fault.New(fault.Internal, "staging table %s is read, but planning did not list its files", r.Name)
+	}
 	in := &stagingInput{table: table, bound: r, rule: ruleOf(r), spec: joiner.BuildSpec{Name: r.Name, Strategy: r.Strategy}}
 	for _, k := range r.Keys {
 		in.read.add(column{field: k.Staging})

@@ -123,7 +123,7 @@ func (b *Bound) ValueRanges() Columns {
 	return c
 }
 
-// Needs reports, by staging entry, whether streams of the outputs join it. The others are planned,
+// Needs reports, by staging entry, whether streams of the outputs join it. The others are pinned,
 // but not read.
 func (b *Bound) Needs(outputs []resolve.Output) []bool {
 	needs := make([]bool, len(b.Relation.Staging))

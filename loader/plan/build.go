@@ -23,6 +23,9 @@ type Files struct {
 type Listing struct {
 	Files   []catalog.File
 	Columns []int // field ids of the columns that the catalog was asked about
+	// Unlisted reports that the files are not known: those of a staging entry that no stream of
+	// the plan reads.
+	Unlisted bool
 }
 
 // Build makes the plan of a bound query. Errors in the query are Invalid.

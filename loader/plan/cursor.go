@@ -47,7 +47,7 @@ func PinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 
 // CheckAdded refuses a query that resumes if an overlay which its run did not have replaces a
 // column that it reads: the values of a column would change in the middle of the run. It is
-// read if the query asks for it: it adds the entry itself, or its snapshots name it.
+// read if the query asks for it: it has the entry itself, or its snapshots name it.
 func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) error {
 	if len(q.Cursor) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func CheckAdded(r *resolve.Relation, q dataset.Query, outputs []resolve.Output) 
 	for _, o := range resolve.Leaves(outputs) {
 		for _, over := range o.Overlays {
 			entry := r.Staging[over.Table].Name
-			if _, pinned := q.Pin.Staging[entry]; pinned || over.Table >= len(r.Staging)-len(q.With) {
+			if _, pinned := q.Pin.Staging[entry]; pinned || q.GivesEntry(entry) {
 				continue
 			}
 			return fault.InvalidField("cursor", "overlay %s of the dataset replaces column %s, and the run of the cursor did not have it", entry, o.Name).

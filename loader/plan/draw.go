@@ -50,12 +50,9 @@ func cut(text string, width int) string {
 }
 
 func (p *Plan) drawTraining(d *drawing) {
-	files, bytes := p.trainingFiles(), int64(0)
-	for _, f := range files {
-		bytes += f.Bytes
-	}
+	files := p.trainingFiles()
 	d.branch("reads", pinText(p.Relation.Training))
-	d.fact("read", "%s of %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(len(files), "file"), counted(p.StoredRows, "row"), bytesText(bytes))
+	d.fact("read", "%s of %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), counted(p.StoredRows, "row"), p.sizeOfFiles(resolve.TrainingTable, files).brief())
 	if p.Pruned.Files > 0 {
 		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
 	}
@@ -106,8 +103,8 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 		d.fact("matched", "%s", text)
 	}
 	files := p.filesOf(i)
-	d.fact("read", "%s in %s, %s, %s with all columns%s", counted(len(files), "file"), counted(use.Groups, "file group"),
-		counted(rowsIn(files), "row"), bytesText(use.Once), again(use))
+	d.fact("read", "%s in %s, %s, %s%s", counted(len(files), "file"), counted(use.Groups, "file group"),
+		counted(rowsIn(files), "row"), p.sizeOfGroups(i).brief(), again(use))
 	groups := "one file group"
 	if use.AtOnce > 1 {
 		groups = fmt.Sprintf("%d file groups", use.AtOnce)

@@ -64,10 +64,7 @@ func pinText(t *catalog.Table) string {
 }
 
 func (p *Plan) explainTraining(b *strings.Builder) {
-	files, bytes := p.trainingFiles(), int64(0)
-	for _, f := range files {
-		bytes += f.Bytes
-	}
+	files := p.trainingFiles()
 	fmt.Fprintf(b, "training %s\n", pinText(p.Relation.Training))
 	if p.Rows.Since != 0 {
 		fmt.Fprintf(b, "  since %d: rows that were appended after it\n", p.Rows.Since)
@@ -87,7 +84,7 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if p.PostJoin != nil {
 		fmt.Fprintf(b, "  post-join filter %s\n", p.PostJoin)
 	}
-	fmt.Fprintf(b, "  reads %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(len(files), "file"), bytesText(bytes))
+	fmt.Fprintf(b, "  reads %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), p.sizeOfFiles(resolve.TrainingTable, files))
 	if p.Pruned.Files > 0 {
 		fmt.Fprintf(b, "; pruned %s, %s, %s",
 			counted(p.Pruned.Splits, "split"), counted(p.Pruned.Files, "file range"), counted(p.Pruned.Rows, "row"))
@@ -130,6 +127,9 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, ", %s, %s", counted(s.Rows, "row"), counted(len(s.Files), "file"))
 		for k, group := range s.Groups {
+			if p.Staging[k].Unread {
+				continue
+			}
 			if group == resolve.NoGroup {
 				fmt.Fprintf(b, "; %s none", p.Relation.Staging[k].Name)
 				continue

@@ -24,7 +24,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int, needed bool) {
 		keys[k] = key.Training.Name + " = " + key.Staging.Name
 	}
 	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
-	if !needed {
+	if !needed || s.Unread {
 		b.WriteString("  not read: no value of it is asked for, and it neither drops nor repeats rows, nor fails if keys are missing\n\n")
 		return
 	}
@@ -42,8 +42,8 @@ func (p *Plan) explainStaging(b *strings.Builder, i int, needed bool) {
 	p.explainSorted(b, i)
 	p.explainLayout(b, i)
 	p.explainUnaligned(b, i)
-	fmt.Fprintf(b, "  reads %s, %s with all columns, each once while it is kept; amplification %.2f of %s",
-		counted(use.Groups, "file group"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
+	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
+		counted(use.Groups, "file group"), p.sizeOfGroups(i), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.worst())
 	}

@@ -16,8 +16,14 @@ import (
 // overlapping file groups are merged if reading them separately would reread too much.
 const smallTable = 64 << 20
 
-// matchStaging finds the file group of every split in one staging table.
+// matchStaging finds the file group of every split in one staging table. Splits have none in a table that no stream reads.
 func (p *Plan) matchStaging(staging int, files Files) (Staging, error) {
+	if files.Staging[staging].Unlisted {
+		for i := range p.Splits {
+			p.Splits[i].Groups = append(p.Splits[i].Groups, resolve.NoGroup)
+		}
+		return Staging{Unread: true}, nil
+	}
 	r := p.Relation.Staging[staging]
 	all := files.Staging[staging].Files
 	kept := all

@@ -23,11 +23,16 @@ type rangeIdentity struct {
 	From, To int64
 }
 
+// tablesIdentity is the state of all tables of a plan.
+type tablesIdentity struct {
+	Plan    string // its ID
+	Dataset string // its digest
+	Rows    string // digest of the plan's Rows, with the pins of all tables
+}
+
 // filesIdentity is everything that a plan reads.
 type filesIdentity struct {
-	Plan       string       // its ID
-	Dataset    string       // its digest
-	Rows       string       // digest of the plan's Rows, with the pins of all tables
+	Tables     tablesIdentity
 	FileGroups [][][]string // per staging table and file group: the locations of its files
 	Groups     [][]int      // per split: its file group of each staging table
 }
@@ -35,9 +40,10 @@ type filesIdentity struct {
 // idDigits is the number of hexadecimal digits of a digest in an id.
 const idDigits = 32
 
-// setIDs sets ID and FilesID from the rest of the plan.
+// setIDs sets ID, TablesID and FilesID from the rest of the plan.
 func (p *Plan) setIDs() {
 	p.ID = digest.Of(p.identity())[:idDigits]
+	p.TablesID = digest.Of(p.tablesIdentity())[:idDigits]
 	p.FilesID = digest.Of(p.filesIdentity())[:idDigits]
 }
 
@@ -69,8 +75,12 @@ func (p *Plan) decidingRows() dataset.Rows {
 	return rows
 }
 
+func (p *Plan) tablesIdentity() tablesIdentity {
+	return tablesIdentity{Plan: p.ID, Dataset: p.Digest, Rows: p.Rows.Digest()}
+}
+
 func (p *Plan) filesIdentity() filesIdentity {
-	out := filesIdentity{Plan: p.ID, Dataset: p.Digest, Rows: p.Rows.Digest()}
+	out := filesIdentity{Tables: p.tablesIdentity()}
 	for _, s := range p.Staging {
 		groups := make([][]string, len(s.Groups))
 		for i, group := range s.Groups {

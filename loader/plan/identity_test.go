@@ -22,16 +22,16 @@ func TestPlanIDCountsEveryField(t *testing.T) {
 		Written: []map[string]int64{{"file:///b": 1}},
 	})
 	digesttest.EveryFieldCounts(t, filesIdentity{
-		Plan: "p1p2", Dataset: "d1d2", Rows: "r1r2", FileGroups: [][][]string{{{"file:///a"}}}, Groups: [][]int{{2}},
+		Tables: tablesIdentity{Plan: "p1p2", Dataset: "d1d2", Rows: "r1r2"}, FileGroups: [][][]string{{{"file:///a"}}}, Groups: [][]int{{2}},
 	})
 }
 
-// TestPlanIdentityIsFull checks that no field of the two identities is empty for a plan
+// TestPlanIdentityIsFull checks that no field of the three identities is empty for a plan
 // that has everything.
 func TestPlanIdentityIsFull(t *testing.T) {
 	t.Parallel()
 	p := fullPlan()
-	for _, got := range []any{p.identity(), p.filesIdentity()} {
+	for _, got := range []any{p.identity(), p.tablesIdentity(), p.filesIdentity()} {
 		for field, value := range reflect.ValueOf(got).Fields() {
 			require.False(t, value.IsZero(), field.Name)
 		}
@@ -44,8 +44,8 @@ func TestPlanIdentityIsFull(t *testing.T) {
 	require.Equal(t, p.ID, p.Cursor().Plan)
 }
 
-// TestLeftEntriesAreNotInThePlanID checks that what a left entry reads is only in
-// FilesID, and what an entry that affects rows reads is in both ids.
+// TestLeftEntriesAreNotInThePlanID checks that the state of a left entry is only in
+// TablesID and FilesID, its files only in FilesID, and what an entry that affects rows reads is in both ids.
 //
 // spec: order-11, cursor-28
 func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
@@ -60,6 +60,7 @@ func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
 		before.setIDs()
 		after.setIDs()
 		require.Equal(t, decider == "left", before.ID == after.ID, decider)
+		require.NotEqual(t, before.TablesID, after.TablesID, decider)
 		require.NotEqual(t, before.FilesID, after.FilesID, decider)
 	}
 	before, after := fullPlan(), fullPlan()
@@ -68,6 +69,7 @@ func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
 	before.setIDs()
 	after.setIDs()
 	require.Equal(t, before.ID, after.ID)
+	require.Equal(t, before.TablesID, after.TablesID)
 	require.NotEqual(t, before.FilesID, after.FilesID)
 }
 
@@ -94,6 +96,7 @@ func TestPlanIDFollowsRows(t *testing.T) {
 		}
 		other.setIDs()
 		require.NotEqual(t, full.ID, other.ID, field.Name)
+		require.NotEqual(t, full.TablesID, other.TablesID, field.Name)
 		require.NotEqual(t, full.FilesID, other.FilesID, field.Name)
 	}
 }

@@ -22,8 +22,12 @@ type Plan struct {
 	// ID identifies everything that determines the plan's rows and their order, and the
 	// resulting splits and lanes. Cursors carry it.
 	ID string
-	// FilesID identifies everything that the plan reads: ID, the dataset, the pin and
-	// the file groups of every staging table. Tickets carry it.
+	// TablesID identifies the dataset and the state of all of its tables: ID, the dataset's digest and
+	// the pins of all tables. Plans whose queries differ in nothing but columns have the same, also if they
+	// read other staging tables.
+	TablesID string
+	// FilesID identifies everything that the plan reads: what TablesID does, and the file
+	// groups of every staging table that it reads. Tickets carry it.
 	FilesID     string
 	Digest      string    // of the dataset
 	Staging     []Staging // in the order of the relation
@@ -43,6 +47,7 @@ type Plan struct {
 	deleteFiles int
 	counted     bool            // the plan is inexact only because Deleted rows are missing
 	counts      *dataset.Counts // see Counts
+	sizes       *ColumnSizes    // see WithSizes
 }
 
 // Pruned counts what the plan skips because of filters and the sample.
@@ -53,6 +58,9 @@ type Pruned struct {
 
 // Staging is the part of a plan that concerns one staging table.
 type Staging struct {
+	// Unread reports that no stream of the plan's columns reads the table. Its files are not known, and no
+	// split has a group of it.
+	Unread    bool
 	Groups    []FileGroup
 	Pruned    int               // files that the staging filter excluded
 	Layout    []resolve.Pairing // how its files were matched, for people

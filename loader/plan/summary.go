@@ -85,14 +85,14 @@ func (p *Plan) drawRead(read []int, room int) []string {
 		}
 		for _, i := range read[:shown] {
 			r, use := p.Relation.Staging[i], p.StagingUse(i)
-			d.branch("joins", fmt.Sprintf("%s: %s, %s join, reads %s%s", r.Name, pinText(r.Pinned), r.Join, bytesText(use.Once), again(use)))
+			d.branch("joins", fmt.Sprintf("%s: %s, %s join, reads %s%s", r.Name, pinText(r.Pinned), r.Join, p.sizeOfGroups(i).short(), again(use)))
 		}
 		if rest := len(read) - shown; rest > 0 {
-			bytes := int64(0)
+			var size readSize
 			for _, i := range read[shown:] {
-				bytes += p.StagingUse(i).Once
+				size = size.plus(p.sizeOfGroups(i))
 			}
-			d.branch("joins", fmt.Sprintf("%s more, reads %s", counted(rest, "staging table"), bytesText(bytes)))
+			d.branch("joins", fmt.Sprintf("%s more, reads %s", counted(rest, "staging table"), size.short()))
 		}
 		d.text("│", "")
 	})

@@ -9,7 +9,7 @@ func fanoutMutants() []mutant {
 	return []mutant{
 		{"groups-mix-readings", "loader/fanout/key.go", ", Reading: mayDiffer(p.Query.Reading)}", "}", fanout},
 		{"groups-mix-parts", "loader/fanout/key.go", "Part: o.Part, ", "", fanout},
-		{"groups-mix-files", "loader/fanout/key.go", "Files: p.FilesID, ", "", fanout},
+		{"groups-mix-tables", "loader/fanout/key.go", "Tables: p.TablesID, ", "", fanout},
 		{"places-are-compared-by-step", steps, "p.perLane == o.perLane && p.uneven == o.uneven && slices.Equal(p.at, o.at)", "p.uneven == o.uneven && (slices.Equal(p.at, o.at) || p.step == o.step)", fanout},
 		{"forms-are-not-compared", membership, "return g.formed && g.form.Agrees(m.form)", "return g.formed && (g.form.Agrees(m.form) || g.age > 0)", fanout},
 		{"groups-end-with-the-first-reader", membership, "context.WithCancel(context.WithoutCancel(m.ctx))", "context.WithCancel(m.ctx)", fanout},

@@ -57,6 +57,7 @@ func mutants() []mutant {
 		privateMutants(),
 		rateMutants(),
 		reloadMutants(),
+		unlistedMutants(),
 		rememberMutants(),
 		repeatMutants(),
 		requestMutants(),

@@ -33,7 +33,7 @@ func pinTagMutants() []mutant {
 		{"who-leaves-fails-the-others", held, "			if running.abandoned {\n", "			if running.abandoned && running.err == nil {\n", tags},
 		{"old-looks-are-believed", held, "now.Before(one.looked.Add(keep/lookPart)) && ", "", tags},
 		{"failed-looks-are-made-at-once", held, "			one.due = now.Add(t.backOff(one.failed))\n", "", tags},
-		{"streams-hold-nothing", "loader/open.go", "\t\theld, err = l.hold(ctx, p.Plan, len(p.Query.With))\n", "\t\theld, err = nil, nil\n", loader},
+		{"streams-hold-nothing", "loader/open.go", "\t\theld, err = l.hold(ctx, p.Plan, p.added)\n", "\t\theld, err = nil, nil\n", loader},
 		{"staging-tables-are-not-held", "loader/open.go", "\tfor i, s := range own {\n", "\tfor i, s := range own[:0] {\n", loader},
 		{"holds-never-end", "loader/stream/stream.go", "	s.held.Release()\n", "", loader},
 		{"failed-holds-are-kept", "loader/open.go", "	if err != nil {\n		all.Release()\n", "	if err != nil {\n", loader},

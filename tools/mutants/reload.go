@@ -27,10 +27,10 @@ func reloadMutants() []mutant {
 		{"tickets-forget-added-entries", "flight/rights.go", "query.DatasetOf([]dataset.Dataset{d})", "(dataset.Rows{Dataset: query.Dataset}).DatasetOf([]dataset.Dataset{d})", flights},
 		{"added-entries-are-forgotten", with, "return d.with(r.With)", "return d, nil", datasets},
 		{"added-entries-have-no-key", with, "withDefaults(added, d.Key)", "withDefaults(added, nil)", datasets},
-		{"added-entries-take-names", with, "if named[s.Name] {", "if named[s.Table] {", datasets},
+		{"added-entries-take-names", with, "own.Name == s.Name }", "own.Name == s.Table }", datasets},
 		{"added-entries-come-first", with, "\t\tstaging = append(staging, s)\n", "\t\tstaging = slices.Insert(staging, 0, s)\n", datasets},
 		{"added-tables-are-configured-ones", with, "\tentries := r.With\n", "\tvar entries []Staging\n", datasets},
-		{"added-overlays-change-columns-in-silence", added, "pinned || over.Table", "!pinned || over.Table", loader},
-		{"overlays-of-a-query-are-refused", added, "len(r.Staging)-len(q.With)", "len(r.Staging)", loader},
+		{"added-overlays-change-columns-in-silence", added, "pinned || q.Gives", "!pinned || q.Gives", loader},
+		{"overlays-of-a-query-are-refused", added, " || q.GivesEntry(entry)", "", loader},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -46,6 +47,7 @@ type listing struct {
 	chain    catalog.Chain         // of snapshot
 	columns  []iceberg.NestedField // to read
 	bounds   []iceberg.NestedField // whose ranges are requested
+	sizes    []int                 // field ids whose stored size is requested, and nothing else; nil: files are listed
 	specs    map[int]iceberg.PartitionSpec
 	schemas  []*iceberg.Schema   // all that the table has
 	held     *budget.Reservation // for memory that is needed until all files are listed
@@ -167,11 +169,23 @@ func (m *loaded) servable() error {
 	return nil
 }
 
-// files reads the manifests of the snapshot.
+// files lists the files of the snapshot.
 func (l *listing) files(ctx context.Context, t *catalog.Table) ([]catalog.File, error) {
-	manifests, err := l.manifests(ctx)
+	all, err := l.read(ctx)
 	if err != nil {
 		return nil, err
+	}
+	slices.SortStableFunc(all.data, func(a, b catalog.File) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
+	})
+	return all.data, catalog.Delete(t, all.data, all.named())
+}
+
+// read reads the manifests of the snapshot.
+func (l *listing) read(ctx context.Context) (found, error) {
+	manifests, err := l.manifests(ctx)
+	if err != nil {
+		return found{}, err
 	}
 	of := make([]found, len(manifests))
 	failed := make([]error, len(manifests))
@@ -185,22 +199,21 @@ func (l *listing) files(ctx context.Context, t *catalog.Table) ([]catalog.File, 
 	}
 	if group.Wait() != nil {
 		// The first in order, not in time, so that errors are reproducible.
-		return nil, failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
+		return found{}, failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
 	}
-	var all found
+	all := found{sizes: map[string]int64{}}
 	for _, f := range of {
 		all.data, all.deletes = append(all.data, f.data...), append(all.deletes, f.deletes...)
+		maps.Copy(all.sizes, f.sizes)
 	}
-	slices.SortStableFunc(all.data, func(a, b catalog.File) int {
-		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
-	})
-	return all.data, catalog.Delete(t, all.data, all.named())
+	return all, nil
 }
 
 // found has the files in manifests.
 type found struct {
 	data    []catalog.File
 	deletes []deleteFile
+	sizes   map[string]int64 // by location
 }
 
 // manifests reads the snapshot's manifest list.
@@ -266,6 +279,9 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	if !m.HasAddedFiles() && !m.HasExistingFiles() || l.commits.passes(m) {
 		return found{}, nil // nothing in it is listed
 	}
+	if l.sizes != nil && m.ManifestContent() == iceberg.ManifestContentDeletes {
+		return found{}, nil
+	}
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
 	file := l.catalog.allow(metafile.Subject{What: "manifest", Table: l.meta.name, Location: m.FilePath()}, held)
@@ -284,6 +300,15 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	}
 	if m.ManifestContent() == iceberg.ManifestContentDeletes {
 		return l.deletes(entries)
+	}
+	if l.sizes != nil {
+		sizes := map[string]int64{}
+		for _, e := range entries.live {
+			if size, ok := l.sizeOf(e.DataFile()); ok {
+				sizes[e.DataFile().FilePath()] = size
+			}
+		}
+		return found{sizes: sizes}, nil
 	}
 	files := make([]catalog.File, len(entries.live))
 	for i, e := range entries.live {

@@ -103,17 +103,42 @@ func (m *loaded) parseAgain(refused error) error {
 	return err
 }
 
-// metadata returns the text of a table's metadata, from the catalog or from the file that it
-// names. Writers may remove old metadata files, so a missing file is an error only if the
-// catalog still names it.
-func (c *Catalog) metadata(ctx context.Context, name string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
+// metadataPlace is where the catalog says that the metadata of a table is.
+type metadataPlace struct {
+	locator.Located
+	of   locator.Table
+	file metafile.Allowance
+}
+
+// locate asks the catalog where the metadata of a table is. Its memory is charged to held.
+func (c *Catalog) locate(ctx context.Context, name string, held *budget.Reservation) (metadataPlace, error) {
 	parts, err := catalog.Parts(name)
+	if err != nil {
+		return metadataPlace{}, err
+	}
+	file := c.allow(metafile.Subject{What: "metadata", Table: name}, held)
+	of := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge}
+	at, known := c.expected(ctx, name)
+	if !known {
+		at, err = c.tables.Locate(ctx, of)
+	}
+	return metadataPlace{Located: at, of: of, file: file}, err
+}
+
+// metadata returns the text of a table's metadata.
+func (c *Catalog) metadata(ctx context.Context, name string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
+	at, err := c.locate(ctx, name, held)
 	if err != nil {
 		return nil, nil, err
 	}
-	file := c.allow(metafile.Subject{What: "metadata", Table: name}, held)
-	wanted := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge}
-	at, err := c.tables.Locate(ctx, wanted)
+	return c.metadataAt(ctx, at)
+}
+
+// metadataAt returns the text of a table's metadata, from the catalog or from the file that it
+// names. Writers may remove old metadata files, so a missing file is an error only if the
+// catalog still names it.
+func (c *Catalog) metadataAt(ctx context.Context, of metadataPlace) (_ *loaded, _ []locator.Grant, err error) {
+	at, file, name := of.Located, of.file, of.of.Name
 	for err == nil {
 		file.Location = at.Location
 		if at.Text != nil {
@@ -124,7 +149,7 @@ func (c *Catalog) metadata(ctx context.Context, name string, held *budget.Reserv
 		if fault.KindOf(err) != fault.Corrupt {
 			return &loaded{name: name, location: at.Location, file: file, text: text}, at.Grants, err
 		}
-		now, again := c.tables.Locate(ctx, wanted)
+		now, again := c.tables.Locate(ctx, of.of)
 		if again == nil && now.Location == at.Location {
 			return nil, nil, err
 		}

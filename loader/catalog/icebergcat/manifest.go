@@ -40,8 +40,7 @@ func (l *listing) entries(m iceberg.ManifestFile, file metafile.Allowance, conte
 		return nil, unreadable(err)
 	}
 	defer unpacked.Close()
-	reader, err := iceberg.NewManifestReaderWithProjection(m, unpacked,
-		iceberg.ManifestEntryProjection{IncludePruningStats: ranges})
+	reader, err := l.reader(m, unpacked, ranges)
 	if err != nil {
 		return nil, unreadable(unpacked.Failure(err))
 	}
@@ -78,8 +77,16 @@ func (l *listing) entries(m iceberg.ManifestFile, file metafile.Allowance, conte
 	return out, nil
 }
 
+// reader decodes a manifest with what the listing needs of it.
+func (l *listing) reader(m iceberg.ManifestFile, content io.Reader, ranges bool) (*iceberg.ManifestReader, error) {
+	if l.sizes != nil {
+		return iceberg.NewManifestReader(m, content)
+	}
+	return iceberg.NewManifestReaderWithProjection(m, content, iceberg.ManifestEntryProjection{IncludePruningStats: ranges})
+}
+
 // needsRanges reports whether the value ranges of a manifest's files are needed. Those of
 // delete files tell which data file they apply to.
 func (l *listing) needsRanges(m iceberg.ManifestFile) bool {
-	return len(l.bounds) > 0 || m.ManifestContent() == iceberg.ManifestContentDeletes
+	return l.sizes != nil || len(l.bounds) > 0 || m.ManifestContent() == iceberg.ManifestContentDeletes
 }

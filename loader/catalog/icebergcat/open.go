@@ -64,6 +64,9 @@ type Catalog struct {
 var (
 	_ catalog.Catalog = (*Catalog)(nil)
 	_ catalog.Opener  = (*Catalog)(nil)
+	_ catalog.Sizer   = (*Catalog)(nil)
+
+	_ catalog.Expecter = (*Catalog)(nil)
 )
 
 // Open opens a catalog and checks that it can be read. A type or URI that is not served is

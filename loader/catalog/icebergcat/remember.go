@@ -68,8 +68,8 @@ func (c *Catalog) remembered(ctx context.Context, from tablestore.Opener, file m
 type metadataOf struct{ what, location string }
 
 // metadataContent returns the stored content of a metadata file. Files on remote storage
-// with a uuid in their names are immutable, and remembered. Local files are always read,
-// because that is cheap.
+// with a uuid in their names are immutable, and remembered. Local files are not, because
+// reading them is cheap, and what follows from them is remembered.
 func (c *Catalog) metadataContent(ctx context.Context, file metafile.Allowance) ([]byte, error) {
 	if scheme := store.Scheme(file.Location); scheme == "" || scheme == "file" || !unique(file.Location) {
 		return c.read(ctx, c.files, file)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -14,7 +15,8 @@ type tableOf struct {
 	catalog, name string
 	ref           dataset.Ref
 	pin           dataset.TablePin
-	metadata      [sha256.Size]byte // the digest of its text
+	location      string            // of the metadata file, if its name is never used again
+	metadata      [sha256.Size]byte // else the digest of its text
 }
 
 // perTable is the cost of a remembered table in addition to the size of its metadata, of which its columns,
@@ -26,31 +28,63 @@ const perTable = 2000
 func (c *Catalog) pinned(ctx context.Context, of tableOf, resolve func(*loaded) (dataset.TablePin, error)) (*catalog.Table, error) {
 	held := c.hold(of.name)
 	defer held.Release()
-	meta, grants, err := c.metadata(ctx, of.name, held)
+	at, err := c.locate(ctx, of.name, held)
 	if err != nil {
 		return nil, err
 	}
-	parsed := false
-	open := func(ctx context.Context) (*catalog.Table, int64, error) {
-		parsed = true
-		if err := c.parse(meta, grants); err != nil {
-			return nil, 0, err
+	of.catalog = c.name
+	if c.options.Tables == nil || at.Text != nil || !unique(at.Location) {
+		meta, grants, err := c.metadataAt(ctx, at)
+		if err != nil {
+			return nil, err
 		}
-		pin, err := resolve(meta)
+		of.metadata = sha256.Sum256(meta.text)
+		return c.cachedTable(ctx, of, grants, func(ctx context.Context) (*catalog.Table, int64, error) {
+			return c.resolved(ctx, meta, grants, resolve)
+		})
+	}
+	of.location = at.Location
+	moved := false
+	t, err := c.cachedTable(ctx, of, at.Grants, func(ctx context.Context) (*catalog.Table, int64, error) {
+		meta, grants, err := c.metadataAt(ctx, at)
 		if err != nil {
 			return nil, 0, err
 		}
-		t, err := c.table(ctx, meta, pin)
-		return t, int64(len(meta.text)) + perTable, err
+		moved = meta.location != at.Location
+		return c.resolved(ctx, meta, grants, resolve)
+	})
+	if moved { // a commit came in between, and removed the file
+		c.options.Tables.Forget(digest.Of(of))
 	}
+	return t, err
+}
+
+// cachedTable returns a table from the cache, or opens it.
+func (c *Catalog) cachedTable(ctx context.Context, of tableOf, grants []locator.Grant, open func(context.Context) (*catalog.Table, int64, error)) (*catalog.Table, error) {
 	if c.options.Tables == nil {
 		t, _, err := open(ctx)
 		return t, err
 	}
-	of.catalog, of.metadata = c.name, sha256.Sum256(meta.text)
-	t, err := c.options.Tables.Get(ctx, digest.Of(of), open)
-	if err == nil && !parsed {
+	opened := false
+	t, err := c.options.Tables.Get(ctx, digest.Of(of), func(ctx context.Context) (*catalog.Table, int64, error) {
+		opened = true
+		return open(ctx)
+	})
+	if err == nil && !opened {
 		c.files.Table(of.name, t.Pin.UUID, grants) // files are opened with what was granted last
 	}
 	return t, err
+}
+
+// resolved returns the table at the pin that resolve finds in metadata, and what it costs to remember.
+func (c *Catalog) resolved(ctx context.Context, meta *loaded, grants []locator.Grant, resolve func(*loaded) (dataset.TablePin, error)) (*catalog.Table, int64, error) {
+	if err := c.parse(meta, grants); err != nil {
+		return nil, 0, err
+	}
+	pin, err := resolve(meta)
+	if err != nil {
+		return nil, 0, err
+	}
+	t, err := c.table(ctx, meta, pin)
+	return t, int64(len(meta.text)) + perTable, err
 }

@@ -1,6 +1,8 @@
 package icebergcat_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,27 +45,27 @@ func TestCachedTablesConform(t *testing.T) {
 	})
 }
 
-// A table is parsed once for each metadata that the catalog has of it, which is read each time. A commit is seen
-// at once, and a snapshot that has expired is no longer there.
+// A table is read and parsed once for each metadata file with a name of its own. A commit is seen at once, and a snapshot that has
+// expired is no longer there.
 func TestTablesAreCached(t *testing.T) {
 	w := newWriter(t)
 	spec, _ := appends(t, w, 3)
 	opened := &opens{Store: store.Local{}}
 	c := w.caching(t, opened)
-	pinned := func() *catalog.Table {
+	pinned := func(read int) *catalog.Table {
 		t.Helper()
 		opened.files = nil
 		table, err := c.Table(t.Context(), events, dataset.Ref{})
 		require.NoError(t, err)
-		require.Len(t, opened.files, 1, "the metadata: %v", opened.files)
+		require.Len(t, opened.files, read, "the metadata: %v", opened.files)
 		return table
 	}
-	first := pinned()
-	require.Same(t, first, pinned())
+	first := pinned(1)
+	require.Same(t, first, pinned(0))
 	w.add(t, events, "", dataFile(t, spec, location("3"), nil, nil))
-	second := pinned()
+	second := pinned(1)
 	require.NotEqual(t, first.Pin, second.Pin)
-	require.Same(t, second, pinned())
+	require.Same(t, second, pinned(0))
 	at, err := c.At(t.Context(), events, first.Pin)
 	require.NoError(t, err)
 	require.Equal(t, first.Pin, at.Pin)
@@ -75,4 +77,26 @@ func TestTablesAreCached(t *testing.T) {
 		_, err = c.At(t.Context(), events, first.Pin)
 		require.Equal(t, fault.Expired, fault.KindOf(err), "%v", err)
 	}
+}
+
+// A metadata file whose name can be used again is read each time, and its content decides.
+func TestMetadataFilesWithoutAUUIDAreReadEachTime(t *testing.T) {
+	folder, snapshots := versioned(t)
+	tables, err := cache.New[*catalog.Table](1 << 20)
+	require.NoError(t, err)
+	t.Cleanup(tables.Close)
+	c := openDirectory(t, icebergcat.Options{Warehouse: folder, Tables: tables})
+	pinned := func() *catalog.Table {
+		t.Helper()
+		table, err := c.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		return table
+	}
+	first := pinned()
+	require.Equal(t, snapshots[2], first.Pin.Snapshot)
+	require.Same(t, first, pinned())
+	before, err := os.ReadFile(filepath.Join(folder, "ml/events/metadata/v2.metadata.json"))
+	require.NoError(t, err)
+	put(t, folder, "ml/events/metadata/v3.metadata.json", string(before))
+	require.Equal(t, snapshots[1], pinned().Pin.Snapshot)
 }

@@ -22,6 +22,14 @@ type Locator interface {
 	Close()
 }
 
+// Together is a Locator that can look several tables up at once.
+type Together interface {
+	Locator
+	// LocateAll returns the locations of tables by name. Tables that it cannot locate, for whatever reason, are
+	// left out: Locate says why. It charges nothing, and grants nothing.
+	LocateAll(ctx context.Context, tables []Table) map[string]Located
+}
+
 // Granter is a Locator that grants access to the files of its tables.
 type Granter interface {
 	Locator
