@@ -75,7 +75,7 @@ func TestFilesAreListedOnceForEachPin(t *testing.T) {
 		require.Equal(t, first, second)
 		_, err = plan(again(3, 0), 2)
 		require.NoError(t, err)
-		_, err = plan(3, 1, dataset.Column{Column: "item"}) // each is asked about other columns
+		_, err = plan(1, 1, dataset.Column{Column: "item"}) // the training table is asked about other columns, and no other is read
 		require.NoError(t, err)
 		_, err = c.Memory.Append("ml.train", catalog.File{Location: "mem:///more", Bytes: 1, Rows: 1, Partition: partitionOf(t, c.World)})
 		require.NoError(t, err)
