@@ -27,7 +27,7 @@ func policyMutants() []mutant {
 		{"samples-name-withheld-columns", "loader/plan/filter.go", "b.Relation.TrainingSchema(), \"sample.where\"", "t.Schema(), \"sample.where\"", flight},
 		{"unoffered-columns-are-named", "loader/resolve/offered.go", " || r.hides(i, f)", " || r.hides(i, f) && name == \"\"", flight},
 		{"rows-of-rights-are-not-filtered", "loader/resolve/access.go", "return expr.All(own, rows), nil", "return expr.All(own, map[bool]*expr.Filter{false: rows}[true]), nil", flight},
-		{"plans-are-shared-across-rights", "loader/plans.go", ", withheld: r.Withheld()})", "})", flight},
+		{"plans-are-shared-across-rights", "loader/plans.go", ", withheld: r.Withheld(), entries: of})", "})", flight},
 		{"details-are-shown", "flight/rights.go", "if !a.limited || err == nil || harmless(err) {", "if !a.limited || err == nil || err != nil {", flight},
 		{"reports-show-what-was-read", "flight/rights.go", "s.Strategy, s.BytesRead, s.Shared", "s.Strategy, s.Sent, s.Shared", flight},
 		{"splits-are-counted-for-all", "flight/rights.go", "\ts.Splits = unknown\n", "", flight},

@@ -25,7 +25,7 @@ func reloadMutants() []mutant {
 		{"tickets-outlive-a-change-while-they-wait", "flight/get.go", "return planned{}, cmp.Or(refusal, err)", "return planned{}, cmp.Or(err, refusal)", flights},
 		{"tickets-are-invalid-once-their-entries-are-configured", "flight/get.go", "fault.KindOf(err) == fault.Invalid: // it", "fault.KindOf(err) == fault.Internal: // it", flights},
 		{"tickets-forget-added-entries", "flight/rights.go", "query.DatasetOf([]dataset.Dataset{d})", "(dataset.Rows{Dataset: query.Dataset}).DatasetOf([]dataset.Dataset{d})", flights},
-		{"added-entries-are-forgotten", with, "return d.with(r.With)", "return d, nil", datasets},
+		{"added-entries-are-forgotten", with, "all, err := d.with(r.With)", "all, err := d, error(nil)", datasets},
 		{"added-entries-have-no-key", with, "withDefaults(added, d.Key)", "withDefaults(added, nil)", datasets},
 		{"added-entries-take-names", with, "own.Name == s.Name }", "own.Name == s.Table }", datasets},
 		{"added-entries-come-first", with, "\t\tstaging = append(staging, s)\n", "\t\tstaging = slices.Insert(staging, 0, s)\n", datasets},

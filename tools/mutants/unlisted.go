@@ -3,7 +3,8 @@ package main
 // unlistedMutants are ways to plan with too many or too few of a dataset's tables, to take another entry for an added one, and to
 // explain wrong sizes.
 func unlistedMutants() []mutant {
-	loader, plan, fanout := []string{"./loader"}, []string{"./loader/plan"}, []string{"./loader/fanout"}
+	plan, fanout, sqlcat := []string{"./loader/plan"}, []string{"./loader/fanout"}, []string{"./loader/catalog/sqlcat"}
+	loader := []string{"-run", "TestFilesOfUnread|TestUnread|TestUnlisted|TestALayout|TestAddedEntriesAreNotHeld|TestPlanKey", "./loader"}
 	datasets, catalog, client := []string{"./loader/dataset"}, []string{"./loader/catalog/icebergcat"}, []string{"./cmd/penstock/client"}
 	with, sizes := "loader/dataset/with.go", "loader/catalog/icebergcat/sizes.go"
 	return []mutant{
@@ -22,6 +23,10 @@ func unlistedMutants() []mutant {
 		{"unrecorded-columns-take-nothing", sizes, "!ok || size < 0", "size < 0", catalog},
 		{"structs-take-nothing", sizes, "\t\t\tids = appendStored(ids, inner)\n", "\t\t\tids = append(ids, inner.ID)\n", catalog},
 		{"files-without-sizes-take-nothing", "loader/plan/sizes.go", "\ts.columns += f.Bytes\n", "", plan},
+		{"expected-tables-stay-as-they-were", "loader/catalog/icebergcat/expect.go", "\tdelete(e.found, name)\n", "", catalog},
+		{"tables-are-not-expected", "loader/catalog/icebergcat/load.go", "\tif !known {\n", "\tif known || !known {\n", catalog},
+		{"views-are-located-together", "loader/catalog/sqlcat/all.go", ` && !strings.EqualFold(row["iceberg_type"], "VIEW") {`, " {", sqlcat},
+		{"namespaces-do-not-tell-tables-apart", "loader/catalog/sqlcat/all.go", "table_namespace = ` + c.mark(len(args)-1) + ` AND ", "", sqlcat},
 		{"other-versions-are-not-said", "cmd/penstock/client/version.go", "number(*server) == number(v.own)", "number(*server) != number(v.own)", client},
 		{"commits-are-versions", "cmd/penstock/client/version.go", "number(*server) == number(v.own)", "*server == v.own", client},
 		{"versions-of-streams-are-not-heard", "cmd/penstock/client/version.go", "\t\t\ts.versions.note(headers)\n", "\t\t\t_ = headers\n", client},
