@@ -20,7 +20,7 @@ func (l *Loader) ColumnSizes(ctx context.Context, p Planned) (*plan.ColumnSizes,
 	sizes := &plan.ColumnSizes{Staging: make([]map[string]int64, len(p.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		sizes.Training, err = sizer.ColumnBytes(ctx, p.Relation.Training, p.Plan.Planned.Training)
+		sizes.Training, err = sizer.ColumnBytes(ctx, p.Relation.Training, p.Planned.Training)
 		return err
 	})
 	for i, s := range p.Relation.Staging {
@@ -28,7 +28,7 @@ func (l *Loader) ColumnSizes(ctx context.Context, p Planned) (*plan.ColumnSizes,
 			continue
 		}
 		group.Go(func() (err error) {
-			sizes.Staging[i], err = sizer.ColumnBytes(ctx, s.Pinned, p.Plan.Planned.Staging[i])
+			sizes.Staging[i], err = sizer.ColumnBytes(ctx, s.Pinned, p.Planned.Staging[i])
 			return fault.Op(err, "staging table %s", s.Name)
 		})
 	}

@@ -28,7 +28,7 @@ func (s *Set) Expect(ctx context.Context, names []string) context.Context {
 		of[one] = append(of[one], r.table)
 	}
 	for _, one := range catalogs {
-		ctx = one.Expect(ctx, of[one])
+		ctx = one.Expect(ctx, of[one]) //nolint:fatcontext // once for each catalog
 	}
 	return ctx
 }

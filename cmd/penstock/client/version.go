@@ -30,7 +30,7 @@ func (v *versions) note(headers metadata.MD) {
 }
 
 // unary notes the version of the server of a call with one answer.
-func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func (v *versions) unary(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error { //nolint:revive // gRPC's type has these arguments
 	var headers metadata.MD
 	err := call(ctx, method, asked, answer, conn, append(options, grpc.Header(&headers))...)
 	v.note(headers)
@@ -38,7 +38,7 @@ func (v *versions) unary(ctx context.Context, method string, asked, answer any, 
 }
 
 // stream notes the version of the server of a call with a stream of answers.
-func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func (v *versions) stream(ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:revive // gRPC's type has these arguments
 	answers, err := open(ctx, of, conn, method, options...)
 	if err != nil {
 		return nil, err
