@@ -28,6 +28,7 @@ func TestCommandsAddEntries(t *testing.T) {
 	require.Zero(t, explained.code, explained.stderr)
 	require.Contains(t, explained.stdout, "again")
 	require.Contains(t, explained.stdout, "more")
+	require.Contains(t, explained.stdout, " for its columns\n", "the sizes of columns are known")
 
 	named := run(t, "cat", "home", "--config", l.config, "--with", `{"table": "features.history", "key": {"request_id": "req_id"}, "prefix": "x_"}`)
 	require.Equal(t, exitFailure, named.code)

@@ -184,6 +184,7 @@ def test_query_adds_an_entry(tables: Tables) -> None:
 
         assert client.plan("d", with_=[NEW]).schema.names == client.schema("d", with_=[NEW]).names
         assert "features.history" in client.explain("d", with_=[NEW])
+        assert " for its columns" in client.explain("d", with_=[NEW], columns=["row", "country"])
         other = {"table": "features.scores", "prefix": "trial_"}
         with pytest.raises(penstock.Invalid, match=r"with\[0\].name.* differs in prefix; leave this one out"):
             client.read("d", with_=[other])
