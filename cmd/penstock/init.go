@@ -51,6 +51,7 @@ func (p process) initCommand() *cobra.Command {
 		defer stop()
 		return p.propose(ctx, given, *output)
 	}
+	c.AddCommand(p.backfillCommand())
 	return c
 }
 

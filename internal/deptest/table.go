@@ -143,6 +143,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/client", Imports: "flight loader fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
+		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
 
 		{Folder: "benchmarks/...", Imports: "* gatewaytest localtest", Outside: "*"},

@@ -19,6 +19,7 @@ func mutants() []mutant {
 		admitMutants(),
 		arrivalMutants(),
 		auditMutants(),
+		backfillMutants(),
 		batchEndMutants(),
 		batchRequestMutants(),
 		boundMutants(),

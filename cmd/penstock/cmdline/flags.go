@@ -75,3 +75,10 @@ func Text(c *cobra.Command, name, shape, usage string) *string {
 	c.Flags().VarP(t, name, letter, usage)
 	return t.value
 }
+
+// Texts adds a flag that takes a text and may be given several times.
+func Texts(c *cobra.Command, name, shape, usage string) *[]string {
+	t := &repeatedText{shape: shape}
+	c.Flags().Var(t, name, usage)
+	return &t.values
+}

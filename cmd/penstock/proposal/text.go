@@ -19,13 +19,13 @@ func CatalogText(properties []dataset.Property) string {
 	var b strings.Builder
 	b.WriteString("catalogs:\n  default:\n")
 	for _, property := range properties {
-		fmt.Fprintf(&b, "    %s: %s\n", plainly(property.Name), strconv.Quote(property.Value))
+		fmt.Fprintf(&b, "    %s: %s\n", Plainly(property.Name), strconv.Quote(property.Value))
 	}
 	return b.String()
 }
 
-// plainly returns a name as a YAML string, in quotes only where YAML could misread it.
-func plainly(name string) string {
+// Plainly returns a name as a YAML string, in quotes only where YAML could misread it.
+func Plainly(name string) string {
 	plain := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.\-]*$`).MatchString(name)
 	if plain && !slices.Contains([]string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(name)) {
 		return name
@@ -64,7 +64,7 @@ func (p *Proposal) Config(properties []dataset.Property) string {
 
 // dataset writes one dataset, the first one with comments on optional fields.
 func (p *Proposal) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
-	fmt.Fprintf(b, "  %s:\n    training:\n      table: %s  # %s\n", plainly(d.Name), plainly(d.Training.Table), p.about(p.known[d.Training.Table]))
+	fmt.Fprintf(b, "  %s:\n    training:\n      table: %s  # %s\n", Plainly(d.Name), Plainly(d.Training.Table), p.about(p.known[d.Training.Table]))
 	if first {
 		b.WriteString("      # ref: main                 # or another branch, or a tag\n" +
 			"      # filter: \"day >= DATE '2026-01-01'\"\n")
@@ -72,7 +72,7 @@ func (p *Proposal) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
 	if len(d.Key) > 0 {
 		names := make([]string, len(d.Key))
 		for i, k := range d.Key {
-			names[i] = plainly(k)
+			names[i] = Plainly(k)
 		}
 		fmt.Fprintf(b, "    key: [%s]\n", strings.Join(names, ", "))
 	}
@@ -90,14 +90,14 @@ func (p *Proposal) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
 }
 
 func (p *Proposal) staging(b *strings.Builder, entry dataset.Staging, first bool) {
-	fmt.Fprintf(b, "      - table: %s  # %s\n        name: %s\n", plainly(entry.Table), p.about(p.known[entry.Table]), plainly(entry.Name))
+	fmt.Fprintf(b, "      - table: %s  # %s\n        name: %s\n", Plainly(entry.Table), p.about(p.known[entry.Table]), Plainly(entry.Name))
 	pairs := make([]string, len(entry.Key))
 	for i, k := range entry.Key {
-		pairs[i] = plainly(k.Training) + ": " + plainly(k.Staging)
+		pairs[i] = Plainly(k.Training) + ": " + Plainly(k.Staging)
 	}
 	fmt.Fprintf(b, "        key: {%s}  # training column: staging column\n", strings.Join(pairs, ", "))
 	if entry.Prefix != "" {
-		fmt.Fprintf(b, "        prefix: %s  # some names are taken\n", plainly(entry.Prefix))
+		fmt.Fprintf(b, "        prefix: %s  # some names are taken\n", Plainly(entry.Prefix))
 	}
 	if first {
 		b.WriteString("        # columns: [some, of, them]  # all but the key, if left out\n" +
@@ -114,7 +114,7 @@ func timesText(training, staging *catalog.Table) string {
 		for _, t := range training.Fields {
 			if isTime(s.Type) && isTime(t.Type) && arrow.TypeEqual(s.Type, t.Type) {
 				return fmt.Sprintf("        # point_in_time: {training: %s, staging: %s, tolerance: 7d}  # of several rows, the latest that is not in the future\n",
-					plainly(t.Name), plainly(s.Name))
+					Plainly(t.Name), Plainly(s.Name))
 			}
 		}
 	}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/backfill"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// backfillFlags are what a feature is, and how its staging table is laid out.
+type backfillFlags struct {
+	config            *string
+	table             *string
+	columns           *[]string
+	replaces, removes *string
+	key, sort         *string
+	buckets           *int
+	unaligned         *bool
+	sparkCatalog      *string
+	print             *string
+}
+
+// The values of --print.
+const (
+	printAll  = "all"
+	printSQL  = "sql"
+	printYAML = "yaml"
+)
+
+func (p process) backfillCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "backfill DATASET|TABLE", Short: "Print the Spark SQL of a feature's staging table, and its dataset",
+		Long: "Print the Spark SQL that creates and fills a staging table for a feature, laid out as the training\n" +
+			"table of a dataset: buckets of the key that divide its buckets or are a multiple of them, the same\n" +
+			"partition of time, rows sorted by the key. The dataset that reads the table is printed, too.\n\n" +
+			"A feature that replaces a column is a column of its own, to which the dataset gives the old name.\n" +
+			"For a table that no dataset has as training table, a dataset is proposed. Nothing is executed:\n" +
+			"only metadata is read. docs/features.md has an example.",
+		Example: "  penstock init backfill homefeed --config penstock.yaml --table features.ctr_v2 --column ctr_v2:float\n" +
+			"  penstock init backfill homefeed --config penstock.yaml --table features.ctr_v2 --column ctr_v2:float --replaces ctr\n" +
+			"  penstock init backfill homefeed --config penstock.yaml --removes ctr",
+	}
+	f := backfillFlags{
+		config:       configFlag(c),
+		table:        cmdline.Text(c, "table", "TABLE", "the staging table to create, as [catalog.]namespace.table"),
+		columns:      cmdline.Texts(c, "column", "NAME:TYPE", "a column to backfill, such as clicks:list<long>; repeat it for several"),
+		replaces:     cmdline.Text(c, "replaces", "COLUMN", "the column of the dataset that gets the values of the new one"),
+		removes:      cmdline.Text(c, "removes", "COLUMN", "the column of the dataset to remove; without --table and --column"),
+		key:          cmdline.Text(c, "key", "a,b", "the columns of the training table to join by (default: the dataset's key)"),
+		sort:         cmdline.Text(c, "sort", "a,b", "the columns to sort the staging table by (default: its key)"),
+		buckets:      c.Flags().Int("buckets", 0, "the buckets of the key (default: as many as the training table has)"),
+		unaligned:    c.Flags().Bool("unaligned", false, "no partition of time: a row of a key is for all partitions of the training table"),
+		sparkCatalog: cmdline.Text(c, "spark-catalog", "NAME", "the name of the catalog in Spark (default: names are as in the config file)"),
+		print:        cmdline.Text(c, "print", "WHAT", "sql, yaml, or all: SQL with the dataset as comments (default all)"),
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return cmdline.Errorf("%s needs one DATASET or TABLE, not %d", c.CommandPath(), len(args))
+		}
+		return f.check(c)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		return p.backfill(ctx, f, args[0])
+	}
+	return c
+}
+
+// check returns an error for flags that cannot be combined.
+func (f backfillFlags) check(c *cobra.Command) error {
+	layout := []string{"table", "column", "replaces", "key", "sort", "buckets", "unaligned"}
+	given := func(name string) bool { return c.Flags().Changed(name) }
+	switch {
+	case !slices.Contains([]string{"", printAll, printSQL, printYAML}, *f.print):
+		return cmdline.Errorf("--print %s: want sql, yaml or all", *f.print)
+	case given("removes"):
+		if i := slices.IndexFunc(layout, given); i >= 0 {
+			return cmdline.Errorf("--removes cannot be combined with --%s: it creates no table", layout[i])
+		}
+	case *f.table == "" || len(*f.columns) == 0:
+		return cmdline.Errorf("%s needs --table TABLE and --column NAME:TYPE, or --removes COLUMN", c.CommandPath())
+	case given("replaces") && len(*f.columns) > 1:
+		return cmdline.Errorf("--replaces takes one --column: a column is replaced by one column")
+	}
+	return nil
+}
+
+// backfill prints the script of a feature.
+func (p process) backfill(ctx context.Context, f backfillFlags, of string) error {
+	file := p.orEnv(*f.config, envConfig)
+	if file == "" {
+		return cmdline.Errorf("give --config FILE: it names the catalogs and the datasets")
+	}
+	c, err := p.load(file, nil)
+	if err != nil {
+		return err
+	}
+	e, err := assemble(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	tables, err := e.catalogSet(c)
+	if err != nil {
+		return err
+	}
+	target, err := backfillTarget(ctx, c, tables, of)
+	if err != nil {
+		return err
+	}
+	target.SQLName = func(table string) string { return sparkName(c, table, *f.sparkCatalog) }
+	script, err := f.script(ctx, c, tables, target)
+	if err != nil {
+		return err
+	}
+	text := script.Text()
+	switch *f.print {
+	case printSQL:
+		text = script.SQL
+	case printYAML:
+		text = script.YAML()
+	}
+	_, err = io.WriteString(p.stdout, text)
+	return err
+}
+
+// script makes the script that the flags ask for.
+func (f backfillFlags) script(ctx context.Context, c *config.Config, tables catalog.Catalog, target backfill.Target) (*backfill.Script, error) {
+	if *f.removes != "" {
+		return backfill.Remove(target, *f.removes)
+	}
+	if err := checkAbsent(ctx, c, tables, *f.table); err != nil {
+		return nil, err
+	}
+	plan := backfill.StagingPlan{Table: *f.table, Key: namesIn(*f.key), Buckets: *f.buckets, Unaligned: *f.unaligned, Sort: namesIn(*f.sort)}
+	for _, text := range *f.columns {
+		feature, err := backfill.ParseFeature(text)
+		if err != nil {
+			return nil, err
+		}
+		plan.Features = append(plan.Features, feature)
+	}
+	if *f.replaces != "" {
+		return backfill.Replace(target, plan, *f.replaces)
+	}
+	return backfill.Add(target, plan)
+}
+
+// namesIn returns the names of a list with commas; nil for "".
+func namesIn(list string) []string {
+	if list == "" {
+		return nil
+	}
+	out := strings.Split(list, ",")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// catalogSet returns the open catalogs of a config file as one.
+func (e *engine) catalogSet(c *config.Config) (*catalog.Set, error) {
+	all := map[string]catalog.Catalog{}
+	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) { // in the order of open
+		all[name] = e.catalogs[i]
+	}
+	return catalog.NewSet(all, c.DefaultCatalog())
+}
+
+// backfillTarget returns a dataset of the config file with its tables, or a new one of a table.
+func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalog, name string) (backfill.Target, error) {
+	target := backfill.Target{}
+	var known []string
+	for _, d := range c.Datasets {
+		if known = append(known, d.Name); d.Name == name {
+			target.Dataset = d
+		} else {
+			target.Others = append(target.Others, d)
+		}
+	}
+	if target.Dataset.Name == "" {
+		if !strings.Contains(name, ".") {
+			return target, dataset.Unknown(name, known)
+		}
+		target.Dataset = dataset.Dataset{Name: unusedName(name, known), Training: dataset.Training{Table: name}}
+	}
+	var err error
+	if target.Training, err = tables.Table(ctx, target.Dataset.Training.Table, target.Dataset.Training.Ref); err != nil {
+		return target, err
+	}
+	for _, s := range target.Dataset.Staging {
+		t, err := tables.Table(ctx, s.Table, s.Ref)
+		if err != nil {
+			return target, err
+		}
+		target.Staging = append(target.Staging, t)
+	}
+	return target, nil
+}
+
+// unusedName returns the last part of a table's name, or all of it if a dataset has that name.
+func unusedName(table string, known []string) string {
+	short := table[strings.LastIndexByte(table, '.')+1:]
+	if slices.Contains(known, short) {
+		return strings.ReplaceAll(table, ".", "_")
+	}
+	return short
+}
+
+// checkAbsent returns an error if a table exists already, or could not be found later.
+func checkAbsent(ctx context.Context, c *config.Config, tables catalog.Catalog, table string) error {
+	if !strings.Contains(table, ".") {
+		return fault.InvalidField("--table", "%q has no namespace", table).WithRemedy("write namespace.table")
+	}
+	_, err := tables.Table(ctx, table, dataset.Ref{})
+	switch {
+	case err == nil:
+		return fault.New(fault.Conflict, "table %s already exists", table).In(table, "").
+			WithRemedy("name another one with --table, or add the entry to the dataset yourself: docs/features.md")
+	case fault.KindOf(err) != fault.NotFound, c.DefaultCatalog() == "" && catalogOf(c, table) == "":
+		return err
+	}
+	return nil
+}
+
+// catalogOf returns the catalog that a table's name begins with; "" if there is none.
+func catalogOf(c *config.Config, table string) string {
+	first, rest, _ := strings.Cut(table, ".")
+	if _, ok := c.Catalogs[first]; ok && strings.Contains(rest, ".") {
+		return first
+	}
+	return ""
+}
+
+// sparkName returns the name of a table in Spark, where its catalog may have another name; "": the same.
+func sparkName(c *config.Config, table, name string) string {
+	if name == "" {
+		return table
+	}
+	if of := catalogOf(c, table); of != "" {
+		table = strings.TrimPrefix(table, of+".")
+	}
+	return name + "." + table
+}

@@ -1,0 +1,206 @@
+// Package backfill writes what backfills a feature: the Spark SQL of a staging table that is laid
+// out for a training table, and the dataset that reads it.
+//
+// A feature is new (Add), has other values from now on (Replace), or is no longer wanted (Remove).
+// Every dataset that the package returns is bound to its tables and can be decoded: a script that
+// cannot work is an error. The package is pure: the tables are arguments, and nothing is executed.
+package backfill
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Target is the dataset whose feature is backfilled, with its tables.
+type Target struct {
+	Dataset  dataset.Dataset // with its name
+	Training *catalog.Table
+	Staging  []*catalog.Table          // one per entry of the dataset
+	Others   []dataset.Dataset         // the other datasets of the config file
+	SQLName  func(table string) string // the name of a table in Spark, with dots; nil: as in the dataset
+}
+
+// Feature is a column to backfill.
+type Feature struct {
+	Name string
+	Type arrow.DataType
+}
+
+// StagingPlan is how the staging table is laid out.
+type StagingPlan struct {
+	Table     string // its name: [catalog.]namespace.table
+	Features  []Feature
+	Key       []string // columns of the training table; nil: the dataset's key, or the bucketed columns
+	Buckets   int      // of the key; 0: as many as the training table has
+	Unaligned bool     // whether one row of a key is for all partitions of the training table
+	Sort      []string // columns of the staging table; nil: its key
+}
+
+// Script is what to run in Spark, and the dataset to use.
+type Script struct {
+	SQL     string
+	Dataset dataset.Dataset
+
+	added bool // whether the last entry of the dataset is new
+}
+
+// Add returns the script for features that the dataset does not have.
+func Add(to Target, p StagingPlan) (*Script, error) {
+	s, err := p.lay(to)
+	if err != nil {
+		return nil, err
+	}
+	return s.script(to, to.Dataset, to.Staging, nil)
+}
+
+// Replace returns the script that gives a column of the dataset, old, the values of a new feature,
+// the only one of the plan. The new feature is a column of its own; the dataset gives it the name of the old one.
+func Replace(in Target, p StagingPlan, old string) (*Script, error) {
+	if len(p.Features) != 1 {
+		return nil, fault.New(fault.Invalid, "a column is replaced by one column, and %d are given", len(p.Features))
+	}
+	if p.Features[0].Name == old {
+		return nil, fault.InvalidField("--column", "the new column has the name %q of the old one", old).
+			WithRemedy("give it a name of its own, such as %s_v2: the dataset swaps the names", old)
+	}
+	found, err := in.find(old)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.lay(in)
+	if err != nil {
+		return nil, err
+	}
+	s.entry.Columns[0].Name = old
+	if found.Table == resolve.TrainingTable {
+		s.entry.Join = rule.Overlay
+		return s.script(in, in.Dataset, in.Staging, swapInTraining(in, s.entry.Columns[0].Column, found))
+	}
+	d, tables := in.without(found)
+	return s.script(in, d, tables, swapInStaging(in, found))
+}
+
+// Remove returns the script that removes a column from the dataset, and from its table.
+func Remove(from Target, column string) (*Script, error) {
+	found, err := from.find(column)
+	if err != nil {
+		return nil, err
+	}
+	d, tables := from.Dataset, from.Staging
+	t := from.Training
+	if found.Table != resolve.TrainingTable {
+		t = from.Staging[found.Table]
+		d, tables = from.without(found)
+	} else if len(found.Overlays) > 0 {
+		return nil, inUse(t, found, "entry "+from.Dataset.Staging[found.Overlays[0].Table].Name+" replaces its values: remove that entry first")
+	}
+	for _, spec := range t.Specs {
+		if slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Source == found.Field.ID }) {
+			return nil, inUse(t, found, "the table is or was partitioned by it")
+		}
+	}
+	rest := withoutField(t, found.Field)
+	training, tables := from.Training, slices.Clone(tables)
+	for i := range tables {
+		if tables[i] == t {
+			tables[i] = rest
+		}
+	}
+	if training == t {
+		training = rest
+	}
+	if err := check(d, training, tables); err != nil {
+		return nil, fault.Op(err, "remove column %s of dataset %s", column, from.Dataset.Name)
+	}
+	return &Script{SQL: from.removal(t, found, len(d.Staging) < len(from.Dataset.Staging)), Dataset: d}, nil
+}
+
+func inUse(t *catalog.Table, found resolve.Output, why string) error {
+	return fault.New(fault.Invalid, "column %s of %s cannot be removed: %s", found.Field.Name, t.Name, why).In(t.Name, "")
+}
+
+// find returns the column of a name of the dataset.
+func (t Target) find(name string) (resolve.Output, error) {
+	r, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
+	if err != nil {
+		return resolve.Output{}, fault.Op(err, "dataset %s", t.Dataset.Name)
+	}
+	var names []string
+	for _, o := range r.Outputs {
+		if o.Name == name && !o.Matched {
+			return o, nil
+		}
+		names = append(names, o.Name)
+	}
+	e := fault.New(fault.NotFound, "dataset %s has no column %q of a table", t.Dataset.Name, name)
+	e.Faults = []fault.Field{{Field: "column", Message: e.Message, Nearest: fault.Nearest(name, names)}}
+	if near := e.Faults[0].Nearest; near != "" {
+		return resolve.Output{}, e.WithRemedy("did you mean %q?", near)
+	}
+	return resolve.Output{}, e.WithRemedy("penstock datasets %s lists its columns", t.Dataset.Name)
+}
+
+// without returns the dataset without a column of a staging entry, and the tables of its entries. An
+// entry that then does nothing is left out.
+func (t Target) without(o resolve.Output) (dataset.Dataset, []*catalog.Table) {
+	d := t.Dataset.Defaults()
+	d.Staging = slices.Clone(d.Staging)
+	e := &d.Staging[o.Table]
+	e.Columns = slices.DeleteFunc(listed(*e, t.Staging[o.Table]), func(c dataset.Column) bool {
+		return c.Name == o.Name || c.Name == "" && e.Prefix+c.Column == o.Name
+	})
+	e.Defaults = slices.DeleteFunc(slices.Clone(e.Defaults), func(v dataset.Default) bool { return v.Column == o.Name })
+	if e.Missing.Defaults() && len(e.Defaults) == 0 {
+		e.Missing = rule.MissingNull
+	}
+	idle := len(e.Columns) == 0 && e.Join.KeepsAll() && e.MatchedAs == "" && e.MinMatch == 0 && !e.Missing.Fail() && !e.Duplicates.Multiply()
+	if !idle {
+		return d, t.Staging
+	}
+	d.Staging = slices.Delete(d.Staging, o.Table, o.Table+1)
+	return d, slices.Delete(slices.Clone(t.Staging), o.Table, o.Table+1)
+}
+
+// listed returns the columns that an entry provides, also if it does not list them.
+func listed(e dataset.Staging, t *catalog.Table) []dataset.Column {
+	if e.Columns != nil {
+		return slices.Clone(e.Columns)
+	}
+	out := []dataset.Column{}
+	fields := slices.SortedFunc(slices.Values(t.Fields), func(a, b catalog.Field) int { return a.ID - b.ID })
+	for _, f := range fields {
+		if !slices.ContainsFunc(e.Key, func(k dataset.KeyPair) bool { return k.Staging == f.Name }) {
+			out = append(out, dataset.Column{Column: f.Name})
+		}
+	}
+	return out
+}
+
+// withoutField returns a table without one of its columns.
+func withoutField(t *catalog.Table, gone catalog.Field) *catalog.Table {
+	out := *t
+	is := func(f catalog.Field) bool {
+		return f.ID == gone.ID || strings.HasPrefix(f.Name, gone.Name+".")
+	}
+	out.Fields = slices.DeleteFunc(slices.Clone(t.Fields), func(f catalog.Field) bool { return f.ID == gone.ID })
+	out.Nested = slices.DeleteFunc(slices.Clone(t.Nested), is)
+	return &out
+}
+
+// check binds a dataset to its tables, and decodes its text.
+func check(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) error {
+	if _, err := resolve.Bind(d.Defaults(), training, staging); err != nil {
+		return err
+	}
+	_, err := decode.Query([]byte(`{"dataset":` + string(d.Canonical()) + `}`))
+	return err
+}

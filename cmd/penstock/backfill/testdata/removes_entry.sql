@@ -1,0 +1,14 @@
+-- Dataset home without country. First change the config file. Runs that began keep reading the
+-- column, by the schema in their pins, as long as its snapshots and files are there.
+-- Other datasets of the config file that read this table: other.
+
+-- The dataset reads nothing else of this table. To remove it instead, once no run and no other
+-- dataset reads it:
+--  DROP TABLE `features`.`history`;
+ALTER TABLE `features`.`history` DROP COLUMN `country`;
+
+-- # The dataset in the config file. It replaces one of this name.
+-- datasets:
+--   home:
+--     training: {table: ml.impressions}
+--     key: [request_id]

@@ -1,0 +1,13 @@
+-- Dataset home without country. First change the config file. Runs that began keep reading the
+-- column, by the schema in their pins, as long as its snapshots and files are there.
+-- Other datasets of the config file that read this table: other.
+
+ALTER TABLE `features`.`history` DROP COLUMN `country`;
+
+-- # The dataset in the config file. It replaces one of this name.
+-- datasets:
+--   home:
+--     training: {table: ml.impressions}
+--     key: [request_id]
+--     staging:
+--       - {table: features.history, key: {request_id: req_id}, columns: [clicks]}

@@ -1,0 +1,12 @@
+-- Dataset home without ctr. First change the config file. Runs that began keep reading the
+-- column, by the schema in their pins, as long as its snapshots and files are there.
+
+ALTER TABLE `ml`.`impressions` DROP COLUMN `ctr`;
+
+-- # The dataset in the config file. It replaces one of this name.
+-- datasets:
+--   home:
+--     training: {table: ml.impressions}
+--     key: [request_id]
+--     staging:
+--       - {table: features.history, key: {request_id: req_id}, missing: {default: {country: "??"}}}
