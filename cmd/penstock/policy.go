@@ -65,5 +65,28 @@ func (p *policyInUse) load(ctx context.Context) error {
 	return nil
 }
 
+// watchNames compares the datasets that the policy names with those of the server, now and after each change of the policy or the
+// config file: once both are loaded, as they may change together.
+func (p *policyInUse) watchNames(ctx context.Context) error {
+	if p.settings.Policy == "" {
+		return nil
+	}
+	after := configFiles
+	if !isWatched(p.config.File) {
+		after = policyFiles
+	}
+	return p.watcher.Load(ctx, watch.LoadedFiles{
+		What: "the datasets that the policy names", Paths: []string{p.settings.Policy, p.config.File}, Load: p.checkNames, After: after,
+	})
+}
+
+// checkNames logs the names of the policy that match no dataset. They are not errors: a dataset may be added later.
+func (p *policyInUse) checkNames(ctx context.Context) error {
+	if missing := p.now.Load().Unmatched(names(p.loader.Datasets())); len(missing) > 0 {
+		p.log.WarnContext(ctx, "the policy names datasets that the server does not have", "policy", p.settings.Policy, "read", missing)
+	}
+	return nil
+}
+
 // policy returns the policy that applies now.
 func (p *policyInUse) policy() *policy.Policy { return p.now.Load() }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,6 +135,30 @@ func TestPolicyIsLoadedAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("rules:\n- subjects: [\"*\"]\n  read: [home]\n  tables: {ml.impressions: {withheld: [item]}}\n"), 0o600))
 	require.Eventually(t, func() bool { return strings.Contains(ask("item").stderr, `the dataset has no column "item"`) }, time.Minute, 50*time.Millisecond)
 	require.Zero(t, ask("label").code)
+}
+
+// Names of the policy that match no dataset are logged: at the start, after a change of the policy, and after a change of the
+// config file.
+func TestNamesOfThePolicyThatMatchNoDataset(t *testing.T) {
+	const unmatched = "the policy names datasets that the server does not have"
+	l := readLake(t)
+	text := string(must(os.ReadFile(l.config)))
+	config := filepath.Join(t.TempDir(), "penstock.yaml")
+	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write(config, strings.Replace(text, "sqlite:///catalog.db", "sqlite:///"+filepath.Join(l.dir, "catalog.db"), 1))
+	path := policyFile(t, "rules:\n- subjects: [\"*\"]\n  read: [home, hmoe, \"*\"]\n")
+	server := start(t, "--config", config, "--policy", path)
+	require.Equal(t, []any{"hmoe"}, server.stderr.find(t, unmatched)["read"])
+
+	server.stderr.forget()
+	write(path, "rules:\n- subjects: [\"*\"]\n  read: [home, \"gone*\"]\n")
+	require.NoError(t, server.command.Process.Signal(syscall.SIGHUP))
+	server.stderr.wait(t, "", "the datasets that the policy names")
+	require.NotContains(t, server.stderr.String(), unmatched)
+
+	write(config, strings.ReplaceAll(string(must(os.ReadFile(config))), "  gone:", "  went:"))
+	require.NoError(t, server.command.Process.Signal(syscall.SIGHUP))
+	require.Equal(t, []any{"gone*"}, server.stderr.find(t, unmatched)["read"])
 }
 
 // Without a policy, datasets of clients are for servers on the loopback, or a socket, that need no credentials.

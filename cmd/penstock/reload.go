@@ -20,6 +20,9 @@ import (
 // maxCheckTime bounds how long a reload plans the datasets that changed. Those that are not planned by then are served anyway.
 const maxCheckTime = time.Minute
 
+// configFiles is the watcher's name of the config file.
+const configFiles = "the configuration"
+
 // configReloader applies changes of the config file to a running server. Of a file that it accepts, all datasets are served
 // from then on, at once; of one that it refuses, nothing is. Streams that are open, and tickets and cursors of datasets that
 // are the same, do not notice.
@@ -78,15 +81,21 @@ func (r *configReloader) status() func() flight.ConfigStatus {
 // not served by the previous rules.
 func (r *configReloader) watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
 	file := r.started.File
-	if stat, err := os.Stat(file); err == nil && !stat.Mode().IsRegular() {
+	if !isWatched(file) {
 		r.log.Warn("the config file is not a regular file: changes need a restart", "file", file)
 		return nil
 	}
-	if err := w.Load(ctx, watch.LoadedFiles{What: "the configuration", Paths: []string{file}, Load: r.load, After: policyFiles}); err != nil {
+	if err := w.Load(ctx, watch.LoadedFiles{What: configFiles, Paths: []string{file}, Load: r.load, After: policyFiles}); err != nil {
 		return err
 	}
 	r.count, r.reloads.last.Current = metrics.Reloads(), true
 	return nil
+}
+
+// isWatched reports whether changes of a file can be read: a pipe can be read once.
+func isWatched(file string) bool {
+	stat, err := os.Stat(file)
+	return err != nil || stat.Mode().IsRegular()
 }
 
 // load reads the file and applies it. Calls must not overlap.

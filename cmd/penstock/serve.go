@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -150,7 +151,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	reloader := &configReloader{read: again, loader: e.loader, log: log, started: c, clock: p.clock}
-	if err := reloader.watch(ctx, entry.watcher, metrics); err != nil {
+	if err := cmp.Or(reloader.watch(ctx, entry.watcher, metrics), allowed.watchNames(ctx)); err != nil {
 		return err
 	}
 	mapped, err := e.listenLocal(ctx, c.Server, log)

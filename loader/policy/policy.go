@@ -114,6 +114,21 @@ func (p *Policy) May(who identity.Caller, action Permission) bool {
 	return slices.ContainsFunc(p.Rules, func(r AccessRule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })
 }
 
+// Unmatched returns the patterns of read that match none of the given datasets, each once. "*" is none of them: it also stands
+// for datasets that are added later.
+func (p *Policy) Unmatched(datasets []string) []string {
+	var out []string
+	for _, r := range p.Rules {
+		for _, pattern := range r.Read {
+			matched := slices.ContainsFunc(datasets, func(name string) bool { return Matches(pattern, name) })
+			if !matched && pattern != "*" && !slices.Contains(out, pattern) {
+				out = append(out, pattern)
+			}
+		}
+	}
+	return out
+}
+
 // names reports whether a rule is for a client.
 func (p *Policy) names(r AccessRule, who identity.Caller) bool {
 	if matchesOne(r.Subjects, who.Subject) {

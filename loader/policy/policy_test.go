@@ -181,3 +181,11 @@ func TestNamesOfTables(t *testing.T) {
 		require.Equal(t, pattern == "", wrong != "")
 	}
 }
+
+// Names of read that match no dataset are found, each once; "*" always may match.
+func TestNamesThatMatchNoDataset(t *testing.T) {
+	require.Equal(t, []string{"ads_*", "late"}, sample().Unmatched([]string{"home", "ads"}))
+	require.Empty(t, sample().Unmatched([]string{"home", "ads_eu", "late"}))
+	require.Equal(t, []string{"home", "ads_*", "late"}, sample().Unmatched(nil))
+	require.Empty(t, Open(true).Unmatched(nil))
+}
