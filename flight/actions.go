@@ -258,10 +258,11 @@ func (s *service) renew(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
 	ticket := request.GetEndpoint().GetTicket().GetTicket()
-	if _, _, err := s.read(ctx, ticket); err != nil {
+	c, _, err := s.read(ctx, ticket)
+	if err != nil {
 		return nil, err
 	}
-	ticket, expires, err := s.renewed(ctx, ticket)
+	ticket, expires, err := s.renewed(c, expiryOf(ticket))
 	if err != nil {
 		return nil, err
 	}

@@ -233,15 +233,11 @@ func (s *Server) opened(ctx context.Context, ticket []byte) (content, error) {
 	}
 }
 
-// renewed signs the content of a valid ticket again, with a later expiry. The expiry is at
+// renewed signs the content of a valid ticket, which expires at was, again, with a later expiry. The expiry is at
 // most Options.Renewal after that of the original ticket: otherwise tickets would outlive the
 // keys that signed them, and the rights of their holders.
-func (s *Server) renewed(ctx context.Context, ticket []byte) ([]byte, time.Time, error) {
-	c, err := s.opened(ctx, ticket)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	was, expires := expiryOf(ticket), s.options.Clock().Add(s.options.Lifetime)
+func (s *Server) renewed(c content, was int64) ([]byte, time.Time, error) {
+	expires := s.options.Clock().Add(s.options.Lifetime)
 	first := cmp.Or(c.First, was)
 	if last := time.Unix(first, 0).Add(s.options.Renewal).UTC(); expires.After(last) {
 		if last.Unix() <= was {

@@ -138,13 +138,13 @@ func TestRenewalEndsForSubjects(t *testing.T) {
 	require.NoError(t, err)
 	for _, minutes := range []int{50, 100} {
 		now = noon().Add(time.Duration(minutes) * time.Minute)
-		ticket, _, err = s.renewed(alice, ticket)
+		ticket, _, err = renewedFor(alice, s, ticket)
 		require.NoError(t, err)
-		_, _, err = s.renewed(bob, ticket)
+		_, _, err = renewedFor(bob, s, ticket)
 		require.Equal(t, fault.Forbidden, fault.KindOf(err))
 	}
 	now = noon().Add(149 * time.Minute)
-	_, _, err = s.renewed(alice, ticket)
+	_, _, err = renewedFor(alice, s, ticket)
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 	require.ErrorContains(t, err, "cannot be renewed any more")
 	now = noon().Add(150 * time.Minute)

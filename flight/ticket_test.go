@@ -460,20 +460,29 @@ func FuzzTicket(f *testing.F) {
 	})
 }
 
+// renewedFor opens a ticket for the subject of a context, and renews it.
+func renewedFor(ctx context.Context, s *Server, ticket []byte) ([]byte, time.Time, error) {
+	c, err := s.opened(ctx, ticket)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return s.renewed(c, expiryOf(ticket))
+}
+
 // spec: ticket-11
 func TestRenewalEnds(t *testing.T) {
 	now := noon()
 	s := New(Options{Keys: keysOf(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 150 * time.Minute})
 	first, err := s.options.Keys().seal(golden(), noon().Add(time.Hour))
 	require.NoError(t, err)
-	same, _, err := s.renewed(t.Context(), first)
+	same, _, err := renewedFor(t.Context(), s, first)
 	require.NoError(t, err)
 	require.Equal(t, first, same, "no time has passed")
 
 	ticket := first
 	for _, c := range []struct{ at, until int }{{50, 110}, {100, 160}, {150, 210}} { // minutes
 		now = noon().Add(time.Duration(c.at) * time.Minute)
-		renewed, expires, err := s.renewed(t.Context(), ticket)
+		renewed, expires, err := renewedFor(t.Context(), s, ticket)
 		require.NoError(t, err)
 		require.Equal(t, noon().Add(time.Duration(c.until)*time.Minute), expires.UTC())
 		opened, err := s.options.Keys().open(renewed, expires.Add(-time.Second))
@@ -483,7 +492,7 @@ func TestRenewalEnds(t *testing.T) {
 		ticket = renewed
 	}
 	now = noon().Add(200 * time.Minute)
-	_, _, err = s.renewed(t.Context(), ticket)
+	_, _, err = renewedFor(t.Context(), s, ticket)
 	require.ErrorContains(t, err, "cannot be renewed any more: it was first good until 2026-10-01T13:00:00Z")
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }

@@ -43,7 +43,7 @@ func policyMutants() []mutant {
 		{"refusals-name-no-tables", "flight/audit.go", "if i < maxAuditedTables {", "if i > maxAuditedTables {", flight},
 		{"other-names-are-other-tables", "loader/access.go", "return a.Pin.UUID == b.Pin.UUID && (", "return a.Name == b.Name && a.Pin.UUID == b.Pin.UUID && (", []string{"-run", "TestOtherNames", "./cmd/penstock"}},
 		{"added-entries-are-held", "loader/open.go", "p.Relation.Staging[:len(p.Relation.Staging)-added]", "p.Relation.Staging[:len(p.Relation.Staging)-added*0]", []string{"-run", "TestAddedEntriesAreNotHeld", "./loader"}},
-		{"renewals-are-for-all", "flight/actions.go", "if _, _, err := s.read(ctx, ticket); err != nil {", "if _, _, err := s.read(ctx, ticket); err != nil && ctx.Err() != nil {", flight},
+		{"renewals-are-for-all", "flight/actions.go", "	c, _, err := s.read(ctx, ticket)\n", "	c, err := s.opened(ctx, ticket)\n", flight},
 		{"new-actions-are-for-all", "flight/rights.go", "a.needs != \"\" && s.policy()", "a.needs == \"\" || s.policy()", flight},
 		{"datasets-are-sent-to-servers-with-tokens", "cmd/penstock/policy.go", "policy.Open(!a.authenticates() && (", "policy.Open((", cmd},
 		{"datasets-that-are-sent-set-tags", "loader/open.go", " || p.Relation.Dataset.Name == \"\"", "", cmd},

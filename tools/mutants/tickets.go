@@ -8,7 +8,6 @@ func ticketMutants() []mutant {
 		{"tickets-name-no-subject", "flight/ticket.go", "\t\t\tc.Subject = subject\n", "\t\t\tc.Subject = subject[:0]\n", flight},
 		{"tickets-without-a-subject-stay-valid", "flight/ticket.go", "\tcase c.Subject == subject:\n", "\tcase c.Subject == subject || c.Subject == \"\":\n", flight},
 		{"tickets-outlive-credentials", "flight/ticket.go", "\tcase c.Subject == subject:\n", "\tcase c.Subject == subject || subject == \"\":\n", flight},
-		{"renewals-are-for-everyone", "flight/ticket.go", "\tc, err := s.opened(ctx, ticket)\n", "\tc, err := s.options.Keys().open(ticket, s.options.Clock())\n", flight},
 		{"changed-ticket-keys-are-ignored", "cmd/penstock/entrance.go", "\t\t\ta.ticketKeys.Store(keys)\n", "\t\t\ta.ticketKeys.CompareAndSwap(nil, keys)\n", cmd},
 	}
 }
