@@ -149,7 +149,7 @@ func (s *Server) permitTicket(ctx context.Context, query dataset.Query, c conten
 // checkDataset returns an error if the dataset of a ticket's query, as the caller reads it, has changed since the ticket was made.
 func (s *Server) checkDataset(may callerAccess, c content) error {
 	switch {
-	case may.digest() == c.Digest:
+	case may.digest == c.Digest:
 		return nil
 	case may.query.Inline == nil:
 		return stale("the configuration of dataset %q has changed since the ticket was made, or the rows that this client may read", may.query.Dataset)

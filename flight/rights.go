@@ -20,17 +20,17 @@ type callerAccess struct {
 	// limited reports that columns or rows of the dataset are withheld. Then failures have no details, and what describes all
 	// rows is left out.
 	limited bool
-	dataset dataset.Dataset // as configured or sent, without the filters of the rights
 	query   dataset.Query
+	digest  string // of the dataset as the caller reads it, which tickets have
+}
+
+// newAccess returns what a caller with rights may read of the dataset of a query.
+func newAccess(rights policy.Rights, d dataset.Dataset, query dataset.Query) callerAccess {
+	return callerAccess{rights: rights, limited: rights.Limits(d), query: query, digest: rights.Filtered(d).Digest()}
 }
 
 // policy returns the policy that applies now.
-func (s *Server) policy() *policy.Policy {
-	if s.options.Policy == nil {
-		return policy.Open(true)
-	}
-	return s.options.Policy()
-}
+func (s *Server) policy() *policy.Policy { return s.options.Policy() }
 
 // permit returns what the caller may read of the dataset of a query. A dataset that it may not read does not exist for it. It is
 // called for each call, before anything is planned or taken from a cache.
@@ -43,7 +43,7 @@ func (s *Server) permit(ctx context.Context, query dataset.Query) (callerAccess,
 		return callerAccess{}, fault.New(fault.Forbidden, "this client may not send a dataset of these tables").
 			WithRemedy("name a dataset of the server, which ListFlights lists; the operator can allow the tables with a policy, under inline")
 	}
-	return callerAccess{rights: rights, limited: rights.Limits(*query.Inline), dataset: *query.Inline, query: query}, nil
+	return newAccess(rights, *query.Inline, query), nil
 }
 
 // permitTo is permit for a caller that does something with the dataset, which it must be allowed to do.
@@ -75,14 +75,14 @@ func (s *Server) permitNamed(ctx context.Context, query dataset.Query) (callerAc
 			return callerAccess{}, err
 		}
 	}
-	return callerAccess{rights: rights, limited: rights.Limits(d), dataset: d, query: query}, nil
+	return newAccess(rights, d, query), nil
 }
 
 // checkUnchanged returns an error if the dataset that permit returned is no longer what a query reads, or may no longer be read: what
 // the loader answered since then may be of a dataset with other limits.
 func (s *Server) checkUnchanged(ctx context.Context, may callerAccess) error {
 	now, err := s.permit(ctx, may.query)
-	if err == nil && now.digest() != may.digest() {
+	if err == nil && now.digest != may.digest {
 		err = changedMeanwhile(may.query)
 	}
 	return err
@@ -138,9 +138,6 @@ func forbidden(what policy.Permission) error {
 func (s *Server) mayCall(ctx context.Context, a action) bool {
 	return a.needs == policy.Reading || a.needs != "" && s.policy().May(identity.CallerOf(ctx), a.needs)
 }
-
-// digest returns the digest of the dataset as the caller reads it, which tickets have.
-func (a callerAccess) digest() string { return a.rights.Filtered(a.dataset).Digest() }
 
 // within returns a context in which the loader reads what the caller may.
 func (a callerAccess) within(ctx context.Context) context.Context { return loader.For(ctx, a.rights) }

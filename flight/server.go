@@ -196,6 +196,10 @@ func New(options Options) *Server {
 	if options.PeerShare == 0 {
 		options.PeerShare = 100
 	}
+	if options.Policy == nil {
+		open := policy.Open(true)
+		options.Policy = func() *policy.Policy { return open }
+	}
 	if options.PlanSlots == 0 {
 		options.PlanSlots = max(1, runtime.GOMAXPROCS(0)/2)
 	}

@@ -54,7 +54,7 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 		}
 	}
 	p, err := s.options.Loader.Plan(loader.OnBuild(may.within(ctx), func() error { return enterPlan(ctx) }), query)
-	if err == nil && p.Digest != may.digest() {
+	if err == nil && p.Digest != may.digest {
 		return planned{}, changedMeanwhile(query)
 	}
 	if err != nil {
