@@ -103,6 +103,23 @@ func TestAnswersAreChargedOnce(t *testing.T) {
 	s.requireNoAnswers(t, b)
 }
 
+// TestAnswersAreChargedUntilTheyAreWritten: gRPC may write an answer, however short, long after the call that sent it.
+//
+// spec: wire-46
+func TestAnswersAreChargedUntilTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int{1, 100_000} {
+		b := budget.New(1 << 20)
+		lease, err := newAnswers(b, 1<<20, time.Now).encode(&arrowflight.Result{Body: make([]byte, bytes)}, nil)
+		require.NoError(t, err)
+		parts := lease.answer.parts
+		lease.Release()
+		require.Greater(t, b.Used(), int64(bytes), "gRPC has not written the answer")
+		parts.Free()
+		require.Zero(t, b.Used())
+	}
+}
+
 // TestAnswersBeyondTheBudget: while streams use the whole budget, clients can still plan: small answers need no room in it, and
 // large ones are refused.
 //
