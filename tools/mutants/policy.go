@@ -43,6 +43,8 @@ func policyMutants() []mutant {
 		{"refusals-name-no-tables", "flight/audit.go", "if i < maxAuditedTables {", "if i > maxAuditedTables {", flight},
 		{"other-names-are-other-tables", "loader/access.go", "return a.Pin.UUID == b.Pin.UUID && (", "return a.Name == b.Name && a.Pin.UUID == b.Pin.UUID && (", []string{"-run", "TestOtherNames", "./cmd/penstock"}},
 		{"added-entries-are-held", "loader/open.go", "p.Relation.Staging[:len(p.Relation.Staging)-added]", "p.Relation.Staging[:len(p.Relation.Staging)-added*0]", []string{"-run", "TestAddedEntriesAreNotHeld", "./loader"}},
+		{"stars-are-names-of-datasets", "loader/policy/policy.go", "if !matched && pattern != \"*\" && ", "if !matched && ", []string{"./loader/policy"}},
+		{"names-of-datasets-that-exist-are-listed", "loader/policy/policy.go", "if !matched && pattern", "if matched && pattern", []string{"./loader/policy"}},
 		{"renewals-are-for-all", "flight/actions.go", "	c, _, err := s.read(ctx, ticket)\n", "	c, err := s.opened(ctx, ticket)\n", flight},
 		{"new-actions-are-for-all", "flight/rights.go", "a.needs != \"\" && s.policy()", "a.needs == \"\" || s.policy()", flight},
 		{"datasets-are-sent-to-servers-with-tokens", "cmd/penstock/policy.go", "policy.Open(!a.authenticates() && (", "policy.Open((", cmd},
