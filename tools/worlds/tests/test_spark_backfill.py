@@ -102,6 +102,30 @@ def test_a_new_feature(tables: Tables, buckets: str) -> None:
         assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+# What makes Spark join tables of one layout partition by partition.
+_BY_PARTITION = {
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+
+
+def test_spark_joins_the_table_without_a_shuffle(tables: Tables) -> None:
+    """Spark, too, sees that both tables have one layout."""
+    tables.backfill("--table", "features.new", "--column", "history:list<long>", source=source(3))
+    join = "SELECT t.item, history FROM default.ml.train t JOIN default.features.new s ON t.k = s.k AND t.day = s.day"
+    plans = []
+    for settings in ({"spark.sql.autoBroadcastJoinThreshold": "-1"}, _BY_PARTITION):
+        for name, value in settings.items():
+            tables.spark.conf.set(name, value)
+        plans.append(tables.spark.sql(f"EXPLAIN {join}").collect()[0][0])
+    assert "Exchange" in plans[0]
+    assert "Exchange" not in plans[1]
+    assert "SortMergeJoin" in plans[1]
+
+
 # spec: backfill-9
 def test_a_changed_and_a_removed_feature(tables: Tables) -> None:
     """An overlay replaces the values that match; the new column is then removed again."""
