@@ -13,6 +13,7 @@ func unlistedMutants() []mutant {
 		{"streams-take-plans-of-verify", "loader/plans.go", "withheld: r.Withheld(), entries: of})", "withheld: r.Withheld()})", loader},
 		{"unlisted-entries-match-nothing-in-silence", "loader/joined/staging.go", "s.plan.Staging[table].Unread {", "s.plan.Staging[table].Unread && s.spec.CountOnly {", loader},
 		{"groups-are-of-the-tables-that-are-read", "loader/fanout/key.go", "Tables: p.TablesID, ", "Tables: p.FilesID, ", fanout},
+		{"members-read-the-same-tables", "loader/fanout/member.go", "made.TablesID == p.TablesID", "made.FilesID == p.FilesID", fanout},
 		{"unread-tables-are-in-splits", "loader/plan/explain.go", "p.Staging[k].Unread {", "p.Staging[k].Unread && k < 0 {", loader},
 		{"equal-entries-are-refused", with, "len(differ) > 0", "len(differ) >= 0", datasets},
 		{"equal-entries-are-added-twice", with, "\t\t\tcontinue\n\t\t}\n\t\tif len(s.Key)", "\t\t}\n\t\tif len(s.Key)", datasets},
