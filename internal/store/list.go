@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Lister lists the files below a folder, and the uploads that were never finished. It is
+// safe for concurrent use.
+type Lister interface {
+	// List lists the files below a folder, at any depth, in any order. A folder that does not
+	// exist has none. Symbolic links are neither listed nor followed, except the folder
+	// itself. A file that appears or vanishes meanwhile may be listed or not.
+	List(ctx context.Context, folder string) (Listing, error)
+	// Unfinished lists the uploads below a folder that have been neither finished nor
+	// aborted, also those that still run.
+	Unfinished(ctx context.Context, folder string) (Listing, error)
+	// Discard removes an unfinished upload that Unfinished listed, if it is still there. It
+	// never removes a complete file.
+	Discard(ctx context.Context, unfinished Entry) error
+}
+
+// Listing is a list that is read page by page, however long it is. Its calls must not overlap. The
+// caller closes it.
+type Listing interface {
+	// Next returns the next entries, at most MaxPage of them and perhaps none, and whether more may
+	// follow. After an error, only Close may follow: a list is never cut short without one.
+	Next(ctx context.Context) (page []Entry, more bool, err error)
+	// Close releases what the listing holds. It does not wait for calls that were left behind.
+	Close() error
+}
+
+// MaxPage bounds the entries of one page of a Listing.
+const MaxPage = 1000
+
+// Entry is a file, or an unfinished upload.
+type Entry struct {
+	// Location is that of the file, or of the file that the upload would have made, with the scheme
+	// of the folder that was listed.
+	Location string
+	// Size is in bytes; for unfinished uploads it may be SizeUnknown.
+	Size int64
+	// Modified is when the file was last written; for an unfinished upload, when it began or was last written to.
+	Modified time.Time
+	// Upload identifies an unfinished upload to Discard. It is empty for files.
+	Upload string
+}
+
+// Each calls a function with each entry of a listing, until it fails, and closes the listing.
+func Each(ctx context.Context, listing Listing, each func(Entry) error) (err error) {
+	defer func() {
+		if closed := listing.Close(); err == nil {
+			err = closed
+		}
+	}()
+	for more := true; more; {
+		var page []Entry
+		if page, more, err = listing.Next(ctx); err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err = each(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
