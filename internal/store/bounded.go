@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"io"
 	"sync"
 
 	"github.com/penstock/penstock/internal/invariant"
@@ -22,12 +23,12 @@ func NewBounded(under Store, calls *Calls) *Bounded { return &Bounded{under: und
 // Open opens a file. A file that opens after its caller left is closed.
 func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object, error) {
 	m := b.calls.of(location)
-	return await(ctx, b.calls, m, subject{"open", location}, func(ctx context.Context) (Object, error) {
+	return await(ctx, b.calls, m, subject{verb: "open", location: location}, func(ctx context.Context) (Object, error) {
 		under, err := b.under.Open(ctx, location, size)
 		if err != nil {
 			return nil, err
 		}
-		return &boundedObject{Object: under, calls: b.calls, mount: m}, nil
+		return &boundedObject{Object: under, calls: b.calls, opened: newOpened(m, under)}, nil
 	})
 }
 
@@ -35,56 +36,68 @@ func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object
 // and no read runs; reads that were left behind still run.
 type boundedObject struct {
 	Object
-	calls *Calls
-	mount *mount
-
-	mu     sync.Mutex
-	reads  int // running
-	closed bool
+	calls  *Calls
+	opened *opened
 }
 
 func (o *boundedObject) ReadAt(ctx context.Context, p []byte, off int64) error {
-	o.begin()
-	_, err := await(ctx, o.calls, o.mount, subject{"read", o.Location()}, func(ctx context.Context) (struct{}, error) {
+	o.opened.begin(o.Location())
+	_, err := await(ctx, o.calls, o.opened.mount, subject{verb: "read", location: o.Location()}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.Object.ReadAt(ctx, p, off)
 	})
-	WhenReturned(err, o.end)
+	WhenReturned(err, o.opened.end)
 	return err
 }
 
 // Close closes the object under this one, in another goroutine because that may wait
 // for storage too. An error of it does not matter: each read has reported its own.
 func (o *boundedObject) Close() error {
+	o.opened.close()
+	return nil
+}
+
+// opened closes what a call opened, on a goroutine of its own, after close was called and
+// no call runs.
+type opened struct {
+	mount *mount
+	under io.Closer
+
+	mu     sync.Mutex
+	calls  int // running, also those left behind
+	closed bool
+}
+
+func newOpened(m *mount, under io.Closer) *opened { return &opened{mount: m, under: under} }
+
+func (o *opened) begin(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	invariant.Check(!o.closed, "%s is used after it was closed", name)
+	o.calls++
+}
+
+func (o *opened) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls--
+	o.closeIfIdle()
+}
+
+func (o *opened) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
 	o.closeIfIdle()
-	return nil
 }
 
-func (o *boundedObject) begin() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	invariant.Check(!o.closed, "%s is read after it was closed", o.Location())
-	o.reads++
-}
-
-func (o *boundedObject) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.reads--
-	o.closeIfIdle()
-}
-
-// closeIfIdle closes the object under this one if Close was called and no read runs;
-// o.mu is held.
-func (o *boundedObject) closeIfIdle() {
-	if !o.closed || o.reads > 0 {
+// closeIfIdle closes what is open if close was called and no call runs; o.mu is held.
+func (o *opened) closeIfIdle() {
+	if !o.closed || o.calls > 0 {
 		return
 	}
 	go func() {
 		o.mount.slots <- struct{}{}
 		defer o.mount.leave()
-		_ = o.Object.Close()
+		_ = o.under.Close()
 	}()
 }

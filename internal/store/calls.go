@@ -169,9 +169,17 @@ func startTimer(timeout time.Duration) *time.Timer {
 }
 
 // subject names a call in errors.
-type subject struct{ verb, location string }
+type subject struct {
+	verb, location string
+	folder         bool // the location is that of a folder
+}
 
-func (s subject) String() string { return s.verb + " file " + s.location }
+func (s subject) String() string {
+	if s.folder {
+		return s.verb + " folder " + s.location
+	}
+	return s.verb + " file " + s.location
+}
 
 // outcome is the result of a call.
 type outcome[T any] struct {
@@ -187,7 +195,7 @@ func Call[T any](ctx context.Context, c *Calls, verb, location string, call func
 	if c == nil {
 		return call(ctx)
 	}
-	return await(ctx, c, c.of(location), subject{verb, location}, call)
+	return await(ctx, c, c.of(location), subject{verb: verb, location: location}, call)
 }
 
 // await is Call for a mount.

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// Lister lists the files below a folder, and the uploads that were never finished. It is
+// FolderLister lists the files below a folder, and the uploads that were never finished. It is
 // safe for concurrent use.
-type Lister interface {
+type FolderLister interface {
 	// List lists the files below a folder, at any depth, in any order. A folder that does not
 	// exist has none. Symbolic links are neither listed nor followed, except the folder
 	// itself. A file that appears or vanishes meanwhile may be listed or not.
-	List(ctx context.Context, folder string) (Listing, error)
+	List(ctx context.Context, folder string) (FolderListing, error)
 	// Unfinished lists the uploads below a folder that have been neither finished nor
 	// aborted, also those that still run.
-	Unfinished(ctx context.Context, folder string) (Listing, error)
+	Unfinished(ctx context.Context, folder string) (FolderListing, error)
 	// Discard removes an unfinished upload that Unfinished listed, if it is still there. It
 	// never removes a complete file.
-	Discard(ctx context.Context, unfinished Entry) error
+	Discard(ctx context.Context, unfinished FolderEntry) error
 }
 
-// Listing is a list that is read page by page, however long it is. Its calls must not overlap. The
+// FolderListing is a list that is read page by page, however long it is. Its calls must not overlap. The
 // caller closes it.
-type Listing interface {
+type FolderListing interface {
 	// Next returns the next entries, at most MaxPage of them and perhaps none, and whether more may
 	// follow. After an error, only Close may follow: a list is never cut short without one.
-	Next(ctx context.Context) (page []Entry, more bool, err error)
+	Next(ctx context.Context) (page []FolderEntry, more bool, err error)
 	// Close releases what the listing holds. It does not wait for calls that were left behind.
 	Close() error
 }
 
-// MaxPage bounds the entries of one page of a Listing.
+// MaxPage bounds the entries of one page of a FolderListing.
 const MaxPage = 1000
 
-// Entry is a file, or an unfinished upload.
-type Entry struct {
+// FolderEntry is a file, or an unfinished upload.
+type FolderEntry struct {
 	// Location is that of the file, or of the file that the upload would have made, with the scheme
 	// of the folder that was listed.
 	Location string
@@ -47,14 +47,14 @@ type Entry struct {
 }
 
 // Each calls a function with each entry of a listing, until it fails, and closes the listing.
-func Each(ctx context.Context, listing Listing, each func(Entry) error) (err error) {
+func Each(ctx context.Context, listing FolderListing, each func(FolderEntry) error) (err error) {
 	defer func() {
 		if closed := listing.Close(); err == nil {
 			err = closed
 		}
 	}()
 	for more := true; more; {
-		var page []Entry
+		var page []FolderEntry
 		if page, more, err = listing.Next(ctx); err != nil {
 			return err
 		}

@@ -19,6 +19,8 @@ type Local struct{ system system }
 type system struct {
 	stat func(path string) (fs.FileInfo, error)
 	open func(path string) (file, error)
+	link func(from, to string) error
+	sync func(path string) error // of a file, or of the folder that has its name
 }
 
 // file is an open file of the operating system.
@@ -55,6 +57,29 @@ func (s system) openFile(path string) (file, error) {
 		return s.open(path)
 	}
 	return os.Open(path)
+}
+
+func (s system) linkFile(from, to string) error {
+	if s.link != nil {
+		return s.link(from, to)
+	}
+	return os.Link(from, to)
+}
+
+// syncFile returns when the content of a file is durable.
+func (s system) syncFile(file *os.File) error {
+	if s.sync != nil {
+		return s.sync(file.Name())
+	}
+	return file.Sync()
+}
+
+// syncName returns when the name of a file is durable.
+func (s system) syncName(path string) error {
+	if s.sync != nil {
+		return s.sync(path)
+	}
+	return syncFolder(path)
 }
 
 // Open opens a local file. See Path for the locations that it accepts.

@@ -22,7 +22,7 @@ type Uploader interface {
 }
 
 // Upload is a file that is being written. Until Finish succeeds, no file is at its
-// location; a process that ends before leaves an unfinished upload, which Lister reports.
+// location; a process that ends before leaves an unfinished upload, which FolderLister reports.
 // Its calls must not overlap. After a call has failed, only Abort may follow.
 type Upload interface {
 	// Write appends p. It may wait until storage has taken earlier bytes, or until memory is

@@ -10,11 +10,12 @@ import (
 )
 
 // Writer creates and removes whole small files: metadata that is then committed to a
-// catalog. Data files are only read. It is safe for concurrent use.
+// catalog. Larger files, such as data files, are written by an Uploader. It is safe for
+// concurrent use.
 type Writer interface {
-	// Create creates a file with a content, and returns when it is durable. It returns
-	// Conflict if the file exists, and does not change it. After any other error the file
-	// may or may not exist, and content must not be modified before WhenReturned.
+	// Create creates a file with a content, and returns when it is durable. Folders are
+	// made as needed. It returns Conflict if the file exists, and does not change it. After any other error
+	// the file may or may not exist, and content must not be modified before WhenReturned.
 	Create(ctx context.Context, location string, content []byte) error
 	// Remove removes a file if it exists.
 	Remove(ctx context.Context, location string) error
@@ -41,6 +42,9 @@ func (Local) Create(ctx context.Context, location string, content []byte) error 
 	path, err := Path(location)
 	if err != nil {
 		return err
+	}
+	if err = makeFolder(filepath.Dir(path)); err != nil {
+		return unwritten(location, err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // less the umask
 	if errors.Is(err, os.ErrExist) {
@@ -94,26 +98,39 @@ func unwritten(location string, err error) error {
 
 // Create creates a file. A file that is created after its caller left stays.
 func (b *Bounded) Create(ctx context.Context, location string, content []byte) error {
-	return b.write(ctx, "write", location, func(ctx context.Context, under Writer) error { return under.Create(ctx, location, content) })
-}
-
-// Remove removes a file.
-func (b *Bounded) Remove(ctx context.Context, location string) error {
-	return b.write(ctx, "remove", location, func(ctx context.Context, under Writer) error { return under.Remove(ctx, location) })
-}
-
-func (b *Bounded) write(ctx context.Context, verb, location string, do func(context.Context, Writer) error) error {
 	under, ok := b.under.(Writer)
 	if !ok {
 		return ReadOnly(location)
 	}
-	_, err := await(ctx, b.calls, b.calls.of(location), subject{verb, location}, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, do(ctx, under)
+	return b.change(ctx, "write", location, func(ctx context.Context) error { return under.Create(ctx, location, content) })
+}
+
+// Remove removes a file.
+func (b *Bounded) Remove(ctx context.Context, location string) error {
+	under, ok := b.under.(Writer)
+	if !ok {
+		return ReadOnly(location)
+	}
+	return b.change(ctx, "remove", location, func(ctx context.Context) error { return under.Remove(ctx, location) })
+}
+
+// change runs a call that changes storage. The outcome of a call that is left behind is unknown.
+func (b *Bounded) change(ctx context.Context, verb, location string, do func(context.Context) error) error {
+	_, err := await(ctx, b.calls, b.calls.of(location), subject{verb: verb, location: location}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, do(ctx)
 	})
+	if wasLeftBehind(err) {
+		return WithUnknownOutcome(err)
+	}
 	return err
 }
 
 // ReadOnly returns the error for a write to a store that only reads.
 func ReadOnly(location string) error {
 	return fault.New(fault.Unavailable, "file %s cannot be written: this version only reads from its store", location).In("", location)
+}
+
+// unlistable returns the error for a folder of a store that does not list.
+func unlistable(location string) error {
+	return fault.New(fault.Unavailable, "%s cannot be listed: this version only reads from its store", location).In("", location)
 }

@@ -59,7 +59,7 @@ func TestFaultyFiles(t *testing.T) {
 	}{
 		"missing": {kind: fault.Corrupt, text: "is missing", make: func(r *rig) {
 			r.grow(5, 5, 1)
-			r.files.Remove(locationOf(1))
+			r.files.Delete(locationOf(1))
 		}},
 		"longer than its manifest says":  {kind: fault.Corrupt, text: "bytes", make: func(r *rig) { r.grow(5, 5, 1).Bytes-- }},
 		"shorter than its manifest says": {kind: fault.Corrupt, text: "bytes", make: func(r *rig) { r.grow(5, 5, 1).Bytes++ }},

@@ -17,7 +17,7 @@ func storageMutants() []mutant {
 			"		Part: func(n int64) func() { return w.queue.held.Split(n).Release },\n", "		Part: func(n int64) func() { w.queue.held.Split(n).Release(); return func() {} },\n", scanned,
 		},
 		{"what-is-decoded-counts-as-given-up", "loader/scan/spare.go", "one.lent.Load() || one.held.Held() == 0", "true", scanned},
-		{"files-are-closed-under-hanging-reads", "internal/store/bounded.go", "if !o.closed || o.reads > 0 {", "if !o.closed {", storage},
+		{"files-are-closed-under-hanging-reads", "internal/store/bounded.go", "if !o.closed || o.calls > 0 {", "if !o.closed {", storage},
 		{"mounts-take-any-number-of-calls", "internal/store/calls.go", "make(chan struct{}, maxCalls)", "make(chan struct{}, 1000*maxCalls)", storage},
 		{"storage-has-no-deadline", "internal/store/calls.go", "	if timeout <= 0 {\n		timeout =", "	if timeout >= 0 {\n		timeout =", storage},
 		{"files-that-hang-are-asked-again", "internal/store/calls.go", "return c.files[location] > 0", "return c.files[location] > 1000", storage},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/penstock/penstock/internal/store"
 )
@@ -13,12 +14,17 @@ import (
 // Memory is a store of files in memory, at any locations. Use NewMemory. It is safe for
 // concurrent use.
 type Memory struct {
-	mu    sync.RWMutex
-	files map[string][]byte
+	mu      sync.RWMutex
+	files   map[string][]byte
+	times   map[string]time.Time     // of files and uploads, as SetModified set them
+	uploads map[string]*memoryUpload // unfinished, by what identifies them
+	begun   int                      // uploads
 }
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory { return &Memory{files: map[string][]byte{}} }
+func NewMemory() *Memory {
+	return &Memory{files: map[string][]byte{}, times: map[string]time.Time{}, uploads: map[string]*memoryUpload{}}
+}
 
 // Put creates a file, or replaces it for later calls of Open. It copies the content.
 func (m *Memory) Put(location string, content []byte) {
@@ -27,8 +33,8 @@ func (m *Memory) Put(location string, content []byte) {
 	m.files[location] = slices.Clone(content)
 }
 
-// Remove removes a file for later calls of Open.
-func (m *Memory) Remove(location string) {
+// Delete removes a file for later calls of Open.
+func (m *Memory) Delete(location string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.files, location)

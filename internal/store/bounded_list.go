@@ -1,0 +1,73 @@
+package store
+
+import "context"
+
+var _ FolderLister = (*Bounded)(nil)
+
+// List lists the files below a folder. A listing that begins after its caller left is closed.
+func (b *Bounded) List(ctx context.Context, folder string) (FolderListing, error) {
+	return b.list(ctx, folder, FolderLister.List)
+}
+
+// Unfinished lists the unfinished uploads below a folder, as List does.
+func (b *Bounded) Unfinished(ctx context.Context, folder string) (FolderListing, error) {
+	return b.list(ctx, folder, FolderLister.Unfinished)
+}
+
+func (b *Bounded) list(ctx context.Context, folder string, list func(FolderLister, context.Context, string) (FolderListing, error)) (FolderListing, error) {
+	under, ok := b.under.(FolderLister)
+	if !ok {
+		return nil, unlistable(folder)
+	}
+	s, m := subject{verb: "list", location: folder, folder: true}, b.calls.of(folder)
+	l, err := await(ctx, b.calls, m, s, func(ctx context.Context) (*boundedListing, error) {
+		l, err := list(under, ctx, folder)
+		if err != nil {
+			return nil, err
+		}
+		return &boundedListing{under: l, calls: b.calls, of: s, opened: newOpened(m, l)}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Discard removes an unfinished upload.
+func (b *Bounded) Discard(ctx context.Context, unfinished FolderEntry) error {
+	under, ok := b.under.(FolderLister)
+	if !ok {
+		return unlistable(unfinished.Location)
+	}
+	return b.change(ctx, "discard", unfinished.Location, func(ctx context.Context) error { return under.Discard(ctx, unfinished) })
+}
+
+// boundedListing is a listing whose calls may be left behind. The listing under it is
+// closed after the last of them.
+type boundedListing struct {
+	under  FolderListing
+	calls  *Calls
+	of     subject
+	opened *opened
+}
+
+// page is what Next returns.
+type page struct {
+	entries []FolderEntry
+	more    bool
+}
+
+func (l *boundedListing) Next(ctx context.Context) ([]FolderEntry, bool, error) {
+	l.opened.begin(l.of.location)
+	got, err := await(ctx, l.calls, l.opened.mount, l.of, func(ctx context.Context) (page, error) {
+		entries, more, err := l.under.Next(ctx)
+		return page{entries, more}, err
+	})
+	WhenReturned(err, l.opened.end)
+	return got.entries, got.more, err
+}
+
+func (l *boundedListing) Close() error {
+	l.opened.close()
+	return nil
+}

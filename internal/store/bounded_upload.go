@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+var _ Uploader = (*Bounded)(nil)
+
+// Begin begins a file. An upload that begins after its caller left is discarded.
+func (b *Bounded) Begin(ctx context.Context, location string, reserve Reserve) (Upload, error) {
+	under, ok := b.under.(Uploader)
+	if !ok {
+		return nil, ReadOnly(location)
+	}
+	m := b.calls.of(location)
+	u, err := await(ctx, b.calls, m, subject{verb: "begin", location: location}, func(ctx context.Context) (*boundedUpload, error) {
+		u, err := under.Begin(ctx, location, reserve)
+		if err != nil {
+			return nil, err
+		}
+		return &boundedUpload{Upload: u, calls: b.calls, mount: m}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// boundedUpload is an upload whose calls may be left behind. The upload under it has one
+// call at a time: if one was left behind, the upload is discarded after it returns.
+type boundedUpload struct {
+	Upload
+	calls *Calls
+	mount *mount
+
+	mu      sync.Mutex
+	running int  // calls, also those left behind
+	discard bool // after the calls that run
+}
+
+func (u *boundedUpload) Write(ctx context.Context, p []byte) error {
+	return u.call(ctx, "write", func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
+}
+
+func (u *boundedUpload) Finish(ctx context.Context) error {
+	err := u.call(ctx, "finish", u.Upload.Finish)
+	if wasLeftBehind(err) {
+		return WithUnknownOutcome(err)
+	}
+	return err
+}
+
+// wasLeftBehind reports whether a call still ran when it failed with err.
+func wasLeftBehind(err error) bool {
+	_, left := errors.AsType[*leftBehind](err)
+	return left
+}
+
+func (u *boundedUpload) Abort(ctx context.Context) error {
+	u.mu.Lock()
+	u.discard = u.running > 0
+	waits := u.discard
+	u.mu.Unlock()
+	if waits {
+		return fault.New(fault.Unavailable, "what was written of file %s is discarded as soon as storage answers", u.Location()).
+			In("", u.Location()).WithRemedy("check whether the disk or mount responds")
+	}
+	ran := false
+	err := u.call(ctx, "discard", func(ctx context.Context) error {
+		ran = true
+		return u.Upload.Abort(ctx)
+	})
+	if !wasLeftBehind(err) && !ran {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.abortLater()
+	}
+	return err
+}
+
+// Close discards an upload whose caller left before it began.
+func (u *boundedUpload) Close() error { return u.Upload.Abort(context.Background()) }
+
+// call runs a call of the upload under this one.
+func (u *boundedUpload) call(ctx context.Context, verb string, do func(context.Context) error) error {
+	u.mu.Lock()
+	u.running++
+	u.mu.Unlock()
+	_, err := await(ctx, u.calls, u.mount, subject{verb: verb, location: u.Location()}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, do(ctx)
+	})
+	WhenReturned(err, u.end)
+	return err
+}
+
+func (u *boundedUpload) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.running--
+	if u.discard && u.running == 0 {
+		u.discard = false
+		u.abortLater()
+	}
+}
+
+// abortLater discards the upload on a goroutine of its own; u.mu is held. An error of it is
+// not reported: what remains is listed as unfinished.
+func (u *boundedUpload) abortLater() {
+	u.running++
+	go func() {
+		defer u.end()
+		u.mount.slots <- struct{}{}
+		defer u.mount.leave()
+		_ = u.Upload.Abort(context.Background())
+	}()
+}

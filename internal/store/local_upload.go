@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	// unfinishedPrefix and unfinishedSuffix mark the name of a file whose upload has not
+	// finished. Engines ignore names that begin with a dot.
+	unfinishedPrefix, unfinishedSuffix = ".", ".uploading"
+	// tokenLength is how many random characters make such a name unique.
+	tokenLength = 13
+	// syncBytes is how much is written before the disk must have it, so that no call waits for
+	// more than that.
+	syncBytes = 64 << 20
+	// newFolder is the mode of a new folder, less the umask.
+	newFolder = 0o777
+)
+
+var _ Uploader = Local{}
+
+// unfinishedName returns a name for a file of a name while it is written.
+func unfinishedName(name string) string {
+	return unfinishedPrefix + name + "." + rand.Text()[:tokenLength] + unfinishedSuffix
+}
+
+// finishedName returns the name that an unfinished file would have had. It reports false for
+// a name that unfinishedName does not make.
+func finishedName(unfinished string) (string, bool) {
+	rest, begins := strings.CutPrefix(unfinished, unfinishedPrefix)
+	rest, ends := strings.CutSuffix(rest, unfinishedSuffix)
+	at := len(rest) - tokenLength - 1
+	if !begins || !ends || at < 1 || rest[at] != '.' || strings.Trim(rest[at+1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		return "", false
+	}
+	return rest[:at], true
+}
+
+// localUpload writes a file beside its location, which is linked there once it is complete.
+type localUpload struct {
+	system     system
+	location   string
+	path       string   // of the complete file
+	unfinished string   // path until then
+	file       *os.File // nil once it is closed
+	unsynced   int      // bytes written since the disk had all
+	over       bool     // a call has failed, or the upload has ended
+	complete   bool
+}
+
+// Begin begins a local file. It needs no memory: what is written is passed to the kernel.
+func (l Local) Begin(ctx context.Context, location string, _ Reserve) (Upload, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	path, err := Path(location)
+	if err != nil {
+		return nil, err
+	}
+	folder, name := filepath.Split(path)
+	if name == "" {
+		return nil, refuse(location, "location %q names a folder, not a file", location)
+	}
+	if err := makeFolder(filepath.Clean(folder)); err != nil {
+		return nil, unwritten(location, err)
+	}
+	u := &localUpload{system: l.system, location: location, path: path, unfinished: folder + unfinishedName(name)}
+	u.file, err = os.OpenFile(u.unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // less the umask
+	if err != nil {
+		return nil, unwritten(location, err)
+	}
+	return u, nil
+}
+
+// makeFolder makes a folder durable, with all above it, unless it exists.
+func makeFolder(path string) error {
+	err := os.Mkdir(path, newFolder) //nolint:gosec // less the umask
+	if errors.Is(err, os.ErrNotExist) && filepath.Dir(path) != path {
+		if err = makeFolder(filepath.Dir(path)); err == nil {
+			err = os.Mkdir(path, newFolder) //nolint:gosec // as above
+		}
+	}
+	if errors.Is(err, os.ErrExist) {
+		return nil // if it is a file, the next call fails
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(path)
+}
+
+// Location implements Upload.
+func (u *localUpload) Location() string { return u.location }
+
+// Write implements Upload.
+func (u *localUpload) Write(ctx context.Context, p []byte) error {
+	if err := u.next(ctx); err != nil {
+		return err
+	}
+	_, err := u.file.Write(p)
+	if u.unsynced += len(p); err == nil && u.unsynced >= syncBytes {
+		u.unsynced = 0
+		err = u.system.syncFile(u.file)
+	}
+	if err != nil {
+		u.over = true
+		return unwritten(u.location, err)
+	}
+	return nil
+}
+
+// next reports whether another call may be made.
+func (u *localUpload) next(ctx context.Context) error {
+	if u.over {
+		return ended(u.location)
+	}
+	if ctx.Err() != nil {
+		u.over = true
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Finish implements Upload.
+func (u *localUpload) Finish(ctx context.Context) error {
+	if err := u.next(ctx); err != nil {
+		return err
+	}
+	u.over = true
+	err := errors.Join(u.system.syncFile(u.file), u.file.Close())
+	u.file = nil
+	if err != nil {
+		return unwritten(u.location, err)
+	}
+	if err := u.publish(); err != nil {
+		return err
+	}
+	u.complete = true
+	// If this fails, the file has two names, one of which Unfinished lists.
+	_ = os.Remove(u.unfinished)
+	if err := u.system.syncName(u.path); err != nil {
+		return WithUnknownOutcome(unwritten(u.location, err))
+	}
+	return nil
+}
+
+// publish gives the complete file its name, unless there is a file of that name.
+func (u *localUpload) publish() error {
+	err := u.system.linkFile(u.unfinished, u.path)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EMLINK):
+		return u.publishByRename()
+	}
+	// A network mount may have linked the file although its answer was lost.
+	found, missing := os.Lstat(u.path)
+	mine, unreadable := os.Lstat(u.unfinished)
+	switch {
+	case missing == nil && unreadable == nil && os.SameFile(found, mine):
+		return nil
+	case errors.Is(err, os.ErrExist):
+		return Exists(u.location)
+	case errors.Is(missing, os.ErrNotExist):
+		return unwritten(u.location, err)
+	default:
+		return WithUnknownOutcome(unwritten(u.location, err))
+	}
+}
+
+// publishByRename gives the file its name where there are no hard links. It first takes the
+// name by an empty file, because a rename replaces any file: a process that ends in between
+// leaves an empty file at the location.
+func (u *localUpload) publishByRename() error {
+	taken, err := os.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // less the umask
+	if errors.Is(err, os.ErrExist) {
+		return Exists(u.location)
+	}
+	if err != nil {
+		return unwritten(u.location, err)
+	}
+	if err = errors.Join(taken.Close(), os.Rename(u.unfinished, u.path)); err == nil {
+		return nil
+	}
+	if removed := os.Remove(u.path); removed != nil {
+		return WithUnknownOutcome(unwritten(u.location, errors.Join(err, removed)))
+	}
+	return unwritten(u.location, err)
+}
+
+// Abort implements Upload.
+func (u *localUpload) Abort(ctx context.Context) error {
+	u.over = true
+	if u.file != nil {
+		_ = u.file.Close() // nothing of it is used
+		u.file = nil
+	}
+	if u.complete {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := os.Remove(u.unfinished); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return unwritten(u.location, err)
+	}
+	return nil
+}
