@@ -104,6 +104,7 @@ func Graph() []Row {
 		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "batch budget fault invariant"},
+		{Folder: "loader/orphans", Imports: "budget fault store"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch budget fault"},
 		{
 			Folder:  "loader/buildside",

@@ -28,7 +28,7 @@ func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object
 		if err != nil {
 			return nil, err
 		}
-		return &boundedObject{Object: under, calls: b.calls, opened: newOpened(m, under)}, nil
+		return &boundedObject{Object: under, calls: b.calls, opened: newOpenHandle(m, under)}, nil
 	})
 }
 
@@ -37,7 +37,7 @@ func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object
 type boundedObject struct {
 	Object
 	calls  *Calls
-	opened *opened
+	opened *openHandle
 }
 
 func (o *boundedObject) ReadAt(ctx context.Context, p []byte, off int64) error {
@@ -56,9 +56,9 @@ func (o *boundedObject) Close() error {
 	return nil
 }
 
-// opened closes what a call opened, on a goroutine of its own, after close was called and
+// openHandle closes what a call opened, on a goroutine of its own, after close was called and
 // no call runs.
-type opened struct {
+type openHandle struct {
 	mount *mount
 	under io.Closer
 
@@ -67,23 +67,23 @@ type opened struct {
 	closed bool
 }
 
-func newOpened(m *mount, under io.Closer) *opened { return &opened{mount: m, under: under} }
+func newOpenHandle(m *mount, under io.Closer) *openHandle { return &openHandle{mount: m, under: under} }
 
-func (o *opened) begin(name string) {
+func (o *openHandle) begin(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	invariant.Check(!o.closed, "%s is used after it was closed", name)
 	o.calls++
 }
 
-func (o *opened) end() {
+func (o *openHandle) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls--
 	o.closeIfIdle()
 }
 
-func (o *opened) close() {
+func (o *openHandle) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
@@ -91,7 +91,7 @@ func (o *opened) close() {
 }
 
 // closeIfIdle closes what is open if close was called and no call runs; o.mu is held.
-func (o *opened) closeIfIdle() {
+func (o *openHandle) closeIfIdle() {
 	if !o.closed || o.calls > 0 {
 		return
 	}

@@ -17,7 +17,7 @@ func (b *Bounded) Unfinished(ctx context.Context, folder string) (FolderListing,
 func (b *Bounded) list(ctx context.Context, folder string, list func(FolderLister, context.Context, string) (FolderListing, error)) (FolderListing, error) {
 	under, ok := b.under.(FolderLister)
 	if !ok {
-		return nil, unlistable(folder)
+		return nil, Unlistable(folder)
 	}
 	s, m := subject{verb: "list", location: folder, folder: true}, b.calls.of(folder)
 	l, err := await(ctx, b.calls, m, s, func(ctx context.Context) (*boundedListing, error) {
@@ -25,7 +25,7 @@ func (b *Bounded) list(ctx context.Context, folder string, list func(FolderListe
 		if err != nil {
 			return nil, err
 		}
-		return &boundedListing{under: l, calls: b.calls, of: s, opened: newOpened(m, l)}, nil
+		return &boundedListing{under: l, calls: b.calls, of: s, opened: newOpenHandle(m, l)}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (b *Bounded) list(ctx context.Context, folder string, list func(FolderListe
 func (b *Bounded) Discard(ctx context.Context, unfinished FolderEntry) error {
 	under, ok := b.under.(FolderLister)
 	if !ok {
-		return unlistable(unfinished.Location)
+		return Unlistable(unfinished.Location)
 	}
 	return b.change(ctx, "discard", unfinished.Location, func(ctx context.Context) error { return under.Discard(ctx, unfinished) })
 }
@@ -48,20 +48,20 @@ type boundedListing struct {
 	under  FolderListing
 	calls  *Calls
 	of     subject
-	opened *opened
+	opened *openHandle
 }
 
-// page is what Next returns.
-type page struct {
+// listPage is what Next returns.
+type listPage struct {
 	entries []FolderEntry
 	more    bool
 }
 
 func (l *boundedListing) Next(ctx context.Context) ([]FolderEntry, bool, error) {
 	l.opened.begin(l.of.location)
-	got, err := await(ctx, l.calls, l.opened.mount, l.of, func(ctx context.Context) (page, error) {
+	got, err := await(ctx, l.calls, l.opened.mount, l.of, func(ctx context.Context) (listPage, error) {
 		entries, more, err := l.under.Next(ctx)
-		return page{entries, more}, err
+		return listPage{entries, more}, err
 	})
 	WhenReturned(err, l.opened.end)
 	return got.entries, got.more, err

@@ -40,24 +40,19 @@ type boundedUpload struct {
 	mu      sync.Mutex
 	running int  // calls, also those left behind
 	discard bool // after the calls that run
+	over    bool // a call has failed, also one that could not be made
 }
 
 func (u *boundedUpload) Write(ctx context.Context, p []byte) error {
-	return u.call(ctx, "write", func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
+	return u.next(ctx, "write", func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
 }
 
 func (u *boundedUpload) Finish(ctx context.Context) error {
-	err := u.call(ctx, "finish", u.Upload.Finish)
+	err := u.next(ctx, "finish", u.Upload.Finish)
 	if wasLeftBehind(err) {
 		return WithUnknownOutcome(err)
 	}
 	return err
-}
-
-// wasLeftBehind reports whether a call still ran when it failed with err.
-func wasLeftBehind(err error) bool {
-	_, left := errors.AsType[*leftBehind](err)
-	return left
 }
 
 func (u *boundedUpload) Abort(ctx context.Context) error {
@@ -77,13 +72,29 @@ func (u *boundedUpload) Abort(ctx context.Context) error {
 	if !wasLeftBehind(err) && !ran {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.abortLater()
+		u.abortLater() //nolint:contextcheck // it outlives the caller
 	}
 	return err
 }
 
 // Close discards an upload whose caller left before it began.
 func (u *boundedUpload) Close() error { return u.Upload.Abort(context.Background()) }
+
+// next runs a call unless one has failed.
+func (u *boundedUpload) next(ctx context.Context, verb string, do func(context.Context) error) error {
+	if u.over {
+		return Ended(u.Location())
+	}
+	err := u.call(ctx, verb, do)
+	u.over = err != nil
+	return err
+}
+
+// wasLeftBehind reports whether a call still ran when it failed with err.
+func wasLeftBehind(err error) bool {
+	_, left := errors.AsType[*leftBehind](err)
+	return left
+}
 
 // call runs a call of the upload under this one.
 func (u *boundedUpload) call(ctx context.Context, verb string, do func(context.Context) error) error {

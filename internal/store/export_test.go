@@ -17,6 +17,18 @@ func NewLocal(stat func(string) (fs.FileInfo, error), open func(string) (File, e
 	return Local{system{stat: stat, open: open}}
 }
 
+// NewWriting makes a Local over calls of the operating system that link and sync files; nil
+// stands for the system's own.
+func NewWriting(link func(from, to string) error, sync func(path string) error) Local {
+	return Local{system{link: link, sync: sync}}
+}
+
+// UnfinishedName is unfinishedName.
+func UnfinishedName(name string) string { return unfinishedName(name) }
+
+// FinishedName is finishedName.
+func FinishedName(name string) (string, bool) { return finishedName(name) }
+
 // NewCallsOn makes Calls that take the given mount points for all there are.
 func NewCallsOn(timeout time.Duration, points ...string) *Calls {
 	c := NewCalls(Options{Timeout: timeout})

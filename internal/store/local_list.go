@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -69,9 +70,12 @@ func listLocal(ctx context.Context, location string, unfinished bool) (FolderLis
 		return nil, err
 	}
 	l := &localListing{location: strings.TrimRight(location, "/"), unfinished: unfinished}
-	l.root, err = os.OpenRoot(path)
+	found, err := os.Stat(path)
+	if err == nil && found.IsDir() {
+		l.root, err = os.OpenRoot(path)
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && l.root == nil: // there is no such folder
 	case err != nil:
 		return nil, unlisted(location, err)
 	default:

@@ -118,7 +118,7 @@ func (u *localUpload) Write(ctx context.Context, p []byte) error {
 // next reports whether another call may be made.
 func (u *localUpload) next(ctx context.Context) error {
 	if u.over {
-		return ended(u.location)
+		return Ended(u.location)
 	}
 	if ctx.Err() != nil {
 		u.over = true

@@ -1,5 +1,5 @@
-// Package store reads byte ranges of immutable files. All files of tables are read
-// through it.
+// Package store reads byte ranges of immutable files, and creates, lists and removes files.
+// All files of tables are read and written through it.
 //
 // A location is what Iceberg metadata contains: file:///path, file:/path, a plain absolute
 // path, or a location on remote storage, which a Kind describes. Every call takes the context
@@ -12,6 +12,9 @@
 // regular, or shorter or longer than the metadata says is Corrupt, because the metadata
 // named it. So is a range outside the file. Storage that refuses or does not answer is
 // Unavailable. A context that ends returns its own error. Every error names the file.
+//
+// Files never change: whatever creates one ([Writer], [Uploader]) fails with Conflict where
+// there is one. If the answer of storage is lost, the error says so: see [UnknownOutcome].
 //
 // The kernel does not interrupt every call when its context ends: a call to a broken disk
 // or to a mount without its server may block. [Calls] let the caller continue and leave

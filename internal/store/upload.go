@@ -66,7 +66,8 @@ func UnknownOutcome(err error) bool {
 	return unknown
 }
 
-// ended returns the error of a call of an upload that has failed or has ended.
-func ended(location string) error {
+// Ended returns the error of a call of an upload that has failed or has ended. Implementations
+// share it.
+func Ended(location string) error {
 	return fault.New(fault.Internal, "file %s is written to after its upload has failed or ended", location).In("", location)
 }

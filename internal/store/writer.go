@@ -130,7 +130,7 @@ func ReadOnly(location string) error {
 	return fault.New(fault.Unavailable, "file %s cannot be written: this version only reads from its store", location).In("", location)
 }
 
-// unlistable returns the error for a folder of a store that does not list.
-func unlistable(location string) error {
+// Unlistable returns the error for a folder of a store that does not list.
+func Unlistable(location string) error {
 	return fault.New(fault.Unavailable, "%s cannot be listed: this version only reads from its store", location).In("", location)
 }

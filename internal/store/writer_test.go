@@ -29,6 +29,9 @@ func TestWriters(t *testing.T) {
 	}
 }
 
+// onlyReads hides that a store writes.
+type onlyReads struct{ store.Store }
+
 // What cannot be written is Unavailable, and names the file; nothing is made.
 func TestWritesThatFail(t *testing.T) {
 	t.Parallel()
@@ -38,14 +41,28 @@ func TestWritesThatFail(t *testing.T) {
 	end(over)
 	require.ErrorIs(t, store.Local{}.Create(ended, dir+"/a", nil), over)
 	require.ErrorIs(t, store.Local{}.Remove(ended, dir+"/a"), over)
-	err := store.Local{}.Create(t.Context(), dir+"/none/a", nil)
-	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
-	require.Equal(t, dir+"/none/a", fault.As(err).File)
-	err = store.Local{}.Create(t.Context(), "s3://b/a", nil)
+	require.NoError(t, os.WriteFile(dir+"/file", nil, 0o600))
+	for _, location := range []string{dir + "/file/a", dir + "/file/a/b"} {
+		err := store.Local{}.Create(t.Context(), location, nil)
+		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+		require.Equal(t, location, fault.As(err).File)
+		_, err = store.Local{}.Begin(t.Context(), location, nil)
+		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+		require.Equal(t, location, fault.As(err).File)
+	}
+	err := store.Local{}.Create(t.Context(), "s3://b/a", nil)
 	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String())
-	reader := store.NewBounded(storetest.NewMemory(), store.NewCalls(store.Options{}))
+	_, err = store.Local{}.Begin(t.Context(), dir+"/folder/", nil)
+	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String())
+	reader := store.NewBounded(onlyReads{storetest.NewMemory()}, store.NewCalls(store.Options{}))
 	require.EqualError(t, reader.Create(t.Context(), dir+"/a", nil), store.ReadOnly(dir+"/a").Error())
+	require.EqualError(t, reader.Remove(t.Context(), dir+"/a"), store.ReadOnly(dir+"/a").Error())
+	_, err = reader.Begin(t.Context(), dir+"/a", nil)
+	require.EqualError(t, err, store.ReadOnly(dir+"/a").Error())
+	_, err = reader.List(t.Context(), dir)
+	require.EqualError(t, err, store.Unlistable(dir).Error())
+	require.EqualError(t, reader.Discard(t.Context(), store.FolderEntry{Location: dir + "/a"}), store.Unlistable(dir+"/a").Error())
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Len(t, left, 1)
 }

@@ -75,6 +75,7 @@ func mutants() []mutant {
 		storageMutants(),
 		streamMutants(),
 		ticketMutants(),
+		uploadMutants(),
 		valueMutants(),
 		wireMutants(),
 	)

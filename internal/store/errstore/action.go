@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 )
 
 type kind int
@@ -15,6 +16,7 @@ const (
 	hang
 	flip
 	truncate
+	lose
 )
 
 // Action changes a call. The zero value does nothing.
@@ -30,6 +32,11 @@ type Action struct {
 // Fail fails the call with an error. A nil error is replaced by that of storage that does
 // not answer: Unavailable, with the file's name.
 func Fail(err error) Action { return Action{kind: fail, err: err} }
+
+// Lose makes the call, and then fails with an error, as if its answer were lost. A nil error
+// is replaced by one whose outcome is unknown: see store.UnknownOutcome. It applies to calls
+// that change storage, and to pages of listings.
+func Lose(err error) Action { return Action{kind: lose, err: err} }
 
 // Hold blocks the call until the gate is closed or its context ends.
 func Hold(gate <-chan struct{}) Action { return Action{kind: hold, gate: gate} }
@@ -70,9 +77,21 @@ func (a Action) before(ctx context.Context, location string) error {
 			a.asked <- struct{}{}
 		}
 		<-a.gate
-	case none, flip, truncate:
+	case none, flip, truncate, lose:
 	}
 	return nil
+}
+
+// after does the part of the action that follows a call that succeeded.
+func (a Action) after(location string) error {
+	switch {
+	case a.kind != lose:
+		return nil
+	case a.err != nil:
+		return a.err
+	}
+	return store.WithUnknownOutcome(fault.New(fault.Unavailable, "storage of file %s did not answer", location).In("", location).
+		WithRemedy("check whether the file is there"))
 }
 
 // under returns the context for the decorated store. A call that hangs is not canceled.

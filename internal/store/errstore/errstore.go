@@ -18,9 +18,26 @@ type Call int
 
 // The kinds of call.
 const (
-	Read Call = iota // Object.ReadAt
-	Open             // Store.Open
+	Read     Call = iota // Object.ReadAt
+	Open                 // Store.Open
+	Create               // Writer.Create
+	Remove               // Writer.Remove
+	Begin                // Uploader.Begin
+	Write                // Upload.Write
+	Finish               // Upload.Finish
+	Abort                // Upload.Abort
+	ListPage             // FolderListing.Next
+	Discard              // FolderLister.Discard
+	calls
 )
+
+// Changes returns the calls that may change storage.
+func Changes() []Call { return []Call{Create, Remove, Begin, Write, Finish, Abort, Discard} }
+
+// String names a call.
+func (c Call) String() string {
+	return [calls]string{"read", "open", "create", "remove", "begin", "write", "finish", "abort", "list", "discard"}[c]
+}
 
 // Rule changes some calls.
 type Rule struct {
@@ -52,6 +69,7 @@ type Store struct {
 	mu       sync.Mutex
 	rules    []rule
 	counts   Counts
+	made     [calls]int
 	requests []Request
 }
 
@@ -85,6 +103,13 @@ func (s *Store) Counts() Counts {
 	return s.counts
 }
 
+// Made returns how many calls of a kind began since New or Reset.
+func (s *Store) Made(call Call) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made[call]
+}
+
 // Requests returns the reads since New or Reset, in the order they began.
 func (s *Store) Requests() []Request {
 	s.mu.Lock()
@@ -96,7 +121,7 @@ func (s *Store) Requests() []Request {
 func (s *Store) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts, s.requests = Counts{Open: s.counts.Open}, nil
+	s.counts, s.made, s.requests = Counts{Open: s.counts.Open}, [calls]int{}, nil
 }
 
 // Open implements store.Store.
@@ -127,6 +152,7 @@ func (s *Store) begin(call Call, location string, count func()) Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count()
+	s.made[call]++
 	for i := range s.rules {
 		r := &s.rules[i]
 		if r.Call != call || !strings.Contains(location, r.Location) {

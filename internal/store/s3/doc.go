@@ -15,8 +15,10 @@
 // refuses, the error is Unavailable. A missing key is store.Missing. A read never returns
 // short data.
 //
-// The package writes only metadata that is committed to a catalog: whole files, each by
-// one request that cannot overwrite an existing file.
+// Files are created on the condition that they do not exist (If-None-Match): a small file by
+// one request, a longer one in parts, several of which are sent at a time while the next one
+// is filled. Each file has a mark in its metadata. If the answer to the request that creates
+// it is lost, the mark tells whether the file that is there is this one.
 //
 // No call outlives its context, and nothing is left behind.
 package s3

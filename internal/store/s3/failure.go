@@ -31,9 +31,10 @@ type Request = store.Request
 const (
 	OperationRead Operation = "read" // of a range
 	OperationSize Operation = "size"
-	// Of metadata that is committed to a catalog.
+	// Of whole files, of parts, and what begins and completes these.
 	OperationWrite  Operation = "write"
-	OperationRemove Operation = "remove"
+	OperationRemove Operation = "remove" // of a file, or of an unfinished upload
+	OperationList   Operation = "list"   // one page
 )
 
 // The outcomes. Throttled, Failed, Silent and Broken are retried.
@@ -61,30 +62,11 @@ type failure struct {
 	after   time.Duration // delay that the store asks for, if any
 }
 
-// verb returns what the store did, for errors.
-func (f failure) verb(writes bool) string {
-	switch f.outcome {
-	case Refused:
-		if writes {
-			return "refuses to write"
-		}
-		return "refuses to read"
-	case Silent, Throttled, Failed, Broken, OK, Missing, Replaced, Cancelled:
-	}
-	if writes {
-		return "did not take"
-	}
-	return "did not give"
-}
-
 // remedy returns what the user can do.
-func (f failure) remedy(writes bool) string {
+func (f failure) remedy(i intent) string {
 	switch f.outcome {
 	case Refused:
-		if writes {
-			return "let the credentials (s3.access-key-id, s3.profile-name, …) write and delete objects below the tables' metadata folders"
-		}
-		return "check that the credentials (s3.access-key-id, s3.profile-name, …) are correct and can read the bucket, and that endpoint and region are those of the bucket"
+		return i.right()
 	case Throttled:
 		return "try again later, or with fewer streams"
 	case Silent, Failed, Broken, OK, Missing, Replaced, Cancelled:
@@ -134,12 +116,16 @@ func fromCredentials(err error) bool {
 
 func outcomeOfStatus(status int, code string) Outcome {
 	switch {
+	case status < http.StatusMultipleChoices:
+		return Broken // its body is not what was asked for
 	case status == http.StatusTooManyRequests, code == "SlowDown", code == "Throttling", code == "RequestLimitExceeded", code == "TooManyRequests":
 		return Throttled
 	case status == http.StatusServiceUnavailable:
 		return Throttled // S3 also sends this status without a code
 	case status >= 500, status == http.StatusRequestTimeout, code == "RequestTimeout":
 		return Failed
+	case code == "BadDigest", code == "XAmzContentSHA256Mismatch", code == "XAmzContentChecksumMismatch":
+		return Broken // the content was damaged on its way
 	case status == http.StatusNotFound && code == "NoSuchKey":
 		return Missing // a 404 with another code may come from something in between
 	case status == http.StatusPreconditionFailed, status == http.StatusRequestedRangeNotSatisfiable:
@@ -168,7 +154,7 @@ func (o *object) judge(err error) failure {
 		if e.Kind == fault.Corrupt {
 			return failure{outcome: Replaced, err: err}
 		}
-		return failure{outcome: Refused, err: fault.Op(e, "%s %s", o.verb(), o.location)}
+		return failure{outcome: Refused, err: fault.Op(e, "%s %s", o.does.verb(), o.location)}
 	}
 	f := failure{outcome: outcome(err), cause: plain(err)}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -17,6 +17,15 @@ func Serves(location string) bool {
 // marks, spaces and double slashes are part of the key and not decoded, because writers of
 // tables do not encode them.
 func split(location string) (bucket, key string, err error) {
+	bucket, key, err = splitFolder(location)
+	if err == nil && key == "" {
+		return "", "", fault.New(fault.Invalid, "location %q names no key", location).In("", location).WithRemedy("write it as s3://bucket/key")
+	}
+	return bucket, key, err
+}
+
+// splitFolder is split for folders: a bucket is one too.
+func splitFolder(location string) (bucket, key string, err error) {
 	refuse := func(format string, args ...any) error {
 		return fault.New(fault.Invalid, format, args...).In("", location).WithRemedy("write it as s3://bucket/key")
 	}
@@ -29,8 +38,6 @@ func split(location string) (bucket, key string, err error) {
 	switch {
 	case !slashes || bucket == "":
 		return "", "", refuse("location %q names no bucket", location)
-	case key == "":
-		return "", "", refuse("location %q names no key", location)
 	case strings.ContainsAny(bucket, "@:?#% \\") || strings.ContainsRune(location, 0):
 		return "", "", refuse("location %q names a bucket that cannot be", location)
 	}

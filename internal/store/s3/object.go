@@ -22,7 +22,7 @@ type object struct {
 	size     int64
 	head     []byte          // its first bytes, if the size was not known
 	held     *release.Handle // of the memory of head
-	writes   bool            // it is created or removed, not read
+	does     intent
 
 	mu  sync.Mutex
 	tag string // of the first response, or expected by the caller; "" if none yet
@@ -65,14 +65,6 @@ func (o *object) readHead(ctx context.Context) error {
 		done += n
 		return err
 	})
-}
-
-// verb returns what is done to the file, for errors.
-func (o *object) verb() string {
-	if o.writes {
-		return "write"
-	}
-	return "read"
 }
 
 // Size implements store.Object.

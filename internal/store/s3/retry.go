@@ -155,7 +155,7 @@ func (f failure) fault(o *object, tries int) error {
 	if endpoint := o.store.options.Settings.Endpoint; endpoint != "" {
 		at = " at " + fault.RedactURI(endpoint)
 	}
-	e := fault.New(fault.Unavailable, "the store%s %s file %s%s: %w", at, f.verb(o.writes), o.location, times, f.cause).In("", o.location)
+	e := fault.New(fault.Unavailable, "the store%s %s %s%s: %w", at, o.does.failed(f.outcome), o.location, times, f.cause).In("", o.location)
 	e.RetryAfter = f.after
-	return e.WithRemedy("%s", f.remedy(o.writes))
+	return e.WithRemedy("%s", f.remedy(o.does))
 }

@@ -58,7 +58,7 @@ func (s *Store) write(ctx context.Context, location string, once func(context.Co
 	if err != nil {
 		return err
 	}
-	o := &object{store: s, location: location, bucket: bucket, key: key, writes: true}
+	o := &object{store: s, location: location, bucket: bucket, key: key, does: writes}
 	return s.retry(ctx, o, func(ctx context.Context, t *try) error { return once(ctx, t, o) })
 }
 

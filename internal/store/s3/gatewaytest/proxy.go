@@ -50,6 +50,7 @@ const (
 	Page                  // 200 and an error page
 	Flip                  // one bit of the object
 	faultKinds
+	Hang // no answer until the client leaves; it is not one of FaultKinds
 )
 
 // FaultKinds are all faults.
@@ -165,6 +166,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch f.Kind {
 	case Refuse:
+		panic(http.ErrAbortHandler)
+	case Hang:
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-p.closed:
+		}
 		panic(http.ErrAbortHandler)
 	case Answer:
 		p.answer(w, q, f)

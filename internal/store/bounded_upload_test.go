@@ -1,0 +1,154 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/internal/store/storetest"
+)
+
+// hanging is a store whose calls of one kind hang until the gate opens, below a Bounded.
+type hanging struct {
+	*store.Bounded
+	under *storetest.Memory
+	gate  chan struct{}
+	calls *store.Calls
+}
+
+func newHanging(call errstore.Call) *hanging {
+	h := &hanging{under: storetest.NewMemory(), gate: make(chan struct{}), calls: store.NewCallsOn(time.Minute)}
+	h.Bounded = store.NewBounded(errstore.New(h.under, errstore.Rule{Call: call, Nth: 1, Action: errstore.Hang(nil, h.gate)}), h.calls)
+	return h
+}
+
+// TestUploadsThatHang: each call of an upload ends at the timeout, and the upload is
+// discarded when storage has answered. What is unknown is said to be.
+//
+// spec: storage-34, storage-39
+func TestUploadsThatHang(t *testing.T) {
+	for _, c := range []struct {
+		call     errstore.Call
+		text     string
+		unknown  bool
+		complete bool // once storage has answered
+	}{
+		{errstore.Begin, "begin", false, false},
+		{errstore.Write, "write", false, false},
+		{errstore.Finish, "finish", true, true},
+		{errstore.Abort, "discard", false, false},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHanging(c.call)
+				began := time.Now()
+				u, err := h.Begin(t.Context(), "/t/a", nil)
+				p := []byte("abc")
+				for _, next := range []func() error{
+					func() error { return u.Write(t.Context(), p) },
+					func() error {
+						if c.call == errstore.Abort {
+							return u.Abort(t.Context())
+						}
+						return u.Finish(t.Context())
+					},
+				} {
+					if err == nil {
+						err = next()
+					}
+				}
+				require.Equal(t, time.Minute, time.Since(began))
+				require.EqualError(t, err, "storage did not "+c.text+" file /t/a within 1m0s; "+
+					"check whether the disk or mount responds; if it is only slow, raise storage_timeout")
+				require.Equal(t, fault.Unavailable, fault.KindOf(err))
+				require.Equal(t, c.unknown, store.UnknownOutcome(err))
+				returned := false
+				store.WhenReturned(err, func() { returned = true })
+				require.False(t, returned)
+				if u != nil {
+					for range 2 {
+						err := u.Abort(t.Context())
+						require.ErrorContains(t, err, "what was written of file /t/a is discarded as soon as storage answers")
+						require.Equal(t, fault.Unavailable, fault.KindOf(err))
+					}
+					require.Equal(t, time.Minute, time.Since(began), "nothing waits for the call")
+				}
+				close(h.gate)
+				synctest.Wait()
+				require.True(t, returned)
+				require.Empty(t, h.calls.LeftBehind())
+				require.Empty(t, storetest.Entries(t, h.Unfinished, "/t"))
+				require.Len(t, storetest.Entries(t, h.List, "/t"), map[bool]int{true: 1}[c.complete])
+			})
+		})
+	}
+}
+
+// TestAbortThatDoesNotRun: an upload is discarded later if no call could be made, because
+// its caller has left or because storage hangs.
+//
+// spec: storage-35, storage-39
+func TestAbortThatDoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHanging(errstore.Read)
+		u, err := h.Begin(t.Context(), "/t/a", nil)
+		require.NoError(t, err)
+		mine := errors.New("mine")
+		ended, end := context.WithCancelCause(t.Context())
+		end(mine)
+		require.ErrorIs(t, u.Abort(ended), mine)
+		synctest.Wait()
+		require.Empty(t, storetest.Entries(t, h.Unfinished, "/t"))
+		require.NoError(t, u.Abort(t.Context()))
+	})
+}
+
+// TestChangesThatHang: a file that may have been created or removed is said to be unknown.
+//
+// spec: storage-34
+func TestChangesThatHang(t *testing.T) {
+	for call, do := range map[errstore.Call]func(*hanging) error{
+		errstore.Create: func(h *hanging) error { return h.Create(context.Background(), "/t/a", []byte("abc")) },
+		errstore.Remove: func(h *hanging) error { return h.Remove(context.Background(), "/t/a") },
+		errstore.Discard: func(h *hanging) error {
+			return h.Discard(context.Background(), store.FolderEntry{Location: "/t/a", Upload: "x"})
+		},
+	} {
+		t.Run(call.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHanging(call)
+				err := do(h)
+				require.Equal(t, fault.Unavailable, fault.KindOf(err))
+				require.True(t, store.UnknownOutcome(err))
+				close(h.gate)
+			})
+		})
+	}
+}
+
+// TestListingsThatHang end at the timeout, and are closed when storage has answered.
+//
+// spec: storage-39
+func TestListingsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHanging(errstore.ListPage)
+		l, err := h.List(t.Context(), "/t")
+		require.NoError(t, err)
+		began := time.Now()
+		_, _, err = l.Next(t.Context())
+		require.EqualError(t, err, "storage did not list folder /t within 1m0s; "+
+			"check whether the disk or mount responds; if it is only slow, raise storage_timeout")
+		require.NoError(t, l.Close())
+		require.Equal(t, time.Minute, time.Since(began))
+		close(h.gate)
+		synctest.Wait()
+		require.Empty(t, h.calls.LeftBehind())
+	})
+}

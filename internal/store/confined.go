@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Confined decorates a store: it writes, removes and lists only below some folders. Any other
+// location is Forbidden, and nothing of it is requested. It does not limit reads: these are
+// checked when a table is planned.
+type Confined struct {
+	Store
+	prefixes Prefixes
+}
+
+var (
+	_ Writer       = (*Confined)(nil)
+	_ Uploader     = (*Confined)(nil)
+	_ FolderLister = (*Confined)(nil)
+)
+
+// Confine returns a Confined over another store.
+func Confine(under Store, prefixes Prefixes) *Confined {
+	return &Confined{Store: under, prefixes: prefixes}
+}
+
+// may returns an error unless a location, of a file or of a folder, lies below a prefix. A
+// folder may be one.
+func (c *Confined) may(location string, folder bool) error {
+	inside := location
+	if folder {
+		inside = strings.TrimRight(location, "/") + "/file"
+	}
+	if c.prefixes.Contain(inside) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "%s does not lie under %s, where this catalog may write", location, strings.Join(c.prefixes.List(), " or ")).
+		In("", location).WithRemedy("if it belongs to the table, list its folder and these in allowed_prefixes of the catalog's block")
+}
+
+// Create implements Writer.
+func (c *Confined) Create(ctx context.Context, location string, content []byte) error {
+	if err := c.may(location, false); err != nil {
+		return err
+	}
+	under, ok := c.Store.(Writer)
+	if !ok {
+		return ReadOnly(location)
+	}
+	return under.Create(ctx, location, content)
+}
+
+// Remove implements Writer.
+func (c *Confined) Remove(ctx context.Context, location string) error {
+	if err := c.may(location, false); err != nil {
+		return err
+	}
+	under, ok := c.Store.(Writer)
+	if !ok {
+		return ReadOnly(location)
+	}
+	return under.Remove(ctx, location)
+}
+
+// Begin implements Uploader.
+func (c *Confined) Begin(ctx context.Context, location string, reserve Reserve) (Upload, error) {
+	if err := c.may(location, false); err != nil {
+		return nil, err
+	}
+	under, ok := c.Store.(Uploader)
+	if !ok {
+		return nil, ReadOnly(location)
+	}
+	return under.Begin(ctx, location, reserve)
+}
+
+// List implements FolderLister.
+func (c *Confined) List(ctx context.Context, folder string) (FolderListing, error) {
+	return c.list(ctx, folder, FolderLister.List)
+}
+
+// Unfinished implements FolderLister.
+func (c *Confined) Unfinished(ctx context.Context, folder string) (FolderListing, error) {
+	return c.list(ctx, folder, FolderLister.Unfinished)
+}
+
+func (c *Confined) list(ctx context.Context, folder string, list func(FolderLister, context.Context, string) (FolderListing, error)) (FolderListing, error) {
+	if err := c.may(folder, true); err != nil {
+		return nil, err
+	}
+	under, ok := c.Store.(FolderLister)
+	if !ok {
+		return nil, Unlistable(folder)
+	}
+	return list(under, ctx, folder)
+}
+
+// Discard implements FolderLister.
+func (c *Confined) Discard(ctx context.Context, unfinished FolderEntry) error {
+	if err := c.may(unfinished.Location, false); err != nil {
+		return err
+	}
+	under, ok := c.Store.(FolderLister)
+	if !ok {
+		return Unlistable(unfinished.Location)
+	}
+	return under.Discard(ctx, unfinished)
+}

@@ -1,0 +1,215 @@
+package s3
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/store"
+)
+
+const (
+	// firstPart is the size of the first thousand parts. Some stores want all parts of a
+	// file to have one size.
+	firstPart = 8 << 20
+	// partsOfOneSize is how many parts have the same size; later ones are twice as large.
+	partsOfOneSize = 1000
+	// maxParts bounds the parts of a file: the protocol has no more.
+	maxParts = 10_000
+	// maxBuffers bounds the parts that an upload holds in memory: one that is filled, and
+	// those in flight.
+	maxBuffers = 4
+	// firstBuffer is what the first part has at least. It grows, so that small files need
+	// little memory.
+	firstBuffer = 64 << 10
+)
+
+// errAborted ends the parts in flight of an upload that is discarded.
+var errAborted = errors.New("the upload was aborted")
+
+var _ store.Uploader = (*Store)(nil)
+
+// partSize returns the size of a part, by its number from 1.
+func partSize(number int) int { return firstPart << ((number - 1) / partsOfOneSize) }
+
+// upload is a file that is being written. A file of one part is created by one request; for
+// a longer one, parts are sent as they are filled, several at a time.
+type upload struct {
+	store   *Store
+	file    *object
+	reserve store.Reserve
+	mark    string // in the metadata of the file, to recognize it
+	// life is the context of the parts in flight, which no call waits for. It ends when a
+	// part fails, and when the upload ends.
+	life   context.Context //nolint:containedctx // parts outlive the calls that send them
+	end    context.CancelCauseFunc
+	flying errgroup.Group
+
+	filling *buffer
+	buffers int          // that exist: filling, in flight and idle
+	idle    chan *buffer // that were in flight
+	sent    int          // parts
+	id      string       // of the upload on the store; "" before the second part
+	state   uploadState
+
+	mu    sync.Mutex
+	parts []types.CompletedPart // taken by the store, in any order
+	hurry context.CancelFunc    // ends the wait for memory; nil: nothing waits
+}
+
+// uploadState is how far an upload is.
+type uploadState int
+
+const (
+	uploadOpen     uploadState = iota
+	uploadOver                 // a call has failed, or it was aborted
+	uploadComplete             // the file is there
+)
+
+// buffer is the memory of one part.
+type buffer struct {
+	content []byte // up to its capacity, which is reserved
+	held    *release.Handle
+}
+
+// Begin implements store.Uploader. It makes no request.
+func (s *Store) Begin(ctx context.Context, location string, reserve store.Reserve) (store.Upload, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	bucket, key, err := split(location)
+	if err != nil {
+		return nil, err
+	}
+	if reserve == nil {
+		reserve = func(context.Context, int64) (*release.Handle, error) { return nil, nil }
+	}
+	u := &upload{
+		store: s, file: &object{store: s, location: location, bucket: bucket, key: key, does: writes}, reserve: reserve,
+		mark: rand.Text(), idle: make(chan *buffer, maxBuffers),
+	}
+	u.life, u.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	u.flying.SetLimit(maxBuffers)
+	return u, nil
+}
+
+// failure returns the error of the first part that failed, or nil.
+func (u *upload) failure() error { return context.Cause(u.life) }
+
+// Location implements store.Upload.
+func (u *upload) Location() string { return u.file.location }
+
+// Write implements store.Upload. It copies p.
+func (u *upload) Write(ctx context.Context, p []byte) error {
+	if err := u.next(ctx); err != nil {
+		return err
+	}
+	for len(p) > 0 {
+		if err := u.makeRoom(ctx, len(p)); err != nil {
+			u.state = uploadOver
+			return err
+		}
+		b := u.filling
+		n := min(len(p), cap(b.content)-len(b.content))
+		b.content = append(b.content, p[:n]...)
+		p = p[n:]
+	}
+	return nil
+}
+
+// next reports whether another call may be made.
+func (u *upload) next(ctx context.Context) error {
+	if u.state != uploadOpen {
+		return store.Ended(u.file.location)
+	}
+	if ctx.Err() != nil {
+		u.state = uploadOver
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// makeRoom makes room for some of n bytes in the buffer that is filled. A full one is sent
+// only now, since more follows: the part before may be the whole file.
+func (u *upload) makeRoom(ctx context.Context, n int) error {
+	if b := u.filling; b != nil {
+		switch {
+		case len(b.content) < cap(b.content):
+			return nil
+		case cap(b.content) < partSize(u.sent+1):
+			return u.grow(ctx, n)
+		}
+		if err := u.send(ctx); err != nil {
+			return err
+		}
+	}
+	return u.take(ctx, n)
+}
+
+// Finish implements store.Upload.
+func (u *upload) Finish(ctx context.Context) error {
+	if err := u.next(ctx); err != nil {
+		return err
+	}
+	u.state = uploadOver
+	if err := u.create(ctx); err != nil {
+		return err
+	}
+	u.state = uploadComplete
+	u.free()
+	u.end(nil)
+	return nil
+}
+
+// create creates the file from what was written.
+func (u *upload) create(ctx context.Context) error {
+	if u.id == "" {
+		return u.putWhole(ctx)
+	}
+	if err := u.send(ctx); err != nil {
+		return err
+	}
+	if err := u.drain(ctx); err != nil {
+		return err
+	}
+	return u.complete(ctx)
+}
+
+// Abort implements store.Upload.
+func (u *upload) Abort(ctx context.Context) error {
+	if u.state == uploadComplete {
+		return nil
+	}
+	u.state = uploadOver
+	u.end(errAborted)
+	_ = u.flying.Wait() // each part ends with life
+	u.free()
+	if u.id == "" {
+		return nil
+	}
+	err := u.store.discard(ctx, u.file.location, u.id)
+	if err == nil {
+		u.id = ""
+	}
+	return err
+}
+
+// discard ends an upload whose file is not complete, if there is one.
+func (s *Store) discard(ctx context.Context, location, id string) error {
+	return s.write(ctx, location, func(ctx context.Context, t *try, o *object) error {
+		t.operation = OperationRemove
+		return s.abort(ctx, o, id)
+	})
+}
+
+// tooLong returns the failure of a file that has more bytes than a file may have.
+func (u *upload) tooLong() error {
+	return fault.New(fault.Invalid, "file %s needs more than %d parts", u.file.location, maxParts).In("", u.file.location).
+		WithRemedy("write smaller files")
+}

@@ -1,0 +1,111 @@
+// Package orphans finds the files below a table's folder that Penstock wrote and that nothing
+// needs: those of writes that failed, and unfinished uploads.
+//
+// A wrong answer would remove a file of the table, so the search errs on the other side. It
+// only takes files that are ours by their names, and that are older than an age, since a file
+// is written before a snapshot names it. It first lists storage, and then drops each file
+// whose name the table's metadata has: a file that is committed meanwhile is dropped too.
+// Names are compared without their folders, because one file has many locations, such as
+// file:/a and file:///a; our names are unique.
+package orphans
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// entryBytes is what an entry takes beside its texts.
+const entryBytes = 256
+
+// Search selects the files that may be leftovers.
+type Search struct {
+	// Owned reports whether a file is ours, by its name.
+	Owned func(location string) bool
+	// Before is the time before which a leftover was last written.
+	Before time.Time
+}
+
+// Found are the files that may be leftovers. They are fewer with each call of Keep. It is not
+// safe for concurrent use.
+type Found struct {
+	files   map[string][]store.FolderEntry // by name, without folder
+	uploads []store.FolderEntry
+	held    *budget.Reservation
+}
+
+// List lists what may be a leftover below a folder. It reserves the memory of the result from
+// held, which the caller releases. The caller then calls Keep with every file that a snapshot
+// in the table's metadata needs, whichever ref leads to it, and that the metadata itself names;
+// it loads the metadata after List has returned.
+func (s Search) List(ctx context.Context, from store.FolderLister, folder string, held *budget.Reservation) (*Found, error) {
+	f := &Found{files: map[string][]store.FolderEntry{}, held: held}
+	for _, list := range []func(context.Context, string) (store.FolderListing, error){from.List, from.Unfinished} {
+		listing, err := list(ctx, folder)
+		if err == nil {
+			err = store.Each(ctx, listing, func(e store.FolderEntry) error { return f.add(s, e) })
+		}
+		if err != nil {
+			return nil, fault.Op(err, "look for leftovers in %s", folder)
+		}
+	}
+	return f, nil
+}
+
+// add adds an entry, if it is ours and old. One of unknown age is not.
+func (f *Found) add(s Search, e store.FolderEntry) error {
+	if !s.Owned(e.Location) || e.Modified.IsZero() || !e.Modified.Before(s.Before) {
+		return nil
+	}
+	if err := f.held.Grow(int64(entryBytes + len(e.Location) + len(e.Upload))); err != nil {
+		return err
+	}
+	if e.Upload != "" {
+		f.uploads = append(f.uploads, e)
+		return nil
+	}
+	name := nameOf(e.Location)
+	f.files[name] = append(f.files[name], e)
+	return nil
+}
+
+// nameOf returns the name of a file without its folder.
+func nameOf(location string) string { return location[strings.LastIndexByte(location, '/')+1:] }
+
+// Keep drops the files with the name of one that the table needs. Unfinished uploads stay: what
+// is needed is complete.
+func (f *Found) Keep(location string) { delete(f.files, nameOf(location)) }
+
+// Leftovers returns the remaining entries, by location: files first, then unfinished uploads.
+func (f *Found) Leftovers() []store.FolderEntry {
+	var out []store.FolderEntry
+	for _, entries := range f.files {
+		out = append(out, entries...)
+	}
+	byLocation := func(a, b store.FolderEntry) int {
+		return cmp.Or(strings.Compare(a.Location, b.Location), strings.Compare(a.Upload, b.Upload))
+	}
+	slices.SortFunc(out, byLocation)
+	slices.SortFunc(f.uploads, byLocation)
+	return append(out, f.uploads...)
+}
+
+// Remover removes files, and discards unfinished uploads.
+type Remover interface {
+	store.Writer
+	store.FolderLister
+}
+
+// Remove removes one leftover.
+func Remove(ctx context.Context, from Remover, leftover store.FolderEntry) error {
+	if leftover.Upload != "" {
+		return from.Discard(ctx, leftover)
+	}
+	return from.Remove(ctx, leftover.Location)
+}
