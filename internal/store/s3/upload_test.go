@@ -35,12 +35,14 @@ func TestUploads(t *testing.T) {
 	})
 }
 
+// content returns n bytes, of which no two parts are alike.
 func content(n int) []byte {
-	out := make([]byte, n)
-	for i := range out {
-		out[i] = byte(i*7 + i/251)
+	const period = 65_537
+	block := make([]byte, period)
+	for i := range block {
+		block[i] = byte(i*7 + i/251)
 	}
-	return out
+	return bytes.Repeat(block, n/period+1)[:n]
 }
 
 // upload writes a file in writes of 1 MiB.
@@ -96,7 +98,8 @@ func TestRequestsOfUploads(t *testing.T) {
 func TestFaultsOfUploads(t *testing.T) {
 	l := newLake(t)
 	s := l.open(t, quick)
-	for _, size := range []int{1000, 2*partBytes + 1} {
+	for _, size := range []int{1000, partBytes + 1} {
+		want := content(size)
 		for name, f := range map[string]gatewaytest.Fault{
 			"no answer":       {Kind: gatewaytest.Refuse},
 			"throttled":       {Kind: gatewaytest.Answer, Code: 503},
@@ -112,11 +115,11 @@ func TestFaultsOfUploads(t *testing.T) {
 					}
 					return gatewaytest.Fault{}
 				})
-				_, err := upload(t.Context(), s, location, content(size), nil)
+				_, err := upload(t.Context(), s, location, want, nil)
 				require.NoError(t, err, "%s, request %d", name, nth)
 				made := len(l.proxy.Requests())
 				l.proxy.Spoil(nil)
-				require.True(t, bytes.Equal(content(size), storetest.Content(t, s, location)), "%s, request %d", name, nth)
+				require.True(t, bytes.Equal(want, storetest.Content(t, s, location)), "%s, request %d", name, nth)
 				if made < nth {
 					break
 				}
@@ -132,7 +135,8 @@ func TestFaultsOfUploads(t *testing.T) {
 func TestStoresThatFailForGood(t *testing.T) {
 	l := newLake(t)
 	s := l.open(t, quick)
-	for _, size := range []int{1000, 2*partBytes + 1} {
+	for _, size := range []int{1000, partBytes + 1} {
+		want := content(size)
 		for name, first := range map[string]gatewaytest.FaultKind{"no answer": gatewaytest.Refuse, "the answer lost": gatewaytest.Cut} {
 			for nth := 1; ; nth++ {
 				folder := fmt.Sprintf("s3://%s/%d/%s/%d", bucket, size, name, nth)
@@ -147,7 +151,7 @@ func TestStoresThatFailForGood(t *testing.T) {
 					return gatewaytest.Fault{}
 				})
 				held := &storetest.Held{}
-				u, err := upload(t.Context(), s, folder+"/file", content(size), held.Reserve)
+				u, err := upload(t.Context(), s, folder+"/file", want, held.Reserve)
 				if err == nil {
 					l.proxy.Spoil(nil)
 					break
@@ -160,7 +164,7 @@ func TestStoresThatFailForGood(t *testing.T) {
 				files := storetest.Entries(t, s.List, folder)
 				if len(files) > 0 {
 					require.True(t, store.UnknownOutcome(err), "%s, request %d: %v", name, nth, err)
-					require.True(t, bytes.Equal(content(size), storetest.Content(t, s, folder+"/file")))
+					require.True(t, bytes.Equal(want, storetest.Content(t, s, folder+"/file")))
 				}
 				for _, e := range storetest.Entries(t, s.Unfinished, folder) {
 					require.Equal(t, folder+"/file", e.Location)

@@ -51,11 +51,15 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 }
 
 func sample(n int) []byte {
-	content := make([]byte, n)
-	for i := range content {
-		content[i] = byte(i*7 + i/251)
+	const period = 65_537 // no two parts of an upload are alike
+	block := make([]byte, min(n, period))
+	for i := range block {
+		block[i] = byte(i*7 + i/251)
 	}
-	return content
+	if n <= period {
+		return block
+	}
+	return bytes.Repeat(block, n/period+1)[:n]
 }
 
 func mustOpen(t *testing.T, f Fixture, location string, size int64) store.Object {
