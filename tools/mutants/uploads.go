@@ -2,7 +2,9 @@ package main
 
 // uploadMutants break how files are written in parts, listed and discarded.
 func uploadMutants() []mutant {
-	store, s3, left := []string{"./internal/store"}, []string{"./internal/store/s3"}, []string{"./loader/orphans"}
+	store := []string{"-run", "Upload|List|Discard|Confine|Unknown|Folder|Unfinished|Abort|Change|Pages", "./internal/store"}
+	s3 := []string{"-run", "Uploads$|Publish|Complete|Part|Taken|Sending|Pages|ListingsThatFail|Buckets|OneBuffer|MemoryOf|RequestsOf|UploadsThatHang", "./internal/store/s3"}
+	left := []string{"./loader/orphans"}
 	return []mutant{
 		{"files-are-replaced-on-disk", "internal/store/local.go", "	return os.Link(from, to)\n", "	return os.Rename(from, to)\n", store},
 		{"files-without-links-are-replaced", "internal/store/local_upload.go", "	taken, err := os.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile)", "	taken, err := os.OpenFile(u.path, os.O_WRONLY|os.O_CREATE, newFile)", store},
@@ -11,7 +13,7 @@ func uploadMutants() []mutant {
 		{"lost-links-count-as-conflicts", "internal/store/local_upload.go", "	case missing == nil && unreadable == nil && os.SameFile(found, mine):\n", "	case missing == nil && unreadable == nil && os.SameFile(found, mine) && err == nil:\n", store},
 		{"unknown-links-count-as-failed", "internal/store/local_upload.go", "		return WithUnknownOutcome(unwritten(u.location, err))\n	}\n}\n\n// publishByRename", "		return unwritten(u.location, err)\n	}\n}\n\n// publishByRename", store},
 		{"files-in-work-are-listed", "internal/store/local_list.go", "	if unfinished != l.unfinished || ", "	if l.unfinished && !unfinished || ", store},
-		{"listings-follow-links", "internal/store/local_list.go", "	open, err := l.root.Open(l.at)\n", "	open, err := os.Open(filepath.Join(l.root.Name(), l.at))\n", store},
+		{"links-are-listed", "internal/store/local_list.go", "!found.Type().IsRegular()", "found.IsDir()", store},
 		{"any-file-can-be-discarded", "internal/store/local_list.go", "!ok || name != filepath.Base(path) {", "!ok && name != \"\" {", store},
 		{"hanging-finishes-are-known", "internal/store/bounded_upload.go", "	if wasLeftBehind(err) {\n		return WithUnknownOutcome(err)\n	}\n	return err\n}\n\nfunc (u *boundedUpload) Abort", "	return err\n}\n\nfunc (u *boundedUpload) Abort", store},
 		{"aborts-run-beside-hanging-writes", "internal/store/bounded_upload.go", "	u.discard = u.running > 0\n", "	u.discard = false\n", store},

@@ -105,31 +105,38 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// beginUpload answers as a store that begins an upload in parts.
+func beginUpload(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("X-Amz-Checksum-Algorithm") != "CRC32C" {
+		w.WriteHeader(http.StatusTeapot)
+	}
+	_, _ = fmt.Fprint(w, "<InitiateMultipartUploadResult><UploadId>one</UploadId></InitiateMultipartUploadResult>")
+}
+
+// takePart answers as a store that takes a part.
+func takePart(w http.ResponseWriter, r *http.Request) {
+	n, _ := io.Copy(io.Discard, r.Body)
+	if r.URL.Query().Get("uploadId") != "one" || r.Header.Get("X-Amz-Checksum-Crc32c") == "" || n != 1 && n != partBytes {
+		w.WriteHeader(http.StatusTeapot)
+	}
+	w.Header().Set("ETag", `"`+r.URL.Query().Get("partNumber")+`"`)
+}
+
+// completeUpload answers as a store that makes a file of parts.
+func completeUpload(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	parts := strings.Count(string(body), "<PartNumber>")
+	if parts < 2 || strings.Count(string(body), "<ChecksumCRC32C>") != parts || r.Header.Get("If-None-Match") != "*" {
+		w.WriteHeader(http.StatusTeapot)
+	}
+	_, _ = fmt.Fprint(w, "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
+}
+
 // TestComplete: of a file in parts, as TestPublish.
 //
 // spec: storage-33, storage-34
 func TestComplete(t *testing.T) {
 	m := &marked{}
-	begun := m.keep(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Amz-Checksum-Algorithm") != "CRC32C" {
-			w.WriteHeader(http.StatusTeapot)
-		}
-		_, _ = fmt.Fprint(w, "<InitiateMultipartUploadResult><UploadId>one</UploadId></InitiateMultipartUploadResult>")
-	})
-	part := func(w http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		if r.URL.Query().Get("uploadId") != "one" || r.Header.Get("X-Amz-Checksum-Crc32c") == "" || n != 1 && n != partBytes {
-			w.WriteHeader(http.StatusTeapot)
-		}
-		w.Header().Set("ETag", `"`+r.URL.Query().Get("partNumber")+`"`)
-	}
-	completed := func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if strings.Count(string(body), "<ChecksumCRC32C>") != 2 || !strings.Contains(string(body), "<PartNumber>2</PartNumber>") || r.Header.Get("If-None-Match") != "*" {
-			w.WriteHeader(http.StatusTeapot)
-		}
-		_, _ = fmt.Fprint(w, "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
-	}
 	failed := func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "<Error><Code>InternalError</Code><Message>no</Message></Error>")
 	}
@@ -140,8 +147,8 @@ func TestComplete(t *testing.T) {
 		text    string
 		unknown bool
 	}{
-		"completed":             {answers: []http.HandlerFunc{completed}},
-		"failed with 200":       {answers: []http.HandlerFunc{failed, completed}},
+		"completed":             {answers: []http.HandlerFunc{completeUpload}},
+		"failed with 200":       {answers: []http.HandlerFunc{failed, completeUpload}},
 		"completed, lost":       {answers: []http.HandlerFunc{cut, gone, m.mine}},
 		"completed, there":      {answers: []http.HandlerFunc{cut, there, m.mine}},
 		"there":                 {answers: []http.HandlerFunc{there}, kind: fault.Conflict, text: "already exists"},
@@ -153,7 +160,7 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, nil)
-			f.answers[1], f.answers[2], f.answers[3] = begun, part, part
+			f.answers[1], f.answers[2], f.answers[3] = m.keep(beginUpload), takePart, takePart
 			for i, a := range c.answers {
 				f.answers[i+4] = a
 			}
@@ -176,9 +183,7 @@ func TestComplete(t *testing.T) {
 // TestPartsThatFail end the upload: the file is not there, and that is known.
 func TestPartsThatFail(t *testing.T) {
 	f := newFake(t, nil)
-	f.answers[1] = func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprint(w, "<InitiateMultipartUploadResult><UploadId>one</UploadId></InitiateMultipartUploadResult>")
-	}
+	f.answers[1] = beginUpload
 	f.answers[0] = (&marked{}).keep(said(403, "AccessDenied"))
 	u, err := f.open(t, nil).Begin(t.Context(), location, nil)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,11 +194,13 @@ func TestUploadsNeedOneBuffer(t *testing.T) {
 		return held.Reserve(ctx, n)
 	}
 	location := "s3://" + bucket + "/one"
-	u, err := l.open(t, quick).Begin(t.Context(), location, reserve)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would wait forever
+	defer cancel()
+	u, err := l.open(t, quick).Begin(ctx, location, reserve)
 	require.NoError(t, err)
 	for rest := content(4*partBytes + 5); len(rest) > 0; {
 		n := min(len(rest), partBytes) // the first buffer has the size of its part at once
-		require.NoError(t, u.Write(t.Context(), rest[:n]))
+		require.NoError(t, u.Write(ctx, rest[:n]))
 		rest = rest[n:]
 	}
 	require.NoError(t, u.Finish(t.Context()))
@@ -205,6 +208,37 @@ func TestUploadsNeedOneBuffer(t *testing.T) {
 	require.Zero(t, now)
 	require.Equal(t, int64(partBytes), peak)
 	require.True(t, bytes.Equal(content(4*partBytes+5), storetest.Content(t, l.open(t, nil), location)))
+}
+
+// TestMemoryOfUploads: a store that is slow makes the writer wait, so that four parts are in memory
+// at most.
+//
+// spec: storage-32
+func TestMemoryOfUploads(t *testing.T) {
+	held, four, once := &storetest.Held{}, make(chan struct{}), sync.Once{}
+	f := newFake(t, nil)
+	f.answers[1] = beginUpload
+	f.answers[0] = func(w http.ResponseWriter, r *http.Request) {
+		<-four
+		takePart(w, r)
+	}
+	f.answers[10] = completeUpload
+	u, err := f.open(t, nil).Begin(t.Context(), location, func(ctx context.Context, n int64) (*release.Handle, error) {
+		h, err := held.Reserve(ctx, n)
+		if now, _ := held.Bytes(); now >= 4*partBytes {
+			once.Do(func() { close(four) })
+		}
+		return h, err
+	})
+	require.NoError(t, err)
+	for range 8 {
+		require.NoError(t, u.Write(t.Context(), make([]byte, partBytes)))
+	}
+	require.NoError(t, u.Finish(t.Context()))
+	now, peak := held.Bytes()
+	require.Zero(t, now)
+	require.Equal(t, int64(4*partBytes), peak)
+	require.Equal(t, 10, f.count())
 }
 
 // TestUploadsWithoutMemory fail before anything is sent.
