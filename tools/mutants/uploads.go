@@ -35,7 +35,6 @@ func uploadMutants() []mutant {
 		{"small-buffers-stay-reserved", "internal/store/s3/buffer.go", "	old.held.Release()\n", "", s3},
 		{"uploads-hold-any-number-of-parts", "internal/store/s3/upload.go", "	maxBuffers = 4\n", "	maxBuffers = 6\n", s3},
 		{"waits-for-memory-outlast-parts", "internal/store/s3/buffer.go", "	if u.hurry != nil {\n		u.hurry()\n	}\n}\n\n// drain", "}\n\n// drain", s3},
-		{"failed-parts-end-no-upload", "internal/store/s3/buffer.go", "		if err := u.failure(); err != nil {\n			return err\n		}\n		if len(u.idle)", "		if len(u.idle)", s3},
 		{"failed-parts-are-left-out", "internal/store/s3/buffer.go", "	return u.failure()\n}\n\n// free", "	return nil\n}\n\n// free", s3},
 		{"bodies-are-read-after-their-request", "internal/store/s3/body.go", "	b.taken, b.content, b.at = true, nil, 0\n", "	b.at = 0\n", s3},
 		{"uploads-are-given-up-while-they-send", "internal/store/s3/body.go", "		b.try.timer.Reset(b.try.silence)\n", "", s3},
