@@ -20,8 +20,11 @@ func TestLocalPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want := map[string]bool{}
-	for i := range 2500 {
-		path := filepath.Join(dir, strconv.Itoa(i%2), strconv.Itoa(i))
+	for i := range store.MaxPage + 50 {
+		path := filepath.Join(dir, "small", strconv.Itoa(i))
+		if i%50 > 0 {
+			path = filepath.Join(dir, "large", strconv.Itoa(i))
+		}
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
 		want[path] = true
