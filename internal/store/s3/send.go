@@ -162,7 +162,7 @@ func (u *upload) publish(ctx context.Context, request func(context.Context, *try
 			exists = true
 			return nil
 		case status == http.StatusPreconditionFailed || gone:
-			mine, found, err := u.find(ctx, t)
+			mine, found, err := u.find(ctx)
 			if err == nil && !found {
 				return u.vanished(gone)
 			}
@@ -196,9 +196,8 @@ func (u *upload) vanished(upload bool) error {
 }
 
 // find looks for the file, and reports whether this upload created it.
-func (u *upload) find(ctx context.Context, t *try) (mine, found bool, err error) {
+func (u *upload) find(ctx context.Context) (mine, found bool, err error) {
 	o := u.file
-	t.operation = OperationSize
 	out, err := u.store.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &o.bucket, Key: &o.key}, u.store.in(o.bucket))
 	if codeOf(err) == "NoSuchKey" {
 		return false, false, nil
@@ -216,13 +215,4 @@ func rejected(err error) bool {
 	}
 	status := statusOfError(err)
 	return status >= 400 && status < 500 && status != http.StatusRequestTimeout || status == 0 && fromCredentials(err)
-}
-
-// abort makes a request that ends an upload in parts. One that is gone counts as ended.
-func (s *Store) abort(ctx context.Context, o *object, id string) error {
-	_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: &o.key, UploadId: &id}, s.in(o.bucket))
-	if codeOf(err) == "NoSuchUpload" {
-		return nil
-	}
-	return err
 }

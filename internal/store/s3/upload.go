@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
@@ -90,13 +91,16 @@ func (s *Store) Begin(ctx context.Context, location string, reserve store.Reserv
 	if reserve == nil {
 		reserve = func(context.Context, int64) (*release.Handle, error) { return nil, nil }
 	}
-	u := &upload{
-		store: s, file: &object{store: s, location: location, bucket: bucket, key: key, does: writes}, reserve: reserve,
-		mark: rand.Text(), idle: make(chan *buffer, maxBuffers),
-	}
+	u := s.newUpload(&object{store: s, location: location, bucket: bucket, key: key, does: writes})
+	u.reserve, u.idle = reserve, make(chan *buffer, maxBuffers)
 	u.life, u.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	u.flying.SetLimit(maxBuffers)
 	return u, nil
+}
+
+// newUpload returns an upload that can create a file of one part.
+func (s *Store) newUpload(file *object) *upload {
+	return &upload{store: s, file: file, mark: rand.Text()}
 }
 
 // failure returns the error of the first part that failed, or nil.
@@ -202,9 +206,12 @@ func (u *upload) Abort(ctx context.Context) error {
 
 // discard ends an upload whose file is not complete, if there is one.
 func (s *Store) discard(ctx context.Context, location, id string) error {
-	return s.write(ctx, location, func(ctx context.Context, t *try, o *object) error {
-		t.operation = OperationRemove
-		return s.abort(ctx, o, id)
+	return s.remove(ctx, location, func(ctx context.Context, o *object) error {
+		_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: &o.key, UploadId: &id}, s.in(o.bucket))
+		if codeOf(err) == "NoSuchUpload" {
+			return nil
+		}
+		return err
 	})
 }
 

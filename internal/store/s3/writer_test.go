@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/store/storetest"
 )
@@ -26,17 +27,30 @@ func TestCreateIsConditional(t *testing.T) {
 		if err != nil || string(body) != "text" || r.Header.Get("If-None-Match") != "*" || r.Method != http.MethodPut {
 			w.WriteHeader(http.StatusTeapot)
 		}
+		w.Header().Set("ETag", `"one"`)
 	}
+	m := &marked{}
 	for name, c := range map[string]struct {
 		answers  []http.HandlerFunc
 		kind     fault.Kind // 0: none
 		text     string
 		outcomes []s3.Outcome
 	}{
-		"made":                            {[]http.HandlerFunc{made}, 0, "", []s3.Outcome{s3.OK}},
-		"made again":                      {[]http.HandlerFunc{said(503, "SlowDown"), made}, 0, "", []s3.Outcome{s3.Throttled, s3.OK}},
-		"made by the request that failed": {[]http.HandlerFunc{said(500, "InternalError"), said(412, "PreconditionFailed")}, 0, "", []s3.Outcome{s3.Failed, s3.OK}},
-		"two at once":                     {[]http.HandlerFunc{said(409, "ConditionalRequestConflict"), made}, 0, "", []s3.Outcome{s3.Broken, s3.OK}},
+		"made":       {[]http.HandlerFunc{made}, 0, "", []s3.Outcome{s3.OK}},
+		"made again": {[]http.HandlerFunc{said(503, "SlowDown"), made}, 0, "", []s3.Outcome{s3.Throttled, s3.OK}},
+		"made by the request that failed": {
+			[]http.HandlerFunc{m.keep(said(500, "InternalError")), said(412, "PreconditionFailed"), m.mine},
+			0,
+			"",
+			[]s3.Outcome{s3.Failed, s3.OK},
+		},
+		"made by another meanwhile": {
+			[]http.HandlerFunc{said(500, "InternalError"), said(412, "PreconditionFailed"), other},
+			fault.Conflict,
+			"already exists",
+			[]s3.Outcome{s3.Failed, s3.OK},
+		},
+		"two at once": {[]http.HandlerFunc{said(409, "ConditionalRequestConflict"), made}, 0, "", []s3.Outcome{s3.Broken, s3.OK}},
 		"there": {
 			[]http.HandlerFunc{said(412, "PreconditionFailed")},
 			fault.Conflict,
@@ -72,6 +86,22 @@ func TestCreateIsConditional(t *testing.T) {
 			require.Equal(t, fmt.Sprint(c.outcomes), fmt.Sprint(outcomes))
 		})
 	}
+}
+
+// TestRemoveWithoutAnswer: it is unknown whether the file is there.
+//
+// spec: storage-34
+func TestRemoveWithoutAnswer(t *testing.T) {
+	f := newFake(t, nil)
+	f.answers[0] = cut
+	s := f.open(t, nil)
+	require.True(t, store.UnknownOutcome(s.Remove(t.Context(), location)))
+	require.True(t, store.UnknownOutcome(s.Discard(t.Context(), store.FolderEntry{Location: location, Upload: "one"})))
+	f.answers[0] = said(403, "AccessDenied")
+	require.False(t, store.UnknownOutcome(s.Remove(t.Context(), location)))
+	f.answers[0] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	require.NoError(t, s.Remove(t.Context(), location))
+	require.NoError(t, s.Discard(t.Context(), store.FolderEntry{Location: location, Upload: "one"}))
 }
 
 func TestRemoveThatIsRefused(t *testing.T) {
