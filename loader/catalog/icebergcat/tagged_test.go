@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
-	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/loader/catalog"
@@ -205,7 +204,7 @@ func TestTagsThatStorageRefuses(t *testing.T) {
 	w := newWriter(t)
 	pinned := w.table(t, w.open(t), 2)
 	o := w.options()
-	o.Store = errstore.New(store.Local{})
+	o.Store = struct{ store.Store }{store.Local{}} // without its other methods
 	c, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
 	before, wanted := w.load(t, events).MetadataLocation(), time.Now().Add(time.Hour)
