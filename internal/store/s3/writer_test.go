@@ -92,16 +92,24 @@ func TestCreateIsConditional(t *testing.T) {
 //
 // spec: storage-34
 func TestRemoveWithoutAnswer(t *testing.T) {
-	f := newFake(t, nil)
-	f.answers[0] = cut
-	s := f.open(t, nil)
-	require.True(t, store.UnknownOutcome(s.Remove(t.Context(), location)))
-	require.True(t, store.UnknownOutcome(s.Discard(t.Context(), store.FolderEntry{Location: location, Upload: "one"})))
-	f.answers[0] = said(403, "AccessDenied")
-	require.False(t, store.UnknownOutcome(s.Remove(t.Context(), location)))
-	f.answers[0] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
-	require.NoError(t, s.Remove(t.Context(), location))
-	require.NoError(t, s.Discard(t.Context(), store.FolderEntry{Location: location, Upload: "one"}))
+	for name, c := range map[string]struct {
+		answer          http.HandlerFunc
+		failed, unknown bool
+	}{
+		"lost":    {cut, true, true},
+		"refused": {said(403, "AccessDenied"), true, false},
+		"removed": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, false, false},
+	} {
+		f := newFake(t, nil)
+		f.answers[0] = c.answer
+		s := f.open(t, nil)
+		for _, err := range []error{
+			s.Remove(t.Context(), location), s.Discard(t.Context(), store.FolderEntry{Location: location, Upload: "one"}),
+		} {
+			require.Equal(t, c.failed, err != nil, name)
+			require.Equal(t, c.unknown, store.UnknownOutcome(err), name)
+		}
+	}
 }
 
 func TestRemoveThatIsRefused(t *testing.T) {
