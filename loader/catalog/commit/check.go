@@ -1,0 +1,133 @@
+package commit
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Check returns Invalid for a change that contradicts itself. Now is the committer's time, or
+// zero to accept every time of a token.
+func (c Change) Check(now time.Time) error {
+	if c.Table == "" {
+		return fault.InvalidField("table", "the change names no table")
+	}
+	if err := c.checkToken(now); err != nil {
+		return err
+	}
+	switch c.Mode {
+	case Append:
+		if len(c.Remove) > 0 {
+			return fault.InvalidField("remove", "an append removes no files")
+		}
+	case Overwrite, Rewrite:
+		if len(c.Remove) > 0 && c.Base == 0 {
+			return fault.InvalidField("base", "the change removes files, and does not say which snapshot its own are derived from")
+		}
+	default:
+		return fault.InvalidField("mode", "%d is not a mode", c.Mode)
+	}
+	if len(c.Add)+len(c.Remove)+len(c.Columns) == 0 {
+		return fault.InvalidField("add", "the change is empty: it adds and removes no files, and adds no columns")
+	}
+	if c.Mode == Rewrite && c.rowsAdded() > 0 && len(c.Remove) == 0 {
+		return fault.InvalidField("remove", "the change only rewrites rows, but adds %d and removes no file", c.rowsAdded())
+	}
+	if _, ok := c.Summary[SummaryToken]; ok {
+		return fault.InvalidField("summary", "%s is written from the change's token", SummaryToken)
+	}
+	if err := unrepeated("add", len(c.Add), func(i int) string { return c.Add[i].Location }); err != nil {
+		return err
+	}
+	if err := unrepeated("remove", len(c.Remove), func(i int) string { return c.Remove[i] }); err != nil {
+		return err
+	}
+	for i := range c.Add {
+		if err := c.Add[i].check(c.Remove); err != nil {
+			return err
+		}
+	}
+	return c.checkColumns()
+}
+
+// checkToken checks the token, if there is one.
+func (c Change) checkToken(now time.Time) error {
+	if c.Token == "" {
+		return nil
+	}
+	at, err := TokenTime(c.Token)
+	if err != nil || now.IsZero() || !at.After(now.Add(MaxAhead)) {
+		return err
+	}
+	return fault.InvalidField("token", "token %s is of a time that comes more than %s after the server's, which is %s", c.Token, MaxAhead, now.UTC().Format(time.RFC3339)).
+		WithRemedy("correct the clock of the client or of the server")
+}
+
+func (c Change) rowsAdded() (rows int64) {
+	for _, f := range c.Add {
+		rows += f.Rows
+	}
+	return rows
+}
+
+// unrepeated returns an error for an empty location, or one that is given twice.
+func unrepeated(field string, n int, location func(int) string) error {
+	seen := make(map[string]bool, n)
+	for i := range n {
+		at := location(i)
+		if at == "" {
+			return fault.InvalidField(field, "a file has no location")
+		}
+		if seen[at] {
+			return fault.InvalidField(field, "file %s is given twice", at)
+		}
+		seen[at] = true
+	}
+	return nil
+}
+
+// check checks an added file.
+func (f DataFile) check(removed []string) error {
+	switch {
+	case f.Rows < 0 || f.Bytes <= 0:
+		return fault.InvalidField("add", "file %s has %d rows and %d bytes", f.Location, f.Rows, f.Bytes)
+	case slices.Contains(removed, f.Location):
+		// Expiring the old snapshot would delete the file.
+		return fault.InvalidField("add", "file %s is added and removed", f.Location).WithRemedy("write the rows to a file of another name")
+	case f.Sequence < 0 || f.FirstRow != nil && *f.FirstRow < 0:
+		return fault.InvalidField("add", "file %s has a negative sequence number or row id", f.Location)
+	}
+	return nil
+}
+
+// checkColumns checks the columns to add.
+func (c Change) checkColumns() error {
+	for i, column := range c.Columns {
+		switch {
+		case column.ID <= 0 || column.Name == "" || column.Type == "":
+			return fault.InvalidField("columns", "column %d (%q) needs an id, a name and a type", i, column.Name)
+		case column.Required:
+			return fault.InvalidField("columns", "column %q is required, but the table's files do not have it", column.Name).
+				WithRemedy("make the column optional")
+		case slices.ContainsFunc(c.Columns[:i], func(other NewColumn) bool { return other.ID == column.ID || other.Name == column.Name }):
+			return fault.InvalidField("columns", "column %q or its id %d is given twice", column.Name, column.ID)
+		}
+	}
+	return nil
+}
+
+// errUncertain marks errors after which the outcome of a commit is unknown.
+var errUncertain = errors.New("the outcome of the commit is unknown")
+
+// Uncertain reports whether a call failed although the change may have been made, or may
+// still be made. Then its files must be kept.
+func Uncertain(err error) bool { return errors.Is(err, errUncertain) }
+
+// AsUncertain marks an error as one after which the outcome is unknown.
+func AsUncertain(err error) error {
+	e := *fault.As(err)
+	e.Err = errors.Join(e.Err, errUncertain)
+	return &e
+}

@@ -1,0 +1,154 @@
+// Package commit describes changes of Iceberg tables as plain values: data files to add and
+// remove, columns to add, tables to create, refs to move. It checks what can be checked
+// without the table. It knows no catalog, no storage and no format library.
+//
+// A Committer makes a change completely, and not twice if it has a token, whatever happens
+// in between: other commits, answers that are lost, a death of the process.
+package commit
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Committer commits to the tables of one catalog. It is safe for concurrent use, by any
+// number of processes. Every method but State returns Forbidden, before anything is written,
+// if the catalog's configuration does not allow writes to the table's namespace.
+//
+// Errors: Conflict if others changed the table so that the change no longer fits, or did not
+// stop committing; Expired if the change's token is too old, or the table was dropped;
+// NotFound for an unknown table; Invalid for a change that contradicts itself or the table;
+// Unavailable if the catalog or its storage refuses or does not answer. After an error for
+// which Uncertain is true, the change may have been made, or may still be made: its files
+// must be kept, and the call may be repeated with the same token.
+type Committer interface {
+	// State returns what a change of a table begins with. It writes nothing.
+	State(ctx context.Context, table, branch string) (*TableState, error)
+	// Commit makes a change. If the branch already has a snapshot with the change's token, it
+	// returns that snapshot and commits nothing.
+	Commit(ctx context.Context, change Change) (Committed, error)
+	// Create creates a table without snapshots. If the table exists, it returns Conflict.
+	Create(ctx context.Context, table NewTable) error
+	// Move moves, creates or removes a branch.
+	Move(ctx context.Context, move Move) error
+	// Publish moves main to the snapshot of a branch, if main's snapshot is an ancestor of it,
+	// and returns the move. Otherwise it returns Conflict, with the snapshots of main that the
+	// branch does not have.
+	Publish(ctx context.Context, table, branch string) (Move, error)
+	// Undo takes a move of a branch back. If the branch has later snapshots, it returns
+	// Conflict, and names them. A branch that had no snapshot before stays as it is: Invalid.
+	Undo(ctx context.Context, made Move) error
+}
+
+// Main is the branch that tables are read from by default.
+const Main = "main"
+
+// TableState is what a change of a table begins with.
+type TableState struct {
+	// Table is the table at the branch's current snapshot, with the current schema. Its Pin
+	// has the table's uuid and the snapshot, which is Base of a replacement.
+	Table *catalog.Table
+	// Version is the format version: 1, 2 or 3.
+	Version int
+	// Spec and SortOrder are the ids of the table's current partition spec and sort order.
+	Spec, SortOrder int
+	// LastColumn is the highest field id that the table has used. New columns have larger ones.
+	LastColumn int
+	Properties map[string]string
+}
+
+// Mode is what a change does to existing rows.
+type Mode int
+
+// The modes.
+const (
+	// Append adds files and removes none.
+	Append Mode = iota
+	// Overwrite removes files and adds files with other rows.
+	Overwrite
+	// Rewrite removes files and adds files with the same rows: a compaction, or rows with
+	// additional columns.
+	Rewrite
+)
+
+// String returns the operation in a snapshot's summary.
+func (m Mode) String() string {
+	switch m {
+	case Append:
+		return "append"
+	case Overwrite:
+		return "overwrite"
+	case Rewrite:
+		return "replace"
+	}
+	return "unknown"
+}
+
+// Change is a change of one branch of a table, which becomes one snapshot. It must not be
+// modified while it is committed.
+type Change struct {
+	Table  string
+	UUID   string // of the table; another table of the same name is not changed
+	Branch string // "" is Main; the branch must exist, except Main of an empty table
+	// Token names the change; see NewToken. A change with an empty token may be made twice if
+	// its outcome is unknown, so it is not tried again then.
+	Token string
+	Mode  Mode
+	// Add are the new data files. They exist, completely, and belong to the table afterwards.
+	Add []DataFile
+	// Remove are the locations of the files to remove, as the table has them. All must be in
+	// the branch when the change is committed.
+	Remove []string
+	// Base is the snapshot that the new files were derived from, if files are removed. If
+	// deletes were committed after it that apply to removed files, the change is refused.
+	Base int64
+	// Columns are added to the table's schema, along with the files.
+	Columns []NewColumn
+	// Summary has further entries for the summary of the snapshot.
+	Summary map[string]string
+}
+
+// DataFile is a Parquet file with rows of a table, as its manifest describes it. Maps are by
+// field id. Bounds are in Iceberg's single-value serialization.
+type DataFile struct {
+	Location string
+	Spec     int // id of the partition spec
+	// Partition has a value for each field of that spec, without void ones, in order and with
+	// the types that catalog.File has.
+	Partition []any
+	Rows      int64
+	Bytes     int64 // of the file
+	SortOrder int   // id of the order that the rows are in; 0 is none
+	Splits    []int64
+	ColumnMetrics
+	// Sequence is the data sequence number of a rewritten file, whose rows keep the age that
+	// they had; 0 is that of the new snapshot.
+	Sequence int64
+	// FirstRow is the first row id of a rewritten file (format version 3); nil assigns new
+	// row ids.
+	FirstRow *int64
+}
+
+// ColumnMetrics are statistics of a data file, by field id. Absent entries are unknown.
+type ColumnMetrics struct {
+	ColumnBytes  map[int]int64 // as stored
+	Values       map[int]int64 // number of values, with nulls
+	Nulls        map[int]int64
+	NaNs         map[int]int64
+	Lower, Upper map[int][]byte
+}
+
+// Committed is a committed change.
+type Committed struct {
+	Snapshot int64
+	// Parent is the snapshot before, or 0.
+	Parent int64
+	// Existed is true if an earlier call committed the change.
+	Existed bool
+	// Tries is the number of attempts that this call made.
+	Tries int
+	// Time is the snapshot's.
+	Time time.Time
+}

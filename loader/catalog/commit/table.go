@@ -1,0 +1,53 @@
+package commit
+
+// NewColumn is a column of a table's schema. Columns that are added to an existing table are
+// optional.
+type NewColumn struct {
+	ID   int // the field id, as in the data files
+	Name string
+	// Type is the Iceberg type in its JSON form: the name of a primitive type, such as long or
+	// decimal(9, 2), or the object of a nested type, with the ids of its fields.
+	Type     string
+	Doc      string
+	Required bool
+}
+
+// NewTable is a table to create.
+type NewTable struct {
+	Table string
+	// Location is the folder of the table's files; "" is the catalog's default for the name.
+	Location string
+	// Version is the format version; 0 is 2.
+	Version    int
+	Columns    []NewColumn
+	Partition  []PartitionBy
+	Sort       []SortBy
+	Properties map[string]string
+}
+
+// PartitionBy is a field of a new table's partition spec. Field ids are assigned from
+// 1000 on.
+type PartitionBy struct {
+	Column    int // field id of the source column
+	Name      string
+	Transform string // in Iceberg's form: identity, bucket[16], truncate[4], day
+}
+
+// SortBy is a field of a new table's sort order.
+type SortBy struct {
+	Column     int // field id of the source column
+	Transform  string
+	Descending bool
+	NullsLast  bool
+}
+
+// Move moves a branch, if it is where the mover believes it to be.
+type Move struct {
+	Table string
+	UUID  string // of the table
+	Ref   string
+	// From is the snapshot that the branch is at; 0: it does not exist.
+	From int64
+	// To is the snapshot that it is moved to; 0 removes the branch.
+	To int64
+}
