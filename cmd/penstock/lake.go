@@ -24,7 +24,7 @@ func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 		return nil, err
 	}
 	return icebergcat.Open(ctx, icebergcat.Options{
-		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties, AllowedPrefixes: o.AllowedPrefixes,
+		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties, AllowedPrefixes: o.AllowedPrefixes, WriteNamespaces: o.WriteNamespaces,
 		Store: files, Stores: kinds, Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
 		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests, Tables: e.tables,
 		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },

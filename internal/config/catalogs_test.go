@@ -109,3 +109,39 @@ func TestPinTags(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 	}
 }
+
+// Which namespaces are written to is said catalog by catalog; where nothing is said, none is.
+//
+// spec: write-1
+func TestWrites(t *testing.T) {
+	load := func(block string) (*config.Config, error) {
+		return config.Load(config.Origin{File: write(t, "catalogs: {a: {type: rest, uri: \"http://h\"}, b: {type: rest, uri: \"http://h\", "+block+"}}")})
+	}
+	for text, want := range map[string][]string{
+		"writes: {namespaces: [features]}": {"features"}, "writes: {namespaces: [a, b.c]}": {"a", "b.c"},
+		"writes.namespaces: [a]": {"a"}, "writes: null": nil,
+	} {
+		c, err := load(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.Catalogs["b"].WriteNamespaces)
+		require.Empty(t, c.Catalogs["a"].WriteNamespaces)
+		require.Empty(t, c.Catalogs["b"].Properties)
+		require.Empty(t, c.Warnings)
+	}
+	for text, want := range map[string]string{
+		"writes: true":                                      "catalogs.b.writes: must be an object, such as {namespaces: [features]}",
+		"writes: [a]":                                       "catalogs.b.writes: must be an object",
+		"writes: {}":                                        "catalogs.b.writes.namespaces: missing",
+		"writes: {namespaces: []}":                          "catalogs.b.writes.namespaces: must not be empty; leave writes out, and nothing is written",
+		"writes: {namespaces: a}":                           "catalogs.b.writes.namespaces: must be a list of namespaces",
+		"writes: {namespaces: [a, a]}":                      "namespace a is given twice",
+		"writes: {namespaces: [a..b]}":                      `"a..b" is not a namespace`,
+		"writes: {namespaces: [\"\"]}":                      `"" is not a namespace`,
+		"writes: {namespace: [a]}":                          `catalogs.b.writes.namespace: unknown field (line 1) (did you mean "namespaces"?)`,
+		"write: {namespaces: [a]}":                          `(did you mean "writes.namespaces"?)`,
+		"writes: {namespaces: [a]}, writes.namespaces: [b]": `catalogs.b["writes.namespaces"]: is given twice`,
+	} {
+		_, err := load(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}

@@ -75,6 +75,7 @@ func Graph() []Row {
 		{Folder: "loader/dataset/decode", Imports: "dataset policy rule fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
+		{Folder: "loader/catalog/commit", Imports: "catalog digest fault"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
 		{Folder: "loader/catalog/tablestore", Imports: "locator fault store"},
 		{Folder: "loader/catalog/dircat", Imports: "catalog locator fault store"},
@@ -84,8 +85,9 @@ func Graph() []Row {
 			Outside: libCompress,
 		},
 		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
+		{Folder: "loader/catalog/icebergcat/manifests", Imports: "commit", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog metafile column locator tablestore dircat sqlcat restcat dataset cache expr budget digest fault store",
+			Folder: "loader/catalog/icebergcat", Imports: "catalog commit manifests metafile column locator tablestore dircat sqlcat restcat dataset cache expr budget digest fault store",
 			Outside: libIceberg,
 		},
 		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},

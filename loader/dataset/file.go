@@ -20,6 +20,8 @@ type Catalog struct {
 	// PinTags is how long tags keep the snapshots that streams read. 0 means that no tags
 	// are created and nothing is written to the catalog.
 	PinTags time.Duration
+	// WriteNamespaces are the namespaces whose tables may be changed; none: no table may.
+	WriteNamespaces []string
 	// AllowedPrefixes are the folders that files of the tables may lie in; none: see icebergcat.Options.
 	AllowedPrefixes []string
 	// Properties are all other properties, in the order of the file. The catalog

@@ -29,6 +29,7 @@ func mutants() []mutant {
 		cachedPartMutants(),
 		categoryMutants(),
 		codeMutants(),
+		commitMutants(),
 		cursorMutants(),
 		decodeMutants(),
 		decoderMutants(),

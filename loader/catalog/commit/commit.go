@@ -92,8 +92,8 @@ type Change struct {
 	Table  string
 	UUID   string // of the table; another table of the same name is not changed
 	Branch string // "" is Main; the branch must exist, except Main of an empty table
-	// Token names the change; see NewToken. A change with an empty token may be made twice if
-	// its outcome is unknown, so it is not tried again then.
+	// Token names the change; see NewToken. A call without a token that is repeated makes its
+	// change twice.
 	Token string
 	Mode  Mode
 	// Add are the new data files. They exist, completely, and belong to the table afterwards.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -51,14 +50,3 @@ func isTokenName(name string) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-", c)
 	}) < 0
 }
-
-// FilePrefix begins the names of all files that are written for a change with a token.
-func FilePrefix(token string) string {
-	return "penstock-" + digest.Of(tokenOf{token})[:filePrefixDigits]
-}
-
-// filePrefixDigits is the length of the digest in the names of files.
-const filePrefixDigits = 16
-
-// tokenOf is what the digest in the names of files is computed from.
-type tokenOf struct{ token string }

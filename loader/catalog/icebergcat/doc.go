@@ -2,8 +2,9 @@
 // are the only ones that know iceberg-go. A Locator for each type of catalog finds the
 // metadata of a table; package tablestore opens its files.
 //
-// It only reads, except that Tag commits a tag if asked to: catalogs and tables are not
-// changed while their owners write to them.
+// Reading changes nothing, except that Tag commits a tag if asked to. Commit, Create, Move,
+// Publish and Undo change tables of the namespaces that the catalog may write to (see package
+// commit), while others write to them too.
 //
 // Every call loads the table from the catalog again; no context and no table is kept.
 // Manifests and manifest lists are immutable. With a cache they are remembered by table

@@ -41,7 +41,7 @@ func TestOffends(t *testing.T) {
 		{"", 0, 0, "did what is not known"},
 		{"upsert", 0, 0, "did what is not known"},
 	} {
-		one := &commit{operation: c.operation, added: c.added, removed: c.removed}
+		one := &pastCommit{operation: c.operation, added: c.added, removed: c.removed}
 		require.Equal(t, c.want, one.offends(), "%+v", c)
 	}
 	require.Equal(t, []int32{5, -1, -1, -1}, []int32{sum(2, 3), sum(-1, 3), sum(2, -1), sum(-1, -1)})

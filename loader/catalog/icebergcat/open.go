@@ -2,6 +2,7 @@ package icebergcat
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/cache"
@@ -47,11 +48,13 @@ type Options struct {
 	Manifests *cache.Cache[[]byte]
 	// Tables caches pinned tables, by the metadata that they were pinned in; nil parses it each time.
 	Tables *cache.Cache[*catalog.Table]
+	// WriteNamespaces are the namespaces whose tables may be changed; none: no table may.
+	WriteNamespaces []string
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
 }
 
-// Catalog reads the tables of one Iceberg catalog. It is safe for concurrent use.
+// Catalog reads and changes the tables of one Iceberg catalog. It is safe for concurrent use.
 type Catalog struct {
 	name    string
 	options Options
@@ -59,6 +62,8 @@ type Catalog struct {
 	files   *tablestore.Files
 	// prefixes are those for all tables, see prefixesOf.
 	prefixes store.Prefixes
+	// turns has a channel for each table that was changed: see takeTurn.
+	turns sync.Map
 }
 
 var (
@@ -77,6 +82,9 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	}
 	c := &Catalog{name: o.Name, options: o}
 	c.files = c.newFiles(o.Properties, nil)
+	if err := c.checkWrites(); err != nil {
+		return nil, err
+	}
 	if err := c.allowPrefixes(); err != nil {
 		return nil, err
 	}

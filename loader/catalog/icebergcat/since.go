@@ -31,7 +31,7 @@ func (c *Catalog) Appended(ctx context.Context, t *catalog.Table, since int64, c
 	if err != nil {
 		return nil, err
 	}
-	l.held, l.commits = held, &commits{since: since, pinned: t.Pin.Snapshot, byID: map[int64]*commit{}}
+	l.held, l.commits = held, &commits{since: since, pinned: t.Pin.Snapshot, byID: map[int64]*pastCommit{}}
 	files, err := l.appended(ctx, t)
 	if fault.KindOf(err) == fault.Corrupt {
 		return nil, l.expiredMeanwhile(ctx, t, err)
@@ -57,9 +57,9 @@ func (l *listing) appended(ctx context.Context, t *catalog.Table) ([]catalog.Fil
 
 // readCommits reads the manifest lists of snapshots.
 func (l *listing) readCommits(ctx context.Context, snapshots []int64) error {
-	l.commits.all = make([]*commit, len(snapshots))
+	l.commits.all = make([]*pastCommit, len(snapshots))
 	for i, id := range snapshots {
-		c := &commit{Snapshot: l.meta.SnapshotByID(id)}
+		c := &pastCommit{Snapshot: l.meta.SnapshotByID(id)}
 		if c.Summary != nil {
 			c.operation = catalog.Operation(c.Summary.Operation)
 		}
@@ -81,7 +81,7 @@ func (l *listing) readCommits(ctx context.Context, snapshots []int64) error {
 }
 
 // count reads how many files a snapshot added and removed.
-func (l *listing) count(ctx context.Context, c *commit) error {
+func (l *listing) count(ctx context.Context, c *pastCommit) error {
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
 	wrote, err := l.wrote(ctx, c, held)
@@ -92,7 +92,7 @@ func (l *listing) count(ctx context.Context, c *commit) error {
 }
 
 // wrote returns the manifests of data files that a snapshot wrote.
-func (l *listing) wrote(ctx context.Context, c *commit, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
+func (l *listing) wrote(ctx context.Context, c *pastCommit, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
 	all, err := l.manifestsOf(ctx, c.Snapshot, held)
 	return slices.DeleteFunc(all, func(m iceberg.ManifestFile) bool {
 		return m.ManifestContent() != iceberg.ManifestContentData || m.SnapshotID() != c.SnapshotID
@@ -111,8 +111,8 @@ func sum(a, b int32) int32 {
 // of all files.
 type commits struct {
 	since, pinned int64
-	all           []*commit // oldest first
-	byID          map[int64]*commit
+	all           []*pastCommit // oldest first
+	byID          map[int64]*pastCommit
 	counting      sync.Mutex // of commit.listed: manifests are read concurrently
 }
 
@@ -121,8 +121,8 @@ func (c *commits) after(meta *loaded) ([]int64, error) {
 	return catalog.After(meta.name, c.since, c.pinned, meta.parent)
 }
 
-// commit is what a snapshot did to data files, according to its manifest list.
-type commit struct {
+// pastCommit is what a snapshot did to data files, according to its manifest list.
+type pastCommit struct {
 	*icetable.Snapshot
 	operation      catalog.Operation // "" if unknown
 	added, removed int32             // numbers of files; negative if unknown
@@ -130,7 +130,7 @@ type commit struct {
 }
 
 // offends returns how a snapshot may have added rows other than by an append, or "".
-func (c *commit) offends() string {
+func (c *pastCommit) offends() string {
 	switch c.operation {
 	case catalog.OpAppend:
 		if c.added < 0 {
@@ -209,12 +209,12 @@ func (l *listing) onlyAppended(ctx context.Context) error {
 	return l.notAppended(l.commits.all[offence], "added files that are gone, and no snapshot says that it removed them,")
 }
 
-func (l *listing) notAppended(c *commit, what string) error {
+func (l *listing) notAppended(c *pastCommit, what string) error {
 	return catalog.NotAppended(l.meta.name, c.SnapshotID, l.commits.since, string(c.operation), what)
 }
 
 // took reports whether a snapshot removed one of some files.
-func (l *listing) took(ctx context.Context, c *commit, files map[string]bool) (bool, error) {
+func (l *listing) took(ctx context.Context, c *pastCommit, files map[string]bool) (bool, error) {
 	if c.removed == 0 || len(files) == 0 {
 		return false, nil
 	}
@@ -229,7 +229,7 @@ func (l *listing) took(ctx context.Context, c *commit, files map[string]bool) (b
 }
 
 // gather adds the locations of the data files whose entries a snapshot wrote with a status.
-func (l *listing) gather(ctx context.Context, c *commit, status iceberg.ManifestEntryStatus, into map[string]bool) error {
+func (l *listing) gather(ctx context.Context, c *pastCommit, status iceberg.ManifestEntryStatus, into map[string]bool) error {
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
 	wrote, err := l.wrote(ctx, c, held)

@@ -36,7 +36,7 @@ type Until struct{ Least, Wanted time.Time }
 // Tags returns an error if tags cannot be committed to the catalog.
 func (c *Catalog) Tags() error {
 	switch c.tables.(type) {
-	case locator.Swapper, locator.Committer:
+	case locator.Swapper, locator.Updater:
 		return nil
 	}
 	return fault.InvalidField("pin_tags", "a catalog of type %s cannot commit tags", c.options.Type).
@@ -150,7 +150,7 @@ func (c *Catalog) commit(ctx context.Context, meta *loaded, tag locator.Tag) (lo
 	}
 	of := locator.Table{Name: meta.name, Parts: parts, Most: c.options.MaxMetadata, Charge: meta.file.Charge}
 	switch tables := c.tables.(type) {
-	case locator.Committer:
+	case locator.Updater:
 		return tables.SetTag(ctx, of, tag)
 	case locator.Swapper:
 		return c.rewrite(ctx, tables, of, meta, tag)

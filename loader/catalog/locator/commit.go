@@ -2,6 +2,7 @@ package locator
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -11,14 +12,29 @@ type Swapper interface {
 	Locator
 	// Swap replaces the recorded location from by to, if it is still from.
 	Swap(ctx context.Context, table Table, from, to string) (Outcome, error)
+	// Insert records the location of a new table, if no table or view of that name exists.
+	Insert(ctx context.Context, table Table, location string) (Outcome, error)
 }
 
-// Committer is a Locator of a catalog that writes metadata itself. A commit sends it the
+// Updater is a Locator of a catalog that writes metadata itself. A commit sends it the
 // changes.
-type Committer interface {
+type Updater interface {
 	Locator
 	// SetTag sets a tag of a table, on the conditions in it.
 	SetTag(ctx context.Context, table Table, tag Tag) (Outcome, error)
+	// Update changes a table, on the conditions in the update. It may send the request more
+	// than once, so an update that is Lost may be one that was made.
+	Update(ctx context.Context, table Table, update Update) (Outcome, error)
+	// Create creates a table without snapshots, from the request in the catalog's own form.
+	Create(ctx context.Context, table Table, request []byte) (Outcome, error)
+}
+
+// Update is a change of a table, with its conditions, in the form of the REST catalog.
+type Update struct {
+	Requirements, Updates []json.RawMessage
+	// Ref is at Snapshot afterwards; 0: it does not exist.
+	Ref      string
+	Snapshot int64
 }
 
 // Tag is a name of a snapshot, which keeps the snapshot from expiring.

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-var _ locator.Committer = (*Catalog)(nil)
+var _ locator.Updater = (*Catalog)(nil)
 
 // commitTable is a request to change a table, with its conditions.
 type commitTable struct {
@@ -39,7 +39,7 @@ type setRef struct {
 }
 
 // SetTag sets a tag, on the condition that the table and the tag are unchanged. The request
-// is idempotent, so it can be retried. See locator.Committer.
+// is idempotent, so it can be retried. See locator.Updater.
 func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) (locator.Outcome, error) {
 	where := &refRequirement{Ref: tag.Name}
 	if tag.There {

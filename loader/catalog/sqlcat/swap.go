@@ -16,7 +16,7 @@ var _ locator.Swapper = (*Catalog)(nil)
 const swapped = "swapped"
 
 // Swap updates one row of iceberg_tables in one statement, on the condition that it is
-// unchanged, as PyIceberg, Spark and iceberg-go do. Nothing else is ever written. See
+// unchanged, as PyIceberg, Spark and iceberg-go do. See
 // locator.Swapper.
 func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
 	found, err := c.ask(ctx, writing, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })

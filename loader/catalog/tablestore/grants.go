@@ -65,6 +65,20 @@ func (f *Files) OpenIn(ctx context.Context, name, uuid, location string, size in
 	return t.Open(ctx, location, size)
 }
 
+// StoreIn returns the store of a location in a table, as OpenIn opens it.
+func (f *Files) StoreIn(ctx context.Context, name, uuid, location string) (store.Store, error) {
+	if f.options.Grants == nil || isLocal(location) {
+		return f.shared.storeOf(ctx, location)
+	}
+	t := f.of(tableID{name, uuid})
+	if !t.known() {
+		if err := t.ask(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return t.accessOf(location).storeOf(ctx, location)
+}
+
 // of returns the files of a table, which may have no grants yet.
 func (f *Files) of(id tableID) *tableFiles {
 	f.mu.Lock()
@@ -90,17 +104,20 @@ func (t *tableFiles) known() bool {
 // Open opens a file with the grant that has the longest prefix of its location, or
 // with the catalog's own properties if no grant matches.
 func (t *tableFiles) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	return t.accessOf(location).Open(ctx, location, size)
+}
+
+// accessOf returns what opens a location.
+func (t *tableFiles) accessOf(location string) *access {
 	kinds := t.files.options.Kinds
 	t.mu.Lock()
-	files := t.files.shared
+	defer t.mu.Unlock()
 	for _, g := range t.grants {
 		if strings.HasPrefix(kinds.Canonical(location), kinds.Canonical(g.Prefix)) {
-			files = g.access
-			break
+			return g.access
 		}
 	}
-	t.mu.Unlock()
-	return files.Open(ctx, location, size)
+	return t.files.shared
 }
 
 // replace replaces the table's grants by newer ones. A grant that differs from an

@@ -52,7 +52,7 @@ func (d *decoder) catalog(name string, at place) dataset.Catalog {
 	if name == "" {
 		d.fail(at.path, "the name is empty")
 	}
-	out.PinTags = d.pinTags(at)
+	out.PinTags, out.WriteNamespaces = d.pinTags(at), d.writes(at)
 	if at.kind != kindNull {
 		d.properties(at, "", func(name string, at place) {
 			switch name {
@@ -158,8 +158,8 @@ func (d *decoder) properties(at place, prefix string, found func(name string, at
 		return
 	}
 	for _, m := range at.members {
-		if prefix == "" && isPinTags(m.name) {
-			continue // see pinTags
+		if prefix == "" && (isPinTags(m.name) || isWrites(m.name)) {
+			continue // see pinTags and writes
 		}
 		switch value := at.member(m); value.kind {
 		case kindNull:

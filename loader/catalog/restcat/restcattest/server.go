@@ -54,6 +54,9 @@ type Server struct {
 	// Commit is given what a client wants to change of a table, as it was sent; false: it
 	// is in conflict with what there is. Nil: the server only reads.
 	Commit func(namespace []string, name string, wanted []byte) (bool, error)
+	// Create is given the request for a new table, as it was sent, and returns its name; false:
+	// it exists. Nil: the server creates none.
+	Create func(namespace []string, wanted []byte) (string, bool, error)
 	// Page is the maximum number of names in a list if the request supports pages; 0: no
 	// limit.
 	Page int
@@ -196,6 +199,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	namespace := strings.Split(parts[1], "\x1f")
+	if len(parts) == 3 && r.Method == http.MethodPost {
+		s.create(w, r, namespace)
+		return
+	}
 	if len(parts) == 3 {
 		s.list(w, r, namespace)
 		return
@@ -288,6 +295,24 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, namespace []stri
 		refuse(w, http.StatusConflict, "CommitFailedException", "Requirement failed")
 	}
 	return done && err == nil
+}
+
+// create creates a table.
+func (s *Server) create(w http.ResponseWriter, r *http.Request, namespace []string) {
+	wanted, err := io.ReadAll(r.Body)
+	if err != nil || s.Create == nil || r.Header.Get("Content-Type") != "application/json" {
+		refuse(w, http.StatusBadRequest, "BadRequestException", "bad request")
+		return
+	}
+	name, done, err := s.Create(namespace, wanted)
+	switch {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "BadRequestException", err.Error())
+	case !done:
+		refuse(w, http.StatusConflict, "AlreadyExistsException", "Table already exists")
+	default:
+		s.load(w, r, namespace, name)
+	}
 }
 
 func refuse(w http.ResponseWriter, status int, kind, text string) {

@@ -1,0 +1,48 @@
+package commit
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/internal/digest"
+)
+
+// ownPrefix begins the names of all files that are written for a change, except metadata
+// files: other programs find the version of a table at the beginning of their names.
+const ownPrefix = "penstock-"
+
+// FilePrefix begins the names of all files that are written for a change with a token.
+func FilePrefix(token string) string {
+	return ownPrefix + digest.Of(tokenOf{token})[:filePrefixDigits]
+}
+
+// filePrefixDigits is the length of the digest in the names of files.
+const filePrefixDigits = 16
+
+// tokenOf is what the digest in the names of files is computed from.
+type tokenOf struct{ token string }
+
+// MetadataID returns a random uuid (version 8 of RFC 9562) for the name of a metadata file,
+// which Owned recognizes.
+func MetadataID() string {
+	id := uuid.New()
+	copy(id[:], metadataMark)
+	const version, number = 6, 8 << 4 // the byte with the version, and its upper half
+	id[version] = id[version]&0xf | number
+	return id.String()
+}
+
+// metadataMark begins the uuids of our metadata files.
+const metadataMark = "pensto"
+
+// ownMetadata matches the name of a metadata file of ours.
+var ownMetadata = regexp.MustCompile(`^\d+-70656e73-746f-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(\.[a-z]+)?\.metadata\.json$`)
+
+// Owned reports whether a file was written for a change, by its name.
+func Owned(location string) bool {
+	name := path.Base(location)
+	return strings.HasPrefix(name, ownPrefix) || ownMetadata.MatchString(name)
+}

@@ -1,0 +1,218 @@
+package icebergcat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// Move moves, creates or removes a branch. See commit.Committer.
+func (c *Catalog) Move(ctx context.Context, move commit.Move) error {
+	if err := c.mayWrite(move.Table); err != nil {
+		return err
+	}
+	if move.Ref == "" || move.Ref == commit.Main && move.To == 0 {
+		return fault.InvalidField("ref", "branch %q cannot be removed", move.Ref).In(move.Table, "").WithRemedy("name a branch other than %s", commit.Main)
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	done, err := c.takeTurn(ctx, move.Table)
+	if err != nil {
+		return err
+	}
+	defer done()
+	w := &writing{catalog: c, table: move.Table}
+	var last *loaded
+	err = w.move(ctx, move, &last)
+	if last != nil {
+		w.clean(ctx, last)
+	}
+	if err != nil && w.uncertain() {
+		err = commit.AsUncertain(err)
+	}
+	return fault.Op(err, "move branch %s of table %s", move.Ref, move.Table)
+}
+
+// move makes attempts until the branch is where it should be.
+func (w *writing) move(ctx context.Context, move commit.Move, last **loaded) error {
+	for try := range maxCommitTries {
+		if err := waitAgain(ctx, try); err != nil {
+			return err
+		}
+		if done, err := w.moveOnce(ctx, move, last); done || err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "branch %s of table %s was not moved in %d attempts, since others committed first", move.Ref, w.table, maxCommitTries).
+		In(w.table, "").WithRemedy("try again")
+}
+
+func (w *writing) moveOnce(ctx context.Context, move commit.Move, last **loaded) (bool, error) {
+	held := w.catalog.hold(w.table)
+	defer held.Release()
+	meta, err := w.catalog.load(ctx, w.table, held)
+	if err != nil {
+		return false, err
+	}
+	*last = meta
+	if uuid := meta.TableUUID().String(); move.UUID != "" && uuid != move.UUID {
+		return false, catalog.RecreatedTable(w.table, move.UUID, uuid)
+	}
+	at, err := meta.at(move.Ref)
+	if err != nil {
+		return false, err
+	}
+	if at == move.To {
+		w.moved(meta)
+		return true, nil
+	}
+	w.settle(at)
+	switch {
+	case at != move.From:
+		return false, fault.New(fault.Conflict, "branch %s of table %s is at %s, not at %s", move.Ref, w.table, snapshotName(at), snapshotName(move.From)).
+			In(w.table, "").WithRemedy("look at the table's current state, and decide again")
+	case move.To != 0 && meta.SnapshotByID(move.To) == nil:
+		return false, catalog.UnknownSnapshot(w.table, move.To, meta.snapshotIDs())
+	case w.refused != nil && w.at == meta.state():
+		return false, w.refused
+	}
+	a := w.begin(at)
+	outcome, err := w.send(ctx, meta, a, revision{branch: move.Ref, from: at, to: move.To})
+	return w.outcome(meta, a, outcome, err)
+}
+
+// moved settles attempts of a move that was made: those whose metadata file is not in the
+// table's history.
+func (w *writing) moved(meta *loaded) {
+	made := map[string]bool{meta.location: true}
+	for entry := range meta.PreviousFiles() {
+		made[entry.MetadataFile] = true
+	}
+	for _, a := range w.attempts {
+		a.settled = !slices.ContainsFunc(a.files, func(location string) bool { return made[location] })
+	}
+}
+
+// at returns the id of a branch's snapshot, or 0.
+func (m *loaded) at(branch string) (int64, error) {
+	s, err := m.head(branch)
+	if fault.KindOf(err) == fault.NotFound {
+		return 0, nil
+	}
+	return idOf(s), err
+}
+
+func snapshotName(id int64) string {
+	if id == 0 {
+		return "no snapshot"
+	}
+	return "snapshot " + strconv.FormatInt(id, 10)
+}
+
+// look loads a table for a decision about its branches.
+func (c *Catalog) look(ctx context.Context, table string, decide func(*loaded) (commit.Move, error)) (commit.Move, error) {
+	if err := c.mayWrite(table); err != nil {
+		return commit.Move{}, err
+	}
+	held := c.hold(table)
+	defer held.Release()
+	meta, err := c.load(ctx, table, held)
+	if err != nil {
+		return commit.Move{}, err
+	}
+	return decide(meta)
+}
+
+// Publish moves main to the snapshot of a branch. See commit.Committer.
+func (c *Catalog) Publish(ctx context.Context, table, branch string) (commit.Move, error) {
+	move, err := c.look(ctx, table, func(m *loaded) (commit.Move, error) {
+		head, err := m.head(branch)
+		if err != nil {
+			return commit.Move{}, err
+		}
+		main, err := m.at(commit.Main)
+		if err != nil {
+			return commit.Move{}, err
+		}
+		for s := range m.ancestors(head) {
+			if s.SnapshotID == main || main == 0 {
+				return commit.Move{Table: table, UUID: m.TableUUID().String(), Ref: commit.Main, From: main, To: head.SnapshotID}, nil
+			}
+		}
+		return commit.Move{}, fault.New(fault.Conflict, "%s of table %s has snapshots that branch %s does not have: %s", commit.Main, table, branch, m.since(main, branch)).
+			In(table, "").WithRemedy("commit the change to %s, or to a new branch that begins there", commit.Main)
+	})
+	if err == nil {
+		err = c.Move(ctx, move)
+	}
+	return move, fault.Op(err, "publish branch %s of table %s", branch, table)
+}
+
+// maxNamed bounds the snapshots that an error names.
+const maxNamed = 10
+
+// since names the ancestors of a snapshot that a branch does not have.
+func (m *loaded) since(from int64, branch string) string {
+	has := map[int64]bool{}
+	if head, err := m.head(branch); err == nil {
+		for s := range m.ancestors(head) {
+			has[s.SnapshotID] = true
+		}
+	}
+	var names []string
+	for s := range m.ancestors(m.SnapshotByID(from)) {
+		if has[s.SnapshotID] || len(names) == maxNamed {
+			break
+		}
+		names = append(names, strconv.FormatInt(s.SnapshotID, 10))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Undo takes a move of a branch back. See commit.Committer.
+func (c *Catalog) Undo(ctx context.Context, made commit.Move) error {
+	if made.From == 0 {
+		return fault.InvalidField("from", "branch %s of table %s had no snapshot before, and cannot be without one again", made.Ref, made.Table).In(made.Table, "").
+			WithRemedy("commit a change that removes the files")
+	}
+	back, err := c.look(ctx, made.Table, func(m *loaded) (commit.Move, error) {
+		at, err := m.at(made.Ref)
+		if err != nil {
+			return commit.Move{}, err
+		}
+		if at != made.To && at != made.From {
+			return commit.Move{}, m.committedSince(made, at)
+		}
+		if m.SnapshotByID(made.From) == nil {
+			return commit.Move{}, catalog.ExpiredSnapshot(made.Table, made.From)
+		}
+		return commit.Move{Table: made.Table, UUID: made.UUID, Ref: made.Ref, From: made.To, To: made.From}, nil
+	})
+	if err == nil {
+		err = c.Move(ctx, back)
+	}
+	return fault.Op(err, "undo snapshot %d of table %s", made.To, made.Table)
+}
+
+// committedSince returns the Conflict of a move that cannot be taken back, with the snapshots
+// that others committed since.
+func (m *loaded) committedSince(made commit.Move, at int64) error {
+	var names []string
+	for s := range m.ancestors(m.SnapshotByID(at)) {
+		if s.SnapshotID == made.To {
+			return fault.New(fault.Conflict, "branch %s of table %s has later snapshots than %d: %s", made.Ref, made.Table, made.To, strings.Join(names, ", ")).
+				In(made.Table, "").WithRemedy("undo these first, or commit a change that removes the files of snapshot %d", made.To)
+		}
+		if len(names) < maxNamed {
+			names = append(names, fmt.Sprint(s.SnapshotID))
+		}
+	}
+	return fault.New(fault.Conflict, "branch %s of table %s is at %s, which does not come from snapshot %d", made.Ref, made.Table, snapshotName(at), made.To).In(made.Table, "").
+		WithRemedy("look at the table's current state, and decide again")
+}

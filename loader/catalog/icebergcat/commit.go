@@ -1,0 +1,182 @@
+package icebergcat
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+var _ commit.Committer = (*Catalog)(nil)
+
+// committing is one call of Commit. All attempts have the same snapshot id: whichever of
+// them is made, it is found, and a catalog cannot make two.
+type committing struct {
+	writing
+	change commit.Change
+	id     int64
+	last   *loaded // for cleaning up
+}
+
+// Commit makes a change. See commit.Committer.
+//
+// Each attempt loads the table. If the branch has the change, by its token or by its snapshot
+// id, the call is done. Otherwise it writes the files of a new snapshot and commits, on the
+// condition that the branch has not moved. If it has, or if the outcome is unknown, another
+// attempt begins.
+func (c *Catalog) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	change.Branch = cmp.Or(change.Branch, commit.Main)
+	err := c.mayWrite(change.Table)
+	if err == nil {
+		err = change.Check(c.now())
+	}
+	if err != nil {
+		return commit.Committed{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	done, err := c.takeTurn(ctx, change.Table)
+	if err != nil {
+		return commit.Committed{}, err
+	}
+	defer done()
+	p := &committing{change: change, id: rand.Int64N(1<<62) + 1} //nolint:gosec,mnd // an id, not a secret
+	p.catalog, p.table = c, change.Table
+	p.prefix = commit.FilePrefix(cmp.Or(change.Token, strconv.FormatInt(p.id, 10)))
+	out, err := p.run(ctx)
+	if p.last != nil {
+		p.clean(ctx, p.last)
+	}
+	if err != nil && p.uncertain() {
+		err = commit.AsUncertain(err)
+	}
+	return out, fault.Op(err, "commit to table %s", change.Table)
+}
+
+// run makes attempts until one of them ends the call.
+func (p *committing) run(ctx context.Context) (out commit.Committed, err error) {
+	for try := range maxCommitTries {
+		if err := waitAgain(ctx, try); err != nil {
+			return out, err
+		}
+		out, done, err := p.once(ctx)
+		if done || err != nil {
+			return out, err
+		}
+	}
+	return out, fault.New(fault.Conflict, "branch %s of table %s was not changed in %d attempts, since others committed first",
+		p.change.Branch, p.table, maxCommitTries).In(p.table, "").WithRemedy("try again")
+}
+
+// once makes an attempt. It returns false if another one should follow.
+func (p *committing) once(ctx context.Context) (out commit.Committed, done bool, err error) {
+	held := p.catalog.hold(p.table)
+	defer held.Release()
+	meta, err := p.catalog.load(ctx, p.table, held)
+	if err != nil {
+		return out, false, p.unloaded(ctx, err)
+	}
+	p.last = meta
+	if uuid := meta.TableUUID().String(); p.change.UUID != "" && uuid != p.change.UUID {
+		return out, false, catalog.RecreatedTable(p.table, p.change.UUID, uuid)
+	}
+	head, err := meta.head(p.change.Branch)
+	if err != nil {
+		return out, false, err
+	}
+	if found, err := p.find(meta, head); found != nil || err != nil {
+		return p.result(found), err == nil, err
+	}
+	p.settle(idOf(head))
+	if p.refused != nil && p.at == meta.state() {
+		return out, false, p.refused
+	}
+	a := p.begin(idOf(head))
+	r, err := p.prepare(ctx, meta, head, a)
+	if err != nil {
+		return out, false, err
+	}
+	outcome, err := p.send(ctx, meta, a, r)
+	made, err := p.outcome(meta, a, outcome, err)
+	if made {
+		out = commit.Committed{Snapshot: p.id, Parent: idOf(head), Tries: len(p.attempts), Time: time.UnixMilli(r.snapshot.Time)}
+		p.found(&icetable.Snapshot{ManifestList: a.list})
+	}
+	return out, made, err
+}
+
+// unloaded returns the error of an attempt that could not load the table. While the outcome
+// of an earlier attempt is unknown, it is tried again.
+func (p *committing) unloaded(ctx context.Context, err error) error {
+	if fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil || !p.uncertain() {
+		return err
+	}
+	if p.unknown++; p.unknown >= maxUnknown {
+		return err
+	}
+	return nil
+}
+
+// result describes a snapshot that has the change.
+func (p *committing) result(s *icetable.Snapshot) commit.Committed {
+	if s == nil {
+		return commit.Committed{}
+	}
+	out := commit.Committed{Snapshot: s.SnapshotID, Existed: s.SnapshotID != p.id, Tries: len(p.attempts), Time: time.UnixMilli(s.TimestampMs)}
+	if s.ParentSnapshotID != nil {
+		out.Parent = *s.ParentSnapshotID
+	}
+	return out
+}
+
+// find returns the snapshot that has the change, or nil. It returns Conflict if the change is
+// in another branch or was undone, and Expired if the snapshots that would have it are gone.
+func (p *committing) find(meta *loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
+	if made := meta.SnapshotByID(p.id); made != nil {
+		p.found(made)
+		return made, nil
+	}
+	if p.change.Token == "" {
+		return nil, nil
+	}
+	oldest, cut := head, false
+	for s := range meta.ancestors(head) {
+		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {
+			p.found(s)
+			return s, nil
+		}
+		oldest, cut = s, s.ParentSnapshotID != nil
+	}
+	for _, s := range meta.Snapshots() {
+		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {
+			return nil, fault.New(fault.Conflict, "token %s is that of snapshot %d of table %s, which branch %s does not have: it was undone, or is of another branch",
+				p.change.Token, s.SnapshotID, p.table, p.change.Branch).In(p.table, "").WithRemedy("use a new token for another change")
+		}
+	}
+	at, err := commit.TokenTime(p.change.Token)
+	if err != nil || !cut || at.After(time.UnixMilli(oldest.TimestampMs)) {
+		return nil, err
+	}
+	return nil, fault.New(fault.Expired, "token %s is older than snapshot %d, the oldest that is kept of branch %s of table %s: the change may have been made in one that is gone",
+		p.change.Token, oldest.SnapshotID, p.change.Branch, p.table).In(p.table, "").
+		WithRemedy("check whether the table has the rows; if not, commit them with a new token")
+}
+
+// found settles the attempts, given the snapshot that has the change.
+func (p *committing) found(made *icetable.Snapshot) {
+	for _, a := range p.attempts {
+		if a.list == made.ManifestList {
+			a.outcome = locator.Committed
+		} else {
+			a.settled = true
+		}
+	}
+}

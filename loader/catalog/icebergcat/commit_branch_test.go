@@ -1,0 +1,91 @@
+package icebergcat_test
+
+import (
+	"testing"
+
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// spec: write-18, write-19, write-20
+func TestBranchesArePublishedAndUndone(t *testing.T) {
+	eachChanging(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		base := c.append(t, "first", "a")
+		uuid := c.load(t, events).Metadata().TableUUID().String()
+		branch := commit.Move{Table: events, UUID: uuid, Ref: "audit", To: base.Snapshot}
+		require.NoError(t, c.tables.Move(t.Context(), branch))
+		require.NoError(t, c.tables.Move(t.Context(), branch), "it is there already")
+		staged, err := c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "audit", Token: token("staged"), Add: []commit.DataFile{c.file("b", 1)}})
+		require.NoError(t, err)
+		require.Equal(t, base.Snapshot, staged.Parent)
+		require.Equal(t, []string{"a"}, c.files(t, ""))
+		require.Equal(t, []string{"a", "b"}, c.files(t, "audit"))
+
+		made, err := c.tables.Publish(t.Context(), events, "audit")
+		require.NoError(t, err)
+		require.Equal(t, commit.Move{Table: events, UUID: uuid, Ref: "main", From: base.Snapshot, To: staged.Snapshot}, made)
+		require.Equal(t, []string{"a", "b"}, c.files(t, ""))
+		require.NoError(t, c.tables.Move(t.Context(), commit.Move{Table: events, Ref: "audit", From: staged.Snapshot}))
+		_, err = c.tables.Publish(t.Context(), events, "audit")
+		isKind(t, err, fault.NotFound, `table ml.events has no branch or tag "audit"`)
+
+		later := c.append(t, "later", "c")
+		err = c.tables.Undo(t.Context(), made)
+		isKind(t, err, fault.Conflict, "branch main of table ml.events has later snapshots than "+itoa(staged.Snapshot)+": "+itoa(later.Snapshot))
+		require.NoError(t, c.tables.Undo(t.Context(), commit.Move{Table: events, UUID: uuid, Ref: "main", From: later.Parent, To: later.Snapshot}))
+		require.NoError(t, c.tables.Undo(t.Context(), made))
+		require.NoError(t, c.tables.Undo(t.Context(), made), "it is undone already")
+		require.Equal(t, []string{"a"}, c.files(t, ""))
+		require.Equal(t, base.Snapshot, c.load(t, events).CurrentSnapshot().SnapshotID)
+
+		// A branch that began before others committed to main is refused.
+		require.NoError(t, c.tables.Move(t.Context(), branch))
+		_, err = c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "audit", Token: token("late"), Add: []commit.DataFile{c.file("d", 1)}})
+		require.NoError(t, err)
+		other := c.append(t, "other", "e")
+		_, err = c.tables.Publish(t.Context(), events, "audit")
+		isKind(t, err, fault.Conflict, "main of table ml.events has snapshots that branch audit does not have: "+itoa(other.Snapshot)+";")
+		require.Equal(t, []string{"a", "e"}, c.files(t, ""))
+		require.Empty(t, c.leftovers(t))
+	})
+}
+
+// spec: write-18
+func TestBranchesMoveOnCondition(t *testing.T) {
+	eachChanging(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		first := c.append(t, "first", "a")
+		second := c.append(t, "second", "b")
+		c.setRef(t, events, "tag", first.Snapshot, icetable.TagRef)
+		before := c.bytesOf(t)
+		for _, of := range []struct {
+			move commit.Move
+			kind fault.Kind
+			text string
+		}{
+			{commit.Move{Ref: "main", From: first.Snapshot, To: 7}, fault.Conflict, "branch main of table ml.events is at snapshot " + itoa(second.Snapshot) + ", not at snapshot " + itoa(first.Snapshot)},
+			{commit.Move{Ref: "main", To: first.Snapshot}, fault.Conflict, "not at no snapshot"},
+			{commit.Move{Ref: "main", From: second.Snapshot}, fault.Invalid, `branch "main" cannot be removed`},
+			{commit.Move{Ref: "main", From: second.Snapshot, To: 7}, fault.NotFound, "table ml.events has no snapshot 7"},
+			{commit.Move{Ref: "tag", From: first.Snapshot, To: second.Snapshot}, fault.Invalid, "tag is a tag of table ml.events"},
+			{commit.Move{Ref: "b", From: first.Snapshot, To: second.Snapshot}, fault.Conflict, "branch b of table ml.events is at no snapshot"},
+			{commit.Move{Ref: "b", To: first.Snapshot, UUID: "00000000-0000-0000-0000-000000000000"}, fault.Expired, "was dropped and created again"},
+		} {
+			of.move.Table = events
+			err := c.tables.Move(t.Context(), of.move)
+			isKind(t, err, of.kind, of.text)
+			require.False(t, commit.Uncertain(err))
+		}
+		err := c.tables.Undo(t.Context(), commit.Move{Table: events, Ref: "main", To: first.Snapshot})
+		isKind(t, err, fault.Invalid, "had no snapshot before")
+		_, err = c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "tag", Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
+		isKind(t, err, fault.Invalid, "tag is a tag of table ml.events")
+		_, err = c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "none", Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
+		isKind(t, err, fault.NotFound, `no branch or tag "none"`)
+		require.Equal(t, before, c.bytesOf(t))
+	})
+}

@@ -1,0 +1,292 @@
+package icebergcat_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/locator"
+	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+)
+
+// accident is what happens to one call of a catalog or its storage.
+type accident string
+
+// The accidents. After a death, no call has any effect.
+const (
+	fails       accident = "the call fails"
+	answerLost  accident = "the answer is lost"
+	deathBefore accident = "death before the call"
+	deathAfter  accident = "death after the call"
+)
+
+// accidents counts the calls of one process, and has an accident at one of them.
+type accidents struct {
+	mu    sync.Mutex
+	nth   int
+	what  accident
+	calls int
+	dead  bool
+	hit   string // the call that had the accident
+}
+
+var errAccident = fault.New(fault.Unavailable, "an accident").WithRemedy("try again")
+
+// call makes a call, or has the accident.
+func (a *accidents) call(name string, do func() error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dead {
+		return errAccident
+	}
+	if a.calls++; a.calls != a.nth {
+		return do()
+	}
+	a.hit = name
+	a.dead = a.what == deathBefore || a.what == deathAfter
+	if a.what == answerLost || a.what == deathAfter {
+		_ = do()
+	}
+	return errAccident
+}
+
+// accidentStore is local storage with accidents.
+type accidentStore struct {
+	store.Local
+	*accidents
+}
+
+func (s accidentStore) Open(ctx context.Context, location string, size int64) (out store.Object, err error) {
+	err = s.call("open", func() error {
+		out, err = s.Local.Open(ctx, location, size)
+		return err
+	})
+	if err != nil && out != nil {
+		_ = out.Close()
+	}
+	return out, err
+}
+
+func (s accidentStore) Create(ctx context.Context, location string, content []byte) error {
+	return s.call("create", func() error { return s.Local.Create(ctx, location, content) })
+}
+
+func (s accidentStore) Remove(ctx context.Context, location string) error {
+	return s.call("remove", func() error { return s.Local.Remove(ctx, location) })
+}
+
+// accidentTables is a database with accidents.
+type accidentTables struct {
+	locator.Swapper
+	*accidents
+}
+
+func (s accidentTables) Locate(ctx context.Context, t locator.Table) (out locator.Located, err error) {
+	err = s.call("locate", func() error {
+		out, err = s.Swapper.Locate(ctx, t)
+		return err
+	})
+	return out, err
+}
+
+func (s accidentTables) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
+	return s.commit(func() (locator.Outcome, error) { return s.Swapper.Swap(ctx, t, from, to) })
+}
+
+func (s accidentTables) Insert(ctx context.Context, t locator.Table, location string) (locator.Outcome, error) {
+	return s.commit(func() (locator.Outcome, error) { return s.Swapper.Insert(ctx, t, location) })
+}
+
+func (s accidentTables) commit(do func() (locator.Outcome, error)) (outcome locator.Outcome, err error) {
+	called := s.call("commit", func() error {
+		outcome, err = do()
+		return nil
+	})
+	if called != nil {
+		return locator.Unknown, called
+	}
+	return outcome, err
+}
+
+// accidental opens the catalog as a process that has an accident.
+func (c *changing) accidental(t *testing.T, a *accidents) *icebergcat.Catalog {
+	t.Helper()
+	out := c.another(t, func(o *icebergcat.Options) { o.Store = accidentStore{accidents: a} })
+	out.Wrap(func(s locator.Swapper) locator.Swapper { return accidentTables{s, a} })
+	if c.server == nil {
+		return out
+	}
+	c.server.Change(func(s *restcattest.Server) {
+		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			err := a.call(r.Method, func() error {
+				if a.calls != a.nth || r.Method != http.MethodPost {
+					return nil
+				}
+				// The server does what it is asked to, and its answer goes nowhere.
+				wanted, err := io.ReadAll(r.Body)
+				if err == nil {
+					_, err = s.Commit([]string{"ml"}, "events", wanted)
+				}
+				return err
+			})
+			if err == nil {
+				return false
+			}
+			status := http.StatusServiceUnavailable
+			if a.dead {
+				status = http.StatusForbidden // the client does not ask again
+			}
+			w.WriteHeader(status)
+			return true
+		}
+	})
+	return out
+}
+
+// eachAccident calls a change of an existing table once for each of its calls and each
+// accident at it. Then another process repeats the change, and check is called.
+func (c *changing) eachAccident(t *testing.T, setup func(t *testing.T), change func(tables *icebergcat.Catalog) error, check func(t *testing.T)) {
+	t.Helper()
+	for _, what := range []accident{fails, answerLost, deathBefore, deathAfter} {
+		for nth := 1; ; nth++ {
+			setup(t)
+			a := &accidents{nth: nth, what: what}
+			tables := c.accidental(t, a)
+			err := change(tables)
+			c.calm()
+			if a.calls < nth {
+				require.NoError(t, err)
+				break
+			}
+			what := fmt.Sprintf("%s, call %d: %s", what, nth, a.hit)
+			if a.dead {
+				require.Error(t, err, what)
+			}
+			left := c.leftovers(t)
+			for _, name := range left {
+				require.True(t, commit.Owned(name), name)
+			}
+			if !a.dead && a.hit != "remove" && !commit.Uncertain(err) {
+				require.Empty(t, left, "%s: %v", what, err)
+			}
+			require.NoError(t, change(c.another(t, nil)), what)
+			check(t)
+		}
+	}
+}
+
+// calm ends the accidents of the server.
+func (c *changing) calm() {
+	if c.server != nil {
+		c.server.Change(func(s *restcattest.Server) { s.Fault = nil })
+	}
+}
+
+// eachFast runs a test on SQLite and by REST.
+func eachFast(t *testing.T, test func(t *testing.T, c *changing)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, newWriter(t).changes(t)) })
+	t.Run("rest", func(t *testing.T) { test(t, newWriter(t).changesByREST(t)) })
+}
+
+// spec: write-22, write-23
+func TestAccidentsLeaveNoPartialCommit(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		c.append(t, "first", "a0")
+		n, last := 0, "a0"
+		var base int64
+		var do commit.Change
+		names := []string{}
+		c.eachAccident(t, func(t *testing.T) {
+			n++
+			base = c.load(t, events).CurrentSnapshot().SnapshotID
+			next := "a" + itoa(int64(n))
+			do = c.replacement("replace-"+next, base, []string{last}, next)
+			do.Add = append(do.Add, c.file("b"+itoa(int64(n)), 2))
+			names, last = append(names, "b"+itoa(int64(n))), next
+		}, func(tables *icebergcat.Catalog) error {
+			out, err := tables.Commit(t.Context(), do)
+			if err == nil {
+				require.Equal(t, base, out.Parent)
+			}
+			return err
+		}, func(t *testing.T) {
+			want := append([]string{last}, names...)
+			slices.Sort(want)
+			require.Equal(t, want, c.files(t, ""))
+			require.Equal(t, base, *c.load(t, events).CurrentSnapshot().ParentSnapshotID, "one commit, not two")
+		})
+	})
+}
+
+// spec: write-22
+func TestAccidentsWhileABranchMoves(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		first := c.append(t, "first", "a")
+		second := c.append(t, "second", "b")
+		to := first.Snapshot
+		c.eachAccident(t, func(t *testing.T) {
+			from := c.load(t, events).CurrentSnapshot().SnapshotID
+			to = map[int64]int64{first.Snapshot: second.Snapshot, second.Snapshot: first.Snapshot}[from]
+		}, func(tables *icebergcat.Catalog) error {
+			return tables.Move(t.Context(), commit.Move{Table: events, Ref: "main", From: first.Snapshot + second.Snapshot - to, To: to})
+		}, func(t *testing.T) {
+			require.Equal(t, to, c.load(t, events).CurrentSnapshot().SnapshotID)
+		})
+	})
+}
+
+// If the catalog refuses, the call ends at once, and leaves no file.
+//
+// spec: write-23
+func TestRefusedCommitsLeaveNothing(t *testing.T) {
+	c := newWriter(t).changesByREST(t)
+	c.bucketed(t, "2")
+	c.append(t, "first", "a")
+	before := c.bytesOf(t)
+	posts := 0
+	c.server.Change(func(s *restcattest.Server) {
+		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				posts++
+				w.WriteHeader(http.StatusForbidden)
+			}
+			return r.Method == http.MethodPost
+		}
+	})
+	_, err := c.tables.Commit(t.Context(), commit.Change{Table: events, Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
+	isKind(t, err, fault.Unavailable, "allow the identity of the catalog's token or credential to commit to the table")
+	require.Equal(t, 1, posts)
+	c.calm()
+	require.False(t, commit.Uncertain(err))
+	require.Equal(t, before, c.bytesOf(t))
+}
+
+// If storage accepts a file and does not have it, nothing is committed.
+//
+// spec: write-23
+func TestMissingNewFilesAreNotCommitted(t *testing.T) {
+	for _, keep := range []int{-1, 0, 100} {
+		c := newWriter(t).changes(t)
+		c.bucketed(t, "2")
+		c.append(t, "first", "a")
+		location := c.load(t, events).MetadataLocation()
+		tables := c.another(t, func(o *icebergcat.Options) { o.Store = forgetful{keep: keep} })
+		_, err := tables.Commit(t.Context(), commit.Change{Table: events, Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
+		isKind(t, err, fault.Unavailable, "storage accepted a file but does not have it")
+		require.False(t, commit.Uncertain(err))
+		require.Equal(t, location, c.load(t, events).MetadataLocation())
+		require.Empty(t, c.leftovers(t))
+	}
+}

@@ -1,0 +1,279 @@
+package icebergcat
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// Create creates a table without snapshots. See commit.Committer.
+func (c *Catalog) Create(ctx context.Context, table commit.NewTable) error {
+	if err := c.mayWrite(table.Table); err != nil {
+		return err
+	}
+	err := c.create(ctx, table)
+	return fault.Op(err, "create table %s", table.Table)
+}
+
+func (c *Catalog) create(ctx context.Context, table commit.NewTable) error {
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	parts, err := catalog.Parts(table.Table)
+	if err != nil {
+		return err
+	}
+	form, err := newForm(table)
+	if err != nil {
+		return err
+	}
+	held := c.hold(table.Table)
+	defer held.Release()
+	of := locator.Table{Name: table.Table, Parts: parts, Most: c.options.MaxMetadata, Charge: held.Grow}
+	var outcome locator.Outcome
+	switch tables := c.tables.(type) {
+	case locator.Updater:
+		request, encoding := form.request(parts[len(parts)-1], table.Location)
+		if encoding != nil {
+			return encoding
+		}
+		outcome, err = tables.Create(ctx, of, request)
+	case locator.Swapper:
+		outcome, err = c.insert(ctx, tables, of, form)
+	default:
+		return c.checkWrites()
+	}
+	switch {
+	case outcome == locator.Lost:
+		return fault.New(fault.Conflict, "table %s already exists", table.Table).In(table.Table, "").WithRemedy("use the table, or choose another name")
+	case outcome == locator.Unknown && err != nil:
+		return commit.AsUncertain(err)
+	}
+	return err
+}
+
+// insert writes the metadata file of a new table, and records its location.
+func (c *Catalog) insert(ctx context.Context, tables locator.Swapper, of locator.Table, form *tableForm) (locator.Outcome, error) {
+	location, err := c.newLocation(of, form.table.Location)
+	if err != nil {
+		return locator.Refused, err
+	}
+	content, err := form.metadata(location, c.now())
+	if err != nil {
+		return locator.Refused, err
+	}
+	if err := of.Grow(rewriteCopies * int64(len(content))); err != nil {
+		return locator.Refused, err
+	}
+	to := location + "/" + metadataFolder + "/00000-" + commit.MetadataID() + metafile.Suffix("")
+	files, err := c.files.Store(ctx, to)
+	if err != nil {
+		return locator.Refused, err
+	}
+	writer, ok := files.(store.Writer)
+	if !ok {
+		return locator.Refused, fault.As(store.ReadOnly(to)).In(of.Name, to)
+	}
+	if maker, ok := files.(store.FolderMaker); ok {
+		if err := maker.MakeFolder(ctx, to); err != nil {
+			return locator.Refused, err
+		}
+	}
+	if err := writer.Create(ctx, to, content); err != nil {
+		return locator.Refused, err
+	}
+	outcome, err := locator.Refused, c.confirmNew(ctx, of, to, content)
+	if err == nil {
+		outcome, err = tables.Insert(ctx, of, to)
+	}
+	if outcome == locator.Lost || outcome == locator.Refused {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
+		defer cancel()
+		_ = writer.Remove(removing, to)
+	}
+	return outcome, err
+}
+
+// confirmNew reads the metadata file of a new table back, and checks that it can be parsed.
+func (c *Catalog) confirmNew(ctx context.Context, of locator.Table, to string, content []byte) error {
+	held := c.hold(of.Name)
+	defer held.Release()
+	there, err := c.read(ctx, c.files, c.allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(there, content) {
+		return fault.New(fault.Unavailable, "storage accepted file %s but does not have its bytes", to).In(of.Name, to).
+			WithRemedy("check what responds in place of the store; the table was not created")
+	}
+	if _, err := icetable.ParseMetadataBytes(there); err != nil {
+		return fault.InvalidField("table", "table %s cannot be created like this: %s", of.Name, err).In(of.Name, "")
+	}
+	return nil
+}
+
+// newLocation returns the folder of a new table: as given, or below the catalog's warehouse.
+func (c *Catalog) newLocation(of locator.Table, given string) (string, error) {
+	if given == "" && c.options.Warehouse == "" {
+		return "", fault.InvalidField("location", "table %s has no location, and the catalog has no warehouse to put it into", of.Name).In(of.Name, "").
+			WithRemedy("set warehouse in the catalog's block, or name the table's location")
+	}
+	warehouse, err := c.absolute(c.options.Warehouse)
+	if err != nil {
+		return "", err
+	}
+	last := len(of.Parts) - 1
+	usual := strings.TrimRight(warehouse, "/") + "/" + strings.Join(of.Parts[:last], ".") + "/" + of.Parts[last] // as PyIceberg does
+	location := strings.TrimRight(cmp.Or(given, usual), "/")
+	if c.prefixes.Contain(location + "/") {
+		return location, nil
+	}
+	return "", fault.New(fault.Forbidden, "the location %s of table %s does not lie under the catalog's warehouse or allowed_prefixes", location, of.Name).In(of.Name, "").
+		WithRemedy("name a location below them, or list its folder in allowed_prefixes of the catalog's block")
+}
+
+// tableForm is a new table, as metadata and requests have it.
+type tableForm struct {
+	table     commit.NewTable
+	schema    schemaForm
+	spec      []partitionForm
+	sort      []sortForm
+	highestID int
+}
+
+type schemaForm struct {
+	Type   string            `json:"type"`
+	ID     int               `json:"schema-id"`
+	Fields []json.RawMessage `json:"fields"`
+}
+
+type partitionForm struct {
+	Source    int    `json:"source-id"`
+	Field     int    `json:"field-id"`
+	Name      string `json:"name"`
+	Transform string `json:"transform"`
+}
+
+type sortForm struct {
+	Transform string `json:"transform"`
+	Source    int    `json:"source-id"`
+	Direction string `json:"direction"`
+	Nulls     string `json:"null-order"`
+}
+
+// The first id of a partition field, and the format version of a table that names none.
+const (
+	firstPartitionID = 1000
+	defaultVersion   = 2
+)
+
+// newForm checks a new table.
+func newForm(table commit.NewTable) (*tableForm, error) {
+	table.Version = cmp.Or(table.Version, defaultVersion)
+	if table.Version < 1 || table.Version > lineageVersion {
+		return nil, fault.InvalidField("version", "format version %d is not served by this version", table.Version).WithRemedy("use format version 1, 2 or 3")
+	}
+	out := &tableForm{table: table, schema: schemaForm{Type: "struct", Fields: []json.RawMessage{}}, spec: []partitionForm{}}
+	for _, column := range table.Columns {
+		field, err := encodeColumn(column)
+		if err != nil {
+			return nil, err
+		}
+		out.schema.Fields = append(out.schema.Fields, field)
+	}
+	text, err := json.Marshal(out.schema)
+	if err != nil {
+		return nil, err
+	}
+	schema := &iceberg.Schema{}
+	if err := json.Unmarshal(text, schema); err != nil {
+		return nil, fault.InvalidField("columns", "the columns of table %s are no Iceberg columns: %s", table.Table, err).In(table.Table, "")
+	}
+	out.highestID = schema.HighestFieldID()
+	for i, p := range table.Partition {
+		if _, known := schema.FindFieldByID(p.Column); !known {
+			return nil, fault.InvalidField("partition", "table %s has no column with field id %d to partition by", table.Table, p.Column).In(table.Table, "")
+		}
+		out.spec = append(out.spec, partitionForm{Source: p.Column, Field: firstPartitionID + i, Name: p.Name, Transform: p.Transform})
+	}
+	for _, s := range table.Sort {
+		if _, known := schema.FindFieldByID(s.Column); !known {
+			return nil, fault.InvalidField("sort", "table %s has no column with field id %d to sort by", table.Table, s.Column).In(table.Table, "")
+		}
+		out.sort = append(out.sort, sortForm{
+			Source: s.Column, Transform: cmp.Or(s.Transform, "identity"), Direction: map[bool]string{true: "desc", false: "asc"}[s.Descending],
+			Nulls: map[bool]string{true: "nulls-last", false: "nulls-first"}[s.NullsLast],
+		})
+	}
+	return out, nil
+}
+
+// metadata returns the metadata of the new table.
+func (f *tableForm) metadata(location string, now time.Time) ([]byte, error) {
+	order := func(id int, fields []sortForm) map[string]any {
+		return map[string]any{"order-id": id, "fields": fields}
+	}
+	orders, current := []any{order(0, []sortForm{})}, 0
+	if len(f.sort) > 0 {
+		orders, current = append(orders, order(1, f.sort)), 1
+	}
+	out := map[string]any{
+		"format-version": f.table.Version, "table-uuid": uuid.NewString(), "location": location,
+		"last-updated-ms": max(now.UnixMilli(), 0), "last-column-id": f.highestID,
+		"schemas": []any{f.schema}, "current-schema-id": 0,
+		"partition-specs": []any{map[string]any{"spec-id": 0, "fields": f.spec}}, "default-spec-id": 0,
+		"last-partition-id": firstPartitionID - 1 + len(f.spec),
+		"sort-orders":       orders, "default-sort-order-id": current,
+		"properties": f.properties(), "snapshots": []any{}, "snapshot-log": []any{}, "metadata-log": []any{}, "refs": map[string]any{},
+	}
+	switch f.table.Version {
+	case 1:
+		out["schema"], out["partition-spec"] = f.schema, f.spec
+	case lineageVersion:
+		out["next-row-id"] = 0
+		fallthrough
+	default:
+		out["last-sequence-number"] = 0
+	}
+	return json.Marshal(out)
+}
+
+func (f *tableForm) properties() map[string]string {
+	if f.table.Properties == nil {
+		return map[string]string{}
+	}
+	return f.table.Properties
+}
+
+// request returns the request for the table in a REST catalog.
+func (f *tableForm) request(name, location string) ([]byte, error) {
+	properties := map[string]string{"format-version": strconv.Itoa(f.table.Version)}
+	for key, value := range f.table.Properties {
+		properties[key] = value
+	}
+	request := map[string]any{
+		"name": name, "schema": f.schema, "partition-spec": map[string]any{"spec-id": 0, "fields": f.spec},
+		"properties": properties, "stage-create": false,
+	}
+	if location != "" {
+		request["location"] = location
+	}
+	if len(f.sort) > 0 {
+		request["write-order"] = map[string]any{"order-id": 1, "fields": f.sort}
+	}
+	return json.Marshal(request)
+}

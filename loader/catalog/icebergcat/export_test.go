@@ -1,0 +1,10 @@
+package icebergcat
+
+import "github.com/penstock/penstock/loader/catalog/locator"
+
+// Wrap replaces what locates the catalog's tables, for tests.
+func (c *Catalog) Wrap(wrap func(locator.Swapper) locator.Swapper) {
+	if swapper, ok := c.tables.(locator.Swapper); ok {
+		c.tables = wrap(swapper)
+	}
+}

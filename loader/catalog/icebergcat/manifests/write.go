@@ -1,0 +1,130 @@
+// Package manifests encodes the manifests and the manifest list of a new snapshot, with
+// iceberg-go's writers. It reads and writes no files and knows no table: what it needs is
+// given as values.
+package manifests
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/apache/iceberg-go"
+)
+
+// NewSnapshot is what the files of a new snapshot have in common.
+type NewSnapshot struct {
+	Version  int // format version: 1, 2 or 3
+	ID       int64
+	Parent   *int64
+	Sequence int64 // unused in version 1
+	FirstRow int64 // the table's next row id; unused below version 3
+}
+
+// Form is what the entries of one manifest have in common.
+type Form struct {
+	Spec   iceberg.PartitionSpec
+	Schema *iceberg.Schema
+}
+
+// Encode returns a manifest of data files, and its entry in the manifest list. Each entry is
+// written with its status. All of them are of the form's partition spec.
+func (s NewSnapshot) Encode(location string, form Form, entries []iceberg.ManifestEntry) ([]byte, iceberg.ManifestFile, error) {
+	var out bytes.Buffer
+	writer, err := iceberg.NewManifestWriter(s.Version, &out, form.Spec, form.Schema, s.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if int(e.DataFile().SpecID()) != form.Spec.ID() {
+			return nil, nil, fmt.Errorf("file %s is of partition spec %d, not %d", e.DataFile().FilePath(), e.DataFile().SpecID(), form.Spec.ID())
+		}
+		if err := add(writer, e); err != nil {
+			return nil, nil, fmt.Errorf("file %s: %w", e.DataFile().FilePath(), err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return nil, nil, err
+	}
+	file, err := writer.ToManifestFile(location, int64(out.Len()))
+	return out.Bytes(), file, err
+}
+
+// add writes an entry with its status.
+func add(writer *iceberg.ManifestWriter, e iceberg.ManifestEntry) error {
+	switch e.Status() {
+	case iceberg.EntryStatusADDED:
+		return writer.Add(e)
+	case iceberg.EntryStatusEXISTING:
+		return writer.Existing(e)
+	case iceberg.EntryStatusDELETED:
+		return writer.Delete(e)
+	}
+	return fmt.Errorf("entry status %d is unknown", e.Status())
+}
+
+// EncodeList returns the manifest list of the snapshot, and the number of row ids that it
+// assigns: 0 below version 3.
+func (s NewSnapshot) EncodeList(files []iceberg.ManifestFile) (content []byte, rows int64, err error) {
+	var out bytes.Buffer
+	writer, err := s.list(&out)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := writer.AddManifests(files); err != nil {
+		return nil, 0, err
+	}
+	if next := writer.NextRowID(); next != nil {
+		rows = *next - s.FirstRow
+	}
+	if err := writer.Close(); err != nil {
+		return nil, 0, err
+	}
+	return out.Bytes(), rows, nil
+}
+
+func (s NewSnapshot) list(out *bytes.Buffer) (*iceberg.ManifestListWriter, error) {
+	switch s.Version {
+	case 1:
+		return iceberg.NewManifestListWriterV1(out, s.ID, s.Parent)
+	case 2: //nolint:mnd // the format version
+		return iceberg.NewManifestListWriterV2(out, s.ID, s.Sequence, s.Parent)
+	case 3: //nolint:mnd // the format version
+		return iceberg.NewManifestListWriterV3(out, s.ID, s.Sequence, s.FirstRow, s.Parent)
+	}
+	return nil, fmt.Errorf("format version %d is unknown", s.Version)
+}
+
+// Added returns the entry of an added file. Sequence is the data sequence number of its rows;
+// 0 is that of the snapshot.
+func (s NewSnapshot) Added(file iceberg.DataFile, sequence int64) iceberg.ManifestEntry {
+	var explicit *int64
+	if sequence > 0 && s.Version > 1 {
+		explicit = &sequence
+	}
+	return iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &s.ID, explicit, nil, file)
+}
+
+// Without returns the entries of a manifest for a snapshot that removes some of its files,
+// and which of the files it removed. Entries of files that were removed before are left out.
+func (s NewSnapshot) Without(entries []iceberg.ManifestEntry, removed map[string]bool) (kept, gone []iceberg.ManifestEntry) {
+	for _, e := range entries {
+		sequence := e.SequenceNum()
+		switch {
+		case e.Status() == iceberg.EntryStatusDELETED:
+		case removed[e.DataFile().FilePath()]:
+			gone = append(gone, iceberg.NewManifestEntry(iceberg.EntryStatusDELETED, &s.ID, &sequence, e.FileSequenceNum(), e.DataFile()))
+		default:
+			from := e.SnapshotID()
+			kept = append(kept, iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &from, &sequence, e.FileSequenceNum(), e.DataFile()))
+		}
+	}
+	return kept, gone
+}
+
+// Live returns the manifests that have live files. Others only say what earlier snapshots
+// removed.
+func Live(files []iceberg.ManifestFile) []iceberg.ManifestFile {
+	return slices.DeleteFunc(slices.Clone(files), func(m iceberg.ManifestFile) bool {
+		return m.AddedDataFiles() == 0 && m.ExistingDataFiles() == 0
+	})
+}

@@ -1,0 +1,243 @@
+package icebergcat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/manifests"
+)
+
+// head returns the snapshot of a branch: nil for main of a table without snapshots.
+func (m *loaded) head(branch string) (*icetable.Snapshot, error) {
+	refs := maps.Collect(m.Refs())
+	ref, ok := refs[branch]
+	switch {
+	case !ok && branch == commit.Main:
+		return m.CurrentSnapshot(), nil
+	case !ok:
+		return nil, catalog.UnknownRef(m.name, branch, slices.Sorted(maps.Keys(refs)))
+	case ref.SnapshotRefType != icetable.BranchRef:
+		return nil, fault.InvalidField("branch", "%s is a tag of table %s, and cannot be committed to", branch, m.name).In(m.name, "").
+			WithRemedy("name a branch")
+	}
+	s := m.SnapshotByID(ref.SnapshotID)
+	if s == nil {
+		return nil, fault.New(fault.Corrupt, "%s of table %s points to snapshot %d, which does not exist", branch, m.name, ref.SnapshotID).In(m.name, m.location)
+	}
+	return s, nil
+}
+
+// idOf returns the id of a snapshot, or 0.
+func idOf(s *icetable.Snapshot) int64 {
+	if s == nil {
+		return 0
+	}
+	return s.SnapshotID
+}
+
+// ancestors returns a snapshot and its parents, as far as they are kept.
+func (m *loaded) ancestors(s *icetable.Snapshot) iter.Seq[*icetable.Snapshot] {
+	return func(yield func(*icetable.Snapshot) bool) {
+		at := s
+		for range len(m.Snapshots()) { // a cycle ends too
+			if at == nil || !yield(at) || at.ParentSnapshotID == nil {
+				return
+			}
+			at = m.SnapshotByID(*at.ParentSnapshotID)
+		}
+	}
+}
+
+// preparing is what the parts of an attempt have in common.
+type preparing struct {
+	*committing
+	meta    *loaded
+	head    *icetable.Snapshot
+	attempt *attempt
+	schema  *iceberg.Schema // with the columns that the change adds
+	specs   map[int]iceberg.PartitionSpec
+	new     manifests.NewSnapshot
+	files   int // manifests written
+	counts  snapshotCounts
+}
+
+// prepare checks the change against the table, writes the files of a new snapshot, and
+// returns what to change in the metadata.
+func (p *committing) prepare(ctx context.Context, meta *loaded, head *icetable.Snapshot, a *attempt) (r revision, err error) {
+	if err := meta.servable(); err != nil {
+		return r, err
+	}
+	s := &preparing{committing: p, meta: meta, head: head, attempt: a, specs: map[int]iceberg.PartitionSpec{}}
+	for _, spec := range meta.PartitionSpecs() {
+		s.specs[spec.ID()] = spec
+	}
+	r = revision{branch: p.change.Branch, from: idOf(head), to: p.id}
+	if s.schema, r.schema, err = meta.withColumns(p.change.Columns); err != nil {
+		return r, err
+	}
+	if err := s.checkFields(); err != nil {
+		return r, err
+	}
+	s.new = manifests.NewSnapshot{Version: meta.Version(), ID: p.id, Sequence: meta.LastSequenceNumber() + 1}
+	if head != nil {
+		s.new.Parent = &head.SnapshotID
+	}
+	if s.new.Version >= lineageVersion {
+		s.new.FirstRow = meta.NextRowID()
+	}
+	files, err := s.add(ctx)
+	if err != nil {
+		return r, err
+	}
+	older, err := s.remove(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.snapshot, err = s.list(ctx, append(files, older...))
+	return r, err
+}
+
+// checkFields returns Conflict if a file has statistics of a column that the table no longer has.
+func (s *preparing) checkFields() error {
+	for _, f := range s.change.Add {
+		for id := range f.Values {
+			if _, known := s.schema.FindFieldByID(id); !known {
+				return fault.New(fault.Conflict, "file %s has a column with field id %d, which table %s does not have", f.Location, id, s.table).
+					In(s.table, f.Location).WithRemedy("write the files again with the table's current columns")
+			}
+		}
+		if f.Sequence > s.meta.LastSequenceNumber() {
+			return fault.InvalidField("add", "file %s has sequence number %d, but the last one of table %s is %d", f.Location, f.Sequence, s.table, s.meta.LastSequenceNumber()).
+				In(s.table, f.Location)
+		}
+	}
+	return nil
+}
+
+// add writes manifests of the added files: one for each partition spec.
+func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
+	bySpec := map[int][]iceberg.ManifestEntry{}
+	for _, f := range s.change.Add {
+		spec, ok := s.specs[f.Spec]
+		if !ok {
+			return nil, fault.New(fault.Conflict, "file %s has partition spec %d, which table %s does not have", f.Location, f.Spec, s.table).In(s.table, f.Location).
+				WithRemedy("write the files again with the table's current spec")
+		}
+		if err := s.meta.may("file", f.Location); err != nil {
+			return nil, err
+		}
+		if err := s.meta.file.Charge(perAdded + perMetric*int64(len(f.ColumnBytes)+len(f.Values)+len(f.Nulls)+len(f.NaNs)+len(f.Lower)+len(f.Upper))); err != nil {
+			return nil, err
+		}
+		data, err := manifests.Form{Spec: spec, Schema: s.schema}.Data(f, s.new.Version)
+		if err != nil {
+			return nil, fault.InvalidField("add", "file %s of table %s: %s", f.Location, s.table, err).In(s.table, f.Location)
+		}
+		bySpec[f.Spec] = append(bySpec[f.Spec], s.new.Added(data, f.Sequence))
+		s.counts.add(f)
+	}
+	var out []iceberg.ManifestFile
+	for _, id := range slices.Sorted(maps.Keys(bySpec)) {
+		file, err := s.manifest(ctx, manifests.Form{Spec: s.specs[id], Schema: s.schema}, bySpec[id])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	return out, nil
+}
+
+// Bytes charged for an added file, twice for what is encoded, and for each of its statistics.
+const (
+	perAdded  = 2 << 10
+	perMetric = 96
+)
+
+// manifest writes a manifest.
+func (s *preparing) manifest(ctx context.Context, form manifests.Form, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
+	location := fmt.Sprintf("%s/%s-%s-m%d.avro", s.meta.metadataFolder(), s.prefix, uuid.NewString(), s.files)
+	s.files++
+	content, file, err := s.new.Encode(location, form, entries)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "a manifest of table %s cannot be written: %w", s.table, err).In(s.table, location)
+	}
+	if err := s.meta.file.Charge(int64(len(content))); err != nil {
+		return nil, err
+	}
+	return file, s.write(ctx, s.meta, s.attempt, location, content)
+}
+
+// metadataProperty names the folder of new metadata files.
+const metadataProperty = "write.metadata.path"
+
+// metadataFolder returns the folder of the table's new manifests.
+func (m *loaded) metadataFolder() string {
+	folder := cmp.Or(m.Properties()[metadataProperty], strings.TrimRight(m.Location(), "/")+"/"+metadataFolder)
+	return strings.TrimRight(folder, "/")
+}
+
+// list writes the manifest list, and returns the snapshot.
+func (s *preparing) list(ctx context.Context, files []iceberg.ManifestFile) (*newSnapshot, error) {
+	location := fmt.Sprintf("%s/%s-snap-%d-%s.avro", s.meta.metadataFolder(), s.prefix, s.id, uuid.NewString())
+	content, rows, err := s.new.EncodeList(files)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "a manifest list of table %s cannot be written: %w", s.table, err).In(s.table, location)
+	}
+	if err := s.meta.file.Charge(int64(len(content))); err != nil {
+		return nil, err
+	}
+	if err := s.write(ctx, s.meta, s.attempt, location, content); err != nil {
+		return nil, err
+	}
+	s.attempt.list = location
+	out := &newSnapshot{
+		ID: s.id, Parent: s.new.Parent, Time: s.time(), Summary: s.summary(), List: location, Schema: s.schema.ID,
+	}
+	if s.new.Version > 1 {
+		out.Sequence = s.new.Sequence
+	}
+	if s.new.Version >= lineageVersion {
+		out.FirstRow, out.Rows = &s.new.FirstRow, &rows
+	}
+	return out, nil
+}
+
+// time returns the snapshot's time in milliseconds: not before the token's, so that the
+// snapshots that are kept tell which tokens may have been forgotten, and not before the
+// table's last change, which other readers require.
+func (s *preparing) time() int64 {
+	out := max(s.catalog.now().UnixMilli(), s.meta.LastUpdatedMillis())
+	if s.head != nil {
+		out = max(out, s.head.TimestampMs)
+	}
+	if at, err := commit.TokenTime(s.change.Token); err == nil {
+		out = max(out, at.UnixMilli())
+	}
+	return out
+}
+
+// summary returns the snapshot's summary.
+func (s *preparing) summary() map[string]string {
+	out := maps.Clone(s.change.Summary)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out["operation"] = s.change.Mode.String()
+	if s.change.Token != "" {
+		out[commit.SummaryToken] = s.change.Token
+	}
+	s.counts.describe(out, s.head)
+	return out
+}

@@ -1,0 +1,28 @@
+"""Prints what PyIceberg reads of the table ml.events in the catalog of a folder, and appends nothing to it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyiceberg.catalog.sql import SqlCatalog
+
+
+def main() -> None:
+    """Read the table's rows, files and history."""
+    folder = Path(sys.argv[1])
+    catalog = SqlCatalog("default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    table = catalog.load_table("ml.events")
+    rows = table.scan().to_arrow().sort_by("id")
+    ids = rows["id"].to_pylist()
+    days = [day.toordinal() - 719163 for day in rows["day"].to_pylist()]
+    for i in ids:
+        if table.scan(row_filter=f"id = {i}").to_arrow().num_rows != 1:
+            sys.exit(f"a filter for id {i} does not find its row")
+    files, snapshots = len(list(table.scan().plan_files())), len(table.history())
+    order = len(table.sort_order().fields)
+    print(f"ids {ids}; days {days}; {files} files; {snapshots} snapshots; sorted by {order} fields")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

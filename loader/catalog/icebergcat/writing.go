@@ -1,0 +1,258 @@
+package icebergcat
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// Bounds of a commit: the number of attempts, the first and the longest wait between them,
+// how often it doubles, and the time for all of them. See also maxUnknown.
+const (
+	maxCommitTries = 64
+	commitWait     = 25 * time.Millisecond
+	maxCommitWait  = 2 * time.Second
+	maxDoublings   = 7
+	commitLimit    = 10 * time.Minute
+)
+
+// mayWrite returns Forbidden for a table that this catalog may not change.
+func (c *Catalog) mayWrite(table string) error {
+	parts, err := catalog.Parts(table)
+	if err != nil {
+		return err
+	}
+	namespace := strings.Join(parts[:len(parts)-1], ".")
+	if slices.Contains(c.options.WriteNamespaces, namespace) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "table %s may not be changed: namespace %s is not one that this catalog may write to", table, namespace).In(table, "").
+		WithRemedy("list %s in writes.namespaces of the catalog's block", namespace)
+}
+
+// checkWrites returns an error for a type of catalog that cannot be written to.
+func (c *Catalog) checkWrites() error {
+	if len(c.options.WriteNamespaces) == 0 || c.options.Type != typeDirectory {
+		return nil
+	}
+	return fault.InvalidField("writes", "a catalog of type %s cannot be written to: two writers could replace each other's commits", typeDirectory).
+		WithRemedy("leave writes out, or keep the tables in a catalog of type sql or rest")
+}
+
+// takeTurn waits until no other call of this process changes a table. The caller returns the
+// turn. Calls of one process would only take each other's chances.
+func (c *Catalog) takeTurn(ctx context.Context, table string) (func(), error) {
+	found, _ := c.turns.LoadOrStore(table, make(chan struct{}, 1))
+	turn, _ := found.(chan struct{})
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// attempt is one attempt to commit, and the files that were written for it.
+type attempt struct {
+	parent  int64 // where the branch was
+	files   []string
+	list    string // the manifest list, if there is a new snapshot
+	outcome locator.Outcome
+	sent    bool // to the catalog
+	settled bool // it was not made, and will not be
+}
+
+// waitAgain waits before another attempt.
+func waitAgain(ctx context.Context, try int) error {
+	if try == 0 {
+		return nil
+	}
+	return pause(ctx, min(commitWait<<min(try-1, maxDoublings), maxCommitWait))
+}
+
+// writing is one call that changes a table.
+type writing struct {
+	catalog  *Catalog
+	table    string
+	prefix   string // of the names of files
+	attempts []*attempt
+	unknown  int    // attempts with an unknown outcome
+	refused  error  // of the last attempt, if the catalog refused it
+	at       string // the state of the table then
+}
+
+// begin adds an attempt.
+func (w *writing) begin(parent int64) *attempt {
+	a := &attempt{parent: parent}
+	w.attempts = append(w.attempts, a)
+	return a
+}
+
+// settle finds out which attempts were not made, given that the table's new snapshot, if any,
+// does not exist and that the branch is at a snapshot. A request that was sent earlier could
+// still arrive, unless the branch has moved.
+func (w *writing) settle(head int64) {
+	for _, a := range w.attempts {
+		a.settled = a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent
+	}
+}
+
+// uncertain reports whether an attempt may have been made, or may still be.
+func (w *writing) uncertain() bool {
+	return slices.ContainsFunc(w.attempts, func(a *attempt) bool { return a.sent && !a.settled && a.outcome != locator.Committed })
+}
+
+// clean removes the files of attempts that were not made. Those that cannot be removed stay;
+// they do no harm.
+func (w *writing) clean(ctx context.Context, meta *loaded) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
+	defer cancel()
+	for _, a := range w.attempts {
+		if a.sent && !a.settled { // made, or not known
+			continue
+		}
+		for _, location := range a.files {
+			if writer, err := w.writer(ctx, meta, location); err == nil {
+				_ = writer.Remove(ctx, location)
+			}
+		}
+		a.files = nil
+	}
+}
+
+// writer returns what writes a file of the table.
+func (w *writing) writer(ctx context.Context, meta *loaded, location string) (store.Writer, error) {
+	files, err := w.catalog.files.StoreIn(ctx, w.table, meta.TableUUID().String(), location)
+	if err != nil {
+		return nil, err
+	}
+	writer, ok := files.(store.Writer)
+	if !ok {
+		return nil, fault.As(store.ReadOnly(location)).In(w.table, location)
+	}
+	return writer, nil
+}
+
+// write writes a file and reads it back: if the catalog named a missing or incomplete file,
+// the table could not be read any more. Its content has been charged.
+func (w *writing) write(ctx context.Context, meta *loaded, a *attempt, location string, content []byte) error {
+	if err := meta.may("file", location); err != nil {
+		return err
+	}
+	writer, err := w.writer(ctx, meta, location)
+	if err != nil {
+		return err
+	}
+	a.files = append(a.files, location)
+	err = writer.Create(ctx, location, content)
+	if err != nil && fault.KindOf(err) != fault.Conflict {
+		store.WhenReturned(err, meta.file.Held.Split(int64(len(content))).Release)
+		return fault.As(err).In(w.table, location)
+	}
+	// Its name is random: if it exists, an earlier request of Create was answered too late.
+	return w.confirm(ctx, meta, location, content)
+}
+
+// confirm reads a written file back.
+func (w *writing) confirm(ctx context.Context, meta *loaded, location string, content []byte) error {
+	file := meta.file
+	file.Location = location
+	there, err := w.catalog.read(ctx, meta.files, file)
+	if err == nil && !bytes.Equal(there, content) {
+		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", location)
+	}
+	file.Held.Shrink(int64(len(there)))
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fault.New(fault.Unavailable, "storage accepted a file but does not have it: %w", err).In(w.table, location).
+		WithRemedy("check what responds in place of the store; the table is unchanged")
+}
+
+// send makes a revision in the way that the catalog supports.
+func (w *writing) send(ctx context.Context, meta *loaded, a *attempt, r revision) (locator.Outcome, error) {
+	of, err := w.located(meta)
+	if err != nil {
+		return locator.Refused, err
+	}
+	switch tables := w.catalog.tables.(type) {
+	case locator.Updater:
+		request, err := meta.request(r)
+		if err != nil {
+			return locator.Refused, err
+		}
+		a.sent = true
+		return tables.Update(ctx, of, request)
+	case locator.Swapper:
+		to := w.nextMetadata(meta)
+		content, err := w.catalog.revisedFile(meta, r, to)
+		if err == nil {
+			err = w.write(ctx, meta, a, to, content)
+		}
+		if err != nil {
+			return locator.Refused, err
+		}
+		a.sent = true
+		return tables.Swap(ctx, of, meta.location, to)
+	}
+	return locator.Refused, w.catalog.checkWrites()
+}
+
+func (w *writing) located(meta *loaded) (locator.Table, error) {
+	parts, err := catalog.Parts(w.table)
+	return locator.Table{Name: w.table, Parts: parts, Most: w.catalog.options.MaxMetadata, Charge: meta.file.Charge}, err
+}
+
+// nextMetadata returns the location of the next metadata file.
+func (w *writing) nextMetadata(meta *loaded) string {
+	to := following(meta.location)
+	name := path.Base(to)
+	return strings.TrimSuffix(to, name) + fmt.Sprintf("%s-%s%s", name[:strings.IndexByte(name, '-')], commit.MetadataID(), metafile.Suffix(meta.location))
+}
+
+// outcome records the outcome of an attempt. It returns an error if no other attempt is to
+// follow.
+func (w *writing) outcome(meta *loaded, a *attempt, outcome locator.Outcome, err error) (made bool, failed error) {
+	a.outcome = outcome
+	// A catalog that swaps locations answers once; others may have been asked more than once.
+	if _, swaps := w.catalog.tables.(locator.Swapper); swaps {
+		a.settled = outcome == locator.Lost || outcome == locator.Refused
+	}
+	switch outcome {
+	case locator.Committed:
+		return true, nil
+	case locator.Lost:
+		return false, nil
+	case locator.Refused:
+		if !a.sent {
+			return false, err
+		}
+		// A catalog also refuses a snapshot that another branch's commit has outdated.
+		w.refused, w.at = err, meta.state()
+		return false, nil
+	case locator.Unknown:
+		if w.unknown++; w.unknown == maxUnknown {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// state identifies the state of a table that was loaded.
+func (m *loaded) state() string {
+	return fmt.Sprintf("%s %d %d %d", m.location, m.LastUpdatedMillis(), m.LastSequenceNumber(), m.NextRowID())
+}

@@ -1,0 +1,44 @@
+package sqlcat
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// Insert adds the row of a new table in one statement, if there is none of its name. It sets
+// the columns that every version of the catalog has: PyIceberg does the same, and Java's
+// JdbcCatalog and iceberg-go take a row without a type for a table. See locator.Swapper.
+func (c *Catalog) Insert(ctx context.Context, t locator.Table, location string) (locator.Outcome, error) {
+	found, err := c.ask(ctx, writing, func(ctx context.Context, db *sql.DB) (string, error) { return c.insert(ctx, db, t, location) })
+	switch {
+	case err != nil:
+		outcome, err := c.outcome(err)
+		return outcome, fault.Op(err, "create table %s", t.Name)
+	case found != swapped:
+		return locator.Lost, nil
+	}
+	return locator.Committed, nil
+}
+
+func (c *Catalog) insert(ctx context.Context, db *sql.DB, t locator.Table, location string) (string, error) {
+	last := len(t.Parts) - 1
+	statement := fmt.Sprintf(`INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location) `+
+		`SELECT %s, %s, %s, %s WHERE NOT EXISTS (SELECT 1 FROM iceberg_tables `+
+		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s) ON CONFLICT DO NOTHING`,
+		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6), c.mark(7)) //nolint:mnd // one after another
+	namespace := strings.Join(t.Parts[:last], ".")
+	done, err := db.ExecContext(ctx, statement, c.name, namespace, t.Parts[last], location, c.name, namespace, t.Parts[last])
+	if err != nil {
+		return "", err
+	}
+	rows, err := done.RowsAffected()
+	if err != nil || rows == 0 {
+		return "", err
+	}
+	return swapped, nil
+}

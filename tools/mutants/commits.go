@@ -1,0 +1,47 @@
+package main
+
+// commitMutants lose what others committed, commit twice or in part, write where nothing may
+// be written, or leave files behind.
+func commitMutants() []mutant {
+	commits := []string{"./loader/catalog/icebergcat", "-run=Commit|Append|Token|Replace|Rewritten|Column|UnknownMetadata|Branch|Table|Accident|Allowed|Manifests|Missing|Refused|Snapshots"}
+	values := []string{"./loader/catalog/commit"}
+	const dir = "loader/catalog/icebergcat/"
+	const try, prepare, removal, revision, writing = dir + "commit.go", dir + "prepare.go", dir + "removal.go", dir + "revision.go", dir + "writing.go"
+	return []mutant{
+		{"all-namespaces-are-written-to", writing, "	if slices.Contains(c.options.WriteNamespaces, namespace) {\n", "	if !slices.Contains(c.options.WriteNamespaces, \"\") {\n", commits},
+		{"folders-are-written-to", writing, "c.options.Type != typeDirectory {", "c.options.Type != \"\" {", commits},
+		{"tokens-are-not-looked-for", try, "		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {\n			p.found(s)\n", "		if s.Summary == nil {\n			p.found(s)\n", commits},
+		{"undone-tokens-are-committed-again", try, "	for _, s := range meta.Snapshots() {\n", "	for _, s := range meta.Snapshots()[:0] {\n", commits},
+		{"old-tokens-are-new", try, "err != nil || !cut || at.After(", "err != nil || cut || at.After(", commits},
+		{"tokens-of-the-oldest-snapshots-time-are-new", try, "at.After(time.UnixMilli(oldest.TimestampMs))", "!at.Before(time.UnixMilli(oldest.TimestampMs))", commits},
+		{"snapshots-are-older-than-their-tokens", prepare, "		out = max(out, at.UnixMilli())\n", "		out = max(out, 0*at.UnixMilli())\n", commits},
+		{"made-snapshots-are-not-found", try, "	if made := meta.SnapshotByID(p.id); made != nil {\n", "	if made := meta.SnapshotByID(0); made != nil {\n", commits},
+		{"recreated-tables-are-changed", dir + "branch.go", "move.UUID != \"\" && uuid != move.UUID", "move.UUID == \"\" && uuid != move.UUID", commits},
+		{"files-of-lost-attempts-stay", writing, "a.settled || !a.sent || head != a.parent", "a.settled || !a.sent", commits},
+		{"files-of-made-commits-are-removed", try, "		if a.list == made.ManifestList {\n", "		if a.list != made.ManifestList {\n", commits},
+		{"new-files-are-not-read-back", writing, "	if err == nil && !bytes.Equal(there, content) {\n", "	if err == nil && len(there) < 0 {\n", commits},
+		{"specs-share-a-manifest", prepare, "		bySpec[f.Spec] = append(bySpec[f.Spec], ", "		bySpec[s.meta.DefaultPartitionSpec()] = append(bySpec[s.meta.DefaultPartitionSpec()], ", commits},
+		{"sequence-numbers-stand-still", prepare, "meta.LastSequenceNumber() + 1}", "meta.LastSequenceNumber()}", commits},
+		{"row-ids-begin-anew", prepare, "s.new.FirstRow = meta.NextRowID()", "s.new.FirstRow = 0 * meta.NextRowID()", commits},
+		{"missing-files-are-no-conflict", removal, "	if len(left) > 0 {\n		return nil, s.missing(", "	if len(left) < 0 {\n		return nil, s.missing(", commits},
+		{"new-deletes-are-no-conflict", removal, "before[location] != after[location]", "before[location] > after[location]+\"~\"", commits},
+		{"new-delete-manifests-are-not-looked-at", removal, "iceberg.ManifestContentDeletes && !known[m.FilePath()]", "iceberg.ManifestContentDeletes && known[m.FilePath()]", commits},
+		{"a-base-that-is-gone-is-believed", removal, "	if s.meta.SnapshotByID(s.change.Base) == nil {\n", "	if s.meta.SnapshotByID(s.change.Base) == nil && s.change.Base == 0 {\n", commits},
+		{"files-that-stay-are-new", dir + "manifests/write.go", "iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &from", "iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &from", commits},
+		{"removed-files-are-forgotten", dir + "manifests/write.go", "append(gone, iceberg.NewManifestEntry(iceberg.EntryStatusDELETED", "append(gone, iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING", commits},
+		{"the-age-of-rows-is-lost", dir + "manifests/write.go", "	if sequence > 0 && s.Version > 1 {\n", "	if sequence > 0 && s.Version < 1 {\n", commits},
+		{"other-refs-are-lost", revision, "	return written(set(refs, r.branch, ref))\n", "	return written(set(nil, r.branch, ref))\n", commits},
+		{"branches-become-main", revision, "	if r.branch == icetable.MainBranch {\n", "	if r.branch != \"\" {\n", commits},
+		{"a-branchs-settings-are-lost", dir + "revision_request.go", "		if name != branch {\n", "		if name == branch {\n", commits},
+		{"requests-have-no-condition", dir + "revision_request.go", "	if r.from != 0 {\n", "	if r.from == 0 {\n", commits},
+		{"used-field-ids-are-used-again", dir + "columns_added.go", "	if i < 0 && column.ID > m.LastColumnID() {\n", "	if i < 0 {\n", commits},
+		{"moves-have-no-condition", dir + "branch.go", "	case at != move.From:\n", "	case at == move.To:\n", commits},
+		{"publishing-drops-others-commits", dir + "branch.go", "if s.SnapshotID == main || main == 0 {", "if s.SnapshotID != 0 || main == 0 {", commits},
+		{"undoing-drops-others-commits", dir + "branch.go", "		if at != made.To && at != made.From {\n", "		if at == 0 {\n", commits},
+		{"tables-are-created-twice", "loader/catalog/sqlcat/insert.go", "	if err != nil || rows == 0 {\n", "	if err != nil || rows < 0 {\n", commits},
+		{"tables-lie-anywhere", dir + "create.go", "	if c.prefixes.Contain(location + \"/\") {\n", "	if location != \"\" {\n", commits},
+		{"tokens-have-any-name", "loader/catalog/commit/token.go", "	return len(name) <= maxTokenName && ", "	return len(name) > 0 && ", values},
+		{"early-tokens-are-accepted", "loader/catalog/commit/check.go", "!at.After(now.Add(MaxAhead))", "!at.Before(now.Add(MaxAhead).AddDate(-9, 0, 0))", values},
+		{"foreign-metadata-is-owned", "loader/catalog/commit/name.go", "70656e73-746f-8[0-9a-f]{3}", "70656e73-746f-[0-9a-f]{4}", values},
+	}
+}
