@@ -84,7 +84,11 @@ func (w *writing) moveOnce(ctx context.Context, move commit.Move, last **loaded)
 	}
 	a := w.begin(at)
 	outcome, err := w.send(ctx, meta, a, revision{branch: move.Ref, from: at, to: move.To})
-	return w.outcome(meta, a, outcome, err)
+	made, err := w.outcome(meta, a, outcome, err)
+	if made {
+		w.settle(move.To)
+	}
+	return made, err
 }
 
 // moved settles attempts of a move that was made: those whose metadata file is not in the

@@ -3,7 +3,7 @@ package icebergcat
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/apache/iceberg-go"
@@ -74,8 +74,7 @@ func (m *loaded) has(schema *iceberg.Schema, column commit.NewColumn) (bool, err
 	}
 	if i >= 0 {
 		f := schema.Field(i)
-		text, err := json.Marshal(f.Type)
-		if err == nil && f.ID == column.ID && f.Name == column.Name && sameJSON(text, typeText(column.Type)) {
+		if f.ID == column.ID && f.Name == column.Name && sameType(f, column.Type) {
 			return true, nil
 		}
 	}
@@ -83,10 +82,18 @@ func (m *loaded) has(schema *iceberg.Schema, column commit.NewColumn) (bool, err
 		In(m.name, "").WithRemedy("write the files again, with field ids above %d", m.LastColumnID())
 }
 
-// sameJSON reports whether two JSON texts have the same value.
-func sameJSON(a, b []byte) bool {
+// sameType reports whether a column has a type in JSON form.
+func sameType(f iceberg.NestedField, of string) bool {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return false
+	}
+	object, err := members(text)
+	if err != nil {
+		return false
+	}
 	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+	return json.Unmarshal(find(object, "type"), &x) == nil && json.Unmarshal(typeText(of), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // typeText returns the JSON form of a type.

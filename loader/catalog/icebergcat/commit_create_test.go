@@ -113,11 +113,13 @@ func TestTablesLieBelowTheWarehouse(t *testing.T) {
 func TestTablesThatCannotBeCreated(t *testing.T) {
 	c := newWriter(t).changes(t)
 	for text, change := range map[string]func(*commit.NewTable){
-		"format version 4 is not served":              func(n *commit.NewTable) { n.Version = 4 },
-		"are no Iceberg columns":                      func(n *commit.NewTable) { n.Columns[0].Type = "longer" },
-		"no column with field id 9 to partition by":   func(n *commit.NewTable) { n.Partition[0].Column = 9 },
-		"no column with field id 9 to sort by":        func(n *commit.NewTable) { n.Sort[0].Column = 9 },
-		"table ml.events cannot be created like this": func(n *commit.NewTable) { n.Partition[0].Transform = "bucket[-1]" },
+		"format version 4 is not served":                func(n *commit.NewTable) { n.Version = 4 },
+		"are no Iceberg columns":                        func(n *commit.NewTable) { n.Columns[0].Type = "longer" },
+		"partition: the table has no column with":       func(n *commit.NewTable) { n.Partition[0].Column = 9 },
+		"sort: the table has no column with field id 9": func(n *commit.NewTable) { n.Sort[0].Column = 9 },
+		`of type long has no transform "bucket[-1]"`:    func(n *commit.NewTable) { n.Partition[0].Transform = "bucket[-1]" },
+		`of type long has no transform "day"`:           func(n *commit.NewTable) { n.Partition[0].Transform = "day" },
+		"table ml.events cannot be created like this":   func(n *commit.NewTable) { n.Partition = append(n.Partition, n.Partition[0]) },
 	} {
 		table := newEvents(2)
 		change(&table)

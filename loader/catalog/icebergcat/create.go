@@ -205,21 +205,36 @@ func newForm(table commit.NewTable) (*tableForm, error) {
 	}
 	out.highestID = schema.HighestFieldID()
 	for i, p := range table.Partition {
-		if _, known := schema.FindFieldByID(p.Column); !known {
-			return nil, fault.InvalidField("partition", "table %s has no column with field id %d to partition by", table.Table, p.Column).In(table.Table, "")
+		if err := applies(schema, "partition", p.Transform, p.Column); err != nil {
+			return nil, err.In(table.Table, "")
 		}
 		out.spec = append(out.spec, partitionForm{Source: p.Column, Field: firstPartitionID + i, Name: p.Name, Transform: p.Transform})
 	}
 	for _, s := range table.Sort {
-		if _, known := schema.FindFieldByID(s.Column); !known {
-			return nil, fault.InvalidField("sort", "table %s has no column with field id %d to sort by", table.Table, s.Column).In(table.Table, "")
+		s.Transform = cmp.Or(s.Transform, string(catalog.Identity))
+		if err := applies(schema, "sort", s.Transform, s.Column); err != nil {
+			return nil, err.In(table.Table, "")
 		}
 		out.sort = append(out.sort, sortForm{
-			Source: s.Column, Transform: cmp.Or(s.Transform, "identity"), Direction: map[bool]string{true: "desc", false: "asc"}[s.Descending],
+			Source: s.Column, Transform: s.Transform, Direction: map[bool]string{true: "desc", false: "asc"}[s.Descending],
 			Nulls: map[bool]string{true: "nulls-last", false: "nulls-first"}[s.NullsLast],
 		})
 	}
 	return out, nil
+}
+
+// applies returns an error if a column has no such transform.
+func applies(schema *iceberg.Schema, field, transform string, column int) *fault.Error {
+	f, known := schema.FindFieldByID(column)
+	if !known {
+		return fault.InvalidField(field, "the table has no column with field id %d", column)
+	}
+	parsed, err := iceberg.ParseTransform(transform)
+	if _, unknown := parsed.(iceberg.UnknownTransform); err != nil || unknown || !parsed.CanTransform(f.Type) {
+		return fault.InvalidField(field, "column %q of type %s has no transform %q", f.Name, f.Type, transform).
+			WithRemedy("write one such as identity, bucket[16], truncate[4], year, month, day or hour")
+	}
+	return nil
 }
 
 // metadata returns the metadata of the new table.

@@ -104,7 +104,7 @@ func (w *writing) begin(parent int64) *attempt {
 // still arrive, unless the branch has moved.
 func (w *writing) settle(head int64) {
 	for _, a := range w.attempts {
-		a.settled = a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent
+		a.settled = a.outcome != locator.Committed && (a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent)
 	}
 }
 
