@@ -17,7 +17,7 @@ func commitMutants() []mutant {
 		{"snapshots-are-older-than-their-tokens", prepare, "		out = max(out, at.UnixMilli())\n", "		out = max(out, 0*at.UnixMilli())\n", commits},
 		{"made-snapshots-are-not-found", try, "	if made := meta.SnapshotByID(p.id); made != nil {\n", "	if made := meta.SnapshotByID(0); made != nil {\n", commits},
 		{"recreated-tables-are-changed", dir + "branch.go", "move.UUID != \"\" && uuid != move.UUID", "move.UUID == \"\" && uuid != move.UUID", commits},
-		{"files-of-lost-attempts-stay", writing, "a.settled || !a.sent || head != a.parent", "a.settled || !a.sent", commits},
+		{"files-of-lost-attempts-stay", writing, "a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent)", "a.settled || !a.sent || a.outcome == locator.Refused)", commits},
 		{"files-of-made-commits-are-removed", try, "		if a.list == made.ManifestList {\n", "		if a.list != made.ManifestList {\n", commits},
 		{"new-files-are-not-read-back", writing, "	if err == nil && !bytes.Equal(there, content) {\n", "	if err == nil && len(there) < 0 {\n", commits},
 		{"specs-share-a-manifest", prepare, "		bySpec[f.Spec] = append(bySpec[f.Spec], ", "		bySpec[s.meta.DefaultPartitionSpec()] = append(bySpec[s.meta.DefaultPartitionSpec()], ", commits},

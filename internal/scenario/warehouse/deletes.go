@@ -276,7 +276,7 @@ func (w *table) comparable(p physical) bool {
 	if p.from == gone || p.was || arrow.IsNested(p.arrow.Type.ID()) || p.arrow.Type.ID() == arrow.FLOAT32 || p.arrow.Type.ID() == arrow.FLOAT64 {
 		return false
 	}
-	return !slices.ContainsFunc(w.Changes, func(x Change) bool {
+	return !slices.ContainsFunc(w.Changes, func(x SchemaChange) bool {
 		return x.Column == w.fields[p.from].Name && x.Kind == Replaced
 	})
 }

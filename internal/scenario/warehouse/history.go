@@ -26,8 +26,8 @@ const (
 	Inside    Kind = "inside" // the last field of a struct had another name
 )
 
-// Change is a change of one column.
-type Change struct {
+// SchemaChange is a change of one column.
+type SchemaChange struct {
 	Kind    Kind
 	Column  string // its name in the end
 	At      int    // before the commit of this number, counted from 0; the table was made before all
@@ -37,14 +37,14 @@ type Change struct {
 }
 
 // old reports whether the files of a commit have the column before its change.
-func (c Change) old(commit int) bool { return commit < c.At || c.Late && commit == c.At }
+func (c SchemaChange) old(commit int) bool { return commit < c.At || c.Late && commit == c.At }
 
 // History is the history of a table, which a case does not define. Commits are numbered
 // from 0, and each has rows.
 type History struct {
 	Format  int // version of the table format that it was made with
 	Upgrade int // commit before which a table of version 1 becomes one of version 2; 0 is never
-	Changes []Change
+	Changes []SchemaChange
 	Lost    []bool // by commit, whether its snapshot has expired
 	Merged  int    // commit that rewrote the manifests of all earlier ones; 0 is none
 	Stale   bool   // late writers wrote their manifests with the schema they knew
@@ -90,7 +90,7 @@ func (h History) Unordered() bool {
 // rewrites reports whether rows that are older than one of the columns have lost what they
 // held in it.
 func (h History) rewrites(columns []string) bool {
-	return slices.ContainsFunc(h.Changes, func(c Change) bool {
+	return slices.ContainsFunc(h.Changes, func(c SchemaChange) bool {
 		return (c.Kind == Added || c.Kind == Replaced) && slices.Contains(columns, c.Column)
 	})
 }
@@ -172,7 +172,7 @@ func (m *maker) divide() {
 func (m *maker) late() {
 	columns := m.columns()
 	for _, at := range m.Perm(len(columns)) {
-		c := Change{Kind: Added, Column: columns[at].name, Late: true, Default: defaults[columns[at].kind].text}
+		c := SchemaChange{Kind: Added, Column: columns[at].name, Late: true, Default: defaults[columns[at].kind].text}
 		if c.Default != "" && !m.changed(c.Column) && m.fits(&c, columns[at]) {
 			m.Changes = append(m.Changes, c)
 			m.rewrite(c, at)
@@ -194,7 +194,7 @@ func (m *maker) change() {
 	}
 	column := columns[at]
 	commits := len(m.table.Commits)
-	c := Change{Column: column.name, At: m.IntN(commits + 1)}
+	c := SchemaChange{Column: column.name, At: m.IntN(commits + 1)}
 	c.Kind = kinds[m.IntN(len(kinds))]
 	if strings.HasPrefix(column.kind, "struct") && m.IntN(2) == 0 {
 		c.Kind = Inside
@@ -219,7 +219,7 @@ func (m *maker) change() {
 }
 
 func (m *maker) changed(column string) bool {
-	return slices.ContainsFunc(m.Changes, func(c Change) bool { return c.Column == column })
+	return slices.ContainsFunc(m.Changes, func(c SchemaChange) bool { return c.Column == column })
 }
 
 // column is a column of a table's header.
@@ -240,7 +240,7 @@ func (m *maker) columns() []column {
 }
 
 // fits completes a change; false if it is impossible for the column.
-func (m *maker) fits(c *Change, column column) bool {
+func (m *maker) fits(c *SchemaChange, column column) bool {
 	switch c.Kind {
 	case Added, Replaced:
 		if column.name == "item" || column.name == "row" || m.partitioned(column.name) {
@@ -305,7 +305,7 @@ func words(line string) []string { return scenario.Words(line) }
 
 // old calls f with a column's values in the commits that were made before a
 // change, until it returns false.
-func (m *maker) old(c *Change, column column, f func(text string) bool) bool {
+func (m *maker) old(c *SchemaChange, column column, f func(text string) bool) bool {
 	for i, commit := range m.table.Commits {
 		for _, line := range commit.Lines {
 			if c.old(i) && !f(words(line)[column.at]) {
@@ -316,7 +316,7 @@ func (m *maker) old(c *Change, column column, f func(text string) bool) bool {
 	return true
 }
 
-func (m *maker) holdsNull(c *Change, column column) bool {
+func (m *maker) holdsNull(c *SchemaChange, column column) bool {
 	return !m.old(c, column, func(text string) bool { return text != null })
 }
 
@@ -324,7 +324,7 @@ func (m *maker) holdsNull(c *Change, column column) bool {
 const null = "-"
 
 // narrow is a type that a column can have been promoted from, or "".
-func (m *maker) narrow(c *Change, column column) string {
+func (m *maker) narrow(c *SchemaChange, column column) string {
 	var precision, scale int
 	decimal, _ := fmt.Sscanf(column.kind, "decimal(%d,%d)", &precision, &scale)
 	var was string
@@ -354,7 +354,7 @@ func (m *maker) narrow(c *Change, column column) string {
 }
 
 // rewrite gives the rows that are older than a column what reading gives.
-func (m *maker) rewrite(c Change, at int) {
+func (m *maker) rewrite(c SchemaChange, at int) {
 	for i := range m.table.Commits {
 		if !c.old(i) {
 			continue

@@ -50,7 +50,7 @@ func newColumns(r *rand.Rand, h History, t scenario.Table, fields []catalog.Fiel
 		c.kinds = append(c.kinds, col.kind)
 	}
 	late := func(name string) bool {
-		return slices.ContainsFunc(h.Changes, func(x Change) bool { return x.Column == name && (x.Kind == Added || x.Kind == Replaced) })
+		return slices.ContainsFunc(h.Changes, func(x SchemaChange) bool { return x.Column == name && (x.Kind == Added || x.Kind == Replaced) })
 	}
 	number := func(id *int) {
 		*id = c.next
@@ -91,7 +91,7 @@ func (c *columns) at(commit int) *iceberg.Schema { return c.schemas[commit+1] }
 
 // schema is the table's schema when a commit was made, see at.
 func (c *columns) schema(commit int) (*iceberg.Schema, error) {
-	before := func(x Change) bool { return commit < x.At }
+	before := func(x SchemaChange) bool { return commit < x.At }
 	all, err := c.columnsAt(before)
 	if err != nil {
 		return nil, err
@@ -108,11 +108,11 @@ func (c *columns) schema(commit int) (*iceberg.Schema, error) {
 
 // stored are the columns that the files of a commit have.
 func (c *columns) stored(commit int) ([]physical, error) {
-	return c.columnsAt(func(x Change) bool { return x.old(commit) })
+	return c.columnsAt(func(x SchemaChange) bool { return x.old(commit) })
 }
 
 // columnsAt returns the columns where some changes have not been made yet.
-func (c *columns) columnsAt(old func(Change) bool) ([]physical, error) {
+func (c *columns) columnsAt(old func(SchemaChange) bool) ([]physical, error) {
 	var all []physical
 	for _, at := range c.order {
 		f := c.fields[at]

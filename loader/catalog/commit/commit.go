@@ -31,6 +31,11 @@ type Committer interface {
 	Commit(ctx context.Context, change Change) (Committed, error)
 	// Create creates a table without snapshots. If the table exists, it returns Conflict.
 	Create(ctx context.Context, table NewTable) error
+}
+
+// Brancher moves the branches of the tables of one catalog. What is said of a Committer holds
+// for it too.
+type Brancher interface {
 	// Move moves, creates or removes a branch.
 	Move(ctx context.Context, move Move) error
 	// Publish moves main to the snapshot of a branch, if main's snapshot is an ancestor of it,

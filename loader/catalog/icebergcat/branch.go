@@ -2,7 +2,6 @@ package icebergcat
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// Move moves, creates or removes a branch. See commit.Committer.
+// Move moves, creates or removes a branch. See commit.Brancher.
 func (c *Catalog) Move(ctx context.Context, move commit.Move) error {
 	if err := c.mayWrite(move.Table); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (c *Catalog) look(ctx context.Context, table string, decide func(*loaded) (
 	return decide(meta)
 }
 
-// Publish moves main to the snapshot of a branch. See commit.Committer.
+// Publish moves main to the snapshot of a branch. See commit.Brancher.
 func (c *Catalog) Publish(ctx context.Context, table, branch string) (commit.Move, error) {
 	move, err := c.look(ctx, table, func(m *loaded) (commit.Move, error) {
 		head, err := m.head(branch)
@@ -179,7 +178,7 @@ func (m *loaded) since(from int64, branch string) string {
 	return strings.Join(names, ", ")
 }
 
-// Undo takes a move of a branch back. See commit.Committer.
+// Undo takes a move of a branch back. See commit.Brancher.
 func (c *Catalog) Undo(ctx context.Context, made commit.Move) error {
 	if made.From == 0 {
 		return fault.InvalidField("from", "branch %s of table %s had no snapshot before, and cannot be without one again", made.Ref, made.Table).In(made.Table, "").
@@ -214,7 +213,7 @@ func (m *loaded) committedSince(made commit.Move, at int64) error {
 				In(made.Table, "").WithRemedy("undo these first, or commit a change that removes the files of snapshot %d", made.To)
 		}
 		if len(names) < maxNamed {
-			names = append(names, fmt.Sprint(s.SnapshotID))
+			names = append(names, strconv.FormatInt(s.SnapshotID, 10))
 		}
 	}
 	return fault.New(fault.Conflict, "branch %s of table %s is at %s, which does not come from snapshot %d", made.Ref, made.Table, snapshotName(at), made.To).In(made.Table, "").

@@ -15,7 +15,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-var _ commit.Committer = (*Catalog)(nil)
+var (
+	_ commit.Committer = (*Catalog)(nil)
+	_ commit.Brancher  = (*Catalog)(nil)
+)
 
 // committing is one call of Commit. All attempts have the same snapshot id: whichever of
 // them is made, it is found, and a catalog cannot make two.

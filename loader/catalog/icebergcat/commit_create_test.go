@@ -19,7 +19,8 @@ func newEvents(version int) commit.NewTable {
 	return commit.NewTable{
 		Table: events, Version: version,
 		Columns: []commit.NewColumn{
-			{ID: 1, Name: "id", Type: "long", Required: true}, {ID: 2, Name: "day", Type: "date"},
+			{ID: 1, Name: "id", Type: "long", Required: true},
+			{ID: 2, Name: "day", Type: "date"},
 			{ID: 3, Name: "items", Type: `{"type":"list","element-id":4,"element":"long","element-required":false}`, Doc: "what was shown"},
 		},
 		Partition:  []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}},

@@ -79,9 +79,8 @@ func (c *changing) entries(t *testing.T) map[string]iceberg.ManifestEntry {
 	require.NoError(t, err)
 	out := map[string]iceberg.ManifestEntry{}
 	for _, m := range manifests {
-		found, err := m.FetchEntries(fs, false)
-		require.NoError(t, err)
-		for _, e := range found {
+		for e, err := range m.Entries(fs, false) {
+			require.NoError(t, err)
 			name := nameOf(e.DataFile().FilePath())
 			require.NotContains(t, out, name)
 			out[name] = e

@@ -74,9 +74,8 @@ func TestManifestsDescribeTheAddedFiles(t *testing.T) {
 	require.Len(t, manifests, 3, "one for each spec, and the one before")
 	rows := map[int64]bool{}
 	for _, m := range manifests {
-		entries, err := m.FetchEntries(fs, false)
-		require.NoError(t, err)
-		for _, e := range entries {
+		for e, err := range m.Entries(fs, false) {
+			require.NoError(t, err)
 			d := e.DataFile()
 			require.Equal(t, m.PartitionSpecID(), d.SpecID())
 			require.Equal(t, iceberg.EntryStatusADDED, e.Status())

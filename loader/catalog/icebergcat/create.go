@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -277,9 +278,7 @@ func (f *tableForm) properties() map[string]string {
 // request returns the request for the table in a REST catalog.
 func (f *tableForm) request(name, location string) ([]byte, error) {
 	properties := map[string]string{"format-version": strconv.Itoa(f.table.Version)}
-	for key, value := range f.table.Properties {
-		properties[key] = value
-	}
+	maps.Copy(properties, f.table.Properties)
 	request := map[string]any{
 		"name": name, "schema": f.schema, "partition-spec": map[string]any{"spec-id": 0, "fields": f.spec},
 		"properties": properties, "stage-create": false,

@@ -141,7 +141,7 @@ func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 		if err := s.meta.file.Charge(perAdded + perMetric*int64(len(f.ColumnBytes)+len(f.Values)+len(f.Nulls)+len(f.NaNs)+len(f.Lower)+len(f.Upper))); err != nil {
 			return nil, err
 		}
-		data, err := manifests.Form{Spec: spec, Schema: s.schema}.Data(f, s.new.Version)
+		data, err := manifests.ManifestForm{Spec: spec, Schema: s.schema}.Data(f, s.new.Version)
 		if err != nil {
 			return nil, fault.InvalidField("add", "file %s of table %s: %s", f.Location, s.table, err).In(s.table, f.Location)
 		}
@@ -150,7 +150,7 @@ func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	}
 	var out []iceberg.ManifestFile
 	for _, id := range slices.Sorted(maps.Keys(bySpec)) {
-		file, err := s.manifest(ctx, manifests.Form{Spec: s.specs[id], Schema: s.schema}, bySpec[id])
+		file, err := s.manifest(ctx, manifests.ManifestForm{Spec: s.specs[id], Schema: s.schema}, bySpec[id])
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ const (
 )
 
 // manifest writes a manifest.
-func (s *preparing) manifest(ctx context.Context, form manifests.Form, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
+func (s *preparing) manifest(ctx context.Context, form manifests.ManifestForm, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
 	location := fmt.Sprintf("%s/%s-%s-m%d.avro", s.meta.metadataFolder(), s.prefix, uuid.NewString(), s.files)
 	s.files++
 	content, file, err := s.new.Encode(location, form, entries)

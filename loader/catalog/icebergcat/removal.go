@@ -102,7 +102,7 @@ func (s *preparing) without(ctx context.Context, l *listing, m iceberg.ManifestF
 	if schema == nil {
 		schema = s.schema
 	}
-	return s.manifest(ctx, manifests.Form{Spec: s.specs[int(m.PartitionSpecID())], Schema: schema}, append(kept, gone...))
+	return s.manifest(ctx, manifests.ManifestForm{Spec: s.specs[int(m.PartitionSpecID())], Schema: schema}, append(kept, gone...))
 }
 
 // perWhole is charged for each byte of a manifest's records whose statistics are all read.

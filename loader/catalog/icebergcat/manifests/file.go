@@ -16,7 +16,7 @@ const blockSize = 64 << 20
 
 // Data converts a data file. It returns an error if a partition value is missing or is none
 // that the spec can have.
-func (form Form) Data(f commit.DataFile, version int) (iceberg.DataFile, error) {
+func (form ManifestForm) Data(f commit.DataFile, version int) (iceberg.DataFile, error) {
 	partition, err := form.partition(f.Partition)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (form Form) Data(f commit.DataFile, version int) (iceberg.DataFile, error) 
 }
 
 // partition converts partition values, which are given for all fields but void ones.
-func (form Form) partition(values []any) (map[int]any, error) {
+func (form ManifestForm) partition(values []any) (map[int]any, error) {
 	types := form.Spec.PartitionType(form.Schema).FieldList
 	if len(types) != form.Spec.NumFields() {
 		return nil, fmt.Errorf("partition spec %d has a field whose column is unknown", form.Spec.ID())
@@ -65,7 +65,7 @@ func (form Form) partition(values []any) (map[int]any, error) {
 			ok = n >= 0 && int(n) < bucket.NumBuckets
 		}
 		if !ok {
-			return nil, fmt.Errorf("partition value %s is %v, a %T, which is no value of %s of type %s",
+			return nil, fmt.Errorf("partition value %s is %v, a %T, which is not one of %s of type %s",
 				field.Name, values[next], values[next], form.Spec.Field(i).Transform, field.Type)
 		}
 		out[field.ID] = v

@@ -20,15 +20,15 @@ type NewSnapshot struct {
 	FirstRow int64 // the table's next row id; unused below version 3
 }
 
-// Form is what the entries of one manifest have in common.
-type Form struct {
+// ManifestForm is what the entries of one manifest have in common.
+type ManifestForm struct {
 	Spec   iceberg.PartitionSpec
 	Schema *iceberg.Schema
 }
 
 // Encode returns a manifest of data files, and its entry in the manifest list. Each entry is
 // written with its status. All of them are of the form's partition spec.
-func (s NewSnapshot) Encode(location string, form Form, entries []iceberg.ManifestEntry) ([]byte, iceberg.ManifestFile, error) {
+func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceberg.ManifestEntry) ([]byte, iceberg.ManifestFile, error) {
 	var out bytes.Buffer
 	writer, err := iceberg.NewManifestWriter(s.Version, &out, form.Spec, form.Schema, s.ID)
 	if err != nil {
