@@ -161,7 +161,7 @@ func TestRefusedTagsFailTheQuery(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Empty(t, got.stdout)
 	require.Contains(t, got.stderr, "commit to table")
-	require.Contains(t, got.stderr, "leave pin_tags out")
+	require.Contains(t, got.stderr, "leave pin_tags and writes out")
 	for path := range l.content(t) {
 		require.Contains(t, before, path, "no file is left behind")
 	}

@@ -120,7 +120,7 @@ func (p *postgres) outcome(err error) (locator.Outcome, error) {
 	case classConnection, classRollback, classResources, classOperator:
 		return locator.Unknown, broken
 	}
-	return locator.Refused, fault.As(broken).WithRemedy("GRANT UPDATE ON iceberg_tables to the user of the catalog's uri, or leave pin_tags out")
+	return locator.Refused, fault.As(broken).WithRemedy("GRANT UPDATE ON iceberg_tables (and INSERT for new tables) to the user of the catalog's uri, or leave pin_tags and writes out")
 }
 
 func (p *postgres) undefined(err error) bool { return sqlState(err) == undefinedTable }

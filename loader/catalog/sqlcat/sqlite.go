@@ -84,7 +84,7 @@ func (c *sqliteFile) outcome(err error) (locator.Outcome, error) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return locator.Unknown, broken
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_CONSTRAINT:
-		return locator.Refused, fault.As(broken).WithRemedy("let the server write the catalog's file %s and the folder that it is in, or leave pin_tags out", c.path)
+		return locator.Refused, fault.As(broken).WithRemedy("let the server write the catalog's file %s and the folder that it is in, or leave pin_tags and writes out", c.path)
 	}
 	return locator.Unknown, broken
 }

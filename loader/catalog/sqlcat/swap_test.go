@@ -124,7 +124,7 @@ func swaps(t *testing.T, d owned) {
 	require.Equal(t, locator.Refused, outcome)
 	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
 	require.ErrorContains(t, err, "commit to table ml.events")
-	require.ErrorContains(t, err, "leave pin_tags out")
+	require.ErrorContains(t, err, "leave pin_tags and writes out")
 	after, _ := d.one(t)
 	require.Equal(t, now, after)
 
@@ -201,6 +201,30 @@ func TestLockedFile(t *testing.T) {
 			require.Equal(t, [][]string{{"ml", "events"}}, found)
 		})
 	}
+}
+
+// A row is inserted once, and only under a name that is free.
+func TestInsert(t *testing.T) {
+	inserts := func(t *testing.T, d owned) {
+		t.Helper()
+		execute(t, d.db, oldTables, insert("other", "s3://b/1.json"))
+		c := d.open(t)
+		for i, want := range []locator.Outcome{locator.Committed, locator.Lost} {
+			outcome, err := c.Insert(t.Context(), events(), "s3://b/"+string(rune('a'+i))+".json")
+			require.NoError(t, err)
+			require.Equal(t, want, outcome)
+		}
+		now, before := d.one(t)
+		require.Equal(t, []string{"s3://b/a.json", ""}, []string{now, before})
+		found, err := c.List(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, [][]string{{"ml", "events"}, {"ml", "other"}}, found)
+	}
+	t.Run("sqlite", func(t *testing.T) { inserts(t, sqlite(t, "WAL")) })
+	t.Run("postgres", func(t *testing.T) {
+		uri := postgrestest.Start(t).Database(t)
+		inserts(t, owned{db: connect(t, uri), o: sqlcat.Options{Name: "prod", URI: uri, Timeout: time.Minute}})
+	})
 }
 
 // A swap does not create a catalog file that is gone.
