@@ -22,7 +22,7 @@ func commitMutants() []mutant {
 		{"recreated-tables-are-changed", dir + "branch.go", "move.UUID != \"\" && uuid != move.UUID", "move.UUID == \"\" && uuid != move.UUID", branches},
 		{"files-of-lost-attempts-stay", writing, "a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent)", "a.settled || !a.sent || a.outcome == locator.Refused)", accidents},
 		{"files-of-made-commits-are-removed", try, "		if a.list == made.ManifestList {\n", "		if a.list != made.ManifestList {\n", tokens},
-		{"new-files-are-not-read-back", writing, "	if err == nil && !bytes.Equal(there, content) {\n", "	if err == nil && len(there) < 0 {\n", accidents},
+		{"new-files-are-not-read-back", writing, "	if err == nil && !bytes.Equal(there, content) {\n", "	if err == nil && bytes.Equal(there[:0], content) {\n", accidents},
 		{"specs-share-a-manifest", prepare, "		bySpec[f.Spec] = append(bySpec[f.Spec], ", "		bySpec[s.meta.DefaultPartitionSpec()] = append(bySpec[s.meta.DefaultPartitionSpec()], ", files},
 		{"sequence-numbers-stand-still", prepare, "meta.LastSequenceNumber() + 1}", "meta.LastSequenceNumber()}", files},
 		{"row-ids-begin-anew", prepare, "s.new.FirstRow = meta.NextRowID()", "s.new.FirstRow = 0 * meta.NextRowID()", files},

@@ -8,8 +8,10 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
 )
 
 // replacement is a change that replaces files.
@@ -243,4 +245,31 @@ func TestUnknownMetadataStays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Memory of a commit is charged, and free afterwards. If there is too little, nothing is
+// written.
+//
+// spec: write-22
+func TestCommitsAreCharged(t *testing.T) {
+	c := newWriter(t).changes(t)
+	c.bucketed(t, "2")
+	first := c.append(t, "first", numbered("f", 200)...)
+	before, location := c.bytesOf(t), c.load(t, events).MetadataLocation()
+	for _, bytes := range []int64{1 << 10, 64 << 10, 512 << 10, 64 << 20} {
+		o := budget.New(bytes)
+		tables := c.another(t, func(options *icebergcat.Options) { options.Budget = o })
+		change := c.replacement("replace", first.Snapshot, []string{"f-007"}, numbered("g", 200)...)
+		_, err := tables.Commit(t.Context(), change)
+		require.Zero(t, o.Used())
+		if err == nil {
+			require.Equal(t, int64(64<<20), bytes)
+			continue
+		}
+		require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String(), "%v", err)
+		require.False(t, commit.Uncertain(err))
+		require.Equal(t, before, c.bytesOf(t))
+		require.Equal(t, location, c.load(t, events).MetadataLocation())
+	}
+	require.Len(t, c.files(t, ""), 399)
 }

@@ -173,10 +173,10 @@ func (w *writing) confirm(ctx context.Context, meta *loaded, location string, co
 		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", location)
 	}
 	file.Held.Shrink(int64(len(there)))
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
+	switch {
+	case err == nil || fault.KindOf(err) == fault.Exhausted:
+		return err
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
 	return fault.New(fault.Unavailable, "storage accepted a file but does not have it: %w", err).In(w.table, location).
