@@ -28,7 +28,7 @@ import (
 //
 // spec: write-24
 func TestCommitsThatRace(t *testing.T) {
-	const processes, changes = 8, 20
+	const processes, changes = 8, racingChanges
 	eachFast(t, func(t *testing.T, c *changing) {
 		c.bucketed(t, "2")
 		var group errgroup.Group
