@@ -247,6 +247,32 @@ func TestAccidentsWhileABranchMoves(t *testing.T) {
 	})
 }
 
+// A call whose change has no token finds its own snapshot after an answer was lost.
+//
+// spec: write-22
+func TestAccidentsWithoutAToken(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		c.append(t, "first", "a")
+		want := []string{"a"}
+		for nth := 1; ; nth++ {
+			a := &accidents{nth: nth, what: answerLost}
+			tables, name := c.accidental(t, a), "b"+itoa(int64(nth))
+			made, err := tables.Commit(t.Context(), commit.Change{Table: events, Add: []commit.DataFile{c.file(name, 1)}})
+			c.calm()
+			if err == nil {
+				want = append(want, name)
+				require.Equal(t, made.Snapshot, c.load(t, events).CurrentSnapshot().SnapshotID)
+			}
+			slices.Sort(want)
+			require.Equal(t, want, c.files(t, ""), "call %d: %s: %v", nth, a.hit, err)
+			if a.calls < nth {
+				return
+			}
+		}
+	})
+}
+
 // If the catalog refuses, the call ends at once, and leaves no file.
 //
 // spec: write-23
