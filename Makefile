@@ -35,6 +35,8 @@ RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner
 WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./internal/scenario/warehouse ./internal/scenario/exchange
 # All states of all fixtures, which are too many for the race detector.
 FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
+# Processes that commit to one table at once, without the race detector, under which they commit less.
+COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
 PYTHON_TESTS := --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
@@ -220,6 +222,7 @@ test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds
 	$(RANDOM_CASES) -timeout 15m
 	$(WORLDS) -timeout 15m
 	$(FIXTURES) -timeout 15m
+	$(COMMITS) -timeout 15m
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp

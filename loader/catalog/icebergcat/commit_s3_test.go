@@ -15,7 +15,7 @@ import (
 )
 
 // A table on S3 is created, changed and read. An append costs three writes, of manifest, list
-// and metadata, and five reads: metadata and list of before, and each written file.
+// and metadata, and five reads: the metadata and the list that the table had, and each written file.
 //
 // spec: write-25
 func TestTablesOnS3AreChanged(t *testing.T) {
