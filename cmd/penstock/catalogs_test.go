@@ -140,6 +140,12 @@ func TestCatalogsPageBlocksWork(t *testing.T) {
 		read(t, block, nil, file, filepath.Join(own.dir, "catalog.db"))
 		require.NotEmpty(t, own.tags(t, "ml.impressions"))
 	})
+	each("Writing to tables", func(t *testing.T, block string) {
+		own := newLake(t, t.TempDir())
+		before := own.content(t)
+		read(t, block, nil, file, filepath.Join(own.dir, "catalog.db"), "s3://lake/warehouse", own.dir)
+		require.Equal(t, before, own.content(t), "reading writes nothing")
+	})
 	each("Which files are read", func(t *testing.T, block string) {
 		read(t, block, nil, file, filepath.Join(l.dir, "catalog.db"), "/var/lib/penstock/warehouse", l.dir)
 	})
