@@ -66,6 +66,8 @@ func Graph() []Row {
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
 		{Folder: "internal/store/s3", Imports: "store fault release", Outside: libAWS},
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant release store waits", Outside: libParquet + " " + libCompress},
+		{Folder: "internal/parquet/chunk", Imports: "fault", Outside: libParquet},
+		{Folder: "internal/parquet/write", Imports: "chunk batch fault", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},
 

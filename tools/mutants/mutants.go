@@ -55,6 +55,7 @@ func mutants() []mutant {
 		pinnedMutants(),
 		planMutants(),
 		policyMutants(),
+		pqwriteMutants(),
 		prefixMutants(),
 		privateMutants(),
 		rateMutants(),

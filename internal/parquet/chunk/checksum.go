@@ -1,0 +1,62 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// checksumBytes is the maximum size of the field of a page header that has the checksum.
+const checksumBytes = 1 + binary.MaxVarintLen32
+
+// Checked are the pages of a chunk with a checksum in each page header.
+type Checked struct {
+	Pages, OffsetIndex []byte
+	FirstDataPage      int64 // offset of the first page that is not the dictionary
+}
+
+// AddChecksums adds checksums to the pages of a chunk. at is the offset of the pages in the file of the index. The headers have none, and are as
+// the library writes them: type, sizes, and then the fields of one type of page.
+func AddChecksums(pages []byte, at int64, index []byte) (Checked, error) {
+	x, err := readOffsets(index)
+	if err != nil {
+		return Checked{}, err
+	}
+	checked := make([]byte, 0, len(pages)+(len(x.pages)+1)*checksumBytes)
+	if dictionary := x.pages[0].at - at; dictionary > 0 {
+		if checked, err = appendChecked(checked, pages[:dictionary]); err != nil {
+			return Checked{}, err
+		}
+	}
+	for i, p := range x.pages {
+		start := int64(len(checked))
+		if checked, err = appendChecked(checked, pages[p.at-at:][:p.size]); err != nil {
+			return Checked{}, err
+		}
+		x.pages[i].at, x.pages[i].size = at+start, int64(len(checked))-start
+	}
+	return Checked{Pages: checked, OffsetIndex: x.append(nil), FirstDataPage: x.pages[0].at}, nil
+}
+
+// appendChecked appends a page with a checksum.
+func appendChecked(out, page []byte) ([]byte, error) {
+	r := offsetReader{rest: page}
+	stored := int64(0)
+	for range 3 { // type, uncompressed and compressed size
+		if r.byte() != 1<<4|thriftI32 {
+			r.broken = true
+		}
+		stored = r.number()
+	}
+	before := len(page) - len(r.rest)
+	next := r.byte()
+	if r.broken || stored < 0 || stored > int64(len(r.rest)) || next&0xf != thriftStruct || next>>4 < 2 {
+		return nil, fault.New(fault.Internal, "a page header has another form than expected")
+	}
+	sum := crc32.ChecksumIEEE(page[int64(len(page))-stored:])
+	out = append(append(out, page[:before]...), 1<<4|thriftI32)
+	out = binary.AppendVarint(out, int64(int32(sum)))
+	out = append(out, next-1<<4)
+	return append(out, page[before+1:]...), nil
+}

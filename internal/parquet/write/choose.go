@@ -1,0 +1,124 @@
+package write
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet"
+)
+
+// rounds is the number of encodings that are tried for each column.
+const rounds = 4
+
+// candidate returns the encoding that a round tries for a type, in the order of their cost to
+// decode, and whether there is one.
+func candidate(t arrow.DataType, round int, split bool) (parquet.Encoding, bool) {
+	known := parquet.Encodings
+	tried := []parquet.Encoding{known.Plain, known.RLEDict}
+	switch t := t.(type) {
+	case *arrow.BooleanType:
+		tried = tried[:1]
+	case *arrow.Int32Type, *arrow.Int64Type, *arrow.Date32Type, *arrow.Time64Type, *arrow.TimestampType:
+		tried = append(tried, known.DeltaBinaryPacked)
+	case *arrow.Decimal128Type:
+		if t.Precision <= 18 {
+			tried = append(tried, known.DeltaBinaryPacked)
+		}
+	case *arrow.Float32Type, *arrow.Float64Type:
+		if split {
+			tried = append(tried, known.ByteStreamSplit)
+		}
+	case *arrow.StringType, *arrow.BinaryType:
+		tried = append(tried, known.DeltaLengthByteArray, known.DeltaByteArray)
+	}
+	if round >= len(tried) {
+		return known.Plain, false
+	}
+	return tried[round], true
+}
+
+// weight returns what a compressed byte of an encoding counts, in percent. The weights follow the
+// cost to decode: a column is encoded once and decoded in every epoch.
+func weight(encoding parquet.Encoding) int64 {
+	switch encoding {
+	case parquet.Encodings.RLEDict: // its values come out as codes
+		return 95
+	case parquet.Encodings.DeltaLengthByteArray:
+		return 105
+	case parquet.Encodings.DeltaBinaryPacked:
+		return 110
+	case parquet.Encodings.DeltaByteArray:
+		return 125
+	default:
+		return 100
+	}
+}
+
+// choose returns the setting of a column: for each leaf the encoding with the fewest weighted
+// bytes in a sample of its rows, which are conformed, and pages of approximately pageRows rows.
+func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
+	leaves := column.leaves(nil)
+	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: opts.ZstdLevel}
+	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
+	for round := range rounds {
+		tried, some := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), pageBytes: opts.PageBytes, level: opts.ZstdLevel}, false
+		has := make([]bool, len(leaves))
+		for i, l := range leaves {
+			tried.encodings[i], has[i] = candidate(l.wanted, round, opts.ByteStreamSplit)
+			some = some || has[i]
+		}
+		if !some {
+			break
+		}
+		sizes, err := measure(column, sample, tried)
+		if err != nil {
+			return setting{}, err
+		}
+		for i, size := range sizes {
+			if score := size.stored * weight(tried.encodings[i]); has[i] && (round == 0 || score < best[i]) {
+				best[i], chosen.encodings[i] = score, tried.encodings[i]
+				if tried.encodings[i] != parquet.Encodings.RLEDict { // whose pages end by their plain size
+					perRow[i] = size.perRow
+				}
+			}
+		}
+	}
+	chosen.pageBytes = 1
+	for i, l := range leaves {
+		chosen.bloom[i] = opts.wantsBloom(l.id)
+		chosen.pageBytes = max(chosen.pageBytes, min(opts.PageBytes, perRow[i]*opts.PageRows/perRowUnit))
+	}
+	return chosen, nil
+}
+
+// perRowUnit is the unit of bytes per row: these are fractions.
+const perRowUnit = 1 << 10
+
+// measured is the size of a leaf's sample.
+type measured struct {
+	stored int64 // compressed
+	perRow int64 // uncompressed, in units of perRowUnit
+}
+
+// measure encodes a sample and returns the size of each leaf.
+func measure(column *fieldNode, sample []arrow.ArrayData, s setting) ([]measured, error) {
+	e, err := newEncoder(column, s)
+	if err != nil {
+		return nil, err
+	}
+	rows := int64(0)
+	for _, data := range sample {
+		rows += int64(data.Len())
+		if err := e.write(data, 0, data.Len()); err != nil {
+			return nil, err
+		}
+	}
+	chunks, err := e.close()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]measured, len(chunks))
+	for i, c := range chunks {
+		described := c.Of.RowGroups[0].Columns[c.Column].MetaData
+		out[i] = measured{stored: described.TotalCompressedSize, perRow: described.TotalUncompressedSize * perRowUnit / max(rows, 1)}
+	}
+	return out, nil
+}

@@ -1,0 +1,272 @@
+package write
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/chunk"
+)
+
+// setting is how a top-level column is encoded.
+type setting struct {
+	encodings []parquet.Encoding // of each leaf
+	pageBytes int64
+	bloom     []bool // of each leaf
+	level     int
+}
+
+// columnEncoder encodes a top-level column of one row group: as a file of its own in memory, whose
+// chunks an Assembler takes over.
+type columnEncoder struct {
+	setting setting
+	column  *fieldNode
+	schema  *arrow.Schema
+	out     bytes.Buffer
+	file    *pqarrow.FileWriter
+	raw     int64 // plain bytes written
+
+	// The library's encoders of deltas fail for a page without values that follows another one. So
+	// rows without values are written together with rows that have some: the last rows are kept here,
+	// as copies, until rows with values come. waits is true if the column can lack values.
+	waits        bool
+	waiting      []arrow.Array
+	waitingBytes int64
+}
+
+func newEncoder(column *fieldNode, s setting) (*columnEncoder, error) {
+	e := &columnEncoder{setting: s, column: column, waits: (column.nullable || len(column.children) > 0) && slices.ContainsFunc(s.encodings, isDeltas)}
+	e.schema = arrow.NewSchema([]arrow.Field{{Name: "c", Type: column.encoded, Nullable: column.nullable}}, nil)
+	stored, err := pqarrow.ToParquet(e.schema, properties(nil), pqarrow.DefaultWriterProps())
+	if err != nil {
+		return nil, fault.New(fault.Internal, "encode column %s: %w", column.path, err)
+	}
+	var own []parquet.WriterProperty
+	for i, encoding := range s.encodings {
+		path := stored.Column(i).Path()
+		if encoding == parquet.Encodings.RLEDict {
+			own = append(own, parquet.WithDictionaryFor(path, true))
+		} else {
+			own = append(own, parquet.WithEncodingFor(path, encoding))
+		}
+		if s.bloom[i] {
+			own = append(own, parquet.WithAdaptiveBloomFilterEnabledFor(path, true), parquet.WithBloomFilterEnabledFor(path, true))
+		}
+	}
+	own = append(own, parquet.WithDataPageSize(s.pageBytes), parquet.WithCompressionLevel(s.level))
+	e.file, err = pqarrow.NewFileWriter(e.schema, &e.out, properties(own), pqarrow.DefaultWriterProps())
+	if err != nil {
+		return nil, fault.New(fault.Internal, "encode column %s: %w", column.path, err)
+	}
+	return e, nil
+}
+
+// properties returns the library's options of all columns, and some more.
+func properties(more []parquet.WriterProperty) *parquet.WriterProperties {
+	return parquet.NewWriterProperties(append([]parquet.WriterProperty{
+		parquet.WithAllocator(memory.NewGoAllocator()),
+		parquet.WithVersion(parquet.V2_LATEST),
+		parquet.WithDataPageVersion(parquet.DataPageV1),
+		parquet.WithCompression(compress.Codecs.Zstd),
+		parquet.WithMaxRowGroupLength(math.MaxInt64),
+		parquet.WithDictionaryDefault(false),
+		parquet.WithDictionaryPageSizeLimit(dictionaryBytes),
+		parquet.WithStoreDecimalAsInteger(true),
+		parquet.WithPageIndexEnabled(true),
+		parquet.WithMaxStatsSize(statisticsBytes),
+		parquet.WithMaxBloomFilterBytes(bloomBytes),
+		parquet.WithBatchSize(batchLevels), // each call of writeRows is one batch
+	}, more...)...)
+}
+
+// write encodes rows. data is a conformed column.
+func (e *columnEncoder) write(data arrow.ArrayData, from, to int) error {
+	for from < to {
+		next, err := e.fitting(data, from, to)
+		if err != nil {
+			return err
+		}
+		e.raw += rowBytes(data, from, next)
+		if err := e.writePage(data, from, next); err != nil {
+			return fault.New(fault.Internal, "encode column %s: %w", e.column.path, err)
+		}
+		from = next
+	}
+	return nil
+}
+
+// writePage encodes rows that fit in a page.
+func (e *columnEncoder) writePage(data arrow.ArrayData, from, to int) error {
+	column := array.MakeFromData(data)
+	defer column.Release()
+	rows := array.NewSlice(column, int64(from), int64(to))
+	defer rows.Release()
+	if !e.waits {
+		return e.writeRows(rows)
+	}
+	if e.hasDeltas(data, from, to) {
+		if err := e.writeWaiting(); err != nil {
+			return err
+		}
+	}
+	own, err := array.Concatenate([]arrow.Array{rows}, memory.NewGoAllocator())
+	if err != nil {
+		return err
+	}
+	e.waiting, e.waitingBytes = append(e.waiting, own), e.waitingBytes+rowBytes(data, from, to)
+	return nil
+}
+
+// hasDeltas reports whether each leaf that is encoded as deltas has a value in some rows.
+func (e *columnEncoder) hasDeltas(data arrow.ArrayData, from, to int) bool {
+	for i, has := range hasValues(data, from, to, nil) {
+		if !has && isDeltas(e.setting.encodings[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// writeWaiting encodes the rows in waiting.
+func (e *columnEncoder) writeWaiting() error {
+	if len(e.waiting) == 0 {
+		return nil
+	}
+	rows, err := array.Concatenate(e.waiting, memory.NewGoAllocator())
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	for _, w := range e.waiting {
+		w.Release()
+	}
+	e.waiting, e.waitingBytes = nil, 0
+	return e.writeRows(rows)
+}
+
+func isDeltas(e parquet.Encoding) bool {
+	return e == parquet.Encodings.DeltaBinaryPacked || e == parquet.Encodings.DeltaLengthByteArray || e == parquet.Encodings.DeltaByteArray
+}
+
+// batchLevels is more than the levels of any rows that fit in a page of the default size.
+const batchLevels = 2 << 20
+
+// fitting returns the end of the rows that fill at most a page, or of one row.
+func (e *columnEncoder) fitting(data arrow.ArrayData, from, to int) (int, error) {
+	if rowBytes(data, from, to) <= e.setting.pageBytes {
+		return to, nil
+	}
+	low, high := from+1, to // the end is at least low and before high
+	for low < high {
+		if mid := (low + high + 1) / 2; rowBytes(data, from, mid) <= e.setting.pageBytes {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	if size := rowBytes(data, from, low); size > maxRowBytes {
+		return 0, fault.New(fault.Invalid, "column %s has %d bytes in one row, and a page can hold %d", e.column.path, size, int64(maxRowBytes)).
+			WithRemedy("leave out the row, or store the value elsewhere")
+	}
+	return low, nil
+}
+
+func (e *columnEncoder) writeRows(rows arrow.Array) (err error) {
+	defer recovered(&err)
+	batch := array.NewRecordBatch(e.schema, []arrow.Array{rows}, int64(rows.Len()))
+	defer batch.Release()
+	return e.file.WriteBuffered(batch)
+}
+
+// stored returns the compressed bytes of the finished pages.
+func (e *columnEncoder) stored() int64 { return e.file.RowGroupTotalCompressedBytes() }
+
+// held returns an upper bound of the memory in use: finished pages in buffers that double, the
+// pages that are being filled, dictionaries and filters.
+func (e *columnEncoder) held() int64 {
+	held := 2*e.stored() + 3*e.waitingBytes
+	for i, encoding := range e.setting.encodings {
+		held += encoderBytes + 4*min(e.raw, 2*e.setting.pageBytes)
+		if encoding == parquet.Encodings.RLEDict {
+			held += 4 * min(e.raw, dictionaryBytes)
+		}
+		if e.setting.bloom[i] {
+			held += 3 * bloomBytes
+		}
+	}
+	return held
+}
+
+// encoderBytes is the memory of an encoder without rows, for each leaf.
+const encoderBytes = 32 << 10
+
+// close ends the row group and returns its chunks, in memory of the encoder.
+func (e *columnEncoder) close() ([]chunk.EncodedChunk, error) {
+	if err := e.closeFile(); err != nil {
+		return nil, fault.New(fault.Internal, "encode column %s: %w", e.column.path, err)
+	}
+	meta, err := e.file.FileMetadata()
+	if err != nil {
+		return nil, fault.New(fault.Internal, "encode column %s: %w", e.column.path, err)
+	}
+	var out []chunk.EncodedChunk
+	all := e.out.Bytes()
+	for i, c := range meta.RowGroups[0].Columns {
+		described := c.MetaData
+		start := described.DataPageOffset
+		if d := described.DictionaryPageOffset; d != nil {
+			start = min(start, *d)
+		}
+		made := chunk.EncodedChunk{Of: meta, Column: i}
+		checked, err := chunk.AddChecksums(all[start:start+described.TotalCompressedSize], start, section(all, c.OffsetIndexOffset, c.OffsetIndexLength))
+		if err != nil {
+			return nil, err
+		}
+		more := int64(len(checked.Pages)) - described.TotalCompressedSize
+		described.DataPageOffset = checked.FirstDataPage
+		described.TotalCompressedSize += more
+		described.TotalUncompressedSize += more
+		made.Pages = func(ctx context.Context, write func(context.Context, []byte) error) error {
+			return write(ctx, checked.Pages)
+		}
+		made.OffsetIndex = checked.OffsetIndex
+		made.ColumnIndex = section(all, c.ColumnIndexOffset, c.ColumnIndexLength)
+		made.Bloom = section(all, described.BloomFilterOffset, described.BloomFilterLength)
+		out = append(out, made)
+	}
+	return out, nil
+}
+
+func (e *columnEncoder) closeFile() (err error) {
+	defer recovered(&err)
+	if err := e.writeWaiting(); err != nil {
+		return err
+	}
+	return e.file.Close()
+}
+
+// recovered is deferred. It turns a panic of the library into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the library's encoder failed: %v", r)
+	}
+}
+
+// section returns a copy of a part of the encoder's file, which outlives the encoder; nil for an
+// absent one.
+func section(all []byte, at *int64, length *int32) []byte {
+	if at == nil || length == nil {
+		return nil
+	}
+	return bytes.Clone(all[*at : *at+int64(*length)])
+}

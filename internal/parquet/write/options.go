@@ -1,0 +1,107 @@
+package write
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// The defaults of Options, which are Iceberg's, except for RowGroupRows and the page size.
+const (
+	defaultRowGroupBytes = 128 << 20
+	defaultRowGroupRows  = 1 << 20
+	defaultPageBytes     = 1 << 20
+	defaultPageRows      = 20_000
+	defaultZstdLevel     = 3
+	defaultFormat        = 2
+
+	dictionaryBytes = 2 << 20 // a larger dictionary is given up, and later pages are plain
+	bloomBytes      = 1 << 20 // maximum size of a bloom filter
+	statisticsBytes = 1 << 10 // longer minima and maxima are left out of footer and page index
+	maxRowBytes     = 64 << 20
+	stepRows        = 8192 // rows of all columns that are encoded between two checks of the sizes
+	sampleBytes     = 32 << 20
+	createdBy       = "penstock version 1.0.0"
+)
+
+// MemoryAccount is an account of memory, such as a budget.Reservation.
+type MemoryAccount interface {
+	Grow(bytes int64) error
+	Shrink(bytes int64)
+}
+
+// Options are those of a file. The zero value of a field, except for Schema, is its default.
+type Options struct {
+	// Schema has the columns with the types that tables have in this project, and field ids as
+	// PARQUET:field_id metadata of all fields, nested ones included.
+	Schema *arrow.Schema
+	// UUIDs are the ids of fields of 16 bytes that are Iceberg's uuid. Others are fixed[16].
+	UUIDs []int
+	// FormatVersion is that of the table. Before 3, tables have no timestamps in nanoseconds.
+	FormatVersion int
+	// ZstdLevel is the level of compression, 1 to 22.
+	ZstdLevel int
+	// RowGroupBytes and RowGroupRows end a row group: compressed bytes and rows.
+	RowGroupBytes, RowGroupRows int64
+	// PageBytes and PageRows end a page, approximately: uncompressed bytes and rows. PageRows is
+	// also the number of rows that encodings are chosen by.
+	PageBytes, PageRows int64
+	// Sorting declares the order of the rows. It is not checked.
+	Sorting []SortColumn
+	// Bloom are the ids of the fields with bloom filters. Booleans have none.
+	Bloom []int
+	// ByteStreamSplit also tries BYTE_STREAM_SPLIT for floats and doubles. Spark's own reader
+	// lacks it, and so do versions of Iceberg's before 1.12.
+	ByteStreamSplit bool
+	// Parallel is the number of columns that are encoded at the same time; 0 is 1.
+	Parallel int
+	// Memory is the account for memory; nil is unlimited.
+	Memory MemoryAccount
+}
+
+// SortColumn is a primitive column that the rows are sorted by.
+type SortColumn struct {
+	FieldID                int
+	Descending, NullsFirst bool
+}
+
+// withDefaults returns the options with defaults for absent ones.
+func (o Options) withDefaults() (Options, error) {
+	for _, d := range []struct {
+		value    *int64
+		standard int64
+	}{{&o.RowGroupBytes, defaultRowGroupBytes}, {&o.RowGroupRows, defaultRowGroupRows}, {&o.PageBytes, defaultPageBytes}, {&o.PageRows, defaultPageRows}} {
+		if *d.value == 0 {
+			*d.value = d.standard
+		}
+		if *d.value < 0 {
+			return o, fault.New(fault.Invalid, "sizes of row groups and pages cannot be negative")
+		}
+	}
+	for _, d := range []struct {
+		value    *int
+		standard int
+	}{{&o.ZstdLevel, defaultZstdLevel}, {&o.FormatVersion, defaultFormat}, {&o.Parallel, 1}} {
+		if *d.value == 0 {
+			*d.value = d.standard
+		}
+	}
+	if o.ZstdLevel < 1 || o.ZstdLevel > 22 {
+		return o, fault.New(fault.Invalid, "zstd has no level %d", o.ZstdLevel).WithRemedy("use a level from 1 to 22")
+	}
+	if o.Memory == nil {
+		o.Memory = unlimited{}
+	}
+	return o, nil
+}
+
+// unlimited is an account without a limit.
+type unlimited struct{}
+
+func (unlimited) Grow(int64) error { return nil }
+func (unlimited) Shrink(int64)     {}
+
+// wantsBloom reports whether a field gets a bloom filter.
+func (o Options) wantsBloom(id int) bool { return slices.Contains(o.Bloom, id) }

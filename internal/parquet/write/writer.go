@@ -1,0 +1,399 @@
+package write
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/chunk"
+)
+
+// DataWriter writes one data file. It is not safe for concurrent use.
+type DataWriter struct {
+	opts     Options
+	columns  []*fieldNode
+	base     Base // nil: there are no other columns
+	sorting  []parquet.SortingColumn
+	file     *chunk.Assembler
+	settings []setting        // of each column; nil until they are chosen
+	first    rows             // the rows held back until then
+	group    []*columnEncoder // of the open row group; nil: there is none
+	open     int64            // rows of the open row group
+	rows     int64
+	reserved int64
+	err      error // the first error: the file is not complete
+}
+
+// rows are conformed columns, batch after batch.
+type rows struct {
+	batches [][]arrow.ArrayData // of each batch the columns
+	count   int64
+	bytes   int64
+}
+
+// New starts a file. It returns Invalid for columns that Iceberg lacks. The caller calls Release,
+// also after Close.
+func New(ctx context.Context, to chunk.Destination, opts Options) (*DataWriter, error) {
+	return AddTo(ctx, to, nil, opts)
+}
+
+// AddTo starts a file that has the columns of base first, and those of the options after them. The
+// row groups are those of base, and so is their declared order; the caller writes exactly its rows. The
+// description of the file has metrics of the new columns only. A nil base has no columns.
+func AddTo(ctx context.Context, to chunk.Destination, base Base, opts Options) (*DataWriter, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	columns, err := newNodes(opts)
+	if err != nil {
+		return nil, err
+	}
+	w := &DataWriter{opts: opts, columns: columns, base: base}
+	layout := chunk.Layout{CreatedBy: createdBy}
+	var fields schema.FieldList
+	if base != nil {
+		layout, fields = base.Layout()
+	} else if w.sorting, err = w.sortingColumns(); err != nil {
+		return nil, err
+	}
+	if layout.Schema, err = parquetSchema(fields, columns, opts.Schema); err != nil {
+		return nil, fault.New(fault.Invalid, "the columns cannot be written as Parquet: %w", err)
+	}
+	w.file, err = chunk.New(ctx, to, layout)
+	return w, err
+}
+
+// Base is a file whose columns a DataWriter copies.
+type Base interface {
+	// Layout returns what the written file has from the base, without the schema, and its
+	// top-level fields. Their names and ids are not those of new columns.
+	Layout() (chunk.Layout, schema.FieldList)
+	// Rows returns the rows of each row group, which are above 0.
+	Rows() []int64
+	// Held returns the bytes of memory that Group needs for a row group.
+	Held(group int) int64
+	// Group returns the chunks of a row group and the order that it declares.
+	Group(ctx context.Context, group int) ([]chunk.EncodedChunk, []parquet.SortingColumn, error)
+}
+
+// leaves returns the primitive fields in the order of the file.
+func (w *DataWriter) leaves() (out []*fieldNode) {
+	for _, c := range w.columns {
+		out = c.leaves(out)
+	}
+	return out
+}
+
+func (w *DataWriter) sortingColumns() ([]parquet.SortingColumn, error) {
+	var out []parquet.SortingColumn
+	for _, s := range w.opts.Sorting {
+		found := false
+		for i, l := range w.leaves() {
+			if l.id == s.FieldID {
+				out, found = append(out, parquet.SortingColumn{ColumnIdx: int32(i), Descending: s.Descending, NullsFirst: s.NullsFirst}), true
+			}
+		}
+		if !found {
+			return nil, fault.New(fault.Invalid, "the file has no primitive column with field id %d to be sorted by", s.FieldID)
+		}
+	}
+	return out, nil
+}
+
+// Bytes returns the bytes of the finished pages so far, compressed. The file will be larger by
+// the pages that are being filled and by its footer, and is not yet known while rows are held back.
+func (w *DataWriter) Bytes() int64 {
+	size := w.file.Bytes() + w.file.Held()
+	for _, e := range w.group {
+		size += e.stored()
+	}
+	return size
+}
+
+// Rows returns the number of rows that were taken.
+func (w *DataWriter) Rows() int64 { return w.rows }
+
+// Write adds a batch with the columns of the schema, by position. The batch may be retained until the
+// encodings are chosen.
+func (w *DataWriter) Write(ctx context.Context, b arrow.RecordBatch) error {
+	if w.err == nil {
+		w.err = w.take(ctx, b)
+	}
+	return w.err
+}
+
+func (w *DataWriter) take(ctx context.Context, b arrow.RecordBatch) error {
+	if int(b.NumCols()) != len(w.columns) {
+		return fault.New(fault.Invalid, "a batch has %d columns, the file %d", b.NumCols(), len(w.columns))
+	}
+	size := batch.Size(b)
+	if err := w.reserve(w.held() + 2*size); err != nil {
+		return err
+	}
+	columns := make([]arrow.ArrayData, len(w.columns))
+	defer releaseAll(columns)
+	for i, n := range w.columns {
+		var err error
+		if columns[i], err = n.conform(b.Column(i)); err != nil {
+			return err
+		}
+		if err := n.observe(columns[i], 0); err != nil {
+			return err
+		}
+	}
+	w.rows += b.NumRows()
+	if w.settings != nil {
+		return w.encode(ctx, columns, b.NumRows())
+	}
+	for _, c := range columns {
+		c.Retain()
+	}
+	w.first.batches = append(w.first.batches, append([]arrow.ArrayData{}, columns...))
+	w.first.count, w.first.bytes = w.first.count+b.NumRows(), w.first.bytes+2*size
+	if w.first.count < w.opts.PageRows && w.first.bytes < sampleBytes {
+		return w.reserve(w.held())
+	}
+	return w.start(ctx)
+}
+
+// start chooses the encodings and encodes the rows held back.
+func (w *DataWriter) start(ctx context.Context) error {
+	if err := w.reserve(w.held() + int64(w.opts.Parallel)*4*w.first.bytes); err != nil {
+		return err
+	}
+	settings := make([]setting, len(w.columns))
+	if err := w.each(func(i int) (err error) {
+		sample := make([]arrow.ArrayData, len(w.first.batches))
+		for k, b := range w.first.batches {
+			sample[k] = b[i]
+		}
+		settings[i], err = choose(w.columns[i], sample, w.opts)
+		return err
+	}); err != nil {
+		return err
+	}
+	w.settings = settings
+	first := w.first.batches
+	for i, columns := range first {
+		err := w.encode(ctx, columns, int64(columns[0].Len()))
+		releaseAll(columns)
+		w.first.batches = first[i+1:]
+		if err != nil {
+			return err
+		}
+	}
+	w.first = rows{}
+	return w.reserve(w.held())
+}
+
+// each calls do for each column, for some at the same time.
+func (w *DataWriter) each(do func(column int) error) error {
+	var group errgroup.Group
+	group.SetLimit(w.opts.Parallel)
+	for i := range w.columns {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
+
+// encode encodes the rows of conformed columns.
+func (w *DataWriter) encode(ctx context.Context, columns []arrow.ArrayData, count int64) error {
+	for at := int64(0); at < count; {
+		room, err := w.room()
+		if err != nil {
+			return err
+		}
+		n := min(count-at, room, stepRows)
+		if err := w.step(columns, int(at), int(at+n)); err != nil {
+			return err
+		}
+		at, w.open = at+n, w.open+n
+		stored := int64(0)
+		for _, e := range w.group {
+			stored += e.stored()
+		}
+		if n == room || w.base == nil && stored >= w.opts.RowGroupBytes {
+			if err := w.endGroup(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return w.reserve(w.held())
+}
+
+// room returns the number of rows that the open row group lacks.
+func (w *DataWriter) room() (int64, error) {
+	if w.base == nil {
+		return w.opts.RowGroupRows - w.open, nil
+	}
+	groups, done := w.base.Rows(), len(w.file.Splits())
+	if done == len(groups) {
+		return 0, fault.New(fault.Invalid, "the new columns have more rows than the file").
+			WithRemedy("write exactly one row for each row of the file, in its order")
+	}
+	return groups[done] - w.open, nil
+}
+
+// startGroup starts a row group if there is none.
+func (w *DataWriter) startGroup() error {
+	if w.group != nil {
+		return nil
+	}
+	group := make([]*columnEncoder, len(w.columns))
+	for i, n := range w.columns {
+		var err error
+		if group[i], err = newEncoder(n, w.settings[i]); err != nil {
+			return err
+		}
+	}
+	w.group = group
+	return nil
+}
+
+// step encodes some rows in the open row group.
+func (w *DataWriter) step(columns []arrow.ArrayData, from, to int) error {
+	if err := w.startGroup(); err != nil {
+		return err
+	}
+	more := int64(0)
+	for i, c := range columns {
+		more += 6 * rowBytes(c, from, to) * int64(len(w.settings[i].encodings))
+	}
+	if err := w.reserve(w.held() + more); err != nil {
+		return err
+	}
+	return w.each(func(i int) error { return w.group[i].write(columns[i], from, to) })
+}
+
+// endGroup writes the open row group.
+func (w *DataWriter) endGroup(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	sorting, err := w.appendBase(ctx)
+	if err != nil {
+		return err
+	}
+	for i, e := range w.group {
+		// The encoder makes a copy of its pages.
+		if err := w.reserve(w.held() + 4*e.stored() + dictionaryBytes); err != nil {
+			return err
+		}
+		chunks, err := e.close()
+		if err != nil {
+			return err
+		}
+		for _, c := range chunks {
+			if err := w.file.Append(ctx, c); err != nil {
+				return err
+			}
+		}
+		e.setting = setting{}
+		w.group[i] = nil
+	}
+	rows := w.open
+	w.group, w.open = nil, 0
+	if err := w.file.EndGroup(ctx, rows, sorting); err != nil {
+		return err
+	}
+	return w.reserve(w.held())
+}
+
+// appendBase copies the row group of the base, if there is one, and returns the declared order.
+func (w *DataWriter) appendBase(ctx context.Context) ([]parquet.SortingColumn, error) {
+	if w.base == nil {
+		return w.sorting, nil
+	}
+	group := len(w.file.Splits())
+	if err := w.reserve(w.held() + w.base.Held(group)); err != nil {
+		return nil, err
+	}
+	chunks, sorting, err := w.base.Group(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range chunks {
+		if err := w.file.Append(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return sorting, nil
+}
+
+// held returns the bytes of memory in use.
+func (w *DataWriter) held() int64 {
+	held := w.first.bytes + w.file.Held()
+	for _, e := range w.group {
+		if e != nil {
+			held += e.held()
+		}
+	}
+	return held
+}
+
+// reserve sets the reservation to n bytes.
+func (w *DataWriter) reserve(n int64) error {
+	if n > w.reserved {
+		if err := w.opts.Memory.Grow(n - w.reserved); err != nil {
+			return fault.Op(err, "encode rows as Parquet")
+		}
+	} else {
+		w.opts.Memory.Shrink(w.reserved - n)
+	}
+	w.reserved = n
+	return nil
+}
+
+// Close writes the remaining rows and the footer, and describes the file. A file without rows has
+// no row groups.
+func (w *DataWriter) Close(ctx context.Context) (WrittenFile, error) {
+	if w.err != nil {
+		return WrittenFile{}, w.err
+	}
+	out, err := w.finish(ctx)
+	w.err = err
+	if err == nil {
+		w.err = fault.New(fault.Internal, "the Parquet file is closed")
+	}
+	return out, err
+}
+
+func (w *DataWriter) finish(ctx context.Context) (WrittenFile, error) {
+	if w.settings == nil && w.first.count > 0 {
+		if err := w.start(ctx); err != nil {
+			return WrittenFile{}, err
+		}
+	}
+	if w.base != nil && (w.open > 0 || len(w.file.Splits()) < len(w.base.Rows())) {
+		return WrittenFile{}, fault.New(fault.Invalid, "the new columns have %d rows, fewer than the file", w.rows).
+			WithRemedy("write exactly one row for each row of the file, in its order")
+	}
+	if w.open > 0 {
+		if err := w.endGroup(ctx); err != nil {
+			return WrittenFile{}, err
+		}
+	}
+	footer, err := w.file.Close(ctx)
+	if err != nil {
+		return WrittenFile{}, err
+	}
+	return w.describe(footer), nil
+}
+
+// Release frees the memory of the DataWriter.
+func (w *DataWriter) Release() {
+	for _, columns := range w.first.batches {
+		releaseAll(columns)
+	}
+	w.first, w.group = rows{}, nil
+	if w.reserved > 0 {
+		w.opts.Memory.Shrink(w.reserved)
+		w.reserved = 0
+	}
+}
