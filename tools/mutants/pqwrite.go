@@ -2,7 +2,7 @@ package main
 
 // pqwriteMutants break how data files are written, and how columns are added to them.
 func pqwriteMutants() []mutant {
-	writes := []string{"./internal/parquet/write"}
+	writes, rewrites := []string{"./internal/parquet/write"}, []string{"./internal/parquet/rewrite"}
 	bounds, conform := "internal/parquet/write/bounds.go", "internal/parquet/write/conform.go"
 	writer, assembler := "internal/parquet/write/writer.go", "internal/parquet/chunk/assembler.go"
 	return []mutant{
@@ -28,5 +28,12 @@ func pqwriteMutants() []mutant {
 		{"the-last-row-of-a-batch-has-no-key", "internal/parquet/write/roll.go", "			before, row = r.last, 0\n", "			before, row = b, 0\n", writes},
 		{"the-order-is-not-declared", assembler, "		group.SortingColumns = append(group.SortingColumns, new(s))\n", "		_ = s\n", writes},
 		{"encodings-are-listed-in-any-order", assembler, "		return x.PageType > y.PageType || x.PageType == y.PageType && x.Encoding < y.Encoding\n", "		return x.PageType > y.PageType && x.Encoding < y.Encoding\n", writes},
+		{"pages-are-not-moved", assembler, "shiftOffsets(c.OffsetIndex, moved)", "shiftOffsets(c.OffsetIndex, 0)", rewrites},
+		{"filters-are-not-moved", assembler, "new(a.at), new(int32(len(filter)))", "c.MetaData.BloomFilterOffset, new(int32(len(filter)))", rewrites},
+		{"fewer-new-rows-are-enough", writer, "(w.open > 0 || len(w.file.Splits()) < len(w.base.Rows()))", "w.open > 0", rewrites},
+		{"more-new-rows-are-ignored", writer, "	if done == len(groups) {\n", "	if done == len(groups)+1 {\n", rewrites},
+		{"other-ids-replace-those-of-the-file", "internal/parquet/rewrite/base.go", "int(*e.FieldID) != id {", "int(*e.FieldID) < 0 {", rewrites},
+		{"new-columns-have-old-ids", "internal/parquet/rewrite/base.go", "		if other, ok := used[id]; ok {\n", "		if other, ok := used[id]; ok && other == \"\" {\n", rewrites},
+		{"old-schemas-hide-new-columns", "internal/parquet/rewrite/base.go", "!slices.Contains(describesAll(), pair.Key)", "pair.Key != \"\"", rewrites},
 	}
 }

@@ -1,0 +1,375 @@
+package rewrite_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
+	"github.com/penstock/penstock/internal/parquet/rewrite"
+	"github.com/penstock/penstock/internal/parquet/write"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/storetest"
+)
+
+// memoryFile is a file in memory.
+type memoryFile struct{ bytes.Buffer }
+
+func (m *memoryFile) Write(_ context.Context, p []byte) error {
+	_, err := m.Buffer.Write(p)
+	return err
+}
+
+func object(t testing.TB, content []byte) store.Object {
+	t.Helper()
+	const location = "file:///t/a.parquet"
+	m := storetest.NewMemory()
+	m.Put(location, content)
+	o, err := m.Open(t.Context(), location, int64(len(content)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, o.Close()) })
+	return o
+}
+
+func field(name string, t arrow.DataType, id int) arrow.Field {
+	return arrow.Field{Name: name, Type: t, Nullable: true, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{strconv.Itoa(id)})}
+}
+
+// added is the schema of the new columns.
+func added() *arrow.Schema {
+	return arrow.NewSchema([]arrow.Field{
+		field("new number", arrow.PrimitiveTypes.Int64, 1001),
+		field("new list", arrow.ListOfField(field("element", arrow.BinaryTypes.String, 1003)), 1002),
+	}, nil)
+}
+
+// news returns rows of the new columns.
+func news(from, n int) arrow.RecordBatch {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), added())
+	defer b.Release()
+	for i := from; i < from+n; i++ {
+		b.Field(0).(*array.Int64Builder).Append(int64(i))
+		l := b.Field(1).(*array.ListBuilder)
+		if i%3 == 0 {
+			l.AppendNull()
+			continue
+		}
+		l.Append(true)
+		for k := range i % 3 {
+			l.ValueBuilder().(*array.StringBuilder).Append(fmt.Sprintf("row %d %d", i, k))
+		}
+	}
+	return b.NewRecordBatch()
+}
+
+// add adds the new columns, in batches of some rows, to a file of a number of rows.
+func add(t testing.TB, old []byte, rows int, opts rewrite.Options) ([]byte, write.WrittenFile, error) {
+	t.Helper()
+	if opts.Write.Schema == nil {
+		opts.Write.Schema = added()
+	}
+	var to memoryFile
+	w, err := rewrite.AddColumns(t.Context(), &to, object(t, old), opts)
+	if err != nil {
+		return nil, write.WrittenFile{}, err
+	}
+	defer w.Release()
+	for at := 0; at < rows; at += 170 {
+		if err := w.Write(t.Context(), news(at, min(170, rows-at))); err != nil {
+			return nil, write.WrittenFile{}, err
+		}
+	}
+	out, err := w.Close(t.Context())
+	return to.Bytes(), out, err
+}
+
+// footer returns the metadata of a file.
+func footer(t testing.TB, content []byte) *metadata.FileMetaData {
+	t.Helper()
+	rdr, err := file.NewParquetReader(bytes.NewReader(content))
+	require.NoError(t, err)
+	return rdr.MetaData()
+}
+
+// span returns the range of a chunk's pages.
+func span(t testing.TB, meta *metadata.FileMetaData, group, column int) (start, end int64) {
+	t.Helper()
+	c, err := meta.RowGroup(group).ColumnChunk(column)
+	require.NoError(t, err)
+	start = c.DataPageOffset()
+	if c.HasDictionaryPage() {
+		start = min(start, c.DictionaryPageOffset())
+	}
+	return start, start + c.TotalCompressedSize()
+}
+
+// requireMoved checks that the old columns of a new file are those of the old one, byte for byte,
+// and that the page indexes fit to them.
+func requireMoved(t *testing.T, old, content []byte) {
+	t.Helper()
+	before, after := footer(t, old), footer(t, content)
+	require.Equal(t, before.NumRows, after.NumRows)
+	require.Equal(t, before.GetCreatedBy(), after.GetCreatedBy())
+	for g := range before.NumRowGroups() {
+		for c := range before.Schema.NumColumns() {
+			from, to := span(t, before, g, c)
+			at, end := span(t, after, g, c)
+			require.Equal(t, old[from:to], content[at:end], "row group %d, column %d", g, c)
+			x, y := before.FileMetaData.RowGroups[g].Columns[c], after.FileMetaData.RowGroups[g].Columns[c]
+			require.Equal(t, x.MetaData.Statistics, y.MetaData.Statistics)
+			require.Equal(t, x.MetaData.Encodings, y.MetaData.Encodings)
+			require.Equal(t, x.ColumnIndexOffset == nil, y.ColumnIndexOffset == nil)
+			if x.ColumnIndexOffset != nil {
+				require.Equal(t, old[*x.ColumnIndexOffset:][:*x.ColumnIndexLength], content[*y.ColumnIndexOffset:][:*y.ColumnIndexLength])
+			}
+			require.Equal(t, x.MetaData.BloomFilterOffset == nil, y.MetaData.BloomFilterOffset == nil)
+			if x.OffsetIndexOffset != nil {
+				requirePages(t, old, content, g, c)
+			}
+		}
+	}
+}
+
+// requirePages compares the pages that the offset indexes of both files point to.
+func requirePages(t *testing.T, old, content []byte, group, column int) {
+	t.Helper()
+	var pages [2][][]byte
+	var rows [2][]int64
+	for i, file1 := range [][]byte{old, content} {
+		rdr, err := file.NewParquetReader(bytes.NewReader(file1))
+		require.NoError(t, err)
+		index, err := rdr.GetPageIndexReader().RowGroup(group)
+		require.NoError(t, err)
+		offsets, err := index.GetOffsetIndex(column)
+		require.NoError(t, err)
+		for _, p := range offsets.GetPageLocations() {
+			pages[i] = append(pages[i], file1[p.Offset:][:p.CompressedPageSize])
+			rows[i] = append(rows[i], p.FirstRowIndex)
+		}
+	}
+	require.NotEmpty(t, pages[0])
+	require.Equal(t, pages[0], pages[1])
+	require.Equal(t, rows[0], rows[1])
+}
+
+// requireColumns reads columns of a file by field id, and compares them with those of a batch.
+func requireColumns(t testing.TB, content []byte, fields []int, want arrow.RecordBatch) {
+	t.Helper()
+	f, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
+	require.NoError(t, err)
+	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: fields, Schema: want.Schema()})
+	require.NoError(t, err)
+	defer rdr.Release()
+	at := int64(0)
+	for rdr.Next() {
+		b := rdr.RecordBatch()
+		part := want.NewSlice(at, at+b.NumRows())
+		for i := range fields {
+			require.True(t, array.Equal(part.Column(i), b.Column(i)), "column %d from row %d:\nwant %v\n got %v", i, at, part.Column(i), b.Column(i))
+		}
+		part.Release()
+		at += b.NumRows()
+	}
+	require.NoError(t, rdr.Err())
+	require.Equal(t, want.NumRows(), at)
+}
+
+// oldRows are the rows of old files.
+func oldRows(n int) arrow.RecordBatch {
+	sc := arrow.NewSchema([]arrow.Field{
+		field("id", arrow.PrimitiveTypes.Int64, 1), field("text", arrow.BinaryTypes.String, 2),
+		field("list", arrow.ListOfField(field("element", arrow.PrimitiveTypes.Float64, 4)), 3),
+	}, nil)
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	defer b.Release()
+	for i := range n {
+		b.Field(0).(*array.Int64Builder).Append(int64(i) * 7)
+		b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf("text %d", i%50))
+		l := b.Field(2).(*array.ListBuilder)
+		l.Append(i%5 != 0)
+		if i%5 != 0 {
+			l.ValueBuilder().(*array.Float64Builder).AppendValues([]float64{float64(i), 1}, nil)
+		}
+	}
+	return b.NewRecordBatch()
+}
+
+// TestAddColumns adds columns to files of this server and of the library, with all codecs, page
+// versions and indexes.
+//
+// spec: file-16, file-17
+func TestAddColumns(t *testing.T) {
+	t.Parallel()
+	old := oldRows(2000)
+	var files [][]byte
+	var to memoryFile
+	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), Bloom: []int{1}, PageRows: 100, RowGroupRows: 700, Sorting: []write.SortColumn{{FieldID: 1}}})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(t.Context(), old))
+	_, err = w.Close(t.Context())
+	require.NoError(t, err)
+	w.Release()
+	files = append(files, to.Bytes())
+	for i := range 5 {
+		reader, err := array.NewRecordReader(old.Schema(), []arrow.RecordBatch{old})
+		require.NoError(t, err)
+		var to bytes.Buffer
+		require.NoError(t, parquettest.Write(&to, reader, parquettest.Options{
+			Codec: parquettest.Codec(i), PageV2: i%2 == 0, PageIndex: i%3 == 0, RowGroupRows: []int64{0, 333, 90}[i%3], PageBytes: 500, NoStatistics: i == 4, CreatedBy: "parquet-mr version 1.12.3 (build f8dced182c4c1fbdec6ccb3185537b5a01e6ed6b)",
+		}))
+		files = append(files, to.Bytes())
+		reader.Release()
+	}
+	for i, content := range files {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			made, out, err := add(t, content, 2000, rewrite.Options{Write: write.Options{PageRows: 100}})
+			require.NoError(t, err)
+			require.Equal(t, int64(len(made)), out.Bytes)
+			require.Equal(t, map[int]int64{1001: 2000, 1003: 2666}, out.Values)
+			requireMoved(t, content, made)
+			requireColumns(t, made, []int{1, 2, 3}, old)
+			requireColumns(t, made, []int{1001, 1002}, news(0, 2000))
+			meta := footer(t, made)
+			require.Len(t, out.Splits, meta.NumRowGroups())
+			for g := range meta.NumRowGroups() {
+				require.Equal(t, footer(t, content).RowGroup(g).NumRows(), meta.RowGroup(g).NumRows())
+				require.Equal(t, footer(t, content).RowGroup(g).SortingColumns(), meta.RowGroup(g).SortingColumns())
+			}
+		})
+	}
+	made, _, err := add(t, files[0], 2000, rewrite.Options{})
+	require.NoError(t, err)
+	f, err := parquet.Open(t.Context(), object(t, made), parquet.Options{})
+	require.NoError(t, err)
+	missed := 0
+	for i := range int64(700) {
+		may, err := f.MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int64, []any{i * 7})
+		require.NoError(t, err)
+		require.True(t, may)
+		if may, err = f.MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int64, []any{i*7 + 1}); err == nil && !may {
+			missed++
+		}
+	}
+	require.Greater(t, missed, 500, "the bloom filter was moved")
+}
+
+// TestFilesOfOthers adds columns to files of Spark, pyarrow and DuckDB, also without field ids.
+//
+// spec: file-16, file-18
+func TestFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob(filepath.Join("..", "testdata", "*.parquet"))
+	require.NoError(t, err)
+	require.Greater(t, len(names), 10)
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			content, err := os.ReadFile(name)
+			require.NoError(t, err)
+			before := footer(t, content)
+			ids, next := map[string]int{}, 2000
+			for i := range before.Schema.Root().NumFields() {
+				if f := before.Schema.Root().Field(i); f.FieldID() < 0 {
+					ids[f.Name()] = next
+					next++
+				}
+			}
+			made, _, err := add(t, content, int(before.NumRows), rewrite.Options{FieldIDs: ids})
+			require.NoError(t, err)
+			if before.NumRows > 0 {
+				requireMoved(t, content, made)
+			}
+			requireColumns(t, made, []int{1001, 1002}, news(0, int(before.NumRows)))
+			after := footer(t, made)
+			for i := range before.Schema.Root().NumFields() {
+				was, is := before.Schema.Root().Field(i), after.Schema.Root().Field(i)
+				require.Equal(t, was.Name(), is.Name())
+				if id, ok := ids[was.Name()]; ok {
+					require.Equal(t, int32(id), is.FieldID())
+				} else {
+					require.Equal(t, was.FieldID(), is.FieldID())
+				}
+			}
+			for i := range before.Schema.NumColumns() {
+				require.Equal(t, before.Schema.Column(i).Path(), after.Schema.Column(i).Path())
+				require.Equal(t, fmt.Sprint(before.Schema.Column(i).LogicalType()), fmt.Sprint(after.Schema.Column(i).LogicalType()))
+			}
+			require.Nil(t, after.KeyValueMetadata().FindValue("ARROW:schema"))
+			require.Nil(t, after.KeyValueMetadata().FindValue("org.apache.spark.sql.parquet.row.metadata"))
+		})
+	}
+}
+
+// TestOtherNumbersOfRows writes fewer and more rows than the old file has.
+//
+// spec: file-19
+func TestOtherNumbersOfRows(t *testing.T) {
+	t.Parallel()
+	old := oldRows(1000)
+	var to memoryFile
+	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), RowGroupRows: 400})
+	require.NoError(t, err)
+	defer w.Release()
+	require.NoError(t, w.Write(t.Context(), old))
+	_, err = w.Close(t.Context())
+	require.NoError(t, err)
+	for _, rows := range []int{0, 1, 400, 800, 999, 1001, 1200} {
+		for _, pageRows := range []int64{0, 100} {
+			_, _, err := add(t, to.Bytes(), rows, rewrite.Options{Write: write.Options{PageRows: pageRows}})
+			require.Equal(t, fault.Invalid, fault.KindOf(err), "%d rows", rows)
+			require.ErrorContains(t, err, "rows", "%d rows", rows)
+		}
+	}
+	_, _, err = add(t, to.Bytes(), 1000, rewrite.Options{})
+	require.NoError(t, err)
+}
+
+// TestRefusals refuses new columns and ids that the old file cannot have.
+//
+// spec: file-18
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	old := oldRows(10)
+	var to memoryFile
+	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema()})
+	require.NoError(t, err)
+	defer w.Release()
+	require.NoError(t, w.Write(t.Context(), old))
+	_, err = w.Close(t.Context())
+	require.NoError(t, err)
+	with := func(fields ...arrow.Field) write.Options {
+		return write.Options{Schema: arrow.NewSchema(fields, nil)}
+	}
+	for name, c := range map[string]struct {
+		opts rewrite.Options
+		says string
+	}{
+		"an old name":      {rewrite.Options{Write: with(field("id", arrow.PrimitiveTypes.Int64, 9))}, "has a column id already"},
+		"an old id":        {rewrite.Options{Write: with(field("n", arrow.PrimitiveTypes.Int64, 2))}, "the field id 2, and so has column text"},
+		"an old nested id": {rewrite.Options{Write: with(field("n", arrow.ListOfField(field("element", arrow.PrimitiveTypes.Int64, 4)), 9))}, "the field id 4, and so has column element"},
+		"another id":       {rewrite.Options{FieldIDs: map[string]int{"list.list.element": 9}}, "column list.list.element of file:///t/a.parquet has the field id 4, not 9"},
+		"an unknown path":  {rewrite.Options{FieldIDs: map[string]int{"element": 9}}, "1 of the columns that get field ids"},
+	} {
+		_, _, err := add(t, to.Bytes(), 10, c.opts)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		require.ErrorContains(t, err, c.says, name)
+	}
+	_, _, err = add(t, to.Bytes(), 10, rewrite.Options{FieldIDs: map[string]int{"list.list.element": 4}})
+	require.NoError(t, err)
+	_, _, err = add(t, to.Bytes()[:to.Len()-1], 10, rewrite.Options{})
+	require.Error(t, err)
+}
