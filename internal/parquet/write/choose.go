@@ -36,15 +36,23 @@ func candidate(t arrow.DataType, round int, split bool) (parquet.Encoding, bool)
 }
 
 // weight returns what a compressed byte of an encoding counts, in percent. The weights follow the
-// cost to decode: a column is encoded once and decoded in every epoch.
-func weight(encoding parquet.Encoding) int64 {
+// time that this project's reader takes to decode: a column is encoded once and decoded in every
+// epoch. The reader decodes plain lists by itself, and those of deltas with the library, which takes
+// more than twice the time (benchmarks/results/2026-11-26-encodings.md).
+func weight(encoding parquet.Encoding, inList bool) int64 {
 	switch encoding {
 	case parquet.Encodings.RLEDict: // its values come out as codes
 		return 95
 	case parquet.Encodings.DeltaLengthByteArray:
-		return 105
-	case parquet.Encodings.DeltaBinaryPacked:
-		return 110
+		return 95
+	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.ByteStreamSplit:
+		if inList {
+			return 150
+		}
+		if encoding == parquet.Encodings.DeltaBinaryPacked {
+			return 115
+		}
+		return 100
 	case parquet.Encodings.DeltaByteArray:
 		return 125
 	default:
@@ -55,7 +63,7 @@ func weight(encoding parquet.Encoding) int64 {
 // choose returns the setting of a column: for each leaf the encoding with the fewest weighted
 // bytes in a sample of its rows, which are conformed, and pages of approximately pageRows rows.
 func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
-	leaves := column.leaves(nil)
+	leaves, inList := column.leaves(nil), column.inLists(false, nil)
 	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: opts.ZstdLevel}
 	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
 	for round := range rounds {
@@ -68,12 +76,12 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 		if !some {
 			break
 		}
-		sizes, err := measure(column, sample, tried)
+		sizes, err := measure(column, sample, tried, opts.PageRows)
 		if err != nil {
 			return setting{}, err
 		}
 		for i, size := range sizes {
-			if score := size.stored * weight(tried.encodings[i]); has[i] && (round == 0 || score < best[i]) {
+			if score := size.stored * weight(tried.encodings[i], inList[i]); has[i] && (round == 0 || score < best[i]) {
 				best[i], chosen.encodings[i] = score, tried.encodings[i]
 				if tried.encodings[i] != parquet.Encodings.RLEDict { // whose pages end by their plain size
 					perRow[i] = size.perRow
@@ -98,16 +106,17 @@ type measured struct {
 	perRow int64 // uncompressed, in units of perRowUnit
 }
 
-// measure encodes a sample and returns the size of each leaf.
-func measure(column *fieldNode, sample []arrow.ArrayData, s setting) ([]measured, error) {
+// measure encodes the first rows of a sample, up to a limit, and returns the size of each leaf.
+func measure(column *fieldNode, sample []arrow.ArrayData, s setting, limit int64) ([]measured, error) {
 	e, err := newEncoder(column, s)
 	if err != nil {
 		return nil, err
 	}
 	rows := int64(0)
 	for _, data := range sample {
-		rows += int64(data.Len())
-		if err := e.write(data, 0, data.Len()); err != nil {
+		n := min(int64(data.Len()), limit-rows)
+		rows += n
+		if err := e.write(data, 0, int(n)); err != nil {
 			return nil, err
 		}
 	}

@@ -86,12 +86,13 @@ func openFile(t testing.TB, content []byte) *parquet.File {
 	return f
 }
 
-// requireRows reads a file with this project's reader and compares its rows with the batches.
+// requireRows reads a file with this project's reader and compares its rows with the batches. All pages
+// must have checksums.
 func requireRows(t testing.TB, content []byte, sc *arrow.Schema, want ...arrow.RecordBatch) {
 	t.Helper()
 	f := openFile(t, content)
 	require.True(t, f.HasFieldIDs())
-	opts := parquet.ReadOptions{Schema: sc}
+	opts := parquet.ReadOptions{Schema: sc, RequireChecksums: true}
 	for i, f := range f.Fields() {
 		require.Equal(t, sc.Field(i).Name, f.Name)
 		opts.Fields = append(opts.Fields, f.ID)

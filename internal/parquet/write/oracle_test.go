@@ -47,7 +47,7 @@ const cases = 24
 // TestOtherReaders writes random rows of random types. pyarrow, DuckDB and this project's reader
 // find the same rows, and the statistics are those that PyIceberg computes from the file's footer.
 //
-// spec: file-1, file-2, file-4, file-5, file-6, file-7, file-8
+// spec: file-1, file-2, file-4, file-5, file-6, file-7, file-8, file-20
 func TestOtherReaders(t *testing.T) {
 	t.Parallel()
 	python := os.Getenv("PENSTOCK_PYTHON")

@@ -149,6 +149,18 @@ func (n *fieldNode) leaves(into []*fieldNode) []*fieldNode {
 	return into
 }
 
+// inLists appends for each primitive field whether it is in a list or map.
+func (n *fieldNode) inLists(is bool, into []bool) []bool {
+	if len(n.children) == 0 {
+		return append(into, is)
+	}
+	_, inStruct := n.wanted.(*arrow.StructType)
+	for _, c := range n.children {
+		into = c.inLists(is || !inStruct, into)
+	}
+	return into
+}
+
 // parquetSchema returns the schema of a file that has some other fields first.
 func parquetSchema(fields schema.FieldList, nodes []*fieldNode, sc *arrow.Schema) (*schema.Schema, error) {
 	for i, n := range nodes {
