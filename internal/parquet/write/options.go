@@ -21,7 +21,8 @@ const (
 	bloomBytes      = 1 << 20 // maximum size of a bloom filter
 	statisticsBytes = 1 << 10 // longer minima and maxima are left out of footer and page index
 	maxRowBytes     = 64 << 20
-	stepRows        = 8192 // rows of all columns that are encoded between two checks of the sizes
+	stepRows        = 8192     // rows of all columns that are encoded between two checks of the sizes
+	stepBytes       = 16 << 20 // plain bytes of these rows, unless one row has more
 	sampleBytes     = 32 << 20
 	createdBy       = "penstock version 1.0.0"
 )

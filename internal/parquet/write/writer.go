@@ -2,6 +2,7 @@ package write
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -92,15 +93,19 @@ func (w *DataWriter) leaves() (out []*fieldNode) {
 
 func (w *DataWriter) sortingColumns() ([]parquet.SortingColumn, error) {
 	var out []parquet.SortingColumn
+	var inList []bool
+	for _, c := range w.columns {
+		inList = c.inLists(false, inList)
+	}
 	for _, s := range w.opts.Sorting {
 		found := false
 		for i, l := range w.leaves() {
-			if l.id == s.FieldID {
+			if l.id == s.FieldID && !inList[i] {
 				out, found = append(out, parquet.SortingColumn{ColumnIdx: int32(i), Descending: s.Descending, NullsFirst: s.NullsFirst}), true
 			}
 		}
 		if !found {
-			return nil, fault.New(fault.Invalid, "the file has no primitive column with field id %d to be sorted by", s.FieldID)
+			return nil, fault.New(fault.Invalid, "the file has no primitive column with field id %d to be sorted by, outside lists and maps", s.FieldID)
 		}
 	}
 	return out, nil
@@ -164,7 +169,7 @@ func (w *DataWriter) take(ctx context.Context, b arrow.RecordBatch) error {
 
 // start chooses the encodings and encodes the rows held back.
 func (w *DataWriter) start(ctx context.Context) error {
-	if err := w.reserve(w.held() + int64(w.opts.Parallel)*4*w.first.bytes); err != nil {
+	if err := w.reserve(w.held() + w.sampleMemory()); err != nil {
 		return err
 	}
 	settings := make([]setting, len(w.columns))
@@ -192,6 +197,27 @@ func (w *DataWriter) start(ctx context.Context) error {
 	return w.reserve(w.held())
 }
 
+// sampleMemory returns the memory that measuring the sample takes: that of the largest columns, as
+// many as are encoded at the same time.
+func (w *DataWriter) sampleMemory() (sum int64) {
+	sizes := make([]int64, len(w.columns))
+	for i, c := range w.columns {
+		leaves := int64(len(c.leaves(nil)))
+		sizes[i] = leaves * encoderBytes
+		left := w.opts.PageRows
+		for _, b := range w.first.batches {
+			n := min(int64(b[i].Len()), left)
+			sizes[i] += 6 * leaves * rowBytes(b[i], 0, int(n))
+			left -= n
+		}
+	}
+	slices.Sort(sizes)
+	for _, s := range sizes[max(0, len(sizes)-w.opts.Parallel):] {
+		sum += s
+	}
+	return sum
+}
+
 // each calls do for each column, for some at the same time.
 func (w *DataWriter) each(do func(column int) error) error {
 	var group errgroup.Group
@@ -209,7 +235,7 @@ func (w *DataWriter) encode(ctx context.Context, columns []arrow.ArrayData, coun
 		if err != nil {
 			return err
 		}
-		n := min(count-at, room, stepRows)
+		n := rowsWithin(columns, at, min(count-at, room, stepRows))
 		if err := w.step(columns, int(at), int(at+n)); err != nil {
 			return err
 		}
@@ -225,6 +251,21 @@ func (w *DataWriter) encode(ctx context.Context, columns []arrow.ArrayData, coun
 		}
 	}
 	return w.reserve(w.held())
+}
+
+// rowsWithin returns how many of n rows take at most stepBytes, approximately, and at least 1.
+func rowsWithin(columns []arrow.ArrayData, at, n int64) int64 {
+	for n > 1 {
+		size := int64(0)
+		for _, c := range columns {
+			size += rowBytes(c, int(at), int(at+n))
+		}
+		if size <= stepBytes {
+			break
+		}
+		n = max(1, min(n-1, n*stepBytes/size))
+	}
+	return n
 }
 
 // room returns the number of rows that the open row group lacks.

@@ -71,6 +71,47 @@ func TestRowGroups(t *testing.T) {
 	require.Len(t, out.Splits, 3, "row groups end after 8192 rows at the earliest")
 }
 
+// TestPageIndex reads bounds from column indexes, which long values and NaN leave out.
+//
+// spec: file-6
+func TestPageIndex(t *testing.T) {
+	t.Parallel()
+	sc := schemaOf(arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64)
+	for name, c := range map[string]struct {
+		last    string
+		indexed [3]bool
+	}{
+		"short":   {`[{"c0": 9, "c1": "z", "c2": 2}]`, [3]bool{true, true, true}},
+		"as long": {`[{"c0": 9, "c1": "` + strings.Repeat("z", 1024) + `", "c2": 2}]`, [3]bool{true, true, true}},
+		"longer":  {`[{"c0": 9, "c1": "` + strings.Repeat("z", 1025) + `", "c2": 2}]`, [3]bool{true, false, true}},
+		"nulls":   {`[{}]`, [3]bool{true, true, true}},
+	} {
+		content, _ := writeFile(t, write.Options{Schema: sc, PageBytes: 1}, fromJSON(t, sc, `[{"c0": 5, "c1": "a", "c2": 1}]`), fromJSON(t, sc, c.last))
+		f := openFile(t, content)
+		for i, want := range c.indexed {
+			_, has := f.HasPageStatistics(0, i+1)
+			require.Equal(t, want, has, "%s, column %d", name, i)
+		}
+		s, err := f.PageStatistics(t.Context(), 0, 1, arrow.PrimitiveTypes.Int64)
+		require.NoError(t, err)
+		require.Equal(t, int64(5), s.Lower, name)
+	}
+}
+
+// TestLargeRows has a row group for rows of some MiB, in memory of not much more than them.
+func TestLargeRows(t *testing.T) {
+	t.Parallel()
+	sc := schemaOf(arrow.BinaryTypes.String)
+	rows := filled(sc, 24, func(to array.Builder, row int) {
+		to.(*array.StringBuilder).Append(strings.Repeat(string(rune('a'+row)), 3<<20))
+	})
+	account := &limited{limit: 400 << 20}
+	content, _ := writeFile(t, write.Options{Schema: sc, Memory: account, PageRows: 1}, rows)
+	require.Zero(t, account.used)
+	f := openFile(t, content)
+	require.Equal(t, int64(24), f.Rows())
+}
+
 // TestWithoutRows writes a file without rows, one with an empty batch, and columns of nulls.
 //
 // spec: file-1
@@ -241,6 +282,7 @@ func TestRefusals(t *testing.T) {
 		"an unknown filter":           {write.Options{Schema: texts, Bloom: []int{7}}, nil, "no field with id 7"},
 		"a filter of booleans":        {write.Options{Schema: schemaOf(arrow.FixedWidthTypes.Boolean), Bloom: []int{1}}, nil, "cannot have a bloom filter"},
 		"an unknown order":            {write.Options{Schema: nested, Sorting: []write.SortColumn{{FieldID: 3}}}, nil, "no primitive column with field id 3"},
+		"an order by elements":        {write.Options{Schema: nested, Sorting: []write.SortColumn{{FieldID: 2}}}, nil, "no primitive column with field id 2"},
 		"an unknown level":            {write.Options{Schema: texts, ZstdLevel: 23}, nil, "no level 23"},
 		"a negative size":             {write.Options{Schema: texts, PageRows: -1}, nil, "cannot be negative"},
 	} {
