@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -275,42 +276,68 @@ func TestFilesOfOthers(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("..", "testdata", "*.parquet"))
 	require.NoError(t, err)
 	require.Greater(t, len(names), 10)
-	for _, name := range names {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			t.Parallel()
-			content, err := os.ReadFile(name)
-			require.NoError(t, err)
-			before := footer(t, content)
-			ids, next := map[string]int{}, 2000
-			for i := range before.Schema.Root().NumFields() {
-				if f := before.Schema.Root().Field(i); f.FieldID() < 0 {
-					ids[f.Name()] = next
-					next++
-				}
-			}
-			made, _, err := add(t, content, int(before.NumRows), rewrite.Options{FieldIDs: ids})
-			require.NoError(t, err)
-			if before.NumRows > 0 {
-				requireMoved(t, content, made)
-			}
-			requireColumns(t, made, []int{1001, 1002}, news(0, int(before.NumRows)))
-			after := footer(t, made)
-			for i := range before.Schema.Root().NumFields() {
-				was, is := before.Schema.Root().Field(i), after.Schema.Root().Field(i)
-				require.Equal(t, was.Name(), is.Name())
-				if id, ok := ids[was.Name()]; ok {
-					require.Equal(t, int32(id), is.FieldID())
-				} else {
-					require.Equal(t, was.FieldID(), is.FieldID())
-				}
-			}
-			for i := range before.Schema.NumColumns() {
-				require.Equal(t, before.Schema.Column(i).Path(), after.Schema.Column(i).Path())
-				require.Equal(t, fmt.Sprint(before.Schema.Column(i).LogicalType()), fmt.Sprint(after.Schema.Column(i).LogicalType()))
-			}
-			require.Nil(t, after.KeyValueMetadata().FindValue("ARROW:schema"))
-			require.Nil(t, after.KeyValueMetadata().FindValue("org.apache.spark.sql.parquet.row.metadata"))
-		})
+	folder := t.TempDir()
+	t.Run("files", func(t *testing.T) {
+		for _, name := range names {
+			t.Run(filepath.Base(name), func(t *testing.T) {
+				t.Parallel()
+				addToFile(t, name, folder)
+			})
+		}
+	})
+	python := os.Getenv("PENSTOCK_PYTHON")
+	if python == "" {
+		require.Empty(t, os.Getenv("CI"), "CI must set PENSTOCK_PYTHON; make test-go does")
+		t.Skip("PENSTOCK_PYTHON names no Python to read files with; make test-go sets it")
+	}
+	command := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "compare.py"), folder)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	require.NoError(t, err, "%s", &stderr)
+	var least, most int
+	_, err = fmt.Sscan(string(output), &least, &most)
+	require.NoError(t, err)
+	require.Greater(t, least, 10, "%s", output)
+}
+
+// addToFile adds columns to a file, and writes both files to a folder.
+func addToFile(t *testing.T, name, folder string) {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	before := footer(t, content)
+	ids, next := map[string]int{}, 2000
+	for i := range before.Schema.Root().NumFields() {
+		if f := before.Schema.Root().Field(i); f.FieldID() < 0 {
+			ids[f.Name()] = next
+			next++
+		}
+	}
+	made, _, err := add(t, content, int(before.NumRows), rewrite.Options{FieldIDs: ids})
+	require.NoError(t, err)
+	if before.NumRows > 0 {
+		requireMoved(t, content, made)
+	}
+	requireColumns(t, made, []int{1001, 1002}, news(0, int(before.NumRows)))
+	after := footer(t, made)
+	for i := range before.Schema.Root().NumFields() {
+		was, is := before.Schema.Root().Field(i), after.Schema.Root().Field(i)
+		require.Equal(t, was.Name(), is.Name())
+		if id, ok := ids[was.Name()]; ok {
+			require.Equal(t, int32(id), is.FieldID())
+		} else {
+			require.Equal(t, was.FieldID(), is.FieldID())
+		}
+	}
+	for i := range before.Schema.NumColumns() {
+		require.Equal(t, before.Schema.Column(i).Path(), after.Schema.Column(i).Path())
+		require.Equal(t, fmt.Sprint(before.Schema.Column(i).LogicalType()), fmt.Sprint(after.Schema.Column(i).LogicalType()))
+	}
+	require.Nil(t, after.KeyValueMetadata().FindValue("ARROW:schema"))
+	require.Nil(t, after.KeyValueMetadata().FindValue("org.apache.spark.sql.parquet.row.metadata"))
+	for prefix, content := range map[string][]byte{"old-": content, "new-": made} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, prefix+filepath.Base(name)), content, 0o600))
 	}
 }
 
