@@ -187,7 +187,7 @@ func TestDeltasAfterNulls(t *testing.T) {
 			if !has {
 				to.AppendNull()
 			} else if n, ok := to.(*array.Int64Builder); ok {
-				n.Append(int64(row) * 3)
+				n.Append(int64(row)*1000 + mixed(row)&0x3ff) // pages of more than a kilobyte
 			} else {
 				to.(*array.StringBuilder).Append(fmt.Sprintf("text %08d", row))
 			}

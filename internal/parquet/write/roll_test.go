@@ -82,6 +82,18 @@ func TestRoll(t *testing.T) {
 	}
 	require.Equal(t, 150_000, at)
 
+	// Each batch has a key of its own: a file ends before the first one that begins when it is large enough.
+	batches = nil
+	for i := range 100 {
+		batches = append(batches, batch(i*perKey, perKey, perKey))
+	}
+	to = roll(t, 200_000, opts, batches...)
+	require.Greater(t, len(to.content), 1)
+	for _, w := range to.written[:len(to.written)-1] {
+		require.Less(t, w.Bytes, int64(240_000))
+		require.Zero(t, w.Rows%perKey)
+	}
+
 	// One key for all rows: files end anyway. Without an order they end anywhere.
 	for _, opts := range []write.Options{opts, {Schema: sc, PageRows: 1000}} {
 		to = roll(t, 200_000, opts, batch(0, 150_000, 1<<40))

@@ -54,7 +54,7 @@ func TestRowGroups(t *testing.T) {
 	t.Parallel()
 	sc := schemaOf(arrow.PrimitiveTypes.Int64)
 	rows := numbers(sc, 0, 1000)
-	content, out := writeFile(t, write.Options{Schema: sc, RowGroupRows: 300, Sorting: []write.SortColumn{{FieldID: 1, Descending: true, NullsFirst: true}}}, rows)
+	content, out := writeFile(t, write.Options{Schema: sc, RowGroupRows: 300, Sorting: []write.SortColumn{{FieldID: 1, Descending: true, NullsFirst: true}}}, rows.NewSlice(0, 130), rows.NewSlice(130, 380), rows.NewSlice(380, 1000))
 	requireRows(t, content, sc, rows)
 	require.Len(t, out.Splits, 4)
 	require.Equal(t, int64(1000), out.Rows)
@@ -190,6 +190,31 @@ func TestSameBytes(t *testing.T) {
 		opts.Parallel = i
 		got, _ := writeFile(t, opts, batches...)
 		require.True(t, bytes.Equal(want, got), "Parallel %d", i)
+	}
+}
+
+// TestDictionaryIsGivenUp writes texts whose dictionary becomes too large: later pages are plain, and
+// the footer lists both encodings in one order.
+//
+// spec: file-1, file-9
+func TestDictionaryIsGivenUp(t *testing.T) {
+	t.Parallel()
+	sc := schemaOf(arrow.BinaryTypes.String)
+	few := filled(sc, 2000, func(to array.Builder, row int) {
+		to.(*array.StringBuilder).Append(fmt.Sprintf("a long name of country %d", mixed(row)&15))
+	})
+	many := filled(sc, 200, func(to array.Builder, row int) {
+		to.(*array.StringBuilder).Append(fmt.Sprintf("%020d%s", mixed(row), strings.Repeat("b", 16<<10)))
+	})
+	want, out := writeFile(t, write.Options{Schema: sc, PageRows: 1000}, few, many, few)
+	requireRows(t, want, sc, few, many, few)
+	require.Equal(t, map[int]string{1: "RLE_DICTIONARY"}, out.Encodings)
+	rdr, err := file.NewParquetReader(bytes.NewReader(want))
+	require.NoError(t, err)
+	require.Len(t, rdr.MetaData().RowGroups[0].Columns[0].MetaData.EncodingStats, 3)
+	for range 16 {
+		got, _ := writeFile(t, write.Options{Schema: sc, PageRows: 1000}, few, many, few)
+		require.True(t, bytes.Equal(want, got))
 	}
 }
 
