@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -363,6 +364,80 @@ func TestOtherNumbersOfRows(t *testing.T) {
 	}
 	_, _, err = add(t, to.Bytes(), 1000, rewrite.Options{})
 	require.NoError(t, err)
+}
+
+// withFooter returns a file with a changed footer.
+func withFooter(t testing.TB, content []byte, change func(*metadata.FileMetaData)) []byte {
+	t.Helper()
+	meta := footer(t, content)
+	change(meta)
+	var out bytes.Buffer
+	_, err := meta.WriteTo(&out, nil)
+	require.NoError(t, err)
+	length := binary.LittleEndian.Uint32(content[len(content)-8:])
+	end := binary.LittleEndian.AppendUint32(out.Bytes(), uint32(out.Len()))
+	return append(append(bytes.Clone(content[:len(content)-8-int(length)]), end...), "PAR1"...)
+}
+
+// oldFile returns a file with all indexes.
+func oldFile(t testing.TB, rows arrow.RecordBatch) []byte {
+	t.Helper()
+	var to memoryFile
+	w, err := write.New(t.Context(), &to, write.Options{Schema: rows.Schema(), Bloom: []int{1, 2}})
+	require.NoError(t, err)
+	defer w.Release()
+	require.NoError(t, w.Write(t.Context(), rows))
+	_, err = w.Close(t.Context())
+	require.NoError(t, err)
+	return to.Bytes()
+}
+
+// TestOlderFooters adds columns to files of older writers: without lengths of bloom filters, and
+// without an order for minima and maxima, which are then left out.
+//
+// spec: file-16
+func TestOlderFooters(t *testing.T) {
+	t.Parallel()
+	content := oldFile(t, oldRows(500))
+	made, _, err := add(t, withFooter(t, content, func(m *metadata.FileMetaData) {
+		for _, c := range m.RowGroups[0].Columns {
+			c.MetaData.BloomFilterLength = nil
+		}
+	}), 500, rewrite.Options{})
+	require.NoError(t, err)
+	requireMoved(t, content, made)
+	for i, c := range footer(t, made).RowGroups[0].Columns[:2] {
+		old := footer(t, content).RowGroups[0].Columns[i].MetaData
+		require.Equal(t, content[*old.BloomFilterOffset:][:*old.BloomFilterLength], made[*c.MetaData.BloomFilterOffset:][:*c.MetaData.BloomFilterLength])
+	}
+
+	unordered := withFooter(t, content, func(m *metadata.FileMetaData) { m.ColumnOrders = nil })
+	made, _, err = add(t, unordered, 500, rewrite.Options{})
+	require.NoError(t, err)
+	requireColumns(t, made, []int{1, 2, 3}, oldRows(500))
+	for i, c := range footer(t, made).RowGroups[0].Columns {
+		old := i < 3
+		require.Equal(t, old, c.ColumnIndexOffset == nil, "column %d", i)
+		require.Equal(t, old, c.MetaData.Statistics.MinValue == nil, "column %d", i)
+	}
+}
+
+// TestDamagedFooters refuses indexes and filters outside the file, and filters that cannot be read.
+func TestDamagedFooters(t *testing.T) {
+	t.Parallel()
+	content := oldFile(t, oldRows(500))
+	for name, change := range map[string]func(*metadata.FileMetaData){
+		"a column index": func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[0].ColumnIndexOffset = 1 << 40 },
+		"a length":       func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[0].OffsetIndexLength = -1 },
+		"another index":  func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[0].OffsetIndexOffset = 5 },
+		"a bloom filter": func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[0].MetaData.BloomFilterOffset = 1 << 40 },
+		"a filter's bytes": func(m *metadata.FileMetaData) {
+			m.RowGroups[0].Columns[0].MetaData.BloomFilterLength, *m.RowGroups[0].Columns[0].MetaData.BloomFilterOffset = nil, 5
+		},
+	} {
+		_, _, err := add(t, withFooter(t, content, change), 500, rewrite.Options{})
+		require.Equal(t, fault.Corrupt, fault.KindOf(err), name)
+	}
 }
 
 // TestRefusals refuses new columns and ids that the old file cannot have.
