@@ -63,7 +63,8 @@ func newEncoder(column *fieldNode, s setting) (*columnEncoder, error) {
 			own = append(own, parquet.WithAdaptiveBloomFilterEnabledFor(path, true), parquet.WithBloomFilterEnabledFor(path, true))
 		}
 	}
-	own = append(own, parquet.WithDataPageSize(s.pageBytes), parquet.WithCompressionLevel(s.level))
+	own = append(own, parquet.WithDataPageSize(s.pageBytes), parquet.WithCompressionLevel(s.level),
+		parquet.WithBatchSize(max(minBatchLevels, 2*s.pageBytes))) // each call of writeRows is one batch
 	e.file, err = pqarrow.NewFileWriter(e.schema, &e.out, properties(own), pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, fault.New(fault.Internal, "encode column %s: %w", column.path, err)
@@ -85,7 +86,6 @@ func properties(more []parquet.WriterProperty) *parquet.WriterProperties {
 		parquet.WithPageIndexEnabled(true),
 		parquet.WithMaxStatsSize(statisticsBytes),
 		parquet.WithMaxBloomFilterBytes(bloomBytes),
-		parquet.WithBatchSize(batchLevels), // each call of writeRows is one batch
 	}, more...)...)
 }
 
@@ -158,8 +158,9 @@ func isDeltas(e parquet.Encoding) bool {
 	return e == parquet.Encodings.DeltaBinaryPacked || e == parquet.Encodings.DeltaLengthByteArray || e == parquet.Encodings.DeltaByteArray
 }
 
-// batchLevels is more than the levels of any rows that fit in a page of the default size.
-const batchLevels = 2 << 20
+// minBatchLevels is more than the rows of a step. Rows that fit in a page have at most a level for
+// each byte and row.
+const minBatchLevels = 2 * stepRows
 
 // fitting returns the end of the rows that fill at most a page, or of one row.
 func (e *columnEncoder) fitting(data arrow.ArrayData, from, to int) (int, error) {
