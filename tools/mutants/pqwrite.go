@@ -37,6 +37,8 @@ func pqwriteMutants() []mutant {
 		{"more-new-rows-are-ignored", writer, "	if done == len(groups) {\n", "	if done == len(groups)+1 {\n", rewrites},
 		{"other-ids-replace-those-of-the-file", "internal/parquet/rewrite/base.go", "int(*e.FieldID) != id {", "int(*e.FieldID) < 0 {", rewrites},
 		{"new-columns-have-old-ids", "internal/parquet/rewrite/base.go", "		if other, ok := used[id]; ok {\n", "		if other, ok := used[id]; ok && other == \"\" {\n", rewrites},
+		{"minima-without-an-order-get-one", "internal/parquet/rewrite/base.go", "				c.MetaData.Statistics.MinValue, c.MetaData.Statistics.MaxValue = nil, nil\n", "				_ = c\n", rewrites},
+		{"filters-without-a-length-are-one-short", "internal/parquet/rewrite/base.go", "	return int32(int64(at) + bits), true\n", "	return int32(int64(at) + bits - 1), true\n", rewrites},
 		{"old-schemas-hide-new-columns", "internal/parquet/rewrite/base.go", "!slices.Contains(describesAll(), pair.Key)", "pair.Key != \"\"", rewrites},
 	}
 }
