@@ -67,7 +67,7 @@ func TestRowGroups(t *testing.T) {
 		require.Len(t, group.SortingColumns(), 1)
 		require.Equal(t, []any{int32(0), true, true}, []any{group.SortingColumns()[0].ColumnIdx, group.SortingColumns()[0].Descending, group.SortingColumns()[0].NullsFirst})
 	}
-	_, out = writeFile(t, write.Options{Schema: sc, RowGroupBytes: 1, PageBytes: 1}, numbers(sc, 0, 20_000))
+	_, out = writeFile(t, write.Options{Schema: sc, RowGroupBytes: 1, PageBytes: 4096}, filled(sc, 20_000, func(to array.Builder, row int) { to.(*array.Int64Builder).Append(mixed(row)) }))
 	require.Len(t, out.Splits, 3, "row groups end after 8192 rows at the earliest")
 }
 
@@ -372,9 +372,9 @@ func TestMemory(t *testing.T) {
 	rows := w.batch(sc, 5000, styles)
 	write1 := func(limit int64) (*limited, error) {
 		account := &limited{limit: limit}
-		out, err := write.New(t.Context(), &memoryFile{}, write.Options{Schema: sc, FormatVersion: 3, RowGroupRows: 20_000, RowGroupBytes: 1 << 20, Memory: account, Bloom: []int{2}})
+		out, err := write.New(t.Context(), &memoryFile{}, write.Options{Schema: sc, FormatVersion: 3, RowGroupRows: 10_000, RowGroupBytes: 1 << 20, Memory: account, Bloom: []int{2}})
 		require.NoError(t, err)
-		for range 20 {
+		for range 6 {
 			if err = out.Write(t.Context(), rows); err != nil {
 				break
 			}
