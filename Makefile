@@ -29,7 +29,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 # only make it slow.
 SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/prosetest ./internal/spectest
 # All random cases of packages that try a share of them with the race detector.
-RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader
+RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader ./loader/extsort
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
 WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./internal/scenario/warehouse ./internal/scenario/exchange

@@ -69,6 +69,9 @@ func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
 		rows := int64(len(c.at))
 		return g.allocatedSize(rows*width) + g.allocatedSize(bitutil.BytesForBits(rows)), nil
 	}
+	if spans, width, ok := c.spanSources(dt, sources); ok {
+		return c.spansSize(spans, width), nil
+	}
 	bytes, err := g.Size(dt, c.segments(sources))
 	if c.groupsBySource() {
 		bytes *= 2
@@ -89,6 +92,9 @@ func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, 
 	if width, ok := c.width(dt); ok {
 		return c.fixed(dt, int(width), sources), nil
 	}
+	if spans, width, ok := c.spanSources(dt, sources); ok {
+		return c.chosenSpans(dt, sources, spans, width)
+	}
 	first, err := Gather(dt, c.segments(sources), c.mem)
 	if err != nil || !c.groupsBySource() {
 		return first, err
@@ -97,8 +103,8 @@ func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, 
 	return Gather(dt, []Segment{{Values: first, Indices: c.order}}, c.mem)
 }
 
-// groupsBySource reports whether the rows of each source are gathered first and then put
-// into order: two copies cost less than many short runs.
+// groupsBySource reports whether runs are short. Rows that spanSources does not support are then gathered
+// source by source, and put into order: two copies cost less than many short runs.
 func (c *Choice) groupsBySource() bool {
 	return c.runs*minSegmentRun > len(c.which) && c.runs > len(c.highest)
 }

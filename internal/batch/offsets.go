@@ -50,11 +50,16 @@ func offsets[O int32 | int64](g *gathering, inputs []input, rows int) (*memory.B
 		}
 	}
 	if total > math.MaxInt32 && widthOf[O]() == 4 {
-		return nil, nil, fault.New(fault.Exhausted,
-			"a column of %d rows would have %d list items or bytes of text, which exceeds Arrow's 32-bit offsets", rows, total).
-			WithRemedy("%s", g.remedy)
+		return nil, nil, g.overflow(rows, total)
 	}
 	return out, inner, nil
+}
+
+// overflow returns the error of a column with too many list items or bytes of text.
+func (g *gathering) overflow(rows, total int) error {
+	return fault.New(fault.Exhausted,
+		"a column of %d rows would have %d list items or bytes of text, which exceeds Arrow's 32-bit offsets", rows, total).
+		WithRemedy("%s", g.remedy)
 }
 
 func rowsOf(inputs []input) int {

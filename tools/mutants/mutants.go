@@ -69,6 +69,7 @@ func mutants() []mutant {
 		sharedMutants(),
 		shuffleMutants(),
 		sinceMutants(),
+		sorterMutants(),
 		spillMutants(),
 		splitMutants(),
 		startingMutants(),

@@ -1,0 +1,144 @@
+package sortkey
+
+import (
+	"cmp"
+	"slices"
+)
+
+// SortEntry is a row of one of several batches.
+type SortEntry struct {
+	Chunk      uint64 // the first chunk of its key
+	Batch, Row int32
+}
+
+// EntryBytes is the size of a SortEntry in memory.
+const EntryBytes = 16
+
+// Sort sorts rows by their keys, given the RowKeys of each batch. Rows with equal keys stay in their order,
+// which must be that of Batch and Row. Chunk is set already, and is arbitrary afterwards.
+// Scratch has at least as many places as there are entries.
+func Sort(entries, scratch []SortEntry, keys []*RowKeys) {
+	if len(entries) > 1 {
+		s := &sorting{keys: keys, scratch: scratch, columns: len(keys[entries[0].Batch].columns)}
+		s.sort(entries, position{})
+	}
+}
+
+// position is a chunk's place in a key.
+type position struct{ column, level int }
+
+type sorting struct {
+	keys    []*RowKeys
+	scratch []SortEntry
+	columns int
+}
+
+// sort sorts entries whose chunks before a position are equal, and whose Chunk is that at the position.
+func (s *sorting) sort(entries []SortEntry, at position) {
+	for at.column < s.columns {
+		sortChunks(entries, s.scratch)
+		if first := entries[0].Chunk; first == entries[len(entries)-1].Chunk { // without recursion: a prefix may be long
+			at = s.next(entries[0], at)
+			s.load(entries, at)
+			continue
+		}
+		for from := 0; from < len(entries); {
+			to := from + 1
+			for to < len(entries) && entries[to].Chunk == entries[from].Chunk {
+				to++
+			}
+			if to-from > 1 {
+				if next := s.next(entries[from], at); next.column < s.columns {
+					s.load(entries[from:to], next)
+					s.sort(entries[from:to], next)
+				}
+			}
+			from = to
+		}
+		return
+	}
+}
+
+// next returns the position after that of an entry's Chunk.
+func (s *sorting) next(e SortEntry, at position) position {
+	if s.keys[e.Batch].columns[at.column].more(at.level, e.Chunk) {
+		return position{at.column, at.level + 1}
+	}
+	return position{column: at.column + 1}
+}
+
+// load sets the chunks of entries to those at a position.
+func (s *sorting) load(entries []SortEntry, at position) {
+	if at.column == s.columns {
+		return
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.Chunk = s.keys[e.Batch].columns[at.column].chunk(at.level, int(e.Row))
+	}
+}
+
+// The numbers of entries up to which a sort is used that needs no tables of counts.
+const (
+	maxInserted = 24
+	maxCompared = 384
+)
+
+// sortChunks sorts entries by Chunk; ties stay in their order.
+func sortChunks(entries, scratch []SortEntry) {
+	if slices.IsSortedFunc(entries, compareChunks) {
+		return
+	}
+	switch n := len(entries); {
+	case n <= maxInserted:
+		for i := 1; i < n; i++ {
+			e, k := entries[i], i
+			for ; k > 0 && entries[k-1].Chunk > e.Chunk; k-- {
+				entries[k] = entries[k-1]
+			}
+			entries[k] = e
+		}
+	case n <= maxCompared:
+		slices.SortFunc(entries, func(a, b SortEntry) int {
+			return cmp.Or(compareChunks(a, b), cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Row, b.Row))
+		})
+	default:
+		sortByRadix(entries, scratch[:n])
+	}
+}
+
+func compareChunks(a, b SortEntry) int { return cmp.Compare(a.Chunk, b.Chunk) }
+
+// digits is the number of bytes of a chunk.
+const digits = 8
+
+// sortByRadix sorts by the bytes of the chunk, the lowest first. Bytes that all entries share are skipped.
+func sortByRadix(entries, scratch []SortEntry) {
+	var counts [digits][256]uint32
+	for i := range entries {
+		for d, chunk := 0, entries[i].Chunk; d < digits; d, chunk = d+1, chunk>>8 {
+			counts[d][byte(chunk)]++
+		}
+	}
+	from, to := entries, scratch
+	for d := range digits {
+		shift := 8 * d
+		starts := &counts[d]
+		if starts[byte(from[0].Chunk>>shift)] == uint32(len(from)) {
+			continue
+		}
+		sum := uint32(0)
+		for i, n := range starts {
+			starts[i], sum = sum, sum+n
+		}
+		for i := range from {
+			digit := byte(from[i].Chunk >> shift)
+			to[starts[digit]] = from[i]
+			starts[digit]++
+		}
+		from, to = to, from
+	}
+	if &from[0] != &entries[0] {
+		copy(entries, from)
+	}
+}

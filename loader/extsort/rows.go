@@ -1,0 +1,176 @@
+package extsort
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/sortkey"
+)
+
+// PartitionReader reads the rows of one partition in order. Each batch is charged to the budget for as long as it is
+// referenced.
+type PartitionReader struct {
+	array.RecordReader
+	order ordering
+	limit int64 // of a batch, in bytes
+
+	held    *budget.Reservation // of the sources, and of rows while they are copied
+	feed    feed
+	pending pendingRows
+	lastKey []byte // of the last row that was returned; nil: there is none
+	same    bool
+}
+
+// feed produces rows in order, as rows of sources.
+type feed interface {
+	// sources returns the batches that rows are chosen from.
+	sources() []*mergeSource
+	// fill adds rows until the list is full. It adds none only at the end.
+	fill(ctx context.Context, held *budget.Reservation, to *pendingRows) error
+	// trim releases sources that are not needed for other rows than those in the list, which then
+	// refers to the remaining ones.
+	trim(held *budget.Reservation, left *pendingRows)
+	// release releases all sources, but not their reservation.
+	release()
+}
+
+// mergeSource is a batch of sorted rows, or of rows that are chosen in their order.
+type mergeSource struct {
+	columns  []arrow.Array
+	key      *sortkey.RowKeys
+	rowBytes int64             // on average
+	batch    arrow.RecordBatch // owned; nil: another owner has the columns
+	reserved int64
+}
+
+// pendingRows is a list of rows to return next: row at[i] of source which[i].
+type pendingRows struct {
+	which, at []int32
+	bytes     int64 // estimated
+	limit     int64 // of bytes
+}
+
+// maxPending limits the rows of a batch.
+const maxPending = 1 << 16
+
+func (p *pendingRows) full() bool { return p.bytes >= p.limit || len(p.at) >= maxPending }
+
+func (p *pendingRows) add(source, row int32, bytes int64) {
+	p.which = append(p.which, source)
+	p.at = append(p.at, row)
+	p.bytes += bytes
+}
+
+// drop removes the first n rows.
+func (p *pendingRows) drop(n int) {
+	left := len(p.at) - n
+	p.bytes = p.bytes * int64(left) / int64(len(p.at))
+	copy(p.which, p.which[n:])
+	copy(p.at, p.at[n:])
+	p.which, p.at = p.which[:left], p.at[:left]
+}
+
+// newRows returns a reader of a feed, which it owns.
+func newRows(ctx context.Context, o ordering, limit int64, from feed) (*PartitionReader, error) {
+	held, err := o.opts.Budget.Reserve(what, 0)
+	if err != nil {
+		from.release()
+		return nil, err
+	}
+	r := &PartitionReader{order: o, limit: limit, held: held, feed: from, pending: pendingRows{limit: limit}}
+	r.RecordReader = batch.FromFunc(o.schema, func() (arrow.RecordBatch, error) {
+		b, err := r.next(ctx)
+		return b, fault.Op(err, "read the sorted rows to write")
+	}, func() {
+		r.feed.release()
+		r.held.Release()
+	})
+	return r, nil
+}
+
+// SameKey reports whether the current batch begins with the sort key that the batch before it ended
+// with. It is false for the first batch.
+func (r *PartitionReader) SameKey() bool { return r.same }
+
+// next returns the next batch; nil is the end.
+func (r *PartitionReader) next(ctx context.Context) (arrow.RecordBatch, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := r.feed.fill(ctx, r.held, &r.pending); err != nil {
+		return nil, err
+	}
+	if len(r.pending.at) == 0 {
+		return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
+	}
+	b, err := r.gather(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := int(b.NumRows())
+	r.compareKeys(n)
+	r.pending.drop(n)
+	r.feed.trim(r.held, &r.pending)
+	return b, nil
+}
+
+// compareKeys sets same, and lastKey for the next batch, given the number of rows of this one.
+func (r *PartitionReader) compareKeys(n int) {
+	from := r.feed.sources()
+	first, last := r.pending.which[0], r.pending.which[n-1]
+	key := from[first].key.Append(nil, int(r.pending.at[0]))
+	r.same = r.lastKey != nil && bytes.Equal(r.lastKey, key)
+	r.lastKey = from[last].key.Append([]byte{}, int(r.pending.at[n-1]))
+}
+
+// gather copies the first pending rows, as many as fit in a batch.
+func (r *PartitionReader) gather(ctx context.Context) (arrow.RecordBatch, error) {
+	from := r.feed.sources()
+	columns := make([][]arrow.Array, r.order.schema.NumFields())
+	for i := range columns {
+		for _, s := range from {
+			columns[i] = append(columns[i], s.columns[i])
+		}
+	}
+	for n := len(r.pending.at); ; n = (n + 1) / 2 {
+		chosen, err := choose(r.order.schema, columns, r.pending.which[:n], r.pending.at[:n], r.order.opts.Memory)
+		if err != nil {
+			return nil, err
+		}
+		if chosen.bytes > r.limit && n > 1 {
+			continue
+		}
+		held, err := r.order.opts.Budget.ReserveFor(ctx, what, 0)
+		if err != nil {
+			return nil, err
+		}
+		if n == 1 {
+			err = held.GrowWait(ctx, chosen.bytes)
+		} else if held.Grow(chosen.bytes) != nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return charged(chosen, held)
+	}
+}
+
+// charged gathers rows as a batch that keeps its reservation.
+func charged(rows *chosenRows, held *budget.Reservation) (arrow.RecordBatch, error) {
+	b, err := rows.gather()
+	if err != nil {
+		held.Release()
+		return nil, err
+	}
+	if more := rows.bytes - batch.Size(b); more > 0 {
+		held.Shrink(more)
+	}
+	return batch.NewCharged(b, held), nil
+}

@@ -1,0 +1,9 @@
+//go:build !race
+
+package extsort_test
+
+// What the tests do without the race detector.
+const (
+	tables  = 60
+	bigRows = 150_000
+)

@@ -1,0 +1,211 @@
+package extsort
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/conform"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/sortkey"
+	"github.com/penstock/penstock/loader/partition"
+)
+
+// Sorter takes the rows of a stream. It is not safe for concurrent use.
+type Sorter struct {
+	layout  Layout
+	opts    Options
+	memory  sizes
+	conform *conform.Conformer
+	order   *sortkey.KeySpec
+	sort    []int // the columns to sort by
+
+	held    *budget.Reservation // of everything below
+	divider *partition.Divider
+	rows    collection
+	runs    []*sortedRun
+	counts  SortCounts
+	parts   partitionRows
+	begun   bool
+	ended   bool
+}
+
+// what names the memory and the disk space of a Sorter in errors.
+const what = "sorting of the rows to write"
+
+// New makes a Sorter of batches of a schema. It fails with Invalid if a column has a type that tables do not
+// have, or cannot be sorted or partitioned by. The caller releases it.
+func New(schema *arrow.Schema, l Layout, o Options) (*Sorter, error) {
+	c, err := conform.New(schema)
+	if err != nil {
+		return nil, fault.Op(err, "read the rows to write")
+	}
+	l, err = l.complete(c.Schema())
+	if err != nil {
+		return nil, err
+	}
+	s := &Sorter{layout: l, opts: o.complete(), conform: c}
+	fields, orders := make([]arrow.Field, len(l.Sort)), make([]sortkey.ColumnOrder, len(l.Sort))
+	for i, by := range l.Sort {
+		fields[i], orders[i] = c.Schema().Field(by.Column), by.Order
+		s.sort = append(s.sort, by.Column)
+	}
+	if s.order, err = sortkey.NewKeySpec(fields, orders); err != nil {
+		return nil, err
+	}
+	if s.divider, err = partition.New(c.Schema(), l.Partition); err != nil {
+		return nil, err
+	}
+	s.memory = sizesOf(s.opts)
+	if s.held, err = o.Budget.Reserve(what, 0); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// complete checks the columns of a layout, and returns it with a sort order.
+func (l Layout) complete(schema *arrow.Schema) (Layout, error) {
+	if len(l.Sort) == 0 {
+		for _, column := range l.Key {
+			l.Sort = append(l.Sort, SortColumn{Column: column, Order: sortkey.ColumnOrder{NullsFirst: true}})
+		}
+	}
+	columns := slices.Clone(l.Key)
+	for _, by := range l.Sort {
+		columns = append(columns, by.Column)
+	}
+	for _, column := range columns {
+		if column < 0 || column >= schema.NumFields() {
+			return l, fault.New(fault.Internal, "column %d of %d to sort by", column, schema.NumFields())
+		}
+	}
+	return l, nil
+}
+
+// Defaults of Options.
+const (
+	unlimitedWorking     = 256 << 20
+	defaultBatchBytes    = 8 << 20
+	defaultMaxPartitions = 100_000
+)
+
+// complete returns the options with defaults.
+func (o Options) complete() Options {
+	if o.Memory == nil {
+		o.Memory = memory.DefaultAllocator
+	}
+	if o.WorkingMemory <= 0 {
+		o.WorkingMemory = unlimitedWorking
+		if limit := o.Budget.Limit(); limit > 0 {
+			o.WorkingMemory = limit / 2
+		}
+	}
+	if o.BatchBytes <= 0 {
+		o.BatchBytes = defaultBatchBytes
+	}
+	if o.MaxPartitions <= 0 {
+		o.MaxPartitions = defaultMaxPartitions
+	}
+	o.Threads, o.Readers = max(o.Threads, 1), max(o.Readers, 1)
+	return o
+}
+
+// sizes divide the working memory, in bytes.
+type sizes struct {
+	block   int64 // of a block of collected rows
+	stored  int64 // of a batch on disk
+	output  int64 // of a batch of the result
+	room    int64 // reserved from the start: for what is copied while rows are added and written
+	collect int64 // of collected rows, beyond which they are written
+	merge   int64 // of one merge
+}
+
+// Shares of the working memory, as their reciprocals, and bounds of what they are for.
+const (
+	blockShare  = 32
+	storedShare = 64
+	outputShare = 16
+	minBlock    = 32 << 10
+	maxBlock    = 4 << 20
+	minStored   = 8 << 10
+	maxStored   = 1 << 20
+)
+
+func sizesOf(o Options) sizes {
+	w := o.WorkingMemory
+	s := sizes{
+		block:  min(max(w/blockShare, minBlock), maxBlock),
+		stored: min(max(w/storedShare, minStored), maxStored),
+		output: min(o.BatchBytes, max(w/outputShare/int64(o.Readers), minStored)),
+	}
+	s.room = copies*s.stored*int64(o.Threads) + s.block
+	s.collect = max(w-s.room, s.block)
+	s.merge = max(w/int64(max(o.Readers, 1)), 1)
+	return s
+}
+
+// copies is the number of copies of a batch's bytes that exist while its rows are gathered and written.
+const copies = 3
+
+// Schema returns the schema of the result: the types that tables have, without metadata.
+func (s *Sorter) Schema() *arrow.Schema { return s.conform.Schema() }
+
+// Counts returns what was counted so far.
+func (s *Sorter) Counts() SortCounts { return s.counts }
+
+// Add adds the rows of a batch, which it borrows: rows are copied. It waits for memory if the context is a
+// stream's (see budget.Enter). After an error, only Release may be called.
+func (s *Sorter) Add(ctx context.Context, b arrow.RecordBatch) error {
+	if s.ended {
+		return fault.New(fault.Internal, "rows are added to a sort that has ended")
+	}
+	err := s.begin(ctx)
+	if err == nil {
+		err = s.add(ctx, b)
+	}
+	if err != nil {
+		s.Release()
+		return fault.Op(err, "sort the rows to write")
+	}
+	return nil
+}
+
+// begin reserves what is held from the first row on.
+func (s *Sorter) begin(ctx context.Context) error {
+	if s.begun {
+		return nil
+	}
+	s.begun = true
+	return s.held.GrowWait(ctx, s.memory.room)
+}
+
+// Finish ends the input and returns the rows in order, which take over all that the Sorter holds.
+// The caller releases them. After an error, nothing is held.
+func (s *Sorter) Finish(ctx context.Context) (*Sorted, error) {
+	if s.ended {
+		return nil, fault.New(fault.Internal, "a sort that has ended is finished")
+	}
+	out, err := s.finish(ctx)
+	if err != nil {
+		s.Release()
+		return nil, fault.Op(err, "sort the rows to write")
+	}
+	s.ended = true
+	return out, nil
+}
+
+// Release releases all memory and disk space. It is idempotent, and has no effect after Finish has
+// returned a result.
+func (s *Sorter) Release() {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	s.rows.release()
+	releaseRuns(s.runs)
+	s.runs = nil
+	s.held.Release()
+}
