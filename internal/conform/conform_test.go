@@ -3,6 +3,7 @@ package conform_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func fill(r *rand.Rand, b array.Builder) string {
 		return "null"
 	}
 	n := int64(r.IntN(50))
-	word := strings.Repeat("é", int(n)/3) + fmt.Sprint(n)
+	word := strings.Repeat("é", int(n)/3) + strconv.FormatInt(n, 10)
 	switch b := b.(type) {
 	case *array.LargeListBuilder:
 		b.Append(true)
@@ -77,10 +78,10 @@ func fill(r *rand.Rand, b array.Builder) string {
 		return strings.Join(all, "|")
 	case *array.Int64Builder:
 		b.Append(n)
-		return fmt.Sprint(n)
+		return strconv.FormatInt(n, 10)
 	case *array.TimestampBuilder:
 		b.Append(arrow.Timestamp(n))
-		return fmt.Sprint(n)
+		return strconv.FormatInt(n, 10)
 	case *array.BinaryDictionaryBuilder:
 		if err := b.AppendString(word); err != nil {
 			return err.Error()
@@ -90,7 +91,7 @@ func fill(r *rand.Rand, b array.Builder) string {
 		if err := b.Append(n); err != nil {
 			return err.Error()
 		}
-		return fmt.Sprint(n)
+		return strconv.FormatInt(n, 10)
 	case array.StringLikeBuilder:
 		b.Append(word)
 		return word
@@ -132,9 +133,9 @@ func read(a arrow.Array, row int) string {
 		}
 		return strings.Join(all, "|")
 	case *array.Int64:
-		return fmt.Sprint(a.Value(row))
+		return strconv.FormatInt(a.Value(row), 10)
 	case *array.Timestamp:
-		return fmt.Sprint(int64(a.Value(row)))
+		return strconv.FormatInt(int64(a.Value(row)), 10)
 	case *array.String:
 		return a.Value(row)
 	case *array.Binary:

@@ -1,8 +1,8 @@
 package extsort_test
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -20,8 +20,10 @@ import (
 func features(rows, items int) (batches []arrow.RecordBatch, bytes int64) {
 	const batchRows = 8192
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "user", Type: arrow.PrimitiveTypes.Int64}, {Name: "history", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64)},
-		{Name: "country", Type: arrow.BinaryTypes.String}, {Name: "device", Type: arrow.BinaryTypes.String},
+		{Name: "user", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "history", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64)},
+		{Name: "country", Type: arrow.BinaryTypes.String},
+		{Name: "device", Type: arrow.BinaryTypes.String},
 	}, nil)
 	r := rand.New(rand.NewPCG(1, 1))
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
@@ -34,8 +36,8 @@ func features(rows, items int) (batches []arrow.RecordBatch, bytes int64) {
 			for range r.IntN(2 * items) {
 				history.ValueBuilder().(*array.Int64Builder).Append(r.Int64N(1_000_000))
 			}
-			b.Field(2).(*array.StringBuilder).Append("country " + fmt.Sprint(r.IntN(200)))
-			b.Field(3).(*array.StringBuilder).Append("device " + fmt.Sprint(r.IntN(2000)))
+			b.Field(2).(*array.StringBuilder).Append("country " + strconv.Itoa(r.IntN(200)))
+			b.Field(3).(*array.StringBuilder).Append("device " + strconv.Itoa(r.IntN(2000)))
 		}
 		one := b.NewRecordBatch()
 		bytes += batch.Size(one)

@@ -3,7 +3,6 @@ package extsort_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -112,7 +111,7 @@ func TestRowsAreThoseOfAStableSort(t *testing.T) {
 	merged, inMemory, partitions := 0, 0, 0
 	for seed := range uint64(tables) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		tab := newTable(r, r.IntN(3000))
+		tab := newTable(r, r.IntN(1000)+int(seed%3)*2000)
 		want := tab.sorted(all)
 		nulls := int64(0)
 		for _, row := range tab.rows {
@@ -135,7 +134,7 @@ func TestRowsAreThoseOfAStableSort(t *testing.T) {
 			require.Equal(t, nulls, c.NullKeys)
 			require.Zero(t, c.Dropped)
 			require.Equal(t, p.spool.Stats().Written, c.BytesSpilled)
-			if c.Runs > 20 {
+			if c.Merges > 0 {
 				merged++
 			}
 			if c.Runs == 0 {
@@ -265,7 +264,7 @@ func TestNothingIsLeftAfterAnError(t *testing.T) {
 			p := newPlace(t, 1<<20, 0)
 			s := start(p)
 			ctx, cancel := context.WithCancelCause(t.Context())
-			gone := fmt.Errorf("the client is gone")
+			gone := errors.New("the client is gone")
 			for i, b := range tab.batches(rand.New(rand.NewPCG(1, 1)), 100) {
 				if i == after {
 					cancel(gone)
@@ -308,11 +307,10 @@ type strict struct {
 	memory.Allocator
 	of *budget.Budget
 
-	mu       sync.Mutex
-	used     int64
-	excess   int64 // the maximum of what was not reserved
-	maximum  int64
-	disabled bool
+	mu      sync.Mutex
+	used    int64
+	excess  int64 // the maximum of what was not reserved
+	maximum int64
 }
 
 func (s *strict) change(by int64) {

@@ -251,6 +251,7 @@ func (s *Sorter) mergeSome(ctx context.Context, from, n int) error {
 		}
 	}
 	s.counts.Runs++
+	s.counts.Merges++
 	s.counts.BytesSpilled += store.Bytes()
 	for _, r := range s.runs[from : from+n] {
 		s.held.Shrink(r.overhead)

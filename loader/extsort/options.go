@@ -87,5 +87,6 @@ type SortCounts struct {
 	Dropped      int64 // of them, not in the set of keys
 	NullKeys     int64 // of them, with a null in the key
 	Runs         int64 // written to disk, including merged ones
+	Merges       int64 // of runs on disk into fewer ones, before rows are read
 	BytesSpilled int64 // written to disk, in total
 }

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -344,7 +345,7 @@ func compareValues(a, b any, o sortkey.ColumnOrder) int {
 	case string:
 		order = strings.Compare(a, b.(string))
 	case bool:
-		order = strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+		order = strings.Compare(strconv.FormatBool(a), strconv.FormatBool(b.(bool)))
 	case float64:
 		order = compareFloats(a, b.(float64))
 	}

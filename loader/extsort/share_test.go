@@ -4,6 +4,6 @@ package extsort_test
 
 // What the tests do without the race detector.
 const (
-	tables  = 60
+	tables  = 24
 	bigRows = 150_000
 )

@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -115,8 +117,8 @@ func (c *combinations) number(numbers, codes []int32) {
 // codesOf returns the code of each field of a partition.
 func (d *Divider) codesOf(number int32) []int32 {
 	codes := make([]int32, len(d.fields))
-	for i := len(d.joins) - 1; i >= 0; i-- {
-		pair := d.joins[i].pairs[number]
+	for i, join := range slices.Backward(d.joins) {
+		pair := join.pairs[number]
 		codes[i+1], number = pair[1], pair[0]
 	}
 	if len(codes) > 0 {

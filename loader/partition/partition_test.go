@@ -164,7 +164,8 @@ func TestPartitionsHaveTheValuesOfAllFields(t *testing.T) {
 	t.Parallel()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "day", Type: date, Nullable: true}, {Name: "id", Type: long}, {Name: "place", Type: text, Nullable: true}}, nil)
 	d, err := partition.New(schema, []partition.By{
-		{Column: 2, Transform: catalog.Transform{Kind: catalog.Identity}}, {Column: 0, Transform: catalog.Transform{Kind: catalog.Month}},
+		{Column: 2, Transform: catalog.Transform{Kind: catalog.Identity}},
+		{Column: 0, Transform: catalog.Transform{Kind: catalog.Month}},
 		{Column: 1, Transform: catalog.Transform{Kind: catalog.Truncate, N: 100}},
 	})
 	require.NoError(t, err)

@@ -95,11 +95,11 @@ func ofTime(kind catalog.TransformKind, v, perHour int64) int64 {
 	switch kind {
 	case catalog.Hour:
 		return floorOf(v, perHour)
-	case catalog.Identity:
-		return v
-	default:
+	case catalog.Year, catalog.Month, catalog.Day:
 		return ofDays(kind, floorOf(v, perHour*hoursPerDay))
+	case catalog.Identity, catalog.Bucket, catalog.Truncate, catalog.Other:
 	}
+	return v
 }
 
 // ofDays returns the value of a date's field, given days since 1970.
@@ -110,9 +110,9 @@ func ofDays(kind catalog.TransformKind, days int64) int64 {
 	case catalog.Month:
 		at := time.Unix(days*secondsPerDay, 0).UTC()
 		return int64((at.Year()-firstYear)*monthsPerYear + int(at.Month()) - 1)
-	default:
-		return days
+	case catalog.Identity, catalog.Bucket, catalog.Truncate, catalog.Day, catalog.Hour, catalog.Other:
 	}
+	return days
 }
 
 // floorOf returns a/b, rounded down.
