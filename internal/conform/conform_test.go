@@ -302,4 +302,11 @@ func TestNullsInRequiredColumnsAreRefused(t *testing.T) {
 	defer empty.Release()
 	_, err = one.Batch(empty, memory.DefaultAllocator)
 	require.Equal(t, fault.Internal, fault.KindOf(err))
+	other := array.MakeArrayOfNull(memory.DefaultAllocator, text, 1)
+	defer other.Release()
+	wrong := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "id", Type: text, Nullable: true}}, nil), []arrow.Array{other}, 1)
+	defer wrong.Release()
+	_, err = one.Bytes(wrong)
+	require.Equal(t, fault.Internal, fault.KindOf(err))
+	require.ErrorContains(t, err, "id")
 }

@@ -14,6 +14,9 @@ import (
 
 // Bytes returns an upper bound of the bytes that Batch allocates for the same batch.
 func (c *Conformer) Bytes(b arrow.RecordBatch) (int64, error) {
+	if err := c.check(b); err != nil {
+		return 0, err
+	}
 	bytes := int64(0)
 	for i, column := range b.Columns() {
 		more, err := bytesOf(column, c.to.Field(i).Type)
@@ -35,8 +38,8 @@ func (c *Conformer) Batch(b arrow.RecordBatch, mem memory.Allocator) (arrow.Reco
 			column.Release()
 		}
 	}()
-	if int(b.NumCols()) != c.to.NumFields() {
-		return nil, fault.New(fault.Internal, "a batch of %d columns to convert, %d expected", b.NumCols(), c.to.NumFields())
+	if err := c.check(b); err != nil {
+		return nil, err
 	}
 	for i, column := range b.Columns() {
 		converted, err := convert(column, c.to.Field(i).Type, mem)
@@ -50,6 +53,19 @@ func (c *Conformer) Batch(b arrow.RecordBatch, mem memory.Allocator) (arrow.Reco
 		}
 	}
 	return array.NewRecordBatch(c.to, columns, b.NumRows()), nil
+}
+
+// check checks that a batch has the schema's types.
+func (c *Conformer) check(b arrow.RecordBatch) error {
+	if int(b.NumCols()) != c.from.NumFields() {
+		return fault.New(fault.Internal, "a batch of %d columns to convert, %d expected", b.NumCols(), c.from.NumFields())
+	}
+	for i, column := range b.Columns() {
+		if want := c.from.Field(i).Type; !arrow.TypeEqual(want, column.DataType()) {
+			return fault.New(fault.Internal, "column %s of type %s to convert, %s expected", c.from.Field(i).Name, column.DataType(), want)
+		}
+	}
+	return nil
 }
 
 // bytesOf bounds the bytes that convert allocates.

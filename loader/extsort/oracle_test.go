@@ -64,6 +64,15 @@ var kinds = []kind{
 		}
 		return out
 	}, true},
+	{"pair", []arrow.DataType{arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "b", Type: arrow.BinaryTypes.LargeString})}, func(r *rand.Rand) any {
+		return pair{r.Int64N(9), strings.Repeat("z", r.IntN(9))}
+	}, true},
+}
+
+// pair is a struct.
+type pair struct {
+	a int64
+	b string
 }
 
 // table is random rows and how they are to be sorted.
@@ -224,6 +233,10 @@ func appendTo(b array.Builder, v any) {
 	case *array.LargeListBuilder:
 		b.Append(true)
 		b.ValueBuilder().(*array.Int64Builder).AppendValues(v.([]int64), nil)
+	case *array.StructBuilder:
+		b.Append(true)
+		b.FieldBuilder(0).(*array.Int64Builder).Append(v.(pair).a)
+		b.FieldBuilder(1).(*array.LargeStringBuilder).Append(v.(pair).b)
 	case interface{ Append(v []byte) }:
 		b.Append([]byte(v.(string)))
 	}
@@ -255,6 +268,8 @@ func valueOf(a arrow.Array, row int) any {
 		return string(a.Value(row))
 	case *array.FixedSizeBinary:
 		return string(a.Value(row))
+	case *array.Struct:
+		return pair{a.Field(0).(*array.Int64).Value(row), a.Field(1).(*array.String).Value(row)}
 	case *array.List:
 		from, to := a.ValueOffsets(row)
 		return slices.Clone(a.ListValues().(*array.Int64).Int64Values()[from:to])
