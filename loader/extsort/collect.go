@@ -256,8 +256,8 @@ func (s *Sorter) joinSmall() error {
 	for _, b := range old {
 		c.bytes -= b.bytes
 		c.rows -= b.rows
-		s.held.Shrink(b.bytes)
 		b.release()
+		s.held.Shrink(b.bytes)
 	}
 	c.blocks = c.blocks[:len(c.blocks)-len(old)]
 	c.append(b, s.memory.block)

@@ -448,6 +448,49 @@ func TestALongRowIsABatch(t *testing.T) {
 	}
 }
 
+// TestLongRowsAmongShortOnesKeepBatchesSmall sorts rows whose size is far from the average, in memory and on disk.
+//
+// spec: stage-11, stage-14
+func TestLongRowsAmongShortOnesKeepBatchesSmall(t *testing.T) {
+	t.Parallel()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "text", Type: arrow.BinaryTypes.String}}, nil)
+	const rows, long, limit = 6000, 20, 10_000
+	for _, working := range []int64{0, 300_000} {
+		p := newPlace(t, 0, 0)
+		o := p.opts
+		o.WorkingMemory, o.BatchBytes = working, limit
+		s, err := extsort.New(schema, extsort.Layout{Key: []int{0}}, o)
+		require.NoError(t, err)
+		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+		for i := range rows {
+			id := i * 7919 % rows
+			b.Field(0).(*array.Int64Builder).Append(int64(id))
+			b.Field(1).(*array.StringBuilder).Append(string(make([]byte, 3+id/(rows-long)*8000)))
+		}
+		one := b.NewRecordBatch()
+		b.Release()
+		require.NoError(t, s.Add(t.Context(), one))
+		one.Release()
+		got, err := s.Finish(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, working > 0, got.Counts().Runs > 0)
+		read, err := got.Open(t.Context(), 0)
+		require.NoError(t, err)
+		count, batches := int64(0), 0
+		for read.Next() {
+			count += read.RecordBatch().NumRows()
+			batches++
+			require.LessOrEqual(t, batch.Size(read.RecordBatch()), int64(limit+1000))
+		}
+		require.NoError(t, read.Err())
+		require.Equal(t, int64(rows), count)
+		require.Less(t, batches, 100)
+		read.Release()
+		got.Release()
+		p.requireEmpty(t)
+	}
+}
+
 // TestPartitionsAreReadAtOnce reads all partitions in goroutines.
 func TestPartitionsAreReadAtOnce(t *testing.T) {
 	t.Parallel()

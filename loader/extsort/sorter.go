@@ -126,11 +126,11 @@ type sizes struct {
 // Shares of the working memory, as their reciprocals, and bounds of what they are for.
 const (
 	blockShare  = 32
-	storedShare = 64
+	storedShare = 128
 	outputShare = 16
 	minBlock    = 32 << 10
 	maxBlock    = 4 << 20
-	minStored   = 8 << 10
+	minStored   = 16 << 10
 	maxStored   = 1 << 20
 )
 

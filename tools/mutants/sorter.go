@@ -41,7 +41,7 @@ func sorterMutants() []mutant {
 		{"extsort-same-key-is-never", "loader/extsort/rows.go", "	r.same = r.lastKey != nil && ", "	r.same = n < 0 && ", sorts},
 		{"extsort-blocks-are-not-charged", "loader/extsort/collect.go", "	if err := s.makeRoom(ctx, of.bytes); err != nil {\n", "	if err := s.makeRoom(ctx, of.bytes/2); err != nil {\n", sorts},
 		{"extsort-never-spills", "loader/extsort/collect.go", "s.rows.bytes+bytes > s.memory.collect) {\n", "s.rows.bytes+bytes > 10*s.memory.collect) {\n", sorts},
-		{"extsort-small-blocks-change-places", "loader/extsort/collect.go", "	old := c.blocks[len(c.blocks)-c.small:]\n", "	old := slices.Clone(c.blocks[len(c.blocks)-c.small:])\n	slices.Reverse(old)\n", sorts},
+		{"extsort-small-blocks-change-places", "loader/extsort/collect.go", "	for _, b := range old {\n		joined.rows", "	for i := range old {\n		b := old[len(old)-1-i]\n		joined.rows", sorts},
 		{"extsort-null-keys-are-kept", "loader/extsort/collect.go", "		if is && (null == nil || !null[row]) {\n", "		if is {\n", sorts},
 		{"extsort-disk-is-not-released", "loader/extsort/sorted.go", "	releaseRuns(s.runs)\n", "", sorts},
 		{"extsort-failed-merge-keeps-its-run", "loader/extsort/merge.go", "			store.Release()\n			return err\n", "			return err\n", sorts},
