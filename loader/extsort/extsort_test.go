@@ -228,16 +228,27 @@ func TestNothingIsLeftAfterAnError(t *testing.T) {
 	})
 	t.Run("with a full disk", func(t *testing.T) {
 		t.Parallel()
-		for _, disk := range []int64{5_000, 50_000, 100_000, 200_000} {
-			p := newPlace(t, 1<<20, disk)
+		sortOn := func(p *place) error {
 			s := start(p)
-			err := add(t.Context(), s, tab.batches(rand.New(rand.NewPCG(1, 1)), 100))
-			if err == nil {
-				_, err = s.Finish(t.Context())
+			if err := add(t.Context(), s, tab.batches(rand.New(rand.NewPCG(1, 1)), 100)); err != nil {
+				return err
 			}
+			got, err := s.Finish(t.Context())
+			if err == nil {
+				require.Positive(t, got.Counts().Merges)
+				got.Release()
+			}
+			return err
+		}
+		p := newPlace(t, 1<<20, 0)
+		require.NoError(t, sortOn(p))
+		const steps = 20
+		for i := range int64(steps) { // the last ones are full while runs are merged
+			limited := newPlace(t, 1<<20, 1+p.spool.Stats().Peak*i/steps)
+			err := sortOn(limited)
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			require.NotEmpty(t, fault.As(err).Remedy)
-			p.requireEmpty(t)
+			limited.requireEmpty(t)
 		}
 	})
 	t.Run("with a budget that is too small", func(t *testing.T) {
