@@ -3,6 +3,7 @@ package main
 // sorterMutants break how rows are divided and sorted before they are written.
 func sorterMutants() []mutant {
 	keys, parts, sorts, forms := []string{"./internal/sortkey"}, []string{"./loader/partition"}, []string{"./loader/extsort"}, []string{"./internal/conform"}
+	batches := []string{"./internal/batch"}
 	return []mutant{
 		{"sorter-null-is-a-value", "internal/sortkey/word.go", "	case c.NullsFirst:\n		return max(word, 1)\n", "	case c.NullsFirst:\n		return word\n", keys},
 		{"sorter-edges-are-equal", "internal/sortkey/word.go", "		return chunk == 1\n", "		return chunk == 2\n", keys},
@@ -45,6 +46,10 @@ func sorterMutants() []mutant {
 		{"extsort-null-keys-are-kept", "loader/extsort/collect.go", "		if is && (null == nil || !null[row]) {\n", "		if is {\n", sorts},
 		{"extsort-disk-is-not-released", "loader/extsort/sorted.go", "	releaseRuns(s.runs)\n", "", sorts},
 		{"extsort-failed-merge-keeps-its-run", "loader/extsort/merge.go", "			store.Release()\n			return err\n", "			return err\n", sorts},
+		{"chosen-items-begin-at-zero", "internal/batch/choosespans.go", "[items.Offset()*width:], items", "[0:], items", batches},
+		{"chosen-null-items-are-values", "internal/batch/choosespans.go", ", items.NullN() == 0\n", ", items.NullN() >= 0\n", batches},
+		{"chosen-rows-begin-at-zero", "internal/batch/choosespans.go", "[1]))[s.Data().Offset():], items", "[1])), items", batches},
+		{"chosen-codes-are-offsets", "internal/batch/choosespans.go", "		if isCoded(s.Data()) {\n", "		if isCoded(s.Data()) && width > 1 {\n", batches},
 		{"conform-slices-begin-at-zero", "internal/conform/convert.go", "(out.Bytes())[i] = int32(o - first)\n", "(out.Bytes())[i] = int32(o)\n", forms},
 		{"conform-validity-of-the-first-rows", "internal/conform/convert.go", "a.Data().Offset(), a.Len(), bits, 0)\n", "0, a.Len(), bits, 0)\n", forms},
 		{"conform-codes-of-null-are-values", "internal/conform/convert.go", "		if a.IsNull(row) {\n			which[row] = 1\n", "		if a.IsNull(row) && row < 0 {\n			which[row] = 1\n", forms},
