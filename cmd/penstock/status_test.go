@@ -45,7 +45,7 @@ func statusOf(t *testing.T, uri string) (out flight.ServerStatus) {
 func TestStatusOfServers(t *testing.T) {
 	l := readLake(t)
 	server := start(t, "--config", l.config)
-	c, err := client.Dial(server.uri(), client.Security{})
+	c, err := client.Dial(server.uri(), client.Security{}, version())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	rows, err := c.Open(t.Context(), []byte(`{"dataset": "large", "batch_rows": 100, "job": "sweep-7"}`))

@@ -20,12 +20,12 @@ const EntryBytes = 16
 func Sort(entries, scratch []SortEntry, keys []*RowKeys) {
 	if len(entries) > 1 {
 		s := &sorting{keys: keys, scratch: scratch, columns: len(keys[entries[0].Batch].columns)}
-		s.sort(entries, position{})
+		s.sort(entries, keyPlace{})
 	}
 }
 
-// position is a chunk's place in a key.
-type position struct{ column, level int }
+// keyPlace is a chunk's place in a key.
+type keyPlace struct{ column, level int }
 
 type sorting struct {
 	keys    []*RowKeys
@@ -34,7 +34,7 @@ type sorting struct {
 }
 
 // sort sorts entries whose chunks before a position are equal, and whose Chunk is that at the position.
-func (s *sorting) sort(entries []SortEntry, at position) {
+func (s *sorting) sort(entries []SortEntry, at keyPlace) {
 	for at.column < s.columns {
 		sortChunks(entries, s.scratch)
 		if first := entries[0].Chunk; first == entries[len(entries)-1].Chunk { // without recursion: a prefix may be long
@@ -60,15 +60,15 @@ func (s *sorting) sort(entries []SortEntry, at position) {
 }
 
 // next returns the position after that of an entry's Chunk.
-func (s *sorting) next(e SortEntry, at position) position {
+func (s *sorting) next(e SortEntry, at keyPlace) keyPlace {
 	if s.keys[e.Batch].columns[at.column].more(at.level, e.Chunk) {
-		return position{at.column, at.level + 1}
+		return keyPlace{at.column, at.level + 1}
 	}
-	return position{column: at.column + 1}
+	return keyPlace{column: at.column + 1}
 }
 
 // load sets the chunks of entries to those at a position.
-func (s *sorting) load(entries []SortEntry, at position) {
+func (s *sorting) load(entries []SortEntry, at keyPlace) {
 	if at.column == s.columns {
 		return
 	}

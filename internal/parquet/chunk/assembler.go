@@ -34,8 +34,8 @@ type EncodedChunk struct {
 	ColumnIndex, OffsetIndex, Bloom []byte
 }
 
-// Layout is what a file has besides its chunks.
-type Layout struct {
+// FooterFields is what a file has besides its chunks.
+type FooterFields struct {
 	Schema    *schema.Schema
 	CreatedBy string
 	Metadata  metadata.KeyValueMetadata
@@ -57,7 +57,7 @@ type Assembler struct {
 type indexes struct{ column, offset []byte }
 
 // New starts a file.
-func New(ctx context.Context, to Destination, layout Layout) (*Assembler, error) {
+func New(ctx context.Context, to Destination, layout FooterFields) (*Assembler, error) {
 	props := parquet.NewWriterProperties(parquet.WithCreatedBy(layout.CreatedBy), parquet.WithVersion(parquet.V2_LATEST))
 	meta, err := metadata.NewFileMetadataBuilder(layout.Schema, props, layout.Metadata).Snapshot()
 	if err != nil {

@@ -212,14 +212,14 @@ func checkIDs(f arrow.Field, used map[string]string) error {
 }
 
 // Layout implements write.Base.
-func (b *base) Layout() (chunk.Layout, schema.FieldList) {
+func (b *base) Layout() (chunk.FooterFields, schema.FieldList) {
 	var kept metadata.KeyValueMetadata
 	for _, pair := range b.meta.KeyValueMetadata() {
 		if !slices.Contains(describesAll(), pair.Key) {
 			kept = append(kept, pair)
 		}
 	}
-	return chunk.Layout{CreatedBy: b.meta.GetCreatedBy(), Metadata: kept}, b.fields
+	return chunk.FooterFields{CreatedBy: b.meta.GetCreatedBy(), Metadata: kept}, b.fields
 }
 
 // describesAll returns the keys of metadata that has a schema of all columns.

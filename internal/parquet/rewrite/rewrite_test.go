@@ -218,7 +218,7 @@ func TestAddColumns(t *testing.T) {
 	old := oldRows(2000)
 	var files [][]byte
 	var to memoryFile
-	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), Bloom: []int{1}, PageRows: 100, RowGroupRows: 700, Sorting: []write.SortColumn{{FieldID: 1}}})
+	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), Bloom: []int{1}, PageRows: 100, RowGroupRows: 700, Sorting: []write.SortingColumn{{FieldID: 1}}})
 	require.NoError(t, err)
 	require.NoError(t, w.Write(t.Context(), old))
 	_, err = w.Close(t.Context())

@@ -50,7 +50,7 @@ type Options struct {
 	// also the number of rows that encodings are chosen by.
 	PageBytes, PageRows int64
 	// Sorting declares the order of the rows. It is not checked.
-	Sorting []SortColumn
+	Sorting []SortingColumn
 	// Bloom are the ids of the fields with bloom filters. Booleans have none.
 	Bloom []int
 	// ByteStreamSplit also tries BYTE_STREAM_SPLIT for floats and doubles. Spark's own reader
@@ -62,8 +62,8 @@ type Options struct {
 	Memory MemoryAccount
 }
 
-// SortColumn is a primitive column that the rows are sorted by.
-type SortColumn struct {
+// SortingColumn is a primitive column that the rows are sorted by.
+type SortingColumn struct {
 	FieldID                int
 	Descending, NullsFirst bool
 }

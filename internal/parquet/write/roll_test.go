@@ -63,7 +63,7 @@ func TestRoll(t *testing.T) {
 		}
 		return array.NewRecordBatch(sc, []arrow.Array{key.NewArray(), value.NewArray()}, int64(n))
 	}
-	opts := write.Options{Schema: sc, Sorting: []write.SortColumn{{FieldID: 1}}, PageRows: 1000}
+	opts := write.Options{Schema: sc, Sorting: []write.SortingColumn{{FieldID: 1}}, PageRows: 1000}
 	var batches []arrow.RecordBatch
 	for i := range 30 {
 		batches = append(batches, batch(i*5000, 5000, perKey))

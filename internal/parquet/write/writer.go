@@ -56,7 +56,7 @@ func AddTo(ctx context.Context, to chunk.Destination, base Base, opts Options) (
 		return nil, err
 	}
 	w := &DataWriter{opts: opts, columns: columns, base: base}
-	layout := chunk.Layout{CreatedBy: createdBy}
+	layout := chunk.FooterFields{CreatedBy: createdBy}
 	var fields schema.FieldList
 	if base != nil {
 		layout, fields = base.Layout()
@@ -74,7 +74,7 @@ func AddTo(ctx context.Context, to chunk.Destination, base Base, opts Options) (
 type Base interface {
 	// Layout returns what the written file has from the base, without the schema, and its
 	// top-level fields. Their names and ids are not those of new columns.
-	Layout() (chunk.Layout, schema.FieldList)
+	Layout() (chunk.FooterFields, schema.FieldList)
 	// Rows returns the rows of each row group, which are above 0.
 	Rows() []int64
 	// Held returns the bytes of memory that Group needs for a row group.

@@ -54,7 +54,7 @@ func TestRowGroups(t *testing.T) {
 	t.Parallel()
 	sc := schemaOf(arrow.PrimitiveTypes.Int64)
 	rows := numbers(sc, 0, 1000)
-	content, out := writeFile(t, write.Options{Schema: sc, RowGroupRows: 300, Sorting: []write.SortColumn{{FieldID: 1, Descending: true, NullsFirst: true}}}, rows.NewSlice(0, 130), rows.NewSlice(130, 380), rows.NewSlice(380, 1000))
+	content, out := writeFile(t, write.Options{Schema: sc, RowGroupRows: 300, Sorting: []write.SortingColumn{{FieldID: 1, Descending: true, NullsFirst: true}}}, rows.NewSlice(0, 130), rows.NewSlice(130, 380), rows.NewSlice(380, 1000))
 	requireRows(t, content, sc, rows)
 	require.Len(t, out.Splits, 4)
 	require.Equal(t, int64(1000), out.Rows)
@@ -306,8 +306,8 @@ func TestRefusals(t *testing.T) {
 		"an unknown uuid":             {write.Options{Schema: texts, UUIDs: []int{7}}, nil, "no field with id 7"},
 		"an unknown filter":           {write.Options{Schema: texts, Bloom: []int{7}}, nil, "no field with id 7"},
 		"a filter of booleans":        {write.Options{Schema: schemaOf(arrow.FixedWidthTypes.Boolean), Bloom: []int{1}}, nil, "cannot have a bloom filter"},
-		"an unknown order":            {write.Options{Schema: nested, Sorting: []write.SortColumn{{FieldID: 3}}}, nil, "no primitive column with field id 3"},
-		"an order by elements":        {write.Options{Schema: nested, Sorting: []write.SortColumn{{FieldID: 2}}}, nil, "no primitive column with field id 2"},
+		"an unknown order":            {write.Options{Schema: nested, Sorting: []write.SortingColumn{{FieldID: 3}}}, nil, "no primitive column with field id 3"},
+		"an order by elements":        {write.Options{Schema: nested, Sorting: []write.SortingColumn{{FieldID: 2}}}, nil, "no primitive column with field id 2"},
 		"an unknown level":            {write.Options{Schema: texts, ZstdLevel: 23}, nil, "no level 23"},
 		"a negative size":             {write.Options{Schema: texts, PageRows: -1}, nil, "cannot be negative"},
 	} {

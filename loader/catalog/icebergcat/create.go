@@ -89,11 +89,6 @@ func (c *Catalog) insert(ctx context.Context, tables locator.Swapper, of locator
 	if !ok {
 		return locator.Refused, fault.As(store.ReadOnly(to)).In(of.Name, to)
 	}
-	if maker, ok := files.(store.FolderMaker); ok {
-		if err := maker.MakeFolder(ctx, to); err != nil {
-			return locator.Refused, err
-		}
-	}
 	if err := writer.Create(ctx, to, content); err != nil {
 		return locator.Refused, err
 	}
