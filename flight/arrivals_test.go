@@ -3,11 +3,11 @@ package flight
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -390,7 +390,7 @@ func TestBusiestHost(t *testing.T) {
 		if i := random.IntN(16); i < len(open) && random.IntN(3) == 0 {
 			a.leave(open[i])
 			open = slices.Delete(open, i, i+1)
-		} else if call := (&arrivingCall{host: fmt.Sprint(random.IntN(5)), at: now, end: make(chan error, 1)}); a.enter(call) {
+		} else if call := (&arrivingCall{host: strconv.Itoa(random.IntN(5)), at: now, end: make(chan error, 1)}); a.enter(call) {
 			open = append(open, call)
 		}
 		open = slices.DeleteFunc(open, func(call *arrivingCall) bool { return call.left })

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -161,23 +162,16 @@ type Server struct {
 	parks   atomic.Int64   // streams that are being parked
 }
 
-// New returns a server. Nothing starts before Serve.
-func New(options Options) *Server {
-	if options.Lifetime == 0 {
-		options.Lifetime = defaultLifetime
-	}
-	if options.Renewal == 0 {
-		options.Renewal = defaultRenewal
-	}
-	if options.MaxMessage == 0 {
-		options.MaxMessage = DefaultMaxMessage
-	}
-	if options.WriteBuffer == 0 {
-		options.WriteBuffer = defaultWriteBuffer
-	}
-	if options.MaxDetails == 0 {
-		options.MaxDetails = defaultMaxDetails
-	}
+// withDefaults returns the options with a value for each one that is not set.
+func (options Options) withDefaults() Options {
+	options.Lifetime = cmp.Or(options.Lifetime, defaultLifetime)
+	options.Renewal = cmp.Or(options.Renewal, defaultRenewal)
+	options.MaxMessage = cmp.Or(options.MaxMessage, DefaultMaxMessage)
+	options.WriteBuffer = cmp.Or(options.WriteBuffer, defaultWriteBuffer)
+	options.MaxDetails = cmp.Or(options.MaxDetails, defaultMaxDetails)
+	options.StallTimeout = cmp.Or(options.StallTimeout, DefaultStallTimeout)
+	options.PeerShare = cmp.Or(options.PeerShare, 100)
+	options.PlanSlots = cmp.Or(options.PlanSlots, max(1, runtime.GOMAXPROCS(0)/2))
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -187,23 +181,20 @@ func New(options Options) *Server {
 	if options.Wanted == nil {
 		options.Wanted = func(string) bool { return false }
 	}
-	if options.StallTimeout == 0 {
-		options.StallTimeout = DefaultStallTimeout
-	}
 	if options.Ticks == nil {
 		options.Ticks = options.Clock
-	}
-	if options.PeerShare == 0 {
-		options.PeerShare = 100
 	}
 	if options.Policy == nil {
 		open := policy.Open(true)
 		options.Policy = func() *policy.Policy { return open }
 	}
-	if options.PlanSlots == 0 {
-		options.PlanSlots = max(1, runtime.GOMAXPROCS(0)/2)
-	}
 	options.Observer = options.Observer.withDefaults()
+	return options
+}
+
+// New returns a server. Nothing starts before Serve.
+func New(options Options) *Server {
+	options = options.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
