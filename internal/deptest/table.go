@@ -70,6 +70,7 @@ func Graph() []Row {
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant release store waits", Outside: libParquet + " " + libCompress},
 		{Folder: "internal/parquet/chunk", Imports: "fault", Outside: libParquet},
 		{Folder: "internal/parquet/write", Imports: "chunk batch fault", Outside: libParquet},
+		{Folder: "internal/parquet/records", Imports: "batch budget fault", Outside: libParquet},
 		{Folder: "internal/parquet/rewrite", Imports: "write chunk parquet store fault", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},
@@ -97,6 +98,10 @@ func Graph() []Row {
 		},
 		{Folder: "loader/partition", Imports: "catalog bucket fault"},
 		{Folder: "loader/extsort", Imports: "partition conform sortkey batch budget fault invariant"},
+		{
+			Folder:  "loader/stage",
+			Imports: "extsort partition sortkey conform catalog commit write chunk batch budget store fault release",
+		},
 		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},
 		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},

@@ -61,6 +61,8 @@ type TableState struct {
 	Spec, SortOrder int
 	// LastColumn is the highest field id that the table has used. New columns have larger ones.
 	LastColumn int
+	// UUIDs are the ids of all fields of type uuid, which have the Arrow type of fixed[16].
+	UUIDs      []int
 	Properties map[string]string
 }
 

@@ -1,11 +1,15 @@
 package icebergcat
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -40,6 +44,55 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 	}
 	return &commit.TableState{
 		Table: t, Version: meta.Version(), Spec: meta.DefaultPartitionSpec(), SortOrder: meta.DefaultSortOrder(),
-		LastColumn: meta.LastColumnID(), Properties: maps.Clone(meta.Properties()),
+		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), Properties: maps.Clone(meta.Properties()),
 	}, nil
+}
+
+// Made returns the snapshot of a branch that has the change of a token, or false. Its errors are
+// those of Commit: Conflict if the change was undone, and Expired if it may have been made in a
+// snapshot that is gone. It writes nothing, but returns Forbidden for a table that may not be
+// changed.
+func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
+	if err := c.mayWrite(table); err != nil {
+		return commit.Committed{}, false, err
+	}
+	held := c.hold(table)
+	defer held.Release()
+	meta, err := c.load(ctx, table, held)
+	if err != nil {
+		return commit.Committed{}, false, err
+	}
+	head, err := meta.head(cmp.Or(branch, commit.Main))
+	if err != nil {
+		return commit.Committed{}, false, err
+	}
+	p := &committing{change: commit.Change{Token: token, Branch: cmp.Or(branch, commit.Main)}}
+	p.catalog, p.table = c, table
+	found, err := p.find(meta, head)
+	if found == nil || err != nil {
+		return commit.Committed{}, false, fault.Op(err, "look for a change of table %s", table)
+	}
+	out := p.result(found)
+	out.Existed = true
+	return out, true, nil
+}
+
+// DataStore returns what writes and removes data files of a table, with the credentials that the
+// catalog gives for it, and only where files of the table may lie. All files are below a
+// folder.
+func (c *Catalog) DataStore(ctx context.Context, table, folder string) (*store.Confined, error) {
+	if err := c.mayWrite(table); err != nil {
+		return nil, err
+	}
+	held := c.hold(table)
+	defer held.Release()
+	meta, err := c.load(ctx, table, held)
+	if err != nil {
+		return nil, err
+	}
+	files, err := c.files.StoreIn(ctx, table, meta.TableUUID().String(), strings.TrimRight(folder, "/")+"/file")
+	if err != nil {
+		return nil, err
+	}
+	return store.Confine(files, meta.prefixes), nil
 }

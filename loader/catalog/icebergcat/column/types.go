@@ -194,3 +194,30 @@ func convertPlain(t iceberg.Type) (arrow.DataType, bool) {
 		return nil, false
 	}
 }
+
+// UUIDs returns the ids of all fields of type uuid, at any depth that is served.
+func UUIDs(schema *iceberg.Schema) []int {
+	var out []int
+	for _, f := range schema.Fields() {
+		if !TooDeep(f.Type) {
+			out = appendUUIDs(out, f)
+		}
+	}
+	return out
+}
+
+func appendUUIDs(out []int, f iceberg.NestedField) []int {
+	switch t := f.Type.(type) {
+	case iceberg.UUIDType:
+		return append(out, f.ID)
+	case *iceberg.ListType:
+		return appendUUIDs(out, t.ElementField())
+	case *iceberg.MapType:
+		return appendUUIDs(appendUUIDs(out, t.KeyField()), t.ValueField())
+	case *iceberg.StructType:
+		for _, inner := range t.FieldList {
+			out = appendUUIDs(out, inner)
+		}
+	}
+	return out
+}

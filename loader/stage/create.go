@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/conform"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// newVersion is the format version of new tables.
+const newVersion = 2
+
+// descending ends the name of a column to sort by, in a NewLayout.
+const descending = " desc"
+
+// plan returns the target of a request for a table that does not exist. The table is created
+// once all rows are read. Unknown is the error for the table.
+func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
+	if len(c.request.Key) == 0 || c.request.New.Buckets == 0 && c.request.New.Like == "" {
+		e := *fault.As(unknown)
+		e.Remedy = "to create the table, name its key, and a number of buckets or the training table that it is to be bucketed like"
+		return nil, &e
+	}
+	if c.request.Mode == Replace {
+		return nil, onlyBuckets(c.request.Table)
+	}
+	if c.request.Branch != commit.Main {
+		return nil, fault.InvalidField("branch", "branch %s cannot begin at %s, which has no snapshot", c.request.Branch, commit.Main).
+			In(c.request.Table, "").WithRemedy("stage the first rows to %s", commit.Main)
+	}
+	conformed, err := conform.New(c.input)
+	if err != nil {
+		return nil, err
+	}
+	p := &planning{
+		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Properties: map[string]string{"write.parquet.compression-codec": "zstd"}},
+		state: &commit.TableState{Table: &catalog.Table{Name: c.request.Table, Specs: map[int]catalog.Spec{}, SortOrders: map[int]catalog.SortOrder{}}, Version: newVersion},
+	}
+	if err := p.columns(conformed.Schema(), c.input); err != nil {
+		return nil, err
+	}
+	column, buckets, err := c.buckets(ctx)
+	if err == nil {
+		err = p.bucket(column, buckets)
+	}
+	if err == nil {
+		err = p.sort(c.request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &target{state: p.state, create: p.table}
+	return t, c.match(t)
+}
+
+// buckets returns the key column that a new table is bucketed by, and the number of buckets.
+func (c *staging) buckets(ctx context.Context) (string, int, error) {
+	key, layout := c.request.Key, c.request.New
+	if layout.Like == "" {
+		return key[0], layout.Buckets, nil
+	}
+	tables, name, err := c.options.Route(layout.Like)
+	if err != nil {
+		return "", 0, err
+	}
+	state, err := tables.State(ctx, name, commit.Main)
+	if err != nil {
+		return "", 0, err
+	}
+	var found []catalog.PartitionField
+	for _, p := range state.Table.Specs[state.Spec] {
+		if p.Transform.Kind == catalog.Bucket {
+			found = append(found, p)
+		}
+	}
+	for _, p := range found {
+		if f, ok := state.Table.ByID(p.Source); ok && slices.Contains(key, f.Name) {
+			return f.Name, p.Transform.N, nil
+		}
+	}
+	if len(found) == 1 && len(key) == 1 {
+		return key[0], found[0].Transform.N, nil
+	}
+	return "", 0, fault.InvalidField("like", "table %s has no buckets of a column of the key %s", layout.Like, strings.Join(key, ", ")).
+		WithRemedy("name the number of buckets")
+}
+
+// planning makes a new table, and the state that it will have.
+type planning struct {
+	table *commit.NewTable
+	state *commit.TableState
+}
+
+// columns adds the columns of the input, as optional ones.
+func (p *planning) columns(schema, raw *arrow.Schema) error {
+	numbers := numbering{version: newVersion}
+	var faults []fault.Field
+	for i, f := range schema.Fields() {
+		column, typed, err := numbers.column(f, raw.Field(i).Type)
+		if err != nil {
+			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, fault.As(err).Message)})
+			continue
+		}
+		p.table.Columns = append(p.table.Columns, column)
+		field := catalog.Field{ID: column.ID, Name: f.Name, Type: f.Type}
+		if arrow.IsNested(typed.ID()) {
+			field.Stored = typed
+		}
+		p.state.Table.Fields = append(p.state.Table.Fields, field)
+	}
+	p.state.LastColumn = numbers.last
+	if len(faults) > 0 {
+		return fault.As(fault.Fields(faults)).WithRemedy("cast or leave out these columns")
+	}
+	return nil
+}
+
+// bucket buckets the table.
+func (p *planning) bucket(column string, buckets int) error {
+	f, ok := p.state.Table.Field(column)
+	if !ok {
+		return unknownColumn("key", column, p.state.Table.Names())
+	}
+	if buckets <= 0 {
+		return fault.InvalidField("buckets", "%d is not a number of buckets", buckets).WithRemedy("write a number above 0, best the training table's")
+	}
+	name := column + "_bucket"
+	p.table.Partition = []commit.PartitionBy{{Column: f.ID, Name: name, Transform: fmt.Sprintf("bucket[%d]", buckets)}}
+	p.state.Table.Specs[0] = catalog.Spec{{Source: f.ID, Name: name, Transform: catalog.Transform{Kind: catalog.Bucket, N: buckets}}}
+	return nil
+}
+
+// sort gives the table its sort order.
+func (p *planning) sort(request StageRequest) error {
+	field, names := "sort", request.New.Sort
+	if len(names) == 0 {
+		field, names = "key", request.Key
+	}
+	p.state.SortOrder = 1
+	var order catalog.SortOrder
+	for _, name := range names {
+		name, down := strings.CutSuffix(name, descending)
+		f, ok := p.state.Table.Field(name)
+		if !ok {
+			return unknownColumn(field, name, p.state.Table.Names())
+		}
+		p.table.Sort = append(p.table.Sort, commit.SortBy{Column: f.ID, Transform: string(catalog.Identity), Descending: down, NullsLast: down})
+		order = append(order, catalog.SortField{Source: f.ID, Transform: catalog.Transform{Kind: catalog.Identity}, Descending: down, NullsFirst: !down})
+	}
+	p.state.Table.SortOrders[1] = order
+	return nil
+}
+
+// create creates the table and takes its field ids, which the catalog may choose. If another
+// call created it meanwhile, its layout must be the same.
+func (c *staging) create(ctx context.Context) error {
+	planned := c.target
+	if err := c.tables.Create(ctx, *planned.create); err != nil && (fault.KindOf(err) != fault.Conflict || commit.Uncertain(err)) {
+		return err
+	}
+	state, err := c.tables.State(ctx, c.request.Table, commit.Main)
+	if err != nil {
+		return err
+	}
+	t := &target{state: state}
+	if err := c.match(t); err != nil {
+		return err
+	}
+	same := len(t.added) == 0 && t.fitted.Equal(planned.fitted) &&
+		slices.Equal(t.layout.Partition, planned.layout.Partition) && slices.Equal(t.layout.Sort, planned.layout.Sort)
+	if !same {
+		return fault.New(fault.Conflict, "table %s was created by another program meanwhile, with another layout", c.request.Table).In(c.request.Table, "").
+			WithRemedy("look at the table, and repeat the call")
+	}
+	c.target = t
+	return nil
+}

@@ -1,0 +1,122 @@
+package stage
+
+import (
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// matching matches the columns of the input to those of a table, by name.
+type matching struct {
+	schema *arrow.Schema // of the input, in the types that tables have
+	raw    *arrow.Schema // of the input, as it comes
+	evolve bool
+	target *target
+	faults []fault.Field
+}
+
+// columns finds the source of each column of the files. It reports all columns that do not fit.
+func (m *matching) columns() error {
+	known := map[string]bool{}
+	for _, f := range m.target.state.Table.Fields {
+		known[f.Name] = true
+		m.column(f)
+	}
+	numbers := numbering{last: m.target.state.LastColumn, version: m.target.state.Version}
+	for i, f := range m.schema.Fields() {
+		if len(m.schema.FieldIndices(f.Name)) > 1 {
+			m.fail(f.Name, "the input has two columns of this name")
+			continue
+		}
+		if known[f.Name] {
+			continue
+		}
+		if !m.evolve {
+			m.faults = append(m.faults, fault.Field{
+				Field: "columns", Message: "the table has no column " + strconv.Quote(f.Name), Nearest: fault.Nearest(f.Name, m.target.state.Table.Names()),
+			})
+			continue
+		}
+		column, typed, err := numbers.column(f, m.raw.Field(i).Type)
+		if err != nil {
+			m.fail(f.Name, fault.As(err).Message)
+			continue
+		}
+		m.target.added = append(m.target.added, column)
+		m.target.columns = append(m.target.columns, targetColumn{field: identified(f.Name, typed, column.ID, true), id: column.ID, from: i})
+	}
+	if len(m.faults) == 0 {
+		return nil
+	}
+	return fault.As(fault.Fields(m.faults)).In(m.target.state.Table.Name, "").
+		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
+}
+
+func (m *matching) fail(column, message string) {
+	m.faults = append(m.faults, fault.Field{Field: "columns", Message: "column " + strconv.Quote(column) + ": " + message})
+}
+
+// column matches a column of the table.
+func (m *matching) column(f catalog.Field) {
+	typed := f.Type
+	if f.Stored != nil {
+		typed = f.Stored
+	}
+	out := targetColumn{field: identified(f.Name, typed, f.ID, !f.Required), id: f.ID, from: -1}
+	at := m.schema.FieldIndices(f.Name)
+	if len(at) > 0 {
+		out.from = at[0]
+	}
+	switch {
+	case len(at) == 0 && f.Required:
+		m.fail(f.Name, "the table requires it, and the input does not have it")
+		return
+	case f.Type.ID() == arrow.NULL && len(at) == 0:
+		return // of a type that is not served: it is absent from the files, which is null
+	case f.Type.ID() == arrow.NULL:
+		m.fail(f.Name, "its type in the table is not served by this version")
+		return
+	case len(at) == 0:
+	case sameShape(m.schema.Field(at[0]).Type, f.Type):
+	case widens(m.raw.Field(at[0]).Type, f.Type):
+		out.cast = f.Type
+	default:
+		m.fail(f.Name, "the input has type "+m.raw.Field(at[0]).Type.String()+", the table "+f.Type.String())
+		return
+	}
+	m.target.columns = append(m.target.columns, out)
+}
+
+// widens reports whether each value of a type is one of another type of the same kind.
+func widens(from, to arrow.DataType) bool {
+	return from.ID() == arrow.INT32 && to.ID() == arrow.INT64 || from.ID() == arrow.FLOAT32 && to.ID() == arrow.FLOAT64
+}
+
+// sameShape reports whether two types are equal, apart from what an array does not depend on:
+// the names of a list's elements, and which nested fields may be null.
+func sameShape(a, b arrow.DataType) bool {
+	switch a := a.(type) {
+	case *arrow.ListType:
+		b, ok := b.(*arrow.ListType)
+		return ok && sameShape(a.Elem(), b.Elem())
+	case *arrow.MapType:
+		b, ok := b.(*arrow.MapType)
+		return ok && sameShape(a.KeyType(), b.KeyType()) && sameShape(a.ItemType(), b.ItemType())
+	case *arrow.StructType:
+		b, ok := b.(*arrow.StructType)
+		if !ok || a.NumFields() != b.NumFields() {
+			return false
+		}
+		for i, f := range a.Fields() {
+			if f.Name != b.Field(i).Name || !sameShape(f.Type, b.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	default:
+		return arrow.TypeEqual(a, b)
+	}
+}

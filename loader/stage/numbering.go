@@ -1,0 +1,135 @@
+package stage
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// numbering gives field ids to new columns.
+type numbering struct {
+	last    int // the last id that is used
+	version int // format version of the table
+}
+
+// nanosecondVersion is the first format version with timestamps in nanoseconds.
+const nanosecondVersion = 3
+
+func (n *numbering) next() int {
+	n.last++
+	return n.last
+}
+
+// column returns an optional column for a field, whose type is one that tables have, and the type with field
+// ids. The raw type is that of the input.
+func (n *numbering) column(f arrow.Field, raw arrow.DataType) (commit.NewColumn, arrow.DataType, error) {
+	out := commit.NewColumn{ID: n.next(), Name: f.Name}
+	if x, ok := raw.(arrow.ExtensionType); ok && x.ExtensionName() == "arrow.uuid" {
+		out.Type = "uuid"
+		return out, f.Type, nil
+	}
+	form, typed, err := n.form(f.Type)
+	if err != nil {
+		return out, nil, err
+	}
+	if name, primitive := form.(string); primitive {
+		out.Type = name
+		return out, typed, nil
+	}
+	text, err := json.Marshal(form)
+	out.Type = string(text)
+	return out, typed, err
+}
+
+// nestedForm is a field of a struct in the JSON form of Iceberg's types.
+type nestedForm struct {
+	ID       int    `json:"id"`
+	Name     string `json:"name"`
+	Required bool   `json:"required"`
+	Type     any    `json:"type"`
+}
+
+// form returns the JSON form of a type, and the type with the ids of its fields.
+func (n *numbering) form(t arrow.DataType) (any, arrow.DataType, error) {
+	switch t := t.(type) {
+	case *arrow.ListType:
+		id := n.next()
+		element, typed, err := n.form(t.Elem())
+		if err != nil {
+			return nil, nil, err
+		}
+		return map[string]any{"type": "list", "element-id": id, "element": element, "element-required": false},
+			arrow.ListOfField(identified("element", typed, id, true)), nil
+	case *arrow.MapType:
+		keyID, valueID := n.next(), n.next()
+		key, keyType, err := n.form(t.KeyType())
+		if err != nil {
+			return nil, nil, err
+		}
+		value, valueType, err := n.form(t.ItemType())
+		if err != nil {
+			return nil, nil, err
+		}
+		return map[string]any{"type": "map", "key-id": keyID, "key": key, "value-id": valueID, "value": value, "value-required": false},
+			arrow.MapOfFields(identified("key", keyType, keyID, false), identified("value", valueType, valueID, true)), nil
+	case *arrow.StructType:
+		forms, fields := make([]nestedForm, t.NumFields()), make([]arrow.Field, t.NumFields())
+		for i, f := range t.Fields() {
+			id := n.next()
+			form, typed, err := n.form(f.Type)
+			if err != nil {
+				return nil, nil, err
+			}
+			forms[i], fields[i] = nestedForm{ID: id, Name: f.Name, Type: form}, identified(f.Name, typed, id, true)
+		}
+		return map[string]any{"type": "struct", "fields": forms}, arrow.StructOf(fields...), nil
+	default:
+		name, err := n.primitive(t)
+		return name, t, err
+	}
+}
+
+// primitive returns Iceberg's name of a primitive type.
+func (n *numbering) primitive(t arrow.DataType) (string, error) {
+	switch t := t.(type) {
+	case *arrow.BooleanType:
+		return "boolean", nil
+	case *arrow.Int32Type:
+		return "int", nil
+	case *arrow.Int64Type:
+		return "long", nil
+	case *arrow.Float32Type:
+		return "float", nil
+	case *arrow.Float64Type:
+		return "double", nil
+	case *arrow.Date32Type:
+		return "date", nil
+	case *arrow.Time64Type:
+		return "time", nil
+	case *arrow.StringType:
+		return "string", nil
+	case *arrow.BinaryType:
+		return "binary", nil
+	case *arrow.FixedSizeBinaryType:
+		return fmt.Sprintf("fixed[%d]", t.ByteWidth), nil
+	case *arrow.Decimal128Type:
+		return fmt.Sprintf("decimal(%d, %d)", t.Precision, t.Scale), nil
+	case *arrow.TimestampType:
+		name := "timestamp"
+		if t.TimeZone != "" {
+			name = "timestamptz"
+		}
+		if t.Unit == arrow.Microsecond {
+			return name, nil
+		}
+		if n.version < nanosecondVersion {
+			return "", fault.New(fault.Invalid, "timestamps in nanoseconds need a table of format version 3: cast them to microseconds")
+		}
+		return name + "_ns", nil
+	}
+	return "", fault.New(fault.Invalid, "tables have no type %s", t)
+}

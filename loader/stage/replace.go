@@ -1,0 +1,90 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/extsort"
+)
+
+// coarse reports whether partitions of a field are replaced as a whole: those of a column or of
+// a time. Buckets and truncated values only divide these further.
+func coarse(p catalog.PartitionField) bool {
+	switch p.Transform.Kind {
+	case catalog.Identity, catalog.Year, catalog.Month, catalog.Day, catalog.Hour:
+		return true
+	case catalog.Bucket, catalog.Truncate, catalog.Other:
+		return false
+	}
+	return false
+}
+
+// replaces reports whether files of a spec have partitions that can be replaced.
+func replaces(spec catalog.Spec) bool { return slices.ContainsFunc(spec, coarse) }
+
+// onlyBuckets is the error for replacing rows of a table without such partitions.
+func onlyBuckets(table string) error {
+	return fault.InvalidField("mode", "table %s has no partitions of a time or of a column, only buckets: replacing the buckets of the new rows would drop all other rows in them, such as those of other days", table).
+		In(table, "").WithRemedy("append the rows, or partition the table by a day or another column too")
+}
+
+// replaced returns the files that new rows replace: those in the same partitions, whatever their
+// buckets.
+func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
+	state := c.target.state
+	if c.request.Mode != Replace || state.Table.Pin.Snapshot == 0 || len(parts) == 0 {
+		return nil, nil
+	}
+	spec := state.Table.Specs[state.Spec]
+	touched := map[string]bool{}
+	for _, p := range parts {
+		touched[coarseValues(spec, spec, p.Values)] = true
+	}
+	files, err := c.tables.Files(ctx, state.Table, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		of := state.Table.Specs[f.Spec]
+		if !covers(of, spec) {
+			return nil, fault.New(fault.Invalid, "file %s of table %s is of an older partition spec that does not tell which partition it replaces", f.Location, c.request.Table).
+				In(c.request.Table, f.Location).WithRemedy("rewrite the table's files to its current partition spec, then replace partitions")
+		}
+		if touched[coarseValues(spec, of, f.Partition)] {
+			out = append(out, f.Location)
+		}
+	}
+	return out, nil
+}
+
+// covers reports whether files of a spec have a value for each field of another one whose
+// partitions are replaced as a whole.
+func covers(of, spec catalog.Spec) bool {
+	for _, p := range spec {
+		if coarse(p) && sameField(of, p) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sameField returns the position in a spec of a field with the same values, or -1.
+func sameField(of catalog.Spec, p catalog.PartitionField) int {
+	return slices.IndexFunc(of, func(o catalog.PartitionField) bool { return o.Source == p.Source && o.Transform == p.Transform })
+}
+
+// coarseValues returns a text of the values, in a partition of a spec, of the fields that
+// partitions are replaced by.
+func coarseValues(spec, of catalog.Spec, values []any) string {
+	text := ""
+	for _, p := range spec {
+		if coarse(p) {
+			text += fmt.Sprintf("%T %[1]q %[1]v\x00", values[sameField(of, p)])
+		}
+	}
+	return text
+}

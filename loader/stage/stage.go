@@ -1,0 +1,199 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/extsort"
+)
+
+// Stage writes rows to a table as one change. It borrows the reader, and reads no row if the
+// change was made before. With the context of a stream of the budget it waits for memory.
+//
+// Errors: Invalid if the columns do not fit the table, NotFound for an unknown table that the
+// request does not say how to create, Forbidden for a table that may not be written to,
+// Conflict and Expired as commit.Committer has them, Exhausted if memory or local disk is not
+// enough, Unavailable if storage or the catalog fails. After an error for which
+// commit.Uncertain is true the call may be repeated with the same token: the remedy names it.
+func (s *Stager) Stage(ctx context.Context, request StageRequest, rows array.RecordReader) (StageResult, error) {
+	request.Branch = cmp.Or(request.Branch, commit.Main)
+	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
+	out, err := s.stage(ctx, request, rows)
+	if commit.Uncertain(err) {
+		e := *fault.As(err)
+		e.Remedy = "repeat the call with token " + request.Token + ": it makes the change if it was not made, and not twice"
+		err = &e
+	}
+	return out, fault.Op(err, "stage rows to table %s", request.Table)
+}
+
+// staging is one call of Stage.
+type staging struct {
+	*Stager
+	request StageRequest
+	tables  Tables
+	input   *arrow.Schema
+	target  *target
+	result  StageResult
+	read    int64 // rows
+}
+
+func (s *Stager) stage(ctx context.Context, request StageRequest, rows array.RecordReader) (StageResult, error) {
+	tables, name, err := s.options.Route(request.Table)
+	if err != nil {
+		return StageResult{}, err
+	}
+	request.Table = name
+	c := &staging{Stager: s, request: request, tables: tables, input: rows.Schema(), result: StageResult{Token: request.Token}}
+	if made, err := c.made(ctx); made || err != nil {
+		return c.result, err
+	}
+	if c.target, err = c.find(ctx); err != nil {
+		return c.result, err
+	}
+	sorted, err := c.sort(ctx, rows)
+	if err != nil {
+		return c.result, err
+	}
+	defer sorted.Release()
+	return c.result, c.write(ctx, sorted)
+}
+
+// made reports whether the change was made before. It returns an error for a table that may
+// not be written to.
+func (c *staging) made(ctx context.Context) (bool, error) {
+	if _, err := commit.TokenTime(c.request.Token); err != nil {
+		return false, err
+	}
+	made, ok, err := c.tables.Made(ctx, c.request.Table, c.request.Branch, c.request.Token)
+	if fault.KindOf(err) == fault.NotFound {
+		return false, nil // the table or the branch is new
+	}
+	if ok {
+		c.committed(made)
+	}
+	return ok, err
+}
+
+// committed records the snapshot of the result.
+func (c *staging) committed(made commit.Committed) {
+	c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, made.Existed
+}
+
+// sort reads all rows and sorts them by partition and key.
+func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
+	sorter, err := extsort.New(c.target.fitted, c.target.layout, extsort.Options{
+		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads, Keys: c.request.Keys,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer sorter.Release()
+	for rows.Next() {
+		if err := c.add(ctx, sorter, rows.RecordBatch()); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	sorted, err := sorter.Finish(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := sorted.Counts()
+	c.result.Rows, c.result.NullKeys, c.result.Dropped = counts.Rows-counts.Dropped, counts.NullKeys, counts.Dropped
+	c.result.Partitions = len(sorted.Partitions())
+	return sorted, nil
+}
+
+// add adds the rows of a batch.
+func (c *staging) add(ctx context.Context, sorter *extsort.Sorter, b arrow.RecordBatch) error {
+	held, err := c.options.Budget.Reserve("rows to write", 0)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	if err := held.GrowWait(ctx, c.target.fitBytes(b)); err != nil {
+		return err
+	}
+	fitted, err := c.target.fit(b, c.options.Memory)
+	if err != nil {
+		return err
+	}
+	defer fitted.Release()
+	if err := sorter.Add(ctx, fitted); err != nil {
+		return err
+	}
+	c.read += b.NumRows()
+	c.report(0)
+	return nil
+}
+
+// report calls the request's Progress.
+func (c *staging) report(written int64) {
+	if c.request.Progress != nil {
+		c.request.Progress(StageProgress{RowsRead: c.read, RowsWritten: written, Files: c.result.Files, Bytes: c.result.Bytes})
+	}
+}
+
+// write writes the sorted rows and commits them.
+func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
+	columns := c.target.added
+	for _, column := range columns {
+		c.result.Added = append(c.result.Added, column.Name)
+	}
+	if c.target.create != nil {
+		c.result.Created, c.result.Added, columns = true, nil, nil
+		if c.request.DryRun {
+			return nil
+		}
+		if err := c.create(ctx); err != nil {
+			return err
+		}
+	}
+	removed, err := c.replaced(ctx, sorted.Partitions())
+	c.result.Removed = len(removed)
+	if err != nil || c.request.DryRun || len(sorted.Partitions())+len(columns) == 0 {
+		return err
+	}
+	files, err := c.upload(ctx, sorted)
+	if err != nil {
+		return err
+	}
+	change := commit.Change{
+		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token,
+		Add: files.added, Remove: removed, Columns: columns,
+	}
+	if len(removed) > 0 {
+		change.Mode, change.Base = commit.Overwrite, c.target.state.Table.Pin.Snapshot
+	}
+	made, err := c.commit(ctx, change)
+	if err != nil && commit.Uncertain(err) {
+		return err // the files may be the table's
+	}
+	if err != nil || made.Existed {
+		files.discard(ctx)
+		c.result.Files, c.result.Bytes = 0, 0
+	}
+	if err == nil {
+		c.committed(made)
+	}
+	return err
+}
+
+// commit commits a change, on a new branch if the branch is new.
+func (c *staging) commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	if c.target.branches {
+		err := c.tables.Move(ctx, commit.Move{Table: change.Table, UUID: change.UUID, Ref: change.Branch, To: c.target.state.Table.Pin.Snapshot})
+		if err != nil {
+			return commit.Committed{}, err
+		}
+	}
+	return c.tables.Commit(ctx, change)
+}

@@ -1,0 +1,148 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/extsort"
+)
+
+// Tables is a catalog with tables that rows are staged to. It is safe for concurrent use.
+type Tables interface {
+	commit.Committer
+	commit.Brancher
+	// Made returns the snapshot of a branch that has the change of a token, or false. Errors
+	// are those of Commit.
+	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
+	// Files lists the data files of a pinned table. See catalog.Catalog.
+	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
+	// DataStore returns what writes and removes data files of a table below a folder.
+	DataStore(ctx context.Context, table, folder string) (DataStore, error)
+}
+
+// DataStore writes data files, and removes them.
+type DataStore interface {
+	store.Uploader
+	// Remove removes a file if it exists.
+	Remove(ctx context.Context, location string) error
+}
+
+// Mode is what becomes of the rows that a table has.
+type Mode int
+
+// The modes.
+const (
+	// Append adds rows.
+	Append Mode = iota
+	// Replace replaces the rows of each partition that has new rows. Partitions are those of
+	// identity and time fields; of a table that has none, nothing is replaced.
+	Replace
+)
+
+// String returns the mode as users write it.
+func (m Mode) String() string {
+	switch m {
+	case Append:
+		return "append"
+	case Replace:
+		return "replace"
+	}
+	return "unknown"
+}
+
+// StageRequest is what to do with rows.
+type StageRequest struct {
+	Table  string
+	Branch string // "" is main; another branch that does not exist begins at main
+	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
+	Token string
+	Mode  Mode
+	// Key has the names of the key's columns. Without them they are the columns of the table's
+	// buckets.
+	Key []string
+	// Evolve adds columns that the table does not have, as optional ones.
+	Evolve bool
+	// DryRun reads and sorts the rows, and writes nothing to the table.
+	DryRun bool
+	// Keys drops rows whose key is not in the set; nil drops none.
+	Keys extsort.KeySet
+	// Progress is called from time to time; it may be nil.
+	Progress func(StageProgress)
+
+	// New is the layout of a table that does not exist; it has no effect on one that does.
+	New NewLayout
+}
+
+// NewLayout is the layout of a table that is created.
+type NewLayout struct {
+	// Buckets is the number of buckets of the key's first column. Like is a table whose bucket
+	// count it takes instead.
+	Buckets int
+	Like    string
+	// Sort has the columns to sort by, each with a trailing " desc" for descending; without
+	// columns it is the key.
+	Sort []string
+}
+
+// StageProgress is how far a call is.
+type StageProgress struct {
+	RowsRead, RowsWritten int64
+	Files                 int
+	Bytes                 int64
+}
+
+// StageResult is what a call did, or would have done.
+type StageResult struct {
+	Token string `json:"token"`
+	// Snapshot is the snapshot that has the rows; 0 for a dry run, and without rows.
+	Snapshot int64 `json:"snapshot"`
+	// Parent is the snapshot before, or 0.
+	Parent int64 `json:"parent,omitempty"`
+	// Existed is true if an earlier call made the change. Then the counts are 0.
+	Existed bool `json:"existed,omitempty"`
+	// Created is true if the table did not exist.
+	Created bool `json:"created,omitempty"`
+	// Added are the columns that the table did not have.
+	Added      []string `json:"added,omitempty"`
+	Rows       int64    `json:"rows"`
+	NullKeys   int64    `json:"null_keys"`
+	Dropped    int64    `json:"dropped"` // not in the set of keys
+	Partitions int      `json:"partitions"`
+	Files      int      `json:"files"`
+	Bytes      int64    `json:"bytes"`
+	Removed    int      `json:"removed"` // files that were replaced
+}
+
+// StageOptions are what a Stager works with. Route, Disk and Clock are required.
+type StageOptions struct {
+	// Route returns the catalog of a table, and its name there.
+	Route func(table string) (Tables, string, error)
+	// Disk returns an empty store for sorted rows; what is its name in errors.
+	Disk   func(what string) (extsort.RunStore, error)
+	Clock  func() time.Time
+	Budget *budget.Budget   // nil is unlimited
+	Memory memory.Allocator // of rows; nil: the Go heap
+	// Threads is the number of goroutines of one call; 0 means 1.
+	Threads int
+	// FileBytes is the size of files to aim at; 0 means 256 MiB.
+	FileBytes int64
+}
+
+// defaultFileBytes is the middle of the 128 to 512 MiB that readers like.
+const defaultFileBytes = 256 << 20
+
+// Stager stages rows. It is safe for concurrent use.
+type Stager struct{ options StageOptions }
+
+// New makes a Stager.
+func New(o StageOptions) *Stager {
+	o.Threads, o.FileBytes = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes)
+	return &Stager{options: o}
+}

@@ -1,0 +1,209 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/chunk"
+	"github.com/penstock/penstock/internal/parquet/write"
+	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/extsort"
+)
+
+// Bounds of what is done after a failure, and of the memory of a row group.
+const (
+	discardLimit   = time.Minute
+	groupShare     = 16 // of the budget
+	largestGroup   = 128 << 20
+	smallestGroup  = 1 << 20
+	attemptDigits  = 8
+	dataPathOption = "write.data.path"
+)
+
+// uploading writes the data files of one call. It is a write.FileSequence.
+type uploading struct {
+	call    *staging
+	files   DataStore
+	folder  string // of data files
+	prefix  string // of their names
+	values  []any  // of the partition
+	current store.Upload
+	added   []commit.DataFile
+	tried   []string // locations of files that are complete, or may be
+	written int64    // rows
+}
+
+// upload writes all partitions as files. After an error it has discarded them.
+func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploading, error) {
+	table := c.target.state.Table
+	folder := strings.TrimRight(c.target.state.Properties[dataPathOption], "/")
+	if folder == "" {
+		folder = strings.TrimRight(table.Location, "/") + "/data"
+	}
+	files, err := c.tables.DataStore(ctx, c.request.Table, folder)
+	if err != nil {
+		return nil, err
+	}
+	// Another attempt with the token, whose files may be the table's, has other names.
+	u := &uploading{call: c, files: files, folder: folder, prefix: commit.FilePrefix(c.request.Token) + "-" + uuid.NewString()[:attemptDigits]}
+	if err := u.all(ctx, sorted); err != nil {
+		u.discard(ctx)
+		return nil, err
+	}
+	return u, nil
+}
+
+// all writes all partitions.
+func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
+	held, err := u.call.options.Budget.Reserve("data files that are written", 0)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	for i, p := range sorted.Partitions() {
+		u.values = p.Values
+		if err := u.partition(ctx, sorted, i, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// options returns the options of the data files.
+func (u *uploading) options(held *budget.Reservation) write.Options {
+	t := u.call.target
+	group := int64(largestGroup)
+	if limit := u.call.options.Budget.Limit(); limit >= 0 {
+		group = min(group, max(limit/groupShare, smallestGroup))
+	}
+	return write.Options{
+		Schema: t.fileSchema(), UUIDs: t.state.UUIDs, FormatVersion: t.state.Version, Sorting: t.sorting,
+		RowGroupBytes: group, Parallel: u.call.options.Threads, Memory: held,
+	}
+}
+
+// partition writes one partition.
+func (u *uploading) partition(ctx context.Context, sorted *extsort.Sorted, i int, held *budget.Reservation) error {
+	roll, err := write.NewRoll(u, u.call.options.FileBytes, u.options(held))
+	if err != nil {
+		return err
+	}
+	defer roll.Release()
+	rows, err := sorted.Open(ctx, i)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	for rows.Next() {
+		b := rows.RecordBatch()
+		if err := roll.Write(ctx, b); err != nil {
+			return err
+		}
+		u.written += b.NumRows()
+		u.call.report(u.written)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return roll.Close(ctx)
+}
+
+// Next implements write.FileSequence.
+func (u *uploading) Next(ctx context.Context) (chunk.Destination, error) {
+	location := fmt.Sprintf("%s%s/%s-%05d.parquet", u.folder, u.path(), u.prefix, len(u.tried))
+	budget := u.call.options.Budget
+	upload, err := u.files.Begin(ctx, location, func(ctx context.Context, bytes int64) (*release.Handle, error) {
+		held, err := budget.ReserveFor(ctx, "parts of data files", bytes)
+		if err != nil {
+			return nil, err
+		}
+		return release.New(held.Release), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.current, u.tried = upload, append(u.tried, location)
+	return destination{upload, budget}, nil
+}
+
+// destination passes the bytes of a file to its upload. If a write is left behind, its bytes stay
+// reserved until it returns.
+type destination struct {
+	store.Upload
+	budget *budget.Budget
+}
+
+// Write implements chunk.Destination.
+func (d destination) Write(ctx context.Context, p []byte) error {
+	err := d.Upload.Write(ctx, p)
+	if err != nil {
+		if held, full := d.budget.Reserve("bytes of an upload that was left behind", int64(len(p))); full == nil {
+			store.WhenReturned(err, held.Release)
+		}
+	}
+	return err
+}
+
+// Finish implements write.FileSequence.
+func (u *uploading) Finish(ctx context.Context, w write.WrittenFile) error {
+	if err := u.current.Finish(ctx); err != nil {
+		return err
+	}
+	u.added = append(u.added, commit.DataFile{
+		Location: u.current.Location(), Spec: u.call.target.state.Spec, Partition: u.values, Rows: w.Rows, Bytes: w.Bytes,
+		SortOrder: u.call.target.ordered, Splits: w.Splits,
+		ColumnMetrics: commit.ColumnMetrics{
+			ColumnBytes: w.ColumnBytes, Values: w.Values, Nulls: w.Nulls, NaNs: w.NaNs, Lower: w.Lower, Upper: w.Upper,
+		},
+	})
+	u.current = nil
+	u.call.result.Files++
+	u.call.result.Bytes += w.Bytes
+	u.call.report(u.written)
+	return nil
+}
+
+// path returns the folder of the partition, for people: no reader parses it.
+func (u *uploading) path() string {
+	table := u.call.target.state.Table
+	var out strings.Builder
+	for i, p := range table.Specs[u.call.target.state.Spec] {
+		column, _ := table.ByID(p.Source)
+		text := p.Name + "=" + p.Text(u.values[i], column)
+		out.WriteString("/" + strings.Map(plain, fault.Shorten(text, longestFolder)))
+	}
+	return out.String()
+}
+
+// longestFolder limits the names of folders, which file systems do.
+const longestFolder = 100
+
+// plain replaces characters that mean something to a file system or in a URI.
+func plain(c rune) rune {
+	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("=._-", c) {
+		return c
+	}
+	return '_'
+}
+
+// discard ends the open upload and removes the files, which no table has. What cannot be removed
+// stays: it does no harm, and its name tells that it is ours.
+func (u *uploading) discard(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+	defer cancel()
+	if u.current != nil {
+		_ = u.current.Abort(ctx)
+		u.current = nil
+	}
+	for _, location := range u.tried {
+		_ = u.files.Remove(ctx, location)
+	}
+}
