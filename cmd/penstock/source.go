@@ -70,3 +70,11 @@ func (p process) orEnv(flag, name string) string {
 	text, _ := p.env(name)
 	return text
 }
+
+// configFile returns the config file of a command that writes, which takes no server.
+func (p process) configFile(flag string) (string, error) {
+	if file := p.orEnv(flag, envConfig); file != "" {
+		return file, nil
+	}
+	return "", cmdline.Errorf("give --config FILE, the config file with the table's catalog")
+}

@@ -53,6 +53,8 @@ type engine struct {
 	manifests *cache.Cache[[]byte]
 	tables    *cache.Cache[*catalog.Table]
 	catalogs  []*icebergcat.Catalog
+	set       *catalog.Set
+	byName    map[string]*icebergcat.Catalog // those of catalogs, as the config file names them
 	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
@@ -133,6 +135,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.set = catalogs
 	e.loader = loader.New(loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
@@ -202,6 +205,7 @@ func strategies() map[string]joiner.Custom { return nil }
 // open opens every catalog, and reports the failures of all of them.
 func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (*catalog.Set, error) {
 	opened := map[string]catalog.Catalog{}
+	e.byName = map[string]*icebergcat.Catalog{}
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		one, err := e.openCatalog(ctx, c, c.Catalogs[name], files)
@@ -209,7 +213,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 			failures = append(failures, fault.Op(trimPrefix(err, c.Catalogs[name].Stored), "%s: open catalog %s", c.File, name))
 			continue
 		}
-		e.catalogs = append(e.catalogs, one)
+		e.catalogs, e.byName[name] = append(e.catalogs, one), one
 		e.closers = append(e.closers, one.Close)
 		if opened[name], err = e.withTags(one, c.Catalogs[name]); err != nil {
 			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))

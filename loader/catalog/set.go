@@ -94,6 +94,18 @@ func (s *Set) Open(ctx context.Context, t *Table, location string, size int64) (
 	return files.Open(ctx, &inner, location, size)
 }
 
+// Route returns the name of the catalog that has a table, and the table's name in it.
+func (s *Set) Route(name string) (of, table string, err error) {
+	r, err := s.route(name)
+	if err != nil {
+		return "", "", err
+	}
+	if r.prefix == "" {
+		return s.fallback, r.table, nil
+	}
+	return r.prefix, r.table, nil
+}
+
 // route is where a name leads to.
 type route struct {
 	catalog Catalog

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+func (p process) publishCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "publish TABLE BRANCH", Short: "Move main of a table to the snapshot of a branch",
+		Long: "Move main of a table to the snapshot of a branch, if main has no snapshot that the branch does not\n" +
+			"have. The result has the command that takes the move back. To check the rows before, read the\n" +
+			"branch: penstock verify with a dataset whose staging entry has ref: BRANCH.",
+		Example: "  penstock publish features.history candidate --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 { //nolint:mnd // a table and a branch
+				return cmdline.Errorf("%s needs a table and a branch", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	config := configFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			tables, name, err := e.writes(args[0])
+			if err != nil {
+				return err
+			}
+			move, err := tables.Publish(ctx, name, args[1])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move))
+			return err
+		})
+	}
+	return c
+}
+
+// publishText describes a move of main.
+func publishText(table, branch string, move commit.Move) string {
+	switch move.From {
+	case move.To:
+		return fmt.Sprintf("main of table %s is at snapshot %d of branch %s already\n", table, move.To, branch)
+	case 0:
+		return fmt.Sprintf("main of table %s, which had no snapshot, is at snapshot %d of branch %s\n", table, move.To, branch)
+	}
+	return fmt.Sprintf("main of table %s moved from snapshot %d to snapshot %d of branch %s\n", table, move.From, move.To, branch) +
+		fmt.Sprintf("to take it back: penstock undo %s --from %d --to %d\n", table, move.From, move.To)
+}
+
+func (p process) undoCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "undo TABLE", Short: "Take the last publish or stage of a table back",
+		Long: "Move main of a table back from the snapshot --to, which a publish or a stage made, to the snapshot\n" +
+			"--from, which was there before. If others committed since, nothing is moved, and the error\n" +
+			"names their snapshots. No file is removed.",
+		Example: "  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cmdline.Errorf("%s needs a table", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	config := configFlag(c)
+	from := cmdline.Text(c, "from", "SNAPSHOT", "the snapshot to move back to")
+	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		made := commit.Move{Ref: commit.Main}
+		var err error
+		if made.From, err = snapshotFlag("from", *from); err == nil {
+			made.To, err = snapshotFlag("to", *to)
+		}
+		if err != nil {
+			return err
+		}
+		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			tables, name, err := e.writes(args[0])
+			if err != nil {
+				return err
+			}
+			made.Table = name
+			if err := tables.Undo(ctx, made); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.stdout, "main of table %s is at snapshot %d again\n", args[0], made.From)
+			return err
+		})
+	}
+	return c
+}
+
+// snapshotFlag parses the id of a snapshot.
+func snapshotFlag(name, text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id <= 0 {
+		return 0, cmdline.Errorf("--%s needs the id of a snapshot, as publish and stage print it", name)
+	}
+	return id, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/records"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// progressEvery is the time between two lines of progress.
+const progressEvery = 5 * time.Second
+
+// stageFlags are the flags of stage.
+type stageFlags struct {
+	config, mode, key, sort, buckets, like, token, branch *string
+	evolve, dry, asJSON                                   *bool
+}
+
+func (p process) stageCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "stage TABLE FILE…", Short: "Write the rows of Parquet files to a staging table",
+		Long: "Write the rows of Parquet files to a staging table, sorted and bucketed as the table is, as one\n" +
+			"commit. Columns are matched by name: int is widened to long and float to double, optional\n" +
+			"columns that the files lack are null, and everything else that differs is an error.\n\n" +
+			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
+			"catalog must allow writes to its namespace (docs/staging.md).\n\n" +
+			"A call that was repeated with its --token writes nothing: it prints the snapshot that has the rows.",
+		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
+			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 { //nolint:mnd // a table and a file
+				return cmdline.Errorf("%s needs a table and at least one Parquet file", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	f := stageFlags{
+		config:  configFlag(c),
+		mode:    cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
+		key:     cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
+		sort:    cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
+		buckets: cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
+		like:    cmdline.Text(c, "like", "TABLE", "of a new table: the training table whose number of buckets it takes"),
+		token:   cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
+		branch:  cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
+		evolve:  c.Flags().Bool("evolve", false, "add columns that the table does not have"),
+		dry:     c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
+		asJSON:  c.Flags().Bool("json", false, "print the result as JSON"),
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		request, err := f.request(args[0])
+		if err != nil {
+			return err
+		}
+		return p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
+			return p.stage(ctx, e, request, args[1:], *f.asJSON)
+		})
+	}
+	return c
+}
+
+// request returns the request that the flags make.
+func (f stageFlags) request(table string) (stage.StageRequest, error) {
+	out := stage.StageRequest{
+		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry,
+		Key: listed(*f.key), New: stage.NewLayout{Like: *f.like, Sort: listed(*f.sort)},
+	}
+	switch *f.mode {
+	case "", stage.Append.String():
+	case stage.Replace.String():
+		out.Mode = stage.Replace
+	default:
+		return out, cmdline.Errorf("--mode %q is neither append nor replace", *f.mode)
+	}
+	if *f.buckets != "" {
+		n, err := strconv.Atoi(*f.buckets)
+		if err != nil || n <= 0 {
+			return out, cmdline.Errorf("--buckets %q is not a number above 0", *f.buckets)
+		}
+		out.New.Buckets = n
+	}
+	if out.New.Buckets > 0 && out.New.Like != "" {
+		return out, cmdline.Errorf("--buckets and --like both give the number of buckets: give one of them")
+	}
+	return out, nil
+}
+
+// listed splits a list with commas.
+func listed(text string) []string {
+	var out []string
+	for _, one := range strings.Split(text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// stage stages files and prints the result.
+func (p process) stage(ctx context.Context, e *engine, request stage.StageRequest, files []string, asJSON bool) error {
+	ctx, entered := e.budget.Enter(ctx, "stage")
+	defer entered.Release()
+	rows, err := records.Open(ctx, files, e.budget)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	last := p.clock()
+	request.Progress = func(at stage.StageProgress) {
+		if now := p.clock(); now.Sub(last) >= progressEvery {
+			last = now
+			p.note("%d rows read, %d written to %s, %d bytes\n", at.RowsRead, at.RowsWritten, fault.Count(at.Files, "file"), at.Bytes)
+		}
+	}
+	out, err := e.stager().Stage(ctx, request, rows)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return p.printJSON(out)
+	}
+	_, err = fmt.Fprint(p.stdout, stageText(request, out))
+	return err
+}
+
+// stageText describes a result.
+func stageText(request stage.StageRequest, r stage.StageResult) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	switch {
+	case r.Existed:
+		line("snapshot %d of table %s has the rows already: nothing was written", r.Snapshot, request.Table)
+		line("token %s", r.Token)
+		return b.String()
+	case request.DryRun:
+		line("dry run: nothing was written to table %s", request.Table)
+	case r.Snapshot == 0:
+		line("there are no rows: nothing was written to table %s", request.Table)
+		return b.String()
+	default:
+		line("snapshot %d of table %s", r.Snapshot, request.Table)
+	}
+	line("rows %d, in %s", r.Rows, fault.Count(r.Partitions, "partition"))
+	if !request.DryRun {
+		line("files %d, bytes %d", r.Files, r.Bytes)
+	}
+	if r.Created {
+		line("the table is new")
+	}
+	if len(r.Added) > 0 {
+		line("new columns: %s", strings.Join(r.Added, ", "))
+	}
+	if r.Removed > 0 {
+		line("files replaced: %d", r.Removed)
+	}
+	if r.NullKeys > 0 {
+		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
+	}
+	line("token %s", r.Token)
+	return b.String()
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// writable is a catalog whose tables are written to.
+type writable struct{ *icebergcat.Catalog }
+
+// DataStore implements stage.Tables.
+func (w writable) DataStore(ctx context.Context, table, folder string) (stage.DataStore, error) {
+	files, err := w.Catalog.DataStore(ctx, table, folder)
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
+}
+
+// writes returns the catalog of a table, and its name there.
+func (e *engine) writes(table string) (stage.Tables, string, error) {
+	of, name, err := e.set.Route(table)
+	if err != nil {
+		return nil, "", err
+	}
+	c, ok := e.byName[of]
+	if !ok {
+		return nil, "", fault.New(fault.Internal, "catalog %s was not opened", of)
+	}
+	return writable{c}, name, nil
+}
+
+// stager returns what stages rows to the tables of the engine.
+func (e *engine) stager() *stage.Stager {
+	return stage.New(stage.StageOptions{
+		Route: e.writes, Clock: time.Now, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
+		Disk: func(what string) (extsort.RunStore, error) {
+			file, err := e.disk.Create(what)
+			if err != nil {
+				return nil, err
+			}
+			return file, nil
+		},
+	})
+}
+
+// withEngine runs a function with what a config file names, until a signal ends it.
+func (p process) withEngine(ctx context.Context, flag string, use func(context.Context, *engine) error) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	file, err := p.configFile(flag)
+	if err != nil {
+		return err
+	}
+	c, err := p.load(file, nil)
+	if err != nil {
+		return err
+	}
+	e, err := assemble(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return use(ctx, e)
+}
