@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
@@ -41,6 +42,7 @@ type staging struct {
 	target  *target
 	result  StageResult
 	read    int64 // rows
+	bytes   int64 // of these rows in memory
 }
 
 func (s *Stager) stage(ctx context.Context, request StageRequest, rows array.RecordReader) (StageResult, error) {
@@ -89,6 +91,7 @@ func (c *staging) committed(made commit.Committed) {
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
 	sorter, err := extsort.New(c.target.fitted, c.target.layout, extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads, Keys: c.request.Keys,
+		BatchBytes: share(c.options.Budget, sampleShare, smallestSample, largestSample),
 	})
 	if err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (c *staging) add(ctx context.Context, sorter *extsort.Sorter, b arrow.Recor
 	if err := sorter.Add(ctx, fitted); err != nil {
 		return err
 	}
-	c.read += b.NumRows()
+	c.read, c.bytes = c.read+b.NumRows(), c.bytes+batch.Size(fitted)
 	c.report(0)
 	return nil
 }

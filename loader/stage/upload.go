@@ -18,15 +18,26 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// Bounds of what is done after a failure, and of the memory of a row group.
+// Bounds of what is done after a failure, and of the memory of a file that is written: a row group, and the
+// rows that its encodings are chosen by, which are encoded in many ways at once.
 const (
 	discardLimit   = time.Minute
-	groupShare     = 16 // of the budget
-	largestGroup   = 128 << 20
-	smallestGroup  = 1 << 20
 	attemptDigits  = 8
 	dataPathOption = "write.data.path"
+
+	groupShare, smallestGroup, largestGroup    = 16, 1 << 20, 128 << 20 // of the budget, and bytes
+	sampleShare, smallestSample, largestSample = 64, 64 << 10, 8 << 20
+	sampleRows                                 = 20_000
 )
+
+// share returns a share of the budget within two bounds.
+func share(b *budget.Budget, of, least, most int64) int64 {
+	limit := b.Limit()
+	if limit < 0 {
+		return most
+	}
+	return min(max(limit/of, least), most)
+}
 
 // uploading writes the data files of one call. It is a write.FileSequence.
 type uploading struct {
@@ -80,13 +91,11 @@ func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
 // options returns the options of the data files.
 func (u *uploading) options(held *budget.Reservation) write.Options {
 	t := u.call.target
-	group := int64(largestGroup)
-	if limit := u.call.options.Budget.Limit(); limit >= 0 {
-		group = min(group, max(limit/groupShare, smallestGroup))
-	}
+	rowBytes := max(u.call.bytes/max(u.call.read, 1), 1)
+	sample := share(u.call.options.Budget, sampleShare, smallestSample, largestSample)
 	return write.Options{
 		Schema: t.fileSchema(), UUIDs: t.state.UUIDs, FormatVersion: t.state.Version, Sorting: t.sorting,
-		RowGroupBytes: group, Parallel: u.call.options.Threads, Memory: held,
+		RowGroupBytes: share(u.call.options.Budget, groupShare, smallestGroup, largestGroup), PageRows: min(sampleRows, max(sample/rowBytes, 1)), Parallel: u.call.options.Threads, Memory: held,
 	}
 }
 

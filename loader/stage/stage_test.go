@@ -1,0 +1,375 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// unlimited is more memory than a test needs.
+const unlimited = 1 << 30
+
+// unread is a reader that must not be read.
+func unread(t *testing.T, schema *arrow.Schema) array.RecordReader {
+	return batch.FromFunc(schema, func() (arrow.RecordBatch, error) {
+		require.Fail(t, "rows are read")
+		return nil, nil
+	}, nil)
+}
+
+// spec: stage-30, stage-31, stage-32, stage-33, stage-36
+func TestRowsAreStaged(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	request := create()
+	request.Token = commit.NewToken(time.Now(), "first")
+	request.Key, request.New.Sort = []string{"id"}, []string{"day desc", "id"}
+	first := r.stage(t, request, schema(), few)
+	require.True(t, first.Created)
+	require.EqualValues(t, 4, first.Rows)
+	require.EqualValues(t, 1, first.NullKeys)
+	require.Len(t, r.parquet(t), first.Files)
+	require.ElementsMatch(t, []string{"3", "1", array.NullValueStr, "2"}, r.column(t, "", "id"))
+
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	require.Equal(t, 2, state.Version)
+	require.Equal(t, "zstd", state.Properties["write.parquet.compression-codec"])
+	require.Equal(t, catalog.Transform{Kind: catalog.Bucket, N: 4}, state.Table.Specs[state.Spec][0].Transform)
+	order := state.Table.SortOrders[state.SortOrder]
+	require.True(t, order[0].Descending)
+	require.Equal(t, catalog.SortField{Source: 1, Transform: catalog.Transform{Kind: catalog.Identity}, NullsFirst: true}, order[1])
+	for _, f := range r.listed(t, "") {
+		require.Equal(t, state.SortOrder, f.SortOrder)
+		require.Contains(t, f.Location, "/ml/history/data/id_bucket=")
+		require.Contains(t, f.Location, "/"+commit.FilePrefix(request.Token)+"-")
+	}
+
+	again, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+	require.NoError(t, err)
+	require.Equal(t, first.Snapshot, again.Snapshot)
+	require.True(t, again.Existed)
+	require.Len(t, r.parquet(t), first.Files)
+
+	second := r.stage(t, stage.StageRequest{Table: history}, schema(), few)
+	require.Equal(t, first.Snapshot, second.Parent)
+	require.EqualValues(t, 1, second.NullKeys)
+	require.NotEmpty(t, second.Token)
+	require.Len(t, r.column(t, "", "id"), 8)
+}
+
+// spec: stage-31
+func TestTablesThatCannotBeCreated(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	for text, change := range map[string]func(*stage.StageRequest){
+		"does not exist":                 func(q *stage.StageRequest) { q.New.Buckets = 0 },
+		`there is no column "idd"`:       func(q *stage.StageRequest) { q.Key = []string{"idd"} },
+		`sort: there is no column "dey"`: func(q *stage.StageRequest) { q.New.Sort = []string{"dey"} },
+		"cannot begin at main":           func(q *stage.StageRequest) { q.Branch = "candidate" },
+		"only buckets":                   func(q *stage.StageRequest) { q.Mode = stage.Replace },
+		"table ml.other":                 func(q *stage.StageRequest) { q.New.Like = "ml.other" },
+		"may not be changed":             func(q *stage.StageRequest) { q.Table = "other.history" },
+		"is not a token":                 func(q *stage.StageRequest) { q.Token = "today" },
+	} {
+		request := create()
+		change(&request)
+		_, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+		require.ErrorContains(t, err, text)
+		require.NotEmpty(t, fault.As(err).Remedy, "%v", err)
+	}
+	_, err := r.tables.State(t.Context(), history, "")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+}
+
+// A new table is bucketed as another one, whatever its key is called there.
+//
+// spec: stage-31
+func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: "ml.impressions", Columns: []commit.NewColumn{{ID: 1, Name: "request", Type: "long"}},
+		Partition: []commit.PartitionBy{{Column: 1, Name: "b", Transform: "bucket[7]"}},
+	}))
+	request := create()
+	request.New = stage.NewLayout{Like: "ml.impressions"}
+	r.stage(t, request, schema(), few)
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	require.Equal(t, 7, state.Table.Specs[0][0].Transform.N)
+}
+
+// spec: stage-34
+func TestColumnsAreMatchedByName(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: history,
+		Columns: []commit.NewColumn{
+			{ID: 1, Name: "id", Type: "long", Required: true}, {ID: 2, Name: "score", Type: "double"}, {ID: 3, Name: "text", Type: "string"},
+			{ID: 4, Name: "pair", Type: `{"type":"struct","fields":[{"id":5,"name":"a","type":"int","required":false}]}`}, {ID: 6, Name: "mark", Type: "uuid"},
+		},
+	}))
+	field := func(name string, t arrow.DataType) arrow.Field { return arrow.Field{Name: name, Type: t, Nullable: true} }
+	p := arrow.PrimitiveTypes
+	r.stage(t, stage.StageRequest{Table: history}, arrow.NewSchema([]arrow.Field{
+		field("score", p.Float32), field("id", p.Int32), field("pair", arrow.StructOf(field("a", p.Int32))),
+	}, nil), `[{"score": 0.5, "id": 7, "pair": {"a": 1}}, {"score": null, "id": 8, "pair": null}]`)
+	require.Equal(t, []string{"7", "8"}, r.column(t, "", "id"))
+	require.Equal(t, []string{"0.5", array.NullValueStr}, r.column(t, "", "score"))
+	require.Equal(t, []string{array.NullValueStr, array.NullValueStr}, r.column(t, "", "text"))
+
+	for _, c := range []struct {
+		text   string
+		fields []arrow.Field
+	}{
+		{`column "id": the table requires it`, []arrow.Field{field("score", p.Float64)}},
+		{`column "score": the input has type int64, the table float64`, []arrow.Field{field("id", p.Int64), field("score", p.Int64)}},
+		{`the table has no column "sc"`, []arrow.Field{field("id", p.Int64), field("sc", p.Float64)}},
+		{`column "id": the input has two columns of this name`, []arrow.Field{field("id", p.Int64), field("id", p.Int64)}},
+		{`column "pair": the input has type struct<b: int32`, []arrow.Field{field("id", p.Int64), field("pair", arrow.StructOf(field("b", p.Int32)))}},
+	} {
+		_, err := r.stager.Stage(t.Context(), stage.StageRequest{Table: history}, unread(t, arrow.NewSchema(c.fields, nil)))
+		require.ErrorContains(t, err, c.text)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+	}
+	_, err := r.stager.Stage(t.Context(), stage.StageRequest{Table: history}, rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
+	require.ErrorContains(t, err, "id")
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+}
+
+// spec: stage-35
+func TestColumnsAreAdded(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "vector", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true}), nil)
+	out := r.stage(t, stage.StageRequest{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	require.Equal(t, []string{"vector"}, out.Added)
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	f, ok := state.Table.Field("vector")
+	require.True(t, ok)
+	require.False(t, f.Required)
+	require.Contains(t, r.column(t, "", "vector"), "[0.5]")
+	out = r.stage(t, stage.StageRequest{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	require.Empty(t, out.Added)
+}
+
+// daily creates a table with partitions of days and buckets.
+func (r *rig) daily(t *testing.T) {
+	t.Helper()
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: history, Columns: []commit.NewColumn{
+			{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"},
+			{ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`},
+		},
+		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}, {Column: 2, Name: "day", Transform: "identity"}},
+	}))
+}
+
+// spec: stage-37
+func TestPartitionsAreReplaced(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.daily(t)
+	r.stage(t, stage.StageRequest{Table: history}, schema(), few)
+	replace := stage.StageRequest{Table: history, Mode: stage.Replace}
+	out := r.stage(t, replace, schema(), `[{"id": 100, "day": "2026-10-01"}]`)
+	require.Equal(t, 2, out.Removed) // ids 1 and 3 are in different buckets
+	require.ElementsMatch(t, []string{"100", array.NullValueStr, "2"}, r.column(t, "", "id"))
+	out = r.stage(t, replace, schema(), `[{"id": 200, "day": "2026-10-03"}]`)
+	require.Zero(t, out.Removed)
+	require.Len(t, r.column(t, "", "id"), 4)
+
+	bucketed := newRig(t, unlimited, nil)
+	bucketed.stage(t, create(), schema(), few)
+	_, err := bucketed.stager.Stage(t.Context(), replace, unread(t, schema()))
+	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
+}
+
+// spec: stage-38
+func TestDryRunsWriteNothing(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	request := create()
+	request.DryRun = true
+	out := r.stage(t, request, schema(), few)
+	require.True(t, out.Created)
+	require.EqualValues(t, 4, out.Rows)
+	_, err := r.tables.State(t.Context(), history, "")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	r.daily(t)
+	r.stage(t, stage.StageRequest{Table: history}, schema(), few)
+	before := r.parquet(t)
+	out = r.stage(t, stage.StageRequest{Table: history, DryRun: true, Mode: stage.Replace}, schema(), few)
+	require.Zero(t, out.Snapshot)
+	require.Equal(t, len(before), out.Removed)
+	require.Equal(t, before, r.parquet(t))
+	require.Zero(t, r.stage(t, stage.StageRequest{Table: history}, schema(), `[]`).Snapshot)
+}
+
+// A branch is committed to, published and taken back.
+//
+// spec: stage-39
+func TestBranchesAreStagedTo(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	request := stage.StageRequest{Table: history, Branch: "candidate"}
+	r.stage(t, request, schema(), few)
+	r.stage(t, request, schema(), few)
+	require.Len(t, r.column(t, "", "id"), 4)
+	require.Len(t, r.column(t, "candidate", "id"), 12)
+	move, err := r.tables.Publish(t.Context(), history, "candidate")
+	require.NoError(t, err)
+	require.Len(t, r.column(t, "", "id"), 12)
+	require.NoError(t, r.tables.Undo(t.Context(), move))
+	require.Len(t, r.column(t, "", "id"), 4)
+}
+
+// Whichever call fails: the table is unchanged, and no file stays.
+//
+// spec: stage-40
+func TestFailuresLeaveNothing(t *testing.T) {
+	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish, errstore.Create} {
+		for nth := 1; nth <= 2; nth++ {
+			t.Run(fmt.Sprint(call, " ", nth), func(t *testing.T) {
+				r := newRig(t, unlimited, nil)
+				r.stage(t, create(), schema(), few)
+				snapshot, before := r.listed(t, ""), r.parquet(t)
+				failing := r.broken(t, errstore.Rule{Call: call, Nth: nth, Action: errstore.Fail(nil)})
+				request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "again")}
+				_, err := failing.stager.Stage(t.Context(), request, rows(t, schema(), few))
+				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+				require.False(t, commit.Uncertain(err))
+				require.Equal(t, snapshot, r.listed(t, ""))
+				require.Equal(t, before, r.parquet(t))
+				r.stage(t, request, schema(), few)
+				require.Len(t, r.column(t, "", "id"), 8)
+			})
+		}
+	}
+	t.Run("input", func(t *testing.T) {
+		r := newRig(t, unlimited, nil)
+		broken := errors.New("the input broke")
+		_, err := r.stager.Stage(t.Context(), create(), batch.FromFunc(schema(), func() (arrow.RecordBatch, error) { return nil, broken }, nil))
+		require.ErrorIs(t, err, broken)
+		_, err = r.tables.State(t.Context(), history, "")
+		require.Equal(t, fault.NotFound, fault.KindOf(err))
+	})
+}
+
+// While it is unknown whether a change was made, its files stay, and the call can be repeated.
+//
+// spec: stage-41
+func TestUncertainChangesAreRepeated(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		r := newRig(t, unlimited, nil)
+		r.stage(t, create(), schema(), few)
+		before := len(r.parquet(t))
+		r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+			if made {
+				_, err := r.tables.Catalog.Commit(ctx, change)
+				require.NoError(t, err)
+			}
+			return commit.Committed{}, commit.AsUncertain(fault.New(fault.Unavailable, "the answer is lost"))
+		}
+		request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "lost")}
+		_, err := r.stager.Stage(t.Context(), request, rows(t, schema(), few))
+		require.True(t, commit.Uncertain(err))
+		require.Contains(t, fault.As(err).Remedy, request.Token)
+		require.Greater(t, len(r.parquet(t)), before)
+		r.tables.commit = nil
+		require.Equal(t, made, r.stage(t, request, schema(), few).Existed)
+		require.Len(t, r.column(t, "", "id"), 8)
+	}
+}
+
+// Another call with the token that commits first has the change, and the files of this one go.
+//
+// spec: stage-33
+func TestEqualTokensCommitOnce(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "twin")}
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.tables.commit = nil
+		r.stage(t, request, schema(), few)
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	out := r.stage(t, request, schema(), few)
+	require.True(t, out.Existed)
+	require.Zero(t, out.Files)
+	require.Len(t, r.column(t, "", "id"), 8)
+	require.Len(t, r.parquet(t), len(r.listed(t, "")))
+}
+
+// More rows than the budget holds are sorted on local disk and divided into files.
+//
+// spec: stage-42
+func TestMoreRowsThanMemory(t *testing.T) {
+	const limit, batches, size = 48 << 20, 40, 4096
+	r := newRig(t, limit, nil)
+	n := 0
+	many := batch.FromFunc(schema(), func() (arrow.RecordBatch, error) {
+		if n == batches {
+			return nil, nil
+		}
+		n++
+		var text strings.Builder
+		for i := range size {
+			fmt.Fprintf(&text, "%c{\"id\": %d, \"items\": [%[2]d], \"country\": \"%0400d\"}", ",["[min(1, max(0, 1-i))], (i*batches+n)*7919%(size*batches), i)
+		}
+		one := rows(t, schema(), text.String()+"]")
+		require.True(t, one.Next())
+		return one.RecordBatch(), nil
+	}, nil)
+	request := create()
+	request.New.Buckets = 2
+	progress := 0
+	request.Progress = func(stage.StageProgress) { progress++ }
+	ctx, entered := r.budget.Enter(t.Context(), "test")
+	defer entered.Release()
+	out, err := r.stager.Stage(ctx, request, many)
+	require.NoError(t, err)
+	require.EqualValues(t, batches*size, out.Rows)
+	require.Positive(t, progress)
+	require.LessOrEqual(t, r.budget.Peak(), int64(limit))
+	rows := int64(0)
+	for _, f := range r.listed(t, "") {
+		rows += f.Rows
+	}
+	require.EqualValues(t, batches*size, rows)
+	ids := r.column(t, "", "id")
+	slices.Sort(ids)
+	require.Len(t, slices.Compact(ids), batches*size)
+}
+
+// spec: stage-43
+func TestPyIcebergReadsStagedTables(t *testing.T) {
+	interpreter := python(t)
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
+	r.stage(t, stage.StageRequest{Table: history, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
+	out, err := exec.CommandContext(t.Context(), interpreter, "-c", `
+import sys
+from pyiceberg.catalog.sql import SqlCatalog
+t = SqlCatalog("default", uri="sqlite:///" + sys.argv[1] + "/catalog.db").load_table("ml.history")
+rows = sorted(t.scan().to_arrow().to_pylist(), key=lambda r: (r["id"] is None, r["id"]))
+print([(r["id"], r["items"], r["country"], r["rank"]) for r in rows])
+print(t.scan(row_filter="id == 3").to_arrow().num_rows)
+`, r.dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "[(1, [], 'DE', None), (2, [3, None], 'FR', None), (3, [1, 2], 'CH', None), (9, None, None, 5), (None, None, None, None)]\n1\n")
+}
