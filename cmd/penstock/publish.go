@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/loader/catalog/commit"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
 
 func (p process) publishCommand() *cobra.Command {
@@ -44,7 +44,7 @@ func (p process) publishCommand() *cobra.Command {
 }
 
 // publishText describes a move of main.
-func publishText(table, branch string, move commit.Move) string {
+func publishText(table, branch string, move tablecommit.Move) string {
 	switch move.From {
 	case move.To:
 		return fmt.Sprintf("main of table %s is at snapshot %d of branch %s already\n", table, move.To, branch)
@@ -73,7 +73,7 @@ func (p process) undoCommand() *cobra.Command {
 	from := cmdline.Text(c, "from", "SNAPSHOT", "the snapshot to move back to")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		made := commit.Move{Ref: commit.Main}
+		made := tablecommit.Move{Ref: tablecommit.Main}
 		var err error
 		if made.From, err = snapshotFlag("from", *from); err == nil {
 			made.To, err = snapshotFlag("to", *to)

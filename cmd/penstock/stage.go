@@ -71,7 +71,7 @@ func (p process) stageCommand() *cobra.Command {
 func (f stageFlags) request(table string) (stage.StageRequest, error) {
 	out := stage.StageRequest{
 		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry,
-		Key: listed(*f.key), New: stage.NewLayout{Like: *f.like, Sort: listed(*f.sort)},
+		Key: columnNames(*f.key), New: stage.NewLayout{Like: *f.like, Sort: columnNames(*f.sort)},
 	}
 	switch *f.mode {
 	case "", stage.Append.String():
@@ -93,8 +93,8 @@ func (f stageFlags) request(table string) (stage.StageRequest, error) {
 	return out, nil
 }
 
-// listed splits a list with commas.
-func listed(text string) []string {
+// columnNames splits a list with commas.
+func columnNames(text string) []string {
 	var out []string
 	for _, one := range strings.Split(text, ",") {
 		if one = strings.TrimSpace(one); one != "" {

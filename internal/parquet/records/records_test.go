@@ -1,0 +1,112 @@
+package records_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/records"
+)
+
+// fields are columns of longs and texts.
+func fields(names ...string) *arrow.Schema {
+	out := make([]arrow.Field, len(names))
+	for i, name := range names {
+		out[i] = arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}
+		if strings.HasPrefix(name, "text") {
+			out[i].Type = arrow.BinaryTypes.String
+		}
+	}
+	return arrow.NewSchema(out, nil)
+}
+
+// write writes a file in row groups of one row.
+func write(t *testing.T, schema *arrow.Schema, rows string) string {
+	t.Helper()
+	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	file, err := os.Create(path) //nolint:gosec // a test's own folder
+	require.NoError(t, err)
+	w, err := pqarrow.NewFileWriter(schema, file, parquet.NewWriterProperties(parquet.WithMaxRowGroupLength(1)), pqarrow.DefaultWriterProps())
+	require.NoError(t, err)
+	require.NoError(t, w.Write(b))
+	require.NoError(t, w.Close())
+	return path
+}
+
+// spec: stage-46
+func TestFilesAreReadInOrder(t *testing.T) {
+	first := write(t, fields("id", "text"), `[{"id": 1, "text": "a"}, {"id": 2, "text": null}]`)
+	empty := write(t, fields("id", "text"), `[]`)
+	turned := write(t, fields("text", "id"), `[{"id": 3, "text": "c"}]`)
+	limit := budget.New(64 << 20)
+	r, err := records.Open(t.Context(), []string{first, empty, turned}, limit)
+	require.NoError(t, err)
+	var ids, texts []string
+	for r.Next() {
+		b := r.RecordBatch()
+		require.Equal(t, "id", b.Schema().Field(0).Name)
+		for row := range int(b.NumRows()) {
+			ids, texts = append(ids, b.Column(0).ValueStr(row)), append(texts, b.Column(1).ValueStr(row))
+		}
+		require.Positive(t, limit.Used())
+	}
+	require.NoError(t, r.Err())
+	r.Release()
+	require.Equal(t, []string{"1", "2", "3"}, ids)
+	require.Equal(t, []string{"a", array.NullValueStr, "c"}, texts)
+	require.Zero(t, limit.Used())
+}
+
+// spec: stage-46
+func TestFilesThatCannotBeRead(t *testing.T) {
+	good := write(t, fields("id"), `[{"id": 1}]`)
+	damaged := write(t, fields("id", "text"), `[{"id": 1, "text": "`+strings.Repeat("x", 1000)+`"}]`)
+	content, err := os.ReadFile(damaged) //nolint:gosec // a test's own file
+	require.NoError(t, err)
+	copy(content[4:], strings.Repeat("\xff", 30))
+	require.NoError(t, os.WriteFile(damaged, content, 0o600)) //nolint:gosec // a test's own file
+	for _, c := range []struct {
+		kind  fault.Kind
+		text  string
+		files []string
+	}{
+		{fault.NotFound, "missing.parquet", []string{filepath.Join(t.TempDir(), "missing.parquet")}},
+		{fault.Invalid, "has 2 columns, the first file 1", []string{good, write(t, fields("id", "text"), `[]`)}},
+		{fault.Invalid, `does not have column "id"`, []string{good, write(t, fields("it"), `[]`)}},
+		{fault.Invalid, "has type utf8, and in the first file int64", []string{write(t, fields("id", "x"), `[]`), write(t, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.BinaryTypes.String}, {Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil), `[]`)}},
+		{fault.Corrupt, "cannot be decoded", []string{damaged}},
+		{fault.Invalid, "there are no files", nil},
+	} {
+		limit := budget.New(64 << 20)
+		r, err := records.Open(t.Context(), c.files, limit)
+		if err == nil {
+			for r.Next() { //nolint:revive // only its error matters
+			}
+			err = r.Err()
+			r.Release()
+		}
+		require.ErrorContains(t, err, c.text)
+		require.Equal(t, c.kind.String(), fault.KindOf(err).String())
+		require.Zero(t, limit.Used())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := records.Open(ctx, []string{good}, nil)
+	require.NoError(t, err)
+	cancel()
+	require.False(t, r.Next())
+	require.ErrorIs(t, r.Err(), context.Canceled)
+	r.Release()
+}
