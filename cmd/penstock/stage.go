@@ -32,7 +32,7 @@ func (p process) stageCommand() *cobra.Command {
 			"columns that the files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
 			"catalog must allow writes to its namespace (docs/staging.md).\n\n" +
-			"A call that was repeated with its --token writes nothing: it prints the snapshot that has the rows.",
+			"A call that is repeated with its --token writes nothing, and prints the snapshot that has the rows.",
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
 			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {

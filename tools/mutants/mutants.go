@@ -70,6 +70,7 @@ func mutants() []mutant {
 		shuffleMutants(),
 		sinceMutants(),
 		sorterMutants(),
+		stageMutants(),
 		spillMutants(),
 		splitMutants(),
 		startingMutants(),

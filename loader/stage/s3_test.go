@@ -1,0 +1,46 @@
+package stage_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
+	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// spec: stage-45
+func TestTablesOnS3AreStagedTo(t *testing.T) {
+	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, gateway.Close()) })
+	require.NoError(t, gateway.MakeBucket(t.Context(), "lake"))
+	files, err := s3.New(t.Context(), s3.Options{
+		Settings: s3.Settings{Endpoint: gateway.URL, PathStyle: true, AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret},
+	})
+	require.NoError(t, err)
+	t.Cleanup(files.Close)
+	kind := s3.Kind(store.Environment{})
+	kind.Open = func(context.Context, map[string]string, store.Credentials) (store.Store, error) { return files, nil }
+	r := newRig(t, unlimited, func(o *icebergcat.Options) { o.Stores, o.Warehouse = store.NewKinds(kind), "s3://lake/warehouse" })
+	r.stage(t, create(), schema(), few)
+	request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "second")}
+	second := r.stage(t, request, schema(), few)
+	require.Equal(t, second.Snapshot, r.stage(t, request, schema(), few).Snapshot)
+	rows := int64(0)
+	for _, f := range r.listed(t, "") {
+		require.True(t, strings.HasPrefix(f.Location, "s3://lake/warehouse/ml/history/data/"), f.Location)
+		object, err := files.Open(t.Context(), f.Location, f.Bytes)
+		require.NoError(t, err)
+		require.NoError(t, object.Close())
+		rows += f.Rows
+	}
+	require.EqualValues(t, 8, rows)
+}

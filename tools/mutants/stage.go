@@ -1,0 +1,24 @@
+package main
+
+// stageMutants stage rows twice or in part, to other columns, or drop what should stay.
+func stageMutants() []mutant {
+	stages, inputs := []string{"./loader/stage"}, []string{"./internal/parquet/records"}
+	return []mutant{
+		{"stage-ignores-tokens", "loader/stage/stage.go", "	if made, err := c.made(ctx); made || err != nil {\n", "	if made, err := c.made(ctx); made && err != nil {\n", stages},
+		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
+		{"stage-keeps-files-of-the-second", "loader/stage/stage.go", "	if err != nil || made.Existed {\n", "	if err != nil {\n", stages},
+		{"stage-keeps-files-of-failures", "loader/stage/upload.go", "		u.discard(ctx)\n		return nil, err\n", "		return nil, err\n", stages},
+		{"stage-replaces-nothing", "loader/stage/stage.go", "		change.Mode, change.Base = commit.Overwrite, ", "		change.Remove, change.Mode, change.Base = nil, commit.Append, ", stages},
+		{"stage-dry-runs-write", "loader/stage/stage.go", "	if err != nil || c.request.DryRun || len(sorted", "	if err != nil || len(sorted", stages},
+		{"stage-writes-to-main", "loader/stage/stage.go", "Branch: c.request.Branch, Token", "Branch: commit.Main, Token", stages},
+		{"stage-replaces-buckets-too", "loader/stage/replace.go", "	case catalog.Bucket, catalog.Truncate, catalog.Other:\n		return false\n", "	case catalog.Bucket, catalog.Truncate, catalog.Other:\n		return true\n", stages},
+		{"stage-narrows-types", "loader/stage/match.go", "from.ID() == arrow.FLOAT32 && to.ID() == arrow.FLOAT64", "arrow.IsPrimitive(from.ID()) && to.ID() == arrow.FLOAT64", stages},
+		{"stage-required-columns-are-null", "loader/stage/match.go", "	case len(at) == 0 && f.Required:\n", "	case len(at) > 0 && f.Required && f.Name == \"\":\n", stages},
+		{"stage-drops-unknown-columns", "loader/stage/match.go", "		if !m.evolve {\n			m.faults", "		if !m.evolve {\n			continue\n		}\n		if !m.evolve {\n			m.faults", stages},
+		{"stage-descends-never", "loader/stage/create.go", "Transform: catalog.Transform{Kind: catalog.Identity}, Descending: down", "Transform: catalog.Transform{Kind: catalog.Identity}, Descending: !down", stages},
+		{"stage-declares-no-order", "loader/stage/target.go", "		t.ordered = t.state.SortOrder\n", "		t.ordered = 0\n", stages},
+		{"stage-holds-large-samples", "loader/stage/upload.go", "PageRows: min(sampleRows, max(sample/rowBytes, 1))", "PageRows: min(sampleRows, max(sample*rowBytes, 1))", stages},
+		{"stage-reads-the-first-file", "internal/parquet/records/records.go", "		case errors.Is(err, io.EOF) && len(r.paths) == 0:\n", "		case errors.Is(err, io.EOF):\n", inputs},
+		{"stage-mixes-columns", "internal/parquet/records/records.go", "			at = found[0]\n", "			at = i\n", inputs},
+	}
+}
