@@ -68,8 +68,8 @@ func (p process) stageCommand() *cobra.Command {
 }
 
 // request returns the request that the flags make.
-func (f stageFlags) request(table string) (stage.StageRequest, error) {
-	out := stage.StageRequest{
+func (f stageFlags) request(table string) (stage.TableWrite, error) {
+	out := stage.TableWrite{
 		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry,
 		Key: columnNames(*f.key), New: stage.NewLayout{Like: *f.like, Sort: columnNames(*f.sort)},
 	}
@@ -96,7 +96,7 @@ func (f stageFlags) request(table string) (stage.StageRequest, error) {
 // columnNames splits a list with commas.
 func columnNames(text string) []string {
 	var out []string
-	for _, one := range strings.Split(text, ",") {
+	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one != "" {
 			out = append(out, one)
 		}
@@ -105,7 +105,7 @@ func columnNames(text string) []string {
 }
 
 // stage stages files and prints the result.
-func (p process) stage(ctx context.Context, e *engine, request stage.StageRequest, files []string, asJSON bool) error {
+func (p process) stage(ctx context.Context, e *engine, request stage.TableWrite, files []string, asJSON bool) error {
 	ctx, entered := e.budget.Enter(ctx, "stage")
 	defer entered.Release()
 	rows, err := records.Open(ctx, files, e.budget)
@@ -114,7 +114,7 @@ func (p process) stage(ctx context.Context, e *engine, request stage.StageReques
 	}
 	defer rows.Release()
 	last := p.clock()
-	request.Progress = func(at stage.StageProgress) {
+	request.Progress = func(at stage.WriteProgress) {
 		if now := p.clock(); now.Sub(last) >= progressEvery {
 			last = now
 			p.note("%d rows read, %d written to %s, %d bytes\n", at.RowsRead, at.RowsWritten, fault.Count(at.Files, "file"), at.Bytes)
@@ -132,7 +132,7 @@ func (p process) stage(ctx context.Context, e *engine, request stage.StageReques
 }
 
 // stageText describes a result.
-func stageText(request stage.StageRequest, r stage.StageResult) string {
+func stageText(request stage.TableWrite, r stage.WriteResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {

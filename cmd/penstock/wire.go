@@ -54,7 +54,7 @@ type engine struct {
 	tables    *cache.Cache[*catalog.Table]
 	catalogs  []*icebergcat.Catalog
 	set       *catalog.Set
-	byName    map[string]*icebergcat.Catalog // those of catalogs, as the config file names them
+	byName    map[string]*icebergcat.Catalog      // those of catalogs, as the config file names them
 	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil

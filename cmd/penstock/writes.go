@@ -14,9 +14,9 @@ import (
 // writable is a catalog whose tables are written to.
 type writable struct{ *icebergcat.Catalog }
 
-// DataStore implements stage.Tables.
-func (w writable) DataStore(ctx context.Context, table, folder string) (stage.DataStore, error) {
-	files, err := w.Catalog.DataStore(ctx, table, folder)
+// FileStore implements stage.WritableTables.
+func (w writable) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+	files, err := w.Catalog.FileStore(ctx, table, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (w writable) DataStore(ctx context.Context, table, folder string) (stage.Da
 }
 
 // writes returns the catalog of a table, and its name there.
-func (e *engine) writes(table string) (stage.Tables, string, error) {
+func (e *engine) writes(table string) (stage.WritableTables, string, error) {
 	of, name, err := e.set.Route(table)
 	if err != nil {
 		return nil, "", err
@@ -38,7 +38,7 @@ func (e *engine) writes(table string) (stage.Tables, string, error) {
 
 // stager returns what stages rows to the tables of the engine.
 func (e *engine) stager() *stage.Stager {
-	return stage.New(stage.StageOptions{
+	return stage.New(stage.Options{
 		Route: e.writes, Clock: time.Now, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
 		Disk: func(what string) (extsort.RunStore, error) {
 			file, err := e.disk.Create(what)

@@ -100,7 +100,7 @@ type planning struct {
 
 // columns adds the columns of the input, as optional ones.
 func (p *planning) columns(schema, raw *arrow.Schema) error {
-	numbers := numbering{version: newVersion}
+	numbers := fieldNumbers{version: newVersion}
 	var faults []fault.Field
 	for i, f := range schema.Fields() {
 		column, typed, err := numbers.column(f, raw.Field(i).Type)
@@ -138,7 +138,7 @@ func (p *planning) bucket(column string, buckets int) error {
 }
 
 // sort gives the table its sort order.
-func (p *planning) sort(request StageRequest) error {
+func (p *planning) sort(request TableWrite) error {
 	field, names := "sort", request.New.Sort
 	if len(names) == 0 {
 		field, names = "key", request.Key

@@ -25,7 +25,7 @@ func (m *matching) columns() error {
 		known[f.Name] = true
 		m.column(f)
 	}
-	numbers := numbering{last: m.target.state.LastColumn, version: m.target.state.Version}
+	numbers := fieldNumbers{last: m.target.state.LastColumn, version: m.target.state.Version}
 	for i, f := range m.schema.Fields() {
 		if len(m.schema.FieldIndices(f.Name)) > 1 {
 			m.fail(f.Name, "the input has two columns of this name")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -80,11 +81,11 @@ func sameField(of catalog.Spec, p catalog.PartitionField) int {
 // coarseValues returns a text of the values, in a partition of a spec, of the fields that
 // partitions are replaced by.
 func coarseValues(spec, of catalog.Spec, values []any) string {
-	text := ""
+	var text strings.Builder
 	for _, p := range spec {
 		if coarse(p) {
-			text += fmt.Sprintf("%T %[1]q %[1]v\x00", values[sameField(of, p)])
+			fmt.Fprintf(&text, "%T %[1]q %[1]v\x00", values[sameField(of, p)])
 		}
 	}
-	return text
+	return text.String()
 }

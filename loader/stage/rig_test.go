@@ -16,6 +16,7 @@ import (
 	"github.com/apache/iceberg-go"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
 	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver of the tests' catalog
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/parquet/records"
@@ -28,8 +29,6 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/stage"
-
-	_ "modernc.org/sqlite" // the driver of the tests' catalog
 )
 
 const history = "ml.history"
@@ -50,8 +49,8 @@ type tables struct {
 	commit func(ctx context.Context, change commit.Change) (commit.Committed, error)
 }
 
-func (c *tables) DataStore(ctx context.Context, table, folder string) (stage.DataStore, error) {
-	return c.Catalog.DataStore(ctx, table, folder)
+func (c *tables) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+	return c.Catalog.FileStore(ctx, table, folder)
 }
 
 func (c *tables) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
@@ -84,8 +83,8 @@ func newRig(t *testing.T, limit int64, change func(*icebergcat.Options), rules .
 	t.Cleanup(r.tables.Close)
 	r.disk, err = spool.Open(spool.Options{Folder: filepath.Join(dir, "spool"), Limit: 1 << 30})
 	require.NoError(t, err)
-	r.stager = stage.New(stage.StageOptions{
-		Route: func(table string) (stage.Tables, string, error) { return &r.tables, table, nil },
+	r.stager = stage.New(stage.Options{
+		Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
 		Disk: func(what string) (extsort.RunStore, error) {
 			return r.disk.Create(what)
 		},
@@ -127,12 +126,12 @@ const few = `[
 ]`
 
 // create is a request that creates the table.
-func create() stage.StageRequest {
-	return stage.StageRequest{Table: history, Key: []string{"id"}, New: stage.NewLayout{Buckets: 4}}
+func create() stage.TableWrite {
+	return stage.TableWrite{Table: history, Key: []string{"id"}, New: stage.NewLayout{Buckets: 4}}
 }
 
 // stage stages rows and requires that it succeeds.
-func (r *rig) stage(t *testing.T, request stage.StageRequest, schema *arrow.Schema, text string) stage.StageResult {
+func (r *rig) stage(t *testing.T, request stage.TableWrite, schema *arrow.Schema, text string) stage.WriteResult {
 	t.Helper()
 	out, err := r.stager.Stage(t.Context(), request, rows(t, schema, text))
 	require.NoError(t, err)
@@ -212,8 +211,8 @@ func (r *rig) broken(t *testing.T, rules ...errstore.Rule) *rig {
 	})
 	require.NoError(t, err)
 	t.Cleanup(out.tables.Close)
-	out.stager = stage.New(stage.StageOptions{
-		Route: func(table string) (stage.Tables, string, error) { return &out.tables, table, nil },
+	out.stager = stage.New(stage.Options{
+		Route: func(table string) (stage.WritableTables, string, error) { return &out.tables, table, nil },
 		Disk:  func(what string) (extsort.RunStore, error) { return out.disk.Create(what) },
 		Clock: time.Now, Budget: r.budget,
 	})

@@ -31,7 +31,7 @@ func TestTablesOnS3AreStagedTo(t *testing.T) {
 	kind.Open = func(context.Context, map[string]string, store.Credentials) (store.Store, error) { return files, nil }
 	r := newRig(t, unlimited, func(o *icebergcat.Options) { o.Stores, o.Warehouse = store.NewKinds(kind), "s3://lake/warehouse" })
 	r.stage(t, create(), schema(), few)
-	request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "second")}
+	request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "second")}
 	second := r.stage(t, request, schema(), few)
 	require.Equal(t, second.Snapshot, r.stage(t, request, schema(), few).Snapshot)
 	rows := int64(0)

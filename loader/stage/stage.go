@@ -21,7 +21,7 @@ import (
 // Conflict and Expired as commit.Committer has them, Exhausted if memory or local disk is not
 // enough, Unavailable if storage or the catalog fails. After an error for which
 // commit.Uncertain is true the call may be repeated with the same token: the remedy names it.
-func (s *Stager) Stage(ctx context.Context, request StageRequest, rows array.RecordReader) (StageResult, error) {
+func (s *Stager) Stage(ctx context.Context, request TableWrite, rows array.RecordReader) (WriteResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
 	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
 	out, err := s.stage(ctx, request, rows)
@@ -36,22 +36,22 @@ func (s *Stager) Stage(ctx context.Context, request StageRequest, rows array.Rec
 // staging is one call of Stage.
 type staging struct {
 	*Stager
-	request StageRequest
-	tables  Tables
+	request TableWrite
+	tables  WritableTables
 	input   *arrow.Schema
 	target  *target
-	result  StageResult
+	result  WriteResult
 	read    int64 // rows
 	bytes   int64 // of these rows in memory
 }
 
-func (s *Stager) stage(ctx context.Context, request StageRequest, rows array.RecordReader) (StageResult, error) {
+func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.RecordReader) (WriteResult, error) {
 	tables, name, err := s.options.Route(request.Table)
 	if err != nil {
-		return StageResult{}, err
+		return WriteResult{}, err
 	}
 	request.Table = name
-	c := &staging{Stager: s, request: request, tables: tables, input: rows.Schema(), result: StageResult{Token: request.Token}}
+	c := &staging{Stager: s, request: request, tables: tables, input: rows.Schema(), result: WriteResult{Token: request.Token}}
 	if made, err := c.made(ctx); made || err != nil {
 		return c.result, err
 	}
@@ -91,7 +91,7 @@ func (c *staging) committed(made commit.Committed) {
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
 	sorter, err := extsort.New(c.target.fitted, c.target.layout, extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads, Keys: c.request.Keys,
-		BatchBytes: share(c.options.Budget, sampleShare, smallestSample, largestSample),
+		BatchBytes: share(c.options.Budget, sampleShare, minSample, maxSample),
 	})
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (c *staging) add(ctx context.Context, sorter *extsort.Sorter, b arrow.Recor
 // report calls the request's Progress.
 func (c *staging) report(written int64) {
 	if c.request.Progress != nil {
-		c.request.Progress(StageProgress{RowsRead: c.read, RowsWritten: written, Files: c.result.Files, Bytes: c.result.Bytes})
+		c.request.Progress(WriteProgress{RowsRead: c.read, RowsWritten: written, Files: c.result.Files, Bytes: c.result.Bytes})
 	}
 }
 

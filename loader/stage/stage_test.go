@@ -66,7 +66,7 @@ func TestRowsAreStaged(t *testing.T) {
 	require.True(t, again.Existed)
 	require.Len(t, r.parquet(t), first.Files)
 
-	second := r.stage(t, stage.StageRequest{Table: history}, schema(), few)
+	second := r.stage(t, stage.TableWrite{Table: history}, schema(), few)
 	require.Equal(t, first.Snapshot, second.Parent)
 	require.EqualValues(t, 1, second.NullKeys)
 	require.NotEmpty(t, second.Token)
@@ -76,15 +76,15 @@ func TestRowsAreStaged(t *testing.T) {
 // spec: stage-31
 func TestTablesThatCannotBeCreated(t *testing.T) {
 	r := newRig(t, unlimited, nil)
-	for text, change := range map[string]func(*stage.StageRequest){
-		"does not exist":                 func(q *stage.StageRequest) { q.New.Buckets = 0 },
-		`there is no column "idd"`:       func(q *stage.StageRequest) { q.Key = []string{"idd"} },
-		`sort: there is no column "dey"`: func(q *stage.StageRequest) { q.New.Sort = []string{"dey"} },
-		"cannot begin at main":           func(q *stage.StageRequest) { q.Branch = "candidate" },
-		"only buckets":                   func(q *stage.StageRequest) { q.Mode = stage.Replace },
-		"table ml.other":                 func(q *stage.StageRequest) { q.New.Like = "ml.other" },
-		"may not be changed":             func(q *stage.StageRequest) { q.Table = "other.history" },
-		"is not a token":                 func(q *stage.StageRequest) { q.Token = "today" },
+	for text, change := range map[string]func(*stage.TableWrite){
+		"does not exist":                 func(q *stage.TableWrite) { q.New.Buckets = 0 },
+		`there is no column "idd"`:       func(q *stage.TableWrite) { q.Key = []string{"idd"} },
+		`sort: there is no column "dey"`: func(q *stage.TableWrite) { q.New.Sort = []string{"dey"} },
+		"cannot begin at main":           func(q *stage.TableWrite) { q.Branch = "candidate" },
+		"only buckets":                   func(q *stage.TableWrite) { q.Mode = stage.Replace },
+		"table ml.other":                 func(q *stage.TableWrite) { q.New.Like = "ml.other" },
+		"may not be changed":             func(q *stage.TableWrite) { q.Table = "other.history" },
+		"is not a token":                 func(q *stage.TableWrite) { q.Token = "today" },
 	} {
 		request := create()
 		change(&request)
@@ -119,13 +119,18 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
 		Table: history,
 		Columns: []commit.NewColumn{
-			{ID: 1, Name: "id", Type: "long", Required: true}, {ID: 2, Name: "score", Type: "double"}, {ID: 3, Name: "text", Type: "string"},
-			{ID: 4, Name: "pair", Type: `{"type":"struct","fields":[{"id":5,"name":"a","type":"int","required":false}]}`}, {ID: 6, Name: "mark", Type: "uuid"},
+			{ID: 1, Name: "id", Type: "long", Required: true},
+			{ID: 2, Name: "score", Type: "double"},
+			{ID: 3, Name: "text", Type: "string"},
+			{ID: 4, Name: "pair", Type: `{"type":"struct","fields":[{"id":5,"name":"a","type":"int","required":false}]}`},
+			{ID: 6, Name: "mark", Type: "uuid"},
 		},
 	}))
-	field := func(name string, t arrow.DataType) arrow.Field { return arrow.Field{Name: name, Type: t, Nullable: true} }
+	field := func(name string, t arrow.DataType) arrow.Field {
+		return arrow.Field{Name: name, Type: t, Nullable: true}
+	}
 	p := arrow.PrimitiveTypes
-	r.stage(t, stage.StageRequest{Table: history}, arrow.NewSchema([]arrow.Field{
+	r.stage(t, stage.TableWrite{Table: history}, arrow.NewSchema([]arrow.Field{
 		field("score", p.Float32), field("id", p.Int32), field("pair", arrow.StructOf(field("a", p.Int32))),
 	}, nil), `[{"score": 0.5, "id": 7, "pair": {"a": 1}}, {"score": null, "id": 8, "pair": null}]`)
 	require.Equal(t, []string{"7", "8"}, r.column(t, "", "id"))
@@ -142,11 +147,11 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 		{`column "id": the input has two columns of this name`, []arrow.Field{field("id", p.Int64), field("id", p.Int64)}},
 		{`column "pair": the input has type struct<b: int32`, []arrow.Field{field("id", p.Int64), field("pair", arrow.StructOf(field("b", p.Int32)))}},
 	} {
-		_, err := r.stager.Stage(t.Context(), stage.StageRequest{Table: history}, unread(t, arrow.NewSchema(c.fields, nil)))
+		_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history}, unread(t, arrow.NewSchema(c.fields, nil)))
 		require.ErrorContains(t, err, c.text)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 	}
-	_, err := r.stager.Stage(t.Context(), stage.StageRequest{Table: history}, rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
+	_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history}, rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
 	require.ErrorContains(t, err, "id")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -156,7 +161,7 @@ func TestColumnsAreAdded(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	r.stage(t, create(), schema(), few)
 	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "vector", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true}), nil)
-	out := r.stage(t, stage.StageRequest{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	out := r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Equal(t, []string{"vector"}, out.Added)
 	state, err := r.tables.State(t.Context(), history, "")
 	require.NoError(t, err)
@@ -164,7 +169,7 @@ func TestColumnsAreAdded(t *testing.T) {
 	require.True(t, ok)
 	require.False(t, f.Required)
 	require.Contains(t, r.column(t, "", "vector"), "[0.5]")
-	out = r.stage(t, stage.StageRequest{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	out = r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Empty(t, out.Added)
 }
 
@@ -173,7 +178,9 @@ func (r *rig) daily(t *testing.T) {
 	t.Helper()
 	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
 		Table: history, Columns: []commit.NewColumn{
-			{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"},
+			{ID: 1, Name: "id", Type: "long"},
+			{ID: 2, Name: "day", Type: "date"},
+			{ID: 4, Name: "country", Type: "string"},
 			{ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`},
 		},
 		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}, {Column: 2, Name: "day", Transform: "identity"}},
@@ -184,8 +191,8 @@ func (r *rig) daily(t *testing.T) {
 func TestPartitionsAreReplaced(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	r.daily(t)
-	r.stage(t, stage.StageRequest{Table: history}, schema(), few)
-	replace := stage.StageRequest{Table: history, Mode: stage.Replace}
+	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+	replace := stage.TableWrite{Table: history, Mode: stage.Replace}
 	out := r.stage(t, replace, schema(), `[{"id": 100, "day": "2026-10-01"}]`)
 	require.Equal(t, 2, out.Removed) // ids 1 and 3 are in different buckets
 	require.ElementsMatch(t, []string{"100", array.NullValueStr, "2"}, r.column(t, "", "id"))
@@ -210,13 +217,13 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	_, err := r.tables.State(t.Context(), history, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	r.daily(t)
-	r.stage(t, stage.StageRequest{Table: history}, schema(), few)
+	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
 	before := r.parquet(t)
-	out = r.stage(t, stage.StageRequest{Table: history, DryRun: true, Mode: stage.Replace}, schema(), few)
+	out = r.stage(t, stage.TableWrite{Table: history, DryRun: true, Mode: stage.Replace}, schema(), few)
 	require.Zero(t, out.Snapshot)
 	require.Equal(t, len(before), out.Removed)
 	require.Equal(t, before, r.parquet(t))
-	require.Zero(t, r.stage(t, stage.StageRequest{Table: history}, schema(), `[]`).Snapshot)
+	require.Zero(t, r.stage(t, stage.TableWrite{Table: history}, schema(), `[]`).Snapshot)
 }
 
 // A branch is committed to, published and taken back.
@@ -225,7 +232,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 func TestBranchesAreStagedTo(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	r.stage(t, create(), schema(), few)
-	request := stage.StageRequest{Table: history, Branch: "candidate"}
+	request := stage.TableWrite{Table: history, Branch: "candidate"}
 	r.stage(t, request, schema(), few)
 	r.stage(t, request, schema(), few)
 	require.Len(t, r.column(t, "", "id"), 4)
@@ -248,7 +255,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 				r.stage(t, create(), schema(), few)
 				snapshot, before := r.listed(t, ""), r.parquet(t)
 				failing := r.broken(t, errstore.Rule{Call: call, Nth: nth, Action: errstore.Fail(nil)})
-				request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "again")}
+				request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "again")}
 				_, err := failing.stager.Stage(t.Context(), request, rows(t, schema(), few))
 				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 				require.False(t, commit.Uncertain(err))
@@ -284,7 +291,7 @@ func TestUncertainChangesAreRepeated(t *testing.T) {
 			}
 			return commit.Committed{}, commit.AsUncertain(fault.New(fault.Unavailable, "the answer is lost"))
 		}
-		request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "lost")}
+		request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "lost")}
 		_, err := r.stager.Stage(t.Context(), request, rows(t, schema(), few))
 		require.True(t, commit.Uncertain(err))
 		require.Contains(t, fault.As(err).Remedy, request.Token)
@@ -301,7 +308,7 @@ func TestUncertainChangesAreRepeated(t *testing.T) {
 func TestEqualTokensCommitOnce(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	r.stage(t, create(), schema(), few)
-	request := stage.StageRequest{Table: history, Token: commit.NewToken(time.Now(), "twin")}
+	request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "twin")}
 	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		r.tables.commit = nil
 		r.stage(t, request, schema(), few)
@@ -337,7 +344,7 @@ func TestMoreRowsThanMemory(t *testing.T) {
 	request := create()
 	request.New.Buckets = 2
 	progress := 0
-	request.Progress = func(stage.StageProgress) { progress++ }
+	request.Progress = func(stage.WriteProgress) { progress++ }
 	ctx, entered := r.budget.Enter(t.Context(), "test")
 	defer entered.Release()
 	out, err := r.stager.Stage(ctx, request, many)
@@ -361,7 +368,7 @@ func TestPyIcebergReadsStagedTables(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	r.stage(t, create(), schema(), few)
 	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
-	r.stage(t, stage.StageRequest{Table: history, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
+	r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
 	out, err := exec.CommandContext(t.Context(), interpreter, "-c", `
 import sys
 from pyiceberg.catalog.sql import SqlCatalog

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// Tables is a catalog with tables that rows are staged to. It is safe for concurrent use.
-type Tables interface {
+// WritableTables is a catalog with tables that rows are staged to. It is safe for concurrent use.
+type WritableTables interface {
 	commit.Committer
 	commit.Brancher
 	// Made returns the snapshot of a branch that has the change of a token, or false. Errors
@@ -23,31 +23,31 @@ type Tables interface {
 	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
 	// Files lists the data files of a pinned table. See catalog.Catalog.
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
-	// DataStore returns what writes and removes data files of a table below a folder.
-	DataStore(ctx context.Context, table, folder string) (DataStore, error)
+	// FileStore returns what writes and removes data files of a table below a folder.
+	FileStore(ctx context.Context, table, folder string) (FileStore, error)
 }
 
-// DataStore writes data files, and removes them.
-type DataStore interface {
+// FileStore writes data files, and removes them.
+type FileStore interface {
 	store.Uploader
 	// Remove removes a file if it exists.
 	Remove(ctx context.Context, location string) error
 }
 
-// Mode is what becomes of the rows that a table has.
-type Mode int
+// WriteMode is what becomes of the rows that a table has.
+type WriteMode int
 
 // The modes.
 const (
 	// Append adds rows.
-	Append Mode = iota
+	Append WriteMode = iota
 	// Replace replaces the rows of each partition that has new rows. Partitions are those of
 	// identity and time fields; of a table that has none, nothing is replaced.
 	Replace
 )
 
 // String returns the mode as users write it.
-func (m Mode) String() string {
+func (m WriteMode) String() string {
 	switch m {
 	case Append:
 		return "append"
@@ -57,13 +57,13 @@ func (m Mode) String() string {
 	return "unknown"
 }
 
-// StageRequest is what to do with rows.
-type StageRequest struct {
+// TableWrite is what to do with rows.
+type TableWrite struct {
 	Table  string
 	Branch string // "" is main; another branch that does not exist begins at main
 	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
 	Token string
-	Mode  Mode
+	Mode  WriteMode
 	// Key has the names of the key's columns. Without them they are the columns of the table's
 	// buckets.
 	Key []string
@@ -74,7 +74,7 @@ type StageRequest struct {
 	// Keys drops rows whose key is not in the set; nil drops none.
 	Keys extsort.KeySet
 	// Progress is called from time to time; it may be nil.
-	Progress func(StageProgress)
+	Progress func(WriteProgress)
 
 	// New is the layout of a table that does not exist; it has no effect on one that does.
 	New NewLayout
@@ -91,15 +91,15 @@ type NewLayout struct {
 	Sort []string
 }
 
-// StageProgress is how far a call is.
-type StageProgress struct {
+// WriteProgress is how far a call is.
+type WriteProgress struct {
 	RowsRead, RowsWritten int64
 	Files                 int
 	Bytes                 int64
 }
 
-// StageResult is what a call did, or would have done.
-type StageResult struct {
+// WriteResult is what a call did, or would have done.
+type WriteResult struct {
 	Token string `json:"token"`
 	// Snapshot is the snapshot that has the rows; 0 for a dry run, and without rows.
 	Snapshot int64 `json:"snapshot"`
@@ -120,10 +120,10 @@ type StageResult struct {
 	Removed    int      `json:"removed"` // files that were replaced
 }
 
-// StageOptions are what a Stager works with. Route, Disk and Clock are required.
-type StageOptions struct {
+// Options are what a Stager works with. Route, Disk and Clock are required.
+type Options struct {
 	// Route returns the catalog of a table, and its name there.
-	Route func(table string) (Tables, string, error)
+	Route func(table string) (WritableTables, string, error)
 	// Disk returns an empty store for sorted rows; what is its name in errors.
 	Disk   func(what string) (extsort.RunStore, error)
 	Clock  func() time.Time
@@ -135,14 +135,14 @@ type StageOptions struct {
 	FileBytes int64
 }
 
-// defaultFileBytes is the middle of the 128 to 512 MiB that readers like.
+// defaultFileBytes is between 128 and 512 MiB, which suits readers.
 const defaultFileBytes = 256 << 20
 
 // Stager stages rows. It is safe for concurrent use.
-type Stager struct{ options StageOptions }
+type Stager struct{ options Options }
 
 // New makes a Stager.
-func New(o StageOptions) *Stager {
+func New(o Options) *Stager {
 	o.Threads, o.FileBytes = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes)
 	return &Stager{options: o}
 }

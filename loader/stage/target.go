@@ -232,7 +232,7 @@ func identified(name string, t arrow.DataType, id int, nullable bool) arrow.Fiel
 	return arrow.Field{Name: name, Type: t, Nullable: nullable, Metadata: arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(id)})}
 }
 
-// unknownColumn is the error for a name that is no column.
+// unknownColumn is the error for a name that the columns lack.
 func unknownColumn(field, name string, columns []string) error {
 	f := fault.Field{Field: field, Message: "there is no column " + strconv.Quote(name), Nearest: fault.Nearest(name, columns)}
 	return fault.As(fault.Fields([]fault.Field{f})).WithRemedy("the columns are %s", strings.Join(columns, ", "))

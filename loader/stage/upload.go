@@ -25,9 +25,9 @@ const (
 	attemptDigits  = 8
 	dataPathOption = "write.data.path"
 
-	groupShare, smallestGroup, largestGroup    = 16, 1 << 20, 128 << 20 // of the budget, and bytes
-	sampleShare, smallestSample, largestSample = 64, 64 << 10, 8 << 20
-	sampleRows                                 = 20_000
+	groupShare, minGroup, maxGroup    = 16, 1 << 20, 128 << 20 // of the budget, and bytes
+	sampleShare, minSample, maxSample = 64, 64 << 10, 8 << 20
+	maxSampleRows                     = 20_000
 )
 
 // share returns a share of the budget within two bounds.
@@ -42,7 +42,7 @@ func share(b *budget.Budget, of, least, most int64) int64 {
 // uploading writes the data files of one call. It is a write.FileSequence.
 type uploading struct {
 	call    *staging
-	files   DataStore
+	files   FileStore
 	folder  string // of data files
 	prefix  string // of their names
 	values  []any  // of the partition
@@ -59,7 +59,7 @@ func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploadin
 	if folder == "" {
 		folder = strings.TrimRight(table.Location, "/") + "/data"
 	}
-	files, err := c.tables.DataStore(ctx, c.request.Table, folder)
+	files, err := c.tables.FileStore(ctx, c.request.Table, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +92,10 @@ func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
 func (u *uploading) options(held *budget.Reservation) write.Options {
 	t := u.call.target
 	rowBytes := max(u.call.bytes/max(u.call.read, 1), 1)
-	sample := share(u.call.options.Budget, sampleShare, smallestSample, largestSample)
+	sample := share(u.call.options.Budget, sampleShare, minSample, maxSample)
 	return write.Options{
 		Schema: t.fileSchema(), UUIDs: t.state.UUIDs, FormatVersion: t.state.Version, Sorting: t.sorting,
-		RowGroupBytes: share(u.call.options.Budget, groupShare, smallestGroup, largestGroup), PageRows: min(sampleRows, max(sample/rowBytes, 1)), Parallel: u.call.options.Threads, Memory: held,
+		RowGroupBytes: share(u.call.options.Budget, groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: u.call.options.Threads, Memory: held,
 	}
 }
 
@@ -187,13 +187,13 @@ func (u *uploading) path() string {
 	for i, p := range table.Specs[u.call.target.state.Spec] {
 		column, _ := table.ByID(p.Source)
 		text := p.Name + "=" + p.Text(u.values[i], column)
-		out.WriteString("/" + strings.Map(plain, fault.Shorten(text, longestFolder)))
+		out.WriteString("/" + strings.Map(plain, fault.Shorten(text, maxFolderName)))
 	}
 	return out.String()
 }
 
-// longestFolder limits the names of folders, which file systems do.
-const longestFolder = 100
+// maxFolderName limits the names of folders, which file systems do.
+const maxFolderName = 100
 
 // plain replaces characters that mean something to a file system or in a URI.
 func plain(c rune) rune {

@@ -23,7 +23,7 @@ import (
 // Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, the buffer that a column is
 // read through, and what a column is taken to need for its pages.
 const (
-	mostRows    = 8192
+	maxRows     = 8192
 	batchBytes  = 4 << 20
 	readBuffer  = 64 << 10
 	columnPages = 3 << 20
@@ -116,7 +116,7 @@ func (r *FileInput) next() error {
 
 // pages returns the bytes that reading a file takes, without its batches.
 func pages(reader *file.Reader) int64 {
-	most := int64(0)
+	needed := int64(0)
 	meta := reader.MetaData()
 	for i := range meta.NumRowGroups() {
 		group, bytes := meta.RowGroup(i), int64(0)
@@ -127,9 +127,9 @@ func pages(reader *file.Reader) int64 {
 			}
 			bytes += readBuffer + size
 		}
-		most = max(most, bytes)
+		needed = max(needed, bytes)
 	}
-	return most
+	return needed
 }
 
 // batchRows returns the rows of a batch of a file.
@@ -139,7 +139,7 @@ func batchRows(reader *file.Reader) int64 {
 		bytes += meta.RowGroup(i).TotalByteSize()
 	}
 	rows := max(meta.NumRows, 1)
-	return min(mostRows, max(1, batchBytes/max(bytes/rows, 1)))
+	return min(maxRows, max(1, batchBytes/max(bytes/rows, 1)))
 }
 
 // begin matches the columns of the open file to the schema, which the first file decides.

@@ -93,7 +93,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		limit := budget.New(64 << 20)
 		r, err := records.Open(t.Context(), c.files, limit)
 		if err == nil {
-			for r.Next() { //nolint:revive // only its error matters
+			for r.Next() {
 			}
 			err = r.Err()
 			r.Release()

@@ -77,10 +77,10 @@ func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit
 	return out, true, nil
 }
 
-// DataStore returns what writes and removes data files of a table, with the credentials that the
+// FileStore returns what writes and removes data files of a table, with the credentials that the
 // catalog gives for it, and only where files of the table may lie. All files are below a
 // folder.
-func (c *Catalog) DataStore(ctx context.Context, table, folder string) (*store.Confined, error) {
+func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
 	if err := c.mayWrite(table); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// numbering gives field ids to new columns.
-type numbering struct {
+// fieldNumbers gives field ids to new columns.
+type fieldNumbers struct {
 	last    int // the last id that is used
 	version int // format version of the table
 }
@@ -19,14 +19,14 @@ type numbering struct {
 // nanosecondVersion is the first format version with timestamps in nanoseconds.
 const nanosecondVersion = 3
 
-func (n *numbering) next() int {
+func (n *fieldNumbers) next() int {
 	n.last++
 	return n.last
 }
 
 // column returns an optional column for a field, whose type is one that tables have, and the type with field
 // ids. The raw type is that of the input.
-func (n *numbering) column(f arrow.Field, raw arrow.DataType) (commit.NewColumn, arrow.DataType, error) {
+func (n *fieldNumbers) column(f arrow.Field, raw arrow.DataType) (commit.NewColumn, arrow.DataType, error) {
 	out := commit.NewColumn{ID: n.next(), Name: f.Name}
 	if x, ok := raw.(arrow.ExtensionType); ok && x.ExtensionName() == "arrow.uuid" {
 		out.Type = "uuid"
@@ -54,7 +54,7 @@ type nestedForm struct {
 }
 
 // form returns the JSON form of a type, and the type with the ids of its fields.
-func (n *numbering) form(t arrow.DataType) (any, arrow.DataType, error) {
+func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 	switch t := t.(type) {
 	case *arrow.ListType:
 		id := n.next()
@@ -94,7 +94,7 @@ func (n *numbering) form(t arrow.DataType) (any, arrow.DataType, error) {
 }
 
 // primitive returns Iceberg's name of a primitive type.
-func (n *numbering) primitive(t arrow.DataType) (string, error) {
+func (n *fieldNumbers) primitive(t arrow.DataType) (string, error) {
 	switch t := t.(type) {
 	case *arrow.BooleanType:
 		return "boolean", nil
