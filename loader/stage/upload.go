@@ -50,6 +50,7 @@ type uploading struct {
 	added   []commit.DataFile
 	tried   []string // locations of files that are complete, or may be
 	written int64    // rows
+	choice  write.EncodingChoice
 }
 
 // upload writes all partitions as files. After an error it has discarded them.
@@ -94,7 +95,7 @@ func (u *uploading) options(held *budget.Reservation) write.Options {
 	rowBytes := max(u.call.bytes/max(u.call.read, 1), 1)
 	sample := share(u.call.options.Budget, sampleShare, minSample, maxSample)
 	return write.Options{
-		Schema: t.fileSchema(), UUIDs: t.state.UUIDs, FormatVersion: t.state.Version, Sorting: t.sorting,
+		Schema: t.fileSchema(), UUIDs: t.state.UUIDs, FormatVersion: t.state.Version, Sorting: t.sorting, Choice: &u.choice,
 		RowGroupBytes: share(u.call.options.Budget, groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: u.call.options.Threads, Memory: held,
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 // stageMutants stage rows twice or in part, to other columns, or drop what should stay.
 func stageMutants() []mutant {
-	stages, inputs := []string{"./loader/stage"}, []string{"./internal/parquet/records"}
+	stages, inputs, files := []string{"./loader/stage"}, []string{"./internal/parquet/records"}, []string{"./internal/parquet/write"}
 	return []mutant{
 		{"stage-ignores-tokens", "loader/stage/stage.go", "	if made, err := c.made(ctx); made || err != nil {\n", "	if made, err := c.made(ctx); made && err != nil {\n", stages},
 		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
@@ -19,6 +19,8 @@ func stageMutants() []mutant {
 		{"stage-declares-no-order", "loader/stage/target.go", "		t.ordered = t.state.SortOrder\n", "		t.ordered = 0\n", stages},
 		{"stage-holds-large-samples", "loader/stage/upload.go", "PageRows: min(maxSampleRows, max(sample/rowBytes, 1))", "PageRows: min(maxSampleRows, max(sample*rowBytes, 1))", stages},
 		{"stage-reads-the-first-file", "internal/parquet/records/records.go", "		case errors.Is(err, io.EOF) && len(r.paths) == 0:\n", "		case errors.Is(err, io.EOF):\n", inputs},
+		{"stage-files-choose-again", "internal/parquet/write/writer.go", "		w.settings = w.opts.Choice.made()\n", "		w.settings = nil\n", files},
+		{"stage-few-rows-choose", "internal/parquet/write/choice.go", "rows >= minChoiceRows", "rows > 0", files},
 		{"stage-mixes-columns", "internal/parquet/records/records.go", "			at = found[0]\n", "			at = i\n", inputs},
 	}
 }

@@ -153,6 +153,9 @@ func (w *DataWriter) take(ctx context.Context, b arrow.RecordBatch) error {
 		}
 	}
 	w.rows += b.NumRows()
+	if w.settings == nil && w.first.count == 0 {
+		w.settings = w.opts.Choice.made()
+	}
 	if w.settings != nil {
 		return w.encode(ctx, columns, b.NumRows())
 	}
@@ -184,6 +187,7 @@ func (w *DataWriter) start(ctx context.Context) error {
 		return err
 	}
 	w.settings = settings
+	w.opts.Choice.keep(settings, w.first.count)
 	first := w.first.batches
 	for i, columns := range first {
 		err := w.encode(ctx, columns, int64(columns[0].Len()))
