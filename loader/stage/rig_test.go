@@ -16,6 +16,7 @@ import (
 	"github.com/apache/iceberg-go"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	_ "modernc.org/sqlite" // the driver of the tests' catalog
 
 	"github.com/penstock/penstock/internal/budget"
@@ -30,6 +31,8 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/stage"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const history = "ml.history"
 
@@ -47,6 +50,15 @@ type rig struct {
 type tables struct {
 	*icebergcat.Catalog
 	commit func(ctx context.Context, change commit.Change) (commit.Committed, error)
+	spec   int // of all files, unless it is 0
+}
+
+func (c *tables) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	files, err := c.Catalog.Files(ctx, t, columns, bounds)
+	for i := range files {
+		files[i].Spec = max(files[i].Spec, c.spec)
+	}
+	return files, err
 }
 
 func (c *tables) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
@@ -148,7 +160,7 @@ func (r *rig) listed(t *testing.T, branch string) []catalog.File {
 	return files
 }
 
-// ids returns the ids of all rows of a branch by the day and the order in the files.
+// column returns the values of a column of a branch, in the order of its files.
 func (r *rig) column(t *testing.T, branch, name string) []string {
 	t.Helper()
 	out := []string{}

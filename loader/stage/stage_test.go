@@ -200,9 +200,14 @@ func TestPartitionsAreReplaced(t *testing.T) {
 	require.Zero(t, out.Removed)
 	require.Len(t, r.column(t, "", "id"), 4)
 
+	r.tables.spec = 9 // one without days
+	_, err := r.stager.Stage(t.Context(), replace, rows(t, schema(), few))
+	require.ErrorContains(t, err, "is of an older partition spec")
+	require.Len(t, r.parquet(t), 6)
+
 	bucketed := newRig(t, unlimited, nil)
 	bucketed.stage(t, create(), schema(), few)
-	_, err := bucketed.stager.Stage(t.Context(), replace, unread(t, schema()))
+	_, err = bucketed.stager.Stage(t.Context(), replace, unread(t, schema()))
 	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
 }
 
@@ -274,6 +279,34 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		_, err = r.tables.State(t.Context(), history, "")
 		require.Equal(t, fault.NotFound, fault.KindOf(err))
 	})
+}
+
+// A call whose caller leaves, while rows are read or written, leaves nothing either.
+//
+// spec: stage-40
+func TestCallersThatLeave(t *testing.T) {
+	for name, now := range map[string]func(stage.WriteProgress) bool{
+		"reading": func(stage.WriteProgress) bool { return true },
+		"writing": func(at stage.WriteProgress) bool { return at.RowsWritten > 0 },
+		"between": func(at stage.WriteProgress) bool { return at.Files > 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, unlimited, nil)
+			r.stage(t, create(), schema(), few)
+			before := r.parquet(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			request := stage.TableWrite{Table: history, Progress: func(at stage.WriteProgress) {
+				if now(at) {
+					cancel()
+				}
+			}}
+			_, err := r.stager.Stage(ctx, request, rows(t, schema(), few))
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, before, r.parquet(t))
+			require.Len(t, r.column(t, "", "id"), 4)
+		})
+	}
 }
 
 // While it is unknown whether a change was made, its files stay, and the call can be repeated.
