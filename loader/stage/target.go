@@ -31,7 +31,7 @@ type target struct {
 	columns []targetColumn
 	fitted  *arrow.Schema // of the rows that are sorted
 	layout  extsort.Layout
-	sorting []write.SortColumn
+	sorting []write.SortingColumn
 	ordered int // id of the sort order that files declare, or 0
 }
 
@@ -164,7 +164,7 @@ func (t *target) order() {
 	}
 	t.layout.Sort = by
 	for _, s := range by {
-		t.sorting = append(t.sorting, write.SortColumn{FieldID: t.columns[s.Column].id, Descending: s.Order.Descending, NullsFirst: s.Order.NullsFirst})
+		t.sorting = append(t.sorting, write.SortingColumn{FieldID: t.columns[s.Column].id, Descending: s.Order.Descending, NullsFirst: s.Order.NullsFirst})
 	}
 }
 
