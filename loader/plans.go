@@ -11,23 +11,35 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Plans is a cache of plans. Its key covers everything that a plan depends on, pins
-// included, so entries never become stale. A nil *Plans caches nothing.
+// Plans is a cache of plans, and of the sizes of columns that their explain texts give. Its keys cover everything that
+// these depend on, pins included, so entries never become stale. A nil *Plans caches nothing.
 type Plans struct {
 	cache *cache.Cache[*plan.Plan]
+	sizes *cache.Cache[*plan.ColumnSizes]
 }
+
+// sizesShare is the part of a limit that sizes of columns may take: one of so many.
+const sizesShare = 8
 
 // NewPlans returns a cache of plans that may hold about limit bytes.
 func NewPlans(limit int64) (*Plans, error) {
-	c, err := cache.New[*plan.Plan](limit)
+	plans, err := cache.New[*plan.Plan](limit - limit/sizesShare)
 	if err != nil {
 		return nil, err
 	}
-	return &Plans{cache: c}, nil
+	sizes, err := cache.New[*plan.ColumnSizes](limit / sizesShare)
+	if err != nil {
+		plans.Close()
+		return nil, err
+	}
+	return &Plans{cache: plans, sizes: sizes}, nil
 }
 
-// Close stops the goroutines of the cache.
-func (p *Plans) Close() { p.cache.Close() }
+// Close stops the goroutines of the caches.
+func (p *Plans) Close() {
+	p.cache.Close()
+	p.sizes.Close()
+}
 
 func (p *Plans) get(ctx context.Context, key string, build func(context.Context) (*plan.Plan, error)) (*plan.Plan, error) {
 	if p == nil {
@@ -40,6 +52,40 @@ func (p *Plans) get(ctx context.Context, key string, build func(context.Context)
 		}
 		return built, planBytes(built), nil
 	})
+}
+
+// sizesOf returns the sizes of the columns that a plan reads.
+func (p *Plans) sizesOf(ctx context.Context, of *plan.Plan, find func(context.Context) (*plan.ColumnSizes, error)) (*plan.ColumnSizes, error) {
+	if p == nil {
+		return find(ctx)
+	}
+	key := digest.Of(sizesInputs{files: of.FilesID, training: of.Planned.Training, staging: of.Planned.Staging})
+	return p.sizes.Get(ctx, key, func(ctx context.Context) (*plan.ColumnSizes, int64, error) {
+		found, err := find(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return found, sizesBytes(found), nil
+	})
+}
+
+// sizesInputs holds everything that sizes of columns depend on.
+type sizesInputs struct {
+	files    string
+	training []int // field ids
+	staging  [][]int
+}
+
+// sizesBytes estimates the memory of sizes.
+func sizesBytes(s *plan.ColumnSizes) int64 {
+	n := int64(bytesOfPlan)
+	if s != nil {
+		n += int64(len(s.Training)) * bytesOfSize
+		for _, of := range s.Staging {
+			n += int64(len(of)) * bytesOfSize
+		}
+	}
+	return n
 }
 
 // planInputs holds everything that a plan depends on. This includes the columns, since
@@ -65,6 +111,7 @@ func planKey(r *resolve.Relation, q dataset.Query, of listedEntries) string {
 const (
 	bytesOfPlan   = 600
 	bytesOfFile   = 600 // with its location and partition values
+	bytesOfSize   = 250 // of a file's columns, with its location
 	bytesOfRange  = 120 // of a lane
 	bytesOfRanges = 200 // the map of a file's value ranges
 	bytesOfValues = 180 // the value range of one column

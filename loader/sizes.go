@@ -17,6 +17,11 @@ func (l *Loader) ColumnSizes(ctx context.Context, p Planned) (*plan.ColumnSizes,
 	if !ok {
 		return nil, nil //nolint:nilnil // nothing is known
 	}
+	return l.options.Plans.sizesOf(ctx, p.Plan, func(ctx context.Context) (*plan.ColumnSizes, error) { return columnSizes(ctx, sizer, p) })
+}
+
+// columnSizes finds the stored sizes of the columns that streams of a plan read.
+func columnSizes(ctx context.Context, sizer catalog.Sizer, p Planned) (*plan.ColumnSizes, error) {
 	sizes := &plan.ColumnSizes{Staging: make([]map[string]int64, len(p.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
