@@ -3,7 +3,12 @@ package s3
 import (
 	"context"
 	"io"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/store"
 )
 
 // BackOff returns whether and when a read is retried after a number of attempts, for a random
@@ -20,4 +25,16 @@ func PartSize(number int) int { return partSize(number) }
 func NewBody(content []byte, silence time.Duration, silent func()) (sent io.ReadSeeker, take func()) {
 	b := &body{try: &try{silence: silence, timer: time.AfterFunc(silence, silent)}, content: content}
 	return b, b.take
+}
+
+// Settle waits until the store has taken all parts that an upload has sent.
+func Settle(t testing.TB, of store.Upload) {
+	t.Helper()
+	u, ok := of.(*upload)
+	require.True(t, ok)
+	require.Eventually(t, func() bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return len(u.parts) == u.sent
+	}, 30*time.Second, time.Millisecond)
 }

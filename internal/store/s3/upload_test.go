@@ -32,7 +32,7 @@ func TestUploads(t *testing.T) {
 	var number atomic.Int64
 	storetest.RunUploads(t, func(t *testing.T) storetest.Writing {
 		folder := fmt.Sprintf("s3://%s/%d/table", bucket, number.Add(1))
-		return storetest.Writing{Store: l.open(t, quick), Folder: folder, Begun: partBytes + 1, Buffered: 4 * partBytes}
+		return storetest.Writing{Store: l.open(t, quick), Folder: folder, Begun: partBytes + 1, Buffered: 4 * partBytes, Settle: s3.Settle}
 	})
 }
 

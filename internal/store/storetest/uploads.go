@@ -25,6 +25,9 @@ type Writing struct {
 	Begun int
 	// Buffered is how many bytes the store may hold for an upload.
 	Buffered int64
+	// Settle waits until storage has what it can have of an upload; nil: it has, after each write. Storage may keep a part
+	// that it gets while its upload is discarded.
+	Settle func(testing.TB, store.Upload)
 }
 
 func (w Writing) uploader() store.Uploader   { return w.Store.(store.Uploader) }
@@ -272,6 +275,9 @@ func unfinished(t *testing.T, w Writing) {
 	location := w.Folder + "/data/left+behind %2F.parquet"
 	w.write(t, w.Folder+"/data/complete.parquet", 10)
 	u, other := w.begin(t, location, w.Begun+1), w.begin(t, w.Folder+"2/other.parquet", w.Begun+1)
+	if w.Settle != nil {
+		w.Settle(t, u)
+	}
 	found := Entries(t, w.lister().Unfinished, w.Folder)
 	require.Len(t, found, 1)
 	require.Equal(t, location, found[0].Location)
