@@ -18,7 +18,7 @@ type Plans struct {
 	sizes *cache.Cache[*plan.ColumnSizes]
 }
 
-// sizesShare is the part of a limit that sizes of columns may take: one of so many.
+// Sizes of columns may take 1/sizesShare of the limit.
 const sizesShare = 8
 
 // NewPlans returns a cache of plans that may hold about limit bytes.

@@ -242,7 +242,7 @@ func TestSecondPlanMakesOneRequestPerTable(t *testing.T) {
 	}
 	const training, staging = "GET /v1/namespaces/ml/tables/impressions", "GET /v1/namespaces/features/tables/history"
 	c.stderr.find(t, "dataset cannot be read") // the last one: all have been planned when the server started
-	plan() // the first explanation also reads the sizes of columns
+	plan()                                     // the first explanation also reads the sizes of columns
 	for range 2 {
 		require.ElementsMatch(t, []string{training, staging}, plan())
 	}
