@@ -16,6 +16,8 @@ func backfillMutants() []mutant {
 		{"entries-that-decide-rows-are-left-out", "cmd/penstock/backfill/backfill.go", "e.Join.KeepsAll() && e.Matched", "e.Matched", backfill},
 		{"removed-columns-may-be-in-use", "cmd/penstock/backfill/backfill.go", "	if err := check(d, training, tables); err != nil {", "	if err := check(from.Dataset, from.Training, from.Staging); err != nil {", backfill},
 		{"partition-columns-can-be-removed", "cmd/penstock/backfill/backfill.go", "return f.Source == found.Field.ID })", "return f.ID == found.Field.ID })", backfill},
+		{"entries-at-other-refs-keep-dropped-columns", "cmd/penstock/backfill/backfill.go", "	return a == b || a.Pin", "	return a == b || a.Name == \"\" && a.Pin", backfill},
+		{"columns-vanish-with-the-removed-one", "cmd/penstock/backfill/backfill.go", "		if o.Name != column && !slices", "		if o.Name == column && !slices", backfill},
 		{"timestamps-have-a-zone", "cmd/penstock/backfill/columntype.go", "		if t.TimeZone != \"\" {", "		if t.TimeZone == \"\" {", backfill},
 		{"texts-are-plain-numbers", "cmd/penstock/backfill/yaml.go", "			b.WriteString(proposal.Plainly(v))", "			b.WriteString(v)", backfill},
 	}

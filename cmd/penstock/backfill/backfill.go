@@ -111,17 +111,44 @@ func Remove(from Target, column string) (*Script, error) {
 	rest := withoutField(t, found.Field)
 	training, tables := from.Training, slices.Clone(tables)
 	for i := range tables {
-		if tables[i] == t {
+		if alike(tables[i], t) {
 			tables[i] = rest
 		}
 	}
-	if training == t {
+	if alike(training, t) {
 		training = rest
 	}
 	if err := check(d, training, tables); err != nil {
 		return nil, fault.Op(err, "remove column %s of dataset %s", column, from.Dataset.Name)
 	}
+	if also, ok := from.alsoLost(Target{Dataset: d, Training: training, Staging: tables}, column); ok {
+		return nil, inUse(t, found, "column "+also+" of the dataset has its values, too: remove that one from the dataset first")
+	}
 	return &Script{SQL: from.removal(t, found, len(d.Staging) < len(from.Dataset.Staging)), Dataset: d}, nil
+}
+
+// alike reports whether two states of tables are of one table, and have one schema: both lose a column that is dropped. A table
+// that entries read at several refs is opened for each of them.
+func alike(a, b *catalog.Table) bool {
+	return a == b || a.Pin.UUID == b.Pin.UUID && a.Pin.Schema == b.Pin.Schema && (a.Pin.UUID != "" || a.Name == b.Name)
+}
+
+// alsoLost returns a column of the dataset that another one, without a column, lacks besides it.
+func (t Target) alsoLost(now Target, column string) (string, bool) {
+	before, err := resolve.Bind(t.Dataset.Defaults(), t.Training, t.Staging)
+	if err != nil {
+		return "", false // it has been bound
+	}
+	after, err := resolve.Bind(now.Dataset.Defaults(), now.Training, now.Staging)
+	if err != nil {
+		return "", false
+	}
+	for _, o := range before.Outputs {
+		if o.Name != column && !slices.ContainsFunc(after.Outputs, func(kept resolve.Output) bool { return kept.Name == o.Name }) {
+			return o.Name, true
+		}
+	}
+	return "", false
 }
 
 func inUse(t *catalog.Table, found resolve.Output, why string) error {

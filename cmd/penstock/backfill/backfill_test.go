@@ -360,3 +360,34 @@ func TestTypesOfFeatures(t *testing.T) {
 		require.Contains(t, fault.As(err).Remedy, "struct<NAME: T", given)
 	}
 }
+
+// Two entries read one table, from main and from a branch. A column of it that both give cannot be removed, although its
+// entries have tables of their own here: the statement would take it from the other one, too. A tag keeps its schema.
+//
+// spec: backfill-8
+func TestColumnsOfTwoEntriesAreNotRemoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		other  dataset.Staging
+		schema int
+		want   string
+	}{
+		"listed":       {dataset.Staging{Columns: []dataset.Column{{Column: "country", Name: "new_country"}}}, 0, `no column "country"`},
+		"not listed":   {dataset.Staging{Prefix: "new_"}, 0, `column new_country of the dataset has its values, too`},
+		"not given":    {dataset.Staging{Columns: []dataset.Column{{Column: "clicks", Name: "new_clicks"}}}, 0, ""},
+		"another form": {dataset.Staging{Prefix: "new_"}, 1, ""},
+	} {
+		from := home(partition(1, catalog.Bucket, 4))
+		branch := *from.Staging[0]
+		branch.Pin.Schema = c.schema
+		c.other.Table, c.other.Name, c.other.Key = "features.history", "new", from.Dataset.Staging[0].Key
+		from.Dataset.Staging, from.Staging = append(from.Dataset.Staging, c.other), append(from.Staging, &branch)
+		_, err := backfill.Remove(from, "country")
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, c.want, name)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+	}
+}
