@@ -15,7 +15,7 @@ func Prefetch(ctx context.Context) (prefetch context.Context, await func() *rele
 	if s == nil {
 		return NoWait(ctx), func() *release.Handle { return nil }
 	}
-	work := &stream{budget: s.budget, of: s}
+	work := &stream{budget: s.budget, of: s, own: s.own}
 	return context.WithValue(ctx, streamKey{}, work), work.await
 }
 

@@ -34,10 +34,11 @@ type queue struct {
 type stream struct {
 	budget  *Budget
 	peer    *peer
-	age     int64   // smaller is older
-	waits   int     // number of its goroutines that wait
-	of      *stream // the stream of a prefetch; nil: this is a stream itself
-	awaited bool    // the stream of a prefetch waits for it
+	age     int64        // smaller is older
+	waits   int          // number of its goroutines that wait
+	of      *stream      // the stream of a prefetch; nil: this is a stream itself
+	awaited bool         // the stream of a prefetch waits for it
+	own     *waits.Waits // of the stream, or of the stream of a prefetch; nil: none
 }
 
 // waiter is a goroutine that waits to grow a reservation.
@@ -64,7 +65,7 @@ func (b *Budget) Enter(ctx context.Context, from string) (context.Context, *rele
 	defer b.queue.mu.Unlock()
 	b.queue.entered++
 	b.queue.open++
-	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.addStream(from)}
+	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.addStream(from), own: waits.Of(ctx)}
 	return context.WithValue(ctx, streamKey{}, s), release.New(func() {
 		b.changeQueue(func(q *queue) {
 			q.open--
@@ -101,7 +102,7 @@ func MarkBlocked(ctx context.Context) *release.Handle {
 	if s == nil && waiting == nil {
 		return nil
 	}
-	if s != nil && s.of != nil { // the stream does something else, or waits for its prefetch
+	if s != nil && s.of != nil && waiting == s.own { // the stream does something else; a prefetch with waits of its own counts them
 		waiting = nil
 	}
 	end := waiting.Begin(waits.Stream)

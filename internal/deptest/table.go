@@ -122,7 +122,7 @@ func Graph() []Row {
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch budget fault"},
 		{
 			Folder:  "loader/buildside",
-			Imports: "joiner spill plan resolve catalog cache budget digest fault invariant release",
+			Imports: "joiner spill plan resolve catalog cache budget waits digest fault invariant release",
 		},
 		{
 			Folder:  "loader/joined",

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/plan"
@@ -45,6 +46,7 @@ type prefetch struct {
 	owner     *Reference // for which it builds; nil: that one was released, and others may take the result
 	cancel    context.CancelFunc
 	await     func() *release.Handle // marks the stream as waiting for it
+	follow    func() (end func())    // counts its waits as those of the stream
 	done      chan struct{}          // closed at its end
 	partition *pinned                // result for the owner's Reference.partition; unused before done
 }
@@ -100,9 +102,11 @@ func (r *Reference) Release() {
 // running: see ShouldPrefetch.
 func (r *Reference) Prefetch(ctx context.Context) {
 	invariant.Check(r.group.prefetch == nil, "%s is prefetched twice", r.group.input.Name)
-	ctx, await := budget.Prefetch(ctx)
+	of := waits.Of(ctx)
+	own := of.Shared() // the stream does something else until it waits for the result
+	ctx, await := budget.Prefetch(waits.With(ctx, own))
 	ctx, cancel := context.WithCancel(ctx)
-	p := &prefetch{owner: r, cancel: cancel, await: await, done: make(chan struct{})}
+	p := &prefetch{owner: r, cancel: cancel, await: await, follow: func() func() { return of.Follow(own) }, done: make(chan struct{})}
 	r.group.prefetch = p
 	go func() {
 		defer close(p.done)
@@ -145,6 +149,7 @@ func (r *Reference) WaitPrefetch() bool {
 		return false
 	}
 	defer p.await().Release()
+	defer p.follow()()
 	<-p.done
 	r.group.endPrefetch(p)
 	return true

@@ -4,7 +4,7 @@ package main
 func statusMutants() []mutant {
 	waits, flights, scans := []string{"./internal/waits"}, []string{"./flight"}, []string{"./loader/scan"}
 	telemetry, groups, text := []string{"./internal/telemetry"}, []string{"./loader/fanout"}, []string{"./cmd/penstock/statustext"}
-	decode, command := []string{"./loader/dataset/decode"}, []string{"./cmd/penstock"}
+	decode, command, sides := []string{"./loader/dataset/decode"}, []string{"./cmd/penstock"}, []string{"./loader/buildside"}
 	counted, answer := "internal/waits/waits.go", "flight/status_action.go"
 	return []mutant{
 		{"reading-ahead-counts-as-waiting", counted, "(c != Storage || w.rows > 0)", "(c != Storage || w.rows >= 0)", waits},
@@ -17,6 +17,9 @@ func statusMutants() []mutant {
 		{"reads-of-row-groups-are-no-waits", "internal/parquet/source.go", "end := waits.Begin(s.ctx, waits.Storage)", "end := waits.Begin(context.Background(), waits.Storage)", scans},
 		{"reads-ahead-are-never-waited-for", "internal/parquet/fetch.go", "defer waits.Begin(ctx, waits.Storage)()", "defer waits.Begin(context.Background(), waits.Storage)()", scans},
 		{"consumers-never-wait-for-rows", "loader/scan/prefetch.go", "waits.Of(ctx).AwaitRows()()", "waits.Of(context.Background()).AwaitRows()()", scans},
+		{"prefetched-builds-wait-for-their-stream", "loader/buildside/reference.go", "budget.Prefetch(waits.With(ctx, own))", "budget.Prefetch(waits.With(ctx, of))", sides},
+		{"waits-for-prefetched-builds-are-work", "loader/buildside/reference.go", "	defer p.follow()()\n", "", sides},
+		{"prefetches-wait-for-no-other-stream", "internal/budget/wait.go", "s.of != nil && waiting == s.own {", "s.of != nil {", sides},
 		{"memory-is-no-cause", "internal/budget/wait.go", "\tdefer waits.Begin(ctx, waits.Memory)()\n", "", flights},
 		{"slots-are-no-cause", "flight/admission.go", "waits.Begin(ctx, waits.Slot)()", "waits.Begin(context.Background(), waits.Slot)()", flights},
 		{"trainers-are-no-cause", "flight/parking.go", "\tdefer s.waits.Begin(c)()\n", "", flights},
