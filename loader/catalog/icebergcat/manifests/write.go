@@ -46,7 +46,28 @@ func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceber
 		return nil, nil, err
 	}
 	file, err := writer.ToManifestFile(location, int64(out.Len()))
-	return out.Bytes(), file, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return out.Bytes(), withEmptyBounds(file), nil
+}
+
+// withEmptyBounds returns a new manifest whose empty bounds of partition values are bounds. The
+// library encodes them as absent ones, and readers skip a manifest without bounds: they take all
+// of its values for nulls.
+func withEmptyBounds(m iceberg.ManifestFile) iceberg.ManifestFile {
+	partitions := m.Partitions()
+	for _, p := range partitions {
+		for _, bound := range []*[]byte{p.LowerBound, p.UpperBound} {
+			if bound != nil && *bound == nil {
+				*bound = []byte{}
+			}
+		}
+	}
+	return iceberg.NewManifestFile(m.Version(), m.FilePath(), m.Length(), m.PartitionSpecID(), m.SnapshotID()).
+		SequenceNum(m.SequenceNum(), m.MinSequenceNum()).Content(m.ManifestContent()).
+		AddedFiles(m.AddedDataFiles()).ExistingFiles(m.ExistingDataFiles()).DeletedFiles(m.DeletedDataFiles()).
+		AddedRows(m.AddedRows()).ExistingRows(m.ExistingRows()).DeletedRows(m.DeletedRows()).Partitions(partitions).Build()
 }
 
 // add writes an entry with its status.
