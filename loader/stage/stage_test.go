@@ -113,6 +113,22 @@ func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
 	require.Equal(t, 7, state.Table.Specs[0][0].Transform.N)
 }
 
+// A key may have a name that identifiers cannot have.
+//
+// spec: stage-31, write-29
+func TestKeysHaveAnyName(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	request := create()
+	request.Key = []string{"request-id é"}
+	of := arrow.NewSchema([]arrow.Field{{Name: "request-id é", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+	r.stage(t, request, of, `[{"request-id é": 7}, {"request-id é": null}]`)
+	r.stage(t, stage.TableWrite{Table: history}, of, `[{"request-id é": 8}]`)
+	require.ElementsMatch(t, []string{"7", array.NullValueStr, "8"}, r.column(t, "", "request-id é"))
+	for _, f := range r.listed(t, "") {
+		require.Len(t, f.Partition, 1)
+	}
+}
+
 // spec: stage-34
 func TestColumnsAreMatchedByName(t *testing.T) {
 	r := newRig(t, unlimited, nil)

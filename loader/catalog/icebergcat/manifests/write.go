@@ -30,7 +30,7 @@ type ManifestForm struct {
 // written with its status. All of them are of the form's partition spec.
 func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceberg.ManifestEntry) ([]byte, iceberg.ManifestFile, error) {
 	var out bytes.Buffer
-	writer, err := iceberg.NewManifestWriter(s.Version, &out, form.Spec, form.Schema, s.ID)
+	writer, err := iceberg.NewManifestWriter(s.Version, &out, avroSpec(form.Spec), form.Schema, s.ID)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -68,3 +68,23 @@ func TestEmptyPartitionValuesAreBounds(t *testing.T) {
 		}
 	}
 }
+
+// Partition fields are named after columns, whose names may have any characters.
+//
+// spec: write-29
+func TestPartitionFieldsHaveAnyName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"plain_1": "plain_1", "request-id": "request_x2Did", "1st": "_1st", "a b.c": "a_x20b_x2Ec", "größe": "gr_xF6_xDFe",
+	} {
+		content, m := written(t, 2, form(name, iceberg.PrimitiveTypes.Int64), int64(4))
+		require.EqualValues(t, 1, m.AddedDataFiles())
+		reader, err := iceberg.NewManifestReader(m, bytes.NewReader(content))
+		require.NoError(t, err)
+		e, err := reader.ReadEntry()
+		require.NoError(t, err)
+		require.Equal(t, map[int]any{1000: int64(4)}, e.DataFile().Partition())
+		require.Contains(t, string(content), `"name":"`+want+`"`)
+		require.NoError(t, reader.Close())
+	}
+}
