@@ -19,6 +19,9 @@ type fieldNumbers struct {
 // nanosecondVersion is the first format version with timestamps in nanoseconds.
 const nanosecondVersion = 3
 
+// uuidType is Iceberg's name of uuid, whose Arrow type is that of fixed[16].
+const uuidType = "uuid"
+
 func (n *fieldNumbers) next() int {
 	n.last++
 	return n.last
@@ -29,7 +32,7 @@ func (n *fieldNumbers) next() int {
 func (n *fieldNumbers) column(f arrow.Field, raw arrow.DataType) (commit.NewColumn, arrow.DataType, error) {
 	out := commit.NewColumn{ID: n.next(), Name: f.Name}
 	if x, ok := raw.(arrow.ExtensionType); ok && x.ExtensionName() == "arrow.uuid" {
-		out.Type = "uuid"
+		out.Type = uuidType
 		return out, f.Type, nil
 	}
 	form, typed, err := n.form(f.Type)

@@ -46,6 +46,9 @@ func (m *matching) columns() error {
 			continue
 		}
 		m.target.added = append(m.target.added, column)
+		if column.Type == uuidType {
+			m.target.uuids = append(m.target.uuids, column.ID)
+		}
 		m.target.columns = append(m.target.columns, targetColumn{field: identified(f.Name, typed, column.ID, true), id: column.ID, from: i})
 	}
 	if len(m.faults) == 0 {

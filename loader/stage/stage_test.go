@@ -12,10 +12,12 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/records"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -187,6 +189,29 @@ func TestColumnsAreAdded(t *testing.T) {
 	require.Contains(t, r.column(t, "", "vector"), "[0.5]")
 	out = r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Empty(t, out.Added)
+}
+
+// An added column of type uuid is one in the files too, as it is in a new table.
+//
+// spec: stage-35
+func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	of := arrow.NewSchema([]arrow.Field{{Name: "mark", Type: extensions.NewUUIDType(), Nullable: true}}, nil)
+	before := r.parquet(t)
+	r.stage(t, stage.TableWrite{Table: history, Evolve: true}, of, `[{"mark": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}]`)
+	for _, path := range r.parquet(t) {
+		if slices.Contains(before, path) {
+			continue
+		}
+		reader, err := records.Open(t.Context(), []string{path}, nil)
+		require.NoError(t, err)
+		f, ok := reader.Schema().FieldsByName("mark")
+		require.True(t, ok)
+		require.Equal(t, "extension<arrow.uuid>", f[0].Type.String())
+		reader.Release()
+	}
+	require.Contains(t, r.column(t, "", "mark"), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 }
 
 // daily creates a table with partitions of days and buckets.

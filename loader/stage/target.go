@@ -27,6 +27,7 @@ type target struct {
 	create   *commit.NewTable // nil: the table exists
 	branches bool             // the branch does not exist and begins at the state's snapshot
 	added    []commit.NewColumn
+	uuids    []int // ids of those of type uuid
 
 	columns []targetColumn
 	fitted  *arrow.Schema // of the rows that are sorted

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func (u *uploading) options(held *budget.Reservation) write.Options {
 	rowBytes := max(u.call.bytes/max(u.call.read, 1), 1)
 	sample := share(u.call.options.Budget, sampleShare, minSample, maxSample)
 	return write.Options{
-		Schema: t.fileSchema(), UUIDs: t.state.UUIDs, FormatVersion: t.state.Version, Sorting: t.sorting, Choice: &u.choice,
+		Schema: t.fileSchema(), UUIDs: slices.Concat(t.state.UUIDs, t.uuids), FormatVersion: t.state.Version, Sorting: t.sorting, Choice: &u.choice,
 		RowGroupBytes: share(u.call.options.Budget, groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: u.call.options.Threads, Memory: held,
 	}
 }
