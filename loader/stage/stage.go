@@ -147,6 +147,9 @@ func (c *staging) report(written int64) {
 
 // write writes the sorted rows and commits them.
 func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
+	if len(sorted.Partitions()) == 0 {
+		return nil // neither are columns added, nor is a table created
+	}
 	columns := c.target.added
 	for _, column := range columns {
 		c.result.Added = append(c.result.Added, column.Name)
@@ -162,7 +165,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	}
 	removed, err := c.replaced(ctx, sorted.Partitions())
 	c.result.Removed = len(removed)
-	if err != nil || c.request.DryRun || len(sorted.Partitions())+len(columns) == 0 {
+	if err != nil || c.request.DryRun {
 		return err
 	}
 	files, err := c.upload(ctx, sorted)

@@ -272,6 +272,31 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	require.Zero(t, r.stage(t, stage.TableWrite{Table: history}, schema(), `[]`).Snapshot)
 }
 
+// Without rows, no table is created, no column added and no branch begun.
+//
+// spec: stage-38
+func TestCallsWithoutRowsWriteNothing(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	out := r.stage(t, create(), schema(), `[]`)
+	require.False(t, out.Created)
+	require.Zero(t, out.Snapshot)
+	_, err := r.tables.State(t.Context(), history, "")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+
+	first := r.stage(t, create(), schema(), few)
+	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
+	out = r.stage(t, stage.TableWrite{Table: history, Evolve: true, Branch: "candidate"}, more, `[]`)
+	require.Zero(t, out.Snapshot)
+	require.Empty(t, out.Added)
+	_, err = r.tables.State(t.Context(), history, "candidate")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	require.Equal(t, first.Snapshot, state.Table.Pin.Snapshot)
+	_, ok := state.Table.Field("rank")
+	require.False(t, ok)
+}
+
 // A branch is committed to, published and taken back.
 //
 // spec: stage-39
