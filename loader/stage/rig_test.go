@@ -230,3 +230,15 @@ func (r *rig) broken(t *testing.T, rules ...errstore.Rule) *rig {
 	})
 	return &out
 }
+
+// charged is an allocator that counts what was allocated beyond what the budget has reserved.
+type charged struct {
+	memory.Allocator
+	budget *budget.Budget
+	beyond int64
+}
+
+func (c *charged) Allocate(size int) []byte {
+	c.beyond = max(c.beyond, int64(size)-c.budget.Used())
+	return c.Allocator.Allocate(size)
+}

@@ -188,11 +188,24 @@ func (t *target) fileSchema() *arrow.Schema {
 
 // fitBytes returns an upper bound of the bytes that fit allocates for a batch.
 func (t *target) fitBytes(b arrow.RecordBatch) int64 {
-	const perValue = 17 // of the widest fixed type, and its validity
 	bytes := int64(0)
-	for _, c := range t.columns {
+	for i, c := range t.columns {
 		if c.from < 0 || c.cast != nil {
-			bytes += perValue * b.NumRows()
+			bytes += valueBytes(t.fitted.Field(i).Type) * b.NumRows()
+		}
+	}
+	return bytes
+}
+
+// valueBytes returns an upper bound of the bytes of a null, or of a number.
+func valueBytes(t arrow.DataType) int64 {
+	bytes := int64(17) // of the widest number, and its validity
+	switch t := t.(type) {
+	case *arrow.FixedSizeBinaryType:
+		bytes += int64(t.ByteWidth)
+	case *arrow.StructType:
+		for _, f := range t.Fields() {
+			bytes += valueBytes(f.Type)
 		}
 	}
 	return bytes
