@@ -69,7 +69,7 @@ func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.Recor
 // made reports whether the change was made before. It returns an error for a table that may
 // not be written to.
 func (c *staging) made(ctx context.Context) (bool, error) {
-	if _, err := commit.TokenTime(c.request.Token); err != nil {
+	if err := commit.CheckToken(c.request.Token, c.options.Clock()); err != nil {
 		return false, err
 	}
 	made, ok, err := c.tables.Made(ctx, c.request.Table, c.request.Branch, c.request.Token)

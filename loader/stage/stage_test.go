@@ -89,6 +89,7 @@ func TestTablesThatCannotBeCreated(t *testing.T) {
 		"table ml.other":                 func(q *stage.TableWrite) { q.New.Like = "ml.other" },
 		"may not be changed":             func(q *stage.TableWrite) { q.Table = "other.history" },
 		"is not a token":                 func(q *stage.TableWrite) { q.Token = "today" },
+		"after the server's":             func(q *stage.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
 	} {
 		request := create()
 		change(&request)

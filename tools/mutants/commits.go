@@ -44,7 +44,7 @@ func commitMutants() []mutant {
 		{"tables-are-created-twice", "loader/catalog/sqlcat/insert.go", "	if err != nil || rows == 0 {\n", "	if err != nil || rows < 0 {\n", tables},
 		{"tables-lie-anywhere", dir + "create.go", "	if c.prefixes.Contain(location + \"/\") {\n", "	if location != \"\" {\n", tables},
 		{"tokens-have-any-name", "loader/catalog/commit/token.go", "	return len(name) <= maxTokenName && ", "	return len(name) > 0 && ", values},
-		{"early-tokens-are-accepted", "loader/catalog/commit/check.go", "!at.After(now.Add(MaxAhead))", "!at.Before(now.Add(MaxAhead).AddDate(-9, 0, 0))", values},
+		{"early-tokens-are-accepted", "loader/catalog/commit/token.go", "!at.After(now.Add(MaxAhead))", "!at.Before(now.Add(MaxAhead).AddDate(-9, 0, 0))", values},
 		{"foreign-metadata-is-owned", "loader/catalog/commit/name.go", "70656e73-746f-8[0-9a-f]{3}", "70656e73-746f-[0-9a-f]{4}", values},
 	}
 }

@@ -57,12 +57,7 @@ func (c Change) checkToken(now time.Time) error {
 	if c.Token == "" {
 		return nil
 	}
-	at, err := TokenTime(c.Token)
-	if err != nil || now.IsZero() || !at.After(now.Add(MaxAhead)) {
-		return err
-	}
-	return fault.InvalidField("token", "token %s is of a time that comes more than %s after the server's, which is %s", c.Token, MaxAhead, now.UTC().Format(time.RFC3339)).
-		WithRemedy("correct the clock of the client or of the server")
+	return CheckToken(c.Token, now)
 }
 
 func (c Change) rowsAdded() (rows int64) {

@@ -45,6 +45,17 @@ func TokenTime(token string) (time.Time, error) {
 			maxTokenName, NewToken(time.Date(2026, time.March, 1, 12, 30, 0, 0, time.UTC), "job-7"))
 }
 
+// CheckToken returns Invalid for a text that is not a token, and for a token of a time that is more than MaxAhead after now.
+// Now is the committer's time, or zero to accept every time.
+func CheckToken(token string, now time.Time) error {
+	at, err := TokenTime(token)
+	if err != nil || now.IsZero() || !at.After(now.Add(MaxAhead)) {
+		return err
+	}
+	return fault.InvalidField("token", "token %s is of a time that comes more than %s after the server's, which is %s", token, MaxAhead, now.UTC().Format(time.RFC3339)).
+		WithRemedy("correct the clock of the client or of the server")
+}
+
 func isTokenName(name string) bool {
 	return len(name) <= maxTokenName && strings.IndexFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-", c)
