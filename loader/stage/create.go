@@ -132,6 +132,10 @@ func (p *planning) bucket(column string, buckets int) error {
 		return fault.InvalidField("buckets", "%d is not a number of buckets", buckets).WithRemedy("write a number above 0, best the training table's")
 	}
 	name := column + "_bucket"
+	if _, taken := p.state.Table.Field(name); taken {
+		return fault.InvalidField("columns", "the input has a column %q, which would be the name of the table's partition field", name).
+			WithRemedy("rename the column, or create the table with another program")
+	}
 	p.table.Partition = []commit.PartitionBy{{Column: f.ID, Name: name, Transform: fmt.Sprintf("bucket[%d]", buckets)}}
 	p.state.Table.Specs[0] = catalog.Spec{{Source: f.ID, Name: name, Transform: catalog.Transform{Kind: catalog.Bucket, N: buckets}}}
 	return nil

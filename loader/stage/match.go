@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -40,6 +41,10 @@ func (m *matching) columns() error {
 			})
 			continue
 		}
+		if m.partitioned(f.Name) {
+			m.fail(f.Name, "a partition field of the table has this name")
+			continue
+		}
 		column, typed, err := numbers.column(f, m.raw.Field(i).Type)
 		if err != nil {
 			m.fail(f.Name, fault.As(err).Message)
@@ -56,6 +61,17 @@ func (m *matching) columns() error {
 	}
 	return fault.As(fault.Fields(m.faults)).In(m.target.state.Table.Name, "").
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
+}
+
+// partitioned reports whether a partition field of the table has a name. Other engines refuse to load a table with a
+// column of the same name.
+func (m *matching) partitioned(name string) bool {
+	for _, spec := range m.target.state.Table.Specs {
+		if slices.ContainsFunc(spec, func(p catalog.PartitionField) bool { return p.Name == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *matching) fail(column, message string) {

@@ -194,6 +194,23 @@ func TestColumnsAreAdded(t *testing.T) {
 	require.Empty(t, out.Added)
 }
 
+// Iceberg's library does not load a table with a column that has the name of a partition field.
+//
+// spec: stage-35
+func TestColumnsAreNotNamedLikePartitionFields(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	of := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "id_bucket", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	}, nil)
+	_, err := r.stager.Stage(t.Context(), create(), unread(t, of))
+	require.ErrorContains(t, err, `"id_bucket", which would be the name of the table's partition field`)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	r.stage(t, create(), schema(), few)
+	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: history, Evolve: true}, unread(t, of))
+	require.ErrorContains(t, err, `"id_bucket": a partition field of the table has this name`)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+}
+
 // An added column of type uuid is one in the files too, as it is in a new table.
 //
 // spec: stage-35
