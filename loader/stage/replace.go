@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
 )
 
@@ -60,6 +61,35 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 		}
 	}
 	return out, nil
+}
+
+// maxReplaceTries is the number of attempts to replace partitions of a table that others commit to.
+const maxReplaceTries = 16
+
+// commitReplacing commits a change that removes some files. If others committed to the branch since these were listed, they
+// may have added files to the same partitions: the files to remove are listed again.
+func (c *staging) commitReplacing(ctx context.Context, change commit.Change, removed []string, parts []extsort.Partition) (commit.Committed, error) {
+	for try := 1; ; try++ {
+		change.Mode, change.Remove, c.result.Removed = commit.Append, removed, len(removed)
+		if len(removed) > 0 {
+			change.Mode = commit.Overwrite
+		}
+		if c.request.Mode == Replace {
+			change.Base, change.Unmoved = c.target.state.Table.Pin.Snapshot, true
+		}
+		made, err := c.commit(ctx, change)
+		if !change.Unmoved || fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries {
+			return made, err
+		}
+		state, failed := c.tables.State(ctx, c.request.Table, c.request.Branch)
+		if failed != nil || state.Spec != c.target.state.Spec || state.Table.Pin.Snapshot == change.Base {
+			return made, err
+		}
+		c.target.state, c.target.branches = state, false
+		if removed, failed = c.replaced(ctx, parts); failed != nil {
+			return made, failed
+		}
+	}
 }
 
 // covers reports whether files of a spec have a value for each field of another one whose

@@ -174,12 +174,9 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	}
 	change := commit.Change{
 		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token,
-		Add: files.added, Remove: removed, Columns: columns,
+		Add: files.added, Columns: columns,
 	}
-	if len(removed) > 0 {
-		change.Mode, change.Base = commit.Overwrite, c.target.state.Table.Pin.Snapshot
-	}
-	made, err := c.commit(ctx, change)
+	made, err := c.commitReplacing(ctx, change, removed, sorted.Partitions())
 	if err != nil && commit.Uncertain(err) {
 		return err // the files may be the table's
 	}

@@ -272,6 +272,30 @@ func TestPartitionsAreReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
 }
 
+// Rows that others add to a partition while it is replaced are replaced too, or replace the others: never are both there.
+//
+// spec: stage-37, write-30
+func TestPartitionsAreReplacedByOneCallAtATime(t *testing.T) {
+	for _, before := range []string{`[{"id": 1, "day": "2026-10-01"}]`, `[{"id": 1, "day": "2026-10-09"}]`} {
+		for _, mode := range []stage.WriteMode{stage.Append, stage.Replace} {
+			r := newRig(t, unlimited, nil)
+			r.daily(t)
+			r.stage(t, stage.TableWrite{Table: history}, schema(), before)
+			r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+				r.tables.commit = nil
+				r.stage(t, stage.TableWrite{Table: history, Mode: mode}, schema(), `[{"id": 2, "day": "2026-10-01"}]`)
+				return r.tables.Commit(ctx, change)
+			}
+			out := r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+			require.NotZero(t, out.Removed)
+			ids := r.column(t, "", "id")
+			require.Contains(t, ids, "3")
+			require.NotContains(t, ids, "2")
+			require.Equal(t, strings.Contains(before, "09"), slices.Contains(ids, "1"))
+		}
+	}
+}
+
 // spec: stage-38
 func TestDryRunsWriteNothing(t *testing.T) {
 	r := newRig(t, unlimited, nil)

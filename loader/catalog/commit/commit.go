@@ -111,6 +111,9 @@ type Change struct {
 	// Base is the snapshot that the new files were derived from, if files are removed. If
 	// deletes were committed after it that apply to removed files, the change is refused.
 	Base int64
+	// Unmoved refuses the change with Conflict if the branch is no longer at Base (0: no snapshot), whatever was committed
+	// since. Without it, what others appended stays.
+	Unmoved bool
 	// Columns are added to the table's schema, along with the files.
 	Columns []NewColumn
 	// Summary has further entries for the summary of the snapshot.

@@ -102,6 +102,10 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 	if p.refused != nil && p.at == meta.state() {
 		return out, false, p.refused
 	}
+	if at := idOf(head); p.change.Unmoved && at != p.change.Base {
+		return out, false, fault.New(fault.Conflict, "branch %s of table %s is at %s, and the change was derived from %s",
+			p.change.Branch, p.table, snapshotName(at), snapshotName(p.change.Base)).In(p.table, "").WithRemedy("make the change again from the branch's current snapshot")
+	}
 	a := p.begin(idOf(head))
 	r, err := p.prepare(ctx, meta, head, a)
 	if err != nil {
