@@ -82,6 +82,7 @@ func mutants() []mutant {
 		uploadMutants(),
 		valueMutants(),
 		wireMutants(),
+		writeSeamMutants(),
 	)
 }
 
