@@ -90,6 +90,9 @@ func (m *matching) column(f catalog.Field) {
 		out.from = at[0]
 	}
 	switch {
+	case len(at) == 0 && slices.Contains(m.target.state.WriteDefaults, f.ID):
+		m.fail(f.Name, "the table gives rows without it a default, which this version does not write, and the input does not have it")
+		return
 	case len(at) == 0 && f.Required:
 		m.fail(f.Name, "the table requires it, and the input does not have it")
 		return

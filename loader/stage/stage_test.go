@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -232,6 +234,31 @@ func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
 		reader.Release()
 	}
 	require.Contains(t, r.column(t, "", "mark"), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+}
+
+// A default is not silently a null.
+//
+// spec: stage-34
+func TestColumnsWithDefaultsAreRequired(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: history, Version: 3, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "weight", Type: "int"}},
+	}))
+	found, err := filepath.Glob(filepath.Join(r.dir, "ml", "history", "metadata", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	content, err := os.ReadFile(found[0])
+	require.NoError(t, err)
+	const column = `"name":"weight",`
+	require.Contains(t, string(content), column)
+	require.NoError(t, os.WriteFile(found[0], []byte(strings.ReplaceAll(string(content), column, column+`"initial-default":3,"write-default":7,`)), 0o600))
+
+	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "weight", Type: arrow.PrimitiveTypes.Int32}}, nil)
+	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: history}, unread(t, arrow.NewSchema(of.Fields()[:1], nil)))
+	require.ErrorContains(t, err, `column "weight": the table gives rows without it a default`)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	r.stage(t, stage.TableWrite{Table: history}, of, `[{"id": 1, "weight": 5}]`)
+	require.Equal(t, []string{"5"}, r.column(t, "", "weight"))
 }
 
 // daily creates a table with partitions of days and buckets.
@@ -470,23 +497,23 @@ func TestEqualTokensCommitOnce(t *testing.T) {
 //
 // spec: stage-42
 func TestAbsentColumnsAreCharged(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	mem := &charged{Allocator: memory.DefaultAllocator, budget: r.budget}
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{Table: history, Columns: []commit.NewColumn{
-		{ID: 1, Name: "id", Type: "long"},
-		{ID: 2, Name: "wide", Type: "fixed[4096]"},
-		{ID: 3, Name: "pair", Type: `{"type":"struct","fields":[{"id":4,"name":"a","type":"fixed[4096]","required":false}]}`},
-	}}))
-	stager := stage.New(stage.Options{
-		Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
-		Disk:  func(what string) (extsort.RunStore, error) { return r.disk.Create(what) },
-		Clock: time.Now, Budget: r.budget, Memory: mem,
-	})
-	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-	_, err := stager.Stage(t.Context(), stage.TableWrite{Table: history}, rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
-	require.NoError(t, err)
-	require.LessOrEqual(t, mem.beyond, int64(0))
-	require.Len(t, r.column(t, "", "id"), 1000)
+	for _, wide := range []string{`fixed[4096]`, `{"type":"struct","fields":[{"id":3,"name":"a","type":"fixed[4096]","required":false}]}`} {
+		r := newRig(t, unlimited, nil)
+		mem := &charged{Allocator: memory.DefaultAllocator, budget: r.budget}
+		require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+			Table: history, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "wide", Type: wide}},
+		}))
+		stager := stage.New(stage.Options{
+			Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
+			Disk:  func(what string) (extsort.RunStore, error) { return r.disk.Create(what) },
+			Clock: time.Now, Budget: r.budget, Memory: mem,
+		})
+		of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+		_, err := stager.Stage(t.Context(), stage.TableWrite{Table: history}, rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
+		require.NoError(t, err)
+		require.LessOrEqual(t, mem.beyond, int64(0), wide)
+		require.Len(t, r.column(t, "", "id"), 1000)
+	}
 }
 
 // spec: stage-42

@@ -62,8 +62,10 @@ type TableState struct {
 	// LastColumn is the highest field id that the table has used. New columns have larger ones.
 	LastColumn int
 	// UUIDs are the ids of all fields of type uuid, which have the Arrow type of fixed[16].
-	UUIDs      []int
-	Properties map[string]string
+	UUIDs []int
+	// WriteDefaults are the ids of columns that have a value in new rows that do not give them one.
+	WriteDefaults []int
+	Properties    map[string]string
 }
 
 // Mode is what a change does to existing rows.

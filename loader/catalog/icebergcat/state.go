@@ -42,9 +42,15 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 	if err != nil {
 		return nil, fault.Op(err, "read table %s", table)
 	}
+	var defaults []int
+	for _, f := range schema.Fields() {
+		if f.WriteDefault != nil {
+			defaults = append(defaults, f.ID)
+		}
+	}
 	return &commit.TableState{
 		Table: t, Version: meta.Version(), Spec: meta.DefaultPartitionSpec(), SortOrder: meta.DefaultSortOrder(),
-		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), Properties: maps.Clone(meta.Properties()),
+		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), WriteDefaults: defaults, Properties: maps.Clone(meta.Properties()),
 	}, nil
 }
 
