@@ -38,6 +38,8 @@ var (
 		{arrow.LargeListOf(long), arrow.ListOf(long)},
 		{arrow.ListOf(arrow.BinaryTypes.LargeString), arrow.ListOf(text)},
 		{arrow.LargeListOf(codes(arrow.PrimitiveTypes.Int32, text)), arrow.ListOf(text)},
+		{arrow.FixedSizeListOf(3, long), arrow.ListOf(long)},
+		{arrow.LargeListOf(arrow.FixedSizeListOf(2, long)), arrow.ListOf(arrow.ListOf(long))},
 		{arrow.MapOf(arrow.BinaryTypes.LargeString, long), arrow.MapOf(text, long)},
 		{
 			arrow.StructOf(arrow.Field{Name: "a", Type: long, Nullable: true}, arrow.Field{Name: "b", Type: arrow.BinaryTypes.StringView, Nullable: true}),
@@ -61,6 +63,13 @@ func fill(r *rand.Rand, b array.Builder) string {
 	case *array.ListBuilder:
 		b.Append(true)
 		return items(r, b.ValueBuilder())
+	case *array.FixedSizeListBuilder:
+		b.Append(true)
+		var all []string
+		for range b.Type().(*arrow.FixedSizeListType).Len() {
+			all = append(all, fill(r, b.ValueBuilder()))
+		}
+		return strings.Join(all, ",")
 	case *array.MapBuilder:
 		b.Append(true)
 		var all []string
@@ -124,6 +133,11 @@ func read(a arrow.Array, row int) string {
 		}
 	case *array.List:
 		from, to := a.ValueOffsets(row)
+		if row > 0 && a.IsNull(row-1) {
+			if start, end := a.ValueOffsets(row - 1); start != end {
+				return "items of a null"
+			}
+		}
 		for i := from; i < to; i++ {
 			all = append(all, read(a.ListValues(), int(i)))
 		}
@@ -269,7 +283,7 @@ func TestTypesThatTablesDoNotHaveAreRefused(t *testing.T) {
 	for i, of := range []arrow.DataType{
 		arrow.Null, arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint64, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Date64,
 		arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time64ns, arrow.FixedWidthTypes.Timestamp_ms, arrow.FixedWidthTypes.Duration_us,
-		&arrow.Decimal256Type{Precision: 50}, arrow.FixedSizeListOf(2, long), arrow.ListViewOf(long), arrow.FixedWidthTypes.MonthInterval,
+		&arrow.Decimal256Type{Precision: 50}, arrow.FixedSizeListOf(2, text), arrow.ListViewOf(long), arrow.FixedWidthTypes.MonthInterval,
 		arrow.ListOf(arrow.PrimitiveTypes.Int8), arrow.StructOf(arrow.Field{Name: "deep", Type: arrow.PrimitiveTypes.Uint16}),
 		arrow.MapOf(text, arrow.PrimitiveTypes.Uint16), codes(arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint32), arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, text),
 	} {

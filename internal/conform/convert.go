@@ -90,6 +90,8 @@ func bytesOf(a arrow.Array, to arrow.DataType) (int64, error) {
 			}
 			own += more
 		}
+	case *array.FixedSizeList:
+		return own + fixedBytes(a), nil
 	case array.ListLike:
 		items, _ := itemsOf(a)
 		defer items.Release()
@@ -128,6 +130,8 @@ func convert(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Arra
 		return renamed(a, to), nil
 	case *array.Struct:
 		return ofFields(a, to.(*arrow.StructType), mem)
+	case *array.FixedSizeList:
+		return variable(a, to, mem)
 	case array.ListLike:
 		return ofItems(a, to.(arrow.ListLikeType), mem)
 	}

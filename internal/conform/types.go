@@ -66,6 +66,10 @@ func typeOf(dt arrow.DataType) (to arrow.DataType, why string) {
 		return listOf(dt, dt.ElemField())
 	case *arrow.LargeListType:
 		return listOf(dt, dt.ElemField())
+	case *arrow.FixedSizeListType:
+		if isNumber(dt.Elem()) {
+			return arrow.ListOfField(dt.ElemField()), ""
+		}
 	case *arrow.MapType:
 		return mapOf(dt)
 	case *arrow.StructType:
@@ -105,6 +109,15 @@ func listOf(dt arrow.DataType, elem arrow.Field) (to arrow.DataType, why string)
 	}
 	elem.Type = inner
 	return arrow.ListOfField(elem), ""
+}
+
+// isNumber reports whether fixed-size lists of a type become lists.
+func isNumber(dt arrow.DataType) bool {
+	switch dt.ID() {
+	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:
+		return true
+	}
+	return false
 }
 
 func mapOf(dt *arrow.MapType) (to arrow.DataType, why string) {

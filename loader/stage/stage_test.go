@@ -136,6 +136,25 @@ func TestKeysHaveAnyName(t *testing.T) {
 	}
 }
 
+// Embeddings of a fixed size are lists of the table, with the same values; also of one that exists.
+//
+// spec: stage-48
+func TestEmbeddingsOfAFixedSizeAreStaged(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "embedding", Type: arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Float32), Nullable: true},
+	}, nil)
+	request := create()
+	request.New.Buckets = 1
+	const text = `[{"id": 1, "embedding": [0.5, null, -2]}, {"id": 2, "embedding": null}, {"id": 3, "embedding": [1, 2, 3]}]`
+	r.stage(t, request, schema, text)
+	want := []string{"[0.5,null,-2]", array.NullValueStr, "[1,2,3]"}
+	require.Equal(t, want, r.column(t, "", "embedding"))
+	r.stage(t, stage.TableWrite{Table: history}, schema, text)
+	require.Equal(t, append(want, want...), r.column(t, "", "embedding"))
+}
+
 // spec: stage-34
 func TestColumnsAreMatchedByName(t *testing.T) {
 	r := newRig(t, unlimited, nil)

@@ -3,7 +3,10 @@ package main
 // stageMutants stage rows twice or in part, to other columns, or drop what should stay.
 func stageMutants() []mutant {
 	stages, inputs, files := []string{"./loader/stage"}, []string{"./internal/parquet/records"}, []string{"./internal/parquet/write"}
+	forms := []string{"./internal/conform"}
 	return []mutant{
+		{"conform-null-lists-have-items", "internal/conform/fixed.go", "		if a.IsValid(row) {\n", "		if a.IsValid(row) || row >= 0 {\n", forms},
+		{"conform-fixed-lists-begin-at-zero", "internal/conform/fixed.go", "	from, _ = a.ValueOffsets(0)\n", "	from = 0\n", forms},
 		{"stage-ignores-tokens", "loader/stage/stage.go", "	if made, err := c.made(ctx); made || err != nil {\n", "	if made, err := c.made(ctx); made && err != nil {\n", stages},
 		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
 		{"stage-keeps-files-of-the-second", "loader/stage/stage.go", "	if err != nil || made.Existed {\n", "	if err != nil {\n", stages},
