@@ -20,8 +20,8 @@ const progressEvery = 5 * time.Second
 
 // stageFlags are the flags of stage.
 type stageFlags struct {
-	config, mode, key, sort, buckets, like, token, branch *string
-	evolve, dry, asJSON                                   *bool
+	config, mode, key, sort, buckets, like, token, branch, keysOf *string
+	evolve, dry, asJSON                                           *bool
 }
 
 func (p process) stageCommand() *cobra.Command {
@@ -51,6 +51,7 @@ func (p process) stageCommand() *cobra.Command {
 		like:    cmdline.Text(c, "like", "TABLE", "of a new table: the training table whose number of buckets it takes"),
 		token:   cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
 		branch:  cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
+		keysOf:  cmdline.Text(c, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"),
 		evolve:  c.Flags().Bool("evolve", false, "add columns that the table does not have"),
 		dry:     c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
 		asJSON:  c.Flags().Bool("json", false, "print the result as JSON"),
@@ -61,6 +62,9 @@ func (p process) stageCommand() *cobra.Command {
 			return err
 		}
 		return p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
+			if *f.keysOf != "" {
+				request.OnlyKeys = trainedKeys{engine: e, of: *f.keysOf, staged: args[0]}.read
+			}
 			return p.stage(ctx, e, request, args[1:], *f.asJSON)
 		})
 	}
@@ -135,6 +139,11 @@ func (p process) stage(ctx context.Context, e *engine, request stage.TableWrite,
 func stageText(request stage.TableWrite, r stage.WriteResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	dropped := func() {
+		if request.OnlyKeys != nil {
+			line("rows dropped, whose key no training row has: %d, of them with a null in the key: %d", r.Dropped, r.NullKeys)
+		}
+	}
 	switch {
 	case r.Existed:
 		line("snapshot %d of table %s has the rows already: nothing was written", r.Snapshot, request.Table)
@@ -144,6 +153,7 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 		line("dry run: nothing was written to table %s", request.Table)
 	case r.Snapshot == 0:
 		line("there are no rows: nothing was written to table %s", request.Table)
+		dropped()
 		return b.String()
 	default:
 		line("snapshot %d of table %s", r.Snapshot, request.Table)
@@ -161,7 +171,10 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 	if r.Removed > 0 {
 		line("files replaced: %d", r.Removed)
 	}
-	if r.NullKeys > 0 {
+	switch {
+	case request.OnlyKeys != nil:
+		dropped()
+	case r.NullKeys > 0:
 		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
 	}
 	line("token %s", r.Token)

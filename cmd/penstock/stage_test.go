@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,10 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/keyset"
 )
 
 // stagingLake is a catalog whose namespace features is written to.
@@ -90,6 +95,91 @@ func TestStagePublishAndUndo(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, id[1])
 	require.Equal(t, 5, rows())
+}
+
+// Rows are staged whose key a training row has that the dataset reads, under another name.
+//
+// spec: stage-49
+func TestOnlyKeysOfTrainingRowsAreStaged(t *testing.T) {
+	l := stagingLake(t)
+	l.config = l.file(t, "joined.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+l.dir+`", writes: {namespaces: [features]}}
+datasets:
+  swiss:
+    training: {table: features.impressions, filter: "country = 'CH'"}
+    key: [req_id]
+    staging: [{table: features.history}]
+  other:
+    training: {table: features.impressions}
+    key: [req_id]
+    staging: [{table: features.history, key: {country: country}}]
+`)
+	trained := l.parquetFile(t, "t.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 1, "country": "CH"}, {"req_id": 3, "country": "DE"}, {"req_id": null, "country": "CH"}]`)
+	rows := l.parquetFile(t, "h.parquet", `[{"req_id": 1, "country": "FR"}, {"req_id": 2, "country": "FR"}, {"req_id": 3, "country": "FR"}, {"req_id": null}]`)
+	got := run(t, "stage", "features.impressions", trained, "--config", l.config, "--key", "req_id", "--buckets", "2")
+	require.Zero(t, got.code, got.stderr)
+	staged := func(of string) string {
+		got := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "req_id", "--buckets", "2", "--only-keys-of", of)
+		require.Zero(t, got.code, got.stderr)
+		return got.stdout
+	}
+	text := staged("swiss")
+	require.Contains(t, text, "rows 1, in 1 partition\n")
+	require.Contains(t, text, "rows dropped, whose key no training row has: 3, of them with a null in the key: 1\n")
+	require.Contains(t, staged("features.impressions"), "rows 2, in ")
+	require.Contains(t, staged("default.features.impressions"), "rows 2, in ")
+
+	for of, want := range map[string]string{
+		"swss":             "swiss",
+		"features.nothing": "features.nothing",
+		"other":            "does not join table features.history by column req_id",
+	} {
+		got := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "req_id", "--only-keys-of", of)
+		require.Equal(t, exitFailure, got.code, of)
+		require.Contains(t, got.stderr, want)
+	}
+	got = run(t, "stage", "features.history", l.parquetFile(t, "u.parquet", `[{"req_id": 2}, {"req_id": null}]`), "--config", l.config, "--only-keys-of", "swiss")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "there are no rows: nothing was written to table features.history\nrows dropped, whose key no training row has: 2,")
+	texts := run(t, "stage", "features.history", rows, "--config", l.config, "--key", "country", "--only-keys-of", "swiss")
+	require.Equal(t, exitFailure, texts.code)
+	require.Contains(t, texts.stderr, "by column country of its key")
+}
+
+// Keys that do not fit are an error that tells how much memory is enough.
+//
+// spec: stage-50
+func TestTrainingKeysThatDoNotFit(t *testing.T) {
+	l := stagingLake(t)
+	var text strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&text, `,{"req_id": %d}`, i)
+	}
+	rows := l.parquetFile(t, "t.parquet", "["+text.String()[1:]+"]")
+	got := run(t, "stage", "features.impressions", rows, "--config", l.config, "--key", "req_id", "--buckets", "1")
+	require.Zero(t, got.code, got.stderr)
+	settings, err := process{}.load(l.config, nil)
+	require.NoError(t, err)
+	engine, err := assemble(t.Context(), settings)
+	require.NoError(t, err)
+	defer engine.Close()
+	full := engine.budget
+	defer func() { engine.budget = full }()
+	key := []arrow.Field{{Name: "req_id", Type: arrow.PrimitiveTypes.Int64}}
+	enough := keysShare * keyset.BytesFor(60_000)
+	engine.budget = budget.New(enough / 3)
+	of := trainedKeys{engine: engine, of: "features.impressions", staged: "features.history"}
+	_, err = of.read(t.Context(), key)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.ErrorContains(t, err, fmt.Sprintf("need up to %d bytes", keyset.BytesFor(60_000)))
+	require.Contains(t, fault.As(err).Remedy, fmt.Sprintf("set memory to %d bytes", enough))
+	require.Zero(t, engine.budget.Used())
+	engine.budget = budget.New(enough)
+	keys, err := of.read(t.Context(), key)
+	require.NoError(t, err)
+	keys.Release()
+	require.Zero(t, engine.budget.Used())
 }
 
 func TestMistakesInStage(t *testing.T) {

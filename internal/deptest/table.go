@@ -98,6 +98,7 @@ func Graph() []Row {
 		},
 		{Folder: "loader/partition", Imports: "catalog bucket fault"},
 		{Folder: "loader/extsort", Imports: "partition conform sortkey batch budget fault invariant"},
+		{Folder: "loader/keyset", Imports: "bucket batch budget fault"},
 		{
 			Folder:  "loader/stage",
 			Imports: "extsort partition sortkey conform catalog commit write chunk batch budget store fault release",

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
@@ -89,10 +90,19 @@ func (c *staging) committed(made commit.Committed) {
 
 // sort reads all rows and sorts them by partition and key.
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
-	sorter, err := extsort.New(c.target.fitted, c.target.layout, extsort.Options{
-		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads, Keys: c.request.Keys,
+	options := extsort.Options{
+		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
 		BatchBytes: share(c.options.Budget, sampleShare, minSample, maxSample),
-	})
+	}
+	if c.request.OnlyKeys != nil {
+		keys, err := c.keys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer keys.Release()
+		options.Keys = keys
+	}
+	sorter, err := extsort.New(c.target.fitted, c.target.layout, options)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +123,23 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 	c.result.Rows, c.result.NullKeys, c.result.Dropped = counts.Rows-counts.Dropped, counts.NullKeys, counts.Dropped
 	c.result.Partitions = len(sorted.Partitions())
 	return sorted, nil
+}
+
+// keys returns the keys whose rows are kept.
+func (c *staging) keys(ctx context.Context) (KeptKeys, error) {
+	if len(c.target.layout.Key) == 0 {
+		return nil, fault.InvalidField("key", "table %s has no buckets whose columns are the key", c.request.Table).
+			WithRemedy("name the key, so that rows with other keys can be dropped")
+	}
+	conformed, err := conform.New(c.target.fitted)
+	if err != nil {
+		return nil, err
+	}
+	key := make([]arrow.Field, len(c.target.layout.Key))
+	for i, at := range c.target.layout.Key {
+		key[i] = conformed.Schema().Field(at)
+	}
+	return c.request.OnlyKeys(ctx, key)
 }
 
 // add adds the rows of a batch.

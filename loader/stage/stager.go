@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -71,13 +72,20 @@ type TableWrite struct {
 	Evolve bool
 	// DryRun reads and sorts the rows, and writes nothing to the table.
 	DryRun bool
-	// Keys drops rows whose key is not in the set; nil drops none.
-	Keys extsort.KeySet
+	// OnlyKeys returns the keys whose rows are kept: rows with other keys, or with a null in the key, are dropped.
+	// It is given the key's columns, and is called once, before a row is read. If it is nil, no row is dropped.
+	OnlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error)
 	// Progress is called from time to time; it may be nil.
 	Progress func(WriteProgress)
 
 	// New is the layout of a table that does not exist; it has no effect on one that does.
 	New NewLayout
+}
+
+// KeptKeys are the keys of rows to keep. The caller of OnlyKeys releases them.
+type KeptKeys interface {
+	extsort.KeySet
+	Release()
 }
 
 // NewLayout is the layout of a table that is created.

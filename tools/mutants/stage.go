@@ -3,10 +3,18 @@ package main
 // stageMutants stage rows twice or in part, to other columns, or drop what should stay.
 func stageMutants() []mutant {
 	stages, inputs, files := []string{"./loader/stage"}, []string{"./internal/parquet/records"}, []string{"./internal/parquet/write"}
-	forms := []string{"./internal/conform"}
+	forms, sets := []string{"./internal/conform"}, []string{"./loader/keyset"}
 	return []mutant{
 		{"conform-null-lists-have-items", "internal/conform/fixed.go", "		if a.IsValid(row) {\n", "		if a.IsValid(row) || row >= 0 {\n", forms},
 		{"conform-fixed-lists-begin-at-zero", "internal/conform/fixed.go", "	from, _ = a.ValueOffsets(0)\n", "	from = 0\n", forms},
+		{"stage-keeps-all-keys", "loader/stage/stage.go", "		options.Keys = keys\n", "		options.Keys = nil\n", stages},
+		{"stage-holds-keys-for-ever", "loader/stage/stage.go", "		defer keys.Release()\n", "", stages},
+		{"stage-has-no-key-and-drops-all", "loader/stage/stage.go", "	if len(c.target.layout.Key) == 0 {\n", "	if len(c.target.layout.Key) < 0 {\n", stages},
+		{"keys-of-lists-that-grow-are-lost", "loader/keyset/keyset.go", "	copy(words, l.words)\n", "	copy(words, l.words[:len(l.words)/2])\n", sets},
+		{"keys-have-halves", "loader/keyset/keyset.go", "			return mixed(uint64(v)), scratch, nil\n", "			return mixed(uint64(v) >> 1), scratch, nil\n", sets},
+		{"keys-pass-their-limit", "loader/keyset/keyset.go", "s.limit >= 0 && s.held.Held()+more > s.limit", "s.limit >= 0 && more > s.limit", sets},
+		{"keys-are-not-given-back", "loader/keyset/keyset.go", "		defer s.held.Shrink(before)\n", "		_ = before\n", sets},
+		{"keys-with-nulls-are-found", "loader/keyset/keyset.go", "		if found[row] = false; hasNull(columns, row) {\n			continue\n", "		if found[row] = false; hasNull(columns, row) {\n			found[row] = true\n			continue\n", sets},
 		{"stage-ignores-tokens", "loader/stage/stage.go", "	if made, err := c.made(ctx); made || err != nil {\n", "	if made, err := c.made(ctx); made && err != nil {\n", stages},
 		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
 		{"stage-keeps-files-of-the-second", "loader/stage/stage.go", "	if err != nil || made.Existed {\n", "	if err != nil {\n", stages},

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/keyset"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// keysShare is the share of the budget that the keys of a training table may take: rows are sorted in half of it.
+const keysShare = 4
+
+// trainedKeys are the keys of the training rows of a dataset or a table, which rows of a staging table are kept for.
+type trainedKeys struct {
+	engine *engine
+	of     string // a dataset, or a table
+	staged string // the staging table
+}
+
+// read reads the keys, given the columns of the staging table's key.
+func (k trainedKeys) read(ctx context.Context, key []arrow.Field) (stage.KeptKeys, error) {
+	keys, err := k.all(ctx, key)
+	if err != nil {
+		return nil, fault.Op(err, "read the keys of %s", k.of)
+	}
+	return keys, nil
+}
+
+func (k trainedKeys) all(ctx context.Context, key []arrow.Field) (*keyset.DistinctKeys, error) {
+	training, names, err := k.columns(key)
+	if err != nil {
+		return nil, err
+	}
+	query := dataset.Query{
+		Rows:    dataset.Rows{Inline: &dataset.Dataset{Training: training}},
+		Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}},
+	}
+	var at []int // the key's columns among those that are read, which are distinct
+	for _, name := range names {
+		i := slices.IndexFunc(query.Columns, func(c dataset.Column) bool { return c.Column == name })
+		if i < 0 {
+			i = len(query.Columns)
+			query.Columns = append(query.Columns, dataset.Column{Column: name})
+		}
+		at = append(at, i)
+	}
+	plan, err := k.engine.loader.Plan(ctx, query.Defaults())
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range key {
+		if err := comparableKeys(f, names[i], plan.Outputs[at[i]].Type()); err != nil {
+			return nil, err
+		}
+	}
+	return k.collect(ctx, plan, at)
+}
+
+// comparableKeys checks the types of a column of the key in both tables.
+func comparableKeys(staged arrow.Field, name string, training arrow.DataType) error {
+	if keyset.Comparable(staged.Type, training) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "column %s has type %s, and column %s of the training table %s: keys of these types cannot be compared",
+		staged.Name, staged.Type, name, training).WithRemedy("cast the column of the files to the type of the training table")
+}
+
+// columns returns the training table, and the names of the key's columns there.
+func (k trainedKeys) columns(key []arrow.Field) (dataset.Training, []string, error) {
+	names := make([]string, len(key))
+	for i, f := range key {
+		names[i] = f.Name
+	}
+	configured := k.engine.loader.Datasets()
+	at := slices.IndexFunc(configured, func(d dataset.Dataset) bool { return d.Name == k.of })
+	if at < 0 && strings.Contains(k.of, ".") {
+		return dataset.Training{Table: k.of}, names, nil
+	}
+	if at < 0 {
+		var known []string
+		for _, d := range configured {
+			known = append(known, d.Name)
+		}
+		return dataset.Training{}, nil, fault.As(dataset.Unknown(k.of, known)).WithRemedy("name a dataset of the config file, or a training table as namespace.table")
+	}
+	d := configured[at]
+	d.Training.Distinct, d.Training.RequestLevel = nil, nil // they change no key that is read
+	mapped, err := k.mapped(d, key)
+	if err != nil {
+		return dataset.Training{}, nil, err
+	}
+	if mapped != nil {
+		names = mapped
+	}
+	return d.Training, names, nil
+}
+
+// mapped returns the names of the key's columns in the training table as the dataset joins the staging table; nil if it
+// does not.
+func (k trainedKeys) mapped(d dataset.Dataset, key []arrow.Field) ([]string, error) {
+	var names []string
+	for _, s := range d.Staging {
+		if !k.stages(s.Table) {
+			continue
+		}
+		var of []string
+		for _, f := range key {
+			pair := slices.IndexFunc(s.Key, func(p dataset.KeyPair) bool { return p.Staging == f.Name })
+			if pair < 0 {
+				return nil, fault.New(fault.Invalid, "dataset %s does not join table %s by column %s of its key", d.Name, k.staged, f.Name).
+					WithRemedy("name the key with --key, or the training table instead of the dataset")
+			}
+			of = append(of, s.Key[pair].Training)
+		}
+		if names != nil && !slices.Equal(names, of) {
+			return nil, fault.New(fault.Invalid, "dataset %s joins table %s by several columns of the training table: %s and %s",
+				d.Name, k.staged, strings.Join(names, ", "), strings.Join(of, ", ")).WithRemedy("stage the table without --only-keys-of")
+		}
+		names = of
+	}
+	return names, nil
+}
+
+// stages reports whether a name is that of the staging table.
+func (k trainedKeys) stages(table string) bool {
+	of, name, err := k.engine.set.Route(table)
+	stagedOf, staged, failed := k.engine.set.Route(k.staged)
+	return err == nil && failed == nil && of == stagedOf && name == staged
+}
+
+// collect reads the keys of all rows of a plan.
+func (k trainedKeys) collect(ctx context.Context, plan loader.Planned, at []int) (_ *keyset.DistinctKeys, err error) {
+	limit := k.engine.budget.Limit()
+	if limit > 0 {
+		limit /= keysShare
+	}
+	read := int64(0)
+	defer func() {
+		if fault.KindOf(err) == fault.Exhausted {
+			need := keyset.BytesFor(plan.StoredRows)
+			err = fault.Op(fault.As(err).WithRemedy("set memory to %d bytes, which is enough for the keys of all %s", keysShare*need, fault.Count(plan.StoredRows, "training row")),
+				"hold the keys of the first %d of %s, which need up to %d bytes", read, fault.Count(plan.StoredRows, "training row"), need)
+		}
+	}()
+	keys, err := keyset.New(k.engine.budget, "the keys of training rows", limit)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := k.engine.loader.Open(ctx, plan, loader.StreamOptions{})
+	if err != nil {
+		keys.Release()
+		return nil, err
+	}
+	defer stream.Release()
+	for stream.Next() {
+		b := stream.RecordBatch()
+		if err := addKeys(ctx, keys, b, at); err != nil {
+			keys.Release()
+			return nil, err
+		}
+		read += b.NumRows()
+	}
+	if err := stream.Err(); err != nil {
+		keys.Release()
+		return nil, err
+	}
+	keys.Freeze()
+	return keys, nil
+}
+
+// addKeys adds the keys of a batch, given the positions of the key's columns.
+func addKeys(ctx context.Context, keys *keyset.DistinctKeys, b arrow.RecordBatch, at []int) error {
+	fields, columns := make([]arrow.Field, len(at)), make([]arrow.Array, len(at))
+	for i, from := range at {
+		fields[i], columns[i] = b.Schema().Field(from), b.Column(from)
+	}
+	of := array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, b.NumRows())
+	defer of.Release()
+	return keys.Add(ctx, of)
+}
