@@ -21,6 +21,7 @@ const progressEvery = 5 * time.Second
 // stageFlags are the flags of stage.
 type stageFlags struct {
 	config, mode, key, sort, buckets, like, token, branch, keysOf *string
+	partition                                                     *[]string
 	evolve, dry, asJSON                                           *bool
 }
 
@@ -43,18 +44,19 @@ func (p process) stageCommand() *cobra.Command {
 		},
 	}
 	f := stageFlags{
-		config:  configFlag(c),
-		mode:    cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
-		key:     cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
-		sort:    cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
-		buckets: cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
-		like:    cmdline.Text(c, "like", "TABLE", "of a new table: the training table whose number of buckets it takes"),
-		token:   cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
-		branch:  cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
-		keysOf:  cmdline.Text(c, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"),
-		evolve:  c.Flags().Bool("evolve", false, "add columns that the table does not have"),
-		dry:     c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
-		asJSON:  c.Flags().Bool("json", false, "print the result as JSON"),
+		config:    configFlag(c),
+		mode:      cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
+		key:       cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
+		sort:      cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
+		buckets:   cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
+		like:      cmdline.Text(c, "like", "TABLE", "of a new table: the training table whose number of buckets it takes, and whose days and other partitions if the files have the columns"),
+		partition: cmdline.Texts(c, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated"),
+		token:     cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
+		branch:    cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
+		keysOf:    cmdline.Text(c, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"),
+		evolve:    c.Flags().Bool("evolve", false, "add columns that the table does not have"),
+		dry:       c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
+		asJSON:    c.Flags().Bool("json", false, "print the result as JSON"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request, err := f.request(args[0])
@@ -75,7 +77,7 @@ func (p process) stageCommand() *cobra.Command {
 func (f stageFlags) request(table string) (stage.TableWrite, error) {
 	out := stage.TableWrite{
 		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry,
-		Key: columnNames(*f.key), New: stage.NewLayout{Like: *f.like, Sort: columnNames(*f.sort)},
+		Key: columnNames(*f.key), New: stage.NewLayout{Like: *f.like, Partition: *f.partition, Sort: columnNames(*f.sort)},
 	}
 	switch *f.mode {
 	case "", stage.Append.String():
@@ -164,6 +166,10 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 	}
 	if r.Created {
 		line("the table is new")
+		line("partitioned by %s", strings.Join(r.Partition, ", "))
+	}
+	if len(r.Taken) > 0 {
+		line("as table %s is: %s", request.New.Like, strings.Join(r.Taken, ", "))
 	}
 	if len(r.Added) > 0 {
 		line("new columns: %s", strings.Join(r.Added, ", "))

@@ -68,7 +68,7 @@ func TestStagePublishAndUndo(t *testing.T) {
 	got := run(t, "stage", "features.history", a, b, "--config", l.config, "--key", "req_id", "--buckets", "4")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "rows 3, in ")
-	require.Contains(t, got.stdout, "the table is new\nrows with a null in the key, which match nothing: 1\ntoken ")
+	require.Contains(t, got.stdout, "the table is new\npartitioned by bucket[4](req_id)\nrows with a null in the key, which match nothing: 1\ntoken ")
 	require.Equal(t, 3, rows())
 
 	got = run(t, "stage", "features.history", b, "--config", l.config, "--branch", "candidate", "--json")
@@ -180,6 +180,30 @@ func TestTrainingKeysThatDoNotFit(t *testing.T) {
 	require.NoError(t, err)
 	keys.Release()
 	require.Zero(t, engine.budget.Used())
+}
+
+// A table with a partition beside its buckets can be replaced by partitions; one like it has the same.
+//
+// spec: stage-51, stage-52
+func TestNewTablesArePartitioned(t *testing.T) {
+	l := stagingLake(t)
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	b := l.parquetFile(t, "b.parquet", `[{"req_id": 3, "country": "CH"}]`)
+	replace := func(table, file string, args ...string) string {
+		got := run(t, append([]string{"stage", table, file, "--config", l.config, "--mode", "replace", "--key", "req_id"}, args...)...)
+		require.Zero(t, got.code, got.stderr)
+		return got.stdout
+	}
+	text := replace("features.history", a, "--buckets", "4", "--partition", "country")
+	require.Contains(t, text, "the table is new\npartitioned by country, bucket[4](req_id)\ntoken")
+	require.Contains(t, replace("features.history", b), "files replaced: 1\n")
+	got := run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
+	require.Zero(t, got.code, got.stderr)
+	require.NotContains(t, got.stdout, `"req_id":1,`)
+	require.Equal(t, 2, strings.Count(got.stdout, "\n"))
+
+	text = replace("features.like", a, "--like", "features.history")
+	require.Contains(t, text, "partitioned by country, bucket[4](req_id)\nas table features.history is: country\n")
 }
 
 func TestMistakesInStage(t *testing.T) {

@@ -28,9 +28,6 @@ func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
 		e.Remedy = "to create the table, name its key, and a number of buckets or the training table that it is to be bucketed like"
 		return nil, &e
 	}
-	if c.request.Mode == Replace {
-		return nil, onlyBuckets(c.request.Table)
-	}
 	if c.request.Branch != commit.Main {
 		return nil, fault.InvalidField("branch", "branch %s cannot begin at %s, which has no snapshot", c.request.Branch, commit.Main).
 			In(c.request.Table, "").WithRemedy("stage the first rows to %s", commit.Main)
@@ -46,50 +43,21 @@ func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
 	if err := p.columns(conformed.Schema(), c.input); err != nil {
 		return nil, err
 	}
-	column, buckets, err := c.buckets(ctx)
-	if err == nil {
-		err = p.bucket(column, buckets)
-	}
-	if err == nil {
-		err = p.sort(c.request)
-	}
+	fields, err := c.layout(ctx, p.state.Table)
 	if err != nil {
 		return nil, err
 	}
+	for _, by := range fields {
+		if err := p.partition(by); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.sort(c.request); err != nil {
+		return nil, err
+	}
+	c.result.Partition = texts(fields)
 	t := &target{state: p.state, create: p.table}
 	return t, c.match(t)
-}
-
-// buckets returns the key column that a new table is bucketed by, and the number of buckets.
-func (c *staging) buckets(ctx context.Context) (string, int, error) {
-	key, layout := c.request.Key, c.request.New
-	if layout.Like == "" {
-		return key[0], layout.Buckets, nil
-	}
-	tables, name, err := c.options.Route(layout.Like)
-	if err != nil {
-		return "", 0, err
-	}
-	state, err := tables.State(ctx, name, commit.Main)
-	if err != nil {
-		return "", 0, err
-	}
-	var found []catalog.PartitionField
-	for _, p := range state.Table.Specs[state.Spec] {
-		if p.Transform.Kind == catalog.Bucket {
-			found = append(found, p)
-		}
-	}
-	for _, p := range found {
-		if f, ok := state.Table.ByID(p.Source); ok && slices.Contains(key, f.Name) {
-			return f.Name, p.Transform.N, nil
-		}
-	}
-	if len(found) == 1 && len(key) == 1 {
-		return key[0], found[0].Transform.N, nil
-	}
-	return "", 0, fault.InvalidField("like", "table %s has no buckets of a column of the key %s", layout.Like, strings.Join(key, ", ")).
-		WithRemedy("name the number of buckets")
 }
 
 // planning makes a new table, and the state that it will have.
@@ -119,25 +87,6 @@ func (p *planning) columns(schema, raw *arrow.Schema) error {
 	if len(faults) > 0 {
 		return fault.As(fault.Fields(faults)).WithRemedy("cast or leave out these columns")
 	}
-	return nil
-}
-
-// bucket buckets the table.
-func (p *planning) bucket(column string, buckets int) error {
-	f, ok := p.state.Table.Field(column)
-	if !ok {
-		return unknownColumn("key", column, p.state.Table.Names())
-	}
-	if buckets <= 0 {
-		return fault.InvalidField("buckets", "%d is not a number of buckets", buckets).WithRemedy("write a number above 0, best the training table's")
-	}
-	name := column + "_bucket"
-	if _, taken := p.state.Table.Field(name); taken {
-		return fault.InvalidField("columns", "the input has a column %q, which would be the name of the table's partition field", name).
-			WithRemedy("rename the column, or create the table with another program")
-	}
-	p.table.Partition = []commit.PartitionBy{{Column: f.ID, Name: name, Transform: fmt.Sprintf("bucket[%d]", buckets)}}
-	p.state.Table.Specs[0] = catalog.Spec{{Source: f.ID, Name: name, Transform: catalog.Transform{Kind: catalog.Bucket, N: buckets}}}
 	return nil
 }
 

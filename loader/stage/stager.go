@@ -90,8 +90,11 @@ type KeptKeys interface {
 
 // NewLayout is the layout of a table that is created.
 type NewLayout struct {
+	// Partition has the partition fields in front of the buckets: a column, or year, month, day or hour of one, as in
+	// day(ts), or truncate[4](column).
+	Partition []string
 	// Buckets is the number of buckets of the key's first column. Like is a table whose bucket
-	// count it takes instead.
+	// count it takes instead; without a Partition also the fields of times and columns that the rows have.
 	Buckets int
 	Like    string
 	// Sort has the columns to sort by, each with a trailing " desc" for descending; without
@@ -117,6 +120,10 @@ type WriteResult struct {
 	Existed bool `json:"existed,omitempty"`
 	// Created is true if the table did not exist.
 	Created bool `json:"created,omitempty"`
+	// Partition has the partition fields of a new table; Taken are those of them, beside the buckets, that come from
+	// the table that it is like.
+	Partition []string `json:"partition,omitempty"`
+	Taken     []string `json:"taken,omitempty"`
 	// Added are the columns that the table did not have.
 	Added      []string `json:"added,omitempty"`
 	Rows       int64    `json:"rows"`

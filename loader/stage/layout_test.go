@@ -1,0 +1,119 @@
+package stage_test
+
+import (
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// New tables have the partition fields of the request in front of their buckets. Their days can be replaced.
+//
+// spec: stage-51
+func TestPartitionsOfNewTables(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	request := create()
+	request.Mode = stage.Replace
+	request.New.Partition = []string{"month(day)", "truncate[1](country)"}
+	out := r.stage(t, request, schema(), few)
+	require.True(t, out.Created)
+	require.Equal(t, []string{"month(day)", "truncate[1](country)", "bucket[4](id)"}, out.Partition)
+	require.Empty(t, out.Taken)
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	var names []string
+	var kinds []catalog.Transform
+	for _, p := range state.Table.Specs[state.Spec] {
+		names, kinds = append(names, p.Name), append(kinds, p.Transform)
+	}
+	require.Equal(t, []string{"day_month", "country_trunc", "id_bucket"}, names)
+	require.Equal(t, []catalog.Transform{{Kind: catalog.Month}, {Kind: catalog.Truncate, N: 1}, {Kind: catalog.Bucket, N: 4}}, kinds)
+	for _, f := range r.listed(t, "") {
+		require.Regexp(t, "/data/day_month=2026-10/country_trunc=(C|D|F|null)/id_bucket=", f.Location)
+	}
+
+	out = r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[
+		{"id": 8, "day": "2026-10-31", "items": [], "country": "CH"}, {"id": 9, "day": "2026-11-01", "items": [], "country": "CH"}]`)
+	require.Equal(t, 4, out.Removed)
+	require.ElementsMatch(t, []string{"8", "9"}, r.column(t, "", "id"))
+}
+
+// A name of a partition field that a column has is not taken.
+//
+// spec: stage-51
+func TestPartitionNamesDifferFromColumns(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	long := arrow.PrimitiveTypes.Int64
+	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: long}, {Name: "id_bucket", Type: long}}, nil)
+	request := create()
+	request.New.Partition = []string{"identity(id_bucket)"}
+	out := r.stage(t, request, of, `[{"id": 1, "id_bucket": 2}]`)
+	require.Equal(t, []string{"id_bucket", "bucket[4](id)"}, out.Partition)
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	require.Equal(t, "id_bucket_partition", state.Table.Specs[state.Spec][1].Name)
+}
+
+// What cannot partition a table is refused before a row is read.
+//
+// spec: stage-51
+func TestPartitionsThatCannotBe(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	for text, fields := range map[string][]string{
+		`there is no column "dey"`:                {"day(dey)"},
+		"unknown transform week":                  {"week(day)"},
+		`"other(day)" has an unknown transform`:   {"other(day)"},
+		"needs a width above 0":                   {"truncate(country)"},
+		"which is given by itself":                {"bucket[4](day)"},
+		"has no width":                            {"day[2](day)"},
+		"two fields are of column day":            {"day(day)", "month(day)"},
+		"cannot be partitioned by hour of column": {"hour(day)"},
+		"cannot be partitioned by truncate of":    {"truncate[3](day)"},
+		"only buckets":                            {"truncate[3](country)"},
+	} {
+		request := create()
+		request.New.Partition = fields
+		if text == "only buckets" {
+			request.Mode = stage.Replace
+		}
+		_, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, text)
+	}
+	_, err := r.tables.State(t.Context(), history, "")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+}
+
+// A table like another one has those of its partition fields whose columns the rows have.
+//
+// spec: stage-52
+func TestNewTablesArePartitionedLikeOthers(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: "ml.impressions",
+		Columns: []commit.NewColumn{
+			{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 3, Name: "surface", Type: "string"},
+			{ID: 4, Name: "country", Type: "long"},
+		},
+		Partition: []commit.PartitionBy{
+			{Column: 3, Name: "surface", Transform: "identity"}, {Column: 2, Name: "d", Transform: "day"},
+			{Column: 4, Name: "country", Transform: "identity"}, {Column: 1, Name: "same", Transform: "identity"},
+			{Column: 1, Name: "b", Transform: "bucket[7]"},
+		},
+	}))
+	request := create()
+	request.New = stage.NewLayout{Like: "ml.impressions"}
+	request.DryRun = true
+	out := r.stage(t, request, schema(), few)
+	require.Equal(t, []string{"day(day)"}, out.Taken)
+	require.Equal(t, []string{"day(day)", "bucket[7](id)"}, out.Partition)
+	request.New.Partition = []string{"country"}
+	out = r.stage(t, request, schema(), few)
+	require.Empty(t, out.Taken)
+	require.Equal(t, []string{"country", "bucket[7](id)"}, out.Partition)
+}
