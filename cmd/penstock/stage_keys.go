@@ -137,43 +137,49 @@ func (k trainedKeys) stages(table string) bool {
 }
 
 // collect reads the keys of all rows of a plan.
-func (k trainedKeys) collect(ctx context.Context, plan loader.Planned, at []int) (_ *keyset.DistinctKeys, err error) {
+func (k trainedKeys) collect(ctx context.Context, plan loader.Planned, at []int) (*keyset.DistinctKeys, error) {
 	limit := k.engine.budget.Limit()
 	if limit > 0 {
 		limit /= keysShare
 	}
-	read := int64(0)
-	defer func() {
-		if fault.KindOf(err) == fault.Exhausted {
-			need := keyset.BytesFor(plan.StoredRows)
-			err = fault.Op(fault.As(err).WithRemedy("set memory to %d bytes, which is enough for the keys of all %s", keysShare*need, fault.Count(plan.StoredRows, "training row")),
-				"hold the keys of the first %d of %s, which need up to %d bytes", read, fault.Count(plan.StoredRows, "training row"), need)
-		}
-	}()
 	keys, err := keyset.New(k.engine.budget, "the keys of training rows", limit)
 	if err != nil {
-		return nil, err
+		return nil, tooManyKeys(err, 0, plan.StoredRows)
 	}
-	stream, err := k.engine.loader.Open(ctx, plan, loader.StreamOptions{})
-	if err != nil {
-		keys.Release()
-		return nil, err
-	}
-	defer stream.Release()
-	for stream.Next() {
-		b := stream.RecordBatch()
-		if err := addKeys(ctx, keys, b, at); err != nil {
-			keys.Release()
-			return nil, err
-		}
-		read += b.NumRows()
-	}
-	if err := stream.Err(); err != nil {
+	if err := k.add(ctx, keys, plan, at); err != nil {
 		keys.Release()
 		return nil, err
 	}
 	keys.Freeze()
 	return keys, nil
+}
+
+// add adds the keys of all rows of a plan.
+func (k trainedKeys) add(ctx context.Context, keys *keyset.DistinctKeys, plan loader.Planned, at []int) error {
+	stream, err := k.engine.loader.Open(ctx, plan, loader.StreamOptions{})
+	if err != nil {
+		return err
+	}
+	defer stream.Release()
+	read := int64(0)
+	for stream.Next() {
+		b := stream.RecordBatch()
+		if err := addKeys(ctx, keys, b, at); err != nil {
+			return tooManyKeys(err, read, plan.StoredRows)
+		}
+		read += b.NumRows()
+	}
+	return stream.Err()
+}
+
+// tooManyKeys tells how much memory is enough, if an error is for lack of it.
+func tooManyKeys(err error, read, rows int64) error {
+	if fault.KindOf(err) != fault.Exhausted {
+		return err
+	}
+	need, all := keyset.BytesFor(rows), fault.Count(rows, "training row")
+	return fault.Op(fault.As(err).WithRemedy("set memory to %d bytes, which is enough for the keys of all %s", keysShare*need, all),
+		"hold the keys of more than %d of %s, which need up to %d bytes", read, all, need)
 }
 
 // addKeys adds the keys of a batch, given the positions of the key's columns.

@@ -97,12 +97,16 @@ func TestNewTablesArePartitionedLikeOthers(t *testing.T) {
 	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
 		Table: "ml.impressions",
 		Columns: []commit.NewColumn{
-			{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 3, Name: "surface", Type: "string"},
+			{ID: 1, Name: "id", Type: "long"},
+			{ID: 2, Name: "day", Type: "date"},
+			{ID: 3, Name: "surface", Type: "string"},
 			{ID: 4, Name: "country", Type: "long"},
 		},
 		Partition: []commit.PartitionBy{
-			{Column: 3, Name: "surface", Transform: "identity"}, {Column: 2, Name: "d", Transform: "day"},
-			{Column: 4, Name: "country", Transform: "identity"}, {Column: 1, Name: "same", Transform: "identity"},
+			{Column: 3, Name: "surface", Transform: "identity"},
+			{Column: 2, Name: "d", Transform: "day"},
+			{Column: 4, Name: "country", Transform: "identity"},
+			{Column: 1, Name: "same", Transform: "identity"},
 			{Column: 1, Name: "b", Transform: "bucket[7]"},
 		},
 	}))
