@@ -50,6 +50,15 @@ func TestRowsWithOtherKeysAreDropped(t *testing.T) {
 	request.Token, request.Evolve = "", true
 	out := r.stage(t, request, schema(), few)
 	require.Equal(t, []int64{1, 3, 1}, []int64{out.Rows, out.Dropped, out.NullKeys})
+	days := create()
+	days.Table, days.New.Partition = "ml.days", []string{"day"}
+	require.Positive(t, r.stage(t, days, schema(), few).Files)
+	dropping := request
+	dropping.Table, dropping.Mode, dropping.Key = "ml.days", stage.Replace, []string{"id"}
+	out = r.stage(t, dropping, schema(), `[{"id": 1, "day": "2026-10-01"}]`)
+	require.Zero(t, out.Removed)
+	require.Zero(t, out.Rows)
+
 	request.OnlyKeys = func(context.Context, []arrow.Field) (stage.KeptKeys, error) { return nil, errors.New("no keys") }
 	_, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
 	require.ErrorContains(t, err, "no keys")
