@@ -23,8 +23,8 @@ func (w writable) FileStore(ctx context.Context, table, folder string) (stage.Fi
 	return files, nil
 }
 
-// writes returns the catalog of a table, and its name there.
-func (e *engine) writes(table string) (stage.WritableTables, string, error) {
+// catalogOf returns the catalog of a table, and its name there.
+func (e *engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
 	of, name, err := e.set.Route(table)
 	if err != nil {
 		return nil, "", err
@@ -32,6 +32,15 @@ func (e *engine) writes(table string) (stage.WritableTables, string, error) {
 	c, ok := e.byName[of]
 	if !ok {
 		return nil, "", fault.New(fault.Internal, "catalog %s was not opened", of)
+	}
+	return c, name, nil
+}
+
+// writes returns the catalog of a table, whose tables are written to, and its name there.
+func (e *engine) writes(table string) (stage.WritableTables, string, error) {
+	c, name, err := e.catalogOf(table)
+	if err != nil {
+		return nil, "", err
 	}
 	return writable{c}, name, nil
 }

@@ -21,6 +21,9 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
+// metadataMark is in the names of all metadata files of tables.
+const metadataMark = ".metadata.json"
+
 // entryBytes is what an entry takes beside its texts.
 const entryBytes = 256
 
@@ -35,9 +38,10 @@ type Search struct {
 // Found are the files that may be leftovers. They are fewer with each call of Keep. It is not
 // safe for concurrent use.
 type Found struct {
-	files   map[string][]store.FolderEntry // by name, without folder
-	uploads []store.FolderEntry
-	held    *budget.Reservation
+	files    map[string][]store.FolderEntry // by name, without folder
+	uploads  []store.FolderEntry
+	metadata map[string][]store.FolderEntry // all metadata files, of other writers too, by name
+	held     *budget.Reservation
 }
 
 // List lists what may be a leftover below a folder. It reserves the memory of the result from
@@ -45,7 +49,7 @@ type Found struct {
 // in the table's metadata needs, whichever ref leads to it, and that the metadata itself names;
 // it loads the metadata after List has returned.
 func (s Search) List(ctx context.Context, from store.FolderLister, folder string, held *budget.Reservation) (*Found, error) {
-	f := &Found{files: map[string][]store.FolderEntry{}, held: held}
+	f := &Found{files: map[string][]store.FolderEntry{}, metadata: map[string][]store.FolderEntry{}, held: held}
 	for _, list := range []func(context.Context, string) (store.FolderListing, error){from.List, from.Unfinished} {
 		listing, err := list(ctx, folder)
 		if err == nil {
@@ -60,6 +64,13 @@ func (s Search) List(ctx context.Context, from store.FolderLister, folder string
 
 // add adds an entry, if it is ours and old. One of unknown age is not.
 func (f *Found) add(s Search, e store.FolderEntry) error {
+	name := nameOf(e.Location)
+	if e.Upload == "" && strings.Contains(name, metadataMark) {
+		if err := f.held.Grow(int64(entryBytes + len(e.Location))); err != nil {
+			return err
+		}
+		f.metadata[name] = append(f.metadata[name], e)
+	}
 	if !s.Owned(e.Location) || e.Modified.IsZero() || !e.Modified.Before(s.Before) {
 		return nil
 	}
@@ -70,7 +81,6 @@ func (f *Found) add(s Search, e store.FolderEntry) error {
 		f.uploads = append(f.uploads, e)
 		return nil
 	}
-	name := nameOf(e.Location)
 	f.files[name] = append(f.files[name], e)
 	return nil
 }
@@ -80,7 +90,11 @@ func nameOf(location string) string { return location[strings.LastIndexByte(loca
 
 // Keep drops the files with the name of one that the table needs. Unfinished uploads stay: what
 // is needed is complete.
-func (f *Found) Keep(location string) { delete(f.files, nameOf(location)) }
+func (f *Found) Keep(location string) {
+	name := nameOf(location)
+	delete(f.files, name)
+	delete(f.metadata, name)
+}
 
 // Leftovers returns the remaining entries, by location: files first, then unfinished uploads.
 func (f *Found) Leftovers() []store.FolderEntry {

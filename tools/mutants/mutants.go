@@ -71,6 +71,7 @@ func mutants() []mutant {
 		sinceMutants(),
 		sorterMutants(),
 		stageMutants(),
+		orphanMutants(),
 		spillMutants(),
 		splitMutants(),
 		startingMutants(),

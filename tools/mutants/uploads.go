@@ -46,7 +46,7 @@ func uploadMutants() []mutant {
 		{"files-of-others-are-leftovers", "loader/orphans/orphans.go", "	if !s.Owned(e.Location) || ", "	if ", left},
 		{"new-files-are-leftovers", "loader/orphans/orphans.go", "!e.Modified.Before(s.Before)", "e.Modified.Equal(s.Before.AddDate(9, 0, 0))", left},
 		{"files-without-a-time-are-leftovers", "loader/orphans/orphans.go", "e.Modified.IsZero() || ", "", left},
-		{"needed-files-are-leftovers", "loader/orphans/orphans.go", "{ delete(f.files, nameOf(location)) }", "{ delete(f.files, location) }", left},
+		{"needed-files-are-leftovers", "loader/orphans/orphans.go", "	delete(f.files, name)\n", "	delete(f.files, location)\n", left},
 		{"leftovers-are-not-reserved", "loader/orphans/orphans.go", "	if err := f.held.Grow(int64(entryBytes + len(e.Location) + len(e.Upload))); err != nil {", "	if err := f.held.Grow(0); err != nil {", left},
 	}
 }

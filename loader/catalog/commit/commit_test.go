@@ -52,7 +52,10 @@ func TestFilesAreKnownByName(t *testing.T) {
 	for _, name := range []string{prefix + "-m0.avro", "00012-" + commit.MetadataID() + ".metadata.json", "00012-" + commit.MetadataID() + ".gz.metadata.json"} {
 		require.True(t, commit.Owned("s3://lake/ml/events/metadata/"+name), name)
 	}
-	for _, name := range []string{"m0.avro", "00012-70656e73-746f-4000-8000-000000000000.metadata.json", "00012-" + commit.MetadataID() + ".parquet", "x-penstock-1.avro"} {
+	for _, name := range []string{
+		"m0.avro", "00012-70656e73-746f-4000-8000-000000000000.metadata.json", "00012-" + commit.MetadataID() + ".parquet",
+		"x-" + prefix + "-m0.avro", "penstock-1.avro", "penstock-features-2026-11.parquet", prefix[:len(prefix)-1] + "-m0.avro", strings.ToUpper(prefix) + "-m0.avro", prefix + "0-m0.avro",
+	} {
 		require.False(t, commit.Owned("s3://penstock-lake/penstock-1/metadata/"+name), name)
 	}
 	one, other := commit.MetadataID(), commit.MetadataID()

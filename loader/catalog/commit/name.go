@@ -3,7 +3,6 @@ package commit
 import (
 	"path"
 	"regexp"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -41,8 +40,11 @@ const metadataMark = "pensto"
 // ownMetadata matches the name of a metadata file of ours.
 var ownMetadata = regexp.MustCompile(`^\d+-70656e73-746f-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(\.[a-z]+)?\.metadata\.json$`)
 
+// ownFile matches the name of another file of ours: FilePrefix, and what tells files of a change apart.
+var ownFile = regexp.MustCompile(`^penstock-[0-9a-f]{16}-`)
+
 // Owned reports whether a file was written for a change, by its name.
 func Owned(location string) bool {
 	name := path.Base(location)
-	return strings.HasPrefix(name, ownPrefix) || ownMetadata.MatchString(name)
+	return ownFile.MatchString(name) || ownMetadata.MatchString(name)
 }

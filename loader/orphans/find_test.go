@@ -1,0 +1,121 @@
+package orphans_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/storetest"
+	"github.com/penstock/penstock/loader/orphans"
+)
+
+// metadataText is what a metadata file says.
+type metadataText struct {
+	owner     string
+	snapshots int
+	names     []string
+}
+
+// oneTable is a catalog of one table with the uuid t.
+type oneTable struct {
+	files    *storetest.Memory
+	live     []string
+	metadata map[string]metadataText
+	loading  func() // called when the metadata is loaded; may be nil
+	failed   error  // of that
+	read     []string
+}
+
+func (o *oneTable) Folder(context.Context, string) (orphans.TableFolder, error) {
+	return orphans.TableFolder{UUID: "t", Location: "/t"}, nil
+}
+
+func (o *oneTable) Files(context.Context, string, string) (orphans.Remover, error) {
+	return o.files, nil
+}
+
+func (o *oneTable) LiveFiles(_ context.Context, _, _ string, each func(string)) error {
+	if o.loading != nil {
+		o.loading()
+	}
+	for _, location := range o.live {
+		each(location)
+	}
+	return o.failed
+}
+
+func (o *oneTable) MetadataFile(_ context.Context, _, _, location string, each func(string)) (string, int, error) {
+	o.read = append(o.read, location)
+	text := o.metadata[location]
+	for _, name := range text.names {
+		each(name)
+	}
+	return text.owner, text.snapshots, nil
+}
+
+func (o *oneTable) find(t *testing.T) ([]string, error) {
+	t.Helper()
+	found, err := search().Find(t.Context(), o, "ml.t", &budget.Reservation{})
+	return locations(found.Entries), err
+}
+
+// A file that a commit names after the listing is kept, since the metadata is loaded then.
+//
+// spec: orphan-4
+func TestFilesCommittedMeanwhileAreKept(t *testing.T) {
+	o := &oneTable{files: table(t, []string{"/t/data/own-1", "/t/data/own-2"}, nil)}
+	o.loading = func() {
+		o.live = []string{"file:///t/data/own-1", "/t/data/own-3"}
+		o.files.Put("/t/data/own-3", []byte("x"))
+		o.files.SetModified("/t/data/own-3", old())
+	}
+	left, err := o.find(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"/t/data/own-2"}, left)
+	o.failed = errors.New("a manifest cannot be read")
+	left, err = o.find(t)
+	require.ErrorIs(t, err, o.failed)
+	require.Empty(t, left)
+}
+
+// Metadata files that the table does not name are read, except those that a newer one names.
+//
+// spec: orphan-9
+func TestFoldersOfSeveralTables(t *testing.T) {
+	named := func(name string) string { return "/t/metadata/" + name + ".metadata.json" }
+	o := &oneTable{
+		files: table(t, []string{"/t/own-1", "/t/own-live.metadata.json", named("own-lost"), named("older"), named("old"), named("own-empty"), named("broken")}, nil),
+		live:  []string{"/t/own-live.metadata.json"},
+		metadata: map[string]metadataText{
+			named("old"):       {owner: "t", snapshots: 2, names: []string{"/t/own-1", "file:" + named("older")}},
+			named("older"):     {owner: "other", snapshots: 1},
+			named("own-lost"):  {owner: "t", snapshots: 3},
+			named("own-empty"): {owner: "other"},
+		},
+	}
+	o.files.SetModified(named("older"), old().Add(-time.Hour))
+	left, err := o.find(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{named("own-lost"), "/t/own-1"}, left)
+	slices.Sort(o.read)
+	require.Equal(t, []string{named("broken"), named("old"), named("own-empty"), named("own-lost")}, o.read)
+
+	for _, other := range []metadataText{{owner: "other", snapshots: 1}, {snapshots: 1}} {
+		o.metadata[named("broken")] = other
+		left, err = o.find(t)
+		require.Equal(t, fault.Conflict, fault.KindOf(err))
+		require.ErrorContains(t, err, named("broken"))
+		require.Empty(t, left)
+	}
+	o.read, o.live = nil, append(o.live, "own-1", named("own-lost"), named("own-empty"))
+	left, err = o.find(t)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Empty(t, o.read, "without leftovers, nothing more is read")
+}
