@@ -214,8 +214,8 @@ func TestTablesThatAreNotSearched(t *testing.T) {
 func TestMistakesInOrphans(t *testing.T) {
 	l := stagingLake(t)
 	for want, args := range map[string][]string{
-		"needs a table\n": {"orphans"},
-		"given twice":     {"orphans", "features.a", "features.b", "features.a"},
+		"needs a table\n":                    {"orphans"},
+		"given twice":                        {"orphans", "features.a", "features.b", "features.a"},
 		`"59m" is not an age of at least 1h`: {"orphans", "features.a", "--older-than", "59m"},
 		`"0d" is not an age`:                 {"orphans", "features.a", "--older-than", "0d"},
 		`"-3d" is not an age`:                {"orphans", "features.a", "--older-than", "-3d"},

@@ -1,6 +1,7 @@
 package orphans_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/s3"
+	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/internal/store/storetest"
 	"github.com/penstock/penstock/loader/orphans"
 )
@@ -25,6 +28,8 @@ type metadataText struct {
 // oneTable is a catalog of one table with the uuid t.
 type oneTable struct {
 	files    *storetest.Memory
+	remote   orphans.Remover // instead of files, if not nil
+	folder   string // "" is /t
 	live     []string
 	metadata map[string]metadataText
 	loading  func() // called when the metadata is loaded; may be nil
@@ -33,10 +38,13 @@ type oneTable struct {
 }
 
 func (o *oneTable) Folder(context.Context, string) (orphans.TableFolder, error) {
-	return orphans.TableFolder{UUID: "t", Location: "/t"}, nil
+	return orphans.TableFolder{UUID: "t", Location: cmp.Or(o.folder, "/t")}, nil
 }
 
 func (o *oneTable) Files(context.Context, string, string) (orphans.Remover, error) {
+	if o.remote != nil {
+		return o.remote, nil
+	}
 	return o.files, nil
 }
 
@@ -118,4 +126,42 @@ func TestFoldersOfSeveralTables(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Empty(t, o.read, "without leftovers, nothing more is read")
+}
+
+// On S3, unfinished uploads and files are found and removed.
+//
+// spec: orphan-1, orphan-7
+func TestLeftoversOnS3(t *testing.T) {
+	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, gateway.Close()) })
+	require.NoError(t, gateway.MakeBucket(t.Context(), "lake"))
+	files, err := s3.New(t.Context(), s3.Options{
+		Settings: s3.Settings{Endpoint: gateway.URL, PathStyle: true, AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret},
+	})
+	require.NoError(t, err)
+	t.Cleanup(files.Close)
+	for _, name := range []string{"t/data/own-live", "t/data/own-left", "t/data/other", "t2/own-left"} {
+		require.NoError(t, files.Create(t.Context(), "s3://lake/"+name, []byte("x")))
+	}
+	for _, name := range []string{"t/data/own-begun", "t/data/other-begun"} {
+		require.NoError(t, gateway.Begin(t.Context(), "lake", name))
+	}
+	o := &oneTable{remote: files, folder: "s3://lake/t", live: []string{"s3a://lake/t/data/own-live"}}
+	before := orphans.Search{Owned: search().Owned, Before: time.Now().Add(time.Hour)}
+	find := func() orphans.Leftovers {
+		found, err := before.Find(t.Context(), o, "ml.t", &budget.Reservation{})
+		require.NoError(t, err)
+		return found
+	}
+	found := find()
+	require.Equal(t, []string{"s3://lake/t/data/own-left", "s3://lake/t/data/own-begun"}, locations(found.Entries))
+	require.EqualValues(t, 1, found.Bytes())
+	for _, e := range found.Entries {
+		require.NoError(t, orphans.Remove(t.Context(), found.Files, e))
+	}
+	require.Empty(t, find().Entries)
+	require.Len(t, storetest.Entries(t, files.List, "s3://lake/t"), 2)
+	require.Len(t, storetest.Entries(t, files.List, "s3://lake/t2"), 1)
+	require.Equal(t, []string{"s3://lake/t/data/other-begun"}, locations(storetest.Entries(t, files.Unfinished, "s3://lake/t")))
 }

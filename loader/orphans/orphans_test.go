@@ -103,14 +103,15 @@ func TestListsThatFail(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLeftovers is reserved.
+// TestMemoryOfLeftovers is reserved, and that of the metadata files of others.
 func TestMemoryOfLeftovers(t *testing.T) {
-	m := table(t, []string{"/t/own-1", "/t/own-2"}, nil)
-	b := budget.New(400)
-	held, err := b.Reserve("leftovers", 0)
-	require.NoError(t, err)
-	defer held.Release()
-	_, err = search().List(t.Context(), m, "/t", held)
-	require.Equal(t, fault.Exhausted, fault.KindOf(err))
-	require.Positive(t, held.Held())
+	for _, names := range [][]string{{"/t/own-1", "/t/own-2"}, {"/t/1.metadata.json", "/t/2.metadata.json"}} {
+		b := budget.New(400)
+		held, err := b.Reserve("leftovers", 0)
+		require.NoError(t, err)
+		_, err = search().List(t.Context(), table(t, names, nil), "/t", held)
+		require.Equal(t, fault.Exhausted, fault.KindOf(err))
+		require.Positive(t, held.Held())
+		held.Release()
+	}
 }

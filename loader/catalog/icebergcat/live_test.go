@@ -60,9 +60,8 @@ func TestLiveFilesAreThoseOfAllSnapshots(t *testing.T) {
 			manifests, err := s.Manifests(fs)
 			require.NoError(t, err)
 			for _, m := range manifests {
-				entries, err := m.FetchEntries(fs, false)
-				require.NoError(t, err)
-				for _, e := range entries {
+				for e, err := range m.Entries(fs, false) {
+					require.NoError(t, err)
 					require.True(t, live[nameOf(e.DataFile().FilePath())], e.DataFile().FilePath())
 					if e.DataFile().ContentType() != iceberg.EntryContentData {
 						deletes++
@@ -75,6 +74,22 @@ func TestLiveFilesAreThoseOfAllSnapshots(t *testing.T) {
 		c.expire(t, events, undone.Snapshot)
 		require.False(t, c.live(t)["e"])
 	})
+}
+
+// A file that a kept snapshot removed is live, also if the snapshots that had it have expired.
+//
+// spec: orphan-2
+func TestRemovedFilesAreLive(t *testing.T) {
+	t.Parallel()
+	c := newWriter(t).changes(t)
+	c.bucketed(t, "2")
+	first := c.append(t, "first", "a")
+	_, err := c.tables.Commit(t.Context(), c.replacement("replace", first.Snapshot, []string{"a"}, "b"))
+	require.NoError(t, err)
+	c.expire(t, events, first.Snapshot)
+	require.Len(t, c.load(t, events).Metadata().Snapshots(), 1)
+	require.True(t, c.live(t)["a"])
+	require.True(t, c.live(t)["b"])
 }
 
 // spec: orphan-5, orphan-11, orphan-12, orphan-13

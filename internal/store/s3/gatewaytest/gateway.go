@@ -123,6 +123,12 @@ func (g *Gateway) MakeBucket(ctx context.Context, bucket string) error {
 	return err
 }
 
+// Begin begins an upload in parts, which nothing finishes.
+func (g *Gateway) Begin(ctx context.Context, bucket, key string) error {
+	_, err := g.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key})
+	return err
+}
+
 // Put makes an object, or replaces it.
 func (g *Gateway) Put(ctx context.Context, bucket, key string, content []byte) error {
 	_, err := g.client.PutObject(ctx, &s3.PutObjectInput{
