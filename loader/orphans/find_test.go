@@ -29,7 +29,7 @@ type metadataText struct {
 type oneTable struct {
 	files    *storetest.Memory
 	remote   orphans.Remover // instead of files, if not nil
-	folder   string // "" is /t
+	folder   string          // "" is /t
 	live     []string
 	metadata map[string]metadataText
 	loading  func() // called when the metadata is loaded; may be nil
