@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,8 +45,11 @@ func TestCache(t *testing.T) {
 		require.Equal(t, "features.history", f.Table, "other columns were read for the first time")
 	}
 	require.Equal(t, want, cat(`{"cache": "fill"}`))
-	filled := listed(t, server.uri())
-	require.NotEmpty(t, filled.Files)
+	var filled flight.CacheList
+	require.Eventually(t, func() bool { // a stream fills the cache until its end, which may follow the last row
+		filled = listed(t, server.uri())
+		return slices.ContainsFunc(filled.Files, func(f flight.CachedFile) bool { return f.Table == "ml.impressions" })
+	}, time.Minute, time.Millisecond)
 	require.Positive(t, filled.BuildSides.Count)
 	for _, f := range filled.Files {
 		require.NotContains(t, f.File, l.dir, "a path is relative to its table")
@@ -52,11 +57,9 @@ func TestCache(t *testing.T) {
 		require.Zero(t, f.Hits)
 	}
 	require.Equal(t, want, cat(`{}`))
-	hits := int64(0)
-	for _, f := range listed(t, server.uri()).Files {
-		hits += f.Hits
-	}
-	require.Positive(t, hits)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(listed(t, server.uri()).Files, func(f flight.CachedFile) bool { return f.Hits > 0 })
+	}, time.Minute, time.Millisecond)
 
 	explained := run(t, "explain", "home", "--uri", server.uri())
 	require.Contains(t, explained.stdout, "decoded columns in memory\n  ml.impressions: ")

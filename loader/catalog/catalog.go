@@ -99,6 +99,9 @@ func (f Field) Arrow() arrow.Field {
 	return arrow.Field{Name: f.Name, Type: f.Type, Nullable: !f.Required}
 }
 
+// HasSnapshot reports whether the table has ever been committed to.
+func (t *Table) HasSnapshot() bool { return t.Pin.Snapshot != dataset.NoSnapshot }
+
 // Field returns the column of a name, which may be a path such as user.id. A top-level
 // column with a dot in its name takes precedence.
 func (t *Table) Field(name string) (Field, bool) {

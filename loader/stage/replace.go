@@ -37,7 +37,7 @@ func onlyBuckets(table string) error {
 // buckets.
 func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
 	state := c.target.state
-	if c.request.Mode != Replace || state.Table.Pin.Snapshot == 0 || len(parts) == 0 {
+	if c.request.Mode != Replace || !state.Table.HasSnapshot() || len(parts) == 0 {
 		return nil, nil
 	}
 	spec := state.Table.Specs[state.Spec]
@@ -63,6 +63,14 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 	return out, nil
 }
 
+// baseOf returns the snapshot that a change of a table is derived from, as commit.Change has it: 0 for none.
+func baseOf(s *commit.TableState) int64 {
+	if !s.Table.HasSnapshot() {
+		return 0
+	}
+	return s.Table.Pin.Snapshot
+}
+
 // maxReplaceTries is the number of attempts to replace partitions of a table that others commit to.
 const maxReplaceTries = 16
 
@@ -75,14 +83,14 @@ func (c *staging) commitReplacing(ctx context.Context, change commit.Change, rem
 			change.Mode = commit.Overwrite
 		}
 		if c.request.Mode == Replace {
-			change.Base, change.Unmoved = c.target.state.Table.Pin.Snapshot, true
+			change.Base, change.Unmoved = baseOf(c.target.state), true
 		}
 		made, err := c.commit(ctx, change)
 		if !change.Unmoved || fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries {
 			return made, err
 		}
 		state, failed := c.tables.State(ctx, c.request.Table, c.request.Branch)
-		if failed != nil || state.Spec != c.target.state.Spec || state.Table.Pin.Snapshot == change.Base {
+		if failed != nil || state.Spec != c.target.state.Spec || baseOf(state) == change.Base {
 			return made, err
 		}
 		c.target.state, c.target.branches = state, false

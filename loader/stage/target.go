@@ -59,7 +59,7 @@ func (c *staging) find(ctx context.Context) (*target, error) {
 		switch {
 		case fault.KindOf(err) != fault.NotFound:
 			t.state = state
-		case t.state.Table.Pin.Snapshot == 0:
+		case !t.state.Table.HasSnapshot():
 			return nil, fault.InvalidField("branch", "branch %s cannot begin at %s, which has no snapshot", c.request.Branch, commit.Main).
 				In(c.request.Table, "").WithRemedy("stage the first rows to %s", commit.Main)
 		default:

@@ -15,9 +15,8 @@ func writeSeamMutants() []mutant {
 		{"structs-of-nulls-are-not-charged", "loader/stage/target.go", "			bytes += valueBytes(f.Type)\n", "			bytes = valueBytes(f.Type) / 100\n", stages},
 		{"early-tokens-are-staged", "loader/stage/stage.go", "commit.CheckToken(c.request.Token, c.options.Clock())", "commit.CheckToken(c.request.Token, c.options.Clock().AddDate(9, 0, 0))", stages},
 		{"new-columns-are-named-like-partitions", "loader/stage/match.go", "		if m.partitioned(f.Name) {\n", "		if m.partitioned(\"\") {\n", stages},
-		{"columns-are-named-like-the-bucket", "loader/stage/create.go", "p.state.Table.Field(name); taken {", "p.state.Table.Field(\"\"); taken {", stages},
 		{"write-defaults-are-null", "loader/stage/match.go", "slices.Contains(m.target.state.WriteDefaults, f.ID):", "slices.Contains(m.target.state.WriteDefaults[:0], f.ID):", stages},
-		{"replacements-miss-others-files", "loader/stage/replace.go", "c.target.state.Table.Pin.Snapshot, true\n", "c.target.state.Table.Pin.Snapshot, false\n", stages},
+		{"replacements-miss-others-files", "loader/stage/replace.go", "baseOf(c.target.state), true\n", "baseOf(c.target.state), false\n", stages},
 		{"moved-branches-are-changed", "loader/catalog/icebergcat/commit.go", "p.change.Unmoved && at != p.change.Base {", "p.change.Unmoved && at == 0 {", stages},
 	}
 }

@@ -52,8 +52,10 @@ func TestSendingIsProgress(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(50 * time.Second)
 		}
+		synctest.Wait()
 		require.False(t, given)
 		time.Sleep(11 * time.Second)
+		synctest.Wait()
 		require.True(t, given)
 	})
 }
