@@ -1,7 +1,8 @@
 """IterableDataset in one process: rows, order, ranks, epochs, lengths, and what an iteration gives."""
 
-from __future__ import contextlib
+from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 from collections.abc import Iterator
