@@ -45,12 +45,19 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 	if tag.There {
 		where.Snapshot = &tag.Snapshot
 	}
-	content, err := json.Marshal(commitTable{
+	content := commitTable{
 		Requirements: []requirement{{Type: "assert-table-uuid", UUID: tag.UUID}, {Type: "assert-ref-snapshot-id", refRequirement: where}},
 		Updates: []setRef{{
 			Action: "set-snapshot-ref", Ref: tag.Name, Type: "tag", Snapshot: tag.Snapshot, MaxAge: tag.MaxAge.Milliseconds(),
 		}},
-	})
+	}
+	return c.commit(ctx, t, content, func(answer []byte) bool { return isIn(tag, answer) },
+		"allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out")
+}
+
+// commit sends a commit to a table. The response must have what was committed, as isMade reports. A refusal gets the remedy.
+func (c *Catalog) commit(ctx context.Context, t locator.Table, request any, isMade func(answer []byte) bool, remedy string) (locator.Outcome, error) {
+	content, err := json.Marshal(request)
 	if err != nil {
 		return locator.Refused, fault.New(fault.Internal, "write a commit to table %s: %w", t.Name, err)
 	}
@@ -61,7 +68,7 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 		failed:  func(s int, _ string) error { status = s; return nil },
 	})
 	switch {
-	case err == nil && isIn(tag, answer):
+	case err == nil && isMade(answer):
 		return locator.Committed, nil
 	case err == nil:
 		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s does not contain what was committed",
@@ -71,7 +78,7 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 	case status == 0 || reply{status: status}.passes():
 		return locator.Unknown, err
 	}
-	return locator.Refused, fault.As(err).WithRemedy("allow the identity of the catalog's token or credential to commit to its tables, or leave pin_tags out")
+	return locator.Refused, fault.As(err).WithRemedy("%s", remedy)
 }
 
 // post returns a request with a body.

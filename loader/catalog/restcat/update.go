@@ -18,28 +18,9 @@ type updateTable struct {
 // Update changes a table. A request whose answer was lost is sent again, and is then in
 // conflict with what it did itself. See locator.Updater.
 func (c *Catalog) Update(ctx context.Context, t locator.Table, u locator.Update) (locator.Outcome, error) {
-	content, err := json.Marshal(updateTable{Requirements: u.Requirements, Updates: u.Updates})
-	if err != nil {
-		return locator.Refused, fault.New(fault.Internal, "write a commit to table %s: %w", t.Name, err)
-	}
-	status := 0
-	answer, err := c.send(ctx, call{
-		what: "commit to table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
-		request: func(ctx context.Context) (*http.Request, error) { return c.post(ctx, c.table(t), content) },
-		failed:  func(s int, _ string) error { status = s; return nil },
-	})
-	switch {
-	case err == nil && isAt(u, answer):
-		return locator.Committed, nil
-	case err == nil:
-		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s does not contain what was committed",
-			c.options.Name, t.Name, c.base.Redacted()).In(t.Name, "").WithRemedy("check any proxy between Penstock and the catalog")
-	case status == http.StatusConflict, status == http.StatusNotFound:
-		return locator.Lost, nil // the caller loads the table again, and finds it if it is gone
-	case status == 0 || reply{status: status}.passes():
-		return locator.Unknown, err
-	}
-	return locator.Refused, fault.As(err).WithRemedy("allow the identity of the catalog's token or credential to commit to the table, or leave writes out")
+	content := updateTable{Requirements: u.Requirements, Updates: u.Updates}
+	return c.commit(ctx, t, content, func(answer []byte) bool { return isAt(u, answer) },
+		"allow the identity of the catalog's token or credential to commit to the table, or leave writes out")
 }
 
 // isAt reports whether the response to a commit has the ref where the update moved it.
