@@ -141,23 +141,16 @@ func (s *newSchema) addTo(object []member, version int) ([]member, error) {
 	return set(object, "last-column-id", number(int64(s.lastColumn))), nil
 }
 
-// withBranch returns a table's refs with the branch at its new snapshot, or without it. As in
-// withRef, main is written too.
+// withBranch returns a table's refs with the branch at its new snapshot, or without it.
 func (m *loaded) withBranch(text json.RawMessage, r revision) (json.RawMessage, error) {
-	var refs []member
-	if text != nil {
-		var err error
-		if refs, err = members(text); err != nil {
-			return nil, err
-		}
-	}
-	if current := m.CurrentSnapshot(); current != nil && find(refs, icetable.MainBranch) == nil {
-		refs = set(refs, icetable.MainBranch, fmt.Appendf(nil, `{"snapshot-id":%d,"type":"branch"}`, current.SnapshotID))
+	refs, err := m.refs(text)
+	if err != nil {
+		return nil, err
 	}
 	if r.to == 0 {
 		return written(slices.DeleteFunc(refs, func(one member) bool { return one.name == r.branch }))
 	}
-	object, err := members([]byte("{}"))
+	object := []member{}
 	if old := find(refs, r.branch); old != nil {
 		object, err = members(old)
 	}

@@ -115,12 +115,10 @@ func (m *loaded) tagged(tag locator.Tag, now time.Time) ([]byte, error) {
 	return written(set(object, "refs", refs))
 }
 
-// withRef returns a table's refs with a tag. In a table without refs, main is implicitly the
-// current snapshot; a table with refs must name it.
-func (m *loaded) withRef(text json.RawMessage, tag locator.Tag) (json.RawMessage, error) {
-	var refs []member
+// refs returns a table's refs. In a table without refs, main is implicitly the current snapshot; a table with refs must
+// name it.
+func (m *loaded) refs(text json.RawMessage) (refs []member, err error) {
 	if text != nil {
-		var err error
 		if refs, err = members(text); err != nil {
 			return nil, err
 		}
@@ -128,7 +126,16 @@ func (m *loaded) withRef(text json.RawMessage, tag locator.Tag) (json.RawMessage
 	if current := m.CurrentSnapshot(); current != nil && find(refs, icetable.MainBranch) == nil {
 		refs = set(refs, icetable.MainBranch, fmt.Appendf(nil, `{"snapshot-id":%d,"type":"branch"}`, current.SnapshotID))
 	}
-	object, err := members([]byte("{}"))
+	return refs, nil
+}
+
+// withRef returns a table's refs with a tag.
+func (m *loaded) withRef(text json.RawMessage, tag locator.Tag) (json.RawMessage, error) {
+	refs, err := m.refs(text)
+	if err != nil {
+		return nil, err
+	}
+	object := []member{}
 	if old := find(refs, tag.Name); old != nil {
 		object, err = members(old)
 	}
