@@ -59,6 +59,10 @@ type TableState struct {
 	Version int
 	// Spec and SortOrder are the ids of the table's current partition spec and sort order.
 	Spec, SortOrder int
+	// Schemas are all schemas of the table; Current is the id of the current one. Others may be
+	// older ones, or added by AddSchema for later.
+	Schemas []TableSchema
+	Current int
 	// LastColumn is the highest field id that the table has used. New columns have larger ones.
 	LastColumn int
 	// UUIDs are the ids of all fields of type uuid, which have the Arrow type of fixed[16].
@@ -78,7 +82,8 @@ const (
 	// Overwrite removes files and adds files with other rows.
 	Overwrite
 	// Rewrite removes files and adds files with the same rows: a compaction, or rows with
-	// additional columns.
+	// additional columns. The number of rows must be the same, less those that DroppedRows
+	// says were deleted before.
 	Rewrite
 )
 
@@ -110,6 +115,19 @@ type Change struct {
 	// Remove are the locations of the files to remove, as the table has them. All must be in
 	// the branch when the change is committed.
 	Remove []string
+	// DroppedRows is the number of rows of the removed files that a Rewrite left out of the
+	// added ones, since they had been deleted. Unless it is that, the change is refused.
+	DroppedRows int64
+	// AddDeletes are new position deletes and deletion vectors, each of one data file (Data),
+	// which is in Add. They have neither Columns nor equality. A Sequence of 0 is that of the
+	// new snapshot, which is right unless the caller knows better. Format version 1 has none,
+	// version 3 takes deletion vectors only.
+	AddDeletes []catalog.DeleteFile
+	// RemoveDeletes are the locations of delete files to remove, which must be in the branch
+	// and apply to no file that stays. Of position deletes that are not of one data file, only
+	// the caller knows which files they name. Deletion vectors of removed files are removed
+	// without being named.
+	RemoveDeletes []string
 	// Base is the snapshot that the new files were derived from, if files are removed. If
 	// deletes were committed after it that apply to removed files, the change is refused.
 	Base int64
