@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -66,4 +67,32 @@ func (s *TableState) SchemaOf(id int) (TableSchema, bool) {
 		}
 	}
 	return TableSchema{}, false
+}
+
+// Check returns Invalid for an edit that contradicts itself.
+func (e SchemaEdit) Check() error {
+	if e.Table == "" {
+		return fault.InvalidField("table", "the edit names no table")
+	}
+	dropped := map[int]bool{}
+	for _, id := range e.Drop {
+		if dropped[id] {
+			return fault.InvalidField("drop", "field id %d is given twice", id)
+		}
+		dropped[id] = true
+	}
+	for id, name := range e.Rename {
+		if name == "" || dropped[id] {
+			return fault.InvalidField("rename", "the column with field id %d is renamed to %q, and %s", id, name, map[bool]string{true: "dropped", false: "needs a name"}[dropped[id]])
+		}
+	}
+	return Change{Columns: e.Add}.checkColumns()
+}
+
+// Check returns Invalid for a move that contradicts itself.
+func (m SchemaMove) Check() error {
+	if m.Table == "" {
+		return fault.InvalidField("table", "the move names no table")
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ import (
 // withColumns returns the table's current schema with some columns, and the schema to add to
 // its metadata, or nil if the table already has the columns. The text of the schema is that of
 // the current one, so that what this version does not know is kept.
-func (m *loaded) withColumns(columns []commit.NewColumn) (*iceberg.Schema, *newSchema, error) {
+func (m *loaded) withColumns(columns []commit.NewColumn) (*iceberg.Schema, *schemaRevision, error) {
 	current := m.CurrentSchema()
 	var missing []commit.NewColumn
 	for _, column := range columns {
@@ -35,7 +35,7 @@ func (m *loaded) withColumns(columns []commit.NewColumn) (*iceberg.Schema, *newS
 	if err != nil {
 		return nil, nil, metafile.Corrupt(m.name, m.location, "the schemas of table %s cannot be read: %w", m.name, err)
 	}
-	out := &newSchema{lastColumn: m.LastColumnID()}
+	out := &schemaRevision{lastColumn: m.LastColumnID(), current: true}
 	for _, s := range m.Schemas() {
 		out.id = max(out.id, s.ID+1)
 	}

@@ -109,11 +109,13 @@ func (p *committing) prepare(ctx context.Context, meta *loaded, head *icetable.S
 	return r, err
 }
 
-// checkFields returns Conflict if a file has statistics of a column that the table no longer has.
+// checkFields returns Conflict if a file has statistics of a column that no schema of the table has. Files may have
+// columns of a schema that is to become current later.
 func (s *preparing) checkFields() error {
+	schemas := append(slices.Clone(s.meta.Schemas()), s.schema)
 	for _, f := range s.change.Add {
 		for id := range f.Values {
-			if _, known := s.schema.FindFieldByID(id); !known {
+			if !slices.ContainsFunc(schemas, func(of *iceberg.Schema) bool { _, known := of.FindFieldByID(id); return known }) {
 				return fault.New(fault.Conflict, "file %s has a column with field id %d, which table %s does not have", f.Location, id, s.table).
 					In(s.table, f.Location).WithRemedy("write the files again with the table's current columns")
 			}

@@ -16,12 +16,12 @@ import (
 )
 
 // revision is what a commit changes in the metadata of a table: one branch, and perhaps a new
-// snapshot and a new schema.
+// snapshot and its schemas, or these alone.
 type revision struct {
-	branch   string
-	from, to int64        // snapshots; 0: the branch does not exist
-	snapshot *newSnapshot // to, if it is new
-	schema   *newSchema   // nil keeps the current one
+	branch   string          // "": none is changed, and main must be at from, unless that is 0
+	from, to int64           // snapshots; 0: the branch does not exist
+	snapshot *newSnapshot    // to, if it is new
+	schema   *schemaRevision // nil keeps the current one
 }
 
 // newSnapshot is a snapshot as metadata has it.
@@ -37,11 +37,12 @@ type newSnapshot struct {
 	Rows     *int64            `json:"added-rows,omitempty"`
 }
 
-// newSchema is a schema to add to the table and to make current.
-type newSchema struct {
+// schemaRevision is a schema to add to the table, to make current, or both.
+type schemaRevision struct {
 	id         int
 	lastColumn int
-	text       json.RawMessage
+	text       json.RawMessage // nil: the table has it
+	current    bool
 }
 
 // number encodes a number.
@@ -68,7 +69,7 @@ func (m *loaded) revised(r revision, now time.Time) ([]byte, error) {
 	}
 	updated := max(now.UnixMilli(), m.LastUpdatedMillis())
 	if r.schema != nil {
-		if object, err = r.schema.addTo(object, m.Version()); err != nil {
+		if object, err = r.schema.addTo(object, m); err != nil {
 			return nil, err
 		}
 	}
@@ -89,9 +90,12 @@ func (m *loaded) revised(r revision, now time.Time) ([]byte, error) {
 		}
 		object = set(set(object, "current-snapshot-id", number(r.to)), "snapshot-log", log)
 	}
-	refs, err := m.withBranch(find(object, "refs"), r)
-	if err != nil {
-		return nil, err
+	if r.branch != "" {
+		refs, err := m.withBranch(find(object, "refs"), r)
+		if err != nil {
+			return nil, err
+		}
+		object = set(object, "refs", refs)
 	}
 	log, err := m.withLog(find(object, "metadata-log"))
 	if err != nil {
@@ -101,7 +105,7 @@ func (m *loaded) revised(r revision, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return written(set(set(set(object, "last-updated-ms", number(updated)), "metadata-log", log), "refs", refs))
+	return written(set(set(object, "last-updated-ms", number(updated)), "metadata-log", log))
 }
 
 // addTo adds the snapshot to metadata.
@@ -124,19 +128,30 @@ func (s *newSnapshot) addTo(object []member, m *loaded) ([]member, error) {
 	return object, nil
 }
 
-// addTo adds the schema to metadata. In format version 1, the current schema is also written
-// by itself.
-func (s *newSchema) addTo(object []member, version int) ([]member, error) {
+// addTo adds the schema to metadata, makes it current, or both. In format version 1, the
+// current schema is also written by itself.
+func (s *schemaRevision) addTo(object []member, m *loaded) ([]member, error) {
 	if find(object, "schemas") == nil {
 		return nil, errors.New("it has no list of schemas")
 	}
-	schemas, err := appended(find(object, "schemas"), s.text)
-	if err != nil {
-		return nil, err
+	text := s.text
+	if text != nil {
+		schemas, err := appended(find(object, "schemas"), text)
+		if err != nil {
+			return nil, err
+		}
+		object = set(object, "schemas", schemas)
+	} else {
+		var err error
+		if text, err = m.schemaText(s.id); err != nil {
+			return nil, err
+		}
 	}
-	object = set(set(object, "schemas", schemas), "current-schema-id", number(int64(s.id)))
-	if version == 1 && find(object, "schema") != nil {
-		object = set(object, "schema", s.text)
+	if s.current {
+		object = set(object, "current-schema-id", number(int64(s.id)))
+		if m.Version() == 1 && find(object, "schema") != nil {
+			object = set(object, "schema", text)
+		}
 	}
 	return set(object, "last-column-id", number(int64(s.lastColumn))), nil
 }
@@ -223,8 +238,12 @@ func (m *loaded) onlyDiffers(read *loaded, r revision) error {
 	if r.snapshot != nil {
 		snapshots++
 	}
-	if r.schema != nil {
+	current := m.CurrentSchema().ID
+	if r.schema != nil && r.schema.text != nil {
 		schemas++
+	}
+	if r.schema != nil && r.schema.current {
+		current = r.schema.id
 	}
 	refs := map[string]int64{}
 	for name, ref := range read.Refs() {
@@ -236,11 +255,16 @@ func (m *loaded) onlyDiffers(read *loaded, r revision) error {
 		}
 	}
 	head := refs[r.branch]
+	if r.branch == "" {
+		head = r.to
+	}
 	switch {
 	case read.TableUUID() != m.TableUUID() || read.Version() != m.Version() || read.Location() != m.Location():
 		return errors.New("it is of another table")
 	case len(read.Snapshots()) != snapshots || len(read.Schemas()) != schemas:
 		return errors.New("its snapshots or schemas are not those that it should have")
+	case read.CurrentSchema().ID != current:
+		return fmt.Errorf("its current schema is %d", read.CurrentSchema().ID)
 	case head != r.to:
 		return fmt.Errorf("its branch %s is at %d", r.branch, head)
 	case r.to != 0 && read.SnapshotByID(r.to) == nil:

@@ -1,10 +1,12 @@
 package icebergcat
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
 
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
@@ -16,7 +18,7 @@ func (m *loaded) request(r revision) (locator.Update, error) {
 		out.Requirements = append(out.Requirements, fmt.Appendf(nil, format, args...))
 	}
 	update := func(format string, args ...any) { out.Updates = append(out.Updates, fmt.Appendf(nil, format, args...)) }
-	name, err := json.Marshal(r.branch)
+	name, err := json.Marshal(cmp.Or(r.branch, commit.Main))
 	if err != nil {
 		return out, err
 	}
@@ -25,12 +27,23 @@ func (m *loaded) request(r revision) (locator.Update, error) {
 	if r.from != 0 {
 		from = strconv.FormatInt(r.from, 10)
 	}
-	require(`{"type":"assert-ref-snapshot-id","ref":%s,"snapshot-id":%s}`, name, from)
-	if r.schema != nil {
+	if r.branch != "" || r.from != 0 {
+		require(`{"type":"assert-ref-snapshot-id","ref":%s,"snapshot-id":%s}`, name, from)
+	}
+	if s := r.schema; s != nil {
 		require(`{"type":"assert-current-schema-id","current-schema-id":%d}`, m.CurrentSchema().ID)
-		require(`{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}`, m.LastColumnID())
-		update(`{"action":"add-schema","schema":%s,"last-column-id":%d}`, r.schema.text, r.schema.lastColumn)
-		update(`{"action":"set-current-schema","schema-id":-1}`)
+		id := s.id
+		if s.text != nil {
+			require(`{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}`, m.LastColumnID())
+			update(`{"action":"add-schema","schema":%s,"last-column-id":%d}`, s.text, s.lastColumn)
+			id = -1 // the one that was added
+		}
+		if s.current {
+			update(`{"action":"set-current-schema","schema-id":%d}`, id)
+		}
+		if s.current && s.text == nil {
+			out.Schema = &s.id
+		}
 	}
 	if r.snapshot != nil {
 		text, err := json.Marshal(r.snapshot)
@@ -38,6 +51,9 @@ func (m *loaded) request(r revision) (locator.Update, error) {
 			return out, err
 		}
 		update(`{"action":"add-snapshot","snapshot":%s}`, text)
+	}
+	if r.branch == "" {
+		return out, nil
 	}
 	if r.to == 0 {
 		update(`{"action":"remove-snapshot-ref","ref-name":%s}`, name)

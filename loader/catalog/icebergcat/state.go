@@ -48,7 +48,12 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 			defaults = append(defaults, f.ID)
 		}
 	}
+	schemas := make([]commit.TableSchema, len(meta.Schemas()))
+	for i, s := range meta.Schemas() {
+		schemas[i] = commit.TableSchema{ID: s.ID, Fields: column.Convert(s.Fields())}
+	}
 	return &commit.TableState{
+		Schemas: schemas, Current: meta.CurrentSchema().ID,
 		Table: t, Version: meta.Version(), Spec: meta.DefaultPartitionSpec(), SortOrder: meta.DefaultSortOrder(),
 		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), WriteDefaults: defaults, Properties: maps.Clone(meta.Properties()),
 	}, nil

@@ -32,9 +32,11 @@ type Updater interface {
 // Update is a change of a table, with its conditions, in the form of the REST catalog.
 type Update struct {
 	Requirements, Updates []json.RawMessage
-	// Ref is at Snapshot afterwards; 0: it does not exist.
+	// Ref, unless it is "", is at Snapshot afterwards; 0: it does not exist.
 	Ref      string
 	Snapshot int64
+	// Schema, unless it is nil, is the id of the current schema afterwards.
+	Schema *int
 }
 
 // Tag is a name of a snapshot, which keeps the snapshot from expiring.

@@ -23,11 +23,12 @@ func (c *Catalog) Update(ctx context.Context, t locator.Table, u locator.Update)
 		"allow the identity of the catalog's token or credential to commit to the table, or leave writes out")
 }
 
-// isAt reports whether the response to a commit has the ref where the update moved it.
+// isAt reports whether the response to a commit has the ref where the update moved it, and the schema that it set.
 func isAt(u locator.Update, answer []byte) bool {
 	var committed struct {
 		Metadata *struct {
-			Refs map[string]struct {
+			Schema *int `json:"current-schema-id"`
+			Refs   map[string]struct {
 				Snapshot int64 `json:"snapshot-id"`
 			} `json:"refs"`
 		} `json:"metadata"`
@@ -35,7 +36,10 @@ func isAt(u locator.Update, answer []byte) bool {
 	if json.Unmarshal(answer, &committed) != nil || committed.Metadata == nil {
 		return false
 	}
-	return committed.Metadata.Refs[u.Ref].Snapshot == u.Snapshot // 0 where there is no such ref
+	if at := committed.Metadata.Schema; u.Schema != nil && (at == nil || *at != *u.Schema) {
+		return false
+	}
+	return u.Ref == "" || committed.Metadata.Refs[u.Ref].Snapshot == u.Snapshot // 0 where there is no such ref
 }
 
 // Create creates a table. See locator.Updater.
