@@ -91,7 +91,7 @@ func Graph() []Row {
 			Outside: libCompress,
 		},
 		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
-		{Folder: "loader/catalog/icebergcat/manifests", Imports: "commit", Outside: libIceberg},
+		{Folder: "loader/catalog/icebergcat/manifests", Imports: "catalog commit", Outside: libIceberg},
 		{
 			Folder: "loader/catalog/icebergcat", Imports: "catalog commit manifests metafile column locator tablestore dircat sqlcat restcat dataset cache expr budget digest fault store",
 			Outside: libIceberg,

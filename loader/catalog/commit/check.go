@@ -19,18 +19,21 @@ func (c Change) Check(now time.Time) error {
 	}
 	switch c.Mode {
 	case Append:
-		if len(c.Remove) > 0 {
-			return fault.InvalidField("remove", "an append removes no files")
+		if len(c.Remove)+len(c.RemoveDeletes)+len(c.AddDeletes) > 0 {
+			return fault.InvalidField("remove", "an append removes no files and has no deletes")
 		}
 	case Overwrite, Rewrite:
-		if len(c.Remove) > 0 && c.Base == 0 {
+		if len(c.Remove)+len(c.RemoveDeletes) > 0 && c.Base == 0 {
 			return fault.InvalidField("base", "the change removes files, and does not say which snapshot its own are derived from")
 		}
 	default:
 		return fault.InvalidField("mode", "%d is not a mode", c.Mode)
 	}
-	if len(c.Add)+len(c.Remove)+len(c.Columns) == 0 {
+	if len(c.Add)+len(c.Remove)+len(c.RemoveDeletes)+len(c.Columns) == 0 {
 		return fault.InvalidField("add", "the change is empty: it adds and removes no files, and adds no columns")
+	}
+	if c.DroppedRows < 0 || c.DroppedRows > 0 && c.Mode != Rewrite {
+		return fault.InvalidField("dropped_rows", "the change leaves %d rows out, but only a rewrite says so", c.DroppedRows)
 	}
 	if c.Mode == Rewrite && c.rowsAdded() > 0 && len(c.Remove) == 0 {
 		return fault.InvalidField("remove", "the change only rewrites rows, but adds %d and removes no file", c.rowsAdded())
@@ -48,6 +51,9 @@ func (c Change) Check(now time.Time) error {
 		if err := c.Add[i].check(c.Remove); err != nil {
 			return err
 		}
+	}
+	if err := c.checkDeletes(); err != nil {
+		return err
 	}
 	return c.checkColumns()
 }

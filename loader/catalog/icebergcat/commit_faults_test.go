@@ -212,7 +212,7 @@ func TestAccidentsLeaveNoPartialCommit(t *testing.T) {
 			base = c.load(t, events).CurrentSnapshot().SnapshotID
 			next := "a" + itoa(int64(n))
 			do = c.replacement("replace-"+next, base, []string{last}, next)
-			do.Add = append(do.Add, c.file("b"+itoa(int64(n)), 2))
+			do.Mode, do.Add = commit.Overwrite, append(do.Add, c.file("b"+itoa(int64(n)), 2))
 			names, last = append(names, "b"+itoa(int64(n))), next
 		}, func(tables *icebergcat.Catalog) error {
 			out, err := tables.Commit(t.Context(), do)

@@ -17,6 +17,9 @@ import (
 // replacement is a change that replaces files.
 func (c *changing) replacement(name string, base int64, remove []string, add ...string) commit.Change {
 	change := commit.Change{Table: events, Token: token(name), Mode: commit.Rewrite, Base: base}
+	if len(remove) != len(add) { // each has as many rows
+		change.Mode = commit.Overwrite
+	}
 	for _, f := range remove {
 		change.Remove = append(change.Remove, location(f))
 	}

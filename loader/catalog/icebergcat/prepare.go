@@ -101,11 +101,15 @@ func (p *committing) prepare(ctx context.Context, meta *loaded, head *icetable.S
 	if err != nil {
 		return r, err
 	}
+	deletes, err := s.addDeletes(ctx)
+	if err != nil {
+		return r, err
+	}
 	older, err := s.remove(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.snapshot, err = s.list(ctx, append(files, older...))
+	r.snapshot, err = s.list(ctx, slices.Concat(files, deletes, older))
 	return r, err
 }
 
@@ -132,8 +136,7 @@ func (s *preparing) checkFields() error {
 func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	bySpec := map[int][]iceberg.ManifestEntry{}
 	for _, f := range s.change.Add {
-		spec, ok := s.specs[f.Spec]
-		if !ok {
+		if _, ok := s.specs[f.Spec]; !ok {
 			return nil, fault.New(fault.Conflict, "file %s has partition spec %d, which table %s does not have", f.Location, f.Spec, s.table).In(s.table, f.Location).
 				WithRemedy("write the files again with the table's current spec")
 		}
@@ -143,7 +146,11 @@ func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 		if err := s.meta.file.Charge(perAdded + perMetric*int64(len(f.ColumnBytes)+len(f.Values)+len(f.Nulls)+len(f.NaNs)+len(f.Lower)+len(f.Upper))); err != nil {
 			return nil, err
 		}
-		data, err := manifests.ManifestForm{Spec: spec, Schema: s.schema}.Data(f, s.new.Version)
+		form, err := s.form(f.Spec)
+		if err != nil {
+			return nil, err
+		}
+		data, err := form.Data(f, s.new.Version)
 		if err != nil {
 			return nil, fault.InvalidField("add", "file %s of table %s: %s", f.Location, s.table, err).In(s.table, f.Location)
 		}
@@ -152,7 +159,11 @@ func (s *preparing) add(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	}
 	var out []iceberg.ManifestFile
 	for _, id := range slices.Sorted(maps.Keys(bySpec)) {
-		file, err := s.manifest(ctx, manifests.ManifestForm{Spec: s.specs[id], Schema: s.schema}, bySpec[id])
+		form, err := s.form(id)
+		if err != nil {
+			return nil, err
+		}
+		file, err := s.manifest(ctx, form, bySpec[id])
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,34 +20,37 @@ import (
 // remove returns the manifests of the branch without the files to remove. Manifests that have
 // none of them are carried over as they are.
 func (s *preparing) remove(ctx context.Context) ([]iceberg.ManifestFile, error) {
+	gone := newRemoving(s.change)
 	if s.head == nil {
-		return nil, s.missing(s.change.Remove)
+		return nil, s.missing(gone.missing())
 	}
 	l, err := s.listing(s.head.SnapshotID)
 	if err != nil {
 		return nil, err
 	}
 	found, err := l.manifests(ctx)
-	if err != nil || len(s.change.Remove) == 0 {
+	if err != nil || gone.none() {
 		return manifests.Live(found), err
-	}
-	left := make(map[string]bool, len(s.change.Remove))
-	for _, location := range s.change.Remove {
-		left[location] = true
 	}
 	var out []iceberg.ManifestFile
 	for _, m := range manifests.Live(found) {
-		if m.ManifestContent() == iceberg.ManifestContentData && len(left) > 0 {
-			if m, err = s.without(ctx, l, m, left); err != nil {
+		if gone.concerns(m) {
+			if m, err = s.without(ctx, l, m, gone); err != nil {
 				return nil, err
 			}
 		}
 		out = append(out, m)
 	}
-	if len(left) > 0 {
-		return nil, s.missing(slices.Sorted(maps.Keys(left)))
+	if err := s.missing(gone.missing()); err != nil {
+		return nil, err
 	}
-	return out, s.checkDeletes(ctx, l, found)
+	if err := s.checkRows(); err != nil {
+		return nil, err
+	}
+	if err := s.checkDeletes(ctx, l, found); err != nil {
+		return nil, err
+	}
+	return out, s.checkApplied(ctx, l, gone)
 }
 
 // missing returns Conflict if files to remove are not in the branch.
@@ -71,8 +73,8 @@ func (s *preparing) listing(snapshot int64) (*listing, error) {
 	return l, err
 }
 
-// without returns a manifest without files to remove, and takes those that it had from left.
-func (s *preparing) without(ctx context.Context, l *listing, m iceberg.ManifestFile, left map[string]bool) (iceberg.ManifestFile, error) {
+// without returns a manifest without files to remove, and records those that it had.
+func (s *preparing) without(ctx context.Context, l *listing, m iceberg.ManifestFile, gone *removing) (iceberg.ManifestFile, error) {
 	held := s.catalog.hold(s.table)
 	defer held.Release()
 	file := s.catalog.allow(metafile.Subject{What: "manifest", Table: s.table, Location: m.FilePath()}, held)
@@ -84,25 +86,23 @@ func (s *preparing) without(ctx context.Context, l *listing, m iceberg.ManifestF
 	if err != nil {
 		return nil, s.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
 	}
-	if !slices.ContainsFunc(entries.live, func(e iceberg.ManifestEntry) bool { return left[e.DataFile().FilePath()] }) {
+	if !slices.ContainsFunc(entries.live, func(e iceberg.ManifestEntry) bool { return gone.takes(e.DataFile()) }) {
 		return m, nil
 	}
 	whole, schema, err := l.wholeEntries(m, file, content)
 	if err != nil {
 		return nil, err
 	}
-	kept, gone := s.new.Without(whole, left)
-	for _, e := range gone {
-		d := e.DataFile()
-		delete(left, d.FilePath())
-		c := &s.counts.removed
-		c.files, c.rows, c.bytes = c.files+1, c.rows+d.Count(), c.bytes+d.FileSizeBytes()
-		s.counts.change(int(d.SpecID()), d.Partition())
+	kept, taken := s.new.Without(whole, gone.takes)
+	for _, e := range taken {
+		gone.took(e.DataFile())
+		s.counts.remove(e.DataFile())
 	}
+	form := manifests.ManifestForm{Spec: s.specs[int(m.PartitionSpecID())], Schema: schema, Content: m.ManifestContent()}
 	if schema == nil {
-		schema = s.schema
+		form.Schema = s.schema
 	}
-	return s.manifest(ctx, manifests.ManifestForm{Spec: s.specs[int(m.PartitionSpecID())], Schema: schema}, append(kept, gone...))
+	return s.manifest(ctx, form, append(kept, taken...))
 }
 
 // perWhole is charged for each byte of a manifest's records whose statistics are all read.

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/google/uuid"
 
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
@@ -41,6 +42,29 @@ func (form ManifestForm) Data(f commit.DataFile, version int) (iceberg.DataFile,
 		b.FirstRowID(*f.FirstRow)
 	}
 	return b.Build(), nil
+}
+
+// Deletes converts position deletes of one data file, or a deletion vector. Both the reference and
+// the bounds of the locations name the data file, since readers know one or the other.
+func (form ManifestForm) Deletes(d catalog.DeleteFile) (iceberg.DataFile, error) {
+	partition, err := form.partition(d.Partition)
+	if err != nil {
+		return nil, err
+	}
+	format := iceberg.ParquetFile
+	if d.Kind == catalog.DeletionVector {
+		format = iceberg.PuffinFile
+	}
+	b, err := iceberg.NewDataFileBuilder(form.Spec, iceberg.EntryContentPosDeletes, d.Location, format, partition, nil, nil, d.Rows, d.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	b.ReferencedDataFile(d.Data)
+	if d.Kind == catalog.DeletionVector {
+		return b.ContentOffset(d.Offset).ContentSizeInBytes(d.Length).Build(), nil
+	}
+	bounds := map[int][]byte{catalog.PathField: []byte(d.Data)}
+	return b.LowerBoundValues(bounds).UpperBoundValues(bounds).Build(), nil
 }
 
 // partition converts partition values, which are given for all fields but void ones.

@@ -22,15 +22,16 @@ type NewSnapshot struct {
 
 // ManifestForm is what the entries of one manifest have in common.
 type ManifestForm struct {
-	Spec   iceberg.PartitionSpec
-	Schema *iceberg.Schema
+	Spec    iceberg.PartitionSpec
+	Schema  *iceberg.Schema
+	Content iceberg.ManifestContent // data files or delete files
 }
 
-// Encode returns a manifest of data files, and its entry in the manifest list. Each entry is
-// written with its status. All of them are of the form's partition spec.
+// Encode returns a manifest, and its entry in the manifest list. Each entry is written with its
+// status. All of them are of the form's partition spec and content.
 func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceberg.ManifestEntry) ([]byte, iceberg.ManifestFile, error) {
 	var out bytes.Buffer
-	writer, err := iceberg.NewManifestWriter(s.Version, &out, avroSpec(form.Spec), form.Schema, s.ID)
+	writer, err := iceberg.NewManifestWriter(s.Version, &out, avroSpec(form.Spec), form.Schema, s.ID, iceberg.WithManifestWriterContent(form.Content))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,12 +128,12 @@ func (s NewSnapshot) Added(file iceberg.DataFile, sequence int64) iceberg.Manife
 
 // Without returns the entries of a manifest for a snapshot that removes some of its files,
 // and which of the files it removed. Entries of files that were removed before are left out.
-func (s NewSnapshot) Without(entries []iceberg.ManifestEntry, removed map[string]bool) (kept, gone []iceberg.ManifestEntry) {
+func (s NewSnapshot) Without(entries []iceberg.ManifestEntry, removes func(iceberg.DataFile) bool) (kept, gone []iceberg.ManifestEntry) {
 	for _, e := range entries {
 		sequence := e.SequenceNum()
 		switch {
 		case e.Status() == iceberg.EntryStatusDELETED:
-		case removed[e.DataFile().FilePath()]:
+		case removes(e.DataFile()):
 			gone = append(gone, iceberg.NewManifestEntry(iceberg.EntryStatusDELETED, &s.ID, &sequence, e.FileSequenceNum(), e.DataFile()))
 		default:
 			from := e.SnapshotID()
