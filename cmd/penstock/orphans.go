@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/orphans"
@@ -48,18 +46,23 @@ func (p process) orphansCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config := configFlag(c)
+	config, progress := configFlag(c), progressFlag(c)
 	older := cmdline.Text(c, "older-than", "AGE", "leave out what was written later, such as 12h or 7d (default 3d, at least 1h)")
 	remove := c.Flags().Bool("remove", false, "remove what is listed")
+	asJSON := c.Flags().Bool("json", false, "print the leftovers as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		age, err := leftoverAgeOf(*older)
 		if err != nil {
 			return err
 		}
 		search := orphans.Search{Owned: tablecommit.Owned, Before: p.clock().Add(-age)}
-		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
-			return p.orphans(ctx, e, search, args, *remove)
-		})
+		g, err := p.progressOf(*progress, "orphans", args[0])
+		if err != nil {
+			return err
+		}
+		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			return p.orphans(ctx, e, leftoverCall{search: search, tables: args, remove: *remove, asJSON: *asJSON, progress: g})
+		}))
 	}
 	return c
 }
@@ -81,8 +84,16 @@ func leftoverAgeOf(text string) (time.Duration, error) {
 	return age, nil
 }
 
+// leftoverCall is what to do about leftovers.
+type leftoverCall struct {
+	search         orphans.Search
+	tables         []string
+	remove, asJSON bool
+	progress       *commandProgress
+}
+
 // orphans finds the leftovers of all tables, and then lists or removes them.
-func (p process) orphans(ctx context.Context, e *engine, search orphans.Search, tables []string, remove bool) error {
+func (p process) orphans(ctx context.Context, e *engine, call leftoverCall) error {
 	ctx, entered := e.budget.Enter(ctx, "orphans")
 	defer entered.Release()
 	held, err := e.budget.Reserve("the leftovers of tables", 0)
@@ -90,76 +101,52 @@ func (p process) orphans(ctx context.Context, e *engine, search orphans.Search, 
 		return err
 	}
 	defer held.Release()
-	found := make([]orphans.Leftovers, len(tables))
-	for i, table := range tables {
+	found := make([]orphans.Leftovers, len(call.tables))
+	for i, table := range call.tables {
 		of, name, err := e.catalogOf(table)
 		if err != nil {
 			return err
 		}
-		if found[i], err = search.Find(ctx, searchable{of}, name, held); err != nil {
+		call.progress.of(table)
+		call.progress.step("search")
+		if found[i], err = call.search.Find(ctx, searchable{of}, name, held); err != nil {
 			return err
 		}
 		for _, folder := range found[i].Elsewhere {
+			if call.asJSON {
+				break // the result has them
+			}
 			p.note("table %s: %s is not searched: it lies outside of the table's folder, and other tables may write there\n", table, folder)
 		}
 	}
-	for i, table := range tables {
-		if remove {
-			err = p.removeLeftovers(ctx, table, found[i])
-		} else {
-			err = p.listLeftovers(table, found[i])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listLeftovers prints the leftovers of a table.
-func (p process) listLeftovers(table string, found orphans.Leftovers) error {
-	for _, e := range found.Entries {
-		what := e.Location
-		if e.Upload != "" {
-			what = "unfinished upload of " + what
-		}
-		size := "size unknown"
-		if e.Size != store.SizeUnknown {
-			size = fmt.Sprintf("%d bytes", e.Size)
-		}
-		if _, err := fmt.Fprintf(p.stdout, "%s, %s, %s old\n", what, size, ageText(p.clock().Sub(e.Modified))); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(p.stdout, "table %s: %s, %d bytes\n", table, fault.Count(len(found.Entries), "leftover"), found.Bytes())
-	return err
-}
-
-// ageText returns a duration in days and hours.
-func ageText(age time.Duration) string {
-	return fmt.Sprintf("%dd%dh", age/day, age%day/time.Hour)
-}
-
-// removeLeftovers removes the leftovers of a table. It prints what was removed after a failure too.
-func (p process) removeLeftovers(ctx context.Context, table string, found orphans.Leftovers) error {
-	last, files, bytes := p.clock(), 0, int64(0)
-	var failed error
-	for _, e := range found.Entries {
-		if err := orphans.Remove(ctx, found.Files, e); err != nil {
-			failed = fault.Op(err, "remove leftovers of table %s", table)
+	removed := make([]int, len(found))
+	for i := range found {
+		if !call.remove {
 			break
 		}
-		files, bytes = files+1, bytes+max(e.Size, 0)
-		if now := p.clock(); now.Sub(last) >= progressEvery {
-			last = now
-			p.note("table %s: %d of %s removed, %d bytes\n", table, files, fault.Count(len(found.Entries), "leftover"), bytes)
+		if removed[i], err = call.removeFrom(ctx, call.tables[i], found[i]); err != nil {
+			break
 		}
 	}
-	_, err := fmt.Fprintf(p.stdout, "table %s: removed %s, %d bytes\n", table, fault.Count(files, "leftover"), bytes)
-	if failed != nil {
-		return failed
+	if failed := p.printLeftovers(call, found, removed); failed != nil && err == nil {
+		err = failed
 	}
 	return err
+}
+
+// removeFrom removes the leftovers of a table, and returns how many are removed.
+func (l leftoverCall) removeFrom(ctx context.Context, table string, found orphans.Leftovers) (int, error) {
+	l.progress.of(table)
+	l.progress.step("remove")
+	counts := progressCounts{OfFiles: int64(len(found.Entries)), OfBytes: found.Bytes()}
+	for i, e := range found.Entries {
+		if err := orphans.Remove(ctx, found.Files, e); err != nil {
+			return i, fault.Op(err, "remove leftovers of table %s", table)
+		}
+		counts.Files, counts.Bytes = counts.Files+1, counts.Bytes+max(e.Size, 0)
+		l.progress.at(counts)
+	}
+	return len(found.Entries), nil
 }
 
 // searchable is a catalog in whose tables leftovers are looked for.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -139,6 +140,36 @@ func TestLeftoversOfATableAreRemoved(t *testing.T) {
 	got := run(t, "publish", "features.history", "candidate", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.NotEqual(t, before, rows())
+}
+
+// spec: orphan-14
+func TestLeftoversAsJSON(t *testing.T) {
+	l, folder := stagedHistory(t)
+	leave(t, folder, "data/penstock-0123456789abcdef-1.parquet")
+	begin(t, folder, "data/penstock-0123456789abcdef-2.parquet")
+	age(t, folder, 4)
+	for _, removed := range []int{0, 2} {
+		args := []string{"orphans", "features.history", "--config", l.config, "--json"}
+		if removed > 0 {
+			args = append(args, "--remove")
+		}
+		got := run(t, args...)
+		require.Zero(t, got.code, got.stderr)
+		var out []leftoversJSON
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
+		require.Len(t, out, 1)
+		require.Equal(t, "features.history", out[0].Table)
+		require.Equal(t, removed, out[0].Removed)
+		require.Len(t, out[0].Leftovers, 2)
+		file, upload := out[0].Leftovers[0], out[0].Leftovers[1]
+		require.True(t, strings.HasSuffix(file.Location, "/data/penstock-0123456789abcdef-1.parquet"))
+		require.EqualValues(t, 4, *file.Bytes)
+		require.WithinDuration(t, time.Now().AddDate(0, 0, -4), file.Modified, time.Hour)
+		require.Empty(t, file.Upload)
+		require.NotEmpty(t, upload.Upload)
+	}
+	got := run(t, "orphans", "features.history", "--config", l.config, "--json")
+	require.Contains(t, got.stdout, `"leftovers": []`)
 }
 
 // A manifest that cannot be read ends the command before anything is removed, of the tables before too.

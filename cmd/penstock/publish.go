@@ -25,20 +25,25 @@ func (p process) publishCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config := configFlag(c)
+	config, progress := configFlag(c), progressFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+		g, err := p.progressOf(*progress, "publish", args[0])
+		if err != nil {
+			return err
+		}
+		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
 			tables, name, err := e.writes(args[0])
 			if err != nil {
 				return err
 			}
+			g.step("move")
 			move, err := tables.Publish(ctx, name, args[1])
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move))
 			return err
-		})
+		}))
 	}
 	return c
 }
@@ -69,7 +74,7 @@ func (p process) undoCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config := configFlag(c)
+	config, progress := configFlag(c), progressFlag(c)
 	from := cmdline.Text(c, "from", "SNAPSHOT", "the snapshot to move back to")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -81,18 +86,23 @@ func (p process) undoCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+		g, err := p.progressOf(*progress, "undo", args[0])
+		if err != nil {
+			return err
+		}
+		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
 			tables, name, err := e.writes(args[0])
 			if err != nil {
 				return err
 			}
+			g.step("move")
 			made.Table = name
 			if err := tables.Undo(ctx, made); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(p.stdout, "main of table %s is at snapshot %d again\n", args[0], made.From)
 			return err
-		})
+		}))
 	}
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +14,11 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// progressEvery is the time between two lines of progress.
-const progressEvery = 5 * time.Second
-
 // stageFlags are the flags of stage.
 type stageFlags struct {
-	config, mode, key, sort, buckets, like, token, branch, keysOf *string
-	partition                                                     *[]string
-	evolve, dry, asJSON                                           *bool
+	config, mode, key, sort, buckets, like, token, branch, keysOf, progress *string
+	partition                                                               *[]string
+	evolve, dry, asJSON                                                     *bool
 }
 
 func (p process) stageCommand() *cobra.Command {
@@ -57,20 +53,33 @@ func (p process) stageCommand() *cobra.Command {
 		evolve:    c.Flags().Bool("evolve", false, "add columns that the table does not have"),
 		dry:       c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
 		asJSON:    c.Flags().Bool("json", false, "print the result as JSON"),
+		progress:  progressFlag(c),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request, err := f.request(args[0])
 		if err != nil {
 			return err
 		}
-		return p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
+		g, err := p.progressOf(*f.progress, "stage", args[0])
+		if err != nil {
+			return err
+		}
+		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
 			if *f.keysOf != "" {
+				g.step("keys")
 				request.OnlyKeys = trainedKeys{engine: e, of: *f.keysOf, staged: args[0]}.read
 			}
+			request.Progress = g.staging
 			return p.stage(ctx, e, request, args[1:], *f.asJSON)
-		})
+		}))
 	}
 	return c
+}
+
+// staging reports how far a stage is.
+func (g *commandProgress) staging(at stage.WriteProgress) {
+	g.step(at.Step.String())
+	g.at(progressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
 }
 
 // request returns the request that the flags make.
@@ -119,13 +128,6 @@ func (p process) stage(ctx context.Context, e *engine, request stage.TableWrite,
 		return err
 	}
 	defer rows.Release()
-	last := p.clock()
-	request.Progress = func(at stage.WriteProgress) {
-		if now := p.clock(); now.Sub(last) >= progressEvery {
-			last = now
-			p.note("%d rows read, %d written to %s, %d bytes\n", at.RowsRead, at.RowsWritten, fault.Count(at.Files, "file"), at.Bytes)
-		}
-	}
 	out, err := e.stager().Stage(ctx, request, rows)
 	switch {
 	case err != nil:

@@ -161,14 +161,14 @@ func (c *staging) add(ctx context.Context, sorter *extsort.Sorter, b arrow.Recor
 		return err
 	}
 	c.read, c.bytes = c.read+b.NumRows(), c.bytes+batch.Size(fitted)
-	c.report(0)
+	c.report(ReadRowsStep, 0)
 	return nil
 }
 
 // report calls the request's Progress.
-func (c *staging) report(written int64) {
+func (c *staging) report(step WriteStep, written int64) {
 	if c.request.Progress != nil {
-		c.request.Progress(WriteProgress{RowsRead: c.read, RowsWritten: written, Files: c.result.Files, Bytes: c.result.Bytes})
+		c.request.Progress(WriteProgress{Step: step, RowsRead: c.read, RowsWritten: written, Files: c.result.Files, Bytes: c.result.Bytes})
 	}
 }
 
@@ -199,6 +199,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	if err != nil {
 		return err
 	}
+	c.report(CommitFilesStep, files.written)
 	change := commit.Change{
 		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token,
 		Add: files.added, Columns: columns,

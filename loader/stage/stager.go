@@ -102,8 +102,35 @@ type NewLayout struct {
 	Sort []string
 }
 
+// WriteStep is a step of a call.
+type WriteStep int
+
+// The steps, in order. A call without rows ends after the first, and so does a dry run.
+const (
+	// ReadRowsStep reads and sorts the rows.
+	ReadRowsStep WriteStep = iota
+	// WriteFilesStep writes data files.
+	WriteFilesStep
+	// CommitFilesStep commits them.
+	CommitFilesStep
+)
+
+// String returns the name of the step.
+func (s WriteStep) String() string {
+	switch s {
+	case ReadRowsStep:
+		return "read"
+	case WriteFilesStep:
+		return "write"
+	case CommitFilesStep:
+		return "commit"
+	}
+	return "unknown"
+}
+
 // WriteProgress is how far a call is.
 type WriteProgress struct {
+	Step                  WriteStep
 	RowsRead, RowsWritten int64
 	Files                 int
 	Bytes                 int64

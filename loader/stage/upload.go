@@ -119,7 +119,7 @@ func (u *uploading) partition(ctx context.Context, sorted *extsort.Sorted, i int
 			return err
 		}
 		u.written += b.NumRows()
-		u.call.report(u.written)
+		u.call.report(WriteFilesStep, u.written)
 	}
 	if err := rows.Err(); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (u *uploading) Finish(ctx context.Context, w write.WrittenFile) error {
 	u.current = nil
 	u.call.result.Files++
 	u.call.result.Bytes += w.Bytes
-	u.call.report(u.written)
+	u.call.report(WriteFilesStep, u.written)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func orphanMutants() []mutant {
 		{"orphans-of-any-namespace", "loader/catalog/icebergcat/state.go", "func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {\n	if err := c.mayWrite(table); err != nil {", "func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {\n	if err := c.mayWrite(table); err != nil && folder == \"\" {", commands},
 		{"orphans-of-any-age", "cmd/penstock/orphans.go", "p.clock().Add(-age)", "p.clock().Add(age)", commands},
 		{"orphans-of-young-age", "cmd/penstock/orphans.go", "err != nil || age < youngestLeft", "err != nil || age < 0", commands},
-		{"orphans-remove-always", "cmd/penstock/orphans.go", "		if remove {\n", "		if remove || i == 0 {\n", commands},
-		{"orphans-remove-nothing", "cmd/penstock/orphans.go", "		if remove {\n", "		if remove && i < 0 {\n", commands},
+		{"orphans-remove-always", "cmd/penstock/orphans.go", "		if !call.remove {\n", "		if !call.remove && i > 0 {\n", commands},
+		{"orphans-remove-nothing", "cmd/penstock/orphans.go", "		if !call.remove {\n", "		if !call.remove || i == 0 {\n", commands},
 	}
 }

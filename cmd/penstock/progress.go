@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/fault"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// progressEvery is the time between two lines of progress.
+const progressEvery = 5 * time.Second
+
+// The forms of progress, and the steps that every command ends with.
+const (
+	progressText = "text"
+	progressJSON = "json"
+
+	stepDone   = "done"
+	stepFailed = "failed"
+)
+
+// progressFlag adds the flag of commands that write.
+func progressFlag(c *cobra.Command) *string {
+	return cmdline.Text(c, "progress", "text|json", "how far the command is, on standard error: lines of text from time to time (the default), or of JSON")
+}
+
+// commandProgress prints to standard error how far a command that writes is. All such commands (stage, publish, undo, orphans, and
+// those that come) print one form, so that one program reads them all:
+//
+//	g, err := p.progressOf(*flag, "stage", table)  // before anything is done
+//	g.step("read")                                 // when a step begins
+//	g.at(progressCounts{RowsRead: 1})              // as often as there is something new
+//	return g.end(err)                              // once, with the error of the command
+//
+// As text, a line is printed at most every 5 seconds. As JSON, each step, the counts at its end and the end of the command are
+// lines too, and the last one tells what went wrong. It is not safe for concurrent use.
+type commandProgress struct {
+	p        process
+	asJSON   bool
+	line     progressLine // the last one, with the newest counts
+	unsaid   bool         // counts that no line has
+	begun    time.Time
+	lastLine time.Time
+}
+
+// progressLine is a line of JSON.
+type progressLine struct {
+	Time    time.Time `json:"time"`
+	Command string    `json:"command"`
+	Table   string    `json:"table,omitempty"`
+	Step    string    `json:"step"`
+	// Seconds is the time since the command began.
+	Seconds float64 `json:"seconds"`
+	progressCounts
+	Failure *progressFailure `json:"failure,omitempty"`
+}
+
+// progressCounts is how much a step has done. Zero is left out.
+type progressCounts struct {
+	RowsRead    int64 `json:"rows_read,omitempty"`
+	RowsWritten int64 `json:"rows_written,omitempty"`
+	// Files and Bytes are done; OfFiles and OfBytes are all, where they are known.
+	Files   int64 `json:"files,omitempty"`
+	OfFiles int64 `json:"of_files,omitempty"`
+	Bytes   int64 `json:"bytes,omitempty"`
+	OfBytes int64 `json:"of_bytes,omitempty"`
+}
+
+// progressFailure is why a command failed.
+type progressFailure struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+	// Uncertain is true if the change may have been made.
+	Uncertain bool `json:"uncertain,omitempty"`
+}
+
+// progressOf returns the progress of a command, given its flag --progress.
+func (p process) progressOf(flag, command, table string) (*commandProgress, error) {
+	if flag != "" && flag != progressText && flag != progressJSON {
+		return nil, cmdline.Errorf("--progress %q is neither %s nor %s", flag, progressText, progressJSON)
+	}
+	now := p.clock()
+	return &commandProgress{p: p, asJSON: flag == progressJSON, begun: now, lastLine: now, line: progressLine{Command: command, Table: table}}, nil
+}
+
+// of begins to report on another table of the command.
+func (g *commandProgress) of(table string) {
+	g.flush()
+	g.line.Table, g.line.progressCounts = table, progressCounts{}
+}
+
+// step reports that a step begins. Its counts begin at zero.
+func (g *commandProgress) step(name string) {
+	if g.line.Step == name {
+		return
+	}
+	g.flush()
+	g.line.Step, g.line.progressCounts = name, progressCounts{}
+	if g.asJSON {
+		g.say()
+	}
+}
+
+// at reports how much the step has done. It prints a line if the last one is 5 seconds old.
+func (g *commandProgress) at(counts progressCounts) {
+	g.unsaid = g.unsaid || counts != g.line.progressCounts
+	g.line.progressCounts = counts
+	if g.p.clock().Sub(g.lastLine) >= progressEvery {
+		g.say()
+	}
+}
+
+// end reports the end of the command, and returns its error.
+func (g *commandProgress) end(err error) error {
+	g.flush()
+	g.line.progressCounts, g.line.Step = progressCounts{}, stepDone
+	if err != nil {
+		e := fault.As(err)
+		g.line.Step = stepFailed
+		g.line.Failure = &progressFailure{
+			Kind: e.Kind.String(), Message: fault.Redact(e.Error()), Remedy: fault.Redact(e.Remedy), Uncertain: tablecommit.Uncertain(err),
+		}
+	}
+	if g.asJSON {
+		g.say()
+	}
+	return err
+}
+
+// flush prints the counts that no line of JSON has.
+func (g *commandProgress) flush() {
+	if g.asJSON && g.unsaid {
+		g.say()
+	}
+}
+
+// say prints a line.
+func (g *commandProgress) say() {
+	now := g.p.clock()
+	g.lastLine, g.unsaid = now, false
+	if !g.asJSON {
+		g.p.note("%s\n", g.line.text())
+		return
+	}
+	g.line.Time, g.line.Seconds = now.UTC(), now.Sub(g.begun).Seconds()
+	if text, err := json.Marshal(g.line); err == nil {
+		g.p.note("%s\n", text)
+	}
+}
+
+// text returns the line as people read it.
+func (l progressLine) text() string {
+	var parts []string
+	add := func(what string, done, all int64) {
+		switch {
+		case all > 0:
+			parts = append(parts, fmt.Sprintf("%s %d of %d", what, done, all))
+		case done > 0:
+			parts = append(parts, fmt.Sprintf("%s %d", what, done))
+		}
+	}
+	add("rows read", l.RowsRead, 0)
+	add("rows written", l.RowsWritten, 0)
+	add("files", l.Files, l.OfFiles)
+	add("bytes", l.Bytes, l.OfBytes)
+	return fmt.Sprintf("table %s, %s: %s", l.Table, l.Step, strings.Join(parts, ", "))
+}

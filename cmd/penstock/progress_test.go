@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// progressLines parses the lines of JSON in a text.
+func progressLines(t *testing.T, text string) []progressLine {
+	t.Helper()
+	var out []progressLine
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "{") {
+			continue
+		}
+		var one progressLine
+		decoder := json.NewDecoder(strings.NewReader(line))
+		decoder.DisallowUnknownFields()
+		require.NoError(t, decoder.Decode(&one), line)
+		require.False(t, one.Time.IsZero())
+		require.GreaterOrEqual(t, one.Seconds, 0.0)
+		out = append(out, one)
+	}
+	return out
+}
+
+// stepsOf are the steps of lines, each once.
+func stepsOf(lines []progressLine) []string {
+	var out []string
+	for _, l := range lines {
+		if len(out) == 0 || out[len(out)-1] != l.Step {
+			out = append(out, l.Step)
+		}
+	}
+	return out
+}
+
+// spec: stage-80
+func TestProgressAsJSON(t *testing.T) {
+	l := stagingLake(t)
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	call := func(code int, args ...string) ([]progressLine, ran) {
+		got := run(t, append(args, "--config", l.config, "--progress", "json")...)
+		require.Equal(t, code, got.code, got.stderr)
+		lines := progressLines(t, got.stderr)
+		for _, one := range lines {
+			require.Equal(t, args[0], one.Command)
+			require.Equal(t, args[1], one.Table)
+		}
+		return lines, got
+	}
+	lines, first := call(exitOK, "stage", "features.history", a, "--key", "req_id", "--buckets", "1")
+	require.Equal(t, []string{"read", "write", "commit", stepDone}, stepsOf(lines))
+	require.Len(t, lines, strings.Count(first.stderr, "\n"), "a line that is not JSON: %s", first.stderr)
+	last := lines[len(lines)-2]
+	require.Equal(t, progressCounts{RowsRead: 2, RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.progressCounts)
+	require.Positive(t, last.Bytes)
+
+	_, second := call(exitOK, "stage", "features.history", a)
+	id := func(got ran) string { return regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(got.stdout)[1] }
+	lines, _ = call(exitOK, "undo", "features.history", "--from", id(first), "--to", id(second))
+	require.Equal(t, []string{"move", stepDone}, stepsOf(lines))
+	lines, _ = call(exitFailure, "publish", "features.history", "candidate")
+	require.Equal(t, []string{"move", stepFailed}, stepsOf(lines))
+	failure := lines[len(lines)-1].Failure
+	require.NotNil(t, failure)
+	require.Equal(t, fault.NotFound.String(), failure.Kind)
+	require.Contains(t, failure.Message, "candidate")
+	require.NotEmpty(t, failure.Remedy)
+
+	folder := filepath.Dir(filepath.Dir(globOne(t, l.dir+"/*/*/metadata/00000-*.metadata.json", l.dir+"/*/metadata/00000-*.metadata.json")))
+	leave(t, folder, "data/penstock-0123456789abcdef-1.parquet", "data/penstock-0123456789abcdef-2.parquet")
+	age(t, folder, 4)
+	lines, _ = call(exitOK, "orphans", "features.history", "--remove")
+	require.Equal(t, []string{"search", "remove", stepDone}, stepsOf(lines))
+	require.Equal(t, progressCounts{Files: 2, OfFiles: 2, Bytes: 8, OfBytes: 8}, lines[len(lines)-2].progressCounts)
+
+	wrong := run(t, "stage", "features.history", a, "--progress", "yaml")
+	require.Equal(t, exitUsage, wrong.code)
+	require.Contains(t, wrong.stderr, `--progress "yaml" is neither text nor json`)
+}
+
+// spec: stage-80
+func TestProgressAsText(t *testing.T) {
+	var said bytes.Buffer
+	now := time.Unix(1_000_000, 0)
+	g, err := process{stderr: &said, clock: func() time.Time { return now }}.progressOf("", "stage", "features.a")
+	require.NoError(t, err)
+	g.step("write")
+	g.at(progressCounts{RowsRead: 1})
+	require.Empty(t, said.String())
+	now = now.Add(progressEvery)
+	g.at(progressCounts{RowsRead: 7, RowsWritten: 3, Files: 1, OfFiles: 2})
+	g.at(progressCounts{RowsRead: 8})
+	uncertain := tablecommit.AsUncertain(fault.New(fault.Unavailable, "no answer"))
+	require.Equal(t, uncertain, g.end(uncertain))
+	require.Equal(t, "table features.a, write: rows read 7, rows written 3, files 1 of 2\n", said.String())
+
+	said.Reset()
+	g, err = process{stderr: &said, clock: func() time.Time { return now }}.progressOf("json", "stage", "features.a")
+	require.NoError(t, err)
+	require.ErrorIs(t, g.end(uncertain), uncertain)
+	require.True(t, progressLines(t, said.String())[0].Failure.Uncertain)
+}
