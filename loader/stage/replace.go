@@ -85,7 +85,7 @@ func (c *staging) commitReplacing(ctx context.Context, change commit.Change, rem
 		if c.request.Mode == Replace {
 			change.Base, change.Unmoved = baseOf(c.target.state), true
 		}
-		made, err := c.commit(ctx, change)
+		made, err := c.tables.Commit(ctx, change)
 		if !change.Unmoved || fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries {
 			return made, err
 		}
@@ -93,7 +93,7 @@ func (c *staging) commitReplacing(ctx context.Context, change commit.Change, rem
 		if failed != nil || state.Spec != c.target.state.Spec || baseOf(state) == change.Base {
 			return made, err
 		}
-		c.target.state, c.target.branches = state, false
+		c.target.state = state
 		if removed, failed = c.replaced(ctx, parts); failed != nil {
 			return made, failed
 		}

@@ -204,6 +204,9 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token,
 		Add: files.added, Columns: columns,
 	}
+	if c.target.branches {
+		change.Begin = c.target.state.Table.Pin.Snapshot
+	}
 	made, err := c.commitReplacing(ctx, change, removed, sorted.Partitions())
 	if err != nil && commit.Uncertain(err) {
 		return err // the files may be the table's
@@ -216,15 +219,4 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 		c.committed(made)
 	}
 	return err
-}
-
-// commit commits a change, on a new branch if the branch is new.
-func (c *staging) commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
-	if c.target.branches {
-		err := c.tables.Move(ctx, commit.Move{Table: change.Table, UUID: change.UUID, Ref: change.Branch, To: c.target.state.Table.Pin.Snapshot})
-		if err != nil {
-			return commit.Committed{}, err
-		}
-	}
-	return c.tables.Commit(ctx, change)
 }

@@ -387,24 +387,6 @@ func TestCallsWithoutRowsWriteNothing(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A branch is committed to, published and taken back.
-//
-// spec: stage-39
-func TestBranchesAreStagedTo(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), schema(), few)
-	request := stage.TableWrite{Table: history, Branch: "candidate"}
-	r.stage(t, request, schema(), few)
-	r.stage(t, request, schema(), few)
-	require.Len(t, r.column(t, "", "id"), 4)
-	require.Len(t, r.column(t, "candidate", "id"), 12)
-	move, err := r.tables.Publish(t.Context(), history, "candidate")
-	require.NoError(t, err)
-	require.Len(t, r.column(t, "", "id"), 12)
-	require.NoError(t, r.tables.Undo(t.Context(), move))
-	require.Len(t, r.column(t, "", "id"), 4)
-}
-
 // Whichever call fails: the table is unchanged, and no file stays.
 //
 // spec: stage-40

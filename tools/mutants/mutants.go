@@ -72,6 +72,7 @@ func mutants() []mutant {
 		sorterMutants(),
 		stageMutants(),
 		orphanMutants(),
+		branchMutants(),
 		progressMutants(),
 		spillMutants(),
 		splitMutants(),

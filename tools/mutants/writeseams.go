@@ -17,6 +17,6 @@ func writeSeamMutants() []mutant {
 		{"new-columns-are-named-like-partitions", "loader/stage/match.go", "		if m.partitioned(f.Name) {\n", "		if m.partitioned(\"\") {\n", stages},
 		{"write-defaults-are-null", "loader/stage/match.go", "slices.Contains(m.target.state.WriteDefaults, f.ID):", "slices.Contains(m.target.state.WriteDefaults[:0], f.ID):", stages},
 		{"replacements-miss-others-files", "loader/stage/replace.go", "baseOf(c.target.state), true\n", "baseOf(c.target.state), false\n", stages},
-		{"moved-branches-are-changed", "loader/catalog/icebergcat/commit.go", "p.change.Unmoved && at != p.change.Base {", "p.change.Unmoved && at == 0 {", stages},
+		{"moved-branches-are-changed", "loader/catalog/icebergcat/commit.go", "p.change.Unmoved && idOf(head) != p.change.Base {", "p.change.Unmoved && idOf(head) == 0 {", stages},
 	}
 }

@@ -38,6 +38,9 @@ func (c Change) Check(now time.Time) error {
 	if c.Mode == Rewrite && c.rowsAdded() > 0 && len(c.Remove) == 0 {
 		return fault.InvalidField("remove", "the change only rewrites rows, but adds %d and removes no file", c.rowsAdded())
 	}
+	if c.Begin != 0 && (c.Branch == "" || c.Branch == Main) {
+		return fault.InvalidField("begin", "%s begins with the first snapshot of the table, and not at snapshot %d", Main, c.Begin)
+	}
 	if _, ok := c.Summary[SummaryToken]; ok {
 		return fault.InvalidField("summary", "%s is written from the change's token", SummaryToken)
 	}

@@ -105,7 +105,10 @@ func (m Mode) String() string {
 type Change struct {
 	Table  string
 	UUID   string // of the table; another table of the same name is not changed
-	Branch string // "" is Main; the branch must exist, except Main of an empty table
+	Branch string // "" is Main; the branch must exist, except Main of an empty table, and unless Begin is given
+	// Begin is the snapshot that another branch than Main begins at if it does not exist: the change creates the branch, with
+	// its new snapshot. 0 is none.
+	Begin int64
 	// Token names the change; see NewToken. A call without a token that is repeated makes its
 	// change twice.
 	Token string

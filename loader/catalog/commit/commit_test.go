@@ -92,6 +92,7 @@ func TestChangesThatContradictThemselves(t *testing.T) {
 		"an append removes no files":               func(c *commit.Change) { c.Mode = commit.Append },
 		"does not say which snapshot":              func(c *commit.Change) { c.Base = 0 },
 		"7 is not a mode":                          func(c *commit.Change) { c.Mode = 7 },
+		"main begins with the first snapshot":      func(c *commit.Change) { c.Begin = 7 },
 		"the change is empty":                      func(c *commit.Change) { c.Add, c.Remove, c.Columns = nil, nil, nil },
 		"only rewrites rows, but adds 2":           func(c *commit.Change) { c.Mode, c.Remove = commit.Rewrite, nil },
 		"is written from the change's token":       func(c *commit.Change) { c.Summary = map[string]string{commit.SummaryToken: "x"} },

@@ -91,22 +91,22 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 	if uuid := meta.TableUUID().String(); p.change.UUID != "" && uuid != p.change.UUID {
 		return out, false, catalog.RecreatedTable(p.table, p.change.UUID, uuid)
 	}
-	head, err := meta.head(p.change.Branch)
+	head, at, err := p.begins(meta)
 	if err != nil {
 		return out, false, err
 	}
 	if found, err := p.find(meta, head); found != nil || err != nil {
 		return p.result(found), err == nil, err
 	}
-	p.settle(idOf(head))
+	p.settle(at)
 	if p.refused != nil && p.at == meta.state() {
 		return out, false, p.refused
 	}
-	if at := idOf(head); p.change.Unmoved && at != p.change.Base {
+	if p.change.Unmoved && idOf(head) != p.change.Base {
 		return out, false, fault.New(fault.Conflict, "branch %s of table %s is at %s, and the change was derived from %s",
-			p.change.Branch, p.table, snapshotName(at), snapshotName(p.change.Base)).In(p.table, "").WithRemedy("make the change again from the branch's current snapshot")
+			p.change.Branch, p.table, snapshotName(idOf(head)), snapshotName(p.change.Base)).In(p.table, "").WithRemedy("make the change again from the branch's current snapshot")
 	}
-	a := p.begin(idOf(head))
+	a := p.begin(at)
 	r, err := p.prepare(ctx, meta, head, a)
 	if err != nil {
 		return out, false, err
@@ -118,6 +118,19 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 		p.found(&icetable.Snapshot{ManifestList: a.list})
 	}
 	return out, made, err
+}
+
+// begins returns the snapshot that the new one comes after, and where the branch is: 0 if it does not exist.
+func (p *committing) begins(meta *loaded) (*icetable.Snapshot, int64, error) {
+	head, err := meta.head(p.change.Branch)
+	if p.change.Begin == 0 || fault.KindOf(err) != fault.NotFound {
+		return head, idOf(head), err
+	}
+	if head = meta.SnapshotByID(p.change.Begin); head == nil {
+		return nil, 0, fault.New(fault.Expired, "branch %s of table %s does not exist, and snapshot %d, at which it would begin, no longer does", p.change.Branch, p.table, p.change.Begin).
+			In(p.table, "").WithRemedy("make the change again from the current snapshot of %s", commit.Main)
+	}
+	return head, 0, nil
 }
 
 // unloaded returns the error of an attempt that could not load the table. While the outcome

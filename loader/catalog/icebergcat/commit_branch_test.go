@@ -54,6 +54,43 @@ func TestBranchesArePublishedAndUndone(t *testing.T) {
 	})
 }
 
+// A branch is created by the commit of its first change, or not at all.
+//
+// spec: write-56
+func TestBranchesBeginWithAChange(t *testing.T) {
+	eachChanging(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		base := c.append(t, "first", "a")
+		later := c.append(t, "later", "b")
+		change := commit.Change{Table: events, Branch: "audit", Begin: base.Snapshot, Token: token("staged"), Add: []commit.DataFile{c.file("x", 1)}}
+		refused := change
+		refused.Add = []commit.DataFile{c.file("x", 1)}
+		refused.Add[0].Spec = 7
+		_, err := c.tables.Commit(t.Context(), refused)
+		isKind(t, err, fault.Conflict, "has partition spec 7")
+		_, err = c.tables.State(t.Context(), events, "audit")
+		isKind(t, err, fault.NotFound, `no branch or tag "audit"`)
+
+		made, err := c.tables.Commit(t.Context(), change)
+		require.NoError(t, err)
+		require.Equal(t, base.Snapshot, made.Parent)
+		require.Equal(t, []string{"a", "x"}, c.files(t, "audit"))
+		require.Equal(t, []string{"a", "b"}, c.files(t, ""))
+		again, err := c.tables.Commit(t.Context(), change)
+		require.NoError(t, err)
+		require.True(t, again.Existed)
+		second := commit.Change{Table: events, Branch: "audit", Begin: later.Snapshot, Token: token("second"), Add: []commit.DataFile{c.file("y", 1)}}
+		appended, err := c.tables.Commit(t.Context(), second)
+		require.NoError(t, err)
+		require.Equal(t, made.Snapshot, appended.Parent, "the branch exists")
+
+		second.Branch, second.Begin, second.Token = "other", 7, token("third")
+		_, err = c.tables.Commit(t.Context(), second)
+		isKind(t, err, fault.Expired, "snapshot 7, at which it would begin, no longer does")
+		require.Empty(t, c.leftovers(t))
+	})
+}
+
 // spec: write-18
 func TestBranchesMoveOnCondition(t *testing.T) {
 	eachChanging(t, func(t *testing.T, c *changing) {

@@ -1,0 +1,47 @@
+package stage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// A branch is committed to, published and taken back.
+//
+// spec: stage-39
+func TestBranchesAreStagedTo(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	request := stage.TableWrite{Table: history, Branch: "candidate"}
+	r.stage(t, request, schema(), few)
+	r.stage(t, request, schema(), few)
+	require.Len(t, r.column(t, "", "id"), 4)
+	require.Len(t, r.column(t, "candidate", "id"), 12)
+	move, err := r.tables.Publish(t.Context(), history, "candidate")
+	require.NoError(t, err)
+	require.Len(t, r.column(t, "", "id"), 12)
+	require.NoError(t, r.tables.Undo(t.Context(), move))
+	require.Len(t, r.column(t, "", "id"), 4)
+}
+
+// A new branch is not there after a failure, wherever the call fails.
+//
+// spec: stage-40
+func TestFailuresBeginNoBranch(t *testing.T) {
+	for nth := 1; nth <= 3; nth++ {
+		r := newRig(t, unlimited, nil)
+		r.stage(t, create(), schema(), few)
+		failing := r.broken(t, errstore.Rule{Call: errstore.Create, Nth: nth, Action: errstore.Fail(nil)})
+		request := stage.TableWrite{Table: history, Branch: "candidate"}
+		_, err := failing.stager.Stage(t.Context(), request, rows(t, schema(), few))
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+		_, err = r.tables.State(t.Context(), history, "candidate")
+		require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
+		r.stage(t, request, schema(), few)
+		require.Len(t, r.column(t, "candidate", "id"), 8)
+	}
+}
