@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -57,16 +58,34 @@ func publishText(table, branch string, move tablecommit.Move) string {
 		return fmt.Sprintf("main of table %s, which had no snapshot, is at snapshot %d of branch %s\n", table, move.To, branch)
 	}
 	return fmt.Sprintf("main of table %s moved from snapshot %d to snapshot %d of branch %s\n", table, move.From, move.To, branch) +
-		fmt.Sprintf("to take it back: penstock undo %s --from %d --to %d\n", table, move.From, move.To)
+		undoText(table, move)
 }
+
+// undoText has the command that takes a move of a branch of a table back.
+func undoText(table string, move tablecommit.Move) string {
+	from := noneBefore
+	if move.From != 0 {
+		from = strconv.FormatInt(move.From, 10)
+	}
+	branch := ""
+	if move.Ref != tablecommit.Main {
+		branch = " --branch " + move.Ref
+	}
+	return fmt.Sprintf("to take it back: penstock undo %s%s --from %s --to %d\n", table, branch, from, move.To)
+}
+
+// noneBefore is the value of undo's --from for a branch that did not exist, or main of a table without snapshots.
+const noneBefore = "none"
 
 func (p process) undoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "undo TABLE", Short: "Take the last publish or stage of a table back",
-		Long: "Move main of a table back from the snapshot --to, which a publish or a stage made, to the snapshot\n" +
-			"--from, which was there before. If others committed since, nothing is moved, and the error\n" +
-			"names their snapshots. No file is removed.",
-		Example: "  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml",
+		Long: "Move a branch of a table back from the snapshot --to, which a publish or a stage made, to the snapshot\n" +
+			"--from, which was there before. With --from none, main has no snapshot afterwards and the table is\n" +
+			"empty, as before its first stage; another branch is removed. If others committed since, or --to does\n" +
+			"not come from --from, nothing is moved, and the error names the snapshots. No file is removed.",
+		Example: "  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml\n" +
+			"  penstock undo features.history --branch candidate --from none --to 8744736658442914487 --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cmdline.Errorf("%s needs a table", c.CommandPath())
@@ -75,12 +94,16 @@ func (p process) undoCommand() *cobra.Command {
 		},
 	}
 	config, progress := configFlag(c), progressFlag(c)
-	from := cmdline.Text(c, "from", "SNAPSHOT", "the snapshot to move back to")
+	branch := cmdline.Text(c, "branch", "NAME", "the branch (default main)")
+	from := cmdline.Text(c, "from", "SNAPSHOT|none", "the snapshot to move back to, or none")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		made := tablecommit.Move{Ref: tablecommit.Main}
+		made := tablecommit.Move{Ref: cmp.Or(*branch, tablecommit.Main)}
 		var err error
-		if made.From, err = snapshotFlag("from", *from); err == nil {
+		if *from != noneBefore {
+			made.From, err = snapshotFlag("from", *from)
+		}
+		if err == nil {
 			made.To, err = snapshotFlag("to", *to)
 		}
 		if err != nil {
@@ -100,11 +123,22 @@ func (p process) undoCommand() *cobra.Command {
 			if err := tables.Undo(ctx, made); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.stdout, "main of table %s is at snapshot %d again\n", args[0], made.From)
+			_, err = fmt.Fprint(p.stdout, undoneText(args[0], made))
 			return err
 		}))
 	}
 	return c
+}
+
+// undoneText describes a move that was taken back.
+func undoneText(table string, made tablecommit.Move) string {
+	switch {
+	case made.From != 0:
+		return fmt.Sprintf("%s of table %s is at snapshot %d again\n", made.Ref, table, made.From)
+	case made.Ref == tablecommit.Main:
+		return fmt.Sprintf("%s of table %s has no snapshot again: the table is empty\n", made.Ref, table)
+	}
+	return fmt.Sprintf("branch %s of table %s is removed\n", made.Ref, table)
 }
 
 // snapshotFlag parses the id of a snapshot.

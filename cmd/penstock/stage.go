@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/records"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -186,5 +188,17 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
 	}
 	line("token %s", r.Token)
+	if !request.DryRun {
+		b.WriteString(undoText(request.Table, madeBy(request, r)))
+	}
 	return b.String()
+}
+
+// madeBy returns what a stage did to its branch.
+func madeBy(request stage.TableWrite, r stage.WriteResult) tablecommit.Move {
+	out := tablecommit.Move{Table: request.Table, Ref: cmp.Or(request.Branch, tablecommit.Main), From: r.Parent, To: r.Snapshot}
+	if r.Branched {
+		out.From = 0
+	}
+	return out
 }

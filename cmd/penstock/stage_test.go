@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,60 @@ func TestStagePublishAndUndo(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, id[1])
 	require.Equal(t, 5, rows())
+}
+
+// The command that a stage prints takes it back: to no snapshot, to the one before, or to no branch.
+//
+// spec: stage-81
+func TestStagesAreUndone(t *testing.T) {
+	l := stagingLake(t)
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	undo := regexp.MustCompile(`\nto take it back: penstock (undo .*)\n$`)
+	stage := func(args ...string) []string {
+		got := run(t, append([]string{"stage", "features.history", a, "--config", l.config}, args...)...)
+		require.Zero(t, got.code, got.stderr)
+		found := undo.FindStringSubmatch(got.stdout)
+		require.NotNil(t, found, got.stdout)
+		return append(strings.Fields(found[1]), "--config", l.config)
+	}
+	takeBack := func(args []string, want string) {
+		got := run(t, args...)
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, want)
+	}
+	rows := func() int {
+		got := run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
+		require.Zero(t, got.code, got.stderr)
+		return strings.Count(got.stdout, "\n")
+	}
+	first := stage("--key", "req_id", "--buckets", "2")
+	takeBack(first, "main of table features.history has no snapshot again: the table is empty\n")
+	require.Zero(t, rows())
+	stage()
+	require.Equal(t, 2, rows())
+	second := stage()
+	require.Equal(t, 4, rows())
+	takeBack(second, "main of table features.history is at snapshot ")
+	require.Equal(t, 2, rows())
+	branched := stage("--branch", "candidate")
+	more := stage("--branch", "candidate")
+	got := run(t, branched...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "branch candidate of table features.history has later snapshots")
+	takeBack(more, "candidate of table features.history is at snapshot ")
+	takeBack(branched, "branch candidate of table features.history is removed\n")
+	got = run(t, "publish", "features.history", "candidate", "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, 2, rows())
+
+	swapped := slices.Clone(second)
+	from, to := slices.Index(swapped, "--from")+1, slices.Index(swapped, "--to")+1
+	swapped[from], swapped[to] = swapped[to], swapped[from]
+	got = run(t, swapped...)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "does not come from")
+	got = run(t, "undo", "features.history", "--from", "nothing", "--to", "1", "--config", l.config)
+	require.Equal(t, exitUsage, got.code)
 }
 
 // Rows are staged whose key a training row has that the dataset reads, under another name.

@@ -1,12 +1,14 @@
 package stage_test
 
 import (
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -44,4 +46,27 @@ func TestFailuresBeginNoBranch(t *testing.T) {
 		r.stage(t, request, schema(), few)
 		require.Len(t, r.column(t, "candidate", "id"), 8)
 	}
+}
+
+// PyIceberg reads a table whose first snapshot was undone as an empty one, and writes to it.
+//
+// spec: write-58
+func TestPyIcebergReadsTablesWithoutASnapshot(t *testing.T) {
+	interpreter := python(t)
+	r := newRig(t, unlimited, nil)
+	made := r.stage(t, create(), schema(), few)
+	require.NoError(t, r.tables.Undo(t.Context(), commit.Move{Table: history, Ref: commit.Main, To: made.Snapshot}))
+	out, err := exec.CommandContext(t.Context(), interpreter, "-c", `
+import sys
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+t = SqlCatalog("default", uri="sqlite:///" + sys.argv[1] + "/catalog.db").load_table("ml.history")
+print(t.current_snapshot(), t.scan().to_arrow().num_rows)
+t.append(t.scan().to_arrow().schema.empty_table())
+print(t.current_snapshot().parent_snapshot_id)
+`, r.dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "None 0\nNone\n")
+	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+	require.Len(t, r.column(t, "", "id"), 4)
 }

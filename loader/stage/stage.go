@@ -85,7 +85,7 @@ func (c *staging) made(ctx context.Context) (bool, error) {
 
 // committed records the snapshot of the result.
 func (c *staging) committed(made commit.Committed) {
-	c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, made.Existed
+	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }
 
 // sort reads all rows and sorts them by partition and key.

@@ -8,5 +8,9 @@ func branchMutants() []mutant {
 		{"branches-begin-again", "loader/catalog/icebergcat/commit.go", "p.change.Begin == 0 || fault.KindOf(err) != fault.NotFound", "p.change.Begin == 0", tables},
 		{"main-begins-anywhere", "loader/catalog/commit/check.go", "c.Begin != 0 && (c.Branch ==", "c.Begin < 0 && (c.Branch ==", []string{"./loader/catalog/commit"}},
 		{"stage-begins-no-branch", "loader/stage/stage.go", "		change.Begin = c.target.state.Table.Pin.Snapshot\n", "		change.Begin = 0\n", []string{"./loader/stage"}},
+		{"undo-goes-anywhere", "loader/catalog/icebergcat/branch.go", "		if err := m.leads(made); err != nil {\n", "		if err := m.leads(made); err != nil && made.To < 0 {\n", tables},
+		{"undo-empties-any-table", "loader/catalog/icebergcat/branch.go", "	if made.From == 0 && (to.ParentSnapshotID == nil || made.Ref != commit.Main) {\n", "	if made.From == 0 {\n", tables},
+		{"undo-leaves-a-current-snapshot", "loader/catalog/icebergcat/revision.go", "		object = set(object, \"current-snapshot-id\", noCurrent(m.Version()))\n", "", tables},
+		{"stage-takes-back-to-the-parent", "cmd/penstock/stage.go", "	if r.Branched {\n", "	if r.Branched && r.Parent == 0 {\n", []string{"./cmd/penstock"}},
 	}
 }

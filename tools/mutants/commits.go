@@ -34,7 +34,7 @@ func commitMutants() []mutant {
 		{"removed-files-are-forgotten", dir + "manifests/write.go", "append(gone, iceberg.NewManifestEntry(iceberg.EntryStatusDELETED", "append(gone, iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING", files},
 		{"the-age-of-rows-is-lost", dir + "manifests/write.go", "	if sequence > 0 && s.Version > 1 {\n", "	if sequence > 0 && s.Version < 1 {\n", files},
 		{"other-refs-are-lost", revision, "	return written(set(refs, r.branch, ref))\n", "	return written(set(nil, r.branch, ref))\n", metadata},
-		{"branches-become-main", revision, "	if r.branch == icetable.MainBranch {\n", "	if r.branch != \"\" {\n", branches},
+		{"branches-become-main", revision, "	if r.branch == icetable.MainBranch && r.to != 0 {\n", "	if r.branch != \"\" {\n", branches},
 		{"a-branchs-settings-are-lost", dir + "revision_request.go", "		if name != branch {\n", "		if name == branch {\n", requests},
 		{"requests-have-no-condition", dir + "revision_request.go", "	if r.from != 0 {\n", "	if r.from == 0 {\n", requests},
 		{"used-field-ids-are-used-again", dir + "columns_added.go", "	if i < 0 && column.ID > m.LastColumnID() {\n", "	if i < 0 {\n", metadata},

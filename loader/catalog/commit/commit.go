@@ -43,7 +43,8 @@ type Brancher interface {
 	// branch does not have.
 	Publish(ctx context.Context, table, branch string) (Move, error)
 	// Undo takes a move of a branch back. If the branch has later snapshots, it returns
-	// Conflict, and names them. A branch that had no snapshot before stays as it is: Invalid.
+	// Conflict, and names them; so it does if the move cannot have been made, since To does not
+	// come from From. A branch that had no snapshot before has none afterwards.
 	Undo(ctx context.Context, made Move) error
 }
 
@@ -180,6 +181,8 @@ type Committed struct {
 	Parent int64
 	// Existed is true if an earlier call committed the change.
 	Existed bool
+	// Began is true if this call created the branch, as far as it is known.
+	Began bool
 	// Tries is the number of attempts that this call made.
 	Tries int
 	// Time is the snapshot's.

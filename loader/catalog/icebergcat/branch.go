@@ -13,11 +13,16 @@ import (
 
 // Move moves, creates or removes a branch. See commit.Brancher.
 func (c *Catalog) Move(ctx context.Context, move commit.Move) error {
-	if err := c.mayWrite(move.Table); err != nil {
-		return err
-	}
 	if move.Ref == "" || move.Ref == commit.Main && move.To == 0 {
 		return fault.InvalidField("ref", "branch %q cannot be removed", move.Ref).In(move.Table, "").WithRemedy("name a branch other than %s", commit.Main)
+	}
+	return c.moveRef(ctx, move)
+}
+
+// moveRef moves, creates or removes a branch, which may be main.
+func (c *Catalog) moveRef(ctx context.Context, move commit.Move) error {
+	if err := c.mayWrite(move.Table); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
@@ -180,10 +185,6 @@ func (m *loaded) since(from int64, branch string) string {
 
 // Undo takes a move of a branch back. See commit.Brancher.
 func (c *Catalog) Undo(ctx context.Context, made commit.Move) error {
-	if made.From == 0 {
-		return fault.InvalidField("from", "branch %s of table %s had no snapshot before, and cannot be without one again", made.Ref, made.Table).In(made.Table, "").
-			WithRemedy("commit a change that removes the files")
-	}
 	back, err := c.look(ctx, made.Table, func(m *loaded) (commit.Move, error) {
 		at, err := m.at(made.Ref)
 		if err != nil {
@@ -192,15 +193,41 @@ func (c *Catalog) Undo(ctx context.Context, made commit.Move) error {
 		if at != made.To && at != made.From {
 			return commit.Move{}, m.committedSince(made, at)
 		}
-		if m.SnapshotByID(made.From) == nil {
+		if made.From != 0 && m.SnapshotByID(made.From) == nil {
 			return commit.Move{}, catalog.ExpiredSnapshot(made.Table, made.From)
+		}
+		if err := m.leads(made); err != nil {
+			return commit.Move{}, err
 		}
 		return commit.Move{Table: made.Table, UUID: made.UUID, Ref: made.Ref, From: made.To, To: made.From}, nil
 	})
 	if err == nil {
-		err = c.Move(ctx, back)
+		err = c.moveRef(ctx, back)
 	}
 	return fault.Op(err, "undo snapshot %d of table %s", made.To, made.Table)
+}
+
+// leads returns Conflict unless a branch can have been moved as a move says: forward, or, if it had no snapshot, main to a
+// first snapshot. A snapshot that expired after it was undone is not checked.
+func (m *loaded) leads(made commit.Move) error {
+	to := m.SnapshotByID(made.To)
+	if to == nil {
+		return nil
+	}
+	before := "no snapshot before it"
+	if made.From == 0 && (to.ParentSnapshotID == nil || made.Ref != commit.Main) {
+		return nil
+	}
+	if to.ParentSnapshotID != nil {
+		before = snapshotName(*to.ParentSnapshotID) + " before it"
+	}
+	for s := range m.ancestors(to) {
+		if s.SnapshotID == made.From {
+			return nil
+		}
+	}
+	return fault.New(fault.Conflict, "%s of table %s does not come from %s: it has %s", snapshotName(made.To), made.Table, snapshotName(made.From), before).
+		In(made.Table, "").WithRemedy("name the snapshots as the publish or the stage printed them")
 }
 
 // committedSince returns the Conflict of a move that cannot be taken back, with the snapshots

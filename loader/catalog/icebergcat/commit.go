@@ -114,7 +114,7 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 	outcome, err := p.send(ctx, meta, a, r)
 	made, err := p.outcome(meta, a, outcome, err)
 	if made {
-		out = commit.Committed{Snapshot: p.id, Parent: idOf(head), Tries: len(p.attempts), Time: time.UnixMilli(r.snapshot.Time)}
+		out = commit.Committed{Snapshot: p.id, Parent: idOf(head), Began: at == 0 && p.change.Begin != 0, Tries: len(p.attempts), Time: time.UnixMilli(r.snapshot.Time)}
 		p.found(&icetable.Snapshot{ManifestList: a.list})
 	}
 	return out, made, err

@@ -74,15 +74,18 @@ func TestBranchesBeginWithAChange(t *testing.T) {
 		made, err := c.tables.Commit(t.Context(), change)
 		require.NoError(t, err)
 		require.Equal(t, base.Snapshot, made.Parent)
+		require.True(t, made.Began)
 		require.Equal(t, []string{"a", "x"}, c.files(t, "audit"))
 		require.Equal(t, []string{"a", "b"}, c.files(t, ""))
 		again, err := c.tables.Commit(t.Context(), change)
 		require.NoError(t, err)
 		require.True(t, again.Existed)
+		require.False(t, again.Began)
 		second := commit.Change{Table: events, Branch: "audit", Begin: later.Snapshot, Token: token("second"), Add: []commit.DataFile{c.file("y", 1)}}
 		appended, err := c.tables.Commit(t.Context(), second)
 		require.NoError(t, err)
 		require.Equal(t, made.Snapshot, appended.Parent, "the branch exists")
+		require.False(t, appended.Began)
 
 		second.Branch, second.Begin, second.Token = "other", 7, token("third")
 		_, err = c.tables.Commit(t.Context(), second)
@@ -117,12 +120,72 @@ func TestBranchesMoveOnCondition(t *testing.T) {
 			isKind(t, err, of.kind, of.text)
 			require.False(t, commit.Uncertain(err))
 		}
-		err := c.tables.Undo(t.Context(), commit.Move{Table: events, Ref: "main", To: first.Snapshot})
-		isKind(t, err, fault.Invalid, "had no snapshot before")
-		_, err = c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "tag", Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
+		_, err := c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "tag", Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
 		isKind(t, err, fault.Invalid, "tag is a tag of table ml.events")
 		_, err = c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "none", Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
 		isKind(t, err, fault.NotFound, `no branch or tag "none"`)
 		require.Equal(t, before, c.bytesOf(t))
 	})
+}
+
+// Only a move that can have been made is taken back.
+//
+// spec: write-57
+func TestUndoFollowsParents(t *testing.T) {
+	eachChanging(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		first := c.append(t, "first", "a")
+		second := c.append(t, "second", "b")
+		require.NoError(t, c.tables.Move(t.Context(), commit.Move{Table: events, Ref: "audit", To: first.Snapshot}))
+		aside, err := c.tables.Commit(t.Context(), commit.Change{Table: events, Branch: "audit", Token: token("aside"), Add: []commit.DataFile{c.file("x", 1)}})
+		require.NoError(t, err)
+		before := c.bytesOf(t)
+		for text, made := range map[string]commit.Move{
+			"does not come from snapshot " + itoa(aside.Snapshot):                                                           {From: aside.Snapshot, To: second.Snapshot},
+			"does not come from no snapshot: it has snapshot":                                                               {To: second.Snapshot},
+			"snapshot " + itoa(first.Snapshot) + " of table ml.events does not come from snapshot " + itoa(second.Snapshot): {From: second.Snapshot, To: first.Snapshot},
+		} {
+			made.Table, made.Ref = events, "main"
+			isKind(t, c.tables.Undo(t.Context(), made), fault.Conflict, text)
+		}
+		require.Equal(t, before, c.bytesOf(t))
+		third := c.append(t, "third", "c")
+		require.NoError(t, c.tables.Undo(t.Context(), commit.Move{Table: events, Ref: "main", From: first.Snapshot, To: third.Snapshot}))
+		require.Equal(t, []string{"a"}, c.files(t, ""))
+		require.NoError(t, c.tables.Undo(t.Context(), commit.Move{Table: events, Ref: "audit", To: aside.Snapshot}), "the branch did not exist")
+		_, err = c.tables.State(t.Context(), events, "audit")
+		isKind(t, err, fault.NotFound, `no branch or tag "audit"`)
+	})
+}
+
+// A table whose first snapshot is undone is empty, and takes changes again.
+//
+// spec: write-58
+func TestFirstSnapshotsAreUndone(t *testing.T) {
+	eachChanging(t, func(t *testing.T, c *changing) { undoFirst(t, c, "2") })
+	t.Run("v1", func(t *testing.T) { undoFirst(t, newWriter(t).changes(t), "1") })
+	t.Run("v3", func(t *testing.T) { undoFirst(t, newWriter(t).changes(t), "3") })
+}
+
+func undoFirst(t *testing.T, c *changing, version string) {
+	t.Helper()
+	c.bucketed(t, version)
+	change := commit.Change{Table: events, Token: token("first"), Add: []commit.DataFile{c.file("a", 1)}}
+	first, err := c.tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+	made := commit.Move{Table: events, Ref: "main", To: first.Snapshot}
+	require.NoError(t, c.tables.Undo(t.Context(), made))
+	require.NoError(t, c.tables.Undo(t.Context(), made), "it is undone already")
+	require.Empty(t, c.files(t, ""))
+	tbl := c.load(t, events)
+	require.Nil(t, tbl.CurrentSnapshot())
+	require.NotNil(t, tbl.SnapshotByID(first.Snapshot))
+	_, err = c.tables.Commit(t.Context(), change)
+	isKind(t, err, fault.Conflict, "it was undone")
+	second := c.append(t, "second", "b")
+	require.Zero(t, second.Parent)
+	require.Equal(t, []string{"b"}, c.files(t, ""))
+	isKind(t, c.tables.Undo(t.Context(), made), fault.Conflict, "does not come from snapshot "+itoa(first.Snapshot))
+	require.NoError(t, c.tables.Undo(t.Context(), commit.Move{Table: events, Ref: "main", To: second.Snapshot}))
+	require.Empty(t, c.files(t, ""))
 }

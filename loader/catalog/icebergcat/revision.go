@@ -79,7 +79,10 @@ func (m *loaded) revised(r revision, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if r.branch == icetable.MainBranch {
+	if r.branch == icetable.MainBranch && r.to == 0 {
+		object = set(object, "current-snapshot-id", noCurrent(m.Version()))
+	}
+	if r.branch == icetable.MainBranch && r.to != 0 {
 		moved := updated
 		if r.snapshot != nil {
 			moved = r.snapshot.Time
@@ -106,6 +109,14 @@ func (m *loaded) revised(r revision, now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	return written(set(set(object, "last-updated-ms", number(updated)), "metadata-log", log))
+}
+
+// noCurrent is the current snapshot of a table whose main has none, as other writers have it in a format version.
+func noCurrent(version int) json.RawMessage {
+	if version >= lineageVersion {
+		return json.RawMessage("null")
+	}
+	return number(-1)
 }
 
 // addTo adds the snapshot to metadata.
