@@ -71,6 +71,10 @@ func (p *planning) columns(schema, raw *arrow.Schema) error {
 	numbers := fieldNumbers{version: newVersion}
 	var faults []fault.Field
 	for i, f := range schema.Fields() {
+		if other := alike(f.Name, fieldNames(schema.Fields())); other != "" {
+			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, otherCase(other))})
+			continue
+		}
 		column, typed, err := numbers.column(f, raw.Field(i).Type)
 		if err != nil {
 			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, fault.As(err).Message)})
@@ -85,7 +89,7 @@ func (p *planning) columns(schema, raw *arrow.Schema) error {
 	}
 	p.state.LastColumn = numbers.last
 	if len(faults) > 0 {
-		return fault.As(fault.Fields(faults)).WithRemedy("cast or leave out these columns")
+		return fault.As(fault.Fields(faults)).WithRemedy("cast, rename or leave out these columns")
 	}
 	return nil
 }

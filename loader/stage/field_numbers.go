@@ -82,6 +82,9 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 	case *arrow.StructType:
 		forms, fields := make([]nestedForm, t.NumFields()), make([]arrow.Field, t.NumFields())
 		for i, f := range t.Fields() {
+			if other := alike(f.Name, fieldNames(t.Fields())); other != "" {
+				return nil, nil, fault.New(fault.Invalid, "of its field %q: %s", f.Name, otherCase(other))
+			}
 			id := n.next()
 			form, typed, err := n.form(f.Type)
 			if err != nil {

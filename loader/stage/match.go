@@ -3,6 +3,7 @@ package stage
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -41,6 +42,10 @@ func (m *matching) columns() error {
 			})
 			continue
 		}
+		if other := alike(f.Name, append(m.target.state.Table.Names(), fieldNames(m.schema.Fields())...)); other != "" {
+			m.fail(f.Name, otherCase(other))
+			continue
+		}
 		if m.partitioned(f.Name) {
 			m.fail(f.Name, "a partition field of the table has this name")
 			continue
@@ -61,6 +66,29 @@ func (m *matching) columns() error {
 	}
 	return fault.As(fault.Fields(m.faults)).In(m.target.state.Table.Name, "").
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
+}
+
+// alike returns another name that differs from a name only in case, or "".
+func alike(name string, others []string) string {
+	for _, other := range others {
+		if other != name && strings.EqualFold(other, name) {
+			return other
+		}
+	}
+	return ""
+}
+
+// otherCase returns why a column is refused whose name differs from another one's only in case.
+func otherCase(other string) string {
+	return "its name differs from that of " + strconv.Quote(other) + " only in case, which Spark and other engines do not tell apart by default"
+}
+
+func fieldNames(fields []arrow.Field) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.Name
+	}
+	return out
 }
 
 // partitioned reports whether a partition field of the table has a name. Other engines refuse to load a table with a

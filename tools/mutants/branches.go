@@ -1,6 +1,6 @@
 package main
 
-// branchMutants move, begin and take back branches wrongly.
+// branchMutants move, begin and take back branches wrongly, and stage columns and partitions that others cannot read.
 func branchMutants() []mutant {
 	tables := []string{"./loader/catalog/icebergcat"}
 	return []mutant{
@@ -12,5 +12,8 @@ func branchMutants() []mutant {
 		{"undo-empties-any-table", "loader/catalog/icebergcat/branch.go", "	if made.From == 0 && (to.ParentSnapshotID == nil || made.Ref != commit.Main) {\n", "	if made.From == 0 {\n", tables},
 		{"undo-leaves-a-current-snapshot", "loader/catalog/icebergcat/revision.go", "		object = set(object, \"current-snapshot-id\", noCurrent(m.Version()))\n", "", tables},
 		{"stage-takes-back-to-the-parent", "cmd/penstock/stage.go", "	if r.Branched {\n", "	if r.Branched && r.Parent == 0 {\n", []string{"./cmd/penstock"}},
+		{"new-columns-differ-in-case", "loader/stage/match.go", "if other != name && strings.EqualFold(other, name) {", "if other != name && strings.HasPrefix(other, name) {", []string{"./loader/stage"}},
+		{"evolved-columns-differ-in-case", "loader/stage/match.go", "append(m.target.state.Table.Names(), fieldNames(m.schema.Fields())...)", "fieldNames(m.schema.Fields())", []string{"./loader/stage"}},
+		{"nested-fields-differ-in-case", "loader/stage/field_numbers.go", "alike(f.Name, fieldNames(t.Fields())); other != \"\"", "alike(f.Name, nil); other != \"\"", []string{"./loader/stage"}},
 	}
 }
