@@ -39,7 +39,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 _BUCKETS = 16
 _REQUESTS_OF_A_USER = 20
 _NEW_ITEMS = 2
-_ITEMS = 1_000_000
+_ITEMS = 5_000_000
+_POPULAR = 20_000  # items that are drawn most often
+_HASH = 0x9E3779B97F4A7C15
 _ROW_GROUP = 65_536
 _CHUNK = 500_000  # rows that are made at a time
 _MIB = 1 << 20
@@ -83,11 +85,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--only", choices=[one.name for one in LAYOUTS], help="one layout; default: all")
     flags.add_argument("--alone", action="store_true", help="without DuckDB")
     flags.add_argument("--duckdb", nargs=2, help=argparse.SUPPRESS)  # the child that runs DuckDB
+    flags.add_argument("--make", action="store_true", help=argparse.SUPPRESS)  # the child that makes the input
     given = flags.parse_args(arguments)
     if given.duckdb:
         return _copy(*given.duckdb)
     given.folder.mkdir(parents=True, exist_ok=True)
-    files = ensure(given.folder / f"input-{given.rows}", given.rows)
+    input_folder = given.folder / f"input-{given.rows}"
+    if given.make:
+        make(input_folder, given.rows)
+        return 0
+    if not input_folder.exists():  # a process of its own, whose memory the children of this one do not inherit
+        same = ["--rows", str(given.rows), "--folder", str(given.folder)]
+        subprocess.run([sys.executable, __file__, "--make", *same], check=True)
+    files = sorted(input_folder.glob("*.parquet"))
     for layout in LAYOUTS:
         if given.only in (None, layout.name):
             _compare(given, layout, files)
@@ -203,18 +213,16 @@ def sizes(folder: Path) -> tuple[int, int]:
     return total, history
 
 
-def ensure(folder: Path, rows: int) -> list[Path]:
-    """The input's files, which are made if they do not exist."""
-    files = sorted(folder.glob("*.parquet"))
-    if files:
-        return files
-    folder.mkdir(parents=True)
+def make(folder: Path, rows: int) -> None:
+    """Write the input's files."""
+    unfinished = folder.with_suffix(".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
     for number, first in enumerate(range(0, rows, _CHUNK)):
         table = requests(np.random.default_rng(11 + number), first, min(_CHUNK, rows - first))
-        file = folder / f"part-{number:03}.parquet"
+        file = unfinished / f"part-{number:03}.parquet"
         pq.write_table(table, file, compression="snappy", row_group_size=_ROW_GROUP)
-        files.append(file)
-    return files
+    unfinished.rename(folder)
 
 
 def requests(draw: np.random.Generator, first: int, rows: int) -> pa.Table:
@@ -226,7 +234,7 @@ def requests(draw: np.random.Generator, first: int, rows: int) -> pa.Table:
     step = draw.poisson(_NEW_ITEMS, rows)
     step[starts] = length[starts]  # the first history of a user is new
     end = np.cumsum(step)
-    stream = np.minimum(draw.pareto(0.8, end[-1]) * 500, _ITEMS - 1).astype(np.int64)
+    stream = _hashed(np.minimum(draw.pareto(0.8, end[-1]) * _POPULAR, _ITEMS - 1))
     offsets = np.r_[0, np.cumsum(length)]
     # The newest item is first.
     at = np.repeat(end - 1, length) - (np.arange(offsets[-1]) - np.repeat(offsets[:-1], length))
@@ -237,10 +245,9 @@ def requests(draw: np.random.Generator, first: int, rows: int) -> pa.Table:
     country = np.array([f"C{i:02}" for i in range(60)])[draw.integers(0, 60, rows) * draw.integers(0, 2, rows)]
     words = np.array([f"word{i}" for i in range(2_000)])
     query = np.char.add(np.char.add(words[draw.integers(0, 2_000, rows)], " "), words[draw.integers(0, 200, rows)])
-    number = np.arange(first, first + rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(1)
     table = pa.table(
         {
-            "request_id": pa.array(number.astype(np.int64)),
+            "request_id": pa.array(_hashed(np.arange(first, first + rows))),
             "user_id": pa.array(user + first),
             "ts": pa.array((moment * 86_400e6).astype(np.int64) + first, pa.timestamp("us")),
             "history": history,
@@ -253,6 +260,11 @@ def requests(draw: np.random.Generator, first: int, rows: int) -> pa.Table:
         }
     )
     return table.take(pa.array(order))
+
+
+def _hashed(number: np.ndarray) -> np.ndarray:
+    """Numbers of 63 bits, as ids are."""
+    return (number.astype(np.uint64) * np.uint64(_HASH) >> np.uint64(1)).astype(np.int64)
 
 
 if __name__ == "__main__":

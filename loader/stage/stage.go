@@ -92,7 +92,7 @@ func (c *staging) committed(made commit.Committed) {
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
 	options := extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
-		BatchBytes: share(c.options.Budget, sampleShare, minSample, maxSample),
+		BatchBytes: share(c.options.Budget, sampleShare, minSample, maxSample), Readers: c.writers(),
 	}
 	if c.request.OnlyKeys != nil {
 		keys, err := c.keys(ctx)

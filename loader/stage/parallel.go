@@ -1,0 +1,136 @@
+package stage
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/write"
+	"github.com/penstock/penstock/loader/extsort"
+)
+
+// writerMemory is the share of the budget from which on one partition more is written at the same time.
+const writerMemory = 1 << 30
+
+// writers returns the number of partitions that are written at the same time.
+func (c *staging) writers() int {
+	n := c.options.Threads
+	if limit := c.options.Budget.Limit(); limit >= 0 {
+		n = int(min(int64(n), limit/writerMemory))
+	}
+	return max(n, 1)
+}
+
+// all writes all partitions.
+func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
+	for i, p := range sorted.Partitions() {
+		u.parts = append(u.parts, &partitionFiles{uploading: u, number: i, values: p.Values})
+	}
+	w := &writing{uploading: u, sorted: sorted, left: make([]bool, len(u.parts)), ended: make(chan struct{})}
+	w.first = slices.IndexFunc(sorted.Partitions(), func(p extsort.Partition) bool { return p.Rows >= write.MinChoiceRows })
+	if w.first < 0 {
+		w.first = len(u.parts)
+	}
+	if err := w.all(ctx, min(u.call.writers(), len(u.parts))); err != nil {
+		return err
+	}
+	for _, p := range u.parts {
+		u.added = append(u.added, p.added...)
+	}
+	return nil
+}
+
+// writing writes partitions, several at the same time. The first one that has enough rows chooses the encodings
+// of those after it, which wait for the choice, and those before it choose their own: so the files do not
+// depend on which partition is written when.
+type writing struct {
+	*uploading
+	sorted *extsort.Sorted
+	first  int           // the partition that chooses encodings for others
+	ended  chan struct{} // closed when it was written, or has failed
+	left   []bool        // partitions that are not written because memory was not enough for several
+}
+
+// all writes all partitions, and then those one after the other for which memory was not enough.
+func (w *writing) all(ctx context.Context, writers int) error {
+	if writers > 1 {
+		if err := w.parallel(ctx, writers); err != nil {
+			return err
+		}
+	}
+	for i, p := range w.parts {
+		if writers > 1 && !w.left[i] {
+			continue
+		}
+		if err := p.write(ctx, w.sorted, w.choiceOf(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choiceOf returns the choice that a partition makes or follows, or nil.
+func (w *writing) choiceOf(i int) *write.EncodingChoice {
+	if i < w.first {
+		return nil
+	}
+	if i > w.first && !isClosed(w.choice.Made()) {
+		return nil // of too few rows
+	}
+	return &w.choice
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// parallel writes partitions in a number of goroutines. None of them waits for memory, which the others may hold.
+func (w *writing) parallel(ctx context.Context, writers int) error {
+	group, ctx := errgroup.WithContext(budget.NoWait(ctx))
+	var next atomic.Int64
+	for range writers {
+		group.Go(func() error {
+			for i := int(next.Add(1)) - 1; i < len(w.parts); i = int(next.Add(1)) - 1 {
+				if err := w.one(ctx, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// one writes a partition, or leaves it if memory is not enough.
+func (w *writing) one(ctx context.Context, i int) error {
+	if i > w.first {
+		select {
+		case <-w.choice.Made():
+		case <-w.ended:
+			if w.left[w.first] && !isClosed(w.choice.Made()) {
+				w.left[i] = true
+				return nil
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	err := w.parts[i].write(ctx, w.sorted, w.choiceOf(i))
+	if fault.KindOf(err) == fault.Exhausted {
+		w.parts[i].again(ctx)
+		w.left[i], err = true, nil
+	}
+	if i == w.first {
+		close(w.ended)
+	}
+	return err
+}
