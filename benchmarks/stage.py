@@ -83,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--memory", default="2GiB", help="the budget of both programs")
     flags.add_argument("--level", type=int, default=3, help="DuckDB's level of Zstandard; its own default is 3")
     flags.add_argument("--only", choices=[one.name for one in LAYOUTS], help="one layout; default: all")
+    flags.add_argument("--files", nargs="+", type=Path, help="other input")
+    flags.add_argument("--key", default="request_id", help="the column that --files are bucketed and sorted by")
     flags.add_argument("--alone", action="store_true", help="without DuckDB")
     flags.add_argument("--duckdb", nargs=2, help=argparse.SUPPRESS)  # the child that runs DuckDB
     flags.add_argument("--make", action="store_true", help=argparse.SUPPRESS)  # the child that makes the input
@@ -90,6 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.duckdb:
         return _copy(*given.duckdb)
     given.folder.mkdir(parents=True, exist_ok=True)
+    if given.files:
+        given.rows = sum(pq.read_metadata(file).num_rows for file in given.files)
+        _compare(given, Layout(given.key, (given.key,), (given.key,)), given.files)
+        return 0
     input_folder = given.folder / f"input-{given.rows}"
     if given.make:
         make(input_folder, given.rows)
