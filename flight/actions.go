@@ -37,6 +37,12 @@ func (s *service) actions() []action {
 			"verify", "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", policy.Verify, s.verify,
 		})
 	}
+	if s.options.Tables != nil {
+		all = append(all,
+			action{"publish", "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", policy.Publish, s.publish},
+			action{"undo", "Move main of a table back from the snapshot to to the snapshot from, if nothing else was committed. Body: {table, from, to} as JSON. Result: JSON.", policy.Publish, s.undo},
+		)
+	}
 	if s.options.Cache != nil {
 		all = append(all,
 			action{"cache_ls", "List what is kept for later streams, by table and file. Result: JSON.", policy.Cache, s.listCache},

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -200,6 +199,7 @@ type arriving struct {
 	call     *arrivingCall
 	slot     *planSlot // gets the size of the request
 	arrived  bool
+	received bool // the request has come, and more messages may
 }
 
 // arriving returns a call that receives its request within the time limit.
@@ -208,18 +208,26 @@ func (a *arrivals) arriving(stream grpc.ServerStream, slot *planSlot) *arriving 
 	return &arriving{ServerStream: stream, arrivals: a, call: call, slot: slot}
 }
 
-// RecvMsg implements grpc.ServerStream. Flight's calls that this version serves have one request. A call that ends early is not
+// RecvMsg implements grpc.ServerStream. Of the messages of DoPut, the first one is the request. A call that ends early is not
 // cancelled: gRPC would send its own status.
 func (s *arriving) RecvMsg(m any) error {
+	if s.received {
+		return s.ServerStream.RecvMsg(m)
+	}
 	result := make(chan error, 1)
-	go func() { result <- s.ServerStream.RecvMsg(m) }() // it ends with the call
+	limited := &limitedMessage{message: m}
+	go func() { result <- s.ServerStream.RecvMsg(limited) }() // it ends with the call
 	timeout := time.NewTimer(s.arrivals.timeout)
 	defer timeout.Stop()
 	select {
 	case err := <-result:
 		s.arrivals.leave(s.call)
+		if err == nil && limited.size > maxReceived {
+			return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than %d", limited.size, maxReceived)
+		}
 		if err == nil {
-			s.use(m)
+			s.received = true
+			s.use(limited.size)
 		}
 		return err
 	case err := <-s.call.end:
@@ -230,10 +238,8 @@ func (s *arriving) RecvMsg(m any) error {
 }
 
 // use counts the call as one of its connection, until done.
-func (s *arriving) use(request any) {
-	if sized, ok := request.(proto.Message); ok {
-		s.slot.bytes = int64(proto.Size(sized))
-	}
+func (s *arriving) use(bytes int) {
+	s.slot.bytes = int64(bytes)
 	if s.call.conn != nil && !s.arrived {
 		s.arrived = true
 		s.call.conn.calls.Add(1)

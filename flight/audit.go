@@ -110,6 +110,35 @@ func (n *auditNote) read(end StreamEnd) {
 	}
 }
 
+// table notes the table that a call is about, in case it is refused.
+func (n *auditNote) table(name string) {
+	if n != nil {
+		n.line.Tables = []audit.TableSnapshot{{Table: cut(name, maxAudited)}}
+	}
+}
+
+// change notes that a table may be changed.
+func (n *auditNote) change(event audit.Event, table, token string) {
+	if n != nil {
+		n.served, n.line.Event, n.line.Token = true, event, cut(token, maxAudited)
+		n.table(table)
+	}
+}
+
+// changed notes the snapshot that main of the table, or the branch, has now.
+func (n *auditNote) changed(snapshot int64) {
+	if n != nil {
+		n.line.Tables[0].Snapshot = snapshot
+	}
+}
+
+// wrote notes what a client has sent.
+func (n *auditNote) wrote(p *putRows) {
+	if n != nil {
+		n.line.Columns, n.line.Rows, n.line.Batches, n.line.Bytes = p.schema.NumFields(), p.rows, p.batches, p.bytes
+	}
+}
+
 // verify notes that tables are checked.
 func (n *auditNote) verify() {
 	if n != nil {

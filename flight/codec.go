@@ -195,6 +195,12 @@ func (f *frame) add(p []byte) {
 	f.size += len(p)
 }
 
+// limitedMessage is a message that is not read if it has more than maxReceived bytes.
+type limitedMessage struct {
+	message any
+	size    int // bytes
+}
+
 // codec is gRPC's protobuf codec, except that frames and answers are not copied, and that other messages take the memory that they
 // need: gRPC's pools have buffers of 32 KiB and of a MiB, and none in between.
 type codec struct{ encoding.CodecV2 }
@@ -217,7 +223,15 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(parts mem.BufferSlice, v any) error {
-	if m, ok := v.(protobuf.Message); ok {
+	switch m := v.(type) {
+	case *putMessage:
+		return m.unmarshal(parts)
+	case *limitedMessage:
+		if m.size = parts.Len(); m.size > maxReceived {
+			return nil
+		}
+		return c.Unmarshal(parts, m.message)
+	case protobuf.Message:
 		return protobuf.Unmarshal(parts.Materialize(), m)
 	}
 	return c.CodecV2.Unmarshal(parts, v)

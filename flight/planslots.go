@@ -39,6 +39,8 @@ type planSlots struct {
 	limit int // slots
 	share int // slots of one host; that of Unix domain sockets is "", and may have all
 	clock func() time.Time
+	// patience is how long a call waits for a slot: planWait, except in tests.
+	patience time.Duration
 
 	mu      sync.Mutex
 	taken   int
@@ -72,21 +74,21 @@ type planWaiter struct {
 
 // newPlanSlots returns a number of slots, of which one host may have a percentage.
 func newPlanSlots(limit, percent int, clock func() time.Time) *planSlots {
-	return &planSlots{limit: limit, share: shareOf(limit, percent), clock: clock, hosts: map[string]*planHost{}}
+	return &planSlots{limit: limit, share: shareOf(limit, percent), clock: clock, patience: planWait, hosts: map[string]*planHost{}}
 }
 
 // enter waits for a slot. The caller calls leave, which may be called more than once.
 func (p *planSlots) enter(ctx context.Context, host string, bytes int64) (leave func(), err error) {
 	w := &planWaiter{host: host, bytes: bytes, got: make(chan struct{})}
 	p.arrive(w)
-	timeout := time.NewTimer(planWait)
+	timeout := time.NewTimer(p.patience)
 	defer timeout.Stop()
 	select {
 	case <-w.got:
 	case <-ctx.Done():
 		p.abandon(w, context.Cause(ctx))
 	case <-timeout.C:
-		p.abandon(w, planBusy("no plan was finished within %s", planWait))
+		p.abandon(w, planBusy("no plan was finished within %s", p.patience))
 	}
 	if w.err != nil {
 		return nil, w.err

@@ -110,6 +110,13 @@ type Options struct {
 	ColumnSizes func(ctx context.Context, p loader.Planned) (*plan.ColumnSizes, error)
 	// Cache lists and drops what is kept for later streams; nil: nothing is kept.
 	Cache CacheAdmin
+	// Tables writes to tables; nil: nothing is written.
+	Tables TableWriter
+	// MaxStages is the number of calls that write rows at the same time, of which one client may have PeerShare; 0: defaultStages.
+	MaxStages int
+	// PutTimeout is how long a client may take for a message with rows, and PutProgressEvery the time between two messages
+	// with progress; 0: putTimeout and putProgressEvery.
+	PutTimeout, PutProgressEvery time.Duration
 	// Config returns what came of the configuration when it was loaded again, for status; nil: it is not.
 	Config func() ConfigStatus
 	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.
@@ -150,6 +157,8 @@ type Server struct {
 	answers     *answers
 	callSlots   *planSlots
 	planSlots   *planSlots
+	stageSlots  *planSlots // of calls that write rows
+	putLimit    int64      // bytes of a message with rows
 	redeemSlots *planSlots // of streams, whose plans have been evicted since their tickets were made
 	runs        lastRuns
 
@@ -172,6 +181,9 @@ func (options Options) withDefaults() Options {
 	options.StallTimeout = cmp.Or(options.StallTimeout, DefaultStallTimeout)
 	options.PeerShare = cmp.Or(options.PeerShare, 100)
 	options.PlanSlots = cmp.Or(options.PlanSlots, max(1, runtime.GOMAXPROCS(0)/2))
+	options.MaxStages = cmp.Or(options.MaxStages, defaultStages)
+	options.PutTimeout = cmp.Or(options.PutTimeout, putTimeout)
+	options.PutProgressEvery = cmp.Or(options.PutProgressEvery, putProgressEvery)
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -201,6 +213,8 @@ func New(options Options) *Server {
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
 	s.callSlots = newPlanSlots(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks)
 	s.planSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
+	s.stageSlots = newPlanSlots(options.MaxStages, options.PeerShare, options.Ticks)
+	s.putLimit = putLimit(options.Budget.Limit())
 	s.redeemSlots = newPlanSlots(options.PlanSlots, options.PeerShare, options.Ticks)
 	s.connections = newConnections(options.MaxConnections, options.PeerShare, s.connectionEnded, newRefusals(options.Logger, options.Clock).refused)
 	s.draining, s.drain = context.WithCancel(context.Background())
@@ -215,8 +229,8 @@ func New(options Options) *Server {
 		grpc.Creds(transport(options.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(options.WriteBuffer),
-		experimental.BufferPool(mem.NopBufferPool{}), // for requests; see codec
-		grpc.MaxRecvMsgSize(maxReceived),
+		experimental.BufferPool(mem.NopBufferPool{}),     // for requests; see codec
+		grpc.MaxRecvMsgSize(int(s.putLimit)+maxReceived), // of a message with rows; for others, see arriving
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.InitialWindowSize(receiveWindow),

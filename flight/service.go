@@ -105,11 +105,6 @@ func (*service) Handshake(arrowflight.FlightService_HandshakeServer) error {
 	return refused("Handshake", "connect without credentials")
 }
 
-// DoPut implements arrowflight.FlightServer.
-func (*service) DoPut(arrowflight.FlightService_DoPutServer) error {
-	return refused("DoPut", "write staging tables with Spark, Flink or PyIceberg")
-}
-
 // DoExchange implements arrowflight.FlightServer.
 func (*service) DoExchange(arrowflight.FlightService_DoExchangeServer) error {
 	return refused("DoExchange", "use DoGet")

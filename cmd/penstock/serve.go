@@ -166,7 +166,8 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.budget.Pressed, Wanted: e.budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Policy: allowed.policy, Audit: entry.audits,
-		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(), Config: reloader.status(),
+		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(),
+		Tables: e.tableWriter(stageCalls(c.Server.Memory)), MaxStages: stageCalls(c.Server.Memory), Config: reloader.status(),
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)

@@ -130,7 +130,7 @@ func (p process) stage(ctx context.Context, e *engine, request stage.TableWrite,
 		return err
 	}
 	defer rows.Release()
-	out, err := e.stager().Stage(ctx, request, rows)
+	out, err := e.stager(1).Stage(ctx, request, rows)
 	switch {
 	case err != nil:
 		return err

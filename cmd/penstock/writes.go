@@ -45,10 +45,10 @@ func (e *engine) writes(table string) (stage.WritableTables, string, error) {
 	return writable{c}, name, nil
 }
 
-// stager returns what stages rows to the tables of the engine.
-func (e *engine) stager() *stage.Stager {
+// stager returns what stages rows to the tables of the engine, for a number of calls at the same time.
+func (e *engine) stager(calls int) *stage.Stager {
 	return stage.New(stage.Options{
-		Route: e.writes, Clock: time.Now, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
+		Calls: calls, Route: e.writes, Clock: time.Now, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
 		Disk: func(what string) (extsort.RunStore, error) {
 			file, err := e.disk.Create(what)
 			if err != nil {

@@ -24,6 +24,9 @@ type Event string
 const (
 	Stream  Event = "stream"  // a stream of batches that began
 	Verify  Event = "verify"  // a check of tables, whose report may have keys of rows
+	Stage   Event = "stage"   // rows that a client sent to a table
+	Publish Event = "publish" // a move of the main branch of a table, and Undo one that was taken back
+	Undo    Event = "undo"
 	Refusal Event = "refusal" // a call that was refused, or a stream that ended before it began
 )
 
@@ -40,6 +43,7 @@ type Line struct {
 	Plan    string          `json:"plan,omitempty"`
 	Tables  []TableSnapshot `json:"tables,omitempty"` // the training table, and then the staging tables
 	Columns int             `json:"columns,omitempty"`
+	Token   string          `json:"token,omitempty"` // of a change
 	Shard   string          `json:"shard,omitempty"` // as index/of
 	Rows    int64           `json:"rows"`
 	Batches int64           `json:"batches"`

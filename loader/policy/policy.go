@@ -19,14 +19,21 @@ const (
 	Explain Permission = "explain" // show what a plan reads
 	Verify  Permission = "verify"  // check the tables of a dataset
 	Cache   Permission = "cache"   // list and drop what the server keeps in memory and on disk
+	Stage   Permission = "stage"   // send rows to the tables that the rule has in write
+	Publish Permission = "publish" // move main of these tables to a branch, and back
 	Status  Permission = "status"  // see the streams of all clients, and what the server has of memory and slots
 )
 
 // Actions returns the actions that rules allow.
-func Actions() []Permission { return []Permission{Explain, Verify, Cache, Status} }
+func Actions() []Permission {
+	return []Permission{Explain, Verify, Cache, Status, Stage, Publish}
+}
+
+// Writes reports whether an action changes tables, which the rule has in write.
+func (p Permission) Writes() bool { return p == Stage || p == Publish }
 
 // Reserved returns the words for rights of later versions, which no rule can have yet.
-func Reserved() []Permission { return []Permission{"stage", "publish", "promote"} }
+func Reserved() []Permission { return []Permission{"promote"} }
 
 // Policy is who may do what. It does not change.
 type Policy struct {
@@ -45,6 +52,7 @@ type AccessRule struct {
 	Claims   map[string][]string // of a JWT: the values, one of which it has
 	Read     []string            // patterns of the names of configured datasets
 	Inline   []string            // patterns of the tables of datasets that clients send; see Names.Pattern
+	Write    []string            // patterns of the tables that Stage and Publish of Allow are for; see Names.Pattern
 	Allow    []Permission
 	Tables   []TableLimits // that are not read whole, in any dataset of the rule
 }
@@ -61,11 +69,11 @@ type TableLimits struct {
 func (t TableLimits) IsZero() bool { return len(t.Withheld) == 0 && t.Filter.IsZero() }
 
 // Open returns the policy of a server without one: every client may do everything, except that it may send datasets of its
-// own only if inline is true.
+// own, and write to tables, only if inline is true.
 func Open(inline bool) *Policy {
 	r := AccessRule{Subjects: []string{"*"}, Read: []string{"*"}, Allow: Actions()}
 	if inline {
-		r.Inline = []string{"*"}
+		r.Inline, r.Write = []string{"*"}, []string{"*"}
 	}
 	return &Policy{Rules: []AccessRule{r}}
 }
@@ -107,6 +115,21 @@ func (p *Policy) Inline(who identity.Caller, d dataset.Dataset) (Rights, bool) {
 func (p *Policy) Adds(who identity.Caller, name string, tables []string) bool {
 	r, may := p.readRule(who, name)
 	return may && !slices.ContainsFunc(tables, func(table string) bool { return !matchesOne(r.Inline, p.Names.Full(table)) })
+}
+
+// Write reports whether a client may change a table: the first rule that names both decides alone.
+func (p *Policy) Write(who identity.Caller, table string, action Permission) bool {
+	for _, r := range p.Rules {
+		if p.names(r, who) && matchesOne(r.Write, p.Names.Full(table)) {
+			return action.Writes() && slices.Contains(r.Allow, action)
+		}
+	}
+	return false
+}
+
+// Has reports whether a dataset names a table.
+func (p *Policy) Has(d dataset.Dataset, table string) bool {
+	return slices.ContainsFunc(tablesOf(d), func(name string) bool { return p.Names.Full(name) == p.Names.Full(table) })
 }
 
 // May reports whether some rule allows an action to a client.

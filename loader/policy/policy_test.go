@@ -189,3 +189,38 @@ func TestNamesThatMatchNoDataset(t *testing.T) {
 	require.Equal(t, []string{"home", "ads_*", "late"}, sample().Unmatched(nil))
 	require.Empty(t, Open(true).Unmatched(nil))
 }
+
+// The first rule that names the client and the table decides alone.
+//
+// spec: stage-69
+func TestWhoMayWriteWhat(t *testing.T) {
+	p := sample()
+	p.Rules[0].Write, p.Rules[0].Allow = []string{"lake.features.ads_*"}, []Permission{Stage, Publish}
+	p.Rules[1].Write = []string{"*"}
+	p.Rules[2].Write, p.Rules[2].Allow = []string{"lake.features.*"}, []Permission{Stage}
+	platform := identity.Caller{Subject: "x", Claims: map[string][]string{"team": {"infra"}}}
+	for _, c := range []struct {
+		who    identity.Caller
+		table  string
+		action Permission
+		may    bool
+	}{
+		{someone("ranker"), "features.ads_clicks", Stage, true},
+		{someone("ranker"), "lake.features.ads_clicks", Publish, true},
+		{someone("ranker"), "features.history", Stage, true},
+		{someone("ranker"), "features.history", Publish, false},
+		{someone("ranker"), "ml.impressions", Stage, false},
+		{someone("ranker"), "other.features.ads_clicks", Stage, false},
+		{someone("ranker"), "features.ads_clicks", Reading, false},
+		{someone("guest"), "features.ads_clicks", Stage, false},
+		{platform, "other.ml.anything", Publish, true},
+		{platform, "ml.anything", Explain, false},
+	} {
+		require.Equal(t, c.may, p.Write(c.who, c.table, c.action), "%v %s %s", c.who, c.table, c.action)
+	}
+	require.False(t, Open(false).Write(someone(""), "ml.a", Stage))
+	require.True(t, Open(true).Write(someone(""), "ml.a", Stage))
+	require.True(t, p.Has(home(), "lake.ml.impressions"))
+	require.True(t, p.Has(home(), "features.history"))
+	require.False(t, p.Has(home(), "other.ml.impressions"))
+}

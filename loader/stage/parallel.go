@@ -20,7 +20,7 @@ const writerMemory = 1 << 30
 func (c *staging) writers() int {
 	n := c.options.Threads
 	if limit := c.options.Budget.Limit(); limit >= 0 {
-		n = int(min(int64(n), limit/writerMemory))
+		n = int(min(int64(n), limit/int64(c.options.Calls)/writerMemory))
 	}
 	return max(n, 1)
 }

@@ -61,10 +61,10 @@ func (p *partitionFiles) write(ctx context.Context, sorted *extsort.Sorted, choi
 func (c *staging) fileOptions(choice *write.EncodingChoice) write.Options {
 	t := c.target
 	rowBytes := max(c.bytes/max(c.read, 1), 1)
-	sample := share(c.options.Budget, sampleShare, minSample, maxSample)
+	sample := c.options.share(sampleShare, minSample, maxSample)
 	return write.Options{
 		Schema: t.fileSchema(), UUIDs: slices.Concat(t.state.UUIDs, t.uuids), FormatVersion: t.state.Version, Sorting: t.sorting, Choice: choice,
-		RowGroupBytes: share(c.options.Budget, groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: c.options.Threads,
+		RowGroupBytes: c.options.share(groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: c.options.Threads,
 	}
 }
 

@@ -92,7 +92,10 @@ func (c *staging) committed(made commit.Committed) {
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
 	options := extsort.Options{
 		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
-		BatchBytes: share(c.options.Budget, sampleShare, minSample, maxSample), Readers: c.writers(),
+		BatchBytes: c.options.share(sampleShare, minSample, maxSample), Readers: c.writers(),
+	}
+	if limit := c.options.Budget.Limit(); limit > 0 {
+		options.WorkingMemory = limit / int64(c.options.Calls) / sortShare
 	}
 	if c.request.OnlyKeys != nil {
 		keys, err := c.keys(ctx)

@@ -174,6 +174,8 @@ type Options struct {
 	Memory memory.Allocator // of rows; nil: the Go heap
 	// Threads is the number of goroutines of one call; 0 means 1.
 	Threads int
+	// Calls is the number of calls at the same time, each of which aims at as large a part of the budget; 0 means 1.
+	Calls int
 	// FileBytes is the size of files to aim at; 0 means 256 MiB.
 	FileBytes int64
 }
@@ -186,6 +188,6 @@ type Stager struct{ options Options }
 
 // New makes a Stager.
 func New(o Options) *Stager {
-	o.Threads, o.FileBytes = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes)
+	o.Threads, o.FileBytes, o.Calls = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes), cmp.Or(o.Calls, 1)
 	return &Stager{options: o}
 }

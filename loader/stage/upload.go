@@ -23,18 +23,19 @@ const (
 	attemptDigits  = 8
 	dataPathOption = "write.data.path"
 
+	sortShare                         = 2                     // of the budget of one call, in which rows are sorted
 	groupShare, minGroup, maxGroup    = 32, 1 << 20, 64 << 20 // of the budget, and bytes
 	sampleShare, minSample, maxSample = 64, 64 << 10, 8 << 20
 	maxSampleRows                     = 20_000
 )
 
-// share returns a share of the budget within two bounds.
-func share(b *budget.Budget, of, least, most int64) int64 {
-	limit := b.Limit()
+// share returns a share of the budget of one call, within two bounds.
+func (o Options) share(of, least, most int64) int64 {
+	limit := o.Budget.Limit()
 	if limit < 0 {
 		return most
 	}
-	return min(max(limit/of, least), most)
+	return min(max(limit/int64(o.Calls)/of, least), most)
 }
 
 // uploading writes the data files of one call.

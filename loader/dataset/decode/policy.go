@@ -48,6 +48,7 @@ func (d *decoder) rule(at place, names policy.Names) policy.AccessRule {
 		{name: "claims", also: []string{"claim"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Claims = d.lists(at) }},
 		{name: "read", also: []string{"datasets"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Read = d.names(at) }},
 		{name: "inline", read: func(d *decoder, at place, out *policy.AccessRule) { out.Inline = d.patterns(at, names) }},
+		{name: "write", also: []string{"writes"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Write = d.patterns(at, names) }},
 		{name: "allow", also: []string{"actions"}, read: func(d *decoder, at place, out *policy.AccessRule) {
 			out.Allow = list(d, at, maxRules, func(d *decoder, at place) policy.Permission {
 				return choice(d, at, policy.Actions(), policy.Reserved()...)
@@ -57,6 +58,14 @@ func (d *decoder) rule(at place, names policy.Names) policy.AccessRule {
 	})
 	if len(out.Subjects)+len(out.Groups)+len(out.Claims) == 0 && d.sound(at.path) {
 		d.fail(at.path, `it does not say whom it is for: give subjects, groups or claims; subjects: ["*"] is for all clients`)
+	}
+	writes := slices.ContainsFunc(out.Allow, policy.Permission.Writes)
+	switch {
+	case !d.sound(at.path):
+	case writes && len(out.Write) == 0:
+		d.fail(at.pathOf("allow"), `it allows to write and does not say where: give write, patterns of tables such as "features.*"`)
+	case !writes && len(out.Write) > 0:
+		d.fail(at.pathOf("write"), "it has no effect without stage or publish in allow")
 	}
 	return out
 }

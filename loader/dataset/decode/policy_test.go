@@ -26,7 +26,8 @@ rules:
     claims: {team: [ads]}
     read: [home, "ads_*"]
     inline: [ml.*, other.ml.clicks]
-    allow: [explain]
+    write: [features.ads_*]
+    allow: [explain, stage]
     tables:
       ml.impressions: {withheld: [user_id], filter: "country = 'DE'"}
   - subjects: ["*"]
@@ -36,10 +37,11 @@ rules:
 	require.Len(t, p.Rules, 2)
 	r := p.Rules[0]
 	require.Equal(t, []string{"lake.ml.*", "other.ml.clicks"}, r.Inline, "the default catalog is completed")
-	require.Equal(t, []policy.Permission{policy.Explain}, r.Allow)
+	require.Equal(t, []string{"lake.features.ads_*"}, r.Write)
+	require.Equal(t, []policy.Permission{policy.Explain, policy.Stage}, r.Allow)
 	require.Equal(t, []string{"user_id"}, r.Tables[0].Withheld)
 	require.Equal(t, "country = 'DE'", r.Tables[0].Filter.String())
-	require.Equal(t, 10, r.Tables[0].Line)
+	require.Equal(t, 11, r.Tables[0].Line)
 }
 
 // A policy with a fault is refused, and each fault has its line.
@@ -53,8 +55,11 @@ func TestFaultsOfPoliciesNameTheirLines(t *testing.T) {
 		"rules:\n- read: [a]":                                                                    "rules[0]: it does not say whom it is for",
 		"rules:\n- subjects: []\n  read: [a]":                                                    "rules[0].subjects: the list is empty; leave the field out (line 2)",
 		"groups: {ads: [a]}\nrules:\n- groups: [asd]":                                            `rules[0].groups[0]: there is no group asd under groups (line 3) (did you mean "ads"?)`,
-		"rules:\n- subjects: [a]\n  allow: [explian]":                                            `unknown value "explian"; known: explain, verify, cache, status (line 3) (did you mean "explain"?)`,
-		"rules:\n- subjects: [a]\n  allow: [publish]":                                            "publish is not served by this version; served: explain, verify, cache, status (line 3)",
+		"rules:\n- subjects: [a]\n  allow: [explian]":                                            `unknown value "explian"; known: explain, verify, cache, status, stage, publish (line 3) (did you mean "explain"?)`,
+		"rules:\n- subjects: [a]\n  allow: [promote]":                                            "promote is not served by this version; served: explain, verify, cache, status, stage, publish (line 3)",
+		"rules:\n- subjects: [a]\n  allow: [publish]":                                            "rules[0].allow: it allows to write and does not say where",
+		"rules:\n- subjects: [a]\n  write: [\"ml.*\"]":                                           "rules[0].write: it has no effect without stage or publish in allow",
+		"rules:\n- subjects: [a]\n  allow: [stage]\n  write: [events]":                           "it has no namespace",
 		"rules:\n- subjects: [a]\n  inline: [events]":                                            "it has no namespace",
 		"rules:\n- subjects: [a]\n  inline: [\"*.events\"]":                                      `its first part has a "*"`,
 		"rules:\n- subjects: [a]\n  inline: [other.*]":                                           `other is a catalog, and would be read as a namespace: write "other.*.*" or "lake.other.*"`,

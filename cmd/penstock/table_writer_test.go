@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// manyRows returns a reader of batches with an id and a text, each made when it is read.
+func manyRows(from, batches int) array.RecordReader {
+	const rows = 4096
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "req_id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "country", Type: arrow.BinaryTypes.String, Nullable: true},
+	}, nil)
+	made := 0
+	return batch.FromFunc(schema, func() (arrow.RecordBatch, error) {
+		if made == batches {
+			return nil, nil //nolint:nilnil // the end
+		}
+		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+		defer b.Release()
+		for i := range rows {
+			id := from + made*rows + (i*7919)%rows
+			b.Field(0).(*array.Int64Builder).Append(int64(id))                                               //nolint:forcetypeassert // the schema above
+			b.Field(1).(*array.StringBuilder).Append(fmt.Sprint(id, strings.Repeat("x", 40), id*2654435761)) //nolint:forcetypeassert // the schema above
+		}
+		made++
+		return b.NewRecordBatch(), nil
+	}, nil)
+}
+
+// Eight calls at once sort more rows than fit, within one budget, on local disk.
+//
+// spec: stage-72
+func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
+	const calls, batches = 8, 24
+	l := stagingLake(t)
+	settings, err := process{}.load(l.config, map[string]string{"memory": "128MiB", "spool": l.dir})
+	require.NoError(t, err)
+	e, err := assemble(t.Context(), settings)
+	require.NoError(t, err)
+	defer e.Close()
+	w := e.tableWriter(calls)
+	first, err := w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, "", manyRows(0, 1))
+	require.NoError(t, err)
+	require.True(t, first.Created)
+	var all sync.WaitGroup
+	for i := range calls {
+		all.Go(func() {
+			ctx, entered := e.budget.Enter(t.Context(), "")
+			defer entered.Release()
+			out, err := w.Stage(ctx, stage.TableWrite{Table: "features.history"}, "", manyRows((i+1)<<20, batches))
+			require.NoError(t, err)
+			require.Equal(t, int64(batches*4096), out.Rows)
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, e.budget.Peak(), e.budget.Limit())
+	require.Zero(t, e.budget.Used())
+	got := run(t, "cat", "history", "--config", l.config, "--columns", "req_id", "--format", "jsonl", "--limit", "0")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, (calls*batches+1)*4096, strings.Count(got.stdout, "\n"))
+}
+
+// spec: stage-70
+func TestServersPublishAndUndo(t *testing.T) {
+	l := stagingLake(t)
+	settings, err := process{}.load(l.config, nil)
+	require.NoError(t, err)
+	e, err := assemble(t.Context(), settings)
+	require.NoError(t, err)
+	defer e.Close()
+	w := e.tableWriter(1)
+	_, err = w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, "", manyRows(0, 1))
+	require.NoError(t, err)
+	kept, err := w.Stage(t.Context(), stage.TableWrite{Table: "default.features.history", Branch: "try"}, "default.features.history", manyRows(2048, 1))
+	require.NoError(t, err)
+	require.Equal(t, int64(2048), kept.Dropped)
+	move, err := w.Publish(t.Context(), "default.features.history", "try")
+	require.NoError(t, err)
+	require.Equal(t, kept.Snapshot, move.To)
+	require.NoError(t, w.Undo(t.Context(), tablecommit.Move{Table: "features.history", Ref: tablecommit.Main, From: move.From, To: move.To}))
+	again, err := w.Publish(t.Context(), "features.history", "try")
+	require.NoError(t, err)
+	require.Equal(t, move.From, again.From)
+	_, err = w.Publish(t.Context(), "nothing.x.history", "try")
+	require.Error(t, err)
+}

@@ -1,0 +1,220 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// Bounds of calls that write rows.
+const (
+	// maxPutMessage is the most bytes of a message with rows, and minPutMessage the least limit. Between them, the limit is
+	// a share of the memory budget, twice of which is reserved for each call.
+	maxPutMessage, minPutMessage, putMessageShare = 64 << 20, 2 << 20, 128
+	// putTimeout is how long a client may take for a message with rows.
+	putTimeout = 10 * time.Minute
+	// putProgressEvery is the time between two messages with progress.
+	putProgressEvery = time.Second
+	// defaultStages is the number of calls that write rows at the same time.
+	defaultStages = 4
+)
+
+// putLimit returns the limit of a message with rows, in bytes.
+func putLimit(memory int64) int64 {
+	if memory <= 0 {
+		return maxPutMessage
+	}
+	return min(max(memory/putMessageShare, minPutMessage), maxPutMessage)
+}
+
+// putBegins is the message after which rows are read: the table is there, or can be made, and has no change with the token.
+type putBegins struct {
+	Token      string `json:"token"`
+	MaxMessage int64  `json:"max_message"` // bytes of a message with rows
+}
+
+// putProgress is how far a call is.
+type putProgress struct {
+	Step        string `json:"step"`
+	RowsRead    int64 `json:"rows_read"`
+	RowsWritten int64 `json:"rows_written"`
+	Files       int   `json:"files"`
+	Bytes       int64 `json:"bytes"`
+}
+
+// putResult is a message to a client that writes rows. It has one of its fields.
+type putResult struct {
+	Begin    *putBegins         `json:"begin,omitempty"`
+	Progress *putProgress       `json:"progress,omitempty"`
+	Result   *stage.WriteResult `json:"result,omitempty"`
+}
+
+// DoPut implements arrowflight.FlightServer. The rows become one change of a table, if the client has said that it has sent
+// them all.
+func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
+	if s.options.Tables == nil {
+		return refused("DoPut", "write staging tables with a server that has catalogs of its own")
+	}
+	first := &putMessage{}
+	if err := stream.RecvMsg(first); err != nil {
+		return err
+	}
+	command, err := stageCommand(first)
+	if err != nil {
+		return err
+	}
+	if command.Token == "" {
+		command.Token = commit.NewToken(s.options.Clock(), "")
+	}
+	ctx, leave := s.enter(stream.Context())
+	defer leave()
+	if err := s.permitStage(ctx, command); err != nil {
+		return err
+	}
+	leaveSlot, err := s.stageSlot(ctx)
+	if err != nil {
+		return putEnded(ctx, err, command.Token)
+	}
+	defer leaveSlot()
+	if err := s.permitStage(ctx, command); err != nil { // the policy may have changed while the call waited
+		return err
+	}
+	ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+	defer entered.Release()
+	note := noteOf(ctx)
+	note.change(audit.Stage, command.Table, command.Token)
+	out, err := s.stage(ctx, stream, first, command)
+	if err != nil {
+		return fault.Op(putEnded(ctx, err, command.Token), "stage")
+	}
+	note.changed(out.Snapshot)
+	return s.sendPut(stream, putResult{Result: &out})
+}
+
+// stageCommand returns what a client asks for in its first message.
+func stageCommand(first *putMessage) (decode.StageCommand, error) {
+	if first.descriptor.GetType() != descriptorCommand {
+		return decode.StageCommand{}, fault.InvalidField("descriptor", "it is not a command").
+			WithRemedy(`give a command such as {"stage": {"table": "features.history"}}`)
+	}
+	if len(first.header) == 0 {
+		return decode.StageCommand{}, fault.InvalidField("descriptor", "the first message has no schema").
+			WithRemedy("send the schema with the descriptor")
+	}
+	return decode.Stage(first.descriptor.GetCmd())
+}
+
+// permitStage returns an error unless the caller may do what a command says.
+func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) error {
+	if err := s.permitChange(ctx, command.Table, policy.Stage); err != nil {
+		return err
+	}
+	if command.OnlyKeysOf != "" {
+		if err := s.permitKeysOf(ctx, command.OnlyKeysOf); err != nil {
+			return err
+		}
+	}
+	if command.Like != "" {
+		return s.permitLike(ctx, command.Like)
+	}
+	return nil
+}
+
+// stageSlot waits for one of the places of calls that write rows. The caller calls what it returns.
+func (s *Server) stageSlot(ctx context.Context) (func(), error) {
+	defer waits.Begin(ctx, waits.Slot)()
+	leave, err := s.stageSlots.enter(ctx, clientOf(ctx), 0)
+	if fault.KindOf(err) == fault.Exhausted {
+		e := fault.New(fault.Exhausted, "other calls that write rows take all %d places of the server", s.options.MaxStages)
+		e.RetryAfter = time.Second
+		err = e.WithRemedy("try again later, or use another server")
+	}
+	return leave, err
+}
+
+// stage writes the rows of a call.
+func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *putMessage, command decode.StageCommand) (stage.WriteResult, error) {
+	rows, err := openPut(ctx, stream, first, s.options.Budget)
+	if err != nil {
+		return stage.WriteResult{}, err
+	}
+	defer rows.close()
+	rows.limit, rows.timeout = s.putLimit, s.options.PutTimeout
+	rows.begin = func() error {
+		return s.sendPut(stream, putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
+	}
+	request := tableWrite(command)
+	if command.Progress {
+		request.Progress = s.putProgress(stream)
+	}
+	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
+	log.InfoContext(ctx, "stage begins", "client", clientOf(ctx))
+	reader := rows.records()
+	defer reader.Release()
+	out, err := s.options.Tables.Stage(ctx, request, command.OnlyKeysOf, reader)
+	noteOf(ctx).wrote(rows)
+	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.bytes}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	log.InfoContext(ctx, "stage ends", attributes...)
+	return out, err
+}
+
+// tableWrite returns the request of a command.
+func tableWrite(c decode.StageCommand) stage.TableWrite {
+	out := stage.TableWrite{
+		Table: c.Table, Branch: c.Branch, Token: c.Token, Key: c.Key, Evolve: c.Evolve, DryRun: c.DryRun,
+		New: stage.NewLayout{Partition: c.Partition, Buckets: c.Buckets, Like: c.Like, Sort: c.Sort},
+	}
+	if c.Mode == decode.StagedReplace {
+		out.Mode = stage.Replace
+	}
+	return out
+}
+
+// putProgress returns a function that sends the progress of a call from time to time.
+func (s *service) putProgress(stream grpc.ServerStream) func(stage.WriteProgress) {
+	last := s.options.Clock()
+	return func(at stage.WriteProgress) {
+		now := s.options.Clock()
+		if now.Sub(last) < s.options.PutProgressEvery {
+			return
+		}
+		last = now
+		p := putProgress{Step: at.Step.String(), RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: at.Files, Bytes: at.Bytes}
+		_ = s.sendPut(stream, putResult{Progress: &p}) // if the client has gone, the next message does not arrive either
+	}
+}
+
+// sendPut sends a message to a client that writes rows.
+func (s *service) sendPut(stream grpc.ServerStream, m putResult) error {
+	return stream.SendMsg(&arrowflight.PutResult{AppMetadata: marshal(m)})
+}
+
+// putEnded returns the error of a call that the server or the client ended, instead of the error that resulted from it. An error
+// after which it is uncertain whether the change was made stays as it is.
+func putEnded(ctx context.Context, err error, token string) error {
+	if err == nil || commit.Uncertain(err) {
+		return err
+	}
+	err = contextCause(ctx, err)
+	if errors.As(err, new(endedByServer)) {
+		e := *fault.As(err)
+		e.Remedy = "repeat the call with token " + token + ", here after the restart or on another server"
+		return endedByServer{&e}
+	}
+	return err
+}

@@ -1,0 +1,282 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// putEnd is what a client says after its last batch. A stream that ends without it is incomplete: the libraries of Flight end
+// a stream alike after its last batch, and when the program that writes it fails.
+type putEnd struct {
+	Rows *int64 `json:"rows"`
+}
+
+// putRows is the rows of one DoPut. It is an ipc.MessageReader, which reads the messages of the client as they are asked for:
+// what a client sends ahead is bounded by the windows of its connection. A message is charged before it is received, as if it
+// had the most bytes that it may have, once as it arrives and once as it is decoded.
+type putRows struct {
+	ctx     context.Context //nolint:containedctx // of the budget's stream
+	stream  grpc.ServerStream
+	limit   int64         // bytes of a message
+	timeout time.Duration // for a message to arrive
+	begin   func() error  // is called before the first batch is received
+
+	schema    *arrow.Schema
+	nodes     int // of a batch of the schema
+	reader    *ipc.Reader
+	held      *budget.Reservation // of the message that is received, or of the last batch
+	kept      *budget.Reservation // of dictionaries
+	first     *putMessage         // with the schema; nil once it is read
+	message   *ipc.Message        // the last one
+	sizes     map[int64]int64     // of dictionaries, by id
+	rows      int64
+	bytes     int64 // of messages
+	batches   int64
+	declared  int64 // rows, by the client's last message
+	completed bool  // the client's last message has come
+}
+
+// openPut returns the rows of a call, of which the first message has been received. The caller releases them.
+func openPut(ctx context.Context, stream grpc.ServerStream, first *putMessage, memory *budget.Budget) (*putRows, error) {
+	p := &putRows{ctx: ctx, stream: stream, first: first, sizes: map[int64]int64{}}
+	var err error
+	if p.held, err = memory.Reserve("rows that a client sends", 0); err != nil {
+		return nil, err
+	}
+	if p.kept, err = memory.Reserve("dictionaries that a client sends", 0); err != nil {
+		p.held.Release()
+		return nil, err
+	}
+	if p.reader, err = ipc.NewReaderFromMessageReader(p); err == nil && p.reader.Schema() != nil {
+		p.schema = p.reader.Schema()
+		p.nodes = nodesOf(p.schema.Fields())
+	}
+	switch {
+	case err != nil:
+		err = p.failure(err)
+	case p.schema.NumFields() == 0:
+		err = fault.InvalidField("columns", "the schema has no columns").WithRemedy("send the columns of the table")
+	default:
+		return p, nil
+	}
+	p.close()
+	return nil, err
+}
+
+// records returns a reader of the rows, which the caller releases before it closes p.
+func (p *putRows) records() array.RecordReader { return batch.FromFunc(p.schema, p.batch, nil) }
+
+// close frees the memory. It may be called once.
+func (p *putRows) close() {
+	if p.reader != nil {
+		p.reader.Release()
+	}
+	if p.message != nil {
+		p.message.Release()
+	}
+	p.held.Release()
+	p.kept.Release()
+}
+
+// batch returns the next batch; nil after the last one, if the client has said that it was.
+func (p *putRows) batch() (arrow.RecordBatch, error) {
+	if p.begin != nil {
+		if err := p.begin(); err != nil {
+			return nil, err
+		}
+		p.begin = nil
+	}
+	if !p.reader.Next() {
+		if err := p.reader.Err(); err != nil {
+			return nil, p.failure(err)
+		}
+		return nil, p.checkEnd()
+	}
+	b := p.reader.RecordBatch()
+	if err := array.ValidateRecordFull(b); err != nil {
+		return nil, fault.New(fault.Invalid, "batch %d is not valid: %w", p.batches+1, err).WithRemedy("write the rows with a library of Arrow")
+	}
+	p.batches++
+	p.rows += b.NumRows()
+	b.Retain()
+	return b, nil
+}
+
+// checkEnd returns an error unless the input is complete.
+func (p *putRows) checkEnd() error {
+	switch {
+	case !p.completed:
+		return incompletePut(p.rows)
+	case p.declared != p.rows:
+		return fault.New(fault.Corrupt, "the client has sent %d rows, and %d have arrived", p.declared, p.rows).WithRemedy("repeat the call with the same token")
+	}
+	return nil
+}
+
+// incompletePut is the error for a stream that ended without its last message.
+func incompletePut(rows int64) error {
+	return fault.New(fault.Invalid, `the stream ended after %s without the message {"rows": …}: nothing was written`, fault.Count(int(rows), "row")).
+		WithRemedy(`after the last batch, send a message without rows whose app_metadata is {"rows": N}, the number of all rows`)
+}
+
+// failure returns an error of the Arrow library as one of the client's, unless it wraps one of this server.
+func (p *putRows) failure(err error) error {
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	var onWire interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &onWire) {
+		return err
+	}
+	return fault.New(fault.Invalid, "message %d of the stream is not a valid Arrow message: %w", p.batches+2, err).
+		WithRemedy("write the rows with a library of Arrow Flight")
+}
+
+// Message implements ipc.MessageReader.
+func (p *putRows) Message() (*ipc.Message, error) {
+	if p.message != nil {
+		p.message.Release()
+		p.message = nil
+	}
+	m, err := p.arrow()
+	if err != nil {
+		return nil, err
+	}
+	p.message = ipc.NewMessage(memory.NewBufferBytes(m.header), memory.NewBufferBytes(m.body))
+	return p.message, nil
+}
+
+// Retain implements ipc.MessageReader. The owner closes p.
+func (*putRows) Retain() {}
+
+// Release implements ipc.MessageReader.
+func (*putRows) Release() {}
+
+// arrow returns the next message with an Arrow message; io.EOF after the last one.
+func (p *putRows) arrow() (*putMessage, error) {
+	if m := p.first; m != nil {
+		p.first = nil
+		return m, nil
+	}
+	for {
+		m, err := p.receive()
+		switch {
+		case errors.Is(err, io.EOF) && !p.completed:
+			return nil, incompletePut(p.rows)
+		case err != nil:
+			return nil, err
+		case p.completed:
+			return nil, fault.New(fault.Invalid, "a message came after the last one").WithRemedy("send the number of rows after the last batch")
+		case len(m.header) > 0:
+			return m, p.account(m)
+		}
+		if err := p.end(m.metadata); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// end reads the client's last message.
+func (p *putRows) end(metadata []byte) error {
+	var end putEnd
+	if err := json.Unmarshal(metadata, &end); err != nil || end.Rows == nil {
+		return fault.New(fault.Invalid, "a message has neither rows nor their number").
+			WithRemedy(`after the last batch, send a message whose app_metadata is {"rows": N}`)
+	}
+	p.declared, p.completed = *end.Rows, true
+	return nil
+}
+
+// account charges what a message holds from now on, instead of what it could have held.
+func (p *putRows) account(m *putMessage) error {
+	head, err := m.inspect()
+	if err != nil {
+		return err
+	}
+	size := m.size() + head.decompressed
+	switch {
+	case len(m.body)+int(head.decompressed) > int(p.limit):
+		return tooLargeBatch(p.limit)
+	case head.rows > maxBatchRows:
+		return fault.New(fault.Exhausted, "a batch has %d rows, more than %d", head.rows, maxBatchRows).WithRemedy("send smaller batches")
+	case !head.isDictionary && head.nodes != p.nodes:
+		return fault.New(fault.Invalid, "a batch has %d arrays, and the schema %d: it has another schema", head.nodes, p.nodes).
+			WithRemedy("send all batches with the schema of the first message")
+	case head.isDelta:
+		return fault.New(fault.Invalid, "a message adds values to a dictionary, which this version does not read").
+			WithRemedy("send the whole dictionary, or texts instead of dictionaries")
+	case head.isDictionary:
+		if err := p.kept.GrowWait(p.ctx, size); err != nil {
+			return err
+		}
+		p.kept.Shrink(p.sizes[head.dictionary])
+		p.sizes[head.dictionary] = size
+		size = 0
+	}
+	p.bytes += m.size()
+	p.held.Shrink(p.held.Held() - size)
+	return nil
+}
+
+// arrivedPut is what a receive returns.
+type arrivedPut struct {
+	message *putMessage
+	err     error
+}
+
+// whole returns the message, or why there is none.
+func (a arrivedPut) whole(limit int64) (*putMessage, error) {
+	if status.Code(a.err) == codes.ResourceExhausted {
+		return nil, tooLargeBatch(limit)
+	}
+	return a.message, a.err
+}
+
+// receive receives a message within the time limit.
+func (p *putRows) receive() (*putMessage, error) {
+	if more := 2*p.limit - p.held.Held(); more > 0 {
+		if err := p.held.GrowWait(p.ctx, more); err != nil {
+			return nil, err
+		}
+	}
+	result := make(chan arrivedPut, 1)
+	go func() { // it ends with the call
+		m := &putMessage{}
+		err := p.stream.RecvMsg(m)
+		result <- arrivedPut{m, err}
+	}()
+	timeout := time.NewTimer(p.timeout)
+	defer timeout.Stop()
+	select {
+	case r := <-result:
+		return r.whole(p.limit)
+	case <-p.ctx.Done():
+		select {
+		case r := <-result: // gRPC ends a call with a message that is too large
+			return r.whole(p.limit)
+		default:
+			return nil, context.Cause(p.ctx)
+		}
+	case <-timeout.C:
+		return nil, fault.New(fault.Unavailable, "the client has sent nothing whole for %s", p.timeout).
+			WithRemedy("repeat the call; send batches sooner, or smaller ones")
+	}
+}

@@ -1,0 +1,119 @@
+package flight
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// TableWriter writes to tables. It is safe for concurrent use.
+type TableWriter interface {
+	// Stage writes rows to a table as one change; see stage.Stager. If keysOf is not "", it is a dataset or a table, and rows
+	// whose key none of its training rows has are dropped.
+	Stage(ctx context.Context, request stage.TableWrite, keysOf string, rows array.RecordReader) (stage.WriteResult, error)
+	// Publish moves main of a table to the snapshot of a branch, and Undo takes a move back; see commit.Brancher.
+	Publish(ctx context.Context, table, branch string) (commit.Move, error)
+	Undo(ctx context.Context, made commit.Move) error
+}
+
+// published is the result of publish and undo.
+type published struct {
+	Table  string `json:"table"`
+	Branch string `json:"branch,omitempty"` // whose snapshot main has
+	From   int64  `json:"from"`             // the snapshot that main was at; 0: none
+	To     int64  `json:"to"`
+}
+
+func (s *service) publish(ctx context.Context, body []byte) ([]byte, error) {
+	asked, err := decode.Publish(body)
+	if err != nil {
+		return nil, err
+	}
+	note := noteOf(ctx)
+	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {
+		return nil, err
+	}
+	note.change(audit.Publish, asked.Table, "")
+	move, err := s.options.Tables.Publish(ctx, asked.Table, asked.Branch)
+	if err != nil {
+		return nil, err
+	}
+	note.changed(move.To)
+	return marshal(published{Table: asked.Table, Branch: asked.Branch, From: move.From, To: move.To}), nil
+}
+
+func (s *service) undo(ctx context.Context, body []byte) ([]byte, error) {
+	asked, err := decode.Undo(body)
+	if err != nil {
+		return nil, err
+	}
+	note := noteOf(ctx)
+	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {
+		return nil, err
+	}
+	note.change(audit.Undo, asked.Table, "")
+	if err := s.options.Tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: commit.Main, From: asked.From, To: asked.To}); err != nil {
+		return nil, err
+	}
+	note.changed(asked.From)
+	return marshal(published{Table: asked.Table, From: asked.To, To: asked.From}), nil
+}
+
+// permitChange returns an error unless the caller may change a table. It is the same whether or not the table exists.
+func (s *Server) permitChange(ctx context.Context, table string, what policy.Permission) error {
+	if err := s.options.Audit.Err(); err != nil {
+		return notAudited(err)
+	}
+	noteOf(ctx).table(table)
+	if s.policy().Write(identity.CallerOf(ctx), table, what) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "this client may not %s table %s on this server", what, fault.Shorten(table, maxAudited)).
+		WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s] and write: [%s]; without a policy, tables are written to only by programs on the machine of a server without credentials", what, fault.Shorten(table, maxAudited))
+}
+
+// permitKeysOf returns an error unless the caller may read all training rows of a dataset or a table, whose keys decide which rows
+// are kept.
+func (s *Server) permitKeysOf(ctx context.Context, of string) error {
+	d, rights, err := s.readable(ctx, of)
+	if err != nil {
+		d = dataset.Dataset{Training: dataset.Training{Table: of}}
+		var may bool
+		if rights, may = s.policy().Inline(identity.CallerOf(ctx), d); !may {
+			return err
+		}
+	}
+	if rights.Limits(d) {
+		return fault.New(fault.Forbidden, "this client may not read all of %s, whose keys only_keys_of would show", of).
+			WithRemedy("stage the rows without only_keys_of")
+	}
+	return nil
+}
+
+// permitLike returns an error unless the caller may know how a table is laid out: one that it writes to, or that it may read, or
+// one of a dataset that it reads.
+func (s *Server) permitLike(ctx context.Context, table string) error {
+	now, who := s.policy(), identity.CallerOf(ctx)
+	if now.Write(who, table, policy.Stage) {
+		return nil
+	}
+	if _, may := now.Inline(who, dataset.Dataset{Training: dataset.Training{Table: table}}); may {
+		return nil
+	}
+	for _, d := range s.options.Loader.Datasets() {
+		if _, may := now.Read(who, d.Name); may && now.Has(d, table) {
+			return nil
+		}
+	}
+	return fault.New(fault.NotFound, "there is no table %s that this client may read or write", fault.Shorten(table, maxAudited)).
+		WithRemedy("name the number of buckets")
+}
