@@ -139,3 +139,13 @@ func (n *fieldNumbers) primitive(t arrow.DataType) (string, error) {
 	}
 	return "", fault.New(fault.Invalid, "tables have no type %s", t)
 }
+
+// NumberColumn returns an optional column of a table of a format version, with field ids above last, and its Arrow type
+// with these ids. The type of the field is one that tables have; uuid makes one of 16 bytes Iceberg's uuid.
+func NumberColumn(f arrow.Field, uuid bool, last, version int) (commit.NewColumn, arrow.DataType, error) {
+	numbers := fieldNumbers{last: last, version: version}
+	if uuid {
+		return commit.NewColumn{ID: numbers.next(), Name: f.Name, Type: uuidType}, f.Type, nil
+	}
+	return numbers.column(f, f.Type)
+}

@@ -34,12 +34,19 @@ type Options struct {
 	// FieldIDs are the ids of fields that have none, by the dotted path of the names in the file,
 	// such as tags.list.element.
 	FieldIDs map[string]int
+	// NameMapping gives ids to the fields of a file that has none, at any depth: it returns the id of the field at a path
+	// of names, in which the fields in lists and maps are called element, key and value, and the number of fields that it
+	// knows inside. Fields that it does not know get ids that no table uses, and so do structs of which the file has
+	// no field that it knows inside.
+	NameMapping func(path []string) (id, inside int, ok bool)
+	// OtherNames stores a new column whose name the file has as name_id. Tables find columns by id.
+	OtherNames bool
 }
 
 // AddColumns starts a file with the columns of from and new ones. The caller calls Release of the
 // DataWriter before it closes from.
 func AddColumns(ctx context.Context, to chunk.Destination, from store.Object, opts Options) (*write.DataWriter, error) {
-	b, err := newBase(ctx, from, opts)
+	b, err := newBase(ctx, from, &opts)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +62,10 @@ type base struct {
 	groups []int   // their positions
 }
 
-func newBase(ctx context.Context, from store.Object, opts Options) (*base, error) {
+func newBase(ctx context.Context, from store.Object, opts *Options) (*base, error) {
 	// This checks the footer, which the library would trust.
-	if _, err := parquet.Open(ctx, from, parquet.Options{}); err != nil {
+	checked, err := parquet.Open(ctx, from, parquet.Options{})
+	if err != nil {
 		return nil, err
 	}
 	b := &base{from: from}
@@ -74,8 +82,17 @@ func newBase(ctx context.Context, from store.Object, opts Options) (*base, error
 			}
 		}
 	}
-	if err := b.setFields(opts.FieldIDs); err != nil {
+	ids := opts.FieldIDs
+	if opts.NameMapping != nil && !checked.HasAnyFieldID() {
+		if ids, err = b.mapped(opts.NameMapping); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.setFields(ids); err != nil {
 		return nil, err
+	}
+	if opts.OtherNames {
+		opts.Write.Schema = b.otherNames(opts.Write.Schema)
 	}
 	b.dropUnordered()
 	return b, b.checkNew(opts.Write.Schema)
@@ -185,7 +202,7 @@ func (b *base) checkNew(sc *arrow.Schema) error {
 		}
 	}
 	for _, f := range sc.Fields() {
-		if slices.ContainsFunc(b.fields, func(old schema.Node) bool { return old.Name() == f.Name }) {
+		if b.hasName(f.Name) {
 			return fault.New(fault.Invalid, "the file %s has a column %s already", b.from.Location(), f.Name)
 		}
 		if err := checkIDs(f, used); err != nil {

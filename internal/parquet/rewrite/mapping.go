@@ -1,0 +1,130 @@
+package rewrite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// firstUnknownID is the first id of fields that no table has. Ids in files have 31 bits, and the last 200
+// are reserved by the specification.
+const firstUnknownID = 2_000_000_000
+
+// nameMapper finds the ids of a file's fields by their names.
+type nameMapper struct {
+	find func(path []string) (id, inside int, ok bool)
+	ids  map[string]int // by the dotted path in the file
+	next int
+}
+
+// mapped returns ids for all fields of a file without any.
+func (b *base) mapped(find func(path []string) (id, inside int, ok bool)) (map[string]int, error) {
+	root, err := schema.FromParquet(b.meta.FileMetaData.Schema)
+	if err != nil {
+		return nil, fault.New(fault.Corrupt, "the schema of %s cannot be read: %w", b.from.Location(), err)
+	}
+	m := nameMapper{find: find, ids: map[string]int{}, next: firstUnknownID}
+	for _, f := range children(root) {
+		m.field(f, f.Name(), []string{f.Name()}, false)
+	}
+	seen := map[int]string{}
+	for _, path := range slices.Sorted(maps.Keys(m.ids)) {
+		id := m.ids[path]
+		if other, twice := seen[id]; twice {
+			return nil, fault.New(fault.Invalid, "the name mapping gives the columns %s and %s of %s the same field id %d", other, path, b.from.Location(), id).
+				WithRemedy("change the table's name mapping, or rewrite the file")
+		}
+		seen[id] = path
+	}
+	return m.ids, nil
+}
+
+// field sets the ids of a field and of those inside it, and reports whether the mapping knows one of them. at is
+// its path in the file, path that in the mapping; element is whether it is inside a list or map.
+func (m *nameMapper) field(f schema.Node, at string, path []string, element bool) bool {
+	id, mapped, known := m.find(path)
+	inside := false
+	fields := fieldsInside(f)
+	for _, c := range fields {
+		below := append(slices.Clone(path), c.name)
+		if m.field(c.node, at+c.at, below, c.element) {
+			inside = true
+		}
+	}
+	if !known || len(fields) > 0 && !inside && mapped > 0 && !element && !fields[0].element {
+		id, known = m.next, false
+		m.next++
+	}
+	m.ids[at] = id
+	return known || inside
+}
+
+// insideField is a field inside another one.
+type insideField struct {
+	node    schema.Node
+	name    string // in a mapping
+	at      string // its path in the file, from the field around it
+	element bool   // of a list or map
+}
+
+// children returns the fields of a group.
+func children(n schema.Node) []schema.Node {
+	group, ok := n.(*schema.GroupNode)
+	if !ok {
+		return nil
+	}
+	out := make([]schema.Node, group.NumFields())
+	for i := range out {
+		out[i] = group.Field(i)
+	}
+	return out
+}
+
+// fieldsInside returns the fields of a struct, the element of a list, or the key and value of a map.
+func fieldsInside(n schema.Node) []insideField {
+	fields := children(n)
+	var out []insideField
+	repeated := len(fields) == 1 && fields[0].RepetitionType() == parquet.Repetitions.Repeated
+	switch kind := n.ConvertedType(); {
+	case repeated && (kind == schema.ConvertedTypes.Map || kind == schema.ConvertedTypes.MapKeyValue):
+		for i, c := range children(fields[0]) {
+			out = append(out, insideField{c, [...]string{"key", "value"}[min(i, 1)], "." + fields[0].Name() + "." + c.Name(), true})
+		}
+	case repeated && kind == schema.ConvertedTypes.List:
+		entry, inner := fields[0], children(fields[0])
+		if len(inner) != 1 || entry.Name() == "array" || entry.Name() == n.Name()+"_tuple" {
+			return []insideField{{entry, "element", "." + entry.Name(), true}} // lists of two levels, of older writers
+		}
+		out = append(out, insideField{inner[0], "element", "." + entry.Name() + "." + inner[0].Name(), true})
+	default:
+		for _, c := range fields {
+			out = append(out, insideField{c, c.Name(), "." + c.Name(), false})
+		}
+	}
+	return out
+}
+
+// otherNames returns the schema of new columns under names that the file does not have.
+func (b *base) otherNames(sc *arrow.Schema) *arrow.Schema {
+	if sc == nil {
+		return nil
+	}
+	fields := slices.Clone(sc.Fields())
+	for i, f := range fields {
+		if id, ok := f.Metadata.GetValue("PARQUET:field_id"); ok && b.hasName(f.Name) {
+			fields[i].Name += "_" + id
+		}
+	}
+	return arrow.NewSchema(fields, new(sc.Metadata()))
+}
+
+// hasName reports whether the file has a top-level column of a name.
+func (b *base) hasName(name string) bool {
+	return slices.ContainsFunc(b.fields, func(old schema.Node) bool { return old.Name() == name })
+}
+
