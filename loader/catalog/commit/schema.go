@@ -57,6 +57,8 @@ type TableSchema struct {
 	ID int
 	// Fields are its top-level columns in order.
 	Fields []catalog.Field
+	// Docs is the documentation of top-level columns that have one, by field id.
+	Docs map[int]string
 }
 
 // SchemaOf returns the schema of an id, or false.

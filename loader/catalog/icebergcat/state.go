@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/apache/iceberg-go"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -50,7 +52,7 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 	}
 	schemas := make([]commit.TableSchema, len(meta.Schemas()))
 	for i, s := range meta.Schemas() {
-		schemas[i] = commit.TableSchema{ID: s.ID, Fields: column.Convert(s.Fields())}
+		schemas[i] = commit.TableSchema{ID: s.ID, Fields: column.Convert(s.Fields()), Docs: docs(s)}
 	}
 	return &commit.TableState{
 		Schemas: schemas, Current: meta.CurrentSchema().ID,
@@ -106,4 +108,15 @@ func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.C
 		return nil, err
 	}
 	return store.Confine(files, meta.prefixes), nil
+}
+
+// docs returns the documentation of the columns of a schema, by field id.
+func docs(s *iceberg.Schema) map[int]string {
+	out := map[int]string{}
+	for _, f := range s.Fields() {
+		if f.Doc != "" {
+			out[f.ID] = f.Doc
+		}
+	}
+	return out
 }
