@@ -48,10 +48,10 @@ type putBegins struct {
 // putProgress is how far a call is.
 type putProgress struct {
 	Step        string `json:"step"`
-	RowsRead    int64 `json:"rows_read"`
-	RowsWritten int64 `json:"rows_written"`
-	Files       int   `json:"files"`
-	Bytes       int64 `json:"bytes"`
+	RowsRead    int64  `json:"rows_read"`
+	RowsWritten int64  `json:"rows_written"`
+	Files       int    `json:"files"`
+	Bytes       int64  `json:"bytes"`
 }
 
 // putResult is a message to a client that writes rows. It has one of its fields.

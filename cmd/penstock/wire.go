@@ -45,6 +45,7 @@ const (
 // process.
 type engine struct {
 	loader    *loader.Loader
+	reads     loader.Options // of loader
 	sharer    *fanout.Sharer // of the streams of a server
 	streams   flight.Loader  // loader, or one whose streams share batches
 	budget    *budget.Budget
@@ -136,7 +137,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		return nil, err
 	}
 	e.set = catalogs
-	e.loader = loader.New(loader.Options{
+	e.reads = loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
 			file, err := e.disk.Create(what)
@@ -159,7 +160,8 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		Keep:  scanner.Keep,
 
 		KeepBuildSides: c.Server.CacheBytes(),
-	})
+	}
+	e.loader = loader.New(e.reads)
 	e.share(c)
 	e.renewTags(ctx)
 	return e, nil

@@ -138,6 +138,10 @@ func Graph() []Row {
 			Imports: "dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
+		{
+			Folder:  "loader/promote",
+			Imports: "loader stream stage rewrite write plan resolve catalog commit dataset rule budget store digest fault release",
+		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{

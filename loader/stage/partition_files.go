@@ -95,7 +95,7 @@ func (p *partitionFiles) Next(ctx context.Context) (chunk.Destination, error) {
 		return nil, err
 	}
 	p.current, p.tried = upload, append(p.tried, location)
-	return destination{upload, budget}, nil
+	return NewDestination(upload, budget), nil
 }
 
 // Finish implements write.FileSequence.

@@ -71,6 +71,11 @@ func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploadin
 	return u, nil
 }
 
+// NewDestination returns what passes the bytes of a file to its upload, and charges those of writes that are left behind.
+func NewDestination(upload store.Upload, b *budget.Budget) chunk.Destination {
+	return destination{upload, b}
+}
+
 // destination passes the bytes of a file to its upload. If a write is left behind, its bytes stay
 // reserved until it returns.
 type destination struct {

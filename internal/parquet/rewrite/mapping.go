@@ -127,4 +127,3 @@ func (b *base) otherNames(sc *arrow.Schema) *arrow.Schema {
 func (b *base) hasName(name string) bool {
 	return slices.ContainsFunc(b.fields, func(old schema.Node) bool { return old.Name() == name })
 }
-

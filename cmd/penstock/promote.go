@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/promote"
+)
+
+func (p process) promoteCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "promote DATASET ENTRY…", Short: "Make the columns of staging entries columns of the training table",
+		Long: "Make the columns of left and overlay entries of a dataset columns of its training table: every data\n" +
+			"file of main is replaced by one with the new columns, whose other columns are copied as they\n" +
+			"are. Readers see no change until the last commit, which changes the table's schema. The\n" +
+			"table's catalog must allow writes to its namespace (docs/promote.md).\n\n" +
+			"A call that was interrupted continues when it is repeated. --dry-run tells what it would cost.",
+		Example: "  penstock promote homefeed history --dry-run --config penstock.yaml\n" +
+			"  penstock promote homefeed history embedding --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 { //nolint:mnd // a dataset and an entry
+				return cmdline.Errorf("%s needs a dataset and at least one of its staging entries", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	config := configFlag(c)
+	dry := c.Flags().Bool("dry-run", false, "write nothing, and estimate bytes, time, and after how many epochs it pays")
+	resume := c.Flags().Bool("continue", false, "continue an earlier call, with the values of its snapshots, though staging tables have later ones")
+	restart := c.Flags().Bool("restart", false, "begin again with the current snapshots, though an earlier call is unfinished")
+	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		request := promote.PromotionRequest{Entries: args[1:], DryRun: *dry}
+		switch {
+		case *resume && *restart:
+			return cmdline.Errorf("--continue resumes and --restart begins again: give one of them")
+		case *resume:
+			request.Earlier = promote.Continue
+		case *restart:
+			request.Earlier = promote.BeginAnew
+		}
+		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			return p.promote(ctx, e, request, args[0], *asJSON)
+		})
+	}
+	return c
+}
+
+// promote promotes entries of a configured dataset and prints the result.
+func (p process) promote(ctx context.Context, e *engine, request promote.PromotionRequest, name string, asJSON bool) error {
+	configured := e.loader.Datasets()
+	at := slices.IndexFunc(configured, func(d dataset.Dataset) bool { return d.Name == name })
+	if at < 0 {
+		var known []string
+		for _, d := range configured {
+			known = append(known, d.Name)
+		}
+		return dataset.Unknown(name, known)
+	}
+	request.Dataset = configured[at]
+	last := p.clock()
+	request.Progress = func(now promote.PromotionProgress) {
+		if at := p.clock(); at.Sub(last) >= progressEvery {
+			last = at
+			p.note("%d of %s have the columns, %s written, %d bytes\n", now.FilesDone, fault.Count(now.Files, "file"), fault.Count(now.Rows, "row"), now.BytesWritten)
+		}
+	}
+	out, err := e.promoter().Promote(ctx, request)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return p.printJSON(out)
+	}
+	_, err = fmt.Fprint(p.stdout, promotionText(request, out))
+	return err
+}
+
+// promotionText describes a result.
+func promotionText(request promote.PromotionRequest, r promote.PromotionResult) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if r.Existed {
+		line("table %s has the columns of promotion %s already: nothing was written", r.Table, r.Promotion)
+	}
+	for _, c := range r.Columns {
+		text := fmt.Sprintf("column %s of entry %s, field id %d", c.Name, c.Entry, c.ID)
+		if c.Old != "" {
+			text += ", in place of a column that is named " + c.Old + " then"
+		}
+		line("%s", text)
+	}
+	if e := r.Estimate; e != nil {
+		line("dry run: nothing was written to table %s", r.Table)
+		line("files to replace: %d, with %s; %d have the columns already", r.Files, fault.Count(r.Rows, "row"), r.Skipped)
+		line("bytes to read %d, to write about %d, in about %.1f s", r.BytesCopied, r.BytesWritten, e.Seconds)
+		line("bytes per epoch: %d of staging tables now, about %d of the new columns then", e.StagingBytes, e.ColumnBytes)
+		if e.Epochs > 0 {
+			line("pays after %s", fault.Count(e.Epochs, "epoch"))
+		} else {
+			line("saves no reading: the new columns are no smaller than the staging tables")
+		}
+		return b.String()
+	}
+	if !r.Existed {
+		line("files replaced: %d, with %s, in %s; %d had the columns already", r.Files, fault.Count(r.Rows, "row"), fault.Count(r.Commits, "commit"), r.Skipped)
+		line("rows read again and compared with the join: %d", r.Compared)
+		line("schema %d of table %s is current, after schema %d", r.Schema, r.Table, r.Before)
+	}
+	line("now remove %s from the staging entries of dataset %s: its columns are those of the training table", strings.Join(request.Entries, ", "), request.Dataset.Name)
+	line("to take it back: penstock demote %s %s", r.Table, r.Columns[0].Name)
+	return b.String()
+}
+
+func (p process) demoteCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "demote TABLE COLUMN…", Short: "Take promoted columns of a training table back",
+		Long: "Take promoted columns of a training table back, with all columns of the same promotion: they are\n" +
+			"dropped from its schema, and columns that they replaced have their names again. No file is\n" +
+			"written and no row is lost. The same promotion can be repeated, which writes the schema only.",
+		Example: "  penstock demote ml.impressions last_pins --config penstock.yaml",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 { //nolint:mnd // a table and a column
+				return cmdline.Errorf("%s needs a table and at least one of its promoted columns", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	config := configFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			out, err := e.promoter().Demote(ctx, args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			text := fmt.Sprintf("table %s has no columns %s any more\n", out.Table, strings.Join(out.Dropped, ", "))
+			if len(out.Restored) > 0 {
+				text += "columns with their names again: " + strings.Join(out.Restored, ", ") + "\n"
+			}
+			_, err = fmt.Fprint(p.stdout, text+fmt.Sprintf("schema %d is current, after schema %d\n", out.Schema, out.Before))
+			return err
+		})
+	}
+	return c
+}
+
+// promotes returns the catalog of a training table, and its name there.
+func (e *engine) promotes(table string) (promote.PromotedTables, string, error) {
+	c, name, err := e.catalogOf(table)
+	if err != nil {
+		return nil, "", err
+	}
+	return writable{c}, name, nil
+}
+
+// promoter returns what adds columns to the training tables of the engine.
+func (e *engine) promoter() *promote.Promoter {
+	return promote.New(promote.Options{
+		Route: e.promotes, Catalog: e.set, Clock: time.Now, Budget: e.budget, Threads: runtime.GOMAXPROCS(0),
+		Loader: func(of catalog.Catalog) *loader.Loader {
+			options := e.reads
+			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil
+			return loader.New(options)
+		},
+	})
+}

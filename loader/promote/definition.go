@@ -1,0 +1,266 @@
+package promote
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// definition is what a promotion computes: the entries, the snapshots of their tables, and the columns.
+type definition struct {
+	// dataset has the training table without a filter and the promoted entries, without rules that could fail for deleted rows.
+	dataset dataset.Dataset
+	// checked is the dataset's training rows with these entries, as the dataset has them.
+	checked dataset.Dataset
+	pins    map[string]dataset.TablePin // of the staging tables, by entry
+	columns []newColumn
+	id      string
+}
+
+// newColumn is a column that the training table gets.
+type newColumn struct {
+	name     string // in the dataset and in the table
+	entry    string
+	typed    arrow.DataType // as the join returns it
+	uuid     bool
+	replaces int // field id of the column that it replaces; 0: none
+	source   string
+
+	column commit.NewColumn // once ids are assigned
+	stored arrow.DataType   // with field ids
+}
+
+// define resolves the entries of a request. Pins are those of an earlier promotion; nil takes the current snapshots.
+func (p *promoting) define(ctx context.Context, pins map[string]dataset.TablePin) (*definition, error) {
+	d := p.request.Dataset.Defaults()
+	chosen, err := chosenEntries(d, p.request.Entries)
+	if err != nil {
+		return nil, err
+	}
+	out := &definition{checked: d, pins: map[string]dataset.TablePin{}}
+	out.checked.Staging, out.checked.Name = chosen, ""
+	out.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key}
+	for _, s := range chosen {
+		s.MinMatch, s.AnyMatch = 0, true
+		if s.Missing.Fail() {
+			s.Missing = rule.MissingNull
+		}
+		out.dataset.Staging = append(out.dataset.Staging, s)
+	}
+	tables := make([]*catalog.Table, len(chosen))
+	for i, s := range chosen {
+		if tables[i], err = p.staging(ctx, s, pins); err != nil {
+			return nil, fault.Op(err, "staging table %s", s.Name)
+		}
+		out.pins[s.Name] = tables[i].Pin
+	}
+	training := *p.state.Table
+	training.Name = d.Training.Table
+	relation, err := resolve.Bind(out.dataset, &training, tables)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.outputs(ctx, out, relation); err != nil {
+		return nil, err
+	}
+	out.id = identity(p.state.Table.Pin.UUID, out)
+	return out, nil
+}
+
+// chosenEntries returns the named entries of a dataset, in its order.
+func chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error) {
+	var chosen []dataset.Staging
+	var known []string
+	for _, s := range d.Staging {
+		known = append(known, s.Name)
+		if !slices.Contains(names, s.Name) {
+			continue
+		}
+		if err := promotable(s); err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, s)
+	}
+	if len(names) == 0 {
+		return nil, fault.InvalidField("entries", "no entry is named").WithRemedy("name one or several of %s", strings.Join(known, ", "))
+	}
+	for i, name := range names {
+		if !slices.Contains(known, name) {
+			f := fault.Field{Field: "entries", Message: "dataset " + d.Name + " has no staging entry " + name, Nearest: fault.Nearest(name, known)}
+			return nil, fault.Fields([]fault.Field{f})
+		}
+		if slices.Contains(names[:i], name) {
+			return nil, fault.InvalidField("entries", "entry %s is named twice", name)
+		}
+	}
+	if err := orderedOverlays(d.Staging, names); err != nil {
+		return nil, err
+	}
+	if d.Training.Ref != (dataset.Ref{}) {
+		return nil, fault.InvalidField("training.ref", "dataset %s reads a branch, a tag or a snapshot of its training table, and columns are added to main", d.Name).
+			WithRemedy("promote the entries of a dataset that reads main")
+	}
+	return chosen, nil
+}
+
+// promotable returns an error for an entry that does not give each training row one value.
+func promotable(s dataset.Staging) error {
+	switch {
+	case !s.Join.Fills():
+		return fault.InvalidField("entries", "entry %s is %s %s join, which drops training rows or adds no columns", s.Name, s.Join.Article(), s.Join).
+			WithRemedy("promote left and overlay entries; keep this one in the dataset")
+	case s.Duplicates.Multiply():
+		return fault.InvalidField("entries", "entry %s repeats training rows: duplicates is %s", s.Name, s.Duplicates).
+			WithRemedy("choose one row of each key: set duplicates to first or last")
+	}
+	return nil
+}
+
+// orderedOverlays returns an error if an entry that stays in the dataset overlays before a promoted one: then its values would
+// win after the promotion.
+func orderedOverlays(entries []dataset.Staging, promoted []string) error {
+	stays := ""
+	for _, s := range entries {
+		switch is := slices.Contains(promoted, s.Name); {
+		case !s.Join.Replaces():
+		case !is:
+			stays = s.Name
+		case stays != "":
+			return fault.InvalidField("entries", "entry %s overlays after entry %s, which would overlay its promoted values", s.Name, stays).
+				WithRemedy("promote both entries, or put %s in front of %s", s.Name, stays)
+		}
+	}
+	return nil
+}
+
+// staging opens the table of an entry, at its pin or else at its ref.
+func (p *promoting) staging(ctx context.Context, s dataset.Staging, pins map[string]dataset.TablePin) (*catalog.Table, error) {
+	of, name, err := p.options.Route(s.Table)
+	if err != nil {
+		return nil, err
+	}
+	if of == p.tables && name == p.table {
+		return nil, fault.InvalidField("entries", "entry %s joins the training table with itself", s.Name)
+	}
+	if pin, ok := pins[s.Name]; ok {
+		return p.options.Catalog.At(ctx, s.Table, pin)
+	}
+	return p.options.Catalog.Table(ctx, s.Table, s.Ref)
+}
+
+// outputs finds the columns of a definition.
+func (p *promoting) outputs(ctx context.Context, d *definition, r *resolve.Relation) error {
+	for _, o := range r.Outputs {
+		entry, source := o.Table, o.Field
+		replaces := 0
+		if n := len(o.Overlays); n > 0 {
+			entry, source, replaces = o.Overlays[n-1].Table, o.Overlays[n-1].Field, o.Field.ID
+		}
+		if entry == resolve.TrainingTable {
+			continue
+		}
+		s := r.Staging[entry]
+		if err := p.servable(s, o, source, replaces); err != nil {
+			return err
+		}
+		c := newColumn{name: o.Name, entry: s.Name, typed: o.Type(), replaces: replaces, source: source.Name}
+		if !o.Matched && arrow.TypeEqual(c.typed, source.Type) {
+			uuids, err := p.uuids(ctx, s, c.typed)
+			if err != nil {
+				return err
+			}
+			if c.uuid = slices.Contains(uuids, source.ID); !c.uuid && source.Stored != nil && hasUUID(source.Stored, uuids) {
+				return fault.InvalidField("entries", "column %s of entry %s has uuids inside lists, maps or structs, which are not promoted by this version", o.Name, s.Name)
+			}
+		}
+		d.columns = append(d.columns, c)
+	}
+	if len(d.columns) == 0 {
+		return fault.InvalidField("entries", "the entries have no columns")
+	}
+	return nil
+}
+
+// servable returns an error for a column that cannot be one of the table.
+func (p *promoting) servable(s resolve.Staging, o resolve.Output, source catalog.Field, replaces int) error {
+	if o.Type().ID() == arrow.NULL || !o.Matched && source.Type.ID() == arrow.NULL {
+		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not served by this version", o.Name, s.Name)
+	}
+	if p.partitioned(o.Name) && replaces == 0 {
+		return fault.InvalidField("entries", "column %s of entry %s has the name of a partition field of the table, which other engines refuse", o.Name, s.Name).
+			WithRemedy("rename the column in the entry's columns")
+	}
+	return nil
+}
+
+// partitioned reports whether a partition field of the table has a name.
+func (p *promoting) partitioned(name string) bool {
+	for _, spec := range p.state.Table.Specs {
+		if slices.ContainsFunc(spec, func(f catalog.PartitionField) bool { return f.Name == name }) {
+			return true
+		}
+	}
+	return false
+}
+
+// uuids returns the ids of the uuids of a staging table, if a type may have one.
+func (p *promoting) uuids(ctx context.Context, s resolve.Staging, of arrow.DataType) ([]int, error) {
+	if _, nested := of.(arrow.NestedType); !nested && of.ID() != arrow.FIXED_SIZE_BINARY {
+		return nil, nil
+	}
+	tables, name, err := p.options.Route(s.Table)
+	if err != nil {
+		return nil, err
+	}
+	state, err := tables.State(ctx, name, commit.Main)
+	if err != nil {
+		return nil, err
+	}
+	return state.UUIDs, nil
+}
+
+// hasUUID reports whether a nested type with field ids has one of some ids.
+func hasUUID(t arrow.DataType, ids []int) bool {
+	nested, ok := t.(arrow.NestedType)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return slices.Contains(ids, fieldID(f)) || hasUUID(f.Type, ids) })
+}
+
+// number gives the columns field ids above the last one of the table.
+func (d *definition) number(state *commit.TableState) error {
+	last := state.LastColumn
+	for i := range d.columns {
+		c := &d.columns[i]
+		var err error
+		c.column, c.stored, err = stage.NumberColumn(arrow.Field{Name: c.name, Type: c.typed, Nullable: true}, c.uuid, last, state.Version)
+		if err != nil {
+			return fault.Op(err, "column %s", c.name)
+		}
+		last = highestID(c.column.ID, c.stored)
+	}
+	return nil
+}
+
+// identityDigits is the length of the id of a promotion.
+const identityDigits = 16
+
+// identity returns the id of a promotion.
+func identity(uuid string, d *definition) string {
+	return digest.Of(struct {
+		uuid, dataset string
+		pins          map[string]dataset.TablePin
+	}{uuid, string(d.dataset.Canonical()), d.pins})[:identityDigits]
+}

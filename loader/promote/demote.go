@@ -1,0 +1,90 @@
+package promote
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// Demotion is what a call of Demote did.
+type Demotion struct {
+	Table string `json:"table"`
+	// Dropped are the names of the columns that were dropped, and Restored of those that have their names again.
+	Dropped  []string `json:"dropped"`
+	Restored []string `json:"restored,omitempty"`
+	Schema   int      `json:"schema"`
+	Before   int      `json:"schema_before"`
+}
+
+// Demote takes promotions back, by changing the table's schema alone: the columns of the promotions that the named columns
+// belong to are dropped, and those that they replaced have their names again. No file is written or removed, and no
+// row is lost. The values stay in the files, so that the same promotion can be repeated.
+//
+// Errors: Invalid for a column that no promotion made, Conflict if others changed the schema at the same time, and what
+// Promote returns for tables and storage.
+func (p *Promoter) Demote(ctx context.Context, table string, columns []string) (Demotion, error) {
+	out := Demotion{Table: table}
+	tables, name, err := p.options.Route(table)
+	if err == nil {
+		err = demote(ctx, tables, name, columns, &out)
+	}
+	return out, fault.Op(err, "take promoted columns of table %s back", table)
+}
+
+func demote(ctx context.Context, tables PromotedTables, table string, columns []string, out *Demotion) error {
+	state, err := tables.State(ctx, table, commit.Main)
+	if err != nil {
+		return err
+	}
+	current, _ := state.SchemaOf(state.Current)
+	taken, err := promotionsOf(current, columns)
+	if err != nil {
+		return err
+	}
+	edit := commit.SchemaEdit{Table: table, UUID: state.Table.Pin.UUID, Base: state.Current, Rename: map[int]string{}}
+	for _, f := range current.Fields {
+		o, ok := originOf(current.Docs[f.ID])
+		if !ok || !taken[o.Promotion] {
+			continue
+		}
+		edit.Drop, out.Dropped = append(edit.Drop, f.ID), append(out.Dropped, f.Name)
+		if o.Replaces != 0 && slices.ContainsFunc(current.Fields, func(old catalog.Field) bool { return old.ID == o.Replaces }) {
+			edit.Rename[o.Replaces], out.Restored = o.Name, append(out.Restored, o.Name)
+		}
+	}
+	schema, err := tables.AddSchema(ctx, edit)
+	if err != nil {
+		return err
+	}
+	out.Before, out.Schema = state.Current, schema
+	return tables.SetSchema(ctx, commit.SchemaMove{Table: table, UUID: state.Table.Pin.UUID, From: state.Current, To: schema})
+}
+
+// promotionsOf returns the ids of the promotions that made some columns of a schema.
+func promotionsOf(s commit.TableSchema, columns []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	var promoted []string
+	of := map[string]string{}
+	for _, f := range s.Fields {
+		if o, ok := originOf(s.Docs[f.ID]); ok {
+			promoted, of[f.Name] = append(promoted, f.Name), o.Promotion
+		}
+	}
+	for _, name := range columns {
+		id, ok := of[name]
+		if !ok {
+			f := fault.Field{Field: "columns", Message: "the table has no promoted column " + name, Nearest: fault.Nearest(name, promoted)}
+			remedy := "the table has no promoted columns"
+			if len(promoted) > 0 {
+				remedy = "its promoted columns are " + strings.Join(promoted, ", ")
+			}
+			return nil, fault.As(fault.Fields([]fault.Field{f})).WithRemedy("%s", remedy)
+		}
+		out[id] = true
+	}
+	return out, nil
+}

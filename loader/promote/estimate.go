@@ -1,0 +1,124 @@
+package promote
+
+import (
+	"context"
+	"math"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Estimate is what a promotion would cost, extrapolated from writing some files without keeping them.
+type Estimate struct {
+	SampledRows int64 `json:"sampled_rows"`
+	// Seconds is the time that it would take here.
+	Seconds float64 `json:"seconds"`
+	// StagingBytes are those of the staging tables that an epoch reads now, and ColumnBytes those of the new columns that
+	// it would read instead.
+	StagingBytes int64 `json:"staging_bytes_per_epoch"`
+	ColumnBytes  int64 `json:"column_bytes_per_epoch"`
+	// Epochs is after how many epochs less was read than the promotion reads and writes; 0: never.
+	Epochs int64 `json:"pays_after_epochs"`
+}
+
+// estimate estimates what a call would do.
+func (p *promoting) estimate(ctx context.Context) error {
+	pending, err := p.pending(ctx)
+	if err != nil {
+		return err
+	}
+	out := &Estimate{}
+	p.result.Estimate = out
+	specs := map[int]bool{}
+	for _, f := range pending {
+		p.result.Files++
+		p.result.Rows += f.Rows
+		p.result.BytesCopied += f.Bytes
+		specs[f.Spec] = true
+	}
+	newBytes, seconds := 0.0, 0.0
+	for spec := range specs {
+		values, err := p.plan(ctx, func(f catalog.File) bool { return f.Spec == spec && f.Rows > 0 && !p.has(f.Location) })
+		if err != nil {
+			return err
+		}
+		s, err := p.sampleOf(ctx, values)
+		if err != nil {
+			return err
+		}
+		out.SampledRows += s.rows
+		newBytes += s.newBytes * float64(values.StoredRows) / float64(s.rows)
+		seconds += s.seconds * float64(values.StoredRows) / float64(s.rows)
+		out.StagingBytes += s.stagingBytes
+	}
+	out.Seconds = math.Round(seconds/float64(p.options.Threads)*10) / 10
+	out.ColumnBytes = int64(newBytes)
+	p.result.BytesWritten = p.result.BytesCopied + out.ColumnBytes
+	if saved := out.StagingBytes - out.ColumnBytes; saved > 0 {
+		out.Epochs = (p.result.BytesCopied + p.result.BytesWritten + out.StagingBytes + saved - 1) / saved
+	}
+	return nil
+}
+
+// costSample is the cost of writing some files.
+type costSample struct {
+	rows              int64
+	newBytes, seconds float64
+	stagingBytes      int64 // of all files of the plan
+}
+
+// sampleOf writes the first files of a plan, without keeping them.
+func (p *promoting) sampleOf(ctx context.Context, values *valuePlan) (costSample, error) {
+	runs, err := values.runs(1)
+	if err != nil {
+		return costSample{}, err
+	}
+	begun := p.options.Clock()
+	done, err := p.rewriteRun(ctx, values, nowhere{}, runs[0])
+	if err != nil {
+		return costSample{}, err
+	}
+	out := costSample{seconds: p.options.Clock().Sub(begun).Seconds()}
+	for _, f := range done {
+		out.rows += f.made.Rows
+		for _, bytes := range f.made.ColumnBytes {
+			out.newBytes += float64(bytes)
+		}
+	}
+	if out.rows == 0 {
+		return out, fault.New(fault.Internal, "a file of the plan has no rows")
+	}
+	for i := range values.Staging {
+		for _, g := range values.Staging[i].Groups {
+			out.stagingBytes += g.Bytes
+		}
+	}
+	return out, nil
+}
+
+// nowhere is a store that keeps nothing.
+type nowhere struct{}
+
+// Begin implements store.Uploader.
+func (nowhere) Begin(_ context.Context, location string, _ store.Reserve) (store.Upload, error) {
+	return forgetting(location), nil
+}
+
+// Remove implements stage.FileStore.
+func (nowhere) Remove(context.Context, string) error { return nil }
+
+// forgetting is an upload that keeps nothing, by its location.
+type forgetting string
+
+// Write implements store.Upload.
+func (forgetting) Write(context.Context, []byte) error { return nil }
+
+// Finish implements store.Upload.
+func (forgetting) Finish(context.Context) error { return nil }
+
+// Abort implements store.Upload.
+func (forgetting) Abort(context.Context) error { return nil }
+
+// Location implements store.Upload.
+func (f forgetting) Location() string { return string(f) }

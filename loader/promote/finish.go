@@ -1,0 +1,189 @@
+package promote
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// finish checks what was written and makes the schema current. It returns false if others committed meanwhile.
+func (p *promoting) finish(ctx context.Context) (bool, error) {
+	schema, err := p.reserve(ctx) // others may have added columns since
+	if err != nil {
+		return false, err
+	}
+	p.schema = schema
+	if p.state.Table.HasSnapshot() {
+		if err := p.checkMatches(ctx); err != nil {
+			return false, err
+		}
+		if err := p.compare(ctx); err != nil {
+			return false, err
+		}
+	}
+	move := commit.SchemaMove{Table: p.table, UUID: p.state.Table.Pin.UUID, From: p.state.Current, To: schema}
+	if p.state.Table.HasSnapshot() {
+		move.Head = p.state.Table.Pin.Snapshot
+	}
+	err = p.tables.SetSchema(ctx, move)
+	if fault.KindOf(err) == fault.Conflict && !commit.Uncertain(err) {
+		return false, nil
+	}
+	if err == nil {
+		p.result.Before, p.result.Schema = p.state.Current, schema
+	}
+	return err == nil, err
+}
+
+// checkMatches reads the keys of the training rows, if an entry has a rule that could fail: for missing keys, or few matches.
+func (p *promoting) checkMatches(ctx context.Context) error {
+	d := p.definition.checked
+	fails := func(s dataset.Staging) bool { return s.MinMatch > 0 || s.Missing.Fail() }
+	if p.matched || !slices.ContainsFunc(d.Staging, fails) {
+		return nil
+	}
+	d.Staging = slices.DeleteFunc(slices.Clone(d.Staging), func(s dataset.Staging) bool { return !fails(s) })
+	d.Training.RequestLevel = nil
+	pins := map[string]dataset.TablePin{}
+	for _, s := range d.Staging {
+		pins[s.Name] = p.definition.pins[s.Name]
+	}
+	reader := p.options.Loader(p.options.Catalog)
+	query := dataset.Query{
+		Rows: dataset.Rows{Inline: &d, Pin: dataset.Pin{Training: p.state.Table.Pin, Staging: pins}, Order: dataset.Stored, Lanes: 1},
+		Reading: dataset.Reading{
+			Shard: dataset.Shard{Of: 1}, Cache: dataset.CacheOff, Columns: []dataset.Column{{Column: d.Staging[0].Key[0].Training}},
+		},
+	}
+	err := p.read(ctx, reader, query, func(arrow.RecordBatch) error { return nil })
+	p.matched = err == nil
+	return fault.Op(err, "check the matches of the training rows")
+}
+
+// read calls each with all batches of a query.
+func (p *promoting) read(ctx context.Context, reader *loader.Loader, query dataset.Query, each func(arrow.RecordBatch) error) error {
+	ctx, entered := p.options.Budget.Enter(ctx, "promote")
+	defer entered.Release()
+	planned, err := reader.Plan(ctx, query.Defaults())
+	if err != nil {
+		return err
+	}
+	rows, err := reader.Open(ctx, planned, loader.StreamOptions{})
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	for rows.Next() {
+		if err := each(rows.RecordBatch()); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// compareRows is about the number of rows that are read again.
+const compareRows = 1 << 20
+
+// compare reads rows of the new files, and compares the new columns with the join.
+func (p *promoting) compare(ctx context.Context) error {
+	files, err := p.files(ctx)
+	if err != nil {
+		return err
+	}
+	chosen := p.sample(files)
+	if len(chosen) == 0 {
+		return nil
+	}
+	raw, err := p.withNew(ctx)
+	if err != nil {
+		return err
+	}
+	raw.wanted = func(f catalog.File) bool { return chosen[f.Location] }
+	d := p.definition.dataset
+	query := dataset.Query{
+		Rows:    dataset.Rows{Inline: &d, Pin: dataset.Pin{Training: raw.table.Pin, Staging: p.definition.pins}, Order: dataset.Stored, Lanes: 1},
+		Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Cache: dataset.CacheOff},
+	}
+	for _, c := range p.definition.columns {
+		query.Columns = append(query.Columns, dataset.Column{Column: c.name}, dataset.Column{Column: c.storedName()})
+	}
+	err = p.read(ctx, p.options.Loader(raw), query, p.equal)
+	for location := range chosen {
+		p.compared[location] = true
+	}
+	return fault.Op(err, "read the new columns again")
+}
+
+// sample chooses files that were not compared before, evenly.
+func (p *promoting) sample(files []catalog.File) map[string]bool {
+	var fresh []catalog.File
+	rows := int64(0)
+	for _, f := range files {
+		if f.Rows > 0 && !p.compared[f.Location] {
+			fresh, rows = append(fresh, f), rows+f.Rows
+		}
+	}
+	out := map[string]bool{}
+	seen, taken := int64(0), int64(0)
+	for _, f := range fresh {
+		// A file is taken if the share of rows that were taken is behind.
+		if rows <= compareRows || taken*rows <= seen*compareRows {
+			out[f.Location], taken = true, taken+f.Rows
+		}
+		seen += f.Rows
+	}
+	return out
+}
+
+// storedName is the name of the stored column while it is compared with the joined one.
+func (c newColumn) storedName() string { return c.name + "__promoted_" + strconv.Itoa(c.column.ID) }
+
+// withNew returns the training table with the reserved schema, in which joined columns have their names and stored ones another.
+func (p *promoting) withNew(ctx context.Context) (rawTable, error) {
+	pin := p.state.Table.Pin
+	pin.Schema = p.schema
+	t, err := p.options.Catalog.At(ctx, p.result.Table, pin)
+	if err != nil {
+		return rawTable{}, err
+	}
+	renamed := *t
+	renamed.Fields = slices.Clone(t.Fields)
+	for i, f := range renamed.Fields {
+		for _, c := range p.definition.columns {
+			switch f.ID {
+			case c.column.ID:
+				renamed.Fields[i].Name = c.storedName()
+			case c.replaces:
+				renamed.Fields[i].Name = c.name
+			}
+		}
+	}
+	return rawTable{Catalog: p.options.Catalog, name: p.result.Table, table: &renamed}, nil
+}
+
+// equal compares the stored columns of a batch with the joined ones.
+func (p *promoting) equal(b arrow.RecordBatch) error {
+	for _, c := range p.definition.columns {
+		want, got := column(b, c.name), column(b, c.storedName())
+		if !array.ApproxEqual(want, got, array.WithNaNsEqual(true), array.WithAbsTolerance(0)) {
+			return fault.New(fault.Corrupt, "column %s has other values than the join returns", c.name).In(p.result.Table, "").
+				WithRemedy("the table's columns are unchanged; begin again with --restart, and report this")
+		}
+	}
+	p.result.Compared += b.NumRows()
+	return nil
+}
+
+// column returns the column of a name.
+func column(b arrow.RecordBatch, name string) arrow.Array {
+	return b.Column(b.Schema().FieldIndices(name)[0])
+}

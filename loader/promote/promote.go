@@ -1,0 +1,196 @@
+package promote
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// promoting is one call of Promote.
+type promoting struct {
+	*Promoter
+	request    PromotionRequest
+	tables     PromotedTables
+	table      string // in its catalog
+	state      *commit.TableState
+	definition *definition
+	schema     int    // the reserved one
+	prefix     string // of the names of files that have the columns
+	result     PromotionResult
+	progress   progressReport
+	compared   map[string]bool // files whose new columns were compared with the join
+	matched    bool            // rules of the entries that could fail were checked
+}
+
+// maxRounds is the number of times that the files of the table are listed. Files that others commit meanwhile are taken in
+// by the next round.
+const maxRounds = 64
+
+// Promote makes the columns of staging entries columns of the dataset's training table. A call that is repeated continues where
+// an earlier one ended, and does nothing if the table has the columns.
+//
+// Errors: Invalid for entries that cannot be promoted, Forbidden for a table that may not be written to, Conflict if the table or
+// an earlier promotion does not fit, Expired for a snapshot that is gone, Corrupt if what was written differs from the
+// join, Exhausted if memory or local disk is not enough, Unavailable if storage or the catalog fails. After any error the columns
+// of the table are as they were, unless commit.Uncertain is true: then they may be the new ones, and the call may be repeated.
+func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (PromotionResult, error) {
+	tables, name, err := p.options.Route(request.Dataset.Training.Table)
+	if err != nil {
+		return PromotionResult{}, err
+	}
+	c := &promoting{Promoter: p, request: request, tables: tables, table: name, compared: map[string]bool{}}
+	c.progress.report = request.Progress
+	c.result.Table = request.Dataset.Training.Table
+	err = c.run(ctx)
+	return c.result, fault.Op(err, "promote entries of dataset %s", request.Dataset.Name)
+}
+
+// run promotes.
+func (p *promoting) run(ctx context.Context) error {
+	var err error
+	if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
+		return err
+	}
+	made, err := p.prepare(ctx)
+	if made || err != nil {
+		return err
+	}
+	if p.request.DryRun {
+		return p.estimate(ctx)
+	}
+	if p.schema, err = p.reserve(ctx); err != nil {
+		return err
+	}
+	for range maxRounds {
+		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
+			return err
+		}
+		pending, err := p.pending(ctx)
+		if err != nil {
+			return err
+		}
+		if len(pending) > 0 {
+			if err := p.rewriteAll(ctx, pending); err != nil {
+				return err
+			}
+			continue
+		}
+		if done, err := p.finish(ctx); done || err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "others commit to table %s faster than its files are rewritten", p.result.Table).
+		WithRemedy("pause other writers and repeat the call, which continues where this one ended")
+}
+
+// prepare finds out what to promote. It returns true if the table has the columns already.
+func (p *promoting) prepare(ctx context.Context) (bool, error) {
+	current, err := p.define(ctx, nil)
+	if fault.KindOf(err) == fault.Invalid {
+		// Columns of the table have the names of those that are to be added, perhaps since they were promoted before.
+		if made, failed := p.complete(); made && failed == nil {
+			return true, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if p.madeBefore(current.id) {
+		return p.complete()
+	}
+	same, err := p.continued(ctx, current)
+	if err != nil {
+		return false, err
+	}
+	p.definition, p.result.Continued = same, same != nil
+	if same == nil {
+		if err := current.number(p.state); err != nil {
+			return false, err
+		}
+		p.definition = current
+	}
+	p.describe()
+	return false, nil
+}
+
+// describe sets what the result has of the definition.
+func (p *promoting) describe() {
+	d := p.definition
+	p.prefix = commit.FilePrefix("promotion-" + d.id)
+	p.result.Promotion, p.result.Before, p.result.Schema = d.id, p.state.Current, p.state.Current
+	p.result.Snapshots, p.result.Matches = map[string]int64{}, map[string]MatchCounts{}
+	for name, pin := range d.pins {
+		p.result.Snapshots[name] = pin.Snapshot
+	}
+	for _, c := range d.columns {
+		out := PromotedColumn{Name: c.name, ID: c.column.ID, Entry: c.entry, Type: c.column.Type}
+		if c.replaces != 0 {
+			out.Old = p.oldName(c)
+		}
+		p.result.Columns = append(p.result.Columns, out)
+	}
+}
+
+// madeBefore reports whether the current schema has columns of a promotion.
+func (p *promoting) madeBefore(id string) bool {
+	return slices.ContainsFunc(promotions(p.state.Schemas), func(e earlier) bool { return e.id == id && p.isCurrent(e) })
+}
+
+// complete reports whether the current schema has columns of all entries of the request, whose tables may be gone.
+func (p *promoting) complete() (bool, error) {
+	d := p.request.Dataset.Defaults()
+	chosen, err := chosenEntries(d, p.request.Entries)
+	if err != nil {
+		return false, err
+	}
+	current, _ := p.state.SchemaOf(p.state.Current)
+	var columns []PromotedColumn
+	snapshots, entries, id := map[string]int64{}, map[string]bool{}, ""
+	for _, f := range current.Fields {
+		o, ok := originOf(current.Docs[f.ID])
+		if !ok || !slices.ContainsFunc(chosen, func(s dataset.Staging) bool { return s.Name == o.Entry && s.Table == o.Table }) {
+			continue
+		}
+		columns = append(columns, PromotedColumn{Name: f.Name, ID: f.ID, Entry: o.Entry, Type: f.Type.String()})
+		snapshots[o.Entry], entries[o.Entry], id = o.Snapshot, true, o.Promotion
+	}
+	if len(entries) < len(chosen) {
+		return false, nil
+	}
+	p.result.Promotion, p.result.Columns, p.result.Snapshots, p.result.Existed = id, columns, snapshots, true
+	p.result.Schema, p.result.Before = p.state.Current, p.state.Current
+	return true, nil
+}
+
+// pending returns the files of main that do not have the columns, in the catalog's order.
+func (p *promoting) pending(ctx context.Context) ([]catalog.File, error) {
+	all, err := p.files(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []catalog.File
+	for _, f := range all {
+		if f.Rows > 0 && !p.has(f.Location) {
+			out = append(out, f)
+		}
+	}
+	p.progress.list(len(all), len(all)-len(out))
+	if p.result.Commits == 0 && p.result.Files == 0 {
+		p.result.Skipped = len(all) - len(out)
+	}
+	return out, nil
+}
+
+// files lists the files of main.
+func (p *promoting) files(ctx context.Context) ([]catalog.File, error) {
+	if !p.state.Table.HasSnapshot() {
+		return nil, nil
+	}
+	t := *p.state.Table
+	t.Name = p.request.Dataset.Training.Table
+	return p.options.Catalog.Files(ctx, &t, nil, nil)
+}

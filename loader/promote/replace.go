@@ -1,0 +1,241 @@
+package promote
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stream"
+)
+
+// Sizes of runs and of commits.
+const (
+	runRows     = 1 << 20
+	groupFiles  = 128
+	groupsOfAll = 32       // commits of a table with more files
+	groupBytes  = 32 << 30 // of old files
+	// maxCommitTries is the number of attempts to commit files that others change meanwhile.
+	maxCommitTries = 16
+)
+
+// SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
+const SummaryPromotion = "penstock.promotion"
+
+// rewriteAll writes files with the new columns in place of some files, and commits them in groups.
+func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) error {
+	files, err := p.tables.FileStore(ctx, p.table, p.dataFolder())
+	if err != nil {
+		return err
+	}
+	specs := map[int]map[string]bool{}
+	for _, f := range pending {
+		if specs[f.Spec] == nil {
+			specs[f.Spec] = map[string]bool{}
+		}
+		specs[f.Spec][f.Location] = true
+	}
+	// The splits of one spec's buckets are not interrupted by those of another.
+	for _, spec := range slices.Sorted(maps.Keys(specs)) {
+		values, err := p.plan(ctx, func(f catalog.File) bool { return specs[spec][f.Location] })
+		if err != nil {
+			return err
+		}
+		r := &replacing{promoting: p, files: files, limit: max(groupFiles, len(pending)/groupsOfAll)}
+		if err := r.all(ctx, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replacing collects files that are written by several goroutines, and commits them in groups.
+type replacing struct {
+	*promoting
+	files stage.FileStore
+	limit int // files of a group
+
+	mu    sync.Mutex
+	group []rewritten
+	bytes int64
+}
+
+// all writes the files of a plan.
+func (r *replacing) all(ctx context.Context, values *valuePlan) error {
+	runs, err := values.runs(runRows)
+	if err != nil {
+		return err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(r.options.Threads)
+	for _, run := range runs {
+		if groupCtx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return r.run(groupCtx, values, run) })
+	}
+	err = group.Wait()
+	if err == nil {
+		return r.commit(ctx, r.group)
+	}
+	if !commit.Uncertain(err) && len(r.group) > 0 && ctx.Err() == nil {
+		// What is complete is kept for the next call.
+		_ = r.commit(ctx, r.group)
+	} else if len(r.group) > 0 {
+		discard(ctx, r.files, locationsOf(r.group))
+	}
+	return err
+}
+
+// run writes one run, and commits a group when it is large enough.
+func (r *replacing) run(ctx context.Context, values *valuePlan, run fileRun) error {
+	done, err := r.rewriteRun(ctx, values, r.files, run)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.group, r.bytes = append(r.group, done...), r.bytes+run.bytes
+	if len(r.group) < r.limit && r.bytes < groupBytes {
+		return nil
+	}
+	group := r.group
+	r.group, r.bytes = nil, 0
+	return r.commit(ctx, group)
+}
+
+func locationsOf(group []rewritten) []string {
+	out := make([]string, len(group))
+	for i, f := range group {
+		out[i] = f.location
+	}
+	return out
+}
+
+// commit replaces the old files of a group. Files that others removed meanwhile are left out, and what was written for them is
+// discarded; deletes that others committed are taken along.
+func (r *replacing) commit(ctx context.Context, group []rewritten) error {
+	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+randomName())
+	var last error
+	for range maxCommitTries {
+		live, state, err := r.live(ctx, group)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		if len(live) < len(group) {
+			discard(ctx, r.files, missing(group, live))
+			group = live
+		}
+		change, err := r.change(ctx, state, group)
+		if err != nil {
+			return err
+		}
+		change.Token = token
+		made, err := r.tables.Commit(ctx, change)
+		switch {
+		case err == nil:
+			r.committed(group, made)
+			return nil
+		case commit.Uncertain(err):
+			return err // the files may be the table's
+		case fault.KindOf(err) != fault.Conflict:
+			discard(ctx, r.files, locationsOf(group))
+			return err
+		}
+		last = err
+	}
+	discard(ctx, r.files, locationsOf(group))
+	return last
+}
+
+// missing returns the new locations of the files of a group that are not in another one.
+func missing(group, live []rewritten) []string {
+	var out []string
+	for _, f := range group {
+		if !slices.ContainsFunc(live, func(l rewritten) bool { return l.location == f.location }) {
+			out = append(out, f.location)
+		}
+	}
+	return out
+}
+
+// live returns the files of a group whose old files are in main now, as they are there, and the table's state.
+func (r *replacing) live(ctx context.Context, group []rewritten) ([]rewritten, *commit.TableState, error) {
+	state, err := r.tables.State(ctx, r.table, commit.Main)
+	if err != nil {
+		return nil, nil, err
+	}
+	if state.Table.Pin.UUID != r.state.Table.Pin.UUID {
+		return nil, nil, catalog.RecreatedTable(r.result.Table, r.state.Table.Pin.UUID, state.Table.Pin.UUID)
+	}
+	t := *state.Table
+	t.Name = r.result.Table
+	files, err := r.options.Catalog.Files(ctx, &t, nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := make(map[string]catalog.File, len(files))
+	for _, f := range files {
+		now[f.Location] = f
+	}
+	var out []rewritten
+	for _, f := range group {
+		if old, ok := now[f.old.Location]; ok {
+			f.old = old
+			out = append(out, f)
+		}
+	}
+	return out, state, nil
+}
+
+// change returns the change that replaces the old files of a group.
+func (r *replacing) change(ctx context.Context, state *commit.TableState, group []rewritten) (commit.Change, error) {
+	out := commit.Change{
+		Table: r.table, UUID: state.Table.Pin.UUID, Mode: commit.Rewrite, Base: state.Table.Pin.Snapshot,
+		Summary: map[string]string{SummaryPromotion: r.definition.id},
+	}
+	of := make(map[string]rewritten, len(group))
+	for _, f := range group {
+		of[f.old.Location] = f
+	}
+	described, err := r.tables.DataFiles(ctx, state.Table, func(location string) bool { _, ok := of[location]; return ok })
+	if err != nil {
+		return out, err
+	}
+	if len(described) != len(group) {
+		return out, fault.New(fault.Corrupt, "the manifests of table %s list %d of %d files, or one of them twice", r.result.Table, len(described), len(group))
+	}
+	for _, d := range described {
+		out.Add = append(out.Add, describe(d, of[d.Location]))
+		out.Remove = append(out.Remove, d.Location)
+	}
+	return out, r.repoint(ctx, &out, group)
+}
+
+// committed counts a commit.
+func (r *replacing) committed(group []rewritten, _ commit.Committed) {
+	r.progress.update(func(now *PromotionProgress) { now.Commits++ })
+	r.result.Commits++
+	for _, f := range group {
+		r.result.Files++
+		r.result.Rows += f.made.Rows
+		r.result.BytesCopied += f.old.Bytes
+		r.result.BytesWritten += f.made.Bytes
+	}
+}
+
+// count adds the counts of a stream to those of the entries.
+func (p *promoting) count(of map[string]stream.StagingReport) {
+	p.progress.mu.Lock()
+	defer p.progress.mu.Unlock()
+	for name, s := range of {
+		sum := p.result.Matches[name]
+		p.result.Matches[name] = MatchCounts{sum.Rows + s.Rows, sum.Matched + s.Matched}
+	}
+}

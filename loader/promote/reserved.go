@@ -1,0 +1,209 @@
+package promote
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// columnOrigin is where the values of a promoted column come from. The documentation of the column ends with it in JSON form.
+type columnOrigin struct {
+	Promotion string `json:"promotion"`
+	Entry     string `json:"entry"`
+	Table     string `json:"table"`
+	dataset.TablePin
+	// Replaces is the field id of the column that this one replaces, and Name the name of both.
+	Replaces int    `json:"replaces,omitempty"`
+	Name     string `json:"name"`
+}
+
+// originMark begins the JSON form in the documentation of a column.
+const originMark = "penstock.promotion="
+
+// text returns the documentation of a column.
+func (o columnOrigin) text(source string) string {
+	form, _ := json.Marshal(o) //nolint:errchkjson // it has texts and numbers alone
+	return "column " + source + " of " + o.Table + " at snapshot " + strconv.FormatInt(o.Snapshot, 10) + "; " + originMark + string(form)
+}
+
+// originOf returns the origin in the documentation of a column, or false.
+func originOf(doc string) (columnOrigin, bool) {
+	_, form, ok := strings.Cut(doc, originMark)
+	var out columnOrigin
+	if !ok || json.Unmarshal([]byte(form), &out) != nil {
+		return columnOrigin{}, false
+	}
+	return out, out.Promotion != "" && out.Name != ""
+}
+
+// madeColumn is a column of an earlier promotion in some schema of the table.
+type madeColumn struct {
+	catalog.Field
+	columnOrigin
+}
+
+// earlier are the columns of an earlier promotion.
+type earlier struct {
+	id      string
+	columns []madeColumn // by field id
+}
+
+// last returns the highest field id, by which later promotions are found.
+func (e earlier) last() int { return e.columns[len(e.columns)-1].ID }
+
+// pins returns the snapshots of the staging tables.
+func (e earlier) pins() map[string]dataset.TablePin {
+	out := map[string]dataset.TablePin{}
+	for _, c := range e.columns {
+		out[c.Entry] = c.TablePin
+	}
+	return out
+}
+
+// promotions returns the promotions that schemas of a table have, the last one first.
+func promotions(schemas []commit.TableSchema) []earlier {
+	found := map[string]map[int]madeColumn{}
+	for _, s := range schemas {
+		for _, f := range s.Fields {
+			origin, ok := originOf(s.Docs[f.ID])
+			if !ok {
+				continue
+			}
+			if found[origin.Promotion] == nil {
+				found[origin.Promotion] = map[int]madeColumn{}
+			}
+			found[origin.Promotion][f.ID] = madeColumn{f, origin}
+		}
+	}
+	var out []earlier
+	for id, columns := range found {
+		one := earlier{id: id}
+		for _, field := range slices.Sorted(maps.Keys(columns)) {
+			one.columns = append(one.columns, columns[field])
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b earlier) int { return b.last() - a.last() })
+	return out
+}
+
+// continued finds an earlier promotion of the same entries, with the same meaning, and returns its definition; nil if there is none
+// to continue.
+func (p *promoting) continued(ctx context.Context, current *definition) (*definition, error) {
+	if p.request.Earlier == BeginAnew {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	for _, e := range promotions(p.state.Schemas) {
+		pins := e.pins()
+		if len(pins) != len(current.pins) {
+			continue
+		}
+		if e.id == current.id {
+			return current, current.numberAs(e, p.state)
+		}
+		d, equal := *current, true
+		d.pins = pins
+		for name := range current.pins {
+			equal = equal && pins[name].Whole()
+		}
+		if !equal || identity(p.state.Table.Pin.UUID, &d) != e.id {
+			continue // of other entries, or of entries that meant something else
+		}
+		if p.isCurrent(e) {
+			return nil, nil //nolint:nilnil // it is complete, and this one replaces its columns
+		}
+		if p.request.Earlier == ContinueEqual {
+			return nil, unlikeEarlier(p.request.Dataset.Training.Table, e, current)
+		}
+		same, err := p.define(ctx, pins)
+		if err != nil {
+			return nil, err
+		}
+		return same, same.numberAs(e, p.state)
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// isCurrent reports whether the current schema has the columns of a promotion.
+func (p *promoting) isCurrent(e earlier) bool {
+	current, _ := p.state.SchemaOf(p.state.Current)
+	return slices.ContainsFunc(current.Fields, func(f catalog.Field) bool { return f.ID == e.columns[0].ID })
+}
+
+// unlikeEarlier is the error for an unfinished promotion with values of other snapshots.
+func unlikeEarlier(table string, e earlier, current *definition) error {
+	var differ []string
+	for _, name := range slices.Sorted(maps.Keys(current.pins)) {
+		if was, is := e.pins()[name].Snapshot, current.pins[name].Snapshot; was != is {
+			differ = append(differ, name+" from snapshot "+strconv.FormatInt(was, 10)+" to "+strconv.FormatInt(is, 10))
+		}
+	}
+	return fault.New(fault.Conflict, "table %s has columns of promotion %s of the same entries, which is not current: it was interrupted or undone, and staging tables changed since: %s",
+		table, e.id, strings.Join(differ, ", ")).In(table, "").
+		WithRemedy("continue with its values with --continue, or begin again with the current ones with --restart")
+}
+
+// numberAs gives the columns the field ids of an earlier promotion.
+func (d *definition) numberAs(e earlier, state *commit.TableState) error {
+	like := *state
+	like.LastColumn = e.columns[0].ID - 1
+	if err := d.number(&like); err != nil {
+		return err
+	}
+	equal := len(d.columns) == len(e.columns)
+	for i := 0; equal && i < len(d.columns); i++ {
+		equal = d.columns[i].column.ID == e.columns[i].ID && d.columns[i].name == e.columns[i].columnOrigin.Name
+	}
+	if !equal {
+		return fault.New(fault.Conflict, "table %s has other columns of promotion %s than this one", state.Table.Name, e.id).
+			WithRemedy("begin again with --restart")
+	}
+	return nil
+}
+
+// oldSuffix is appended to the name of a column that a promoted one replaces.
+const oldSuffix = "__before_promotion"
+
+// reserve adds the schema with the new columns, which is not current, and returns its id.
+func (p *promoting) reserve(ctx context.Context) (int, error) {
+	edit := commit.SchemaEdit{Table: p.table, UUID: p.state.Table.Pin.UUID, Base: p.state.Current, Rename: map[int]string{}}
+	edit.Add = p.columns()
+	for _, c := range p.definition.columns {
+		if c.replaces != 0 {
+			edit.Rename[c.replaces] = p.oldName(c)
+		}
+	}
+	return p.tables.AddSchema(ctx, edit)
+}
+
+// columns returns the columns to add, with their documentation.
+func (p *promoting) columns() []commit.NewColumn {
+	var out []commit.NewColumn
+	for _, c := range p.definition.columns {
+		made := c.column
+		at := slices.IndexFunc(p.definition.dataset.Staging, func(s dataset.Staging) bool { return s.Name == c.entry })
+		made.Doc = columnOrigin{
+			Promotion: p.definition.id, Entry: c.entry, Table: p.definition.dataset.Staging[at].Table,
+			TablePin: p.definition.pins[c.entry], Replaces: c.replaces, Name: c.name,
+		}.text(c.source)
+		out = append(out, made)
+	}
+	return out
+}
+
+// oldName returns the name that a replaced column gets.
+func (p *promoting) oldName(c newColumn) string {
+	name := c.name + oldSuffix
+	if f, taken := p.state.Table.Field(name); taken && f.ID != c.replaces {
+		return name + "_" + strconv.Itoa(c.replaces)
+	}
+	return name
+}

@@ -1,0 +1,226 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/rewrite"
+	"github.com/penstock/penstock/internal/parquet/write"
+	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// Bounds of what is done after a failure, of names, and of the rows that encodings are chosen by.
+const (
+	discardLimit  = time.Minute
+	attemptDigits = 8
+	sampleRows    = 20_000
+)
+
+// rewritten is a file with the new columns, and the one that it replaces.
+type rewritten struct {
+	old      catalog.File
+	location string
+	made     write.WrittenFile
+}
+
+// runRewriter writes the files of one run.
+type runRewriter struct {
+	*promoting
+	values *valuePlan
+	files  stage.FileStore
+	stream loader.Stream
+	batch  arrow.RecordBatch // the rest of the last batch of the stream; nil: none
+	held   *budget.Reservation
+	choice *write.EncodingChoice
+	done   []rewritten
+	tried  []string // locations of files that are complete, or may be
+}
+
+// rewriteRun writes the files of a run. After an error it has discarded them.
+func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files stage.FileStore, run fileRun) ([]rewritten, error) {
+	ctx, entered := p.options.Budget.Enter(ctx, "promote")
+	defer entered.Release()
+	held, err := p.options.Budget.Reserve("data files that are written", 0)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	w := &runRewriter{promoting: p, values: values, files: files, held: held, choice: &write.EncodingChoice{}}
+	if w.stream, err = values.loader.Open(ctx, values.Planned, loader.StreamOptions{Part: run.part}); err != nil {
+		return nil, err
+	}
+	defer w.stream.Release()
+	err = w.all(ctx, run)
+	if w.batch != nil {
+		w.batch.Release()
+	}
+	if err != nil {
+		discard(ctx, files, w.tried)
+		return nil, err
+	}
+	p.count(w.stream.Report().Staging)
+	return w.done, nil
+}
+
+// all writes all files, and requires that the stream has their rows and no other.
+func (w *runRewriter) all(ctx context.Context, run fileRun) error {
+	for _, f := range run.files {
+		if err := w.file(ctx, f); err != nil {
+			return fault.Op(err, "add columns to file %s", f.Location)
+		}
+	}
+	more, err := w.next()
+	if err == nil && more {
+		err = fault.New(fault.Internal, "the join returned more rows than the files have")
+	}
+	return err
+}
+
+// next makes sure that there is a batch with rows. It returns false after the last one.
+func (w *runRewriter) next() (bool, error) {
+	for w.batch == nil {
+		if !w.stream.Next() {
+			return false, w.stream.Err()
+		}
+		if b := w.stream.RecordBatch(); b.NumRows() > 0 {
+			b.Retain()
+			w.batch = b
+		}
+	}
+	return true, nil
+}
+
+// file writes the file that replaces another one.
+func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
+	from, err := w.tables.Open(ctx, w.state.Table, f.Location, f.Bytes)
+	if err != nil {
+		return err
+	}
+	defer from.Close() //nolint:errcheck // it was only read
+	// Another attempt, whose files may be the table's, has other names.
+	location := fmt.Sprintf("%s/%s-%s-%05d.parquet", w.folderOf(f.Location), w.prefix, uuid.NewString()[:attemptDigits], len(w.tried))
+	upload, err := w.files.Begin(ctx, location, w.reserveParts)
+	if err != nil {
+		return err
+	}
+	w.tried = append(w.tried, location)
+	made, err := w.copy(ctx, upload, from, f)
+	if err == nil {
+		err = upload.Finish(ctx)
+	}
+	if err != nil {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+		defer cancel()
+		_ = upload.Abort(end)
+		return err
+	}
+	w.done = append(w.done, rewritten{f, location, made})
+	w.progress.update(func(now *PromotionProgress) {
+		now.FilesDone++
+		now.Rows += made.Rows
+		now.BytesWritten += made.Bytes
+	})
+	return nil
+}
+
+// reserveParts reserves the memory of parts of an upload.
+func (w *runRewriter) reserveParts(ctx context.Context, bytes int64) (*release.Handle, error) {
+	held, err := w.options.Budget.ReserveFor(ctx, "parts of data files", bytes)
+	if err != nil {
+		return nil, err
+	}
+	return release.New(held.Release), nil
+}
+
+// copy copies a file and adds the next rows of the stream to it.
+func (w *runRewriter) copy(ctx context.Context, upload store.Upload, from store.Object, f catalog.File) (write.WrittenFile, error) {
+	options := rewrite.Options{OtherNames: true, Write: w.writeOptions()}
+	if mapping := w.state.Table.Mapping; mapping != nil {
+		options.NameMapping = mapping.Find
+	}
+	out, err := rewrite.AddColumns(ctx, stage.NewDestination(upload, w.options.Budget), from, options)
+	if err != nil {
+		return write.WrittenFile{}, err
+	}
+	defer out.Release()
+	for left := f.Rows; left > 0; {
+		more, err := w.next()
+		if err != nil {
+			return write.WrittenFile{}, err
+		}
+		if !more {
+			return write.WrittenFile{}, fault.New(fault.Internal, "the join returned %d rows less than the file has", left)
+		}
+		n := min(left, w.batch.NumRows())
+		if err := w.add(ctx, out, n); err != nil {
+			return write.WrittenFile{}, err
+		}
+		left -= n
+	}
+	made, err := out.Close(ctx)
+	if err == nil && made.Rows != f.Rows {
+		err = fault.New(fault.Internal, "the new file has %d rows, the old one %d", made.Rows, f.Rows)
+	}
+	return made, err
+}
+
+// add adds the first n rows of the batch to a file, and keeps the others.
+func (w *runRewriter) add(ctx context.Context, out *write.DataWriter, n int64) error {
+	columns := make([]arrow.Array, len(w.values.at))
+	for i, at := range w.values.at {
+		columns[i] = array.NewSlice(w.batch.Column(at), 0, n)
+		defer columns[i].Release()
+	}
+	rows := array.NewRecordBatch(w.schemaOf(w.batch), columns, n)
+	defer rows.Release()
+	rest := arrow.RecordBatch(nil)
+	if n < w.batch.NumRows() {
+		rest = w.batch.NewSlice(n, w.batch.NumRows())
+	}
+	w.batch.Release()
+	w.batch = rest
+	return out.Write(ctx, rows)
+}
+
+// schemaOf returns the schema of the new columns as a batch has them.
+func (w *runRewriter) schemaOf(b arrow.RecordBatch) *arrow.Schema {
+	fields := make([]arrow.Field, len(w.values.at))
+	for i, at := range w.values.at {
+		fields[i] = b.Schema().Field(at)
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// writeOptions are those of the new columns.
+func (w *runRewriter) writeOptions() write.Options {
+	out := write.Options{FormatVersion: w.state.Version, Choice: w.choice, PageRows: sampleRows, Memory: w.held}
+	fields := make([]arrow.Field, len(w.definition.columns))
+	for i, c := range w.definition.columns {
+		fields[i] = identified(c.name, c.stored, c.column.ID)
+		if c.uuid {
+			out.UUIDs = append(out.UUIDs, c.column.ID)
+		}
+	}
+	out.Schema = arrow.NewSchema(fields, nil)
+	return out
+}
+
+// discard removes files that no table has. What cannot be removed stays: it does no harm, and its name tells that it is ours.
+func discard(ctx context.Context, files stage.FileStore, locations []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+	defer cancel()
+	for _, location := range locations {
+		_ = files.Remove(ctx, location)
+	}
+}
