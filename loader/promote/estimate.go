@@ -44,6 +44,7 @@ func (p *promoting) estimate(ctx context.Context) error {
 			return err
 		}
 		s, err := p.sampleOf(ctx, values)
+		values.loader.DropKeptBuildSides()
 		if err != nil {
 			return err
 		}

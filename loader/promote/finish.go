@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/stream"
 )
 
 // finish checks what was written and makes the schema current. It returns false if others committed meanwhile.
@@ -64,30 +65,37 @@ func (p *promoting) checkMatches(ctx context.Context) error {
 			Shard: dataset.Shard{Of: 1}, Cache: dataset.CacheOff, Columns: []dataset.Column{{Column: d.Staging[0].Key[0].Training}},
 		},
 	}
-	err := p.read(ctx, reader, query, func(arrow.RecordBatch) error { return nil })
+	report, err := p.read(ctx, reader, query, func(arrow.RecordBatch) error { return nil })
+	for _, s := range d.Staging {
+		if of := report.Staging[s.Name]; err == nil && float64(of.Matched) < s.MinMatch*float64(of.Rows) {
+			err = fault.New(fault.Invalid, "%d of %d training rows match entry %s, fewer than its min_match of %v", of.Matched, of.Rows, s.Name, s.MinMatch).
+				WithRemedy("stage the keys that are missing, or lower min_match")
+		}
+	}
 	p.matched = err == nil
 	return fault.Op(err, "check the matches of the training rows")
 }
 
-// read calls each with all batches of a query.
-func (p *promoting) read(ctx context.Context, reader *loader.Loader, query dataset.Query, each func(arrow.RecordBatch) error) error {
+// read calls each with all batches of a query, and returns the report of the stream.
+func (p *promoting) read(ctx context.Context, reader *loader.Loader, query dataset.Query, each func(arrow.RecordBatch) error) (out stream.Report, err error) {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
 	planned, err := reader.Plan(ctx, query.Defaults())
 	if err != nil {
-		return err
+		return out, err
 	}
 	rows, err := reader.Open(ctx, planned, loader.StreamOptions{})
 	if err != nil {
-		return err
+		return out, err
 	}
+	defer reader.DropKeptBuildSides()
 	defer rows.Release()
 	for rows.Next() {
 		if err := each(rows.RecordBatch()); err != nil {
-			return err
+			return out, err
 		}
 	}
-	return rows.Err()
+	return rows.Report(), rows.Err()
 }
 
 // compareRows is about the number of rows that are read again.
@@ -116,7 +124,7 @@ func (p *promoting) compare(ctx context.Context) error {
 	for _, c := range p.definition.columns {
 		query.Columns = append(query.Columns, dataset.Column{Column: c.name}, dataset.Column{Column: c.storedName()})
 	}
-	err = p.read(ctx, p.options.Loader(raw), query, p.equal)
+	_, err = p.read(ctx, p.options.Loader(raw), query, p.equal)
 	for location := range chosen {
 		p.compared[location] = true
 	}

@@ -48,7 +48,9 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 			return err
 		}
 		r := &replacing{promoting: p, files: files, limit: max(groupFiles, len(pending)/groupsOfAll)}
-		if err := r.all(ctx, values); err != nil {
+		err = r.all(ctx, values)
+		values.loader.DropKeptBuildSides()
+		if err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from lake import Lake, Row, join
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import DoubleType, ListType, LongType, StringType
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringType, StructType
 from server import BINARY
 
 LONGS = ListType(element_id=900, element_type=LongType(), element_required=False)
@@ -34,7 +37,10 @@ class Tables:
             "ml.rows", {"row": LongType(), "key": LongType(), "score": DoubleType()}, ("key", 4), self.rows, 3
         ).table
         self.staging = self.lake.write(
-            "features.history", {"key": LongType(), "history": LONGS, "country": StringType()}, ("key", 8), self.features
+            "features.history",
+            {"key": LongType(), "history": LONGS, "country": StringType()},
+            ("key", 8),
+            self.features,
         ).table
         entry = {"table": "features.history", **(entry or {})}
         self.config = self.lake.config(
@@ -47,6 +53,11 @@ class Tables:
         config = json.loads(self.config.read_text())
         config["catalogs"]["default"]["writes"] = {"namespaces": list(namespaces)}
         self.config.write_text(json.dumps(config))
+
+    def forbid(self) -> Tables:
+        """Allows no writes."""
+        self.allow("other")
+        return self
 
     def run(self, *args: str, fails: bool = False) -> str:
         """Runs a command; returns its output, or its errors if it must fail."""
@@ -91,15 +102,19 @@ def test_promoted_columns_are_those_of_the_join(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     before, history = pages(tables.training), len(tables.training.snapshots())
     got = tables.promote()
-    assert got["rows"] == 600 and got["files"] == len(before) and got["rows_compared"] == 600
+    assert got["rows"] == 600
+    assert got["files"] == len(before)
+    assert got["rows_compared"] == 600
     now = tables.reload()
     assert [f.name for f in now.schema().fields] == ["row", "key", "score", "history", "country"]
     assert tables.read() == join(tables.rows, tables.features, ("key", "key"))
     assert pages(now) == before
     made = [s.summary for s in now.snapshots()[history:]]
-    assert made and all(s is not None and s.operation.value == "replace" for s in made)
+    assert made
+    assert all(s is not None and s.operation.value == "replace" for s in made)
     again = tables.promote()
-    assert again["existed"] and len(tables.reload().snapshots()) == len(now.snapshots())
+    assert again["existed"]
+    assert len(tables.reload().snapshots()) == len(now.snapshots())
 
 
 def test_demoted_columns_are_gone_and_come_back(tmp_path: Path) -> None:
@@ -111,5 +126,160 @@ def test_demoted_columns_are_gone_and_come_back(tmp_path: Path) -> None:
     extra = {"row": 1000, "key": 2, "score": 0.5}
     tables.reload().append(pa.Table.from_pylist([extra], tables.reload().schema().as_arrow()))
     again = tables.promote()
-    assert again["continued"] and again["rows"] == 1
+    assert again["continued"]
+    assert again["rows"] == 1
     assert tables.read() == want + join([extra], tables.features, ("key", "key"))
+
+
+def test_overlaid_columns_are_swapped_and_swapped_back(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    scores = [
+        {"key": r["key"], "fixed": None if r["key"] == 4 else -r["key"] / 2, "history": [1]}
+        for r in tables.features[:-1]
+    ]
+    tables.lake.write(
+        "features.scores", {"key": LongType(), "fixed": DoubleType(), "history": LONGS}, ("key", 2), scores
+    )
+    entry = {
+        "table": "features.scores",
+        "join": "overlay",
+        "columns": [{"column": "fixed", "name": "score"}, "history"],
+    }
+    tables.config = tables.lake.config(
+        {"home": {"training": {"table": "ml.rows"}, "key": ["key"], "staging": [entry]}}
+    )
+    tables.allow("ml")
+    got = json.loads(tables.run("promote", "home", "scores", "--json"))
+    assert got["columns"][0]["old"] == "score__before_promotion"
+    fixed = {r["key"]: r for r in scores}
+    want = [
+        {
+            "row": r["row"],
+            "key": r["key"],
+            "score__before_promotion": r["score"],
+            "score": fixed[r["key"]]["fixed"] if r["key"] in fixed else r["score"],
+            "history": [1] if r["key"] in fixed else None,
+        }
+        for r in tables.rows
+    ]
+    assert tables.read() == want
+    assert "names again: score" in tables.run("demote", "ml.rows", "score")
+    assert tables.read() == tables.rows
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_files_of_several_specs_and_schemas_are_promoted(tmp_path: Path, version: str) -> None:
+    tables = Tables(tmp_path)
+    tables.lake.catalog.drop_table("ml.rows")
+    schema = Schema(
+        NestedField(1, "row", LongType()),
+        NestedField(2, "key", LongType()),
+        NestedField(3, "gone", StringType()),
+    )
+    table = tables.lake.catalog.create_table("ml.rows", schema, properties={"format-version": version})
+
+    def append(rows: list[Row]) -> None:
+        table.append(pa.Table.from_pylist(rows, schema_to_pyarrow(table.schema())))
+
+    append([{"row": i, "key": i, "gone": "x"} for i in range(10)])
+    with table.update_spec() as spec:
+        spec.add_field("key", BucketTransform(4), "by_key")
+    append([{"row": i, "key": i - 10, "gone": "y"} for i in range(10, 40)])
+    with table.update_schema() as update:
+        update.delete_column("gone")
+        update.rename_column("row", "number")
+        update.add_column("extra", StringType())
+    with table.update_spec() as spec:
+        spec.add_identity("extra")
+    append([{"number": i, "key": i, "extra": f"e{i % 2}"} for i in range(40, 60)])
+    rows = tables.reload().scan().to_arrow().sort_by("number").to_pylist()
+    assert len(rows) == 60
+    history = tables.features
+    got = tables.promote()
+    assert got["rows"] == 60
+    assert got["rows_compared"] == 60
+    now = tables.reload().scan().to_arrow().sort_by("number").to_pylist()
+    assert now == join(rows, history, ("key", "key"))
+    files = tables.reload().inspect.files().to_pylist()
+    assert {f["spec_id"] for f in files} == {0, 1, 2}
+    swiss = tables.reload().scan(row_filter="country == 'c2'").to_arrow().sort_by("number").to_pylist()
+    assert swiss == [r for r in now if r["country"] == "c2"]
+
+
+def test_files_without_field_ids_get_those_of_the_name_mapping(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    tables.lake.catalog.drop_table("ml.rows")
+    schema = Schema(
+        NestedField(1, "row", LongType()),
+        NestedField(2, "key", LongType()),
+        NestedField(3, "tags", ListType(4, StringType(), element_required=False)),
+        NestedField(
+            5, "place", StructType(NestedField(6, "x", LongType()), NestedField(7, "y", DoubleType()))
+        ),
+    )
+    table = tables.lake.catalog.create_table("ml.rows", schema)
+    rows = [
+        {"row": i, "key": i, "tags": None if i % 3 else [f"t{i}", None], "place": {"x": i, "y": i / 2}}
+        for i in range(50)
+    ]
+    plain = pa.schema(
+        {
+            "row": pa.int64(),
+            "key": pa.int64(),
+            "tags": pa.list_(pa.string()),
+            "place": pa.struct({"x": pa.int64(), "y": pa.float64()}),
+        }
+    )
+    path = Path(table.location().removeprefix("file://")) / "data" / "plain.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, plain), path)
+    table.add_files([str(path)])
+    assert tables.promote()["rows_compared"] == 50
+    assert tables.read() == join(rows, tables.features, ("key", "key"))
+    file = next(iter(tables.reload().scan().plan_files())).file.file_path.removeprefix("file://")
+    stored = pq.read_schema(file)
+    want = schema_to_pyarrow(tables.reload().schema())
+    for given, known in [
+        (stored.field("tags"), want.field("tags")),
+        (stored.field("tags").type.value_field, want.field("tags").type.value_field),
+        (stored.field("place").type.field("y"), want.field("place").type.field("y")),
+    ]:
+        assert given.metadata[b"PARQUET:field_id"] == known.metadata[b"PARQUET:field_id"]
+
+
+def test_readers_of_new_rows_see_none(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    since = tables.training.current_snapshot()
+    assert since is not None
+    tables.promote()
+    query = {"dataset": {"training": {"table": "ml.rows"}}, "since": since.snapshot_id}
+    assert tables.run("cat", "--query", json.dumps(query), "--format", "jsonl") == ""
+
+
+def test_entries_that_do_not_keep_each_row_are_refused(tmp_path: Path) -> None:
+    for entry, why in [
+        ({"join": "inner"}, "drops training rows"),
+        ({"join": "semi"}, "drops training rows"),
+        ({"duplicates": "all"}, "repeats training rows"),
+        ({"missing": "error"}, "missing"),
+        ({"min_match": 0.99}, "min_match"),
+    ]:
+        tables = Tables(tmp_path / str(why.replace(" ", "")) / entry.get("join", "x"), entry)
+        before = tables.reload().metadata_location
+        errors = tables.run("promote", "home", "history", fails=True)
+        assert why in errors
+        now = tables.reload()
+        if "join" in entry or "duplicates" in entry:
+            assert now.metadata_location == before
+        assert [f.name for f in now.schema().fields] == ["row", "key", "score"]
+    assert "writes" in Tables(tmp_path / "forbidden").forbid().run("promote", "home", "history", fails=True)
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    before = tables.reload().metadata_location, sorted(tmp_path.rglob("*.parquet"))
+    got = tables.promote("--dry-run")
+    assert got["rows"] == 600
+    assert got["bytes_written"] > got["bytes_copied"] > 0
+    assert got["estimate"]["staging_bytes_per_epoch"] > 0
+    assert before == (tables.reload().metadata_location, sorted(tmp_path.rglob("*.parquet")))
