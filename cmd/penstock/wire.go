@@ -61,6 +61,7 @@ type engine struct {
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
 	pools     []trimmed
 	disk      *spool.Spool
+	scanner   *scan.Scanner
 	chunks    *chunkcache.ColumnCache // nil: decoded columns are not cached
 	columns   columnDisk              // looked up for columns that chunks does not have
 	memory    batch.Trimming          // of batches and decoded columns; one of pools
@@ -136,7 +137,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.set = catalogs
+	e.set, e.scanner = catalogs, scanner
 	e.reads = loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {

@@ -5,9 +5,14 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -55,6 +60,15 @@ func (e *engine) stager(calls int) *stage.Stager {
 				return nil, err
 			}
 			return file, nil
+		},
+		Files: e.set,
+		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+			source.Cache = dataset.CacheOff
+			rows, err := e.scanner.Open(ctx, source, columns)
+			if err != nil {
+				return nil, err
+			}
+			return rows, nil
 		},
 	})
 }

@@ -419,6 +419,9 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	return nil
 }
 
+// ParseBytes parses a number of bytes as settings have it, such as 256MiB.
+func ParseBytes(text string) (int64, error) { return parseBytes(text) }
+
 // parseBytes parses a number of bytes: digits, with a fraction if a unit follows, and
 // optionally a unit in any case: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
 // (powers of 1024).

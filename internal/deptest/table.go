@@ -99,13 +99,14 @@ func Graph() []Row {
 		{Folder: "loader/partition", Imports: "catalog bucket fault"},
 		{Folder: "loader/extsort", Imports: "partition conform sortkey batch budget fault invariant"},
 		{Folder: "loader/keyset", Imports: "bucket batch budget fault"},
-		{
-			Folder:  "loader/stage",
-			Imports: "extsort partition sortkey conform catalog commit write chunk batch budget store fault release",
-		},
 		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},
 		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
+		{Folder: "loader/compact", Imports: "catalog"},
+		{
+			Folder:  "loader/stage",
+			Imports: "compact plan extsort partition sortkey conform catalog commit write chunk batch budget store fault release",
+		},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
 			Outside: libRoaring,

@@ -82,7 +82,7 @@ func (p *partitionFiles) count(rows int64, files int, bytes int64) {
 
 // Next implements write.FileSequence.
 func (p *partitionFiles) Next(ctx context.Context) (chunk.Destination, error) {
-	location := fmt.Sprintf("%s%s/%s-%05d-%05d.parquet", p.folder, p.path(p.values), p.prefix, p.number, len(p.tried))
+	location := fmt.Sprintf("%s%s/%s-%05d-%05d.parquet", p.folder, p.call.target.path(p.values), p.prefix, p.number, len(p.tried))
 	budget := p.call.options.Budget
 	upload, err := p.files.Begin(ctx, location, func(ctx context.Context, bytes int64) (*release.Handle, error) {
 		held, err := budget.ReserveFor(ctx, "parts of data files", bytes)

@@ -29,6 +29,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -72,6 +74,21 @@ func (c *tables) Commit(ctx context.Context, change commit.Change) (commit.Commi
 	return c.Catalog.Commit(ctx, change)
 }
 
+// read returns what reads files of the tables.
+func (c *tables) read(b *budget.Budget) func(context.Context, plan.Source, []catalog.Field) (array.RecordReader, error) {
+	return func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+		scanner, err := scan.New(scan.Options{Files: c, Budget: b})
+		if err != nil {
+			return nil, err
+		}
+		reader, err := scanner.Open(ctx, source, columns)
+		if err != nil {
+			return nil, err
+		}
+		return reader, nil
+	}
+}
+
 // newRig makes an empty catalog. Its budget has a limit in bytes.
 func newRig(t *testing.T, limit int64, change func(*icebergcat.Options), rules ...errstore.Rule) *rig {
 	t.Helper()
@@ -100,7 +117,7 @@ func newRig(t *testing.T, limit int64, change func(*icebergcat.Options), rules .
 		Disk: func(what string) (extsort.RunStore, error) {
 			return r.disk.Create(what)
 		},
-		Clock: time.Now, Budget: r.budget, Threads: 2, FileBytes: 1 << 20,
+		Clock: time.Now, Budget: r.budget, Threads: 2, FileBytes: 1 << 20, Read: r.tables.read(r.budget), Files: &r.tables,
 	})
 	t.Cleanup(func() {
 		require.Zero(t, r.budget.Used(), "memory is still reserved")
@@ -226,7 +243,7 @@ func (r *rig) broken(t *testing.T, rules ...errstore.Rule) *rig {
 	out.stager = stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return &out.tables, table, nil },
 		Disk:  func(what string) (extsort.RunStore, error) { return out.disk.Create(what) },
-		Clock: time.Now, Budget: r.budget,
+		Clock: time.Now, Budget: r.budget, Read: out.tables.read(r.budget), Files: &out.tables,
 	})
 	return &out
 }

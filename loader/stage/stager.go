@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -13,6 +14,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // WritableTables is a catalog with tables that rows are staged to. It is safe for concurrent use.
@@ -168,7 +170,12 @@ type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (WritableTables, string, error)
 	// Disk returns an empty store for sorted rows; what is its name in errors.
-	Disk   func(what string) (extsort.RunStore, error)
+	Disk func(what string) (extsort.RunStore, error)
+	// Read reads columns of the files of a table, which has the name that users give it. It is needed to
+	// rewrite files.
+	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
+	// Files opens the files of such tables. It is needed to copy files.
+	Files  catalog.Opener
 	Clock  func() time.Time
 	Budget *budget.Budget   // nil is unlimited
 	Memory memory.Allocator // of rows; nil: the Go heap

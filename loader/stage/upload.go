@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/chunk"
 	"github.com/penstock/penstock/internal/parquet/write"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -53,11 +54,7 @@ type uploading struct {
 
 // upload writes all partitions as files. After an error it has discarded them.
 func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploading, error) {
-	table := c.target.state.Table
-	folder := strings.TrimRight(c.target.state.Properties[dataPathOption], "/")
-	if folder == "" {
-		folder = strings.TrimRight(table.Location, "/") + "/data"
-	}
+	folder := c.target.folder()
 	files, err := c.tables.FileStore(ctx, c.request.Table, folder)
 	if err != nil {
 		return nil, err
@@ -69,6 +66,14 @@ func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploadin
 		return nil, err
 	}
 	return u, nil
+}
+
+// folder returns the folder of the table's data files.
+func (t *target) folder() string {
+	if folder := strings.TrimRight(t.state.Properties[dataPathOption], "/"); folder != "" {
+		return folder
+	}
+	return strings.TrimRight(t.state.Table.Location, "/") + "/data"
 }
 
 // NewDestination returns what passes the bytes of a file to its upload, and charges those of writes that are left behind.
@@ -94,12 +99,11 @@ func (d destination) Write(ctx context.Context, p []byte) error {
 	return err
 }
 
-// path returns the folder of the partition, for people: no reader parses it.
-func (u *uploading) path(values []any) string {
-	table := u.call.target.state.Table
+// path returns the folder of a partition, for people: no reader parses it.
+func (t *target) path(values []any) string {
 	var out strings.Builder
-	for i, p := range table.Specs[u.call.target.state.Spec] {
-		column, _ := table.ByID(p.Source)
+	for i, p := range t.state.Table.Specs[t.state.Spec] {
+		column, _ := t.state.Table.ByID(p.Source)
 		text := p.Name + "=" + p.Text(values[i], column)
 		out.WriteString("/" + strings.Map(plain, fault.Shorten(text, maxFolderName)))
 	}

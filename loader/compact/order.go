@@ -1,0 +1,147 @@
+package compact
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// runs selects files of a partition of the current spec, so that rows of a key stay in the order
+// in which they were written. Files of one sequence number are rewritten together or not at all.
+func (s *selecting) runs(files []catalog.File) {
+	r := &fileRun{selecting: s, own: files, group: s.shared[s.group(files[0].Partition)]}
+	for _, commit := range commitsOf(files) {
+		switch {
+		case !slices.ContainsFunc(commit, s.wanted) || s.Leave != nil && slices.ContainsFunc(commit, s.Leave):
+			r.end()
+			continue
+		case len(r.files) > 0 && !r.extends(commit):
+			r.end()
+		}
+		r.files = append(r.files, commit...)
+	}
+	r.end()
+}
+
+// fileRun is consecutive files of a partition, in the order in which they were written.
+type fileRun struct {
+	*selecting
+	own   []catalog.File // all of the partition
+	group []catalog.File // all of the current spec that may have the same keys, own included
+	files []catalog.File
+}
+
+// extends reports whether the run with the files of the next sequence number is not too large, and
+// no file of another partition lies between.
+func (r *fileRun) extends(commit []catalog.File) bool {
+	all := slices.Concat(r.files, commit)
+	low, high := span(all)
+	return RewriteSet{Files: all}.Bytes() <= r.SetBytes && r.others(low, high) == 0
+}
+
+// others returns the number of files of other partitions with sequence numbers in a range.
+func (r *fileRun) others(low, high int64) int {
+	return between(r.group, low, high) - between(r.own, low, high) + between(r.older, low, high)
+}
+
+// between returns the number of files with sequence numbers in a range.
+func between(files []catalog.File, low, high int64) int {
+	first := sort.Search(len(files), func(i int) bool { return files[i].Sequence >= low })
+	return sort.Search(len(files), func(i int) bool { return files[i].Sequence > high }) - first
+}
+
+// end selects the files of the run if it pays and the order stays.
+func (r *fileRun) end() {
+	files := r.files
+	r.files = nil
+	if len(files) == 0 || !r.pays(files) {
+		return
+	}
+	low, high := span(files)
+	if !r.keeps(files, low, high) {
+		r.out.Kept += len(files)
+		return
+	}
+	r.out.Sets = append(r.out.Sets, RewriteSet{Files: files, Partition: files[0].Partition, Sequence: high})
+}
+
+// keeps reports whether rows of a key stay in their order if some files of the partition are
+// rewritten with a sequence number.
+func (r *fileRun) keeps(files []catalog.File, low, high int64) bool {
+	switch {
+	case high == 0: // files without sequence numbers are ordered by their snapshots
+		return false
+	case !r.together() && (len(files) > 1 || r.Order != 0 && files[0].SortOrder != r.Order):
+		return false
+	case between(r.own, low, high) != len(files):
+		return false
+	}
+	return r.others(low, high) == 0 || low == high && r.inPlace(files, high)
+}
+
+// together reports whether rows of a key have equal sort keys.
+func (s *selecting) together() bool {
+	for _, id := range s.Sort {
+		if !slices.Contains(s.Key, id) {
+			return false
+		}
+	}
+	return true
+}
+
+// inPlace reports whether new files take the places of others in the order of locations, among the
+// files of their sequence number. All are in the folder of the new ones, and no other file of
+// the number is in a folder inside it or around it.
+func (r *fileRun) inPlace(files []catalog.File, sequence int64) bool {
+	folder := r.Folder(files[0].Partition) + "/"
+	for _, f := range files {
+		if folderOf(f.Location) != folder {
+			return false
+		}
+	}
+	if between(r.older, sequence, sequence) > 0 {
+		return false
+	}
+	first := sort.Search(len(r.group), func(i int) bool { return r.group[i].Sequence >= sequence })
+	mine := textOf(files[0].Partition)
+	for _, f := range r.group[first:] {
+		if f.Sequence > sequence {
+			break
+		}
+		other := folderOf(f.Location)
+		if textOf(f.Partition) != mine && (strings.HasPrefix(other, folder) || strings.HasPrefix(folder, other)) {
+			return false
+		}
+	}
+	return true
+}
+
+// folderOf returns the folder of a file, with a slash at its end.
+func folderOf(location string) string { return location[:strings.LastIndexByte(location, '/')+1] }
+
+// commits selects files of older specs: all of a sequence number together. The order stays if each
+// key is in one partition of the current spec, and no other file has the sequence number.
+func (s *selecting) commits(older []catalog.File) {
+	for _, files := range commitsOf(older) {
+		if s.Leave != nil && slices.ContainsFunc(files, s.Leave) {
+			continue
+		}
+		low, high := span(files)
+		others := between(older, low, high) - len(files)
+		for _, group := range s.shared {
+			others += between(group, low, high)
+		}
+		if high == 0 || others > 0 || !s.together() || !s.divides() {
+			s.out.Kept += len(files)
+			continue
+		}
+		s.out.Sets = append(s.out.Sets, RewriteSet{Files: files, Mixed: true, Sequence: high})
+	}
+}
+
+// divides reports whether the key tells the partition in the current spec.
+func (s *selecting) divides() bool {
+	return !slices.ContainsFunc(s.Specs[s.Spec], func(p catalog.PartitionField) bool { return !slices.Contains(s.Key, p.Source) })
+}

@@ -1,0 +1,394 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/compact"
+	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Compaction is what to rewrite of a table.
+type Compaction struct {
+	Table  string
+	Branch string // "" is main
+	// Partition selects partitions by texts such as day=2026-11-01: the name of a partition field and a
+	// value. Without texts, all are selected; of several texts of one field, one must hold.
+	Partition []string
+	// Key has the names of columns whose values are equal in all rows of a key. Without them they
+	// are the columns of the table's buckets.
+	Key []string
+	// AnyOrder also rewrites files if readers then find rows of a key in another order.
+	AnyOrder bool
+	// MinFiles is the number of small files of a partition from which on they are rewritten; 0 means 4.
+	MinFiles int
+	// FileBytes is the size of files to aim at; 0 is the Stager's.
+	FileBytes int64
+	// DryRun writes nothing.
+	DryRun bool
+	// Progress is called from time to time; it may be nil.
+	Progress func(CompactionProgress)
+}
+
+// CompactionProgress is how far a compaction is.
+type CompactionProgress struct {
+	Done, All int // files rewritten, and to rewrite when it began
+	WriteProgress
+}
+
+// CompactionResult is what a compaction did, or would do.
+type CompactionResult struct {
+	// Snapshot is the last snapshot that was committed; 0 if there is none.
+	Snapshot int64 `json:"snapshot"`
+	Commits  int   `json:"commits"`
+	// Files, Bytes and Rows are those that were read, deleted rows included.
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+	Rows  int64 `json:"rows"`
+	// Deleted rows are in no file any more.
+	Deleted int64 `json:"deleted"`
+	// FilesWritten and BytesWritten are those of new files; of a dry run, an estimate.
+	FilesWritten int   `json:"files_written"`
+	BytesWritten int64 `json:"bytes_written"`
+	// Deletes is the number of delete files that went with the files.
+	Deletes int `json:"deletes"`
+	// Kept is the number of files that stay because readers could find rows of a key in another order.
+	Kept int `json:"kept"`
+}
+
+// The defaults and bounds of compactions.
+const (
+	defaultMinFiles = 4
+	groupBytes      = 1 << 30 // of files that are rewritten by one commit
+	maxCompactTries = 16      // of one group, while others commit
+)
+
+// Compact rewrites the files of a table that are small, have deletes on them, are of an older
+// partition spec, or not sorted. Readers find the same rows before and after, and at any time in
+// between: groups of files are replaced by one commit each. It can be repeated at any time, and then
+// continues with the rest.
+//
+// Errors: those of Stage; Corrupt if files do not match the table's metadata.
+func (s *Stager) Compact(ctx context.Context, request Compaction) (CompactionResult, error) {
+	request.Branch, request.MinFiles = cmp.Or(request.Branch, commit.Main), cmp.Or(request.MinFiles, defaultMinFiles)
+	options := s.options
+	options.FileBytes = cmp.Or(request.FileBytes, options.FileBytes)
+	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]bool{}}
+	err := c.run(ctx)
+	if commit.Uncertain(err) {
+		e := *fault.As(err)
+		e.Remedy = "repeat the call: it continues with the files that the table has then"
+		err = &e
+	}
+	return c.result, fault.Op(err, "compact table %s", request.Table)
+}
+
+// compacting is one call of Compact.
+type compacting struct {
+	stager  *Stager
+	request Compaction
+	tables  WritableTables
+	name    string          // of the table in its catalog
+	made    map[string]bool // locations of files that this call wrote
+	all     int             // files to rewrite when it began
+	result  CompactionResult
+}
+
+// run rewrites one group of files after the other.
+func (c *compacting) run(ctx context.Context) (err error) {
+	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
+		return err
+	}
+	for tries := 1; ; tries++ {
+		g, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		if c.result.Kept = g.selected.Kept; c.all == 0 {
+			c.all = countFiles(g.selected.Sets)
+		}
+		if c.request.DryRun {
+			c.estimate(g.selected.Sets)
+			return nil
+		}
+		if len(g.sets) == 0 {
+			return nil
+		}
+		err = g.rewrite(ctx)
+		switch {
+		case err == nil:
+			tries = 0
+		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries:
+			return err
+		}
+	}
+}
+
+func countFiles(sets []compact.RewriteSet) (files int) {
+	for _, set := range sets {
+		files += len(set.Files)
+	}
+	return files
+}
+
+// estimate sets the result of a dry run.
+func (c *compacting) estimate(sets []compact.RewriteSet) {
+	r, size := &c.result, c.stager.options.FileBytes
+	for _, set := range sets {
+		bytes := set.Bytes()
+		r.Files, r.Bytes, r.Rows = r.Files+len(set.Files), r.Bytes+bytes, r.Rows+set.Rows()
+		r.FilesWritten, r.BytesWritten = r.FilesWritten+int((bytes+size-1)/size), r.BytesWritten+bytes
+	}
+}
+
+// compactGroup is a group of files that one commit replaces.
+type compactGroup struct {
+	*compacting
+	call     *staging // writes the new files
+	files    []catalog.File
+	read     *catalog.Table  // as readers name it
+	columns  []catalog.Field // to read, with those of row lineage
+	selected compact.FileSelection
+	sets     []compact.RewriteSet
+}
+
+// next returns the next group, on the current state of the table.
+func (c *compacting) next(ctx context.Context) (*compactGroup, error) {
+	state, err := c.tables.State(ctx, c.name, c.request.Branch)
+	if err != nil {
+		return nil, err
+	}
+	g := &compactGroup{compacting: c}
+	if err := g.prepare(state); err != nil || !state.Table.HasSnapshot() {
+		return g, err
+	}
+	ids := make([]int, len(g.columns))
+	for i, column := range g.columns {
+		ids[i] = column.ID
+	}
+	if g.files, err = c.tables.Files(ctx, state.Table, ids, nil); err != nil {
+		return nil, err
+	}
+	chosen, err := choosePartitions(state, c.request.Partition)
+	if err == nil && c.result.Commits == 0 {
+		err = chosen.missing(g.files)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.selected = compact.Select(g.layout(), compact.Options{
+		MinFiles: c.request.MinFiles, FileBytes: c.stager.options.FileBytes, SetBytes: max(groupBytes, c.stager.options.FileBytes), AnyOrder: c.request.AnyOrder,
+		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) },
+	}, g.files)
+	g.sets = g.selected.First(groupBytes)
+	return g, nil
+}
+
+// prepare makes the call that writes the new files: rows have all columns of the table, and their
+// row ids.
+func (g *compactGroup) prepare(state *commit.TableState) error {
+	table := *state.Table
+	table.Name = g.request.Table
+	g.read, g.columns = &table, slices.Concat(table.Fields, table.Lineage)
+	for _, f := range table.Fields {
+		if f.Type.ID() == arrow.NULL {
+			return fault.New(fault.Invalid, "column %s of table %s is of a type that this version does not serve, and cannot be rewritten", f.Name, table.Name).
+				In(table.Name, "").WithRemedy("compact the table with another program")
+		}
+	}
+	g.call = &staging{
+		Stager: g.stager, tables: g.tables, input: table.Schema(), target: &target{state: state},
+		request: TableWrite{
+			Table: g.name, Branch: g.request.Branch, Key: g.request.Key,
+			Token: commit.NewToken(g.stager.options.Clock(), ""), Progress: g.progress,
+		},
+	}
+	if err := g.call.match(g.call.target); err != nil {
+		return err
+	}
+	g.call.target.addLineage(table.Lineage)
+	return nil
+}
+
+// addLineage adds the columns of row lineage to a target whose input has them after the table's columns.
+func (t *target) addLineage(lineage []catalog.Field) {
+	fields, first := t.fitted.Fields(), len(t.state.Table.Fields)
+	for i, f := range lineage {
+		t.columns = append(t.columns, targetColumn{field: identified(f.Name, f.Type, f.ID, true), id: f.ID, from: first + i})
+		fields = append(fields, f.Arrow())
+	}
+	t.fitted = arrow.NewSchema(fields, nil)
+}
+
+// progress reports how far the rewriting is.
+func (g *compactGroup) progress(at WriteProgress) {
+	if g.request.Progress != nil {
+		g.request.Progress(CompactionProgress{Done: g.result.Files, All: g.all, WriteProgress: at})
+	}
+}
+
+// layout returns what new files are like.
+func (g *compactGroup) layout() compact.TableLayout {
+	t := g.call.target
+	out := compact.TableLayout{Specs: t.state.Table.Specs, Spec: t.state.Spec, Order: t.ordered}
+	for _, at := range t.layout.Key {
+		out.Key = append(out.Key, t.columns[at].id)
+	}
+	for _, by := range t.layout.Sort {
+		out.Sort = append(out.Sort, t.columns[by.Column].id)
+	}
+	folder := t.folder()
+	out.Folder = func(partition []any) string { return folder + t.path(partition) }
+	return out
+}
+
+// rewrite writes the rows of the group to new files, and commits these in place of the old ones.
+func (g *compactGroup) rewrite(ctx context.Context) error {
+	sorted, err := g.sort(ctx)
+	if err != nil {
+		return err
+	}
+	defer sorted.Release()
+	files, err := g.call.upload(ctx, sorted)
+	if err != nil {
+		return err
+	}
+	change, err := g.change(files.added)
+	if err != nil {
+		files.discard(ctx)
+		return err
+	}
+	made, err := g.tables.Commit(ctx, change)
+	if err != nil {
+		if !commit.Uncertain(err) {
+			files.discard(ctx)
+		}
+		return err
+	}
+	for _, f := range files.added {
+		g.made[f.Location] = true
+	}
+	g.count(made, change)
+	return nil
+}
+
+// count adds a commit to the result.
+func (g *compactGroup) count(made commit.Committed, change commit.Change) {
+	r := &g.result
+	r.Snapshot, r.Commits = made.Snapshot, r.Commits+1
+	r.Files, r.Deletes, r.Deleted = r.Files+len(change.Remove), r.Deletes+len(change.RemoveDeletes), r.Deleted+change.DroppedRows
+	for _, set := range g.sets {
+		r.Bytes, r.Rows = r.Bytes+set.Bytes(), r.Rows+set.Rows()
+	}
+	r.FilesWritten, r.BytesWritten = r.FilesWritten+g.call.result.Files, r.BytesWritten+g.call.result.Bytes
+}
+
+// sort reads the rows that are not deleted, in the order in which they were written, and sorts them.
+func (g *compactGroup) sort(ctx context.Context) (*extsort.Sorted, error) {
+	source := plan.Source{Table: g.read}
+	for _, column := range g.columns {
+		source.Planned = append(source.Planned, column.ID)
+	}
+	slices.Sort(source.Planned)
+	for _, set := range g.sets {
+		for _, f := range set.Files {
+			source.Files = append(source.Files, plan.FileRange{File: f, To: f.Rows})
+		}
+	}
+	rows, err := g.stager.options.Read(ctx, source, g.columns)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Release()
+	return g.call.sort(ctx, rows)
+}
+
+// change returns the change that replaces the old files by new ones.
+func (g *compactGroup) change(added []commit.DataFile) (commit.Change, error) {
+	state := g.call.target.state
+	out := commit.Change{
+		Table: g.name, UUID: state.Table.Pin.UUID, Branch: g.request.Branch, Token: g.call.request.Token,
+		Mode: commit.Rewrite, Add: added, Base: state.Table.Pin.Snapshot,
+	}
+	sequences, rows, mixed := map[string]int64{}, int64(0), int64(-1)
+	var removed []catalog.File
+	for _, set := range g.sets {
+		sequences[partitionText(set.Partition)] = set.Sequence
+		if set.Mixed {
+			mixed = set.Sequence
+		}
+		rows += set.Rows()
+		removed = append(removed, set.Files...)
+	}
+	for _, f := range removed {
+		out.Remove = append(out.Remove, f.Location)
+	}
+	for i := range added {
+		sequence, ok := sequences[partitionText(added[i].Partition)]
+		if mixed >= 0 {
+			sequence, ok = mixed, true
+		}
+		if !ok {
+			return out, fault.New(fault.Corrupt, "files of table %s have rows of another partition than theirs", g.request.Table).In(g.request.Table, "").
+				WithRemedy("run penstock verify; rewrite the table's files with the program that wrote them")
+		}
+		added[i].Sequence = sequence
+		withoutMetrics(added[i].ColumnMetrics, catalog.LineageFields())
+		out.DroppedRows -= added[i].Rows
+	}
+	out.DroppedRows += rows
+	out.RemoveDeletes = removableDeletes(g.files, removed)
+	return out, nil
+}
+
+// withoutMetrics removes the statistics of columns that are not the table's own.
+func withoutMetrics(m commit.ColumnMetrics, columns []catalog.Field) {
+	for _, f := range columns {
+		for _, counts := range []map[int]int64{m.ColumnBytes, m.Values, m.Nulls, m.NaNs} {
+			delete(counts, f.ID)
+		}
+		delete(m.Lower, f.ID)
+		delete(m.Upper, f.ID)
+	}
+}
+
+// partitionText identifies the values of a partition.
+func partitionText(values []any) string { return string(catalog.AppendPartition(nil, values)) }
+
+// removableDeletes returns the delete files that apply to files to remove and to no others. Deletion
+// vectors are removed with their files.
+func removableDeletes(all, removed []catalog.File) []string {
+	going, applies := map[string]bool{}, map[string]bool{}
+	for _, f := range removed {
+		going[f.Location] = true
+		for _, d := range f.Deletes.All(f.Sequence) {
+			if d.Kind != catalog.DeletionVector {
+				applies[d.Location] = true
+			}
+		}
+	}
+	if len(applies) == 0 {
+		return nil
+	}
+	for _, f := range all {
+		if going[f.Location] {
+			continue
+		}
+		for _, d := range f.Deletes.All(f.Sequence) {
+			delete(applies, d.Location)
+		}
+	}
+	var out []string
+	for location := range applies {
+		out = append(out, location)
+	}
+	slices.Sort(out)
+	return out
+}

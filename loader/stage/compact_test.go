@@ -1,0 +1,312 @@
+package stage_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// compact compacts the table and requires that it succeeds.
+func (r *rig) compact(t *testing.T, request stage.Compaction) stage.CompactionResult {
+	t.Helper()
+	request.Table = history
+	out, err := r.stager.Compact(t.Context(), request)
+	require.NoError(t, err)
+	return out
+}
+
+// written returns all rows of a branch as readers find them, in the order in which they were written, with row
+// ids if there are any.
+func (r *rig) written(t *testing.T, branch string) []string {
+	t.Helper()
+	pinned, err := r.tables.Table(t.Context(), history, dataset.Ref{Name: branch})
+	require.NoError(t, err)
+	columns := slices.Concat(pinned.Fields, pinned.Lineage)
+	source := plan.Source{Table: pinned}
+	for _, f := range columns {
+		source.Planned = append(source.Planned, f.ID)
+	}
+	slices.Sort(source.Planned)
+	files, err := r.tables.Files(t.Context(), pinned, source.Planned, nil)
+	require.NoError(t, err)
+	for _, f := range files {
+		source.Files = append(source.Files, plan.FileRange{File: f, To: f.Rows})
+	}
+	reader, err := r.tables.read(r.budget)(t.Context(), source, columns)
+	require.NoError(t, err)
+	defer reader.Release()
+	out := []string{}
+	for reader.Next() {
+		b := reader.RecordBatch()
+		for row := range int(b.NumRows()) {
+			var line strings.Builder
+			for i, column := range b.Columns() {
+				fmt.Fprintf(&line, "%s=%s ", b.ColumnName(i), column.ValueStr(row))
+			}
+			out = append(out, line.String())
+		}
+	}
+	require.NoError(t, reader.Err())
+	return out
+}
+
+// sameByKey requires that two lists have the same rows, and those of each id in the same order.
+func sameByKey(t *testing.T, want, got []string) {
+	t.Helper()
+	require.ElementsMatch(t, want, got)
+	byKey := func(rows []string) map[string][]string {
+		out := map[string][]string{}
+		for _, row := range rows {
+			id := row[strings.Index(row, "id="):]
+			id = id[:strings.Index(id, " ")]
+			out[id] = append(out[id], row)
+		}
+		return out
+	}
+	require.Equal(t, byKey(want), byKey(got))
+}
+
+// appends stages some rows, each call a few.
+func (r *rig) appends(t *testing.T, calls int) {
+	t.Helper()
+	for i := range calls {
+		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}, {"id": %d, "country": "D", "day": "2026-10-01"}]`, i, i))
+	}
+}
+
+// spec: compact-1, compact-2, compact-3, compact-6, compact-9
+func TestSmallFilesBecomeOne(t *testing.T) {
+	for version := 1; version <= 3; version++ {
+		r := newRig(t, unlimited, nil)
+		require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+			Table: history, Version: version, Columns: []commit.NewColumn{
+				{ID: 1, Name: "id", Type: "long"},
+				{ID: 2, Name: "day", Type: "date"},
+				{ID: 4, Name: "country", Type: "string"},
+				{ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`},
+			},
+			Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}}, Sort: []commit.SortBy{{Column: 1}},
+		}))
+		r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+		r.appends(t, 5)
+		before, files := r.written(t, ""), r.listed(t, "")
+		kept := r.compact(t, stage.Compaction{MinFiles: 9})
+		require.Zero(t, kept.Commits, "no partition has as many files")
+		out := r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: version == 1})
+		after := r.written(t, "")
+		if version == 1 {
+			require.ElementsMatch(t, before, after)
+		} else {
+			sameByKey(t, before, after)
+		}
+		require.Less(t, len(r.listed(t, "")), len(files))
+		require.LessOrEqual(t, len(r.listed(t, "")), 4)
+		require.Equal(t, 1, out.Commits)
+		require.Zero(t, out.Deleted)
+		state, err := r.tables.State(t.Context(), history, "")
+		require.NoError(t, err)
+		require.Equal(t, out.Snapshot, state.Table.Pin.Snapshot)
+		require.Equal(t, "replace", string(r.load(t).CurrentSnapshot().Summary.Operation))
+		for _, f := range r.listed(t, "") {
+			require.Equal(t, state.SortOrder, f.SortOrder)
+		}
+		again := r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: version == 1})
+		require.Zero(t, again.Commits)
+		require.Zero(t, again.Kept)
+	}
+}
+
+// Files of format version 1 have no sequence numbers that new ones could keep.
+//
+// spec: compact-6
+func TestFilesWithoutSequenceNumbersStay(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: history, Version: 1, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"}, {ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`}},
+		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}},
+	}))
+	r.appends(t, 3)
+	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	require.Zero(t, out.Commits)
+	require.NotZero(t, out.Kept)
+}
+
+// All kinds of deletes are applied, and those that then have no file are removed.
+//
+// spec: compact-1, compact-2, compact-4, compact-5
+func TestDeletedRowsAreLeftOut(t *testing.T) {
+	for version := 2; version <= 3; version++ {
+		for name, erase := range map[string]func(t *testing.T, r *rig, f []catalog.File){
+			"named":    func(t *testing.T, r *rig, f []catalog.File) { r.erasePositions(t, true, 0, f[0]) },
+			"scoped":   func(t *testing.T, r *rig, f []catalog.File) { r.erasePositions(t, false, 0, f[0], f[1]) },
+			"equality": func(t *testing.T, r *rig, f []catalog.File) { r.eraseValues(t, f[0], 1) },
+			"vector":   func(t *testing.T, r *rig, f []catalog.File) { r.eraseByVector(t, f[1], 0) },
+			"mixed": func(t *testing.T, r *rig, f []catalog.File) {
+				r.eraseValues(t, f[0], 3)
+				r.appends(t, 1)
+				r.erasePositions(t, true, 0, f[1])
+			},
+		} {
+			if (name == "vector") != (version == 3) && name != "equality" {
+				continue // version 3 has no new position deletes
+			}
+			t.Run(fmt.Sprint(name, " ", version), func(t *testing.T) {
+				r := newRig(t, unlimited, nil)
+				r.plain(t, version)
+				r.appends(t, 4)
+				erase(t, r, r.listed(t, ""))
+				r.appends(t, 1)
+				before := r.written(t, "")
+				out := r.compact(t, stage.Compaction{})
+				require.Equal(t, 1, out.Commits)
+				require.NotZero(t, out.Deleted)
+				sameByKey(t, before, r.written(t, ""))
+				for _, f := range r.listed(t, "") {
+					require.True(t, f.Deletes.None(), "%v", f)
+				}
+				require.Zero(t, r.compact(t, stage.Compaction{}).Commits)
+			})
+		}
+	}
+}
+
+// plain creates the table with one partition, sorted by the id.
+func (r *rig) plain(t *testing.T, version int) {
+	t.Helper()
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: history, Version: version, Columns: []commit.NewColumn{
+			{ID: 1, Name: "id", Type: "long"},
+			{ID: 2, Name: "day", Type: "date"},
+			{ID: 4, Name: "country", Type: "string"},
+			{ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`},
+		},
+		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[1]"}}, Sort: []commit.SortBy{{Column: 1}},
+	}))
+}
+
+// Rows of a key in several days stay in the order of their commits, unless the call says that the order does not matter.
+//
+// spec: compact-6, compact-7
+func TestRowsOfAKeyStayInTheirOrder(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.daily(t)
+	for i := range 6 {
+		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, 1+i/2%2))
+	}
+	before := r.written(t, "")
+	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	sameByKey(t, before, r.written(t, ""))
+	require.Equal(t, 6, out.Files, "three pairs of files")
+	require.Equal(t, 3, out.FilesWritten)
+	require.Zero(t, out.Kept)
+	out = r.compact(t, stage.Compaction{MinFiles: 2})
+	require.Zero(t, out.Commits)
+	out = r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: true})
+	require.Equal(t, 2, out.Files, "the first day has two")
+	require.ElementsMatch(t, before, r.written(t, ""))
+}
+
+// spec: compact-10, compact-11
+func TestPartitionsAreChosen(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.daily(t)
+	for i := range 4 {
+		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}]`, i))
+	}
+	for i := range 4 {
+		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-02"}]`, i))
+	}
+	before := r.parquet(t)
+	dry := r.compact(t, stage.Compaction{DryRun: true, Partition: []string{"day=2026-10-02"}})
+	require.Equal(t, 4, dry.Files)
+	require.EqualValues(t, 4, dry.Rows)
+	require.Equal(t, 1, dry.FilesWritten)
+	require.NotZero(t, dry.BytesWritten)
+	require.Equal(t, before, r.parquet(t))
+	done := r.compact(t, stage.Compaction{Partition: []string{"day=2026-10-02"}})
+	require.Equal(t, dry.Files, done.Files)
+	require.Equal(t, dry.Bytes, done.Bytes)
+	require.Len(t, r.listed(t, ""), 5)
+	for text, want := range map[string]string{"day=2026-10-03": "no file of table", "dey=1": `did you mean "day"`, "day": "write a field and a value"} {
+		_, err := r.stager.Compact(t.Context(), stage.Compaction{Table: history, Partition: []string{text}})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// What others commit meanwhile stays, and what they delete is deleted.
+//
+// spec: compact-8
+func TestOthersCommitDuringACompaction(t *testing.T) {
+	for name, meanwhile := range map[string]func(t *testing.T, r *rig){
+		"appends": func(t *testing.T, r *rig) { r.appends(t, 2) },
+		"deletes": func(t *testing.T, r *rig) { r.erasePositions(t, true, 0, r.listed(t, "")[0]) },
+		"replaces": func(t *testing.T, r *rig) {
+			require.NotZero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, unlimited, nil)
+			r.plain(t, 2)
+			r.appends(t, 4)
+			var before []string
+			r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+				r.tables.commit = nil
+				meanwhile(t, r)
+				before = r.written(t, "")
+				return r.tables.Commit(ctx, change)
+			}
+			r.compact(t, stage.Compaction{})
+			sameByKey(t, before, r.written(t, ""))
+		})
+	}
+}
+
+// Whichever call fails: groups that were committed stay, and the files of the open one are removed.
+//
+// spec: compact-12
+func TestFailuresOfCompactionsLeaveNothing(t *testing.T) {
+	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish, errstore.Create, errstore.Open} {
+		t.Run(fmt.Sprint(call), func(t *testing.T) {
+			r := newRig(t, unlimited, nil)
+			r.plain(t, 2)
+			r.appends(t, 4)
+			rows, before := r.written(t, ""), r.parquet(t)
+			failing := r.broken(t, errstore.Rule{Call: call, Nth: 1, Action: errstore.Fail(nil)})
+			_, err := failing.stager.Compact(t.Context(), stage.Compaction{Table: history})
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+			require.Equal(t, before, r.parquet(t))
+			require.Equal(t, rows, r.written(t, ""))
+			require.Equal(t, 1, r.compact(t, stage.Compaction{}).Commits)
+			sameByKey(t, rows, r.written(t, ""))
+		})
+	}
+	t.Run("uncertain", func(t *testing.T) {
+		r := newRig(t, unlimited, nil)
+		r.plain(t, 2)
+		r.appends(t, 4)
+		rows := r.written(t, "")
+		r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+			r.tables.commit = nil
+			_, err := r.tables.Commit(ctx, change)
+			require.NoError(t, err)
+			return commit.Committed{}, commit.AsUncertain(fault.New(fault.Unavailable, "no answer"))
+		}
+		_, err := r.stager.Compact(t.Context(), stage.Compaction{Table: history})
+		require.True(t, commit.Uncertain(err))
+		require.Contains(t, fault.As(err).Remedy, "repeat the call")
+		sameByKey(t, rows, r.written(t, ""))
+		require.Zero(t, r.compact(t, stage.Compaction{}).Commits)
+	})
+}

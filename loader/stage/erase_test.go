@@ -1,0 +1,138 @@
+package stage_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
+	icesql "github.com/apache/iceberg-go/catalog/sql"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/dv"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// load loads the table with iceberg-go, another writer.
+func (r *rig) load(t *testing.T) *icetable.Table {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "catalog.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + r.dir})
+	require.NoError(t, err)
+	out, err := c.LoadTable(t.Context(), icecatalog.ToIdentifier(history))
+	require.NoError(t, err)
+	return out
+}
+
+// erasing is a delete file to commit.
+type erasing struct {
+	content []byte
+	rows    int
+	build   func(*iceberg.DataFileBuilder)
+	kind    iceberg.ManifestEntryContent
+	puffin  bool
+}
+
+// erase commits a delete file for the partition of a data file.
+func (r *rig) erase(t *testing.T, of catalog.File, e erasing) {
+	t.Helper()
+	tbl := r.load(t)
+	format, name := iceberg.ParquetFile, "erased-"+uuid.NewString()+".parquet"
+	if e.puffin {
+		format = iceberg.PuffinFile
+	}
+	path := filepath.Join(r.dir, name)
+	require.NoError(t, os.WriteFile(path, e.content, 0o600))
+	spec, partition := tbl.Metadata().PartitionSpecByID(of.Spec), map[int]any{}
+	for i := range spec.NumFields() {
+		switch v := of.Partition[i].(type) {
+		case int64:
+			partition[spec.Field(i).FieldID] = int32(v)
+		default:
+			partition[spec.Field(i).FieldID] = v
+		}
+	}
+	b, err := iceberg.NewDataFileBuilder(*spec, e.kind, "file://"+path, format, partition, nil, nil, int64(e.rows), int64(len(e.content)))
+	require.NoError(t, err)
+	e.build(b)
+	tx := tbl.NewTransaction()
+	require.NoError(t, tx.NewRowDelta(nil).AddDeletes(b.Build()).Commit(t.Context()))
+	_, err = tx.Commit(t.Context())
+	require.NoError(t, err)
+}
+
+// erasePositions deletes rows of data files of one partition. The delete file names its only data file if named is true.
+func (r *rig) erasePositions(t *testing.T, named bool, row int64, files ...catalog.File) {
+	t.Helper()
+	slices.SortFunc(files, func(a, b catalog.File) int { return len(a.Location) - len(b.Location) })
+	paths, rows := array.NewStringBuilder(memory.DefaultAllocator), array.NewInt64Builder(memory.DefaultAllocator)
+	for _, f := range files {
+		paths.Append(f.Location)
+		rows.Append(row)
+	}
+	content := r.deleteFile(t, []string{"file_path", "pos"}, []int{catalog.PathField, catalog.PositionField}, paths.NewArray(), rows.NewArray())
+	r.erase(t, files[0], erasing{content: content, rows: len(files), kind: iceberg.EntryContentPosDeletes, build: func(b *iceberg.DataFileBuilder) {
+		if named {
+			b.ReferencedDataFile(files[0].Location)
+		}
+	}})
+}
+
+// eraseValues deletes the rows of an id that are in the partition of a data file.
+func (r *rig) eraseValues(t *testing.T, of catalog.File, id int64) {
+	t.Helper()
+	ids := array.NewInt64Builder(memory.DefaultAllocator)
+	ids.Append(id)
+	content := r.deleteFile(t, []string{"id"}, []int{1}, ids.NewArray())
+	r.erase(t, of, erasing{content: content, rows: 1, kind: iceberg.EntryContentEqDeletes, build: func(b *iceberg.DataFileBuilder) {
+		b.EqualityFieldIDs([]int{1})
+	}})
+}
+
+// eraseByVector deletes rows of a data file with a deletion vector.
+func (r *rig) eraseByVector(t *testing.T, of catalog.File, rows ...uint64) {
+	t.Helper()
+	set := dv.NewRoaringPositionBitmap()
+	for _, row := range rows {
+		set.Set(row)
+	}
+	blob, err := dv.SerializeDV(set)
+	require.NoError(t, err)
+	content := slices.Concat([]byte("PFA1"), blob)
+	r.erase(t, of, erasing{content: content, rows: len(rows), kind: iceberg.EntryContentPosDeletes, puffin: true, build: func(b *iceberg.DataFileBuilder) {
+		b.ReferencedDataFile(of.Location).ContentOffset(4).ContentSizeInBytes(int64(len(blob)))
+	}})
+}
+
+// deleteFile returns a Parquet file with columns of the given field ids.
+func (r *rig) deleteFile(t *testing.T, names []string, ids []int, columns ...arrow.Array) []byte {
+	t.Helper()
+	fields := make([]arrow.Field, len(names))
+	for i, name := range names {
+		fields[i] = arrow.Field{Name: name, Type: columns[i].DataType(), Metadata: arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(ids[i])})}
+	}
+	schema := arrow.NewSchema(fields, nil)
+	path := filepath.Join(t.TempDir(), "deletes.parquet")
+	file, err := os.Create(path) //nolint:gosec // a test's own folder
+	require.NoError(t, err)
+	w, err := pqarrow.NewFileWriter(schema, file, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
+	require.NoError(t, err)
+	require.NoError(t, w.Write(array.NewRecordBatch(schema, columns, int64(columns[0].Len()))))
+	require.NoError(t, w.Close())
+	content, err := os.ReadFile(path) //nolint:gosec // a test's own folder
+	require.NoError(t, err)
+	return content
+}
