@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
 
 // spec: compact-1, compact-9, compact-10
@@ -53,12 +57,39 @@ datasets:
 	require.Contains(t, got.stderr, "features.other does not exist")
 }
 
+// spec: compact-20, compact-24
+func TestTablesAreRestored(t *testing.T) {
+	l := stagingLake(t)
+	first := l.parquetFile(t, "first.parquet", `[{"req_id": 1, "country": "CH"}]`)
+	got := run(t, "stage", "features.history", first, "--key", "req_id", "--buckets", "1", "--json", "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	snapshot := regexp.MustCompile(`"snapshot": (\d+)`).FindStringSubmatch(got.stdout)[1]
+	rows := run(t, "cat", "history", "--format", "csv", "--config", l.config).stdout
+	bad := l.parquetFile(t, "bad.parquet", `[{"req_id": 1, "country": "??"}, {"req_id": 2, "country": "??"}]`)
+	require.Zero(t, run(t, "stage", "features.history", bad, "--config", l.config).code)
+	require.Zero(t, run(t, "compact", "features.history", "--min-files", "2", "--config", l.config).code)
+
+	dry := run(t, "restore", "features.history", "--snapshot", snapshot, "--dry-run", "--config", l.config)
+	require.Contains(t, dry.stdout, "files copied 1, rewritten without deleted rows 0, unchanged 0\nrows 1, bytes ")
+	token := tablecommit.NewToken(time.Now(), "restore")
+	got = run(t, "restore", "features.history", "--snapshot", snapshot, "--token", token, "--config", l.config)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "files replaced: 1\ntoken "+token)
+	require.Equal(t, rows, run(t, "cat", "history", "--format", "csv", "--config", l.config).stdout)
+	got = run(t, "restore", "features.history", "--snapshot", snapshot, "--token", token, "--config", l.config)
+	require.Contains(t, got.stdout, "has the rows already: nothing was written")
+	got = run(t, "restore", "features.history", "--snapshot", "7", "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "no longer exists")
+}
+
 func TestUsageOfCompact(t *testing.T) {
 	for want, args := range map[string][]string{
 		"needs a table":             {"compact"},
 		"is not a number above 1":   {"compact", "features.history", "--min-files", "1"},
 		"is not a size of at least": {"compact", "features.history", "--file-size", "10"},
 		"give --config FILE":        {"compact", "features.history"},
+		"is not the id":             {"restore", "features.history", "--snapshot", "x"},
 	} {
 		got := run(t, args...)
 		require.Equal(t, exitUsage, got.code, want)

@@ -63,7 +63,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(), p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.certificateCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
+	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.restoreCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(), p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.certificateCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
 	if command, err := cmdline.CheckDashes(root, args); err != nil {
 		return p.finish(command, err)

@@ -292,7 +292,7 @@ func TestMistakesInStage(t *testing.T) {
 // The help of the commands that write is that of a golden file.
 func TestHelpOfStage(t *testing.T) {
 	var all strings.Builder
-	for _, name := range []string{"stage", "publish", "undo", "compact", "orphans"} {
+	for _, name := range []string{"stage", "publish", "undo", "compact", "restore", "orphans"} {
 		got := run(t, name, "--help")
 		require.Zero(t, got.code, got.stderr)
 		all.WriteString(got.stdout)

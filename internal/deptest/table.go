@@ -105,7 +105,7 @@ func Graph() []Row {
 		{Folder: "loader/compact", Imports: "catalog"},
 		{
 			Folder:  "loader/stage",
-			Imports: "compact plan extsort partition sortkey conform catalog commit write chunk batch budget store fault release",
+			Imports: "compact plan dataset extsort partition sortkey conform catalog commit write chunk batch budget store fault release",
 		},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",

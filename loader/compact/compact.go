@@ -132,14 +132,14 @@ func Select(layout TableLayout, options Options, files []catalog.File) FileSelec
 		s.shared[group] = append(s.shared[group], f)
 	}
 	for _, group := range s.shared {
-		slices.SortFunc(group, written)
+		slices.SortFunc(group, ByWritten)
 	}
-	slices.SortFunc(older, written)
+	slices.SortFunc(older, ByWritten)
 	s.older = older
 	slices.Sort(names)
 	for _, name := range names {
 		in := partitions[name]
-		slices.SortFunc(in, written)
+		slices.SortFunc(in, ByWritten)
 		if s.AnyOrder {
 			s.freely(in, false)
 		} else {
@@ -154,8 +154,8 @@ func Select(layout TableLayout, options Options, files []catalog.File) FileSelec
 	return s.out
 }
 
-// written compares files by when they were written.
-func written(a, b catalog.File) int {
+// ByWritten compares files by when they were written.
+func ByWritten(a, b catalog.File) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location))
 }
 

@@ -106,6 +106,7 @@ func (c *compacting) run(ctx context.Context) (err error) {
 	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
 		return err
 	}
+	last := int64(-1)
 	for tries := 1; ; tries++ {
 		g, err := c.next(ctx)
 		if err != nil {
@@ -121,13 +122,15 @@ func (c *compacting) run(ctx context.Context) (err error) {
 		if len(g.sets) == 0 {
 			return nil
 		}
+		base := baseOf(g.call.target.state)
 		err = g.rewrite(ctx)
 		switch {
 		case err == nil:
 			tries = 0
-		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries:
+		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries || base == last:
 			return err
 		}
+		last = base
 	}
 }
 

@@ -86,7 +86,8 @@ func (r *rig) erasePositions(t *testing.T, named bool, row int64, files ...catal
 	content := r.deleteFile(t, []string{"file_path", "pos"}, []int{catalog.PathField, catalog.PositionField}, paths.NewArray(), rows.NewArray())
 	r.erase(t, files[0], erasing{content: content, rows: len(files), kind: iceberg.EntryContentPosDeletes, build: func(b *iceberg.DataFileBuilder) {
 		if named {
-			b.ReferencedDataFile(files[0].Location)
+			path := map[int][]byte{catalog.PathField: []byte(files[0].Location)}
+			b.LowerBoundValues(path).UpperBoundValues(path)
 		}
 	}})
 }

@@ -27,18 +27,20 @@ func (c *staging) writers() int {
 
 // all writes all partitions.
 func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
+	begun := len(u.parts)
 	for i, p := range sorted.Partitions() {
-		u.parts = append(u.parts, &partitionFiles{uploading: u, number: i, values: p.Values})
+		u.part(p.Values).sorted = i
 	}
-	w := &writing{uploading: u, sorted: sorted, left: make([]bool, len(u.parts)), ended: make(chan struct{})}
+	parts := u.parts[begun:]
+	w := &writing{uploading: u, sorted: sorted, parts: parts, left: make([]bool, len(parts)), ended: make(chan struct{})}
 	w.first = slices.IndexFunc(sorted.Partitions(), func(p extsort.Partition) bool { return p.Rows >= write.MinChoiceRows })
 	if w.first < 0 {
-		w.first = len(u.parts)
+		w.first = len(parts)
 	}
-	if err := w.all(ctx, min(u.call.writers(), len(u.parts))); err != nil {
+	if err := w.all(ctx, min(u.call.writers(), len(parts))); err != nil {
 		return err
 	}
-	for _, p := range u.parts {
+	for _, p := range parts {
 		u.added = append(u.added, p.added...)
 	}
 	return nil
@@ -50,6 +52,7 @@ func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
 type writing struct {
 	*uploading
 	sorted *extsort.Sorted
+	parts  []*partitionFiles
 	first  int           // the partition that chooses encodings for others
 	ended  chan struct{} // closed when it was written, or has failed
 	left   []bool        // partitions that are not written because memory was not enough for several

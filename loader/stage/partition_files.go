@@ -16,13 +16,21 @@ import (
 // partitionFiles writes the data files of one partition. It is a write.FileSequence.
 type partitionFiles struct {
 	*uploading
-	number  int
+	number  int // among all of the call
+	sorted  int // among those of the sorted rows
 	values  []any
 	current store.Upload
 	added   []commit.DataFile
 	tried   []string // locations of files that are complete, or may be
 	rows    int64    // written
 	bytes   int64
+}
+
+// part adds the files of a partition to those of the call.
+func (u *uploading) part(values []any) *partitionFiles {
+	p := &partitionFiles{uploading: u, number: len(u.parts), values: values}
+	u.parts = append(u.parts, p)
+	return p
 }
 
 // write writes the partition. A choice of nil means that its files choose their encodings themselves.
@@ -39,7 +47,7 @@ func (p *partitionFiles) write(ctx context.Context, sorted *extsort.Sorted, choi
 		return err
 	}
 	defer roll.Release()
-	rows, err := sorted.Open(ctx, p.number)
+	rows, err := sorted.Open(ctx, p.sorted)
 	if err != nil {
 		return err
 	}
@@ -82,7 +90,11 @@ func (p *partitionFiles) count(rows int64, files int, bytes int64) {
 
 // Next implements write.FileSequence.
 func (p *partitionFiles) Next(ctx context.Context) (chunk.Destination, error) {
-	location := fmt.Sprintf("%s%s/%s-%05d-%05d.parquet", p.folder, p.call.target.path(p.values), p.prefix, p.number, len(p.tried))
+	path := ""
+	if !p.flat {
+		path = p.call.target.path(p.values)
+	}
+	location := fmt.Sprintf("%s%s/%s-%05d-%05d.parquet", p.folder, path, p.prefix, p.number, len(p.tried))
 	budget := p.call.options.Budget
 	upload, err := p.files.Begin(ctx, location, func(ctx context.Context, bytes int64) (*release.Handle, error) {
 		held, err := budget.ReserveFor(ctx, "parts of data files", bytes)

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -24,10 +25,19 @@ type WritableTables interface {
 	// Made returns the snapshot of a branch that has the change of a token, or false. Errors
 	// are those of Commit.
 	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
-	// Files lists the data files of a pinned table. See catalog.Catalog.
-	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
+	PinnedTables
 	// FileStore returns what writes and removes data files of a table below a folder.
 	FileStore(ctx context.Context, table, folder string) (FileStore, error)
+}
+
+// PinnedTables opens tables at snapshots, and lists their data files.
+type PinnedTables interface {
+	// At opens a state of a table that was pinned before. See catalog.Catalog.
+	At(ctx context.Context, table string, pin dataset.TablePin) (*catalog.Table, error)
+	// Files lists the data files of a pinned table. See catalog.Catalog.
+	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
+	// DataFiles returns the wanted data files of a pinned table as its manifests describe them, with all statistics.
+	DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error)
 }
 
 // FileStore writes data files, and removes them.

@@ -45,6 +45,7 @@ type uploading struct {
 	files   FileStore
 	folder  string // of data files
 	prefix  string // of their names
+	flat    bool   // files of all partitions are in one folder
 	choice  write.EncodingChoice
 	parts   []*partitionFiles // by partition
 	added   []commit.DataFile // of all partitions, in their order
@@ -52,15 +53,23 @@ type uploading struct {
 	written int64             // rows
 }
 
-// upload writes all partitions as files. After an error it has discarded them.
-func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploading, error) {
+// begin begins to write files: none is there yet.
+func (c *staging) begin(ctx context.Context) (*uploading, error) {
 	folder := c.target.folder()
 	files, err := c.tables.FileStore(ctx, c.request.Table, folder)
 	if err != nil {
 		return nil, err
 	}
 	// Another attempt with the token, whose files may be the table's, has other names.
-	u := &uploading{call: c, files: files, folder: folder, prefix: commit.FilePrefix(c.request.Token) + "-" + uuid.NewString()[:attemptDigits]}
+	return &uploading{call: c, files: files, folder: folder, prefix: commit.FilePrefix(c.request.Token) + "-" + uuid.NewString()[:attemptDigits]}, nil
+}
+
+// upload writes all partitions as files. After an error it has discarded them.
+func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploading, error) {
+	u, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := u.all(ctx, sorted); err != nil {
 		u.discard(ctx)
 		return nil, err

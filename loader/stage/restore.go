@@ -1,0 +1,265 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/compact"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Restoration is what to restore of a table.
+type Restoration struct {
+	Table  string
+	Branch string // "" is main
+	// Token names the change; see commit.NewToken. "" is a new one, which the result has.
+	Token string
+	// Snapshot is the one whose rows are restored. It need not be an ancestor of the branch.
+	Snapshot int64
+	// Partition selects partitions, as in Compaction. Without texts, the whole table is restored.
+	Partition []string
+	// DryRun writes nothing.
+	DryRun bool
+	// Progress is called from time to time; it may be nil.
+	Progress func(WriteProgress)
+}
+
+// RestorationResult is what a restoration did, or would do.
+type RestorationResult struct {
+	Token string `json:"token"`
+	// Snapshot is the snapshot that has the rows; 0 for a dry run, and if there is nothing to change.
+	Snapshot int64 `json:"snapshot"`
+	Parent   int64 `json:"parent,omitempty"` // the snapshot before
+	// Existed is true if an earlier call made the change. Then the counts are 0.
+	Existed bool `json:"existed,omitempty"`
+	// Copied and Rewritten are the files that are restored: as they are, or without their deleted rows. Rows and
+	// Bytes are those of these files at the snapshot, deleted rows included.
+	Copied    int   `json:"copied"`
+	Rewritten int   `json:"rewritten"`
+	Rows      int64 `json:"rows"`
+	Bytes     int64 `json:"bytes"`
+	// Unchanged is the number of files that the branch still has as they were.
+	Unchanged int `json:"unchanged"`
+	// Removed is the number of files that the branch had instead.
+	Removed int `json:"removed"`
+}
+
+// Restore brings back the rows that partitions of a table had at a snapshot, by copies of its files under
+// new names: files of old names are deleted when the snapshots that removed them expire. Deletes of the time are applied
+// to the copies. The rows count as written by the restoration, in the order that they had.
+//
+// Errors: those of Stage; Expired if the snapshot no longer exists.
+func (s *Stager) Restore(ctx context.Context, request Restoration) (RestorationResult, error) {
+	request.Branch = cmp.Or(request.Branch, commit.Main)
+	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
+	c := &restoring{stager: s, request: request, result: RestorationResult{Token: request.Token}}
+	err := c.run(ctx)
+	if commit.Uncertain(err) {
+		e := *fault.As(err)
+		e.Remedy = "repeat the call with token " + request.Token + ": it makes the change if it was not made, and not twice"
+		err = &e
+	}
+	return c.result, fault.Op(err, "restore table %s", request.Table)
+}
+
+// restoring is one call of Restore.
+type restoring struct {
+	stager  *Stager
+	request Restoration
+	tables  WritableTables
+	name    string // of the table in its catalog
+	result  RestorationResult
+}
+
+// run makes attempts until one of them is committed. An attempt fails with Conflict if others commit meanwhile.
+func (c *restoring) run(ctx context.Context) (err error) {
+	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
+		return err
+	}
+	if err := commit.CheckToken(c.request.Token, c.stager.options.Clock()); err != nil {
+		return err
+	}
+	made, ok, err := c.tables.Made(ctx, c.name, c.request.Branch, c.request.Token)
+	if err != nil {
+		return err
+	}
+	if ok {
+		c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, true
+		return nil
+	}
+	last := int64(-1)
+	for try := 1; ; try++ {
+		base, err := c.once(ctx)
+		if fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries || base == last {
+			return err
+		}
+		last = base
+	}
+}
+
+// once makes an attempt, and returns the snapshot that it began with.
+func (c *restoring) once(ctx context.Context) (base int64, err error) {
+	o, err := c.compare(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c.result = RestorationResult{Token: c.request.Token, Unchanged: o.unchanged, Removed: len(o.removed)}
+	for _, f := range o.restored {
+		if c.result.Rows += f.Rows; f.Deletes.None() {
+			c.result.Copied++
+		} else {
+			c.result.Rewritten++
+		}
+		c.result.Bytes += f.Bytes
+	}
+	if c.request.DryRun || len(o.restored)+len(o.removed) == 0 {
+		return 0, nil
+	}
+	return baseOf(o.state), o.make(ctx)
+}
+
+// restoreAttempt is one attempt: what of the table is to change.
+type restoreAttempt struct {
+	*restoring
+	state    *commit.TableState
+	past     *catalog.Table
+	restored []catalog.File // of the past, in the order in which they were written
+	removed  []catalog.File // of the branch
+	present  []catalog.File // all of the branch
+	// unchanged is the number of files that stay.
+	unchanged int
+}
+
+// compare compares the files of the snapshot and of the branch.
+func (c *restoring) compare(ctx context.Context) (*restoreAttempt, error) {
+	state, err := c.tables.State(ctx, c.name, c.request.Branch)
+	if err != nil {
+		return nil, err
+	}
+	o := &restoreAttempt{restoring: c, state: state}
+	pin := state.Table.Pin
+	if pin.Snapshot = c.request.Snapshot; pin.Snapshot <= 0 {
+		return nil, fault.InvalidField("snapshot", "%d is not the id of a snapshot", pin.Snapshot).WithRemedy("name a snapshot of the table")
+	}
+	if o.past, err = c.tables.At(ctx, c.name, pin); err != nil {
+		return nil, err
+	}
+	then, err := c.tables.Files(ctx, o.past, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if state.Table.Pin.Snapshot != dataset.NoSnapshot {
+		if o.present, err = c.tables.Files(ctx, state.Table, nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	now := o.present
+	if then, err = c.choose(state, then); err != nil {
+		return nil, err
+	}
+	if now, err = c.choose(state, now); err != nil {
+		return nil, err
+	}
+	if len(then)+len(now) == 0 && len(c.request.Partition) > 0 {
+		return nil, fault.New(fault.NotFound, "table %s has no file in these partitions, neither at snapshot %d nor now", c.request.Table, c.request.Snapshot).
+			In(c.request.Table, "").WithRemedy("write a day as 2026-11-01, a month as 2026-11, an hour as 2026-11-01-13, null as null")
+	}
+	o.split(then, now)
+	return o, o.checkColumns(ctx)
+}
+
+// checkColumns checks that files with deletes can be read, if there are any to restore.
+func (o *restoreAttempt) checkColumns(ctx context.Context) error {
+	if !slices.ContainsFunc(o.restored, func(f catalog.File) bool { return !f.Deletes.None() }) {
+		return nil
+	}
+	columns := make([]int, len(o.past.Fields))
+	for i, f := range o.past.Fields {
+		columns[i] = f.ID
+	}
+	_, err := o.tables.Files(ctx, o.past, columns, nil)
+	return err
+}
+
+// choose returns the files in the selected partitions. A file whose spec does not tell its partition is refused.
+func (c *restoring) choose(state *commit.TableState, files []catalog.File) ([]catalog.File, error) {
+	chosen, err := choosePartitions(state, c.request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	var out []catalog.File
+	for _, f := range files {
+		if !chosen.tells(f) {
+			return nil, fault.New(fault.Invalid, "file %s of table %s is of an older partition spec that does not tell whether it is in the partition", f.Location, c.request.Table).
+				In(c.request.Table, f.Location).WithRemedy("restore the whole table")
+		}
+		if chosen.has(f) {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// split finds the files to restore and to remove. The first files of the snapshot stay if the branch has them with the same
+// deletes. Later ones are copied even so, since the restored rows come after those that stay.
+func (o *restoreAttempt) split(then, now []catalog.File) {
+	then = slices.Clone(then)
+	slices.SortFunc(then, compact.ByWritten)
+	there := map[string]string{}
+	for _, f := range now {
+		there[f.Location] = deletesText(f)
+	}
+	stay := map[string]bool{}
+	for _, f := range then {
+		deletes, ok := there[f.Location]
+		if !ok || deletes != deletesText(f) {
+			break
+		}
+		stay[f.Location] = true
+	}
+	o.unchanged, o.restored = len(stay), then[len(stay):]
+	for _, f := range now {
+		if !stay[f.Location] {
+			o.removed = append(o.removed, f)
+		}
+	}
+}
+
+// deletesText identifies the deletes of a file.
+func deletesText(f catalog.File) string {
+	var text []byte
+	for _, d := range f.Deletes.All(f.Sequence) {
+		text = catalog.AppendPartition(text, []any{d.Location, d.Offset})
+	}
+	return string(text)
+}
+
+// make writes the restored files and commits them.
+func (o *restoreAttempt) make(ctx context.Context) error {
+	files, err := o.write(ctx)
+	if err != nil {
+		return err
+	}
+	change := commit.Change{
+		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,
+		Add: files.added, Base: baseOf(o.state), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
+	}
+	for _, f := range o.removed {
+		change.Remove = append(change.Remove, f.Location)
+	}
+	made, err := o.tables.Commit(ctx, change)
+	if err != nil && commit.Uncertain(err) {
+		return err // the files may be the table's
+	}
+	if err != nil || made.Existed {
+		files.discard(ctx)
+	}
+	if err == nil {
+		o.result.Snapshot, o.result.Parent, o.result.Existed = made.Snapshot, made.Parent, made.Existed
+	}
+	return err
+}

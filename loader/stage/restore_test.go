@@ -1,0 +1,200 @@
+package stage_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// restore restores the table and requires that it succeeds.
+func (r *rig) restore(t *testing.T, request stage.Restoration) stage.RestorationResult {
+	t.Helper()
+	request.Table = history
+	out, err := r.stager.Restore(t.Context(), request)
+	require.NoError(t, err)
+	return out
+}
+
+// current returns the current snapshot of main.
+func (r *rig) current(t *testing.T) int64 {
+	t.Helper()
+	state, err := r.tables.State(t.Context(), history, "")
+	require.NoError(t, err)
+	return state.Table.Pin.Snapshot
+}
+
+// spec: compact-20, compact-21, compact-22, compact-24
+func TestPartitionsAreRestored(t *testing.T) {
+	for version := 1; version <= 3; version++ {
+		r := newRig(t, unlimited, nil)
+		r.plain(t, version)
+		r.appends(t, 3)
+		then, snapshot := r.written(t, ""), r.current(t)
+		paths := r.listed(t, "")
+		r.compact(t, stage.Compaction{AnyOrder: true, MinFiles: 2})
+		r.appends(t, 2)
+		request := stage.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "restore")}
+		dry := r.restore(t, stage.Restoration{Snapshot: snapshot, DryRun: true})
+		require.Zero(t, dry.Snapshot)
+		out := r.restore(t, request)
+		require.Equal(t, 3, out.Copied)
+		require.Equal(t, dry.Copied, out.Copied)
+		require.Equal(t, dry.Removed, out.Removed)
+		now := r.written(t, "")
+		switch version {
+		case 1:
+			require.ElementsMatch(t, then, now)
+		case 2:
+			require.Equal(t, then, now, "the rows come in the order that they had")
+		default:
+			require.Equal(t, withoutUpdated(then), withoutUpdated(now), "with the row ids that they had")
+		}
+		for _, f := range r.listed(t, "") {
+			require.True(t, commit.Owned(f.Location))
+			for _, old := range paths {
+				require.NotEqual(t, old.Location, f.Location)
+			}
+		}
+		again := r.restore(t, request)
+		require.True(t, again.Existed)
+		require.Equal(t, out.Snapshot, again.Snapshot)
+		same := r.restore(t, stage.Restoration{Snapshot: out.Snapshot})
+		require.Zero(t, same.Snapshot, "nothing is to change")
+		require.Equal(t, 3, same.Unchanged)
+	}
+}
+
+// withoutUpdated returns rows without the sequence number of their last update.
+func withoutUpdated(rows []string) []string {
+	out := []string{}
+	for _, row := range rows {
+		var id, country, number string
+		_, _ = fmt.Sscanf(row, "id=%s", &id)
+		for _, part := range []struct {
+			name string
+			to   *string
+		}{{" country=%s", &country}, {" _row_id=%s", &number}} {
+			for at := range row {
+				if n, _ := fmt.Sscanf(row[at:], part.name, part.to); n == 1 {
+					break
+				}
+			}
+		}
+		out = append(out, id+" "+country+" "+number)
+	}
+	return out
+}
+
+// Deletes of the time are applied, and later ones are not.
+//
+// spec: compact-23
+func TestDeletesOfTheTimeAreRestored(t *testing.T) {
+	for version := 2; version <= 3; version++ {
+		r := newRig(t, unlimited, nil)
+		r.plain(t, version)
+		r.appends(t, 3)
+		if version == 2 {
+			r.erasePositions(t, true, 0, r.listed(t, "")[1])
+		} else {
+			r.eraseByVector(t, r.listed(t, "")[1], 0)
+		}
+		then, snapshot := r.written(t, ""), r.current(t)
+		r.eraseValues(t, r.listed(t, "")[0], 1)
+		require.Less(t, len(r.written(t, "")), len(then))
+		out := r.restore(t, stage.Restoration{Snapshot: snapshot})
+		require.Equal(t, 2, out.Copied, "%+v", out)
+		require.Equal(t, 1, out.Rewritten)
+		require.Equal(t, withoutUpdated(then), withoutUpdated(r.written(t, "")))
+		for _, f := range r.listed(t, "") {
+			require.True(t, f.Deletes.None())
+		}
+	}
+}
+
+// spec: compact-20, compact-25
+func TestOtherPartitionsStay(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.daily(t)
+	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+	snapshot := r.current(t)
+	r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 9, "day": "2026-10-01"}]`)
+	r.stage(t, stage.TableWrite{Table: history}, schema(), `[{"id": 8, "day": "2026-10-02"}, {"id": 7, "day": "2026-10-03"}]`)
+	later := r.current(t)
+	out := r.restore(t, stage.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
+	require.Equal(t, 2, out.Copied)
+	require.Equal(t, 1, out.Removed)
+	ids := r.column(t, "", "id")
+	slices.Sort(ids)
+	require.Equal(t, []string{"(null)", "1", "2", "3", "7", "8"}, ids)
+
+	// A partition that was empty is emptied, and the first files that are as they were stay.
+	out = r.restore(t, stage.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-02", "day=2026-10-03"}})
+	require.Equal(t, 2, out.Removed)
+	require.Equal(t, 2, out.Unchanged)
+	require.Zero(t, out.Copied)
+	ids = r.column(t, "", "id")
+	slices.Sort(ids)
+	require.Equal(t, []string{"(null)", "1", "2", "3"}, ids)
+
+	for text, request := range map[string]stage.Restoration{
+		"neither at snapshot":           {Snapshot: later, Partition: []string{"day=2026-11-01"}},
+		"no longer exists":              {Snapshot: 12345},
+		"is not the id of a snapshot":   {},
+		"has no partition field":        {Snapshot: later, Partition: []string{"dai=2026-11-01"}},
+		"is not a token":                {Snapshot: later, Token: "x"},
+		"has no branch or tag \"none\"": {Snapshot: later, Branch: "none"},
+	} {
+		request.Table = history
+		_, err := r.stager.Restore(t.Context(), request)
+		require.ErrorContains(t, err, text)
+	}
+	_, err := r.stager.Restore(t.Context(), stage.Restoration{Table: history, Snapshot: 12345})
+	require.Equal(t, fault.Expired, fault.KindOf(err))
+}
+
+// spec: compact-24, compact-26
+func TestOthersCommitDuringARestoration(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.plain(t, 2)
+	r.appends(t, 2)
+	then, snapshot := r.written(t, ""), r.current(t)
+	r.eraseValues(t, r.listed(t, "")[0], 1)
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.tables.commit = nil
+		r.appends(t, 1)
+		return r.tables.Commit(ctx, change)
+	}
+	r.restore(t, stage.Restoration{Snapshot: snapshot})
+	require.Equal(t, then, r.written(t, ""), "what others added to the partition goes, too")
+	require.Len(t, r.listed(t, ""), 2)
+}
+
+// spec: compact-26
+func TestFailuresOfRestorationsLeaveNothing(t *testing.T) {
+	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish, errstore.Create, errstore.Open, errstore.Read} {
+		t.Run(fmt.Sprint(call), func(t *testing.T) {
+			r := newRig(t, unlimited, nil)
+			r.plain(t, 2)
+			r.appends(t, 2)
+			then, snapshot := r.written(t, ""), r.current(t)
+			r.eraseValues(t, r.listed(t, "")[0], 1)
+			rows, before := r.written(t, ""), r.parquet(t)
+			failing := r.broken(t, errstore.Rule{Call: call, Nth: 1, Action: errstore.Fail(nil)})
+			_, err := failing.stager.Restore(t.Context(), stage.Restoration{Table: history, Snapshot: snapshot})
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+			require.Equal(t, before, r.parquet(t))
+			require.Equal(t, rows, r.written(t, ""))
+			r.restore(t, stage.Restoration{Snapshot: snapshot})
+			require.Equal(t, then, r.written(t, ""))
+		})
+	}
+}
