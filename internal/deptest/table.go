@@ -111,6 +111,7 @@ func Graph() []Row {
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
 			Outside: libRoaring,
 		},
+		{Folder: "loader/repoint", Imports: "deletes catalog write store budget fault"},
 		{Folder: "loader/scan/chunkcache", Imports: "batch budget"},
 		{
 			Folder:  "loader/scan",

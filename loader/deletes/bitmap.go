@@ -50,6 +50,15 @@ func (b *bitmap) add(positions []int64) {
 	}
 }
 
+// union adds the positions of another set, which is not changed.
+func (b *bitmap) union(other *bitmap) {
+	for _, p := range other.parts {
+		if !p.lower.IsEmpty() {
+			b.part(p.upper).Or(p.lower)
+		}
+	}
+}
+
 // mark sets bit i for each position first+i in the set, for i < n.
 func (b *bitmap) mark(bits []uint64, first, n int64) {
 	for _, p := range b.parts {

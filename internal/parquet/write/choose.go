@@ -1,6 +1,8 @@
 package write
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 )
@@ -91,6 +93,7 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 			}
 		}
 	}
+	demand(leaves, opts, chosen.encodings, perRow)
 	chosen.pageBytes = 1
 	for i := range leaves {
 		chosen.pageBytes = max(chosen.pageBytes, min(opts.PageBytes, perRow[i]*opts.PageRows/perRowUnit))
@@ -130,6 +133,15 @@ func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts 
 		s.level = opts.ZstdLevel
 	}
 	return nil
+}
+
+// demand sets the encoding of leaves that have dictionaries, whatever is smaller.
+func demand(leaves []*fieldNode, opts Options, encodings []parquet.Encoding, perRow []int64) {
+	for i, l := range leaves {
+		if slices.Contains(opts.Dictionary, l.id) {
+			encodings[i], perRow[i] = parquet.Encodings.RLEDict, 0
+		}
+	}
 }
 
 // perRowUnit is the unit of bytes per row: these are fractions.

@@ -81,6 +81,23 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// TestDictionaryOnWish writes a dictionary for texts that all differ, where readers demand one.
+func TestDictionaryOnWish(t *testing.T) {
+	t.Parallel()
+	text := schemaOf(arrow.BinaryTypes.String)
+	for _, wanted := range [][]int{nil, {1}} {
+		out := &memoryFile{}
+		w, err := write.New(t.Context(), out, write.Options{Schema: text, Dictionary: wanted})
+		require.NoError(t, err)
+		b := filled(text, 300, func(to array.Builder, row int) { to.(*array.StringBuilder).Append(fmt.Sprintf("%x", row*7_777_777)) })
+		require.NoError(t, w.Write(t.Context(), b))
+		made, err := w.Close(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, wanted != nil, made.Encodings[1] == "RLE_DICTIONARY", made.Encodings[1])
+		w.Release()
+	}
+}
+
 // TestRepeatedHistories writes lists that repeat in adjacent rows, which as deltas take several
 // times the bytes of plain ones: Zstandard finds whole lists again only where they are the same bytes.
 //

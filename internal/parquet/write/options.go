@@ -56,6 +56,8 @@ type Options struct {
 	// ByteStreamSplit also tries BYTE_STREAM_SPLIT for floats and doubles. Spark's own reader
 	// lacks it, and so do versions of Iceberg's before 1.12.
 	ByteStreamSplit bool
+	// Dictionary are the ids of fields that have dictionaries, whatever is smaller: where readers demand it.
+	Dictionary []int
 	// Choice has the encodings of earlier files with the same columns; nil: each file chooses its own.
 	Choice *EncodingChoice
 	// Parallel is the number of columns that are encoded at the same time; 0 is 1.

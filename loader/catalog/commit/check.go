@@ -32,11 +32,8 @@ func (c Change) Check(now time.Time) error {
 	if len(c.Add)+len(c.Remove)+len(c.RemoveDeletes)+len(c.Columns) == 0 {
 		return fault.InvalidField("add", "the change is empty: it adds and removes no files, and adds no columns")
 	}
-	if c.DroppedRows < 0 || c.DroppedRows > 0 && c.Mode != Rewrite {
-		return fault.InvalidField("dropped_rows", "the change leaves %d rows out, but only a rewrite says so", c.DroppedRows)
-	}
-	if c.Mode == Rewrite && c.rowsAdded() > 0 && len(c.Remove) == 0 {
-		return fault.InvalidField("remove", "the change only rewrites rows, but adds %d and removes no file", c.rowsAdded())
+	if err := c.checkRows(); err != nil {
+		return err
 	}
 	if c.Begin != 0 && (c.Branch == "" || c.Branch == Main) {
 		return fault.InvalidField("begin", "%s begins with the first snapshot of the table, and not at snapshot %d", Main, c.Begin)
@@ -67,6 +64,17 @@ func (c Change) checkToken(now time.Time) error {
 		return nil
 	}
 	return CheckToken(c.Token, now)
+}
+
+// checkRows checks the numbers of rows, as far as they can be known without the table.
+func (c Change) checkRows() error {
+	switch {
+	case c.DroppedRows < 0 || c.DroppedRows > 0 && c.Mode != Rewrite:
+		return fault.InvalidField("dropped_rows", "the change leaves %d rows out, but only a rewrite says so", c.DroppedRows)
+	case c.Mode == Rewrite && c.rowsAdded() > 0 && len(c.Remove) == 0:
+		return fault.InvalidField("remove", "the change only rewrites rows, but adds %d and removes no file", c.rowsAdded())
+	}
+	return nil
 }
 
 func (c Change) rowsAdded() (rows int64) {

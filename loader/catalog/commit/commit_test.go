@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
@@ -110,6 +111,55 @@ func TestChangesThatContradictThemselves(t *testing.T) {
 	} {
 		one := good()
 		change(&one)
+		err := one.Check(now)
+		require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), text)
+		require.ErrorContains(t, err, text)
+	}
+	deletes := func() commit.Change {
+		c := good()
+		c.Add[0].Sequence = 5
+		c.AddDeletes = []catalog.DeleteFile{
+			{Kind: catalog.PositionDeletes, Location: "d", Data: "b", Rows: 1, Bytes: 9, Sequence: 5},
+			{Kind: catalog.DeletionVector, Location: "p", Data: "c", Rows: 1, Bytes: 9, Offset: 4, Length: 5},
+		}
+		c.RemoveDeletes = []string{"e"}
+		return c
+	}
+	require.NoError(t, deletes().Check(now))
+	for text, change := range map[string]func(c *commit.Change, position, vector *catalog.DeleteFile){
+		"an append removes no files and has no deletes": func(c *commit.Change, _, _ *catalog.DeleteFile) {
+			c.Mode, c.Remove, c.RemoveDeletes = commit.Append, nil, nil
+		},
+		"an append removes no files and": func(c *commit.Change, _, _ *catalog.DeleteFile) {
+			c.Mode, c.Remove, c.AddDeletes = commit.Append, nil, nil
+		},
+		"does not say which snapshot":                    func(c *commit.Change, _, _ *catalog.DeleteFile) { c.Base, c.Remove = 0, nil },
+		"leaves 2 rows out, but only a rewrite":          func(c *commit.Change, _, _ *catalog.DeleteFile) { c.DroppedRows = 2 },
+		"leaves -1 rows out":                             func(c *commit.Change, _, _ *catalog.DeleteFile) { c.Mode, c.DroppedRows = commit.Rewrite, -1 },
+		"remove_deletes: file e is given twice":          func(c *commit.Change, _, _ *catalog.DeleteFile) { c.RemoveDeletes = []string{"e", "e"} },
+		"a delete file has no location":                  func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Location = "" },
+		"delete file e is added and removed":             func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Location = "e" },
+		`is of data file "x", which the change does not`: func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Data = "x" },
+		"data file c has two deletion vectors": func(_ *commit.Change, d, v *catalog.DeleteFile) {
+			*d = *v
+		},
+		"add_deletes: file d is given twice":                               func(c *commit.Change, d, _ *catalog.DeleteFile) { c.AddDeletes = append(c.AddDeletes, *d) },
+		"has equality deletes, which":                                      func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Kind = catalog.EqualityDeletes },
+		"p has equality deletes, which":                                    func(_ *commit.Change, _, v *catalog.DeleteFile) { v.Columns = []catalog.Field{{}} },
+		"delete file d has 0 rows":                                         func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Rows = 0 },
+		"delete file d has 2 rows and 9 bytes, and data file b has 1 rows": func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Rows = 2 },
+		"delete file d has 1 rows and 0 bytes":                             func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Bytes = 0 },
+		"the deletion vector at byte 3 of p":                               func(_ *commit.Change, _, v *catalog.DeleteFile) { v.Offset = 3 },
+		"the deletion vector at byte 4 of p has 0 bytes":                   func(_ *commit.Change, _, v *catalog.DeleteFile) { v.Length = 0 },
+		"the deletion vector at byte 4 of p has 6 bytes":                   func(_ *commit.Change, _, v *catalog.DeleteFile) { v.Length = 6 },
+		"delete file d is of another partition than data file b":           func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Spec = 1 },
+		"delete file p is of another partition than data file c":           func(_ *commit.Change, _, v *catalog.DeleteFile) { v.Partition = []any{int64(1)} },
+		"delete file d has sequence number 4, which is older":              func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Sequence = 4 },
+		"delete file p has sequence number 9, which is older":              func(_ *commit.Change, _, v *catalog.DeleteFile) { v.Sequence = 9 },
+		"delete file d has sequence number -1":                             func(_ *commit.Change, d, _ *catalog.DeleteFile) { d.Sequence = -1 },
+	} {
+		one := deletes()
+		change(&one, &one.AddDeletes[0], &one.AddDeletes[1])
 		err := one.Check(now)
 		require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), text)
 		require.ErrorContains(t, err, text)

@@ -44,8 +44,9 @@ func (form ManifestForm) Data(f commit.DataFile, version int) (iceberg.DataFile,
 	return b.Build(), nil
 }
 
-// Deletes converts position deletes of one data file, or a deletion vector. Both the reference and
-// the bounds of the locations name the data file, since readers know one or the other.
+// Deletes converts position deletes of one data file, or a deletion vector. The data file of position
+// deletes is named by the bounds of the locations: manifests of format version 2 that iceberg-go
+// writes have no references.
 func (form ManifestForm) Deletes(d catalog.DeleteFile) (iceberg.DataFile, error) {
 	partition, err := form.partition(d.Partition)
 	if err != nil {

@@ -1,0 +1,295 @@
+package icebergcat_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// deletesOf are position deletes or a deletion vector of an added file, as a format version has them.
+func deletesOf(f commit.DataFile, version, name string, rows int64) catalog.DeleteFile {
+	out := catalog.DeleteFile{Location: location(name), Data: f.Location, Rows: rows, Bytes: 100, Spec: f.Spec, Partition: f.Partition}
+	if version == "3" {
+		out.Kind, out.Offset, out.Length = catalog.DeletionVector, 4, 40
+	}
+	return out
+}
+
+// deleted are the names of the delete files of each data file of main, as a fresh reader lists them.
+func (c *changing) deleted(t *testing.T) map[string][]string {
+	t.Helper()
+	reader := c.another(t, nil)
+	pinned, err := reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	files, err := reader.Files(t.Context(), pinned, nil, nil)
+	require.NoError(t, err)
+	out := map[string][]string{}
+	for _, f := range files {
+		for _, d := range f.Deletes.All(f.Sequence) {
+			out[nameOf(f.Location)] = append(out[nameOf(f.Location)], nameOf(d.Location))
+		}
+	}
+	return out
+}
+
+// totals are numbers of the summary of main's snapshot.
+func (c *changing) totals(t *testing.T, names ...string) []int {
+	t.Helper()
+	var out []int
+	for _, name := range names {
+		n, _ := strconv.Atoi(c.load(t, events).CurrentSnapshot().Summary.Properties[name])
+		out = append(out, n)
+	}
+	return out
+}
+
+// Deletes are added along with the file that they are of, replace those of the file that it replaces, and
+// are counted.
+//
+// spec: write-38, write-39, write-43
+func TestDeletesAreCommittedWithTheirFiles(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		for _, version := range []string{"2", "3"} {
+			c.bucketed(t, version)
+			base := c.append(t, "first", "a", "b")
+			change := c.replacement("one", base.Snapshot, []string{"a"}, "a1")
+			change.Add[0].Sequence = 1
+			change.AddDeletes = []catalog.DeleteFile{deletesOf(change.Add[0], version, "d1", 3)}
+			change.Summary = map[string]string{"promotion": "p"}
+			made, err := c.tables.Commit(t.Context(), change)
+			require.NoError(t, err)
+			require.Equal(t, map[string][]string{"a1": {"d1"}}, c.deleted(t))
+			d := c.entries(t)["d1"]
+			require.Equal(t, int64(2), d.SequenceNum())
+			if version == "2" {
+				require.Equal(t, location("a1"), string(d.DataFile().LowerBoundValues()[catalog.PathField]))
+				require.Equal(t, location("a1"), string(d.DataFile().UpperBoundValues()[catalog.PathField]))
+			} else {
+				require.Equal(t, location("a1"), *d.DataFile().ReferencedDataFile())
+			}
+			require.Equal(t, int64(1), c.entries(t)["a1"].SequenceNum())
+			names := []string{"added-delete-files", "added-dvs", "added-position-delete-files", "added-position-deletes", "total-delete-files", "total-position-deletes", "total-records", "total-files-size"}
+			require.Equal(t, map[string][]int{"2": {1, 0, 1, 3, 1, 3, 20, 2100}, "3": {1, 1, 0, 3, 1, 3, 20, 2040}}[version], c.totals(t, names...))
+			require.Equal(t, "replace", string(c.load(t, events).CurrentSnapshot().Summary.Operation))
+
+			// They are replaced together with the file. Vectors need not be named.
+			change = c.replacement("two", made.Snapshot, []string{"a1"}, "a2")
+			change.AddDeletes = []catalog.DeleteFile{deletesOf(change.Add[0], version, "d2", 3)}
+			if version == "2" {
+				change.RemoveDeletes = []string{location("d1")}
+			}
+			made, err = c.tables.Commit(t.Context(), change)
+			require.NoError(t, err)
+			require.Equal(t, map[string][]string{"a2": {"d2"}}, c.deleted(t))
+			require.Equal(t, iceberg.EntryStatusDELETED, c.entries(t)["d1"].Status())
+			names = []string{"removed-delete-files", "removed-dvs", "removed-position-delete-files", "removed-position-deletes", "total-delete-files", "total-position-deletes", "total-files-size"}
+			require.Equal(t, map[string][]int{"2": {1, 0, 1, 3, 1, 3, 2100}, "3": {1, 1, 0, 3, 1, 3, 2040}}[version], c.totals(t, names...))
+
+			// Other changes carry them over.
+			c.append(t, "third", "c")
+			require.Equal(t, map[string][]string{"a2": {"d2"}}, c.deleted(t))
+			change = c.replacement("four", c.load(t, events).CurrentSnapshot().SnapshotID, []string{"b", "c"}, "e", "f")
+			_, err = c.tables.Commit(t.Context(), change)
+			require.NoError(t, err)
+			require.Equal(t, map[string][]string{"a2": {"d2"}}, c.deleted(t))
+
+			// A compaction leaves the deleted rows out.
+			change = c.replacement("five", c.load(t, events).CurrentSnapshot().SnapshotID, []string{"a2"}, "g")
+			change.Add[0].Rows, change.DroppedRows = 7, 3
+			if version == "2" {
+				change.RemoveDeletes = []string{location("d2")}
+			}
+			_, err = c.tables.Commit(t.Context(), change)
+			require.NoError(t, err)
+			require.Empty(t, c.deleted(t))
+			require.Equal(t, []int{0, 0, 27}, c.totals(t, "total-delete-files", "total-position-deletes", "total-records"))
+			require.Empty(t, c.leftovers(t))
+			c.drop(t)
+		}
+	})
+}
+
+// spec: write-39, write-42
+func TestDeletesAndRowsThatDoNotFit(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		for _, version := range []string{"1", "2", "3"} {
+			c.bucketed(t, version)
+			base := c.append(t, "first", "a", "b")
+			before := c.bytesOf(t)
+			refused := func(text string, change func(*commit.Change)) {
+				t.Helper()
+				one := c.replacement(token(text), base.Snapshot, []string{"a"}, "c")
+				one.Token = ""
+				change(&one)
+				_, err := c.tables.Commit(t.Context(), one)
+				require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
+				require.ErrorContains(t, err, text)
+				require.False(t, commit.Uncertain(err))
+				require.Equal(t, before, c.bytesOf(t))
+			}
+			for _, other := range []string{"2", "3"} {
+				if other != version {
+					refused("which cannot be added to table ml.events of format version "+version, func(change *commit.Change) {
+						change.AddDeletes = []catalog.DeleteFile{deletesOf(change.Add[0], other, "d", 1)}
+					})
+				}
+			}
+			refused("removes files of 10 rows and adds files of 9: 0 rows should be left out", func(change *commit.Change) { change.Add[0].Rows = 9 })
+			refused("removes files of 10 rows and adds files of 11: 0 rows should be left out", func(change *commit.Change) { change.Add[0].Rows = 11 })
+			refused("removes files of 10 rows and adds files of 10: 1 rows should be left out", func(change *commit.Change) { change.DroppedRows = 1 })
+			refused("leaves 1 rows of table ml.events out, but at most 0 of the removed files were deleted", func(change *commit.Change) {
+				change.Add[0].Rows, change.DroppedRows = 9, 1
+			})
+			if version != "1" {
+				refused("has sequence number 7, but the last one of table ml.events is 1", func(change *commit.Change) {
+					change.Add[0].Sequence = 1
+					change.AddDeletes = []catalog.DeleteFile{deletesOf(change.Add[0], version, "d", 1)}
+					change.AddDeletes[0].Sequence = 7
+				})
+			}
+			c.drop(t)
+		}
+	})
+}
+
+// A delete file is removed only if no row comes back: not while a file that stays is older than equality
+// deletes, and not from under the only file that position deletes name.
+//
+// spec: write-41
+func TestDeletesOfFilesThatStay(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		c.bucketed(t, "2")
+		base := c.append(t, "first", "a", "b")
+		change := c.replacement("one", base.Snapshot, []string{"a"}, "c")
+		change.AddDeletes = []catalog.DeleteFile{deletesOf(change.Add[0], "2", "d", 2)}
+		_, err := c.tables.Commit(t.Context(), change)
+		require.NoError(t, err)
+		c.deletes(t, map[int]any{1000: int32(1)})
+		head := c.load(t, events).CurrentSnapshot().SnapshotID
+		var equal string
+		for name, e := range c.entries(t) {
+			if e.DataFile().ContentType() == iceberg.EntryContentEqDeletes {
+				equal = name
+			}
+		}
+		require.Equal(t, map[string][]string{"b": {equal}, "c": {"d", equal}}, c.deleted(t))
+		for text, remove := range map[string]string{
+			"delete file " + location("d") + " of table ml.events cannot be removed: it deletes rows of " + location("c"): "d",
+			"of table ml.events cannot be removed: it deletes rows of " + location("c"):                                   equal,
+			"1 file of the change, such as " + location("x") + ", is not in branch main":                                  "x",
+		} {
+			change = c.replacement(token("refused"), head, []string{"b"}, "b1")
+			change.Token, change.RemoveDeletes = "", []string{location(remove)}
+			_, err = c.tables.Commit(t.Context(), change)
+			isKind(t, err, fault.Conflict, text)
+		}
+		require.Equal(t, map[string][]string{"b": {equal}, "c": {"d", equal}}, c.deleted(t))
+
+		// A rewritten file that keeps its age still has them.
+		change = c.replacement("", head, []string{"b", "c"}, "b1", "c1")
+		change.Token, change.RemoveDeletes, change.Add[0].Sequence = "", []string{location("d"), location(equal)}, 1
+		_, err = c.tables.Commit(t.Context(), change)
+		isKind(t, err, fault.Conflict, "cannot be removed: it deletes rows of "+location("b1"))
+		change.Add[0].Sequence, change.Add[0].Rows, change.DroppedRows = 0, 4, 6
+		_, err = c.tables.Commit(t.Context(), change)
+		require.NoError(t, err)
+		require.Empty(t, c.deleted(t))
+		require.Equal(t, []int{1, 1, 0}, c.totals(t, "removed-equality-delete-files", "removed-equality-deletes", "total-equality-deletes"))
+	})
+}
+
+// Deletes that others commit after the snapshot that the change was derived from are a conflict, for vectors
+// and for position deletes, however the change moves the deletes that it knows.
+//
+// spec: write-15
+func TestNewDeletesOfFilesWhoseDeletesMove(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		for _, version := range []string{"2", "3"} {
+			c.bucketed(t, version)
+			base := c.append(t, "first", "a", "b")
+			setup := c.replacement("setup", base.Snapshot, []string{"a"}, "c")
+			setup.AddDeletes = []catalog.DeleteFile{deletesOf(setup.Add[0], version, "d", 2)}
+			made, err := c.tables.Commit(t.Context(), setup)
+			require.NoError(t, err)
+			change := c.replacement("move", made.Snapshot, []string{"c"}, "c1")
+			change.AddDeletes = []catalog.DeleteFile{deletesOf(change.Add[0], version, "d1", 2)}
+			if version == "2" {
+				change.RemoveDeletes = []string{location("d")}
+			}
+			c.othersDelete(t, version, "c", location("more"), map[string]string{"3": location("d")}[version])
+			_, err = c.tables.Commit(t.Context(), change)
+			isKind(t, err, fault.Conflict, "rows of file "+location("c")+" of table ml.events were deleted by another commit")
+			require.Empty(t, c.leftovers(t))
+
+			// With all of them, it fits.
+			change.Base, change.AddDeletes = c.load(t, events).CurrentSnapshot().SnapshotID, []catalog.DeleteFile{deletesOf(change.Add[0], version, "d1", 3)}
+			if version == "2" {
+				change.RemoveDeletes = append(change.RemoveDeletes, location("more"))
+			}
+			_, err = c.tables.Commit(t.Context(), change)
+			require.NoError(t, err)
+			require.Equal(t, map[string][]string{"c1": {"d1"}}, c.deleted(t))
+			c.drop(t)
+		}
+	})
+}
+
+// othersDelete has another program delete rows of a file by position. Instead of the file's vector, if it
+// has one, comes another one.
+func (c *changing) othersDelete(t *testing.T, version, file, at, instead string) {
+	t.Helper()
+	tbl := c.load(t, events)
+	format := map[string]iceberg.FileFormat{"2": iceberg.ParquetFile, "3": iceberg.PuffinFile}[version]
+	b, err := iceberg.NewDataFileBuilder(tbl.Spec(), iceberg.EntryContentPosDeletes, at, format, map[int]any{1000: int32(1)}, nil, nil, 3, 100)
+	require.NoError(t, err)
+	b.ReferencedDataFile(location(file))
+	if version == "3" {
+		b.ContentOffset(4).ContentSizeInBytes(50)
+	}
+	tx := tbl.NewTransaction()
+	if instead == "" {
+		require.NoError(t, tx.NewRowDelta(nil).AddDeletes(b.Build()).Commit(t.Context()))
+	} else {
+		require.NoError(t, tx.NewRowDelta(nil).AddDeletes(b.Build()).RemoveDeletes(c.entries(t)[nameOf(instead)].DataFile()).Commit(t.Context()))
+	}
+	_, err = tx.Commit(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, icetable.OpDelete, c.load(t, events).CurrentSnapshot().Summary.Operation)
+}
+
+// spec: write-22
+func TestAccidentsWhileDeletesMove(t *testing.T) {
+	c := newWriter(t).changes(t)
+	c.create(t, events, idSchema(), formatVersion("3"))
+	file := func(name string) commit.DataFile {
+		f := c.file(name, 1)
+		f.Partition = nil
+		return f
+	}
+	_, err := c.tables.Commit(t.Context(), commit.Change{Table: events, Add: []commit.DataFile{file("a0")}})
+	require.NoError(t, err)
+	n := 0
+	var do commit.Change
+	c.eachAccident(t, func(t *testing.T) {
+		n++
+		last, next := itoa(int64(n-1)), itoa(int64(n))
+		do = c.replacement("move-"+next, c.load(t, events).CurrentSnapshot().SnapshotID, []string{"a" + last})
+		do.Mode, do.Add = commit.Rewrite, []commit.DataFile{file("a" + next)}
+		do.AddDeletes = []catalog.DeleteFile{deletesOf(do.Add[0], "3", "d"+next, 1)}
+	}, func(tables *icebergcat.Catalog) error {
+		_, err := tables.Commit(t.Context(), do)
+		return err
+	}, func(t *testing.T) {
+		require.Equal(t, map[string][]string{"a" + itoa(int64(n)): {"d" + itoa(int64(n))}}, c.deleted(t))
+		require.Equal(t, []int{1, 1, 1}, c.totals(t, "total-data-files", "total-delete-files", "total-position-deletes"))
+	})
+}

@@ -1,0 +1,101 @@
+package repoint
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/deletes"
+)
+
+// MovedFile is a data file of a table whose rows are now in another file, in the same order.
+type MovedFile struct {
+	Old catalog.File // with its deletes
+	New string       // the location of the other file
+}
+
+// Options say how deletes are read and written.
+type Options struct {
+	// Version is the format version of the table.
+	Version int
+	// Deletes reads the deletes of the old files.
+	Deletes *deletes.Pool
+	// Files writes delete files. After an error, and if they do not become the table's, the caller
+	// removes them: all that Name was called for.
+	Files store.Writer
+	// Name returns the location of the next delete file, with an extension such as .parquet.
+	Name func(extension string) string
+	// Stays reports whether a data file that is not moved stays in the table. It is asked about files that
+	// position deletes name. If it is nil, all of them stay.
+	Stays func(location string) bool
+	// Budget is charged for what is written; nil is unlimited.
+	Budget *budget.Budget
+}
+
+// Repointed are changes of the delete files of a table, to be committed along with its data files.
+type Repointed struct {
+	Add    []catalog.DeleteFile // for commit.Change.AddDeletes
+	Remove []string             // for commit.Change.RemoveDeletes
+}
+
+// Write writes the deletes of files again for the files that have their rows now. Deletes of
+// rows of other files stay where they are. The result has nothing for files without deletes by
+// position.
+func Write(ctx context.Context, t *catalog.Table, moved []MovedFile, o Options) (out Repointed, err error) {
+	held, err := o.Budget.ReserveFor(ctx, "delete files of table "+t.Name, 0)
+	if err != nil {
+		return out, err
+	}
+	defer held.Release()
+	w := &deleteWriter{Options: o, table: t, held: held}
+	for _, m := range moved {
+		if m.Old.Deletes.Vector == nil && len(m.Old.Deletes.Positions) == 0 {
+			continue
+		}
+		if err := w.file(ctx, m); err != nil {
+			return out, fault.Op(err, "write the deletes of %s for %s", m.Old.Location, m.New)
+		}
+	}
+	if err := w.end(ctx); err != nil {
+		return out, err
+	}
+	out.Add = w.added
+	old := make([]catalog.File, len(moved))
+	for i, m := range moved {
+		old[i] = m.Old
+	}
+	out.Remove, err = Obsolete(ctx, t, old, o.Deletes, o.Stays)
+	return out, err
+}
+
+// Obsolete returns the locations of files of position deletes that apply to no data file any more once
+// some data files are removed, in order. Deletion vectors are not among them, since a commit removes
+// them along with their data files. See Options about stays.
+func Obsolete(ctx context.Context, t *catalog.Table, removed []catalog.File, pool *deletes.Pool, stays func(location string) bool) ([]string, error) {
+	gone := make(map[string]bool, len(removed))
+	for _, f := range removed {
+		gone[f.Location] = true
+	}
+	var out []string
+	seen := map[*catalog.DeleteFile]bool{}
+	for _, f := range removed {
+		for _, d := range f.Deletes.Positions {
+			if seen[d] {
+				continue
+			}
+			seen[d] = true
+			names, err := pool.Named(ctx, t, d)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(names, func(name string) bool { return !gone[name] && (stays == nil || stays(name)) }) {
+				out = append(out, d.Location)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
