@@ -26,7 +26,7 @@ func commitMutants() []mutant {
 		{"specs-share-a-manifest", prepare, "		bySpec[f.Spec] = append(bySpec[f.Spec], ", "		bySpec[s.meta.DefaultPartitionSpec()] = append(bySpec[s.meta.DefaultPartitionSpec()], ", files},
 		{"sequence-numbers-stand-still", prepare, "meta.LastSequenceNumber() + 1}", "meta.LastSequenceNumber()}", files},
 		{"row-ids-begin-anew", prepare, "s.new.FirstRow = meta.NextRowID()", "s.new.FirstRow = 0 * meta.NextRowID()", files},
-		{"missing-files-are-no-conflict", removal, "	if len(left) > 0 {\n		return nil, s.missing(", "	if len(left) < 0 {\n		return nil, s.missing(", files},
+		{"missing-files-are-no-conflict", dir + "removing.go", "append(slices.Sorted(maps.Keys(r.left)), ", "append(slices.Sorted(maps.Keys(r.left))[:0], ", files},
 		{"new-deletes-are-no-conflict", removal, "before[location] != after[location]", "before[location] > after[location]+\"~\"", files},
 		{"new-delete-manifests-are-not-looked-at", removal, "iceberg.ManifestContentDeletes && !known[m.FilePath()]", "iceberg.ManifestContentDeletes && known[m.FilePath()]", files},
 		{"a-base-that-is-gone-is-believed", removal, "	if s.meta.SnapshotByID(s.change.Base) == nil {\n", "	if s.meta.SnapshotByID(s.change.Base) == nil && s.change.Base == 0 {\n", files},

@@ -30,6 +30,8 @@ func mutants() []mutant {
 		categoryMutants(),
 		codeMutants(),
 		commitMutants(),
+		schemaMutants(),
+		movedDeleteMutants(),
 		cursorMutants(),
 		decodeMutants(),
 		decoderMutants(),
