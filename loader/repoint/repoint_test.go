@@ -95,6 +95,23 @@ func TestVectorsFollowTheirRows(t *testing.T) {
 	require.Equal(t, want, r.ids(t))
 }
 
+// Vectors of files that are not moved stay in the manifest that is written again.
+//
+// spec: write-38, write-40
+func TestVectorsOfOtherFilesStay(t *testing.T) {
+	r := newRig(t, 3)
+	files := []commit.DataFile{r.file(t, "f0", 0), r.file(t, "f1", 1)}
+	r.commit(t, commit.Change{Add: files})
+	r.deleteByVectors(t, map[string][]int64{files[0].Location: {1, 5}, files[1].Location: {7, 8}})
+	change, _ := r.copies(t, 3, nil, 0)
+	require.Equal(t, map[string][]uint64{change.Add[0].Location: {1, 5}, files[1].Location: {7, 8}}, r.vectors(t))
+	_, live := r.live(t)
+	require.Equal(t, int64(2), live["f1.parquet"].Deletes.Vector.Sequence, "it is as old as it was")
+	again, _ := r.copies(t, 3, nil, 1)
+	require.Equal(t, map[string][]uint64{change.Add[0].Location: {1, 5}, again.Add[0].Location: {7, 8}}, r.vectors(t))
+	require.Equal(t, "2", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+}
+
 // vectors are the positions of the table's deletion vectors, as iceberg-go reads them.
 func (r *rig) vectors(t *testing.T) map[string][]uint64 {
 	t.Helper()

@@ -37,8 +37,9 @@ type SchemaEdit struct {
 	Rename map[int]string
 	Drop   []int
 	// Add are columns to append. The field id of each is larger than any that the table has
-	// used, or is that of the same column, with the same type, in another schema of the table;
-	// then that column comes back with all attributes that it had there, under the given name.
+	// used, or is that of the same column in another schema of the table, with the same name, type and
+	// documentation; then that column comes back with all attributes that it had there. The
+	// documentation tells columns apart whose writers chose one id and name at the same time.
 	Add []NewColumn
 }
 

@@ -152,10 +152,6 @@ func (m *loaded) isTop(fields []topField, schema, id int) error {
 // addedField returns a column to add: a new one, or one that another schema of the table has, with
 // all its attributes.
 func (m *loaded) addedField(c commit.NewColumn) (topField, error) {
-	name, err := json.Marshal(c.Name)
-	if err != nil {
-		return topField{}, err
-	}
 	if c.ID > m.LastColumnID() {
 		text, err := encodeColumn(c)
 		if err != nil {
@@ -168,8 +164,8 @@ func (m *loaded) addedField(c commit.NewColumn) (topField, error) {
 	slices.SortFunc(schemas, func(a, b *iceberg.Schema) int { return b.ID - a.ID })
 	for _, s := range schemas {
 		i := slices.IndexFunc(s.Fields(), func(f iceberg.NestedField) bool { return f.ID == c.ID })
-		if i < 0 || !sameType(s.Field(i), c.Type) {
-			continue
+		if i < 0 || s.Field(i).Name != c.Name || s.Field(i).Doc != c.Doc || !sameType(s.Field(i), c.Type) {
+			continue // another column: two writers may have chosen one id at the same time
 		}
 		text, err := m.schemaText(s.ID)
 		if err != nil {
@@ -180,10 +176,10 @@ func (m *loaded) addedField(c commit.NewColumn) (topField, error) {
 			return topField{}, err
 		}
 		f := fields[i]
-		f.object = set(set(f.object, "name", name), "required", json.RawMessage("false"))
+		f.object = set(f.object, "required", json.RawMessage("false"))
 		return f, nil
 	}
-	return topField{}, fault.New(fault.Conflict, "column %q cannot be added to table %s under field id %d: the id was used before, for a column that no schema of the table has with type %s",
+	return topField{}, fault.New(fault.Conflict, "column %q cannot be added to table %s under field id %d: the id was used before, for a column that no schema of the table has with this name, type %s and documentation",
 		c.Name, m.name, c.ID, c.Type).In(m.name, "").WithRemedy("write the files again, with field ids above %d", m.LastColumnID())
 }
 

@@ -131,19 +131,23 @@ func TestSchemasAreEdited(t *testing.T) {
 		dropped, err := c.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, Base: swapped, Drop: []int{5, 3}})
 		require.NoError(t, err)
 		require.Equal(t, "id 1, score_before 2, score 6", c.named(t, dropped))
-		back, err := c.tables.AddSchema(t.Context(), commit.SchemaEdit{
-			Table: events, Base: dropped, Drop: []int{6}, Rename: map[int]string{2: "score"},
-			Add: []commit.NewColumn{{ID: 3, Name: "person", Type: `{"type":"struct","fields":[{"id":4,"name":"age","required":false,"type":"int"}]}`}, {ID: 5, Name: "old", Type: "string"}},
-		})
+		user := commit.NewColumn{ID: 3, Name: "user", Type: `{"type":"struct","fields":[{"id":4,"name":"age","required":false,"type":"int"}]}`}
+		back, err := c.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, Base: dropped, Add: []commit.NewColumn{{ID: 5, Name: "old", Type: "string"}, user}})
 		require.NoError(t, err)
-		require.Equal(t, "id 1, score 2, person 3, old 5", c.named(t, back))
-		same, err := c.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, Base: back, Rename: map[int]string{3: "user"}})
+		require.Equal(t, "id 1, score_before 2, score 6, old 5, user 3", c.named(t, back))
+		same, err := c.tables.AddSchema(t.Context(), commit.SchemaEdit{
+			Table: events, Base: dropped, Drop: []int{6}, Rename: map[int]string{2: "score"}, Add: []commit.NewColumn{user, {ID: 5, Name: "old", Type: "string"}},
+		})
 		require.NoError(t, err)
 		require.Equal(t, 0, same, "the table has this schema")
 		same, err = c.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, Base: back})
 		require.NoError(t, err)
 		require.Equal(t, back, same)
 		require.Equal(t, 6, c.load(t, events).Metadata().LastColumnID())
+		for _, other := range []commit.NewColumn{{ID: 5, Name: "older", Type: "string"}, {ID: 5, Name: "old", Type: "binary"}, {ID: 5, Name: "old", Type: "string", Doc: "another"}} {
+			_, err = c.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, Base: dropped, Add: []commit.NewColumn{other}})
+			isKind(t, err, fault.Conflict, "the id was used before, for a column that no schema of the table has with this name")
+		}
 	})
 }
 
