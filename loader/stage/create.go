@@ -86,6 +86,9 @@ func (p *planning) columns(schema, raw *arrow.Schema) error {
 			field.Stored = typed
 		}
 		p.state.Table.Fields = append(p.state.Table.Fields, field)
+		if column.Type == uuidType {
+			p.state.UUIDs = append(p.state.UUIDs, column.ID)
+		}
 	}
 	p.state.LastColumn = numbers.last
 	if len(faults) > 0 {

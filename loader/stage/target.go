@@ -114,6 +114,7 @@ func (t *target) position(id int) int {
 // arrange finds the partition, key and order of the rows.
 func (c *staging) arrange(t *target) error {
 	var bucketed []int
+	lengths := fixedLengths{}
 	for _, p := range t.state.Table.Specs[t.state.Spec] {
 		at := t.position(p.Source)
 		if at < 0 {
@@ -123,6 +124,10 @@ func (c *staging) arrange(t *target) error {
 		t.layout.Partition = append(t.layout.Partition, partition.By{Column: at, Transform: p.Transform})
 		if p.Transform.Kind == catalog.Bucket {
 			bucketed = append(bucketed, at)
+			continue
+		}
+		if err := lengths.add(c.request.Table, p.Name, t.state.UUIDs, t.columns[at]); err != nil {
+			return err
 		}
 	}
 	t.layout.Key = bucketed

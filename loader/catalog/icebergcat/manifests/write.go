@@ -50,25 +50,49 @@ func (s NewSnapshot) Encode(location string, form ManifestForm, entries []iceber
 	if err != nil {
 		return nil, nil, err
 	}
-	return out.Bytes(), withEmptyBounds(file), nil
+	return out.Bytes(), withBounds(file, form), nil
 }
 
-// withEmptyBounds returns a new manifest whose empty bounds of partition values are bounds. The
-// library encodes them as absent ones, and readers skip a manifest without bounds: they take all
-// of its values for nulls.
-func withEmptyBounds(m iceberg.ManifestFile) iceberg.ManifestFile {
+// withBounds returns a new manifest whose bounds of partition values hold for all readers. The library encodes empty
+// bounds as absent ones, and readers skip a manifest without bounds: they take all of its values for nulls. Of two zeros
+// it takes the first, but engines differ in their order: -0.0 is a lower bound, and 0.0 an upper one.
+func withBounds(m iceberg.ManifestFile, form ManifestForm) iceberg.ManifestFile {
 	partitions := m.Partitions()
-	for _, p := range partitions {
+	types := form.Spec.PartitionType(form.Schema).FieldList
+	for i, p := range partitions {
 		for _, bound := range []*[]byte{p.LowerBound, p.UpperBound} {
 			if bound != nil && *bound == nil {
 				*bound = []byte{}
 			}
+		}
+		switch types[i].Type.(type) {
+		case iceberg.Float32Type, iceberg.Float64Type:
+			withSign(p.LowerBound, true)
+			withSign(p.UpperBound, false)
 		}
 	}
 	return iceberg.NewManifestFile(m.Version(), m.FilePath(), m.Length(), m.PartitionSpecID(), m.SnapshotID()).
 		SequenceNum(m.SequenceNum(), m.MinSequenceNum()).Content(m.ManifestContent()).
 		AddedFiles(m.AddedDataFiles()).ExistingFiles(m.ExistingDataFiles()).DeletedFiles(m.DeletedDataFiles()).
 		AddedRows(m.AddedRows()).ExistingRows(m.ExistingRows()).DeletedRows(m.DeletedRows()).Partitions(partitions).Build()
+}
+
+// withSign gives a bound that is a zero of a floating-point number a sign. Its last byte has the sign in the highest bit.
+func withSign(bound *[]byte, negative bool) {
+	if bound == nil || len(*bound) == 0 {
+		return
+	}
+	const sign = 0x80
+	zero := slices.Clone(*bound)
+	last := len(zero) - 1
+	zero[last] &^= sign
+	if slices.ContainsFunc(zero, func(b byte) bool { return b != 0 }) {
+		return
+	}
+	if negative {
+		zero[last] = sign
+	}
+	*bound = zero
 }
 
 // add writes an entry with its status.

@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -67,6 +68,35 @@ func TestEmptyPartitionValuesAreBounds(t *testing.T) {
 			require.Nil(t, m.Partitions()[0].UpperBound)
 		}
 	}
+}
+
+// Whichever zero comes first: -0.0 is within the bounds of 0.0, and the other way round.
+//
+// spec: write-28
+func TestBoundsOfZeros(t *testing.T) {
+	t.Parallel()
+	negative := math.Copysign(0, -1)
+	for of, width := range map[iceberg.Type]int{iceberg.PrimitiveTypes.Float32: 4, iceberg.PrimitiveTypes.Float64: 8} {
+		zero, minus := make([]byte, width), make([]byte, width)
+		minus[width-1] = 0x80
+		for _, values := range [][]any{{0.0}, {negative}, {0.0, negative}, {negative, 0.0, nil}} {
+			_, m := written(t, 2, form("price", of), values...)
+			require.Equal(t, minus, *m.Partitions()[0].LowerBound, "%s %v", of, values)
+			require.Equal(t, zero, *m.Partitions()[0].UpperBound)
+		}
+		_, m := written(t, 2, form("price", of), -2.0, 2.0)
+		require.Equal(t, byte(0xc0), (*m.Partitions()[0].LowerBound)[width-1])
+		require.Equal(t, byte(0x40), (*m.Partitions()[0].UpperBound)[width-1])
+		_, m = written(t, 2, form("price", of), -2.0, negative)
+		require.Equal(t, zero, *m.Partitions()[0].UpperBound)
+		_, m = written(t, 2, form("price", of), nil)
+		require.Nil(t, m.Partitions()[0].LowerBound)
+	}
+	_, m := written(t, 2, form("id", iceberg.PrimitiveTypes.Int64), int64(0), int64(math.MinInt64))
+	require.Equal(t, []byte{0, 0, 0, 0, 0, 0, 0, 0x80}, *m.Partitions()[0].LowerBound)
+	require.Equal(t, make([]byte, 8), *m.Partitions()[0].UpperBound)
+	_, m = written(t, 2, form("id", iceberg.PrimitiveTypes.Int64), int64(0))
+	require.Equal(t, make([]byte, 8), *m.Partitions()[0].LowerBound)
 }
 
 // Partition fields are named after columns, whose names may have any characters.

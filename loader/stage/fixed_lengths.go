@@ -1,0 +1,37 @@
+package stage
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// fixedLengths are the partition fields of a table whose values have a fixed length in manifests, by the kind of their
+// type. Types of one kind have one name there. The library that writes manifests cannot write two different types of a
+// name, and PyIceberg cannot read a name that is used twice.
+type fixedLengths map[string]string
+
+// add adds a field. It returns Invalid if there is one of the same kind.
+func (l fixedLengths) add(table, name string, uuids []int, of targetColumn) error {
+	kind := ""
+	switch t := of.field.Type.(type) {
+	case *arrow.Decimal128Type:
+		kind = "decimals"
+	case *arrow.FixedSizeBinaryType:
+		kind = fmt.Sprintf("values of %d bytes", t.ByteWidth)
+		if slices.Contains(uuids, of.id) {
+			kind = "uuids"
+		}
+	default:
+		return nil
+	}
+	if other, twice := l[kind]; twice {
+		return fault.New(fault.Invalid, "partition fields %s and %s of table %s both have %s, which not all readers can read", other, name, table, kind).
+			In(table, "").WithRemedy("partition by one of them")
+	}
+	l[kind] = name
+	return nil
+}

@@ -1,0 +1,90 @@
+package stage_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// pairs has the types of two columns, and a value of each.
+func pairs() map[string][2]struct {
+	of    arrow.DataType
+	value string
+} {
+	type one = struct {
+		of    arrow.DataType
+		value string
+	}
+	short, long := one{&arrow.FixedSizeBinaryType{ByteWidth: 2}, `"AAE="`}, one{&arrow.FixedSizeBinaryType{ByteWidth: 16}, `"AAECAwQFBgcICQoLDA0ODw=="`}
+	id := one{extensions.NewUUIDType(), `"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"`}
+	money := one{&arrow.Decimal128Type{Precision: 9, Scale: 2}, `"1.25"`}
+	return map[string][2]one{
+		"two widths": {short, long}, "fixed and uuid": {long, id}, "uuid and fixed": {id, short}, "decimal and fixed": {money, short}, "uuid and decimal": {id, money},
+	}
+}
+
+// Partitions of two columns whose values have a fixed length are committed, listed, replaced, and read by PyIceberg.
+//
+// spec: stage-83
+func TestPartitionsOfFixedLengths(t *testing.T) {
+	interpreter := python(t)
+	var dirs, want []string
+	for name, of := range pairs() {
+		r := newRig(t, unlimited, nil)
+		fields := []arrow.Field{
+			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "a", Type: of[0].of, Nullable: true}, {Name: "b", Type: of[1].of, Nullable: true},
+		}
+		request := create()
+		request.New.Partition = []string{"a", "b"}
+		text := `[{"id": 1, "a": ` + of[0].value + `, "b": ` + of[1].value + `}, {"id": 2, "a": null, "b": ` + of[1].value + `}]`
+		r.stage(t, request, arrow.NewSchema(fields, nil), text)
+		before := r.listed(t, "")
+		require.Len(t, before, 2, name)
+		request.Mode = stage.Replace
+		out := r.stage(t, request, arrow.NewSchema(fields, nil), text)
+		require.Equal(t, 2, out.Removed, name)
+		for i, f := range r.listed(t, "") {
+			require.Len(t, f.Partition, 3)
+			require.ElementsMatch(t, f.Partition, before[i].Partition, name)
+		}
+		dirs, want = append(dirs, r.dir), append(want, "2 1")
+	}
+	got, err := exec.CommandContext(t.Context(), interpreter, append([]string{"-c", `
+import sys
+from pyiceberg.catalog.sql import SqlCatalog
+for folder in sys.argv[1:]:
+    t = SqlCatalog("default", uri="sqlite:///" + folder + "/catalog.db").load_table("ml.history")
+    print(t.scan().to_arrow().num_rows, len(list(t.scan(row_filter="a is null").plan_files())))
+`}, dirs...)...).CombinedOutput() //nolint:gosec // the interpreter of the tests
+	require.NoError(t, err, string(got))
+	require.Equal(t, want, strings.Split(strings.TrimSpace(string(got)), "\n"))
+}
+
+// spec: stage-83
+func TestPartitionsOfEqualFixedLengthsAreRefused(t *testing.T) {
+	for text, of := range map[string]arrow.DataType{
+		"decimals":          &arrow.Decimal128Type{Precision: 9, Scale: 2},
+		"uuids":             extensions.NewUUIDType(),
+		"values of 4 bytes": &arrow.FixedSizeBinaryType{ByteWidth: 4},
+	} {
+		r := newRig(t, unlimited, nil)
+		fields := arrow.NewSchema([]arrow.Field{
+			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "a", Type: of, Nullable: true}, {Name: "b", Type: of, Nullable: true},
+		}, nil)
+		request := create()
+		request.New.Partition = []string{"a", "b"}
+		_, err := r.stager.Stage(t.Context(), request, unread(t, fields))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "partition fields a and b of table ml.history both have "+text)
+		require.NotEmpty(t, fault.As(err).Remedy)
+		request.New.Partition = request.New.Partition[:1]
+		r.stage(t, request, fields, `[{"id": 1}]`)
+	}
+}
