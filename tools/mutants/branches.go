@@ -19,5 +19,6 @@ func branchMutants() []mutant {
 		{"uuids-are-any-16-bytes", "loader/stage/create.go", "		if column.Type == uuidType {\n", "		if column.Type == \"\" {\n", []string{"./loader/stage"}},
 		{"zeros-exclude-each-other", "loader/catalog/icebergcat/manifests/write.go", "			withSign(p.LowerBound, true)\n", "", []string{"./loader/catalog/icebergcat/manifests"}},
 		{"bounds-lose-their-sign", "loader/catalog/icebergcat/manifests/write.go", "return b != 0 }) {\n		return\n", "return b != 0 }) {\n		*bound = zero\n		return\n", []string{"./loader/catalog/icebergcat/manifests"}},
+		{"catalog-references-are-written-to", "loader/catalog/icebergcat/writing.go", "strings.ContainsAny(name, refMarks)", "strings.ContainsAny(name, refMarks[1:])", tables},
 	}
 }

@@ -133,6 +133,18 @@ func TestOnlyAllowedNamespacesAreWrittenTo(t *testing.T) {
 	})
 }
 
+// Nessie takes history@dev for the table history of its branch dev, which nothing allows to be written to.
+//
+// spec: write-59
+func TestTablesOfCatalogReferencesAreNotWrittenTo(t *testing.T) {
+	c := newWriter(t).changesByREST(t)
+	for _, table := range []string{"ml.events@dev", "ml.events#0011", "ml.`events@main`"} {
+		_, err := c.tables.Commit(t.Context(), commit.Change{Table: table, Token: token("x"), Add: []commit.DataFile{c.file("x", 1)}})
+		isKind(t, err, fault.Forbidden, "names a reference of the catalog beside the table")
+		isKind(t, c.tables.Create(t.Context(), commit.NewTable{Table: table}), fault.Forbidden, table)
+	}
+}
+
 // spec: write-3
 func TestFoldersAreNotWrittenTo(t *testing.T) {
 	o := icebergcat.Options{Name: "lake", Type: "directory", Warehouse: t.TempDir(), WriteNamespaces: []string{"ml"}}

@@ -27,11 +27,18 @@ const (
 	commitLimit    = 10 * time.Minute
 )
 
+// refMarks separate a table from a branch, tag or commit of a whole catalog, in the names of catalogs such as Nessie.
+const refMarks = "@#"
+
 // mayWrite returns Forbidden for a table that this catalog may not change.
 func (c *Catalog) mayWrite(table string) error {
 	parts, err := catalog.Parts(table)
 	if err != nil {
 		return err
+	}
+	if name := parts[len(parts)-1]; c.options.Type == typeREST && strings.ContainsAny(name, refMarks) {
+		return fault.New(fault.Forbidden, "table %s may not be changed: %s names a reference of the catalog beside the table, as in Nessie, and writes are allowed to tables", table, name).In(table, "").
+			WithRemedy("name the reference in the uri of a catalog's block of its own, and the table without it")
 	}
 	namespace := strings.Join(parts[:len(parts)-1], ".")
 	if slices.Contains(c.options.WriteNamespaces, namespace) {
