@@ -233,6 +233,35 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	})
 }
 
+// A snapshot is still tagged when the streams of a job pause for up to half of Keep, at whatever time of the tag's life they
+// do, and the next stream makes the tag last again. So it is after a restart, when the server remembers nothing.
+//
+// spec: pin-16
+func TestTagsOutliveGapsBetweenStreams(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &lake{}
+			tags := l.tags()
+			run(t, tags)
+			const epochs = 6
+			for epoch := range epochs {
+				held, err := tags.Hold(t.Context(), pinned(1))
+				require.NoError(t, err)
+				time.Sleep(time.Duration(epoch) * keep / (2 * epochs))
+				held.Release()
+				time.Sleep(keep/2 - 2*time.Minute)
+				require.Positive(t, l.left(1), "after epoch %d", epoch)
+				if restart {
+					until := l.until
+					tags = l.tags()
+					l.set(func() { l.until = until })
+					run(t, tags)
+				}
+			}
+		})
+	}
+}
+
 // Failed checks are reported and retried with growing waits. Streams continue, and new ones are
 // refused once the tag is not known to last.
 //
