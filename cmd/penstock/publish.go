@@ -42,7 +42,7 @@ func (p process) publishCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move))
+			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move, *config))
 			return err
 		}))
 	}
@@ -50,7 +50,7 @@ func (p process) publishCommand() *cobra.Command {
 }
 
 // publishText describes a move of main.
-func publishText(table, branch string, move tablecommit.Move) string {
+func publishText(table, branch string, move tablecommit.Move, config string) string {
 	switch move.From {
 	case move.To:
 		return fmt.Sprintf("main of table %s is at snapshot %d of branch %s already\n", table, move.To, branch)
@@ -58,11 +58,11 @@ func publishText(table, branch string, move tablecommit.Move) string {
 		return fmt.Sprintf("main of table %s, which had no snapshot, is at snapshot %d of branch %s\n", table, move.To, branch)
 	}
 	return fmt.Sprintf("main of table %s moved from snapshot %d to snapshot %d of branch %s\n", table, move.From, move.To, branch) +
-		undoText(table, move)
+		undoText(table, move, config)
 }
 
-// undoText has the command that takes a move of a branch of a table back.
-func undoText(table string, move tablecommit.Move) string {
+// undoText has the command that takes a move of a branch of a table back. Config is the flag of the command that made it.
+func undoText(table string, move tablecommit.Move, config string) string {
 	from := noneBefore
 	if move.From != 0 {
 		from = strconv.FormatInt(move.From, 10)
@@ -71,7 +71,10 @@ func undoText(table string, move tablecommit.Move) string {
 	if move.Ref != tablecommit.Main {
 		branch = " --branch " + move.Ref
 	}
-	return fmt.Sprintf("to take it back: penstock undo %s%s --from %s --to %d\n", table, branch, from, move.To)
+	if config != "" {
+		config = " --config " + config
+	}
+	return fmt.Sprintf("to take it back: penstock undo %s%s --from %s --to %d%s\n", table, branch, from, move.To, config)
 }
 
 // noneBefore is the value of undo's --from for a branch that did not exist, or main of a table without snapshots.

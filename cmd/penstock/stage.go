@@ -72,7 +72,7 @@ func (p process) stageCommand() *cobra.Command {
 				request.OnlyKeys = trainedKeys{engine: e, of: *f.keysOf, staged: args[0]}.read
 			}
 			request.Progress = g.staging
-			return p.stage(ctx, e, request, args[1:], *f.asJSON)
+			return p.stage(ctx, e, stageCall{TableWrite: request, files: args[1:], config: *f.config, asJSON: *f.asJSON})
 		}))
 	}
 	return c
@@ -121,23 +121,35 @@ func columnNames(text string) []string {
 	return out
 }
 
+// stageCall is what to stage, and how to print the result.
+type stageCall struct {
+	stage.TableWrite
+	files  []string
+	config string
+	asJSON bool
+}
+
 // stage stages files and prints the result.
-func (p process) stage(ctx context.Context, e *engine, request stage.TableWrite, files []string, asJSON bool) error {
+func (p process) stage(ctx context.Context, e *engine, call stageCall) error {
 	ctx, entered := e.budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := records.Open(ctx, files, e.budget)
+	rows, err := records.Open(ctx, call.files, e.budget)
 	if err != nil {
 		return err
 	}
 	defer rows.Release()
-	out, err := e.stager(1).Stage(ctx, request, rows)
+	out, err := e.stager(1).Stage(ctx, call.TableWrite, rows)
 	switch {
 	case err != nil:
 		return err
-	case asJSON:
+	case call.asJSON:
 		return p.printJSON(out)
 	}
-	_, err = fmt.Fprint(p.stdout, stageText(request, out))
+	text := stageText(call.TableWrite, out)
+	if out.Snapshot != 0 && !out.Existed {
+		text += undoText(call.Table, madeBy(call.TableWrite, out), call.config)
+	}
+	_, err = fmt.Fprint(p.stdout, text)
 	return err
 }
 
@@ -188,9 +200,6 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
 	}
 	line("token %s", r.Token)
-	if !request.DryRun {
-		b.WriteString(undoText(request.Table, madeBy(request, r)))
-	}
 	return b.String()
 }
 

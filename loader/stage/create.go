@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/sortkey"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -110,6 +111,9 @@ func (p *planning) sort(request TableWrite) error {
 		f, ok := p.state.Table.Field(name)
 		if !ok {
 			return unknownColumn(field, name, p.state.Table.Names())
+		}
+		if !sortkey.Supported(f.Type) {
+			return fault.InvalidField(field, "rows cannot be sorted by column %q of type %s", name, f.Type).WithRemedy("sort by other columns")
 		}
 		p.table.Sort = append(p.table.Sort, commit.SortBy{Column: f.ID, Transform: string(catalog.Identity), Descending: down, NullsLast: down})
 		order = append(order, catalog.SortField{Source: f.ID, Transform: catalog.Transform{Kind: catalog.Identity}, Descending: down, NullsFirst: !down})

@@ -93,7 +93,7 @@ func (c *staging) like(ctx context.Context) (likeTable, error) {
 	}
 	state, err := tables.State(ctx, name, commit.Main)
 	if err != nil {
-		return likeTable{}, err
+		return likeTable{}, fault.Op(err, "read the layout of table %s", c.request.New.Like)
 	}
 	return likeTable{name: c.request.New.Like, table: state.Table, spec: state.Table.Specs[state.Spec]}, nil
 }
