@@ -86,13 +86,13 @@ func TestTablesThatCannotBeCreated(t *testing.T) {
 		"does not exist":                 func(q *stage.TableWrite) { q.New.Buckets = 0 },
 		`there is no column "idd"`:       func(q *stage.TableWrite) { q.Key = []string{"idd"} },
 		`sort: there is no column "dey"`: func(q *stage.TableWrite) { q.New.Sort = []string{"dey"} },
-		`sort: rows cannot be sorted by column "items" of type list`: func(q *stage.TableWrite) { q.New.Sort = []string{"items"} },
-		"cannot begin at main": func(q *stage.TableWrite) { q.Branch = "candidate" },
-		"only buckets":         func(q *stage.TableWrite) { q.Mode = stage.Replace },
-		"table ml.other":       func(q *stage.TableWrite) { q.New.Like = "ml.other" },
-		"may not be changed":   func(q *stage.TableWrite) { q.Table = "other.history" },
-		"is not a token":       func(q *stage.TableWrite) { q.Token = "today" },
-		"after the server's":   func(q *stage.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
+		"sort: rows cannot be sorted":    func(q *stage.TableWrite) { q.New.Sort = []string{"items"} },
+		"cannot begin at main":           func(q *stage.TableWrite) { q.Branch = "candidate" },
+		"only buckets":                   func(q *stage.TableWrite) { q.Mode = stage.Replace },
+		"table ml.other":                 func(q *stage.TableWrite) { q.New.Like = "ml.other" },
+		"may not be changed":             func(q *stage.TableWrite) { q.Table = "other.history" },
+		"is not a token":                 func(q *stage.TableWrite) { q.Token = "today" },
+		"after the server's":             func(q *stage.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
 	} {
 		request := create()
 		change(&request)
