@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -88,10 +89,13 @@ func (s *Server) checkUnchanged(ctx context.Context, may callerAccess) error {
 	return err
 }
 
+// errChangedMeanwhile marks the error of changedMeanwhile.
+var errChangedMeanwhile = errors.New("the dataset was reloaded")
+
 // changedMeanwhile returns the error for a dataset that was reloaded during a call.
 func changedMeanwhile(query dataset.Query) error {
 	e := fault.New(fault.Unavailable, "the configuration of dataset %q has changed during the call", query.Dataset)
-	e.RetryAfter = time.Second
+	e.RetryAfter, e.Err = time.Second, errChangedMeanwhile
 	return e.WithRemedy("try again")
 }
 

@@ -2,9 +2,12 @@ package flight
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -94,7 +97,13 @@ func TestDatasetsThatChangeDuringACallAreRefused(t *testing.T) {
 		Subjects: []string{"bob"}, Read: []string{"people"}, Inline: []string{"*"}, Allow: policy.Actions(),
 		Tables: []policy.TableLimits{{Name: "features.profiles", Withheld: []string{"email"}}},
 	})
-	reload := func() { l.SetDatasets([]dataset.Dataset{whole}) }
+	var reloads atomic.Int32
+	reload := func() { // the dataset is another one at each try
+		changed := whole
+		changed.Staging = slices.Clone(whole.Staging)
+		changed.Staging[0].MinMatch = 1 / float64(reloads.Add(1)+1)
+		l.SetDatasets([]dataset.Dataset{changed})
+	}
 	o.Loader = reloadingLoader{l, reload}
 	o.Verifier = verifying(func(ctx context.Context, q dataset.Query) (*loader.Verification, error) {
 		reload()
@@ -113,15 +122,43 @@ func TestDatasetsThatChangeDuringACallAreRefused(t *testing.T) {
 		require.NotContains(t, err.Error(), "no_column", query)
 		require.NotContains(t, err.Error(), "profiles", query)
 	}
-	for _, action := range []string{"explain", "verify", "manifest"} {
+	for action, code := range map[string]codes.Code{"explain": codes.PermissionDenied, "verify": codes.Unavailable, "manifest": codes.Unavailable} {
 		before()
 		_, err := s.act(bob(t), action, []byte(`{"dataset": "people"}`))
 		require.Error(t, err, action)
 		require.NotContains(t, err.Error(), "profiles", action)
-		if action != "verify" {
-			require.Equal(t, codes.Unavailable, status.Code(err), action)
-		}
+		require.Equal(t, code, status.Code(err), action)
 	}
+}
+
+// A call during which its dataset is reloaded is made again, with the rights to the new dataset.
+//
+// spec: access-26
+func TestQueriesArePlannedAgainAfterAReload(t *testing.T) {
+	t.Parallel()
+	w := people{emails: true, foreign: true}.world(t)
+	whole := w.datasets[0]
+	l, o := withLoader(w, w.datasets, policy.AccessRule{
+		Subjects: []string{"bob"}, Read: []string{"people"}, Tables: []policy.TableLimits{{Name: "features.profiles", Withheld: []string{"email"}}},
+	})
+	plans := 0
+	o.Loader = reloadingLoader{l, func() {
+		plans++
+		l.SetDatasets([]dataset.Dataset{whole})
+	}}
+	s := serve(t, o)
+	l.SetDatasets([]dataset.Dataset{plainPeople("people")})
+	found, err := s.GetFlightInfo(bob(t), command(`{"dataset": "people"}`))
+	require.NoError(t, err)
+	require.Equal(t, 2, plans)
+	schema, err := arrowflight.DeserializeSchema(found.GetSchema(), memory.DefaultAllocator)
+	require.NoError(t, err)
+	names := []string{}
+	for _, f := range schema.Fields() {
+		names = append(names, f.Name)
+	}
+	require.Contains(t, names, "p_country")
+	require.NotContains(t, names, "p_email")
 }
 
 // While a check of tables waits for a slot, the dataset gets a table of which the client may not read all.

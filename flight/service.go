@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
@@ -30,14 +31,23 @@ type planned struct {
 }
 
 // plan plans a query of a caller that may do something with its dataset. The call has a slot then, until leavePlan or its end.
+// If the dataset is reloaded meanwhile, the caller's rights are asked for and the query is planned again.
 func (s *Server) plan(ctx context.Context, query dataset.Query, what policy.Permission) (planned, error) {
 	noteOf(ctx).query(query)
-	may, err := s.permitTo(ctx, query, what)
-	if err != nil {
-		return planned{}, err
+	for try := 1; ; try++ {
+		may, err := s.permitTo(ctx, query, what)
+		if err != nil {
+			return planned{}, err
+		}
+		p, err := s.planWithin(ctx, may, query)
+		if try == maxPlanned || !errors.Is(err, errChangedMeanwhile) {
+			return p, err
+		}
 	}
-	return s.planWithin(ctx, may, query)
 }
+
+// maxPlanned is how often a query is planned whose dataset changes meanwhile.
+const maxPlanned = 4
 
 // planWithin plans a query, of which the caller reads what it may.
 func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset.Query) (planned, error) {

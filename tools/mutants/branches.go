@@ -20,5 +20,7 @@ func branchMutants() []mutant {
 		{"zeros-exclude-each-other", "loader/catalog/icebergcat/manifests/write.go", "			withSign(p.LowerBound, true)\n", "", []string{"./loader/catalog/icebergcat/manifests"}},
 		{"bounds-lose-their-sign", "loader/catalog/icebergcat/manifests/write.go", "return b != 0 }) {\n		return\n", "return b != 0 }) {\n		*bound = zero\n		return\n", []string{"./loader/catalog/icebergcat/manifests"}},
 		{"catalog-references-are-written-to", "loader/catalog/icebergcat/writing.go", "strings.ContainsAny(name, refMarks)", "strings.ContainsAny(name, refMarks[1:])", tables},
+		{"reloads-fail-calls", "flight/service.go", "try == maxPlanned || ", "try == 1 || ", []string{"./flight"}},
+		{"queries-keep-their-first-rights", "flight/service.go", "		p, err := s.planWithin(ctx, may, query)\n		if", "		may.digest = \"\"\n		p, err := s.planWithin(ctx, may, query)\n		if", []string{"./flight"}},
 	}
 }
