@@ -73,7 +73,7 @@ func (r *fileRun) keeps(files []catalog.File, low, high int64) bool {
 	switch {
 	case high == 0: // files without sequence numbers are ordered by their snapshots
 		return false
-	case !r.together() && (len(files) > 1 || r.Order != 0 && files[0].SortOrder != r.Order):
+	case !r.together() && (len(files) > 1 || r.Order == 0 || files[0].SortOrder != r.Order):
 		return false
 	case between(r.own, low, high) != len(files):
 		return false

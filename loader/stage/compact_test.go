@@ -176,6 +176,7 @@ func TestDeletedRowsAreLeftOut(t *testing.T) {
 				for _, f := range r.listed(t, "") {
 					require.True(t, f.Deletes.None(), "%v", f)
 				}
+				require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 				require.Zero(t, r.compact(t, stage.Compaction{}).Commits)
 			})
 		}
