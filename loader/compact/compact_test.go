@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,11 +56,11 @@ func options(minFiles int) compact.Options {
 func sets(s compact.FileSelection) []string {
 	out := []string{}
 	for _, set := range s.Sets {
-		text := ""
+		var names strings.Builder
 		for _, f := range set.Files {
-			text += f.Location[len(f.Location)-1:]
+			names.WriteString(f.Location[len(f.Location)-1:])
 		}
-		out = append(out, fmt.Sprint(text, " ", set.Sequence))
+		out = append(out, fmt.Sprint(names.String(), " ", set.Sequence))
 	}
 	return out
 }

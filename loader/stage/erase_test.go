@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"bytes"
 	"database/sql"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
+	"github.com/apache/iceberg-go/puffin"
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
 	"github.com/google/uuid"
@@ -112,9 +114,17 @@ func (r *rig) eraseByVector(t *testing.T, of catalog.File, rows ...uint64) {
 	}
 	blob, err := dv.SerializeDV(set)
 	require.NoError(t, err)
-	content := slices.Concat([]byte("PFA1"), blob)
-	r.erase(t, of, erasing{content: content, rows: len(rows), kind: iceberg.EntryContentPosDeletes, puffin: true, build: func(b *iceberg.DataFileBuilder) {
-		b.ReferencedDataFile(of.Location).ContentOffset(4).ContentSizeInBytes(int64(len(blob)))
+	var content bytes.Buffer
+	w, err := puffin.NewWriter(&content)
+	require.NoError(t, err)
+	written, err := w.AddBlob(puffin.BlobMetadataInput{
+		Type: puffin.BlobTypeDeletionVector, SnapshotID: -1, SequenceNumber: -1, Fields: []int32{},
+		Properties: map[string]string{"referenced-data-file": of.Location, "cardinality": strconv.Itoa(len(rows))},
+	}, blob)
+	require.NoError(t, err)
+	require.NoError(t, w.Finish())
+	r.erase(t, of, erasing{content: content.Bytes(), rows: len(rows), kind: iceberg.EntryContentPosDeletes, puffin: true, build: func(b *iceberg.DataFileBuilder) {
+		b.ReferencedDataFile(of.Location).ContentOffset(written.Offset).ContentSizeInBytes(written.Length)
 	}})
 }
 
