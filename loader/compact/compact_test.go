@@ -261,6 +261,9 @@ func (w *world) sort(rows []row) {
 func (w *world) rewrite(t *testing.T, set compact.RewriteSet) {
 	t.Helper()
 	byPartition, values := map[string][]row{}, map[string][]any{}
+	if w.ids++; set.Sequence == 0 {
+		set.Sequence = 100 // that of the new snapshot
+	}
 	for _, f := range set.Files {
 		at := slices.IndexFunc(w.files, func(s stored) bool { return s.Location == f.Location })
 		require.GreaterOrEqual(t, at, 0, "a file is in one set")

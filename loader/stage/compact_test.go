@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -310,4 +313,66 @@ func TestFailuresOfCompactionsLeaveNothing(t *testing.T) {
 		sameByKey(t, rows, r.written(t, ""))
 		require.Zero(t, r.compact(t, stage.Compaction{}).Commits)
 	})
+}
+
+// A compaction reads, sorts and writes within the budget.
+//
+// spec: compact-13
+func TestCompactionsStayWithinTheBudget(t *testing.T) {
+	const limit, calls, size = 24 << 20, 4, 100_000
+	r := newRig(t, limit, nil)
+	r.plain(t, 2)
+	ctx, entered := r.budget.Enter(t.Context(), "test")
+	defer entered.Release()
+	for call := range calls {
+		ids := array.NewInt64Builder(memory.DefaultAllocator)
+		texts := array.NewStringBuilder(memory.DefaultAllocator)
+		for i := range size {
+			ids.Append(int64((i*7919 + call) % size))
+			texts.Append(fmt.Sprintf("%x-%x", i*104729%1000003, call))
+		}
+		schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "country", Type: arrow.BinaryTypes.String}}, nil)
+		reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{ids.NewArray(), texts.NewArray()}, size)})
+		require.NoError(t, err)
+		_, err = r.stager.Stage(ctx, stage.TableWrite{Table: history}, reader)
+		require.NoError(t, err)
+	}
+	out, err := r.stager.Compact(ctx, stage.Compaction{Table: history, MinFiles: 2, FileBytes: 64 << 20})
+	require.NoError(t, err)
+	require.EqualValues(t, calls*size, out.Rows)
+	require.Equal(t, 1, out.FilesWritten)
+	require.Zero(t, out.Deleted)
+	require.LessOrEqual(t, r.budget.Peak(), int64(limit))
+	ids := map[string]int{}
+	for _, id := range r.column(t, "", "id") {
+		ids[id]++
+	}
+	require.Len(t, ids, size)
+	for _, n := range ids {
+		require.Equal(t, calls, n)
+	}
+}
+
+// A delete file of several partitions stays until it applies to no file.
+//
+// spec: compact-4, compact-11
+func TestDeletesOfOtherFilesStay(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: history, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"}},
+	}))
+	r.asNewSpec(t)
+	plain := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.FixedWidthTypes.Date32}}, nil)
+	r.stage(t, stage.TableWrite{Table: history}, plain, `[{"id": 1, "day": "2026-10-01"}, {"id": 1, "day": "2026-10-02"}, {"id": 2, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-02"}]`)
+	r.eraseValues(t, catalog.File{Spec: 0}, 1)
+	before := r.written(t, "")
+	require.Len(t, before, 2)
+	out := r.compact(t, stage.Compaction{AnyOrder: true, Partition: []string{"day=2026-10-01"}})
+	require.Equal(t, 1, out.Files)
+	require.Zero(t, out.Deletes)
+	require.ElementsMatch(t, before, r.written(t, ""))
+	out = r.compact(t, stage.Compaction{AnyOrder: true})
+	require.Equal(t, 1, out.Deletes)
+	require.ElementsMatch(t, before, r.written(t, ""))
+	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }

@@ -3,14 +3,20 @@ package stage_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -197,4 +203,67 @@ func TestFailuresOfRestorationsLeaveNothing(t *testing.T) {
 			require.Equal(t, then, r.written(t, ""))
 		})
 	}
+}
+
+// Files of several commits and partitions come in the order that they had, and rows in them too; files that another program wrote
+// without an order stay without.
+//
+// spec: compact-22, compact-23, compact-25
+func TestFilesAreRestoredAsTheyWere(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.daily(t)
+	for i := range 4 {
+		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}, {"id": 1, "country": "A", "day": "2026-10-0%[2]d"}]`, i, 4-i))
+	}
+	then, snapshot := r.written(t, ""), r.current(t)
+	// The second file changes, and with it all later ones are copied.
+	r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 1, "country": "X", "day": "2026-10-03"}]`)
+	out := r.restore(t, stage.Restoration{Snapshot: snapshot})
+	require.Equal(t, 3, out.Copied)
+	require.Equal(t, 1, out.Unchanged)
+	require.Equal(t, 3, out.Removed)
+	require.Equal(t, then, r.written(t, ""))
+
+	// An unsorted file with deletes, of the table's order by now.
+	sorted := newRig(t, unlimited, nil)
+	sorted.plain(t, 2)
+	sorted.stage(t, stage.TableWrite{Table: history}, schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
+	one := sorted.listed(t, "")[0]
+	sorted.unsorted(t, one)
+	sorted.erasePositions(t, false, 1, one, sorted.listed(t, "")[1])
+	then, snapshot = sorted.written(t, ""), sorted.current(t)
+	sorted.appends(t, 1)
+	sorted.compact(t, stage.Compaction{MinFiles: 2})
+	out = sorted.restore(t, stage.Restoration{Snapshot: snapshot})
+	require.Equal(t, 2, out.Rewritten)
+	require.Equal(t, then, sorted.written(t, ""))
+	require.Equal(t, []int{one.SortOrder, 0}, []int{sorted.listed(t, "")[0].SortOrder, sorted.listed(t, "")[1].SortOrder})
+
+	// A file of a spec without days.
+	sorted.asNewSpec(t)
+	_, err := sorted.stager.Restore(t.Context(), stage.Restoration{Table: history, Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
+	require.ErrorContains(t, err, "older partition spec that does not tell whether it is in the partition")
+}
+
+// unsorted adds a file to the partition of another one, with rows in no order.
+func (r *rig) unsorted(t *testing.T, beside catalog.File) {
+	t.Helper()
+	ids := array.NewInt64Builder(memory.DefaultAllocator)
+	ids.AppendValues([]int64{6, 5, 4, 9}, nil)
+	content := r.deleteFile(t, []string{"id"}, []int{1}, ids.NewArray())
+	path := filepath.Join(r.dir, "unsorted.parquet")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	_, err := r.tables.Commit(t.Context(), commit.Change{Table: history, Add: []commit.DataFile{{
+		Location: "file://" + path, Spec: beside.Spec, Partition: beside.Partition, Rows: 4, Bytes: int64(len(content)),
+	}}})
+	require.NoError(t, err)
+}
+
+// asNewSpec makes the day a partition field of the table.
+func (r *rig) asNewSpec(t *testing.T) {
+	t.Helper()
+	tx := r.load(t).NewTransaction()
+	require.NoError(t, tx.UpdateSpec(true).AddField("day", iceberg.IdentityTransform{}, "day").Commit())
+	_, err := tx.Commit(t.Context())
+	require.NoError(t, err)
 }

@@ -73,6 +73,7 @@ func mutants() []mutant {
 		sinceMutants(),
 		sorterMutants(),
 		stageMutants(),
+		compactMutants(),
 		orphanMutants(),
 		branchMutants(),
 		progressMutants(),

@@ -1,0 +1,46 @@
+package main
+
+// compactMutants lose rows while files are rewritten or restored, bring deleted ones back, or change the order of rows of a key.
+func compactMutants() []mutant {
+	pure, stages, commands := []string{"./loader/compact"}, []string{"./loader/stage"}, []string{"./cmd/penstock"}
+	return []mutant{
+		{"compact-between-other-days", "loader/compact/order.go", "	return r.others(low, high) == 0 || low == high", "	return r.others(low, high) >= 0 || low == high", pure},
+		{"compact-ignores-older-specs", "loader/compact/order.go", " + between(r.older, low, high)\n", "\n", pure},
+		{"compact-moves-rows-of-a-key-apart", "loader/compact/order.go", "		if !slices.Contains(s.Key, id) {\n			return false\n", "		if !slices.Contains(s.Key, id) {\n			return true\n", pure},
+		{"compact-takes-a-part-of-a-commit", "loader/compact/order.go", "	case between(r.own, low, high) != len(files):\n", "	case between(r.own, low, high) < len(files):\n", pure},
+		{"compact-into-another-folder", "loader/compact/order.go", "		if folderOf(f.Location) != folder {\n", "		if folderOf(f.Location) == \"\" {\n", pure},
+		{"compact-beside-folders-inside", "loader/compact/order.go", "(strings.HasPrefix(other, folder) || strings.HasPrefix(folder, other))", "strings.HasPrefix(folder, other)", pure},
+		{"compact-places-files-without-numbers", "loader/compact/order.go", "	case high == 0: //", "	case high < 0: //", pure},
+		{"compact-divides-keys", "loader/compact/order.go", "others > 0 || !s.together() || !s.divides() {", "others > 0 || !s.together() {", pure},
+		{"compact-believes-any-order", "loader/compact/order.go", "r.Order == 0 || files[0].SortOrder != r.Order)", "r.Order == 0)", pure},
+		{"compact-keeps-the-lowest-number", "loader/compact/order.go", "Partition: files[0].Partition, Sequence: high})", "Partition: files[0].Partition, Sequence: low})", pure},
+		{"compact-forgets-applied-deletes", "loader/compact/compact.go", "			for _, d := range g.After(f.Sequence) {\n				high = max(high, d.Sequence)\n			}\n", "			_ = g\n", pure},
+		{"compact-groups-by-every-field", "loader/compact/compact.go", "		if slices.Contains(s.Key, p.Source) {\n", "		if p.Source > 0 {\n", pure},
+		{"compact-pays-never-less", "loader/compact/compact.go", "/s.FileBytes < int64(len(files))\n", "/s.FileBytes <= int64(len(files))\n", pure},
+		{"compact-leaves-deletes", "loader/compact/compact.go", "	return !f.Deletes.None() || f.Spec", "	return f.Spec", pure},
+		{"compact-mixes-sets-of-a-partition", "loader/compact/compact.go", "		if seen[key] {\n", "		if seen[\"\"] {\n", pure},
+		{"compact-ages-rows", "loader/stage/compact.go", "		added[i].Sequence = sequence\n", "		_ = sequence\n", stages},
+		{"compact-loses-row-ids", "loader/stage/compact.go", "	g.call.target.addLineage(table.Lineage)\n", "	g.columns = table.Fields\n", stages},
+		{"compact-leaves-delete-files", "loader/stage/compact.go", "	out.RemoveDeletes = removableDeletes(g.files, removed)\n", "", stages},
+		{"compact-removes-deletes-of-others", "loader/stage/compact.go", "			delete(applies, d.Location)\n", "			_ = d\n", stages},
+		{"compact-begins-from-nowhere", "loader/stage/compact.go", "		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries || base == last:\n", "		default:\n", stages},
+		{"compact-removes-uncertain-files", "loader/stage/compact.go", "		if !commit.Uncertain(err) {\n			files.discard(ctx)\n		}\n", "		files.discard(ctx)\n", stages},
+		{"compact-keeps-files-of-failures", "loader/stage/compact.go", "		if !commit.Uncertain(err) {\n			files.discard(ctx)\n		}\n", "", stages},
+		{"compact-dry-runs-write", "loader/stage/compact.go", "			c.estimate(g.selected.Sets)\n			return nil\n", "			c.estimate(g.selected.Sets)\n", stages},
+		{"compact-chooses-all-partitions", "loader/stage/choice.go", "		if text, ok := c.text(w, f); !ok || !slices.Contains(w.texts, text) {\n			return false\n", "		if text, ok := c.text(w, f); !ok && !slices.Contains(w.texts, text) {\n			return false\n", stages},
+		{"compact-any-order-of-datasets", "cmd/penstock/compact.go", "s.Duplicates.Choose() && of.stages(s.Table)", "s.Duplicates.Choose() && !of.stages(s.Table)", commands},
+		{"restore-keeps-sequence-numbers", "loader/stage/restore_files.go", "	f.Location, f.Sequence = u.current.Location(), 0\n", "	f.Location = u.current.Location()\n", stages},
+		{"restore-copies-deleted-rows", "loader/stage/restore_files.go", "		if f.Deletes.None() {\n			err = o.copy", "		if !f.Deletes.None() || f.Deletes.None() {\n			err = o.copy", stages},
+		{"restore-mixes-folders", "loader/stage/restore_files.go", "	u.flat = true", "	u.flat = false", stages},
+		{"restore-keeps-what-is-new", "loader/stage/restore.go", "		if !stay[f.Location] {\n			o.removed", "		if len(stay) < 0 {\n			o.removed", stages},
+		{"restore-leaves-files-with-new-deletes", "loader/stage/restore.go", "		if !ok || deletes != deletesText(f) {\n", "		if !ok || deletes == \"\\x00\" {\n", stages},
+		{"restore-leaves-files-in-between", "loader/stage/restore.go", "		if !ok || deletes != deletesText(f) {\n			break\n", "		if !ok || deletes != deletesText(f) {\n			continue\n", stages},
+		{"restore-ignores-tokens", "loader/stage/restore.go", "	if ok {\n		c.result.Snapshot", "	if !ok && made.Existed {\n		c.result.Snapshot", stages},
+		{"restore-ignores-others", "loader/stage/restore.go", "Base: baseOf(o.state), Unmoved: true,", "Base: baseOf(o.state),", stages},
+		{"restore-keeps-files-of-failures", "loader/stage/restore_files.go", "			u.discard(ctx)\n			return nil, err\n", "			return nil, err\n", stages},
+		{"restore-dry-runs-write", "loader/stage/restore.go", "	if c.request.DryRun || len(o.restored)", "	if len(o.restored)", stages},
+		{"restore-reorders-a-file", "loader/stage/restore_files.go", "	t.layout = extsort.Layout{Partition: t.layout.Partition}\n", "", stages},
+		{"restore-declares-orders-of-others", "loader/stage/restore_files.go", "	if f.SortOrder != t.ordered {\n", "	if f.SortOrder < 0 {\n", stages},
+		{"restore-guesses-partitions", "loader/stage/restore.go", "		if !chosen.tells(f) {\n", "		if !chosen.tells(f) && chosen.has(f) {\n", stages},
+	}
+}
