@@ -98,6 +98,7 @@ def pages(table: Table) -> dict[str, list[bytes]]:
     return out
 
 
+# spec: promote-1, promote-3, promote-5, promote-8
 def test_promoted_columns_are_those_of_the_join(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     before, history = pages(tables.training), len(tables.training.snapshots())
@@ -117,6 +118,7 @@ def test_promoted_columns_are_those_of_the_join(tmp_path: Path) -> None:
     assert len(tables.reload().snapshots()) == len(now.snapshots())
 
 
+# spec: promote-12
 def test_demoted_columns_are_gone_and_come_back(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     tables.promote()
@@ -131,6 +133,7 @@ def test_demoted_columns_are_gone_and_come_back(tmp_path: Path) -> None:
     assert tables.read() == want + join([extra], tables.features, ("key", "key"))
 
 
+# spec: promote-13
 def test_overlaid_columns_are_swapped_and_swapped_back(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     scores = [
@@ -167,6 +170,7 @@ def test_overlaid_columns_are_swapped_and_swapped_back(tmp_path: Path) -> None:
     assert tables.read() == tables.rows
 
 
+# spec: promote-1, promote-4
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_files_of_several_specs_and_schemas_are_promoted(tmp_path: Path, version: str) -> None:
     tables = Tables(tmp_path)
@@ -206,6 +210,7 @@ def test_files_of_several_specs_and_schemas_are_promoted(tmp_path: Path, version
     assert swiss == [r for r in now if r["country"] == "c2"]
 
 
+# spec: promote-14
 def test_files_without_field_ids_get_those_of_the_name_mapping(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     tables.lake.catalog.drop_table("ml.rows")
@@ -247,6 +252,7 @@ def test_files_without_field_ids_get_those_of_the_name_mapping(tmp_path: Path) -
         assert given.metadata[b"PARQUET:field_id"] == known.metadata[b"PARQUET:field_id"]
 
 
+# spec: promote-5
 def test_readers_of_new_rows_see_none(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     since = tables.training.current_snapshot()
@@ -256,14 +262,16 @@ def test_readers_of_new_rows_see_none(tmp_path: Path) -> None:
     assert tables.run("cat", "--query", json.dumps(query), "--format", "jsonl") == ""
 
 
+# spec: promote-2, promote-11
 def test_entries_that_do_not_keep_each_row_are_refused(tmp_path: Path) -> None:
-    for entry, why in [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"join": "inner"}, "drops training rows"),
         ({"join": "semi"}, "drops training rows"),
         ({"duplicates": "all"}, "repeats training rows"),
         ({"missing": "error"}, "missing"),
         ({"min_match": 0.99}, "min_match"),
-    ]:
+    ]
+    for entry, why in refused:
         tables = Tables(tmp_path / str(why.replace(" ", "")) / entry.get("join", "x"), entry)
         before = tables.reload().metadata_location
         errors = tables.run("promote", "home", "history", fails=True)
@@ -275,6 +283,7 @@ def test_entries_that_do_not_keep_each_row_are_refused(tmp_path: Path) -> None:
     assert "writes" in Tables(tmp_path / "forbidden").forbid().run("promote", "home", "history", fails=True)
 
 
+# spec: promote-15
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     before = tables.reload().metadata_location, sorted(tmp_path.rglob("*.parquet"))

@@ -1,0 +1,220 @@
+package promote_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	icesql "github.com/apache/iceberg-go/catalog/sql"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite" // the driver of the tests' catalog
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/promote"
+	"github.com/penstock/penstock/loader/scan"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	rowsTable = "ml.rows"
+	features  = "features.history"
+)
+
+// rig is a catalog in a folder, and what promotes its entries.
+type rig struct {
+	dir      string
+	tables   tables
+	files    *errstore.Store
+	budget   *budget.Budget
+	promoter *promote.Promoter
+	stager   *stage.Stager
+}
+
+// tables are those of an icebergcat.Catalog. Its commits can be replaced.
+type tables struct {
+	*icebergcat.Catalog
+	commit    func(ctx context.Context, change commit.Change) (commit.Committed, error)
+	setSchema func(ctx context.Context, move commit.SchemaMove) error
+}
+
+func (c *tables) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+	return c.Catalog.FileStore(ctx, table, folder)
+}
+
+func (c *tables) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	if c.commit != nil {
+		return c.commit(ctx, change)
+	}
+	return c.Catalog.Commit(ctx, change)
+}
+
+func (c *tables) SetSchema(ctx context.Context, move commit.SchemaMove) error {
+	if c.setSchema != nil {
+		return c.setSchema(ctx, move)
+	}
+	return c.Catalog.SetSchema(ctx, move)
+}
+
+// newRig makes an empty catalog.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db"))
+	require.NoError(t, err)
+	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + dir})
+	require.NoError(t, err)
+	for _, namespace := range []string{"ml", "features"} {
+		require.NoError(t, c.CreateNamespace(t.Context(), []string{namespace}, nil))
+	}
+	require.NoError(t, db.Close())
+	r := &rig{dir: dir, budget: budget.New(1 << 30), files: errstore.New(store.Local{})}
+	r.tables.Catalog, err = icebergcat.Open(t.Context(), icebergcat.Options{
+		Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: dir, Warehouse: "file://" + dir, Store: r.files,
+		Clock: time.Now, WriteNamespaces: []string{"ml", "features"}, Budget: r.budget,
+	})
+	require.NoError(t, err)
+	t.Cleanup(r.tables.Close)
+	r.stager = stage.New(stage.Options{
+		Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
+		Disk:  func(string) (extsort.RunStore, error) { return nil, fmt.Errorf("no disk") },
+		Clock: time.Now, Budget: r.budget,
+	})
+	r.promoter = promote.New(promote.Options{
+		Route:   func(table string) (promote.PromotedTables, string, error) { return &r.tables, table, nil },
+		Catalog: &r.tables, Loader: r.loader(t), Clock: time.Now, Budget: r.budget, Threads: 2,
+	})
+	t.Cleanup(func() { require.Zero(t, r.budget.Used(), "memory is still reserved") })
+	return r
+}
+
+// loader returns what makes loaders.
+func (r *rig) loader(t *testing.T) func(of catalog.Catalog) *loader.Loader {
+	t.Helper()
+	scanner, err := scan.New(scan.Options{Files: &r.tables, Budget: r.budget})
+	require.NoError(t, err)
+	return func(of catalog.Catalog) *loader.Loader {
+		return loader.New(loader.Options{
+			Catalog: of, Budget: r.budget,
+			Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+				rows, err := scanner.Open(ctx, source, columns)
+				if err != nil {
+					return nil, err
+				}
+				return rows, nil
+			},
+		})
+	}
+}
+
+// create makes the training table in a format version, bucketed by key, and the staging table.
+func (r *rig) create(t *testing.T, version int) {
+	t.Helper()
+	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+		Table: rowsTable, Version: version,
+		Columns:   []commit.NewColumn{{ID: 1, Name: "row", Type: "long"}, {ID: 2, Name: "key", Type: "long"}},
+		Partition: []commit.PartitionBy{{Column: 2, Name: "by_key", Transform: "bucket[3]"}},
+	}))
+	r.append(t, rowsTable, `{"row": 0, "key": 1}, {"row": 1, "key": 2}, {"row": 2, "key": null}, {"row": 3, "key": 1}, {"row": 4, "key": 9}`)
+	r.append(t, rowsTable, `{"row": 5, "key": 3}, {"row": 6, "key": 1}, {"row": 7, "key": 4}`)
+	r.append(t, features, `{"key": 1, "f": 10}, {"key": 2, "f": 20}, {"key": 4, "f": null}, {"key": null, "f": 5}`)
+}
+
+// createSmall makes a training table of one file, and the staging table.
+func (r *rig) createSmall(t *testing.T) {
+	t.Helper()
+	r.append(t, rowsTable, `{"row": 0, "key": 1}`)
+	r.append(t, features, `{"key": 1, "f": 10}`)
+}
+
+// append stages rows in JSON form.
+func (r *rig) append(t *testing.T, table, rows string) {
+	t.Helper()
+	name := map[string]string{rowsTable: "row", features: "f"}[table]
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "key", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	}, nil)
+	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows+"]"))
+	require.NoError(t, err)
+	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
+	require.NoError(t, err)
+	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: table, Key: []string{"key"}, New: stage.NewLayout{Buckets: 2}}, in)
+	require.NoError(t, err)
+}
+
+// want is the join of the rows of create with the first features, as read returns it.
+func want() []string {
+	return []string{"0 10", "1 20", "2 (null)", "3 10", "4 (null)", "5 (null)", "6 10", "7 (null)"}
+}
+
+// request promotes the entry.
+func request() promote.PromotionRequest {
+	return promote.PromotionRequest{
+		Dataset: dataset.Dataset{
+			Name: "home", Training: dataset.Training{Table: rowsTable}, Key: []string{"key"}, Staging: []dataset.Staging{{Table: features}},
+		},
+		Entries: []string{"history"},
+	}
+}
+
+// read returns columns of the training table, sorted.
+func (r *rig) read(t *testing.T, columns ...string) []string {
+	t.Helper()
+	query := dataset.Query{
+		Rows:    dataset.Rows{Inline: &dataset.Dataset{Training: dataset.Training{Table: rowsTable}}},
+		Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}},
+	}
+	for _, c := range columns {
+		query.Columns = append(query.Columns, dataset.Column{Column: c})
+	}
+	l := r.loader(t)(&r.tables)
+	planned, err := l.Plan(t.Context(), query.Defaults())
+	require.NoError(t, err)
+	rows, err := l.Open(t.Context(), planned, loader.StreamOptions{})
+	require.NoError(t, err)
+	defer rows.Release()
+	var out []string
+	for rows.Next() {
+		b := rows.RecordBatch()
+		for i := range int(b.NumRows()) {
+			var values []string
+			for k := range columns {
+				values = append(values, b.Column(k).ValueStr(i))
+			}
+			out = append(out, strings.Join(values, " "))
+		}
+	}
+	require.NoError(t, rows.Err())
+	slices.Sort(out)
+	return out
+}
+
+// listed returns the data files of main.
+func (r *rig) listed(t *testing.T) []catalog.File {
+	t.Helper()
+	pinned, err := r.tables.Table(t.Context(), rowsTable, dataset.Ref{})
+	require.NoError(t, err)
+	files, err := r.tables.Files(t.Context(), pinned, nil, nil)
+	require.NoError(t, err)
+	return files
+}
