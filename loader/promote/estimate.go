@@ -106,7 +106,10 @@ func (nowhere) Begin(_ context.Context, location string, _ store.Reserve) (store
 	return forgetting(location), nil
 }
 
-// Remove implements stage.FileStore.
+// Create implements store.Writer.
+func (nowhere) Create(context.Context, string, []byte) error { return nil }
+
+// Remove implements store.Writer.
 func (nowhere) Remove(context.Context, string) error { return nil }
 
 // forgetting is an upload that keeps nothing, by its location.

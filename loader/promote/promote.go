@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -59,6 +60,11 @@ func (p *promoting) run(ctx context.Context) error {
 	if made || err != nil {
 		return err
 	}
+	held, err := p.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
 	if p.request.DryRun {
 		return p.estimate(ctx)
 	}
@@ -115,6 +121,27 @@ func (p *promoting) prepare(ctx context.Context) (bool, error) {
 	}
 	p.describe()
 	return false, nil
+}
+
+// hold keeps the snapshots of the staging tables from expiring until the Handle is released.
+func (p *promoting) hold(ctx context.Context) (*release.Handle, error) {
+	if p.options.Hold == nil {
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
+	}
+	var held []*release.Handle
+	for _, s := range p.definition.dataset.Staging {
+		t, err := p.options.Catalog.At(ctx, s.Table, p.definition.pins[s.Name])
+		if err == nil {
+			var one *release.Handle
+			one, err = p.options.Hold(ctx, t)
+			held = append(held, one)
+		}
+		if err != nil {
+			release.All(held...).Release()
+			return nil, fault.Op(err, "staging table %s", s.Name)
+		}
+	}
+	return release.All(held...), nil
 }
 
 // describe sets what the result has of the definition.

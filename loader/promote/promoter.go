@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/deletes"
 )
 
 // PromotedTables is a catalog with training tables that columns are added to. It is safe for concurrent use.
@@ -23,10 +24,16 @@ type PromotedTables interface {
 	// Open opens a file of a pinned table. See catalog.Opener.
 	Open(ctx context.Context, t *catalog.Table, location string, size int64) (store.Object, error)
 	// FileStore returns what writes and removes data files of a table below a folder.
-	FileStore(ctx context.Context, table, folder string) (stage.FileStore, error)
+	FileStore(ctx context.Context, table, folder string) (PromotedFiles, error)
 }
 
-// Options are what a Promoter works with. All but Budget and Threads are required.
+// PromotedFiles writes the files of a table, and removes them.
+type PromotedFiles interface {
+	store.Uploader
+	store.Writer
+}
+
+// Options are what a Promoter works with. All but Hold, Budget and Threads are required.
 type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (PromotedTables, string, error)
@@ -34,7 +41,12 @@ type Options struct {
 	Catalog catalog.Catalog
 	// Loader returns a loader that reads the tables of a catalog, which opens no files: these are of
 	// the tables of Catalog. It caches neither plans nor lists of files.
-	Loader  func(of catalog.Catalog) *loader.Loader
+	Loader func(of catalog.Catalog) *loader.Loader
+	// Hold keeps the snapshot of a pinned table from expiring until the Handle is released; nil: snapshots may expire while
+	// they are read.
+	Hold func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
+	// Deletes reads the deletes of tables under these names.
+	Deletes *deletes.Pool
 	Clock   func() time.Time
 	Budget  *budget.Budget // nil is unlimited
 	Threads int            // files that are written at the same time; 0 means 1

@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/stage"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -60,7 +59,7 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 // replacing collects files that are written by several goroutines, and commits them in groups.
 type replacing struct {
 	*promoting
-	files stage.FileStore
+	files PromotedFiles
 	limit int // files of a group
 
 	mu    sync.Mutex
@@ -126,31 +125,30 @@ func (r *replacing) commit(ctx context.Context, group []rewritten) error {
 	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+randomName())
 	var last error
 	for range maxCommitTries {
-		live, state, err := r.live(ctx, group)
-		if err != nil || len(live) == 0 {
-			return err
-		}
-		if len(live) < len(group) {
-			discard(ctx, r.files, missing(group, live))
-			group = live
-		}
-		change, err := r.change(ctx, state, group)
+		now, err := r.live(ctx, group)
 		if err != nil {
 			return err
 		}
-		change.Token = token
-		made, err := r.tables.Commit(ctx, change)
+		discard(ctx, r.files, missing(group, now.files))
+		if group = now.files; len(group) == 0 {
+			return nil
+		}
+		change, deletes, err := r.change(ctx, now)
+		if err == nil {
+			change.Token = token
+			_, err = r.tables.Commit(ctx, change)
+		}
 		switch {
 		case err == nil:
-			r.committed(group, made)
+			r.committed(group)
 			return nil
 		case commit.Uncertain(err):
 			return err // the files may be the table's
-		case fault.KindOf(err) != fault.Conflict:
-			discard(ctx, r.files, locationsOf(group))
-			return err
 		}
-		last = err
+		discard(ctx, r.files, deletes)
+		if last = err; fault.KindOf(err) != fault.Conflict {
+			break
+		}
 	}
 	discard(ctx, r.files, locationsOf(group))
 	return last
@@ -167,61 +165,69 @@ func missing(group, live []rewritten) []string {
 	return out
 }
 
-// live returns the files of a group whose old files are in main now, as they are there, and the table's state.
-func (r *replacing) live(ctx context.Context, group []rewritten) ([]rewritten, *commit.TableState, error) {
-	state, err := r.tables.State(ctx, r.table, commit.Main)
-	if err != nil {
-		return nil, nil, err
+// liveGroup is the files of a group whose old files are in main, as they are there.
+type liveGroup struct {
+	files     []rewritten
+	state     *commit.TableState
+	locations map[string]bool // of all files of main
+}
+
+// live returns the files of a group whose old files are in main now.
+func (r *replacing) live(ctx context.Context, group []rewritten) (out liveGroup, err error) {
+	if out.state, err = r.tables.State(ctx, r.table, commit.Main); err != nil {
+		return out, err
 	}
-	if state.Table.Pin.UUID != r.state.Table.Pin.UUID {
-		return nil, nil, catalog.RecreatedTable(r.result.Table, r.state.Table.Pin.UUID, state.Table.Pin.UUID)
+	if uuid := out.state.Table.Pin.UUID; uuid != r.state.Table.Pin.UUID {
+		return out, catalog.RecreatedTable(r.result.Table, r.state.Table.Pin.UUID, uuid)
 	}
-	t := *state.Table
+	t := *out.state.Table
 	t.Name = r.result.Table
 	files, err := r.options.Catalog.Files(ctx, &t, nil, nil)
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
+	out.locations = make(map[string]bool, len(files))
 	now := make(map[string]catalog.File, len(files))
 	for _, f := range files {
-		now[f.Location] = f
+		now[f.Location], out.locations[f.Location] = f, true
 	}
-	var out []rewritten
 	for _, f := range group {
 		if old, ok := now[f.old.Location]; ok {
 			f.old = old
-			out = append(out, f)
+			out.files = append(out.files, f)
 		}
 	}
-	return out, state, nil
+	return out, nil
 }
 
-// change returns the change that replaces the old files of a group.
-func (r *replacing) change(ctx context.Context, state *commit.TableState, group []rewritten) (commit.Change, error) {
-	out := commit.Change{
-		Table: r.table, UUID: state.Table.Pin.UUID, Mode: commit.Rewrite, Base: state.Table.Pin.Snapshot,
+// change returns the change that replaces the old files of a group, and the locations of the delete files that were written
+// for it, also after an error.
+func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Change, deletes []string, err error) {
+	t := now.state.Table
+	out = commit.Change{
+		Table: r.table, UUID: t.Pin.UUID, Mode: commit.Rewrite, Base: t.Pin.Snapshot,
 		Summary: map[string]string{SummaryPromotion: r.definition.id},
 	}
-	of := make(map[string]rewritten, len(group))
-	for _, f := range group {
+	of := make(map[string]rewritten, len(now.files))
+	for _, f := range now.files {
 		of[f.old.Location] = f
 	}
-	described, err := r.tables.DataFiles(ctx, state.Table, func(location string) bool { _, ok := of[location]; return ok })
+	described, err := r.tables.DataFiles(ctx, t, func(location string) bool { _, ok := of[location]; return ok })
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
-	if len(described) != len(group) {
-		return out, fault.New(fault.Corrupt, "the manifests of table %s list %d of %d files, or one of them twice", r.result.Table, len(described), len(group))
+	if len(described) != len(of) {
+		return out, nil, fault.New(fault.Corrupt, "the manifests of table %s list %d of %d files, or one of them twice", r.result.Table, len(described), len(of))
 	}
 	for _, d := range described {
-		out.Add = append(out.Add, describe(d, of[d.Location]))
-		out.Remove = append(out.Remove, d.Location)
+		out.Add, out.Remove = append(out.Add, describe(d, of[d.Location])), append(out.Remove, d.Location)
 	}
-	return out, r.repoint(ctx, &out, group)
+	deletes, err = r.repoint(ctx, &out, now)
+	return out, deletes, err
 }
 
 // committed counts a commit.
-func (r *replacing) committed(group []rewritten, _ commit.Committed) {
+func (r *replacing) committed(group []rewritten) {
 	r.progress.update(func(now *PromotionProgress) { now.Commits++ })
 	r.result.Commits++
 	for _, f := range group {

@@ -2,23 +2,34 @@ package promote
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/repoint"
 )
 
-// repoint adds the deletes of replaced files to a change, for the files that replace them. Equality deletes continue to hold: files
-// keep their sequence numbers.
-func (r *replacing) repoint(_ context.Context, _ *commit.Change, group []rewritten) error {
-	for _, f := range group {
-		if f.old.Deletes.Vector != nil || len(f.old.Deletes.Positions) > 0 {
-			return fault.New(fault.Invalid, "file %s has deleted rows by position, which this version does not carry over", f.old.Location).
-				In(r.result.Table, f.old.Location).WithRemedy("rewrite the table's data files, so that the delete files are not needed")
-		}
+// repoint writes the deletes by position of replaced files again, for the files that replace them, and adds them to a change. It
+// returns the locations of what it wrote, also after an error. Equality deletes continue to hold: files keep their sequence numbers.
+func (r *replacing) repoint(ctx context.Context, out *commit.Change, now liveGroup) (written []string, err error) {
+	moved := make([]repoint.MovedFile, len(now.files))
+	for i, f := range now.files {
+		moved[i] = repoint.MovedFile{Old: f.old, New: f.location}
 	}
-	return nil
+	t := *now.state.Table
+	t.Name = r.result.Table
+	folder, name := r.dataFolder(), randomName()
+	deletes, err := repoint.Write(ctx, &t, moved, repoint.Options{
+		Version: now.state.Version, Deletes: r.options.Deletes, Files: r.files, Budget: r.options.Budget,
+		Stays: func(location string) bool { return now.locations[location] },
+		Name: func(extension string) string {
+			written = append(written, fmt.Sprintf("%s/%s-%s-d%05d%s", folder, r.prefix, name, len(written), extension))
+			return written[len(written)-1]
+		},
+	})
+	out.AddDeletes, out.RemoveDeletes = deletes.Add, deletes.Remove
+	return written, err
 }
 
 // randomName returns a name that no other commit has.

@@ -3,7 +3,7 @@ package promote_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +27,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/promote"
@@ -45,6 +46,7 @@ const (
 type rig struct {
 	dir      string
 	tables   tables
+	others   *icesql.Catalog // another program
 	files    *errstore.Store
 	budget   *budget.Budget
 	promoter *promote.Promoter
@@ -58,7 +60,7 @@ type tables struct {
 	setSchema func(ctx context.Context, move commit.SchemaMove) error
 }
 
-func (c *tables) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+func (c *tables) FileStore(ctx context.Context, table, folder string) (promote.PromotedFiles, error) {
 	return c.Catalog.FileStore(ctx, table, folder)
 }
 
@@ -76,19 +78,26 @@ func (c *tables) SetSchema(ctx context.Context, move commit.SchemaMove) error {
 	return c.Catalog.SetSchema(ctx, move)
 }
 
+// staged are the tables as rows are staged to them.
+type staged struct{ *tables }
+
+func (s staged) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+	return s.Catalog.FileStore(ctx, table, folder)
+}
+
 // newRig makes an empty catalog.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir := t.TempDir()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db")+"?_pragma=busy_timeout(5000)")
 	require.NoError(t, err)
 	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + dir})
 	require.NoError(t, err)
 	for _, namespace := range []string{"ml", "features"} {
 		require.NoError(t, c.CreateNamespace(t.Context(), []string{namespace}, nil))
 	}
-	require.NoError(t, db.Close())
-	r := &rig{dir: dir, budget: budget.New(1 << 30), files: errstore.New(store.Local{})}
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	r := &rig{dir: dir, others: c, budget: budget.New(1 << 30), files: errstore.New(store.Local{})}
 	r.tables.Catalog, err = icebergcat.Open(t.Context(), icebergcat.Options{
 		Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: dir, Warehouse: "file://" + dir, Store: r.files,
 		Clock: time.Now, WriteNamespaces: []string{"ml", "features"}, Budget: r.budget,
@@ -96,13 +105,13 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, err)
 	t.Cleanup(r.tables.Close)
 	r.stager = stage.New(stage.Options{
-		Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
-		Disk:  func(string) (extsort.RunStore, error) { return nil, fmt.Errorf("no disk") },
+		Route: func(table string) (stage.WritableTables, string, error) { return staged{&r.tables}, table, nil },
+		Disk:  func(string) (extsort.RunStore, error) { return nil, errors.New("no disk") },
 		Clock: time.Now, Budget: r.budget,
 	})
 	r.promoter = promote.New(promote.Options{
 		Route:   func(table string) (promote.PromotedTables, string, error) { return &r.tables, table, nil },
-		Catalog: &r.tables, Loader: r.loader(t), Clock: time.Now, Budget: r.budget, Threads: 2,
+		Catalog: &r.tables, Loader: r.loader(t), Deletes: r.deletes(t), Clock: time.Now, Budget: r.budget, Threads: 2,
 	})
 	t.Cleanup(func() { require.Zero(t, r.budget.Used(), "memory is still reserved") })
 	return r
@@ -125,6 +134,19 @@ func (r *rig) loader(t *testing.T) func(of catalog.Catalog) *loader.Loader {
 			},
 		})
 	}
+}
+
+// deletes returns what reads delete files.
+func (r *rig) deletes(t *testing.T) *deletes.Pool {
+	t.Helper()
+	scanner, err := scan.New(scan.Options{Files: &r.tables, Budget: r.budget})
+	require.NoError(t, err)
+	return deletes.New(deletes.Options{
+		Files: &r.tables, Budget: r.budget,
+		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+			return scanner.Open(ctx, source, columns)
+		},
+	})
 }
 
 // create makes the training table in a format version, bucketed by key, and the staging table.

@@ -38,7 +38,7 @@ type rewritten struct {
 type runRewriter struct {
 	*promoting
 	values *valuePlan
-	files  stage.FileStore
+	files  PromotedFiles
 	stream loader.Stream
 	batch  arrow.RecordBatch // the rest of the last batch of the stream; nil: none
 	held   *budget.Reservation
@@ -48,7 +48,7 @@ type runRewriter struct {
 }
 
 // rewriteRun writes the files of a run. After an error it has discarded them.
-func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files stage.FileStore, run fileRun) ([]rewritten, error) {
+func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files PromotedFiles, run fileRun) ([]rewritten, error) {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
 	held, err := p.options.Budget.Reserve("data files that are written", 0)
@@ -217,7 +217,7 @@ func (w *runRewriter) writeOptions() write.Options {
 }
 
 // discard removes files that no table has. What cannot be removed stays: it does no harm, and its name tells that it is ours.
-func discard(ctx context.Context, files stage.FileStore, locations []string) {
+func discard(ctx context.Context, files PromotedFiles, locations []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
 	defer cancel()
 	for _, location := range locations {
