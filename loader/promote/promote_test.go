@@ -13,7 +13,10 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/promote"
 )
 
@@ -247,4 +250,114 @@ func TestDemotedColumnsAreGone(t *testing.T) {
 	require.Equal(t, []string{"f"}, out.Dropped)
 	require.Equal(t, []string{"row", "key"}, r.names(t))
 	require.Equal(t, files, r.listed(t))
+}
+
+// A changed feature is a new column, and names are swapped at the end. Undone, the old column has its name and its values.
+//
+// spec: promote-12, promote-13
+func TestOverlaidColumnsSwapNames(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	overlay := request()
+	overlay.Dataset.Staging = []dataset.Staging{{Table: features, Join: rule.Overlay, Columns: []dataset.Column{{Column: "f", Name: "row"}}}}
+	got, err := r.promoter.Promote(t.Context(), overlay)
+	require.NoError(t, err)
+	require.Equal(t, "row__before_promotion", got.Columns[0].Old)
+	require.Equal(t, []string{"row__before_promotion", "key", "row"}, r.names(t))
+	require.Equal(t, []string{"0 10", "1 20", "2 2", "3 10", "4 4", "5 5", "6 10", "7 (null)"}, r.read(t, "row__before_promotion", "row"))
+	again, err := r.promoter.Promote(t.Context(), overlay)
+	require.NoError(t, err)
+	require.True(t, again.Existed)
+	out, err := r.promoter.Demote(t.Context(), rowsTable, []string{"row"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"row"}, out.Restored)
+	require.Equal(t, []string{"row", "key"}, r.names(t))
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, r.read(t, "row"))
+}
+
+// Entries that do not give each training row one value are refused before anything is written.
+//
+// spec: promote-2
+func TestEntriesThatAreNotPromoted(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	overlay := dataset.Staging{Table: features, Join: rule.Overlay, Columns: []dataset.Column{{Column: "f", Name: "row"}}}
+	first := overlay
+	first.Name = "first"
+	for text, change := range map[string]func(*promote.PromotionRequest){
+		"drops training rows":                      func(q *promote.PromotionRequest) { q.Dataset.Staging[0].Join = rule.Inner },
+		"repeats training rows":                    func(q *promote.PromotionRequest) { q.Dataset.Staging[0].Duplicates = rule.DuplicatesAll },
+		"has no staging entry other":               func(q *promote.PromotionRequest) { q.Entries = []string{"other"} },
+		"entry history is named twice":             func(q *promote.PromotionRequest) { q.Entries = []string{"history", "history"} },
+		"no entry is named":                        func(q *promote.PromotionRequest) { q.Entries = nil },
+		"reads a branch, a tag or a snapshot":      func(q *promote.PromotionRequest) { q.Dataset.Training.Ref.Name = "old" },
+		"entry history overlays after entry first": func(q *promote.PromotionRequest) { q.Dataset.Staging = []dataset.Staging{first, overlay} },
+		"joins the training table with itself": func(q *promote.PromotionRequest) {
+			q.Dataset.Staging[0].Table, q.Dataset.Staging[0].Name = rowsTable, "history"
+		},
+		"has the name of a partition field": func(q *promote.PromotionRequest) {
+			q.Dataset.Staging[0].Columns = []dataset.Column{{Column: "f", Name: "by_key"}}
+		},
+		"has the name of a column of the training ta": func(q *promote.PromotionRequest) {
+			q.Dataset.Staging[0].Columns = []dataset.Column{{Column: "f", Name: "row"}}
+		},
+	} {
+		wrong := request()
+		change(&wrong)
+		_, err := r.promoter.Promote(t.Context(), wrong)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %v", text, err)
+		require.ErrorContains(t, err, text)
+	}
+	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+	require.NoError(t, err)
+	require.Len(t, state.Schemas, 1)
+}
+
+// Values that differ from the join are found before the columns are the table's.
+//
+// spec: promote-11
+func TestValuesAreComparedWithTheJoin(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	other := ""
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		other = `{"key": 3, "f": 30}`
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	r.tables.at = func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
+		if name == features && other != "" {
+			r.tables.commit = nil
+			rows := other
+			other = ""
+			r.append(t, features, rows)
+			r.tables.at = func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
+				if name == features {
+					return r.tables.Table(ctx, name, dataset.Ref{})
+				}
+				return r.tables.Catalog.At(ctx, name, pin)
+			}
+			return r.tables.Table(ctx, name, dataset.Ref{})
+		}
+		return r.tables.Catalog.At(ctx, name, pin)
+	}
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.Equal(t, fault.Corrupt, fault.KindOf(err), err)
+	require.ErrorContains(t, err, "column f has other values than the join returns")
+	require.Equal(t, []string{"row", "key"}, r.names(t))
+}
+
+// A share of matches below that of the entry ends the call, however small the table is.
+//
+// spec: promote-11
+func TestFewMatchesEndThePromotion(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	few := request()
+	few.Dataset.Staging[0].MinMatch = 0.7
+	_, err := r.promoter.Promote(t.Context(), few)
+	require.ErrorContains(t, err, "5 of 8 training rows match entry history, fewer than its min_match of 0.7")
+	require.Equal(t, []string{"row", "key"}, r.names(t))
+	few.Dataset.Staging[0].MinMatch = 0.6
+	_, err = r.promoter.Promote(t.Context(), few)
+	require.NoError(t, err)
 }

@@ -57,6 +57,7 @@ type rig struct {
 type tables struct {
 	*icebergcat.Catalog
 	commit    func(ctx context.Context, change commit.Change) (commit.Committed, error)
+	at        func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error)
 	setSchema func(ctx context.Context, move commit.SchemaMove) error
 }
 
@@ -69,6 +70,13 @@ func (c *tables) Commit(ctx context.Context, change commit.Change) (commit.Commi
 		return c.commit(ctx, change)
 	}
 	return c.Catalog.Commit(ctx, change)
+}
+
+func (c *tables) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
+	if c.at != nil {
+		return c.at(ctx, name, pin)
+	}
+	return c.Catalog.At(ctx, name, pin)
 }
 
 func (c *tables) SetSchema(ctx context.Context, move commit.SchemaMove) error {

@@ -16,8 +16,6 @@ type rawTable struct {
 	name   string
 	table  *catalog.Table
 	wanted func(catalog.File) bool
-	// withDeletes leaves the deletes of the files.
-	withDeletes bool
 }
 
 // Table implements catalog.Catalog.
@@ -44,13 +42,10 @@ func (r rawTable) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 	}
 	var out []catalog.File
 	for _, f := range files {
-		if !r.wanted(f) {
-			continue
-		}
-		if !r.withDeletes {
+		if r.wanted(f) {
 			f.Deletes = catalog.Deletes{}
+			out = append(out, f)
 		}
-		out = append(out, f)
 	}
 	return out, nil
 }
