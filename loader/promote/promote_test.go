@@ -114,7 +114,7 @@ func TestStorageThatFailsOnce(t *testing.T) {
 			}
 			_, err = r.promoter.Promote(t.Context(), request())
 			require.NoError(t, err)
-			require.Equal(t, []string{"0 10"}, r.read(t, "row", "f"))
+			require.Equal(t, []string{"0 10", "1 (null)"}, r.read(t, "row", "f"))
 		}
 	}
 }

@@ -170,10 +170,11 @@ func (r *rig) create(t *testing.T, version int) {
 	r.append(t, features, `{"key": 1, "f": 10}, {"key": 2, "f": 20}, {"key": 4, "f": null}, {"key": null, "f": 5}`)
 }
 
-// createSmall makes a training table of one file, and the staging table.
+// createSmall makes a training table of two files, and the staging table.
 func (r *rig) createSmall(t *testing.T) {
 	t.Helper()
 	r.append(t, rowsTable, `{"row": 0, "key": 1}`)
+	r.append(t, rowsTable, `{"row": 1, "key": 5}`)
 	r.append(t, features, `{"key": 1, "f": 10}`)
 }
 

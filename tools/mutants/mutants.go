@@ -74,6 +74,7 @@ func mutants() []mutant {
 		sorterMutants(),
 		stageMutants(),
 		compactMutants(),
+		promoteMutants(),
 		orphanMutants(),
 		branchMutants(),
 		progressMutants(),

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -474,4 +475,53 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = add(t, to.Bytes()[:to.Len()-1], 10, rewrite.Options{})
 	require.Error(t, err)
+}
+
+// A file without field ids gets those of a name mapping, at any depth. Columns that the mapping lacks get ids that no table has.
+//
+// spec: file-18, promote-14
+func TestNameMappingGivesIDs(t *testing.T) {
+	content, err := os.ReadFile("../testdata/without-ids.parquet")
+	require.NoError(t, err)
+	before := footer(t, content)
+	root := before.Schema.Root()
+	known := root.Field(0).Name()
+	paths := map[string]bool{}
+	find := func(path []string) (int, int, bool) {
+		text := strings.Join(path, ".")
+		paths[text] = true
+		if path[0] == known {
+			return 40 + len(path), 0, true
+		}
+		return 0, 0, false
+	}
+	made, _, err := add(t, content, int(before.NumRows), rewrite.Options{NameMapping: find})
+	require.NoError(t, err)
+	requireMoved(t, content, made)
+	after := footer(t, made).Schema.Root()
+	require.Equal(t, int32(41), after.Field(0).FieldID())
+	for i := 1; i < root.NumFields(); i++ {
+		require.GreaterOrEqual(t, after.Field(i).FieldID(), int32(2_000_000_000), after.Field(i).Name())
+	}
+	checked, err := parquet.Open(t.Context(), object(t, made), parquet.Options{})
+	require.NoError(t, err)
+	require.True(t, checked.HasFieldIDs())
+	require.True(t, checked.HasNestedFieldIDs())
+	_, _, err = add(t, content, int(before.NumRows), rewrite.Options{NameMapping: func([]string) (int, int, bool) { return 7, 0, true }})
+	require.ErrorContains(t, err, "the same field id 7")
+}
+
+// A new column whose name the file has gets another one there.
+func TestTakenNamesGetTheID(t *testing.T) {
+	content, err := os.ReadFile("../testdata/nulls-1.parquet")
+	require.NoError(t, err)
+	before := footer(t, content)
+	taken := before.Schema.Root().Field(0).Name()
+	schema := arrow.NewSchema([]arrow.Field{field(taken, arrow.PrimitiveTypes.Int64, 1001), added().Field(1)}, nil)
+	_, _, err = add(t, content, int(before.NumRows), rewrite.Options{Write: write.Options{Schema: schema}})
+	require.ErrorContains(t, err, "has a column "+taken+" already")
+	made, _, err := add(t, content, int(before.NumRows), rewrite.Options{Write: write.Options{Schema: schema}, OtherNames: true})
+	require.NoError(t, err)
+	root := footer(t, made).Schema.Root()
+	require.Equal(t, taken+"_1001", root.Field(before.Schema.Root().NumFields()).Name())
 }

@@ -1,0 +1,28 @@
+package main
+
+// promoteMutants give rows of the training table values of others, lose deletes, or change the schema too early.
+func promoteMutants() []mutant {
+	promotes, files := []string{"./loader/promote"}, []string{"./internal/parquet/rewrite"}
+	return []mutant{
+		{"promote-skips-deleted-rows", "loader/promote/values.go", "			f.Deletes = catalog.Deletes{}\n", "", promotes},
+		{"promote-takes-all-files-for-done", "loader/promote/name.go", "strings.HasPrefix(path.Base(location), p.prefix+\"-\")", "strings.HasPrefix(path.Base(location), \"penstock-\")", promotes},
+		{"promote-makes-rows-young", "loader/promote/described.go", "	out := old\n", "	out := old\n	out.Sequence = 0\n", promotes},
+		{"promote-makes-new-row-ids", "loader/promote/described.go", "	out := old\n", "	out := old\n	out.FirstRow = nil\n", promotes},
+		{"promote-ends-too-early", "loader/promote/finish.go", "		move.Head = p.state.Table.Pin.Snapshot\n", "		move.Head = 0\n", promotes},
+		{"promote-compares-nothing", "loader/promote/finish.go", "		if !array.ApproxEqual(", "		if c.name == \"\" && !array.ApproxEqual(", promotes},
+		{"promote-ignores-few-matches", "loader/promote/finish.go", "float64(of.Matched) < s.MinMatch*float64(of.Rows)", "float64(of.Rows) < s.MinMatch*float64(of.Matched)", promotes},
+		{"promote-mixes-snapshots", "loader/promote/reserved.go", "		if e.id == current.id {\n", "		if e.id != current.id {\n			return current, current.numberAs(e, p.state)\n		}\n		if e.id == current.id {\n", promotes},
+		{"promote-removes-uncertain-files", "loader/promote/replace.go", "			return err // the files may be the table's\n", "			break\n", promotes},
+		{"promote-keeps-files-of-failures", "loader/promote/write.go", "		discard(ctx, files, w.tried)\n", "", promotes},
+		{"promote-loses-deletes", "loader/promote/repoint.go", "	out.AddDeletes, out.RemoveDeletes = deletes.Add, deletes.Remove\n", "	out.RemoveDeletes = deletes.Remove\n", promotes},
+		{"promote-takes-inner-joins", "loader/promote/definition.go", "	case !s.Join.Fills():\n", "	case !s.Join.Adds():\n", promotes},
+		{"promote-takes-repeated-rows", "loader/promote/definition.go", "	case s.Duplicates.Multiply():\n", "	case s.Duplicates.Multiply() && s.Name == \"\":\n", promotes},
+		{"promote-forgets-earlier-overlays", "loader/promote/definition.go", "		case !is:\n			stays = s.Name\n", "		case !is:\n			stays = \"\"\n", promotes},
+		{"promote-takes-branches", "loader/promote/definition.go", "	if d.Training.Ref != (dataset.Ref{}) {\n", "	if d.Training.Ref.Snapshot != 0 {\n", promotes},
+		{"demote-leaves-names", "loader/promote/demote.go", "			edit.Rename[o.Replaces], out.Restored = o.Name, append(out.Restored, o.Name)\n", "			out.Restored = append(out.Restored, o.Name)\n", promotes},
+		{"demote-drops-nothing", "loader/promote/demote.go", "		edit.Drop, out.Dropped = append(edit.Drop, f.ID), append(out.Dropped, f.Name)\n", "		out.Dropped = append(out.Dropped, f.Name)\n", promotes},
+		{"mapped-columns-share-ids", "internal/parquet/rewrite/mapping.go", "		m.next++\n", "", files},
+		{"mapped-ids-are-not-compared", "internal/parquet/rewrite/mapping.go", "		if other, twice := seen[id]; twice {\n", "		if other, twice := seen[id]; twice && id < 0 {\n", files},
+		{"taken-names-are-written-twice", "internal/parquet/rewrite/mapping.go", "ok && b.hasName(f.Name)", "ok && !b.hasName(f.Name)", files},
+	}
+}
