@@ -225,11 +225,11 @@ test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds
 	$(COMMITS) -timeout 15m
 
 .PHONY: test-python
-test-python: build .venv/test/.stamp
+test-python: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
 	$(PYTEST) -m "not more" $(PYTHON_TESTS)
 
 .PHONY: test-python-more
-test-python-more: build .venv/test/.stamp ## Python tests that take long and test no basic promise: those marked "more"
+test-python-more: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
 	$(PYTEST) -m more $(PYTHON_TESTS)
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python

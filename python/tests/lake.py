@@ -101,10 +101,10 @@ class Lake:
         self._disconnect()
         return Written(table, rows)
 
-    def config(self, datasets: dict[str, Any], name: str = "penstock.yaml") -> Path:
-        """Writes a configuration. JSON is YAML too."""
+    def config(self, datasets: dict[str, Any], name: str = "penstock.yaml", **more: Any) -> Path:
+        """Writes a configuration, with more settings of the catalog. JSON is YAML too."""
         path = self.folder / name
-        catalogs = {"default": {"type": "sql", "uri": self._uri, "warehouse": self._warehouse}}
+        catalogs = {"default": {"type": "sql", "uri": self._uri, "warehouse": self._warehouse, **more}}
         path.write_text(json.dumps({"catalogs": catalogs, "datasets": datasets}))
         return path
 
