@@ -3,8 +3,10 @@ package stage
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -71,8 +73,13 @@ func baseOf(s *commit.TableState) int64 {
 	return s.Table.Pin.Snapshot
 }
 
-// maxReplaceTries is the number of attempts to replace partitions of a table that others commit to.
-const maxReplaceTries = 16
+// Bounds of attempts to replace partitions of a table that others commit to: their number, and the first and the longest wait
+// between them, which doubles. Any commit of others ends an attempt, so there must be enough of them beside many writers.
+const (
+	maxReplaceTries = 64
+	replaceWait     = 25 * time.Millisecond
+	maxDoublings    = 3
+)
 
 // commitReplacing commits a change that removes some files. If others committed to the branch since these were listed, they
 // may have added files to the same partitions: the files to remove are listed again.
@@ -89,6 +96,9 @@ func (c *staging) commitReplacing(ctx context.Context, change commit.Change, rem
 		if !change.Unmoved || fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries {
 			return made, err
 		}
+		if failed := pauseUpTo(ctx, replaceWait<<min(try-1, maxDoublings)); failed != nil {
+			return made, failed
+		}
 		state, failed := c.tables.State(ctx, c.request.Table, c.request.Branch)
 		if failed != nil || state.Spec != c.target.state.Spec || baseOf(state) == change.Base {
 			return made, err
@@ -97,6 +107,18 @@ func (c *staging) commitReplacing(ctx context.Context, change commit.Change, rem
 		if removed, failed = c.replaced(ctx, parts); failed != nil {
 			return made, failed
 		}
+	}
+}
+
+// pauseUpTo waits for a random part of limit.
+func pauseUpTo(ctx context.Context, limit time.Duration) error {
+	timer := time.NewTimer(time.Duration(rand.Int64N(int64(limit)))) //nolint:gosec // it spreads attempts
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -343,6 +343,28 @@ func TestPartitionsAreReplacedByOneCallAtATime(t *testing.T) {
 	}
 }
 
+// Many commits of others in a row do not end a replacement.
+//
+// spec: stage-37
+func TestPartitionsAreReplacedBesideManyCommits(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.daily(t)
+	others := 0
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		own := r.tables.commit
+		if r.tables.commit = nil; others < 20 {
+			r.stage(t, stage.TableWrite{Table: history}, schema(), `[{"id": 2, "day": "2026-10-01"}]`)
+			others++
+		}
+		out, err := r.tables.Commit(ctx, change)
+		r.tables.commit = own
+		return out, err
+	}
+	out := r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+	require.Equal(t, 20, out.Removed)
+	require.Equal(t, []string{"3"}, r.column(t, "", "id"))
+}
+
 // spec: stage-38
 func TestDryRunsWriteNothing(t *testing.T) {
 	r := newRig(t, unlimited, nil)

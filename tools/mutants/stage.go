@@ -26,6 +26,7 @@ func stageMutants() []mutant {
 		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
 		{"stage-keeps-files-of-the-second", "loader/stage/stage.go", "	if err != nil || made.Existed {\n", "	if err != nil {\n", stages},
 		{"stage-keeps-files-of-failures", "loader/stage/upload.go", "		u.discard(ctx)\n		return nil, err\n", "		return nil, err\n", stages},
+		{"stage-gives-up-replacing", "loader/stage/replace.go", "maxReplaceTries = 64", "maxReplaceTries = 16", stages},
 		{"stage-replaces-nothing", "loader/stage/replace.go", "			change.Mode = commit.Overwrite\n", "			change.Remove = nil\n", stages},
 		{"stage-dry-runs-write", "loader/stage/stage.go", "	if err != nil || c.request.DryRun {\n", "	if err != nil {\n", stages},
 		{"stage-writes-to-main", "loader/stage/stage.go", "Branch: c.request.Branch, Token", "Branch: commit.Main, Token", stages},
