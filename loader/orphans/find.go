@@ -35,6 +35,9 @@ type SearchedTables interface {
 	// uuid of the table that the file describes and its number of snapshots, and calls each with
 	// the locations that it names. A file that describes no table has neither.
 	MetadataFile(ctx context.Context, table, uuid, location string, each func(location string)) (owner string, snapshots int, err error)
+	// CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog does not
+	// list them.
+	CurrentMetadata(ctx context.Context) (locations []string, known bool, err error)
 }
 
 // Leftovers are those of a table.
@@ -92,6 +95,7 @@ func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table st
 	slices.SortFunc(newest, func(a, b store.FolderEntry) int {
 		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(b.Location, a.Location))
 	})
+	var empty []store.FolderEntry // of tables without snapshots
 	for _, e := range newest {
 		if _, unread := f.metadata[nameOf(e.Location)]; !unread {
 			continue
@@ -110,11 +114,59 @@ func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table st
 				delete(f.metadata, nameOf(location))
 			}
 		case snapshots > 0:
-			return fault.New(fault.Conflict, "folder %s of table %s has metadata of another table, %s, whose files may be there too: %s", folder.Location, table, cmp.Or(owner, "without a uuid"), e.Location).
-				In(table, e.Location).WithRemedy("if that table was dropped, remove its metadata files; if not, remove leftovers of neither table")
+			return sharedFolder(table, folder, owner, e.Location)
 		case owner != "":
-			f.Keep(e.Location) // of a table that has no files yet
+			empty = append(empty, e)
+		}
+	}
+	return f.keepEmpty(ctx, tables, table, folder, empty)
+}
+
+// sharedFolder is the error for a folder that has files of two tables.
+func sharedFolder(table string, folder TableFolder, owner, location string) error {
+	return fault.New(fault.Conflict, "folder %s of table %s has metadata of another table, %s, whose files may be there too: %s", folder.Location, table, cmp.Or(owner, "without a uuid"), location).
+		In(table, location).WithRemedy("if that table was dropped, remove its metadata files; if not, remove leftovers of neither table")
+}
+
+// keepEmpty drops the metadata files of other tables without snapshots, if these are tables of the catalog. Others are of a
+// table whose creation failed before the catalog had it, or that was dropped. Where the catalog does not list its tables, all
+// are dropped.
+func (f *Found) keepEmpty(ctx context.Context, tables SearchedTables, table string, folder TableFolder, empty []store.FolderEntry) error {
+	if !slices.ContainsFunc(empty, func(e store.FolderEntry) bool { return f.files[nameOf(e.Location)] != nil }) {
+		return nil
+	}
+	current, known, err := tables.CurrentMetadata(ctx)
+	if err != nil {
+		return err
+	}
+	if !known {
+		for _, e := range empty {
+			f.Keep(e.Location)
+		}
+	}
+	for _, location := range current {
+		if !below(folder.Location, location) {
+			continue
+		}
+		f.Keep(location)
+		// Earlier metadata files, which it names, are the table's too.
+		switch owner, snapshots, err := tables.MetadataFile(ctx, table, folder.UUID, location, f.Keep); {
+		case err != nil:
+			return err
+		case owner != folder.UUID && snapshots > 0:
+			return sharedFolder(table, folder, owner, location)
 		}
 	}
 	return nil
+}
+
+// below reports whether a file is in a folder. A file has many locations, such as file:/a and file:///a.
+func below(folder, location string) bool {
+	path := func(of string) string {
+		if _, after, ok := strings.Cut(of, ":"); ok {
+			of = after
+		}
+		return strings.Trim(of, "/")
+	}
+	return strings.HasPrefix(path(location), path(folder)+"/")
 }

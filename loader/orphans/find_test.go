@@ -35,6 +35,9 @@ type oneTable struct {
 	loading  func() // called when the metadata is loaded; may be nil
 	failed   error  // of that
 	read     []string
+	current  []string // metadata files of all tables
+	unlisted bool     // the catalog does not list its tables
+	broken   error    // of listing them
 }
 
 func (o *oneTable) Folder(context.Context, string) (orphans.TableFolder, error) {
@@ -65,6 +68,10 @@ func (o *oneTable) MetadataFile(_ context.Context, _, _, location string, each f
 		each(name)
 	}
 	return text.owner, text.snapshots, nil
+}
+
+func (o *oneTable) CurrentMetadata(context.Context) ([]string, bool, error) {
+	return o.current, !o.unlisted, o.broken
 }
 
 func (o *oneTable) find(t *testing.T) ([]string, error) {
@@ -110,7 +117,7 @@ func TestFoldersOfSeveralTables(t *testing.T) {
 	o.files.SetModified(named("older"), old().Add(-time.Hour))
 	left, err := o.find(t)
 	require.NoError(t, err)
-	require.Equal(t, []string{named("own-lost"), "/t/own-1"}, left)
+	require.Equal(t, []string{named("own-empty"), named("own-lost"), "/t/own-1"}, left)
 	slices.Sort(o.read)
 	require.Equal(t, []string{named("broken"), named("old"), named("own-empty"), named("own-lost")}, o.read)
 
@@ -126,6 +133,41 @@ func TestFoldersOfSeveralTables(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Empty(t, o.read, "without leftovers, nothing more is read")
+}
+
+// A metadata file of a table without snapshots is kept if the catalog has that table, which may have been renamed: the current
+// one, and those that it names. Any other is of a table that was not created in the end.
+//
+// spec: orphan-9
+func TestEmptyTablesInAFolder(t *testing.T) {
+	named := func(name string) string { return "/t/metadata/" + name + ".metadata.json" }
+	o := &oneTable{
+		files:    table(t, []string{named("own-0"), named("own-1"), named("own-failed")}, nil),
+		metadata: map[string]metadataText{named("own-0"): {owner: "b"}, named("own-1"): {owner: "b"}, named("own-failed"): {owner: "c"}},
+	}
+	find := func(want ...string) {
+		t.Helper()
+		left, err := o.find(t)
+		require.NoError(t, err)
+		require.Equal(t, want, left)
+	}
+	find(named("own-0"), named("own-1"), named("own-failed"))
+	o.current = []string{"file://" + named("own-1"), "/other" + named("own-failed")}
+	find(named("own-0"), named("own-failed"))
+	o.metadata["file://"+named("own-1")] = metadataText{owner: "b", names: []string{named("own-0")}}
+	find(named("own-failed"))
+	o.unlisted, o.current = true, nil
+	find()
+
+	o.unlisted, o.current = false, []string{"file:" + named("2")} // after the listing
+	o.metadata[o.current[0]] = metadataText{owner: "b", snapshots: 1}
+	left, err := o.find(t)
+	require.Equal(t, fault.Conflict, fault.KindOf(err))
+	require.Empty(t, left)
+	o.broken = errors.New("the catalog does not answer")
+	left, err = o.find(t)
+	require.ErrorIs(t, err, o.broken)
+	require.Empty(t, left)
 }
 
 // On S3, unfinished uploads and files are found and removed.

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from stage_runs import DAYS, FOREIGN, changed
@@ -53,7 +53,7 @@ class Writer:
                 table.append(pa.table({"id": pa.array(ids, pa.int64()), "day": pa.array(days, pa.int64())}))
                 self.rows |= set(ids)
             self._next += 5
-        except CommitFailedException:
+        except (CommitFailedException, ValidationException):
             """Others were first, and the table is as before."""
 
 

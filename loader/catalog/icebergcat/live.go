@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
 // liveFiles is one call of LiveFiles.
@@ -188,6 +189,17 @@ func (c *Catalog) metadataOwner(ctx context.Context, file metafile.Allowance, uu
 		return "", 0, unreadable(err)
 	}
 	return described.UUID, len(described.Snapshots), eachText(text, each)
+}
+
+// CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog cannot list
+// them. Others may come too.
+func (c *Catalog) CurrentMetadata(ctx context.Context) (locations []string, known bool, err error) {
+	lister, known := c.tables.(locator.CurrentLister)
+	if !known {
+		return nil, false, nil
+	}
+	locations, err = lister.ListCurrent(ctx)
+	return locations, true, fault.Op(err, "list the metadata files of catalog %s", c.name)
 }
 
 // tableOpener opens files of a table with what the catalog grants for it.

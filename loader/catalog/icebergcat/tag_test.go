@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
@@ -136,6 +137,18 @@ func (w *writer) expireAll(t *testing.T) {
 
 func until(least, wanted time.Time) icebergcat.Until {
 	return icebergcat.Until{Least: least, Wanted: wanted}
+}
+
+// The metadata file of a tag is known by its name, should the tag not be set in the end.
+//
+// spec: orphan-1
+func TestMetadataFilesOfTagsAreOwned(t *testing.T) {
+	w := newWriter(t)
+	c := w.open(t)
+	wanted := time.Now().Add(time.Hour)
+	_, err := c.Tag(t.Context(), w.table(t, c, 1), until(wanted, wanted))
+	require.NoError(t, err)
+	require.True(t, commit.Owned(w.load(t, events).MetadataLocation()))
 }
 
 // spec: pin-6, pin-8, pin-9

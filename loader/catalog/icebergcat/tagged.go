@@ -12,8 +12,8 @@ import (
 	"time"
 
 	icetable "github.com/apache/iceberg-go/table"
-	"github.com/google/uuid"
 
+	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
@@ -188,5 +188,5 @@ func following(location string) string {
 			version = n + 1
 		}
 	}
-	return fmt.Sprintf("%s%05d-%s%s", strings.TrimSuffix(location, name), version, uuid.NewString(), metafile.Suffix(location))
+	return fmt.Sprintf("%s%05d-%s%s", strings.TrimSuffix(location, name), version, commit.MetadataID(), metafile.Suffix(location))
 }

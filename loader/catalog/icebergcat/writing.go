@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
@@ -205,7 +202,7 @@ func (w *writing) send(ctx context.Context, meta *loaded, a *attempt, r revision
 		a.sent = true
 		return tables.Update(ctx, of, request)
 	case locator.Swapper:
-		to := w.nextMetadata(meta)
+		to := following(meta.location)
 		content, err := w.catalog.revisedFile(meta, r, to)
 		if err == nil {
 			err = w.write(ctx, meta, a, to, content)
@@ -222,13 +219,6 @@ func (w *writing) send(ctx context.Context, meta *loaded, a *attempt, r revision
 func (w *writing) located(meta *loaded) (locator.Table, error) {
 	parts, err := catalog.Parts(w.table)
 	return locator.Table{Name: w.table, Parts: parts, Most: w.catalog.options.MaxMetadata, Charge: meta.file.Charge}, err
-}
-
-// nextMetadata returns the location of the next metadata file.
-func (w *writing) nextMetadata(meta *loaded) string {
-	to := following(meta.location)
-	name := path.Base(to)
-	return strings.TrimSuffix(to, name) + fmt.Sprintf("%s-%s%s", name[:strings.IndexByte(name, '-')], commit.MetadataID(), metafile.Suffix(meta.location))
 }
 
 // outcome records the outcome of an attempt. It returns an error if no other attempt is to

@@ -45,6 +45,14 @@ type Lister interface {
 	List(ctx context.Context) ([][]string, error)
 }
 
+// CurrentLister is a Locator that can list the current metadata files of all tables.
+type CurrentLister interface {
+	Locator
+	// ListCurrent returns the locations of the current metadata files, and of those before them, of all tables, those of
+	// other catalogs in the same database too.
+	ListCurrent(ctx context.Context) ([]string, error)
+}
+
 // Table is a table to locate.
 type Table struct {
 	Name  string   // in errors

@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
 )
+
+var _ locator.CurrentLister = (*Catalog)(nil)
 
 // List returns the names of all tables. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
@@ -47,5 +50,45 @@ func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 		return "", c.elsewhere(ctx, db, fault.New(fault.NotFound, "the catalog has no tables"))
 	}
 	text, err := json.Marshal(tables)
+	return string(text), err
+}
+
+// ListCurrent returns the locations of the metadata files of all rows, of every catalog in the database. See
+// locator.CurrentLister.
+func (c *Catalog) ListCurrent(ctx context.Context) ([]string, error) {
+	text, err := c.ask(ctx, reading, c.listCurrent)
+	if err != nil {
+		return nil, err
+	}
+	var locations []string
+	if err := json.Unmarshal([]byte(text), &locations); err != nil {
+		return nil, fault.New(fault.Internal, "list the metadata files of catalog %s: %w", c.name, err)
+	}
+	return locations, nil
+}
+
+// listCurrent returns the locations as JSON.
+func (c *Catalog) listCurrent(ctx context.Context, db *sql.DB) (string, error) {
+	rows, err := db.QueryContext(ctx, `SELECT * FROM iceberg_tables`)
+	if err != nil {
+		return "", c.broken(err)
+	}
+	defer rows.Close() //nolint:errcheck // Err returns its errors
+	locations := []string{}
+	for rows.Next() {
+		row, err := scanRow(rows)
+		if err != nil {
+			return "", c.broken(err)
+		}
+		for _, column := range []string{"metadata_location", "previous_metadata_location"} {
+			if row[column] != "" {
+				locations = append(locations, row[column])
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return "", c.broken(err)
+	}
+	text, err := json.Marshal(locations)
 	return string(text), err
 }

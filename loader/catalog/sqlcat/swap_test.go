@@ -219,6 +219,14 @@ func TestInsert(t *testing.T) {
 		found, err := c.List(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, [][]string{{"ml", "events"}, {"ml", "other"}}, found)
+
+		execute(t, d.db, strings.Replace(insert("rest", "s3://b/x.json"), "prod", "another", 1))
+		outcome, err := c.Swap(t.Context(), events(), "s3://b/a.json", "s3://b/b.json")
+		require.NoError(t, err)
+		require.Equal(t, locator.Committed, outcome)
+		current, err := c.ListCurrent(t.Context())
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"s3://b/1.json", "s3://b/a.json", "s3://b/b.json", "s3://b/x.json"}, current)
 	}
 	t.Run("sqlite", func(t *testing.T) { inserts(t, sqlite(t, "WAL")) })
 	t.Run("postgres", func(t *testing.T) {
