@@ -48,9 +48,10 @@ type rig struct {
 	stager *stage.Stager
 }
 
-// tables are those of an icebergcat.Catalog. Its Commit can be replaced.
+// tables are those of an icebergcat.Catalog. Its Commit can be replaced, and Made can fail.
 type tables struct {
 	*icebergcat.Catalog
+	made   error
 	commit func(ctx context.Context, change commit.Change) (commit.Committed, error)
 	spec   int // of all files, unless it is 0
 }
@@ -65,6 +66,13 @@ func (c *tables) Files(ctx context.Context, t *catalog.Table, columns []int, bou
 
 func (c *tables) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
 	return c.Catalog.FileStore(ctx, table, folder)
+}
+
+func (c *tables) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
+	if c.made != nil {
+		return commit.Committed{}, false, c.made
+	}
+	return c.Catalog.Made(ctx, table, branch, token)
 }
 
 func (c *tables) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {

@@ -24,8 +24,9 @@ import (
 // commit.Uncertain is true the call may be repeated with the same token: the remedy names it.
 func (s *Stager) Stage(ctx context.Context, request TableWrite, rows array.RecordReader) (WriteResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
+	fresh := request.Token == ""
 	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
-	out, err := s.stage(ctx, request, rows)
+	out, err := s.stage(ctx, request, rows, fresh)
 	if commit.Uncertain(err) {
 		e := *fault.As(err)
 		e.Remedy = "repeat the call with token " + request.Token + ": it makes the change if it was not made, and not twice"
@@ -38,6 +39,7 @@ func (s *Stager) Stage(ctx context.Context, request TableWrite, rows array.Recor
 type staging struct {
 	*Stager
 	request TableWrite
+	fresh   bool // the token was made for this call
 	tables  WritableTables
 	input   *arrow.Schema
 	target  *target
@@ -46,13 +48,13 @@ type staging struct {
 	bytes   int64 // of these rows in memory
 }
 
-func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.RecordReader) (WriteResult, error) {
+func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.RecordReader, fresh bool) (WriteResult, error) {
 	tables, name, err := s.options.Route(request.Table)
 	if err != nil {
 		return WriteResult{}, err
 	}
 	request.Table = name
-	c := &staging{Stager: s, request: request, tables: tables, input: rows.Schema(), result: WriteResult{Token: request.Token}}
+	c := &staging{Stager: s, request: request, fresh: fresh, tables: tables, input: rows.Schema(), result: WriteResult{Token: request.Token}}
 	if made, err := c.made(ctx); made || err != nil {
 		return c.result, err
 	}
@@ -74,10 +76,12 @@ func (c *staging) made(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	made, ok, err := c.tables.Made(ctx, c.request.Table, c.request.Branch, c.request.Token)
-	if fault.KindOf(err) == fault.NotFound {
-		return false, nil // the table or the branch is new
-	}
-	if ok {
+	switch kind := fault.KindOf(err); {
+	case kind == fault.NotFound: // the table or the branch is new
+		return false, nil
+	case kind == fault.Expired && c.fresh:
+		return false, nil
+	case ok:
 		c.committed(made)
 	}
 	return ok, err
@@ -204,7 +208,7 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	}
 	c.report(CommitFilesStep, files.written)
 	change := commit.Change{
-		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token,
+		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token, Fresh: c.fresh,
 		Add: files.added, Columns: columns,
 	}
 	if c.target.branches {

@@ -26,6 +26,8 @@ func stageMutants() []mutant {
 		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
 		{"stage-keeps-files-of-the-second", "loader/stage/stage.go", "	if err != nil || made.Existed {\n", "	if err != nil {\n", stages},
 		{"stage-keeps-files-of-failures", "loader/stage/upload.go", "		u.discard(ctx)\n		return nil, err\n", "		return nil, err\n", stages},
+		{"staged-fresh-tokens-expire", "loader/stage/stage.go", "kind == fault.Expired && c.fresh:", "kind == fault.Expired && c.fresh && made.Existed:", stages},
+		{"staged-given-tokens-are-fresh", "loader/stage/stage.go", "fresh := request.Token == \"\"", "fresh := request.Token != \"-\"", stages},
 		{"stage-gives-up-replacing", "loader/stage/replace.go", "maxReplaceTries = 64", "maxReplaceTries = 16", stages},
 		{"stage-replaces-nothing", "loader/stage/replace.go", "			change.Mode = commit.Overwrite\n", "			change.Remove = nil\n", stages},
 		{"stage-dry-runs-write", "loader/stage/stage.go", "	if err != nil || c.request.DryRun {\n", "	if err != nil {\n", stages},

@@ -113,6 +113,8 @@ type Change struct {
 	// Token names the change; see NewToken. A call without a token that is repeated makes its
 	// change twice.
 	Token string
+	// Fresh says that the token was made for this call, so that no earlier one made the change: it is not too old.
+	Fresh bool
 	Mode  Mode
 	// Add are the new data files. They exist, completely, and belong to the table afterwards.
 	Add []DataFile

@@ -21,6 +21,10 @@ const maxTokenName = 128
 // MaxAhead is how far the time of a token may be ahead of the clock of the committer.
 const MaxAhead = time.Minute
 
+// MaxBehind is how much older than its parent a snapshot of another writer may be, whose clock is behind: the reference
+// implementation of the format refuses more.
+const MaxBehind = time.Minute
+
 // NewToken returns a token: the time, a dash and the name. An empty name is replaced by a
 // random one. All tries of one change use the same token, those in other processes too.
 //

@@ -182,12 +182,22 @@ func (p *committing) find(meta *loaded, head *icetable.Snapshot) (*icetable.Snap
 		}
 	}
 	at, err := commit.TokenTime(p.change.Token)
-	if err != nil || !cut || at.After(time.UnixMilli(oldest.TimestampMs)) {
+	if err != nil || !cut || at.After(latestForgotten(oldest)) || p.change.Fresh && !p.uncertain() {
 		return nil, err
 	}
 	return nil, fault.New(fault.Expired, "token %s is older than snapshot %d, the oldest that is kept of branch %s of table %s: the change may have been made in one that is gone",
 		p.change.Token, oldest.SnapshotID, p.change.Branch, p.table).In(p.table, "").
 		WithRemedy("check whether the table has the rows; if not, commit them with a new token")
+}
+
+// latestForgotten returns the latest time that a token of a snapshot before the oldest one that is kept may have. No snapshot
+// is older than its token, nor one with a token older than its parent.
+func latestForgotten(oldest *icetable.Snapshot) time.Time {
+	at := time.UnixMilli(oldest.TimestampMs)
+	if oldest.Summary == nil || oldest.Summary.Properties[commit.SummaryToken] == "" {
+		at = at.Add(commit.MaxBehind)
+	}
+	return at
 }
 
 // found settles the attempts, given the snapshot that has the change.

@@ -237,6 +237,26 @@ func TestSnapshotsAreNotOlderThanTheirTokens(t *testing.T) {
 	isKind(t, err, fault.Invalid, "correct the clock")
 }
 
+// A snapshot of another writer may be older than its parent, whose token is then newer than it.
+//
+// spec: write-9
+func TestTokensExpireBesideASlowClock(t *testing.T) {
+	c := newWriter(t).changes(t)
+	c.bucketed(t, "2")
+	ahead := time.Now().Add(50 * time.Second)
+	change := commit.Change{Table: events, Token: commit.NewToken(ahead, "a"), Add: []commit.DataFile{c.file("a", 1)}}
+	first, err := c.tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+	other := c.add(t, events, "", dataFile(t, c.load(t, events).Spec(), location("other"), map[int]any{1000: 1}, nil))
+	require.True(t, c.committed(t, other).Before(first.Time))
+	c.expire(t, events, first.Snapshot)
+	_, err = c.tables.Commit(t.Context(), change)
+	isKind(t, err, fault.Expired, "is older than snapshot "+strconv.FormatInt(other, 10))
+	change.Fresh = true
+	_, err = c.tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+}
+
 // spec: write-10
 func TestTokensOfOtherBranchesAreInConflict(t *testing.T) {
 	eachChanging(t, func(t *testing.T, c *changing) {
