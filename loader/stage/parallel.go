@@ -32,7 +32,7 @@ func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
 		u.part(p.Values).sorted = i
 	}
 	parts := u.parts[begun:]
-	w := &writing{uploading: u, sorted: sorted, parts: parts, left: make([]bool, len(parts)), ended: make(chan struct{})}
+	w := &partitionWriters{uploading: u, sorted: sorted, parts: parts, left: make([]bool, len(parts)), ended: make(chan struct{})}
 	w.first = slices.IndexFunc(sorted.Partitions(), func(p extsort.Partition) bool { return p.Rows >= write.MinChoiceRows })
 	if w.first < 0 {
 		w.first = len(parts)
@@ -46,10 +46,10 @@ func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
 	return nil
 }
 
-// writing writes partitions, several at the same time. The first one that has enough rows chooses the encodings
+// partitionWriters write partitions, several at the same time. The first one that has enough rows chooses the encodings
 // of those after it, which wait for the choice, and those before it choose their own: so the files do not
 // depend on which partition is written when.
-type writing struct {
+type partitionWriters struct {
 	*uploading
 	sorted *extsort.Sorted
 	parts  []*partitionFiles
@@ -59,7 +59,7 @@ type writing struct {
 }
 
 // all writes all partitions, and then those one after the other for which memory was not enough.
-func (w *writing) all(ctx context.Context, writers int) error {
+func (w *partitionWriters) all(ctx context.Context, writers int) error {
 	if writers > 1 {
 		if err := w.parallel(ctx, writers); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (w *writing) all(ctx context.Context, writers int) error {
 }
 
 // choiceOf returns the choice that a partition makes or follows, or nil.
-func (w *writing) choiceOf(i int) *write.EncodingChoice {
+func (w *partitionWriters) choiceOf(i int) *write.EncodingChoice {
 	if i < w.first {
 		return nil
 	}
@@ -97,7 +97,7 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // parallel writes partitions in a number of goroutines. None of them waits for memory, which the others may hold.
-func (w *writing) parallel(ctx context.Context, writers int) error {
+func (w *partitionWriters) parallel(ctx context.Context, writers int) error {
 	group, ctx := errgroup.WithContext(budget.NoWait(ctx))
 	var next atomic.Int64
 	for range writers {
@@ -114,7 +114,7 @@ func (w *writing) parallel(ctx context.Context, writers int) error {
 }
 
 // one writes a partition, or leaves it if memory is not enough.
-func (w *writing) one(ctx context.Context, i int) error {
+func (w *partitionWriters) one(ctx context.Context, i int) error {
 	if i > w.first {
 		select {
 		case <-w.choice.Made():

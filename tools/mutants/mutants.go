@@ -75,6 +75,7 @@ func mutants() []mutant {
 		stageMutants(),
 		compactMutants(),
 		promoteMutants(),
+		parallelStageMutants(),
 		orphanMutants(),
 		branchMutants(),
 		progressMutants(),

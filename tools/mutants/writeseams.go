@@ -9,7 +9,7 @@ func writeSeamMutants() []mutant {
 		{"new-manifests-lose-their-rows", folder + "write.go", "		AddedRows(m.AddedRows()).", "		AddedRows(m.DeletedRows()).", lists},
 		{"partition-names-are-not-replaced", folder + "name.go", "		f.Name = avroName(f.Name)\n", "		_ = avroName(f.Name)\n", lists},
 		{"partition-names-begin-with-digits", folder + "name.go", "i > 0 && '0' <= c", "i >= 0 && '0' <= c", lists},
-		{"added-uuids-are-fixed", "loader/stage/upload.go", "slices.Concat(t.state.UUIDs, t.uuids)", "slices.Concat(t.state.UUIDs, t.uuids[:0])", stages},
+		{"added-uuids-are-fixed", "loader/stage/partition_files.go", "slices.Concat(t.state.UUIDs, t.uuids)", "slices.Concat(t.state.UUIDs, t.uuids[:0])", stages},
 		{"calls-without-rows-create-tables", "loader/stage/stage.go", "	if len(sorted.Partitions()) == 0 {\n", "	if len(sorted.Partitions()) < 0 {\n", stages},
 		{"null-columns-are-not-charged", "loader/stage/target.go", "		bytes += int64(t.ByteWidth)\n", "		bytes += int64(t.ByteWidth) / 100\n", stages},
 		{"structs-of-nulls-are-not-charged", "loader/stage/target.go", "			bytes += valueBytes(f.Type)\n", "			bytes = valueBytes(f.Type) / 100\n", stages},

@@ -37,6 +37,15 @@ func candidate(t arrow.DataType, round int, split bool) (parquet.Encoding, bool)
 	return tried[round], true
 }
 
+// candidates returns the encoding that a round tries for each leaf, and which leaves have one.
+func candidates(leaves []*fieldNode, round int, split bool) (encodings []parquet.Encoding, has []bool) {
+	encodings, has = make([]parquet.Encoding, len(leaves)), make([]bool, len(leaves))
+	for i, l := range leaves {
+		encodings[i], has[i] = candidate(l.wanted, round, split)
+	}
+	return encodings, has
+}
+
 // weight returns what a compressed byte of an encoding counts, in percent. The weights follow the
 // time that this project's reader takes to decode: a column is encoded once and decoded in every
 // epoch. The reader decodes plain lists by itself, and those of deltas with the library, which takes
@@ -71,15 +80,11 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 	stored := make([]int64, len(leaves)) // by the chosen encodings
 	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
 	for round := range rounds {
-		tried, some := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), pageBytes: opts.PageBytes, level: chosen.level}, false
-		has := make([]bool, len(leaves))
-		for i, l := range leaves {
-			tried.encodings[i], has[i] = candidate(l.wanted, round, opts.ByteStreamSplit)
-			some = some || has[i]
-		}
-		if !some {
+		encodings, has := candidates(leaves, round, opts.ByteStreamSplit)
+		if !slices.Contains(has, true) {
 			break
 		}
+		tried := setting{encodings: encodings, bloom: make([]bool, len(leaves)), pageBytes: opts.PageBytes, level: chosen.level}
 		sizes, err := measure(column, sample, tried, opts.PageRows)
 		if err != nil {
 			return setting{}, err
@@ -120,7 +125,7 @@ func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts 
 		return nil
 	}
 	tried := *s
-	tried.level = opts.ZstdLevel
+	tried.level, tried.pageBytes = opts.ZstdLevel, opts.PageBytes // as the fast one was measured
 	sizes, err := measure(column, sample, tried, opts.PageRows)
 	if err != nil {
 		return err

@@ -1,0 +1,168 @@
+package stage_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// large is a budget for several partitions at the same time.
+const large = 8 << 30
+
+// threads makes the rig's calls use a number of goroutines.
+func (r *rig) threads(n int) {
+	r.stager = stage.New(stage.Options{
+		Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
+		Disk:  func(what string) (extsort.RunStore, error) { return r.disk.Create(what) },
+		Clock: time.Now, Budget: r.budget, Threads: n, FileBytes: 16 << 10,
+	})
+}
+
+// days are rows of several days: few on the first, random numbers on the second, which are not worth any
+// encoding, and numbers that increase on the others.
+func days() array.RecordReader {
+	of := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "day", Type: arrow.FixedWidthTypes.Date32, Nullable: true},
+		{Name: "value", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, of)
+	defer b.Release()
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time
+	for day, n := range []int{100, 45_000, 3000, 4000, 200, 2000} {
+		for i := range n {
+			value := int64(i) * 1000
+			if day == 1 {
+				value = random.Int64()
+			}
+			b.Field(0).(*array.Int64Builder).Append(int64(i*7919%n) + int64(day)<<32)
+			b.Field(1).(*array.Date32Builder).Append(arrow.Date32(20_000 + day))
+			b.Field(2).(*array.Int64Builder).Append(value)
+		}
+	}
+	out, err := array.NewRecordReader(of, []arrow.RecordBatch{b.NewRecordBatch()})
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// byDay creates the table with a partition for each day.
+func byDay() stage.TableWrite {
+	return stage.TableWrite{Table: history, Key: []string{"id"}, New: stage.NewLayout{Buckets: 1, Partition: []string{"day"}}}
+}
+
+// contents returns the contents of the table's files, in the order of the manifest, after the names of their folders.
+func (r *rig) contents(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, f := range r.listed(t, "") {
+		path, err := store.Path(f.Location)
+		require.NoError(t, err)
+		content, err := os.ReadFile(path) //nolint:gosec // a test's own file
+		require.NoError(t, err)
+		folder, err := filepath.Rel(r.dir, filepath.Dir(path))
+		require.NoError(t, err)
+		out = append(out, folder+": "+string(content))
+	}
+	return out
+}
+
+// The files are the same, however many partitions are written at the same time.
+//
+// spec: stage-54
+func TestFilesDoNotDependOnThreads(t *testing.T) {
+	var want []string
+	for _, n := range []int{1, 2, 5} {
+		r := newRig(t, large, nil)
+		r.threads(n)
+		out, err := r.stager.Stage(t.Context(), byDay(), days())
+		require.NoError(t, err)
+		got := r.contents(t)
+		require.Len(t, got, out.Files)
+		require.Greater(t, len(got), out.Partitions)
+		if want == nil {
+			want = got
+		}
+		require.True(t, slices.Equal(want, got), "files differ with %d threads", n)
+	}
+}
+
+// Partitions for which memory is not enough while others are written are written once more, alone.
+//
+// spec: stage-55
+func TestPartitionsWaitForMemory(t *testing.T) {
+	whole := newRig(t, large, nil)
+	whole.threads(1)
+	_, err := whole.stager.Stage(t.Context(), byDay(), days())
+	require.NoError(t, err)
+	want := whole.contents(t)
+	full := fault.New(fault.Exhausted, "memory is full")
+	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish} {
+		for nth := 1; nth <= 4; nth++ {
+			t.Run(fmt.Sprint(call, " ", nth), func(t *testing.T) {
+				r := newRig(t, large, nil, errstore.Rule{Location: ".parquet", Call: call, Nth: nth, Action: errstore.Fail(full)})
+				r.threads(3)
+				out, err := r.stager.Stage(t.Context(), byDay(), days())
+				require.NoError(t, err)
+				require.Len(t, r.column(t, "", "id"), 54_300)
+				require.EqualValues(t, 54_300, out.Rows)
+				require.True(t, slices.Equal(want, r.contents(t)), "files differ")
+				require.Len(t, want, out.Files)
+				require.Len(t, r.parquet(t), out.Files)
+				bytes := int64(0)
+				for _, f := range r.listed(t, "") {
+					bytes += f.Bytes
+				}
+				require.Equal(t, bytes, out.Bytes)
+			})
+		}
+	}
+	t.Run("alone", func(t *testing.T) {
+		r := newRig(t, large, nil, errstore.Rule{Location: ".parquet", Call: errstore.Begin, Action: errstore.Fail(full)})
+		r.threads(3)
+		_, err := r.stager.Stage(t.Context(), byDay(), days())
+		require.Equal(t, fault.Exhausted, fault.KindOf(err))
+		require.Empty(t, r.parquet(t))
+	})
+}
+
+// A budget that is small for the number of threads is not exceeded, and is enough.
+//
+// spec: stage-42, stage-55
+func TestManyThreadsAndLittleMemory(t *testing.T) {
+	const limit = int64(large)
+	r := newRig(t, limit, nil)
+	others, err := r.budget.Reserve("others", limit-40<<20)
+	require.NoError(t, err)
+	defer others.Release()
+	r.threads(5)
+	of := schema()
+	var text strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&text, "%c{\"id\": %d, \"day\": \"2026-10-%02d\", \"items\": [%[2]d], \"country\": \"%0100d\"}", ",["[min(1, max(0, 1-i))], i, 1+i%5, i)
+	}
+	request := byDay()
+	ctx, entered := r.budget.Enter(t.Context(), "test")
+	defer entered.Release()
+	out, err := r.stager.Stage(ctx, request, rows(t, of, text.String()+"]"))
+	require.NoError(t, err)
+	require.Equal(t, 5, out.Partitions)
+	require.Len(t, r.column(t, "", "id"), 30_000)
+}
