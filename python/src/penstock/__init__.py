@@ -34,6 +34,7 @@ from penstock.members import Member
 from penstock.mixing import Mix, mix
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
+from penstock.staged import Published, Staged, StageProgress
 from penstock.states import merge_states
 from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
@@ -60,6 +61,7 @@ __all__ = [
     "Mix",
     "NotFound",
     "Plan",
+    "Published",
     "Query",
     "RunQuery",
     "Sample",
@@ -67,6 +69,8 @@ __all__ = [
     "Shard",
     "Split",
     "Splits",
+    "StageProgress",
+    "Staged",
     "Stats",
     "Stream",
     "StreamStatus",

@@ -16,7 +16,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -199,6 +199,7 @@ class Lease:
     Attributes:
         client: the Flight client; None once released.
         reader: the stream's reader, if it is used by a stream; None once released.
+        writer: the writer of a call that sends rows; None once released.
         fresh: whether the connection was opened for this lease.
         broken: whether the server could not be reached. The next use then opens a new connection, since this
             one would fail until it reconnects on its own. Other leases of the connection are not affected.
@@ -210,12 +211,26 @@ class Lease:
         self.fresh = fresh
         self.client: Any = client
         self.reader: Any = None
+        self.writer: Any = None
         self.broken = False
 
     @property
     def foreign(self) -> bool:
         """Whether the lease was taken by the parent process, before a fork."""
         return self._pid != os.getpid()
+
+    def writing(self) -> Any:
+        """The writer of a call that sends rows.
+
+        Raises:
+            Invalid: the client was closed meanwhile, or this process is a fork of the one that began the call.
+        """
+        if self.foreign or self.writer is None:
+            raise errors.Invalid(
+                "the client was closed while it was sending rows, or this process was forked meanwhile",
+                remedy="call stage again, with the same token",
+            )
+        return self.writer
 
     def release(self) -> None:
         """Ends the use, and the stream if there is one. Safe to call more than once."""
@@ -225,6 +240,15 @@ class Lease:
         if reader is not None:
             reader.cancel()
         del reader
+        writer, self.writer = self.writer, None
+        if writer is not None:
+            # This also ends calls that failed: without their last message, nothing is written. Close waits for a
+            # thread that reads answers, which ends when the server knows that no more rows come.
+            for end in (writer.done_writing, writer.close):
+                with suppress(pa.ArrowException, flight.FlightError, OSError):
+                    end()
+            del end
+        del writer
         self._channel.returned(self, client)
 
 
@@ -282,8 +306,7 @@ class Channel:
                 # change anything, so it is safe to repeat one.
                 if again or lease.fresh or timed_out or call.details is not None:
                     if not timed_out and call.details is None:
-                        e.remedy = self._remedy_for(e)
-                        self.settings.explain_end(e)
+                        self.explain(e)
                     raise
             except (errors.Internal, errors.NotFound, errors.Invalid) as e:
                 # A Penstock server sends details with each failure.
@@ -306,6 +329,11 @@ class Channel:
             if self._last_call is not None:
                 self._last_call.compare_versions(e)
             raise
+
+    def explain(self, failure: errors.Unavailable) -> None:
+        """Says in a failure without details what to do if a server does not respond."""
+        failure.remedy = self._remedy_for(failure)
+        self.settings.explain_end(failure)
 
     def _remedy_for(self, e: errors.Unavailable) -> str:
         """The remedy if a server does not respond."""
@@ -331,6 +359,21 @@ class Channel:
             lease.release()
             raise
         return lease, call
+
+    def put(
+        self, descriptor: flight.FlightDescriptor, schema: pa.Schema
+    ) -> tuple[Lease, Call, flight.FlightMetadataReader]:
+        """Starts a call that sends rows. The caller releases the lease, and reads and writes within `translated`."""
+        options = self.settings.options(unlimited=True)
+        lease = self.lease()
+        try:
+            with self._calls.watched() as call:
+                lease.writer, answers = lease.client.do_put(descriptor, schema, options)
+        except BaseException as e:
+            lease.broken = isinstance(e, errors.Unavailable)
+            lease.release()
+            raise
+        return lease, call, answers
 
     def returned(self, lease: Lease, client: flight.FlightClient) -> None:
         """Called when a lease ends. A broken connection is not reused, and closes with its last lease."""
@@ -369,7 +412,7 @@ class Channel:
 
     def abandon(self) -> tuple[Any, ...]:
         """In a forked child, gives up the parent's objects, and returns them."""
-        theirs = (self._client, *((lease.client, lease.reader) for lease in self._leases))
+        theirs = (self._client, *((lease.client, lease.reader, lease.writer) for lease in self._leases))
         self._client = None
         self._leases = set()
         return theirs

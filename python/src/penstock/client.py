@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -26,6 +26,8 @@ from penstock.reading import Reading
 from penstock.repeat import Repeat, RepeatedStream, epochs
 from penstock.servers import Servers
 from penstock.splits import Splits
+from penstock.staged import Published, Staged
+from penstock.staging import ProgressFunction, new_token, stage
 from penstock.status import ServerStatus
 from penstock.stream import Stream
 
@@ -322,6 +324,101 @@ class Client:
             BoundQuery(self._servers, query.form(dataset, fields)).action("verify")
         )
         return report
+
+    def stage(
+        self,
+        table: str,
+        data: Any,
+        *,
+        mode: Literal["append", "replace"] = "append",
+        token: str | None = None,
+        key: Sequence[str] | None = None,
+        sort: Sequence[str] | None = None,
+        buckets: int | None = None,
+        like: str | None = None,
+        partition: Sequence[str] | None = None,
+        branch: str | None = None,
+        evolve: bool = False,
+        only_keys_of: str | None = None,
+        dry_run: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> Staged:
+        """Writes rows to a table, as one change that is made once.
+
+        The server sorts them within its memory and local disk, in the partitions and the order of the table. Nothing is
+        written unless `data` has been read to its end. If the connection is lost, the call is repeated with the same
+        token, for as long as the client's `reconnect` says and if `data` can be read again.
+
+        Args:
+            table: [catalog.]namespace.table.
+            data: the rows: a table, batch, reader or dataset of pyarrow, a data frame of pandas or Polars, a relation of
+                DuckDB, anything else that exports an Arrow stream, a generator of record batches, or a function that
+                returns one of these. Tables, datasets, data frames and functions can be read again.
+            mode: "replace" replaces the days, or other partitions, that have new rows.
+            token: the name of the change; a call with that of an earlier one writes nothing. It begins with the time
+                of the change, such as 20261126T000000.000Z-history. If omitted, one is made.
+            key: the key's columns. If omitted, those of the table's buckets.
+            sort: of a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
+            buckets: of a new table: the number of buckets of the key's first column.
+            like: of a new table: the training table whose buckets it has, and whose days and other partitions if the
+                rows have the columns.
+            partition: of a new table: partition fields in front of the buckets, such as ["day(ts)"].
+            branch: the branch to commit to, which begins at main. If omitted, main.
+            evolve: add columns that the table does not have.
+            only_keys_of: a dataset or table: rows whose key none of its training rows has are dropped.
+            dry_run: read and sort the rows, and write nothing.
+            progress: called about once a second, from a thread of its own.
+
+        Raises:
+            Error: its `token` names the change.
+        """
+        command = {
+            "table": table,
+            "mode": mode,
+            "token": new_token() if token is None else token,
+            "key": mistakes.names("key", key),
+            "sort": mistakes.names("sort", sort),
+            "buckets": None if buckets is None else mistakes.whole("buckets", buckets, minimum=1),
+            "like": like,
+            "partition": mistakes.names("partition", partition),
+            "branch": branch,
+            "evolve": evolve or None,
+            "only_keys_of": only_keys_of,
+            "dry_run": dry_run or None,
+            "progress": progress is not None or None,
+        }
+        given = {name: value for name, value in command.items() if value is not None}
+        return stage(self._servers, given, data, progress)
+
+    def publish(self, table: str, branch: str) -> Published:
+        """Moves main of a table to the snapshot of a branch, if main has no snapshot that the branch does not have.
+
+        Raises:
+            Conflict: it has; the error names them.
+        """
+        return self._moved("publish", {"table": table, "branch": branch})
+
+    def undo(self, change: Staged | Published) -> Published:
+        """Moves main of a table back to where it was before a change, if nothing else was committed since. No file is removed.
+
+        Args:
+            change: the result of `publish`, or of `stage` to main.
+
+        Raises:
+            Conflict: others committed since; the error names their snapshots.
+        """
+        if isinstance(change, Staged) and change.branch != "main":
+            raise query.invalid("change", f"is of branch {change.branch}, and main does not have it")
+        if not change.previous or change.previous == change.snapshot:
+            raise query.invalid("change", "has moved nothing that could be moved back")
+        return self._moved("undo", {"table": change.table, "from": change.previous, "to": change.snapshot})
+
+    def _moved(self, name: str, body: Mapping[str, Any]) -> Published:
+        action = flight.Action(name, query.text(body))
+        results = self._servers.call(lambda client, options: list(client.do_action(action, options)))
+        if len(results) != 1:
+            raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
+        return Published.of(bytes(results[0].body.to_pybytes()))
 
     def status(self) -> ServerStatus:
         """Returns what the server in use does now: its streams, and what each waits for.

@@ -47,11 +47,13 @@ class Error(Exception):
         row_group: the row group of `file`, None if it is not about one.
         retry_after: seconds after which to retry, None if unknown.
         differs: for a cursor of a different plan: the differences.
+        token: the token of the change of a table, if `Client.stage` failed; "" otherwise.
         final: whether the server has ended for good, so that it is no use to try again.
     """
 
     kind = "internal"
     final = False
+    token = ""
 
     def __init__(
         self,

@@ -99,6 +99,23 @@ def whole(name: str, value: Any, form: str = "{name}={value}", minimum: int | No
     raise _invalid(name, f"{value!r} is not a whole number", remedy)
 
 
+def names(field: str, value: Any) -> list[str] | None:
+    """Checks a list of names; None for None.
+
+    Raises:
+        Invalid: it is one text, or has something else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise _invalid(field, f"{value!r} is one name, not a list", f"write {field}=[{value!r}]")
+    found = list(value)
+    for one in found:
+        if not isinstance(one, str):
+            raise _invalid(field, f"{one!r} is not a name", f"write texts in {field}")
+    return found
+
+
 def _nearest(value: Any) -> int | None:
     """Returns the whole number that was probably meant, if any. Text is parsed exactly, since ids exceed floats."""
     for form in (int, float):

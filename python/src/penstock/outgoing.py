@@ -1,0 +1,153 @@
+"""Rows that a program has, as record batches that can be sent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import Invalid
+from penstock.query import invalid
+
+# Data frames that export the same rows each time.
+_FRAMES = ("pandas", "polars")
+
+_FORMS = "a pyarrow table, a data frame, anything else that exports an Arrow stream, or a generator of record batches"
+
+
+class Rows:
+    """The rows of one call.
+
+    Attributes:
+        schema: of the batches that are sent: top-level dictionaries are sent as their values.
+        again: whether `batches` can be called again for the same rows.
+    """
+
+    def __init__(self, data: Any) -> None:
+        """Looks at the data.
+
+        Raises:
+            Invalid: there is no way to read it as record batches.
+        """
+        self._open, self.again = _opener(data)
+        self._opened: tuple[pa.Schema, Iterator[pa.RecordBatch]] | None = self._open()
+        self._schema = self._opened[0]
+        self.schema = pa.schema([_plain(field) for field in self._schema])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches. If the rows can be read once, a later call returns the same iterator."""
+        if self._opened is None:
+            self._opened = self._open()
+        schema, batches = self._opened
+        if self.again:
+            self._opened = None
+        if not schema.equals(self._schema):
+            raise invalid("data", "has another schema when it is read again")
+        return map(self._sent, batches)
+
+    def _sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch with the schema that is sent."""
+        if not batch.schema.equals(self._schema):
+            raise invalid("data", f"a batch has the schema {batch.schema}, and the first one {self._schema}")
+        columns = [
+            _values(column, field.type) if isinstance(column, pa.DictionaryArray) else column
+            for column, field in zip(batch.columns, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    if not pa.types.is_dictionary(field.type):
+        return field
+    values = field.type.value_type
+    return field.with_type(_TAKEN.get(values, values))
+
+
+# Types that pyarrow does not take values of, and those that it casts them to.
+_TAKEN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+def _values(column: pa.DictionaryArray, to: pa.DataType) -> pa.Array:
+    """The values of a column of codes."""
+    return column.dictionary.cast(to).take(column.indices)
+
+
+Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+
+def _opener(data: Any) -> tuple[Callable[[], Opened], bool]:
+    """Returns a function that opens the data, and whether it can be called again for the same rows."""
+    if isinstance(data, pa.Table | pa.RecordBatch) or _is_frame(data):
+        return lambda: _stream(data), True
+    dataset = sys.modules.get("pyarrow.dataset")
+    if dataset is not None and isinstance(data, dataset.Dataset):
+        return lambda: _stream(data.scanner().to_reader()), True
+    if dataset is not None and isinstance(data, dataset.Scanner):
+        return lambda: _stream(data.to_reader()), False
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return lambda: _stream(data), False
+    if callable(data):
+        return lambda: _opener(data())[0](), True
+    if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
+        raise invalid("data", f"must be {_FORMS}, not {type(data).__name__}")
+    return lambda: _iterated(data), False
+
+
+def _is_frame(data: Any) -> bool:
+    kind = type(data)
+    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] in _FRAMES
+
+
+def _stream(data: Any) -> Opened:
+    """Opens what exports an Arrow stream."""
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        batches = data.to_batches() if isinstance(data, pa.Table) else [data]
+        return data.schema.remove_metadata(), (batch.replace_schema_metadata() for batch in batches)
+    if hasattr(data, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(data)
+        return reader.schema.remove_metadata(), (batch.replace_schema_metadata() for batch in reader)
+    if hasattr(data, "__arrow_c_array__"):
+        return _stream(pa.record_batch(data))
+    raise invalid("data", f"must be {_FORMS}, not {type(data).__name__}")
+
+
+def _iterated(data: Iterable[Any]) -> Opened:
+    """Opens a generator of batches, or of what exports an Arrow stream."""
+    opened = map(_stream, data)
+    first = next(opened, None)
+    if first is None:
+        raise invalid("data", "has no batch, and so no columns; send an empty pyarrow table to name them")
+    return first[0], chain(first[1], chain.from_iterable(batches for _, batches in opened))
+
+
+def parts(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """Divides a batch by rows, so that each part fits in a message.
+
+    Args:
+        batch: the batch.
+        limit: the bytes of a message.
+
+    Raises:
+        Invalid: a row does not fit.
+    """
+    # Buffers are padded, and an estimate is cheaper than the size of a message: most parts have half of the limit.
+    if batch.num_rows == 0:
+        return
+    if batch.nbytes <= limit // 2 or _fits(batch, limit):
+        yield batch
+        return
+    if batch.num_rows == 1:
+        raise Invalid(
+            f"a row has {batch.nbytes} bytes, more than the {limit} of a message to this server",
+            remedy="raise the server's memory, of which a message may have 1/128, or store less in a row",
+        )
+    step = max(1, min(batch.num_rows // 2, batch.num_rows * (limit // 2) // batch.nbytes))
+    for start in range(0, batch.num_rows, step):
+        yield from parts(batch.slice(start, step), limit)
+
+
+def _fits(batch: pa.RecordBatch, limit: int) -> bool:
+    return batch.num_rows == 1 and int(pa.ipc.get_record_batch_size(batch)) <= limit

@@ -1,0 +1,171 @@
+"""Sends rows to a table, once, whatever becomes of the connection."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.flight as flight
+
+from penstock import errors, query
+from penstock.backoff import Backoff
+from penstock.channel import Call, Channel, Lease
+from penstock.outgoing import Rows, parts
+from penstock.servers import Servers, is_retryable
+from penstock.staged import Staged, StageProgress
+
+ProgressFunction = Callable[[StageProgress], None]
+
+
+def new_token() -> str:
+    """A token of a change: its time, in UTC, and a random name."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z-{uuid.uuid4()}"
+
+
+def stage(
+    servers: Servers, command: Mapping[str, Any], data: Any, progress: ProgressFunction | None
+) -> Staged:
+    """Sends rows to a table.
+
+    Args:
+        servers: the servers.
+        command: what to do with the rows, with a token.
+        data: the rows.
+        progress: called from time to time, in a thread of its own; None for nothing.
+    """
+    token = str(command["token"])
+    try:
+        rows = Rows(data)
+    except errors.Error as failure:
+        failure.token = token
+        raise
+    backoff = Backoff(servers.settings.reconnect)
+    while True:
+        channel = servers.current
+        sending = _Sending(channel, command, rows, progress)
+        try:
+            return sending.run()
+        except errors.Error as failure:
+            failure.token = token
+            if not is_retryable(failure):
+                raise
+            servers.leave(channel)
+            wait = backoff.next(failure.retry_after)
+            if sending.took and not rows.again:
+                failure.remedy = _by_hand(token, "these rows can be read once")
+                raise
+            if wait is None or servers.closed:
+                failure.remedy = _by_hand(token, failure.remedy)
+                raise
+        threading.Event().wait(wait)
+
+
+def _by_hand(token: str, why: str) -> str:
+    """The remedy for a change that may have been made or not."""
+    return (
+        f"{why + ': ' if why else ''}call stage again with token={token!r} and the same rows; if this call has"
+        " written them, it writes nothing"
+    )
+
+
+class _Sending:
+    """One try to send the rows.
+
+    Attributes:
+        took: whether a batch was taken from the rows.
+    """
+
+    def __init__(
+        self, channel: Channel, command: Mapping[str, Any], rows: Rows, progress: ProgressFunction | None
+    ) -> None:
+        self._channel = channel
+        self._command = command
+        self._rows = rows
+        self._progress = progress
+        self.took = False
+        self._result: dict[str, Any] | None = None
+
+    def run(self) -> Staged:
+        """Sends the rows, and returns what the server did with them."""
+        descriptor = flight.FlightDescriptor.for_command(query.text({"stage": dict(self._command)}))
+        lease, call, answers = self._channel.put(descriptor, self._rows.schema)
+        try:
+            self._send(lease, call, answers)
+        except errors.Unavailable as failure:
+            lease.broken = True
+            if call.details is None:
+                self._channel.explain(failure)
+            raise
+        except errors.Error as failure:
+            call.compare_versions(failure)
+            raise
+        finally:
+            lease.release()
+        if self._result is None:
+            raise errors.Unavailable("the server ended the call without a result")
+        return Staged.of(str(self._command["table"]), str(self._command.get("branch", "main")), self._result)
+
+    def _send(self, lease: Lease, call: Call, answers: flight.FlightMetadataReader) -> None:
+        with call.translated():
+            limit = self._begin(answers)
+            if limit is None:
+                lease.writing().close()  # which raises why, if the call has failed
+                return
+        listener = None
+        if self._progress is not None:
+            listener = threading.Thread(
+                target=self._listen, args=(call, answers), name="penstock-stage", daemon=True
+            )
+            listener.start()
+        sent = 0
+        for batch in self._rows.batches():
+            self.took = True
+            for part in parts(batch, limit):
+                with call.translated():
+                    lease.writing().write_batch(part)
+                sent += part.num_rows
+        self.took = True
+        with call.translated():
+            writer = lease.writing()
+            writer.write_metadata(json.dumps({"rows": sent}).encode())
+            writer.done_writing()
+        if listener is not None:
+            listener.join()
+        with call.translated():
+            while self._message(answers) is not None:
+                pass
+            lease.writing().close()
+
+    def _begin(self, answers: flight.FlightMetadataReader) -> int | None:
+        """Waits until the server asks for rows. Returns the bytes of a message; None if it wants none."""
+        while (message := self._message(answers)) is not None:
+            begin = message.get("begin")
+            if isinstance(begin, dict):
+                return int(begin["max_message"])
+        return None
+
+    def _message(self, answers: flight.FlightMetadataReader) -> dict[str, Any] | None:
+        """The next message; None at the end."""
+        found = answers.read()
+        if found is None:
+            return None
+        message = json.loads(found.to_pybytes())
+        if isinstance(message.get("result"), dict):
+            self._result = message["result"]
+        if self._progress is not None and isinstance(message.get("progress"), dict):
+            self._progress(StageProgress.of(message["progress"]))
+        return dict(message)
+
+    def _listen(self, call: Call, answers: flight.FlightMetadataReader) -> None:
+        """Reads messages until the end or a failure, which the writer sees too."""
+        try:
+            with call.translated():
+                while self._message(answers) is not None:
+                    pass
+        except errors.Error:
+            return

@@ -1,0 +1,321 @@
+"""Rows that programs send to tables."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.flight as flight
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from server import Server
+
+import penstock
+from penstock.staging import new_token
+
+TABLE = "features.history"
+
+
+class House:
+    """A catalog, and a server that writes to its namespace features."""
+
+    def __init__(self, folder: Path) -> None:
+        self.catalog = SqlCatalog(
+            "default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
+        )
+        self.catalog.create_namespace("features")
+        self.config = folder / "penstock.yaml"
+        self.config.write_text(
+            f"catalogs: {{default: {{type: sql, uri: 'sqlite:///{folder}/catalog.db',"
+            f" warehouse: 'file://{folder}/warehouse', writes: {{namespaces: [features]}}}}}}\n"
+            "datasets: {history: {training: {table: features.history}, key: [id]}}\n"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows of main, read by another program."""
+        found = self.catalog.load_table(TABLE).scan().to_arrow()
+        return sorted(found.to_pylist(), key=lambda row: (row["id"], str(row.get("country"))))
+
+    def snapshots(self) -> int:
+        return len(self.catalog.load_table(TABLE).snapshots())
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+@pytest.fixture
+def client(house: House) -> Iterator[penstock.Client]:
+    with Server(house.config) as server, penstock.connect(server.address, timeout=60) as client:
+        yield client
+
+
+def table(start: int = 0, stop: int = 10) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(start, stop), pa.int64()),
+            "country": pa.array(["CH", "DE"] * ((stop - start) // 2), pa.string()),
+        }
+    )
+
+
+def batches(*tables: pa.Table) -> Iterator[pa.RecordBatch]:
+    for one in tables:
+        yield from one.to_batches()
+
+
+def test_rows_are_written_once(house: House, client: penstock.Client) -> None:
+    """A repeated token returns the snapshot of the first call.
+
+    spec: stage-73
+    """
+    first = client.stage(TABLE, table(), key=["id"], buckets=4)
+    assert (first.rows, first.created, first.partition) == (10, True, ("bucket[4](id)",))
+    again = client.stage(TABLE, table(), token=first.token)
+    assert again == penstock.Staged(TABLE, "main", first.token, first.snapshot, existed=True)
+    more = client.stage(TABLE, table(10, 20))
+    assert (more.previous, more.created) == (first.snapshot, False)
+    assert house.rows() == table(0, 20).to_pylist()
+    assert client.stage(TABLE, table(20, 30), dry_run=True).snapshot == 0
+    assert client.stage(TABLE, table(0, 0)).rows == 0
+    assert house.snapshots() == 2
+    with client.read("history", columns=["id"]) as stream:
+        assert sum(batch.num_rows for batch in stream) == 20
+
+
+def readers() -> dict[str, Callable[[], Any]]:
+    """The same rows in every form."""
+    rows = table()
+    return {
+        "table": lambda: rows,
+        "batch": lambda: rows.to_batches()[0],
+        "reader": lambda: rows.to_reader(),
+        "dataset": lambda: ds.dataset(rows),
+        "scanner": lambda: ds.dataset(rows).scanner(),
+        "generator": lambda: batches(rows.slice(0, 4), rows.slice(4)),
+        "tables": lambda: iter([rows.slice(0, 4), rows.slice(4)]),
+        "function": lambda: lambda: batches(rows),
+        "pandas": lambda: rows.to_pandas(),
+        "pandas categories": lambda: rows.to_pandas().astype({"country": "category"}),
+        "polars": lambda: pl.from_arrow(rows),
+        "polars categories": lambda: pl.from_arrow(rows).with_columns(pl.col("country").cast(pl.Categorical)),
+        "duckdb": lambda: duckdb.connect().from_arrow(rows),
+        "dictionaries": lambda: rows.set_column(1, "country", rows["country"].dictionary_encode()),
+        "chunks": lambda: pa.concat_tables([rows.slice(0, 3), rows.slice(3)]),
+    }
+
+
+@pytest.mark.parametrize("form", readers())
+def test_forms_of_rows(house: House, client: penstock.Client, form: str) -> None:
+    """Anything that has Arrow batches can be sent.
+
+    spec: stage-74
+    """
+    staged = client.stage(TABLE, readers()[form](), key=["id"], buckets=2)
+    assert staged.rows == 10
+    assert house.rows() == table().to_pylist()
+
+
+def test_what_is_no_rows(client: penstock.Client) -> None:
+    """Mistakes are refused before the server is asked.
+
+    spec: stage-74
+    """
+    for data, says in {
+        "rows": (1, "must be a pyarrow table"),
+        "dict": ({"id": [1]}, "must be a pyarrow table"),
+        "path": ("rows.parquet", "must be a pyarrow table"),
+        "nothing": (iter([]), "has no batch"),
+        "numbers": ([1, 2], "must be a pyarrow table"),
+    }.values():
+        with pytest.raises(penstock.Invalid, match=says) as failure:
+            client.stage(TABLE, data)
+        assert failure.value.token
+    with pytest.raises(penstock.Invalid, match="is one name, not a list"):
+        client.stage(TABLE, table(), key="id")
+    with pytest.raises(penstock.Invalid, match="a batch has the schema"):
+        client.stage(TABLE, iter([table(), pa.table({"id": ["x"]})]), key=["id"], buckets=2)
+
+
+def test_large_batches_are_divided(house: House) -> None:
+    """Batches beyond the limit of a message are sent in parts.
+
+    spec: stage-75
+    """
+    long = "x" * 1000
+    rows = pa.table({"id": pa.array(range(60_000), pa.int64()), "country": [long] * 60_000}).combine_chunks()
+    assert rows.nbytes > 50 << 20
+    seen: list[penstock.StageProgress] = []
+    with Server(house.config, "--memory", "256MiB") as small, penstock.connect(small.address) as other:
+        staged = other.stage(TABLE, rows, key=["id"], buckets=2, progress=seen.append)
+        assert staged.rows == 60_000
+        with pytest.raises(penstock.Invalid, match="a row has") as failure:
+            other.stage(TABLE, pa.table({"id": [1], "country": ["x" * (3 << 20)]}))
+        assert failure.value.token
+    assert all(one.rows_read <= 60_000 for one in seen)
+    assert house.snapshots() == 1
+
+
+def test_replace_evolve_and_branches(house: House, client: penstock.Client) -> None:
+    """The options are those of the command line.
+
+    spec: stage-73, stage-76
+    """
+    days = [datetime.date(2026, 11, 25)] * 4 + [datetime.date(2026, 11, 26)] * 6
+    rows = table().append_column("day", pa.array(days))
+    client.stage(TABLE, rows, key=["id"], buckets=2, partition=["day"], sort=["country", "id desc"])
+    staged = client.stage(TABLE, rows.slice(0, 2), mode="replace")
+    assert staged.removed > 0
+    assert [row["id"] for row in house.rows()] == [0, 1, 4, 5, 6, 7, 8, 9]
+    with pytest.raises(penstock.Invalid, match='no column "extra"'):
+        client.stage(TABLE, rows.append_column("extra", rows["id"]))
+    candidate = client.stage(TABLE, rows.append_column("extra", rows["id"]), evolve=True, branch="candidate")
+    assert (candidate.branch, candidate.added) == ("candidate", ("extra",))
+    assert len(house.rows()) == 8
+    published = client.publish(TABLE, "candidate")
+    assert (published.snapshot, published.branch) == (candidate.snapshot, "candidate")
+    assert len(house.rows()) == 18
+    with pytest.raises(penstock.Invalid, match="of branch candidate"):
+        client.undo(candidate)
+    back = client.undo(published)
+    assert (back.snapshot, back.previous) == (published.previous, published.snapshot)
+    assert len(house.rows()) == 8
+    last = client.stage(TABLE, rows.slice(0, 2))
+    client.stage(TABLE, rows.slice(2, 2))
+    with pytest.raises(penstock.Conflict):
+        client.undo(last)
+    kept = client.stage(TABLE, table(8, 12), only_keys_of="history")
+    assert (kept.rows, kept.dropped) == (2, 2)
+
+
+def test_failures_in_the_middle_write_nothing(house: House, client: penstock.Client) -> None:
+    """A generator that fails leaves the table as it is, and its exception is raised.
+
+    spec: stage-77
+    """
+    client.stage(TABLE, table(), key=["id"], buckets=2)
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from batches(table(10, 20))
+        raise ZeroDivisionError
+
+    for progress in (None, lambda _: None):
+        with pytest.raises(ZeroDivisionError):
+            client.stage(TABLE, failing(), progress=progress)
+    assert client.stage(TABLE, table(10, 12)).rows == 2
+    assert house.snapshots() == 2
+
+
+def test_plain_flight_needs_the_number_of_rows(house: House, client: penstock.Client) -> None:
+    """A writer of pyarrow that is only closed, or lost, writes nothing.
+
+    spec: stage-61
+    """
+    client.stage(TABLE, table(), key=["id"], buckets=2)
+    plain = flight.connect(client.uri)
+    descriptor = flight.FlightDescriptor.for_command(b'{"stage": {"table": "features.history"}}')
+    writer, answers = plain.do_put(descriptor, table().schema)
+    writer.write_table(table(10, 20))
+    with pytest.raises(pa.ArrowInvalid, match="without the message"):
+        writer.close()
+    writer, answers = plain.do_put(descriptor, table().schema)
+    assert answers.read() is not None
+    writer.write_table(table(10, 20))
+    del writer, answers
+    assert house.snapshots() == 1
+    writer, answers = plain.do_put(descriptor, table().schema)
+    writer.write_table(table(10, 20))
+    writer.write_metadata(b'{"rows": 10}')
+    writer.done_writing()
+    while answers.read() is not None:
+        pass
+    writer.close()
+    plain.close()
+    assert house.rows() == table(0, 20).to_pylist()
+
+
+class Restarted:
+    """Rows in whose middle the server is killed, and another one started in its place."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.server = Server(house.config)
+        self.server.__enter__()
+        self.address = self.server.address
+        self.times = 0
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        yield from batches(table(10, 20))
+        self.times += 1
+        if self.times == 1:
+            self.server.kill()
+            self.server = Server(self.house.config, listen=self.address)
+            self.server.__enter__()
+        yield from batches(table(20, 30))
+
+
+def test_calls_are_repeated_if_the_server_restarts(house: House) -> None:
+    """Rows that can be read again are sent again, with the same token; of others, the error says how to continue.
+
+    spec: stage-78
+    """
+    rows = Restarted(house)
+    try:
+        with penstock.connect(rows.address, reconnect=60) as client:
+            client.stage(TABLE, table(), key=["id"], buckets=2)
+            token = new_token()
+            assert client.stage(TABLE, rows, token=token).token == token
+            assert rows.times == 2
+            assert house.rows() == table(0, 30).to_pylist()
+            rows.times = 0
+            with pytest.raises(penstock.Unavailable, match="can be read once: call stage again") as failure:
+                client.stage(TABLE, rows())
+            assert failure.value.token in str(failure.value)
+            assert house.snapshots() == 2
+            assert client.stage(TABLE, table(10, 12), token=failure.value.token).rows == 2
+    finally:
+        rows.server.kill()
+
+
+def test_calls_at_once(house: House, client: penstock.Client) -> None:
+    """More calls than a server has places for all end well, and each is one snapshot.
+
+    spec: stage-66
+    """
+    client.stage(TABLE, table(), key=["id"], buckets=2)
+    failures: list[BaseException] = []
+
+    def one(i: int) -> None:
+        try:
+            client.stage(TABLE, lambda: batches(table(100 * i, 100 * i + 10)))
+        except BaseException as e:  # all are looked at below
+            failures.append(e)
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(1, 13)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert house.snapshots() == 13
+    assert len(house.rows()) == 130
+
+
+def test_private_servers_write(house: House) -> None:
+    """A private server writes where its config file allows it.
+
+    spec: stage-69
+    """
+    with penstock.open(house.config) as client:
+        client.stage(TABLE, table(), key=["id"], buckets=2)
+        with pytest.raises(penstock.Forbidden, match="may not be changed"):
+            client.stage("other.history", table(), key=["id"], buckets=2)
+    assert house.rows() == table().to_pylist()
