@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -108,13 +109,24 @@ func (p *putRows) batch() (arrow.RecordBatch, error) {
 		return nil, p.checkEnd()
 	}
 	b := p.reader.RecordBatch()
-	if err := array.ValidateRecordFull(b); err != nil {
+	if err := validated(b); err != nil {
 		return nil, fault.New(fault.Invalid, "batch %d is not valid: %w", p.batches+1, err).WithRemedy("write the rows with a library of Arrow")
 	}
 	p.batches++
 	p.rows += b.NumRows()
 	b.Retain()
 	return b, nil
+}
+
+// validated returns an error if a batch has offsets, sizes or codes that do not fit its buffers. The library checks some of them by
+// using them.
+func validated(b arrow.RecordBatch) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%v", value)
+		}
+	}()
+	return array.ValidateRecordFull(b)
 }
 
 // checkEnd returns an error unless the input is complete.

@@ -302,6 +302,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), PutTimeout: time.Millisecond})
 	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
+	defer time.AfterFunc(time.Minute, p.end).Stop()
 	_, err := p.answers()
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
@@ -388,6 +389,26 @@ func TestManyCallsStayWithinTheirPlacesAndMemory(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
+// Memory for a message is reserved before its client sends it, and dictionaries stay charged.
+//
+// spec: stage-64
+func TestMessagesAreChargedBeforeTheyCome(t *testing.T) {
+	w := &writtenRows{reading: make(chan struct{})}
+	limit := budget.New(1 << 30)
+	s := serveTables(t, w, Options{Budget: limit})
+	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 100))
+	_, err := p.Recv() // begin
+	require.NoError(t, err)
+	<-w.reading
+	waits := func(bytes int64) func() bool { return func() bool { return limit.Used() == bytes } }
+	require.Eventually(t, waits(2*putLimit(1<<30)), time.Minute, time.Millisecond)
+	p.declare(t, 100)
+	_, err = p.answers()
+	require.NoError(t, err)
+	s.quiet(t)
+	require.Zero(t, limit.Used())
+}
+
 // A call without a place gives up, and its error has a delay after which to try again.
 //
 // spec: stage-66
@@ -399,6 +420,7 @@ func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	<-w.reading
 	var trailer metadata.MD
 	other := put(t, s.Client, `{"stage": {"table": "ml.history"}}`, idSchema()).rows(t, ids(0, 2))
+	defer time.AfterFunc(time.Minute, other.end).Stop()
 	_, err := other.answers()
 	trailer = other.Trailer()
 	code, details := failure(t, err, trailer)
@@ -481,18 +503,22 @@ func TestDamagedMessagesAreRefused(t *testing.T) {
 		return err
 	}
 	var wrong int
+	count := func(err error) {
+		if err == nil {
+			return
+		}
+		wrong++
+		code, _ := failure(t, err, nil)
+		require.Contains(t, []codes.Code{codes.InvalidArgument, codes.ResourceExhausted, codes.DataLoss}, code, err)
+	}
 	rows := sent[1]
 	for at := range rows.GetDataBody() {
 		for _, to := range []byte{0xff, 0x7f, 0} {
-			if send(sent[0], &arrowflight.FlightData{DataHeader: rows.GetDataHeader(), DataBody: changed(rows.GetDataBody(), at, to)}) != nil {
-				wrong++
-			}
+			count(send(sent[0], &arrowflight.FlightData{DataHeader: rows.GetDataHeader(), DataBody: changed(rows.GetDataBody(), at, to)}))
 		}
 	}
 	for at := range rows.GetDataHeader() {
-		if send(sent[0], &arrowflight.FlightData{DataHeader: changed(rows.GetDataHeader(), at, 0xff), DataBody: rows.GetDataBody()}) != nil {
-			wrong++
-		}
+		count(send(sent[0], &arrowflight.FlightData{DataHeader: changed(rows.GetDataHeader(), at, 0xff), DataBody: rows.GetDataBody()}))
 	}
 	require.Greater(t, wrong, 10)
 	for name, messages := range map[string][]*arrowflight.FlightData{

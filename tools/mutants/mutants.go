@@ -76,6 +76,7 @@ func mutants() []mutant {
 		compactMutants(),
 		promoteMutants(),
 		parallelStageMutants(),
+		putMutants(),
 		orphanMutants(),
 		branchMutants(),
 		progressMutants(),
