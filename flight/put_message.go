@@ -87,7 +87,7 @@ type flatTable struct {
 const (
 	slotHeaderType, slotHeader         = 1, 2    // of Message
 	slotRows, slotNodes, slotBuffers   = 0, 1, 2 // of RecordBatch
-	slotCompression                    = 3       // of RecordBatch
+	slotCompression, slotVariadic      = 3, 4    // of RecordBatch
 	slotDictionaryID, slotDictionary   = 0, 1    // of DictionaryBatch
 	slotIsDelta                        = 2       // of DictionaryBatch
 	headerDictionaryBatch, headerBatch = 2, 3    // of the union MessageHeader
@@ -134,6 +134,21 @@ func (t flatTable) table(slot int) (flatTable, bool) {
 	return flatTable{t.bytes, at + t.uint32At(at)}, true
 }
 
+// vector returns the places of the entries of a list of structs or numbers, as far as they are within the bytes.
+func (t flatTable) vector(slot, size int) []int64 {
+	at := t.field(slot)
+	if at == 0 {
+		return nil
+	}
+	at += t.uint32At(at)
+	n := min(t.uint32At(at), max(0, (len(t.bytes)-at-4)/size))
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(at + 4 + i*size)
+	}
+	return out
+}
+
 // byteOf returns a field of one byte; 0 if there is none.
 func (t flatTable) byteOf(slot int) byte {
 	if at := t.field(slot); at > 0 && at < len(t.bytes) {
@@ -149,6 +164,7 @@ type putHeader struct {
 	dictionary   int64 // its id
 	rows         int64
 	nodes        int   // arrays, nested ones included
+	views        int   // of these, arrays of views, whose numbers of buffers it has
 	decompressed int64 // bytes that decoding takes beside the body
 }
 
@@ -177,19 +193,18 @@ func (m *putMessage) inspect() (putHeader, error) {
 	if at := of.field(slotNodes); at > 0 {
 		out.nodes = of.uint32At(at + of.uint32At(at))
 	}
+	buffers := of.vector(slotBuffers, bufferBytes)
+	counts := of.vector(slotVariadic, 8)
+	out.views = len(counts)
+	for _, at := range counts {
+		if n := int64At(m.header, at); n < 0 || n > int64(len(buffers)) {
+			return out, fault.New(fault.Invalid, "a column has %d buffers, and the batch %d", n, len(buffers)).WithRemedy("write the rows with a library of Arrow")
+		}
+	}
 	if _, compressed := of.table(slotCompression); !compressed {
 		return out, nil
 	}
-	buffers := of.field(slotBuffers)
-	if buffers == 0 {
-		return out, nil
-	}
-	buffers += of.uint32At(buffers)
-	for i := range of.uint32At(buffers) {
-		at := int64(buffers + 4 + i*bufferBytes)
-		if at > int64(len(m.header))-bufferBytes {
-			break
-		}
+	for _, at := range buffers {
 		if int64At(m.header, at+8) == 0 {
 			continue
 		}
@@ -210,18 +225,31 @@ func tooLargeBatch(limit int64) error {
 		WithRemedy("send smaller batches: the message that begins a call has the limit, max_message")
 }
 
-// nodesOf returns the number of arrays of a batch with some fields, nested ones included.
-func nodesOf(fields []arrow.Field) int {
-	n := 0
+// arraysOf returns the number of arrays of a batch with some fields, nested ones included, and how many of them are views.
+// A dictionary of views is refused: which of a message's counts are its own is not known before it is decoded.
+func arraysOf(fields []arrow.Field) (all, views int, err error) {
 	for _, f := range fields {
 		typed := f.Type
 		if extension, ok := typed.(arrow.ExtensionType); ok {
 			typed = extension.StorageType()
 		}
-		n++
-		if nested, ok := typed.(arrow.NestedType); ok {
-			n += nodesOf(nested.Fields())
+		all++
+		switch typed := typed.(type) {
+		case *arrow.StringViewType, *arrow.BinaryViewType:
+			views++
+		case *arrow.DictionaryType:
+			_, n, err := arraysOf([]arrow.Field{{Name: f.Name, Type: typed.ValueType}})
+			if n > 0 || err != nil {
+				return 0, 0, fault.InvalidField("columns", "column %q has a dictionary of views, which this version does not read", f.Name).
+					WithRemedy("send its values, or a dictionary of texts")
+			}
+		case arrow.NestedType:
+			a, v, err := arraysOf(typed.Fields())
+			if err != nil {
+				return 0, 0, err
+			}
+			all, views = all+a, views+v
 		}
 	}
-	return n
+	return all, views, nil
 }

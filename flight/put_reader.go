@@ -38,7 +38,8 @@ type putRows struct {
 	begin   func() error  // is called before the first batch is received
 
 	schema    *arrow.Schema
-	nodes     int // of a batch of the schema
+	nodes     int // arrays of a batch of the schema
+	views     int // of these
 	reader    *ipc.Reader
 	held      *budget.Reservation // of the message that is received, or of the last batch
 	kept      *budget.Reservation // of dictionaries
@@ -54,6 +55,9 @@ type putRows struct {
 
 // openPut returns the rows of a call, of which the first message has been received. The caller releases them.
 func openPut(ctx context.Context, stream grpc.ServerStream, first *putMessage, memory *budget.Budget) (*putRows, error) {
+	if err := first.checkSchema(); err != nil {
+		return nil, err
+	}
 	p := &putRows{ctx: ctx, stream: stream, first: first, sizes: map[int64]int64{}}
 	var err error
 	if p.held, err = memory.Reserve("rows that a client sends", 0); err != nil {
@@ -65,7 +69,7 @@ func openPut(ctx context.Context, stream grpc.ServerStream, first *putMessage, m
 	}
 	if p.reader, err = ipc.NewReaderFromMessageReader(p); err == nil && p.reader.Schema() != nil {
 		p.schema = p.reader.Schema()
-		p.nodes = nodesOf(p.schema.Fields())
+		p.nodes, p.views, err = arraysOf(p.schema.Fields())
 	}
 	switch {
 	case err != nil:
@@ -219,6 +223,9 @@ func (p *putRows) end(metadata []byte) error {
 
 // account charges what a message holds from now on, instead of what it could have held.
 func (p *putRows) account(m *putMessage) error {
+	if err := m.checkMetadata(); err != nil {
+		return err
+	}
 	head, err := m.inspect()
 	if err != nil {
 		return err
@@ -232,6 +239,8 @@ func (p *putRows) account(m *putMessage) error {
 	case !head.isDictionary && head.nodes != p.nodes:
 		return fault.New(fault.Invalid, "a batch has %d arrays, and the schema %d: it has another schema", head.nodes, p.nodes).
 			WithRemedy("send all batches with the schema of the first message")
+	case !head.isDictionary && head.views < p.views:
+		return fault.New(fault.Invalid, "a batch has %d columns of views, and the schema %d", head.views, p.views).WithRemedy("write the rows with a library of Arrow")
 	case head.isDelta:
 		return fault.New(fault.Invalid, "a message adds values to a dictionary, which this version does not read").
 			WithRemedy("send the whole dictionary, or texts instead of dictionaries")

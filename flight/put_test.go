@@ -355,7 +355,9 @@ func TestLargeMessagesAreRefused(t *testing.T) {
 			return put(t, s.Client, stageOf, idSchema(), ipc.WithZstd()).rows(t, ids(0, 300_000))
 		},
 	} {
-		_, err := p().answers()
+		call := p()
+		_ = call.CloseSend() // the call may have ended
+		_, err := call.answers()
 		code, _ := failure(t, err, nil)
 		require.Equal(t, codes.ResourceExhausted, code, name)
 	}

@@ -14,6 +14,7 @@ func putMutants() []mutant {
 		{"put-does-not-validate", "flight/put_reader.go", "	return array.ValidateRecordFull(b)\n", "	return array.ValidateRecord(b)\n", wire},
 		{"put-takes-other-schemas", "flight/put_reader.go", "	case !head.isDictionary && head.nodes != p.nodes:\n", "	case !head.isDictionary && head.nodes < 0:\n", wire},
 		{"put-waits-for-ever", "flight/put_reader.go", "	timeout := time.NewTimer(p.timeout)\n", "	timeout := time.NewTimer(p.timeout + time.Hour)\n", wire},
+		{"put-believes-counts-of-views", "flight/put_reader.go", "	case !head.isDictionary && head.views < p.views:\n", "	case !head.isDictionary && head.views < 0:\n", wire},
 		{"put-needs-no-place", "flight/put.go", "	leave, err := s.stageSlots.enter(ctx, clientOf(ctx), 0)\n", "	leave, err := func() {}, error(nil)\n", wire},
 		{"put-hides-uncertain-changes", "flight/put.go", "	if err == nil || commit.Uncertain(err) {\n", "	if err == nil {\n", wire},
 		{"put-shows-any-keys", "flight/tables.go", "	if rights.Limits(d) {\n", "	if rights.Limits(d) && of == \"\" {\n", wire},
