@@ -33,7 +33,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from process import cpu_seconds, peak_bytes
+from pyarrow import dataset
 from pyiceberg.catalog.sql import SqlCatalog
+from running import Program, output, serving
 
 _ROOT = Path(__file__).resolve().parent.parent
 _BUCKETS = 16
@@ -76,21 +79,35 @@ class Turn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the input, run both programs in turn, and print the table."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--binary", type=Path, default=Path(os.environ.get("PENSTOCK_BIN", _ROOT / "bin" / "penstock")))
-    flags.add_argument("--folder", type=Path, default=_ROOT / ".bench" / "stage", help="of all files; it can be removed")
+    flags.add_argument(
+        "--binary", type=Path, default=Path(os.environ.get("PENSTOCK_BIN", _ROOT / "bin" / "penstock"))
+    )
+    flags.add_argument(
+        "--folder", type=Path, default=_ROOT / ".bench" / "stage", help="of all files; it can be removed"
+    )
     flags.add_argument("--rows", type=int, default=400_000)
     flags.add_argument("--rounds", type=int, default=5)
     flags.add_argument("--memory", default="2GiB", help="the budget of both programs")
-    flags.add_argument("--level", type=int, default=3, help="DuckDB's level of Zstandard; its own default is 3")
+    flags.add_argument(
+        "--level", type=int, default=3, help="DuckDB's level of Zstandard; its own default is 3"
+    )
     flags.add_argument("--only", choices=[one.name for one in LAYOUTS], help="one layout; default: all")
     flags.add_argument("--files", nargs="+", type=Path, help="other input")
-    flags.add_argument("--key", default="request_id", help="the column that --files are bucketed and sorted by")
+    flags.add_argument(
+        "--key", default="request_id", help="the column that --files are bucketed and sorted by"
+    )
+    flags.add_argument("--put", action="store_true", help="also with the Python client, through a server")
     flags.add_argument("--alone", action="store_true", help="without DuckDB")
     flags.add_argument("--duckdb", nargs=2, help=argparse.SUPPRESS)  # the child that runs DuckDB
-    flags.add_argument("--make", action="store_true", help=argparse.SUPPRESS)  # the child that makes the input
+    flags.add_argument("--send", nargs=2, help=argparse.SUPPRESS)  # the child that runs the client
+    flags.add_argument(
+        "--make", action="store_true", help=argparse.SUPPRESS
+    )  # the child that makes the input
     given = flags.parse_args(arguments)
     if given.duckdb:
         return _copy(*given.duckdb)
+    if given.send:
+        return _send(*given.send)
     given.folder.mkdir(parents=True, exist_ok=True)
     if given.files:
         given.rows = sum(pq.read_metadata(file).num_rows for file in given.files)
@@ -100,7 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.make:
         make(input_folder, given.rows)
         return 0
-    if not input_folder.exists():  # a process of its own, whose memory the children of this one do not inherit
+    if (
+        not input_folder.exists()
+    ):  # a process of its own, whose memory the children of this one do not inherit
         same = ["--rows", str(given.rows), "--folder", str(given.folder)]
         subprocess.run([sys.executable, __file__, "--make", *same], check=True)
     files = sorted(input_folder.glob("*.parquet"))
@@ -114,31 +133,38 @@ def _compare(given: argparse.Namespace, layout: Layout, files: list[Path]) -> No
     lake = Lake(given.folder / "lake", given.binary, given.memory)
     turns: dict[str, list[Turn]] = {}
     runs: list[tuple[str, Callable[[], Turn]]] = [("penstock", lambda: lake.stage(layout, files))]
+    if given.put:
+        runs.append(("penstock, DoPut", lambda: lake.put(layout, files)))
     if not given.alone:
         copy = given.folder / "copy"
         runs.append(("duckdb", lambda: _run_duckdb(copy, layout, files, given.memory, given.level)))
     for _ in range(given.rounds):
         for name, run in runs:
             turns.setdefault(name, []).append(run())
-    for name, all_turns in turns.items():
-        middle = {f.name: statistics.median(getattr(t, f.name) for t in all_turns) for f in dataclasses.fields(Turn)}
-        ratios = ""
-        if name == "duckdb":
-            ours = turns["penstock"]
-            ratios = " | penstock / duckdb:" + "".join(
-                f" {what} {statistics.median(a / b for a, b in pairs):.2f}"
-                for what, pairs in {
-                    "rows/s": [(b.seconds, a.seconds) for a, b in zip(ours, all_turns, strict=True)],
-                    "CPU": [(a.cpu, b.cpu) for a, b in zip(ours, all_turns, strict=True)],
-                    "bytes": [(a.bytes, b.bytes) for a, b in zip(ours, all_turns, strict=True)],
-                }.items()
-            )
+    theirs = turns.get("duckdb", [])
+    for name, own in turns.items():
+        middle = {
+            f.name: statistics.median(getattr(t, f.name) for t in own) for f in dataclasses.fields(Turn)
+        }
         print(
             f"{layout.name} | {name} | {given.rows / middle['seconds'] / 1e6:.3f} M rows/s | {middle['cpu']:.2f} CPU s"
             f" | {middle['bytes'] / 1e6:.1f} MB, histories {middle['history'] / 1e6:.1f}"
-            f" | peak {middle['peak'] / _MIB:.0f} MiB{ratios}",
+            f" | peak {middle['peak'] / _MIB:.0f} MiB{_ratios(own, theirs)}",
             flush=True,
         )
+
+
+def _ratios(own: list[Turn], theirs: list[Turn]) -> str:
+    """Medians of the ratios of the turns."""
+    if not theirs or own is theirs:
+        return ""
+    pairs = list(zip(own, theirs, strict=True))
+    found = {
+        "rows/s": statistics.median(b.seconds / a.seconds for a, b in pairs),
+        "CPU": statistics.median(a.cpu / b.cpu for a, b in pairs),
+        "bytes": statistics.median(a.bytes / b.bytes for a, b in pairs),
+    }
+    return " | of DuckDB's: " + ", ".join(f"{what} {ratio:.2f}" for what, ratio in found.items())
 
 
 class Lake:
@@ -161,7 +187,14 @@ class Lake:
         """Stage files to a new table, and remove its files."""
         self._count += 1
         command = [str(self._binary), "stage", f"features.t{self._count}", *map(str, files)]
-        command += ["--config", str(self.config), "--key", ",".join(layout.key), "--sort", ",".join(layout.sort)]
+        command += [
+            "--config",
+            str(self.config),
+            "--key",
+            ",".join(layout.key),
+            "--sort",
+            ",".join(layout.sort),
+        ]
         command += ["--buckets", str(_BUCKETS)]
         began = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -174,6 +207,36 @@ class Lake:
         turn = Turn(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, *sizes(data))
         shutil.rmtree(data)
         return turn
+
+    def put(self, layout: Layout, files: list[Path]) -> Turn:
+        """Send the rows of files to a server that stages them to a new table, and remove its files."""
+        self._count += 1
+        fields = {"key": layout.key, "sort": layout.sort, "buckets": _BUCKETS}
+        command = {"table": f"features.t{self._count}", "files": [str(file) for file in files], **fields}
+        with serving(Program(self._binary).command(self.config, "127.0.0.1:0")) as server:
+            before = cpu_seconds(server.pid)
+            sending = [sys.executable, __file__, "--send", server.first, json.dumps(command)]
+            sent = json.loads(output(sending))
+            cpu, peak = cpu_seconds(server.pid) - before, peak_bytes(server.pid)
+        data = self._folder / "warehouse"
+        turn = Turn(sent["seconds"], cpu + sent["cpu"], peak, *sizes(data))
+        shutil.rmtree(data)
+        return turn
+
+
+def _send(address: str, command: str) -> int:
+    """Send the rows of Parquet files by the Python client, and print what it took."""
+    import penstock  # only this child needs it
+
+    fields = json.loads(command)
+    rows = dataset.dataset(fields.pop("files"))
+    with penstock.connect(address.rpartition(" ")[2]) as client:
+        before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        client.stage(fields.pop("table"), rows, **fields)
+        seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(json.dumps({"seconds": seconds, "cpu": cpu}))
+    return 0
 
 
 def _run_duckdb(folder: Path, layout: Layout, files: list[Path], memory: str, level: int) -> Turn:
@@ -248,9 +311,13 @@ def requests(draw: np.random.Generator, first: int, rows: int) -> pa.Table:
     moment = draw.random(rows)
     moment = moment[np.lexsort((moment, user))]  # the requests of a user are in the order of time
     order = np.argsort(moment)
-    country = np.array([f"C{i:02}" for i in range(60)])[draw.integers(0, 60, rows) * draw.integers(0, 2, rows)]
+    country = np.array([f"C{i:02}" for i in range(60)])[
+        draw.integers(0, 60, rows) * draw.integers(0, 2, rows)
+    ]
     words = np.array([f"word{i}" for i in range(2_000)])
-    query = np.char.add(np.char.add(words[draw.integers(0, 2_000, rows)], " "), words[draw.integers(0, 200, rows)])
+    query = np.char.add(
+        np.char.add(words[draw.integers(0, 2_000, rows)], " "), words[draw.integers(0, 200, rows)]
+    )
     table = pa.table(
         {
             "request_id": pa.array(_hashed(np.arange(first, first + rows))),
