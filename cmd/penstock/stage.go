@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -133,7 +134,7 @@ type stageCall struct {
 func (p process) stage(ctx context.Context, e *engine, call stageCall) error {
 	ctx, entered := e.budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := records.Open(ctx, call.files, e.budget)
+	rows, err := records.OpenWith(ctx, call.files, records.Options{Budget: e.budget, Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}

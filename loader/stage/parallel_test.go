@@ -114,7 +114,7 @@ func TestPartitionsWaitForMemory(t *testing.T) {
 	require.NoError(t, err)
 	want := whole.contents(t)
 	full := fault.New(fault.Exhausted, "memory is full")
-	rules := []errstore.Rule{{Location: "-00001-00002.parquet", Call: errstore.Finish, Nth: 1}} // two files are complete
+	rules := []errstore.Rule{{Location: "-00001-00001.parquet", Call: errstore.Finish, Nth: 1}} // a file is complete
 	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish} {
 		for nth := 1; nth <= 4; nth++ {
 			rules = append(rules, errstore.Rule{Location: ".parquet", Call: call, Nth: nth})

@@ -39,7 +39,7 @@ func stageMutants() []mutant {
 		{"stage-descends-never", "loader/stage/create.go", "Transform: catalog.Transform{Kind: catalog.Identity}, Descending: down", "Transform: catalog.Transform{Kind: catalog.Identity}, Descending: !down", stages},
 		{"stage-declares-no-order", "loader/stage/target.go", "		t.ordered = t.state.SortOrder\n", "		t.ordered = 0\n", stages},
 		{"stage-holds-large-samples", "loader/stage/partition_files.go", "PageRows: min(maxSampleRows, max(sample/rowBytes, 1))", "PageRows: min(maxSampleRows, max(sample*rowBytes, 1))", stages},
-		{"stage-reads-the-first-file", "internal/parquet/records/records.go", "		case errors.Is(err, io.EOF) && len(r.paths) == 0:\n", "		case errors.Is(err, io.EOF):\n", inputs},
+		{"stage-reads-the-first-file", "internal/parquet/records/records.go", "r.open = nil; len(r.paths) == 0 {", "r.open = nil; len(r.paths) >= 0 {", inputs},
 		{"stage-files-choose-again", "internal/parquet/write/writer.go", "		w.settings = w.opts.Choice.made()\n", "		w.settings = nil\n", files},
 		{"stage-few-rows-choose", "internal/parquet/write/choice.go", "rows < MinChoiceRows", "rows < 0", files},
 		{"stage-mixes-columns", "internal/parquet/records/records.go", "			at = found[0]\n", "			at = i\n", inputs},

@@ -5,7 +5,6 @@ package records
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -14,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
@@ -21,31 +21,45 @@ import (
 )
 
 // Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, the buffer that a column is
-// read through, and what a column is taken to need for its pages.
+// read through, what a column is taken to need for its pages, and what is read ahead.
 const (
 	maxRows     = 8192
 	batchBytes  = 4 << 20
 	readBuffer  = 64 << 10
 	columnPages = 3 << 20
+	aheadShare  = 16 // of the budget, for row groups that are read ahead
+	maxAhead    = 256 << 20
 )
+
+// Options are what a reader works with. The zero value has no limit and reads nothing ahead.
+type Options struct {
+	Budget *budget.Budget // nil is unlimited
+	// Threads is the number of row groups that are read at the same time; 0 means 1.
+	Threads int
+}
 
 // FileInput reads a list of files.
 type FileInput struct {
 	ctx    context.Context //nolint:containedctx // a reader holds the context of its stream
-	paths  []string
+	cancel context.CancelFunc
+	opts   Options
+	paths  []string // that are not open yet
 	schema *arrow.Schema
-	budget *budget.Budget
-	open   *openFile
-	held   *budget.Reservation // of the open file and the last batch
-	bytes  int64               // of the last batch
+	open   *openFile   // the last file that was opened; nil: there is none
+	queue  []*rowGroup // that are read, the next one first
+	held   *budget.Reservation
+	ahead  *aheadMemory
+	last   decodedBatch // that was returned
+	group  errgroup.Group
 }
 
-// openFile is the file that is read.
+// openFile is a file that is read.
 type openFile struct {
 	path    string
 	parquet *file.Reader
-	rows    pqarrow.RecordReader
 	columns []int // of the file, in the order of the schema
+	started int   // row groups
+	left    int   // row groups that are not read to their end
 }
 
 // Open returns a reader of all rows of some local files, in their order. All files have the columns of the
@@ -54,42 +68,65 @@ type openFile struct {
 // Errors: NotFound and Unavailable for a file that cannot be opened, Invalid for one that is not Parquet or
 // has other columns, Corrupt for one that cannot be decoded.
 func Open(ctx context.Context, paths []string, limit *budget.Budget) (array.RecordReader, error) {
+	return OpenWith(ctx, paths, Options{Budget: limit})
+}
+
+// OpenWith is Open with options. Several row groups are decoded at the same time, within a share of the budget; the
+// rows come in the same order.
+func OpenWith(ctx context.Context, paths []string, o Options) (array.RecordReader, error) {
 	if len(paths) == 0 {
 		return nil, fault.New(fault.Invalid, "there are no files to read")
 	}
-	held, err := limit.Reserve("Parquet files to stage", 0)
+	held, err := o.Budget.Reserve("Parquet files to stage", 0)
 	if err != nil {
 		return nil, err
 	}
-	r := &FileInput{ctx: ctx, paths: paths, budget: limit, held: held}
-	if err := r.next(); err != nil {
+	o.Threads = max(o.Threads, 1)
+	r := &FileInput{opts: o, paths: paths, held: held, ahead: &aheadMemory{limit: maxAhead}}
+	if limit := o.Budget.Limit(); limit >= 0 {
+		r.ahead.limit = min(limit/aheadShare, maxAhead)
+	}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.group.SetLimit(o.Threads)
+	if r.open, err = r.next(); err != nil {
 		r.close()
 		return nil, err
 	}
 	return batch.FromFunc(r.schema, r.batch, r.close), nil
 }
 
-// close closes the open file.
+// close ends all reading.
 func (r *FileInput) close() {
-	r.end()
+	r.cancel()
+	for _, g := range r.queue {
+		for b := range g.batches {
+			b.Release()
+		}
+	}
+	_ = r.group.Wait()
+	for _, g := range r.queue {
+		g.of.close()
+	}
+	if r.open != nil {
+		r.open.close()
+	}
+	r.queue, r.open = nil, nil
+	if r.last.RecordBatch != nil {
+		r.last.Release()
+	}
 	r.held.Release()
 }
 
-func (r *FileInput) end() {
-	if r.open == nil {
-		return
+// close closes the file, which may be nil or closed.
+func (o *openFile) close() {
+	if o != nil && o.parquet != nil {
+		_ = o.parquet.Close()
+		o.parquet = nil
 	}
-	if r.open.rows != nil {
-		r.open.rows.Release()
-	}
-	_ = r.open.parquet.Close()
-	r.open = nil
-	r.held.Shrink(r.held.Held())
-	r.bytes = 0
 }
 
 // next opens the next file.
-func (r *FileInput) next() error {
+func (r *FileInput) next() (*openFile, error) {
 	path := r.paths[0]
 	r.paths = r.paths[1:]
 	f, err := os.Open(path) //nolint:gosec // the user's own file
@@ -98,142 +135,141 @@ func (r *FileInput) next() error {
 		if errors.Is(err, os.ErrNotExist) {
 			kind = fault.NotFound
 		}
-		return fault.New(kind, "%w", err).In("", path).WithRemedy("check the name of the file")
+		return nil, fault.New(kind, "%w", err).In("", path).WithRemedy("check the name of the file")
 	}
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled, props.BufferSize = true, readBuffer
 	reader, err := file.NewParquetReader(f, file.WithReadProps(props))
 	if err != nil {
-		return errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: %w", path, err).In("", path).
+		return nil, errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: %w", path, err).In("", path).
 			WithRemedy("write the rows as Parquet"), f.Close())
 	}
-	r.open = &openFile{path: path, parquet: reader}
-	if err := r.held.GrowWait(r.ctx, pages(reader)); err != nil {
-		return err
+	o := &openFile{path: path, parquet: reader, left: reader.NumRowGroups()}
+	if err := r.begin(o); err != nil {
+		o.close()
+		return nil, err
 	}
-	return r.begin(reader)
+	return o, nil
 }
 
-// pages returns the bytes that reading a file takes, without its batches.
-func pages(reader *file.Reader) int64 {
-	needed := int64(0)
-	meta := reader.MetaData()
-	for i := range meta.NumRowGroups() {
-		group, bytes := meta.RowGroup(i), int64(0)
-		for c := range group.NumColumns() {
-			size := int64(columnPages)
-			if chunk, err := group.ColumnChunk(c); err == nil {
-				size = min(size, chunk.TotalUncompressedSize())
-			}
-			bytes += readBuffer + size
-		}
-		needed = max(needed, bytes)
-	}
-	return needed
-}
-
-// batchRows returns the rows of a batch of a file.
-func batchRows(reader *file.Reader) int64 {
-	meta, bytes := reader.MetaData(), int64(0)
-	for i := range meta.NumRowGroups() {
-		bytes += meta.RowGroup(i).TotalByteSize()
-	}
-	rows := max(meta.NumRows, 1)
-	return min(maxRows, max(1, batchBytes/max(bytes/rows, 1)))
-}
-
-// begin matches the columns of the open file to the schema, which the first file decides.
-func (r *FileInput) begin(reader *file.Reader) error {
-	rows, err := pqarrow.NewFileReader(reader, pqarrow.ArrowReadProperties{BatchSize: batchRows(reader)}, memory.DefaultAllocator)
+// begin matches the columns of a file to the schema, which the first file decides.
+func (r *FileInput) begin(o *openFile) error {
+	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
 	if err != nil {
-		return r.unreadable(err)
+		return o.unreadable(r.ctx, err)
 	}
 	schema, err := rows.Schema()
 	if err != nil {
-		return r.unreadable(err)
+		return o.unreadable(r.ctx, err)
 	}
 	if r.schema == nil {
 		r.schema = schema
 	}
-	if err := r.match(schema); err != nil {
-		return err
-	}
-	if r.open.rows, err = rows.GetRecordReader(r.ctx, nil, nil); err != nil {
-		return r.unreadable(err)
-	}
-	return nil
+	return r.match(o, schema)
 }
 
 // match finds the columns of the schema in a file.
-func (r *FileInput) match(schema *arrow.Schema) error {
+func (r *FileInput) match(o *openFile, schema *arrow.Schema) error {
 	differs := func(format string, args ...any) error {
-		return fault.As(fault.New(fault.Invalid, format, args...).In("", r.open.path)).WithRemedy("stage files with other columns by a call of their own")
+		return fault.As(fault.New(fault.Invalid, format, args...).In("", o.path)).WithRemedy("stage files with other columns by a call of their own")
 	}
 	if schema.NumFields() != r.schema.NumFields() {
-		return differs("%s has %s, the first file %d", r.open.path, fault.Count(schema.NumFields(), "column"), r.schema.NumFields())
+		return differs("%s has %s, the first file %d", o.path, fault.Count(schema.NumFields(), "column"), r.schema.NumFields())
 	}
-	r.open.columns = nil
+	o.columns = nil
 	for i, f := range r.schema.Fields() {
 		at := i
 		if schema.Field(i).Name != f.Name {
 			found := schema.FieldIndices(f.Name)
 			if len(found) != 1 {
-				return differs("%s does not have column %q of the first file", r.open.path, f.Name)
+				return differs("%s does not have column %q of the first file", o.path, f.Name)
 			}
 			at = found[0]
 		}
 		if have := schema.Field(at).Type; !arrow.TypeEqual(have, f.Type) {
-			return differs("column %q of %s has type %s, and in the first file %s", f.Name, r.open.path, have, f.Type)
+			return differs("column %q of %s has type %s, and in the first file %s", f.Name, o.path, have, f.Type)
 		}
-		r.open.columns = append(r.open.columns, at)
+		o.columns = append(o.columns, at)
 	}
 	return nil
 }
 
-func (r *FileInput) unreadable(err error) error {
-	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
+func (o *openFile) unreadable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return fault.New(fault.Corrupt, "%s cannot be decoded: %w", r.open.path, err).In("", r.open.path).WithRemedy("write the file again")
+	return fault.New(fault.Corrupt, "%s cannot be decoded: %w", o.path, err).In("", o.path).WithRemedy("write the file again")
+}
+
+// fill starts reading row groups, as many as may be read at the same time.
+func (r *FileInput) fill() {
+	for len(r.queue) < r.opts.Threads {
+		g := r.nextGroup()
+		if g == nil {
+			return
+		}
+		r.queue = append(r.queue, g)
+		r.group.Go(func() error {
+			g.read(r.ctx, r.held)
+			return nil
+		})
+	}
+}
+
+// nextGroup returns the next row group, or one that has the error of opening its file; nil is the end.
+func (r *FileInput) nextGroup() *rowGroup {
+	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead}
+	for r.open == nil || r.open.started == r.open.parquet.NumRowGroups() {
+		if r.open != nil && r.open.left == 0 {
+			r.open.close()
+		}
+		if r.open = nil; len(r.paths) == 0 {
+			return nil
+		}
+		if r.open, g.err = r.next(); g.err != nil {
+			r.paths = nil
+			return g
+		}
+	}
+	g.of, g.number = r.open, r.open.started
+	r.open.started++
+	return g
 }
 
 // batch returns the next batch; nil is the end.
-func (r *FileInput) batch() (_ arrow.RecordBatch, err error) {
+func (r *FileInput) batch() (arrow.RecordBatch, error) {
 	for {
 		if r.ctx.Err() != nil {
 			return nil, context.Cause(r.ctx)
 		}
-		b, err := r.open.rows.Read()
-		switch {
-		case errors.Is(err, io.EOF) && len(r.paths) == 0:
+		if r.fill(); len(r.queue) == 0 {
 			return nil, nil //nolint:nilnil // the end, as batch.FromFunc defines it
-		case errors.Is(err, io.EOF):
-			r.end()
-			if err := r.next(); err != nil {
-				return nil, err
-			}
-			continue
-		case err != nil:
-			return nil, r.unreadable(err)
 		}
-		if err := r.charge(b); err != nil {
-			return nil, err
+		g := r.queue[0]
+		g.becomeNext()
+		if b, ok := <-g.batches; ok {
+			return r.turned(g.of, b), nil
 		}
-		columns := make([]arrow.Array, len(r.open.columns))
-		for i, at := range r.open.columns {
-			columns[i] = b.Column(at)
+		if g.err != nil {
+			return nil, g.err
 		}
-		return array.NewRecordBatch(r.schema, columns, b.NumRows()), nil
+		r.queue = r.queue[1:]
+		if g.of.left--; g.of.left == 0 && g.of != r.open {
+			g.of.close()
+		}
 	}
 }
 
-// charge charges a batch instead of the one before, which its reader has released.
-func (r *FileInput) charge(b arrow.RecordBatch) error {
-	bytes := batch.Size(b)
-	if err := r.held.GrowWait(r.ctx, bytes); err != nil {
-		return err
+// turned returns a batch with the columns of the schema, and releases the one before.
+func (r *FileInput) turned(of *openFile, b decodedBatch) arrow.RecordBatch {
+	if r.last.RecordBatch != nil {
+		r.last.Release()
+		r.held.Shrink(r.last.bytes)
 	}
-	r.held.Shrink(r.bytes)
-	r.bytes = bytes
-	return nil
+	r.last = b
+	columns := make([]arrow.Array, len(of.columns))
+	for i, at := range of.columns {
+		columns[i] = b.Column(at)
+	}
+	return array.NewRecordBatch(r.schema, columns, b.NumRows())
 }
