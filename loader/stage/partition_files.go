@@ -71,7 +71,7 @@ func (c *staging) fileOptions(choice *write.EncodingChoice) write.Options {
 	rowBytes := max(c.bytes/max(c.read, 1), 1)
 	sample := c.options.share(sampleShare, minSample, maxSample)
 	return write.Options{
-		Schema: t.fileSchema(), UUIDs: slices.Concat(t.state.UUIDs, t.uuids), FormatVersion: t.state.Version, Sorting: t.sorting, Choice: choice,
+		Schema: t.fileSchema(), UUIDs: slices.Concat(t.state.UUIDs, t.uuids), FormatVersion: t.state.Version, Sorting: t.sorting, Bloom: t.blooms(), Choice: choice,
 		RowGroupBytes: c.options.share(groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: c.options.Threads,
 	}
 }

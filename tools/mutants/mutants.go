@@ -77,6 +77,7 @@ func mutants() []mutant {
 		promoteMutants(),
 		parallelStageMutants(),
 		putMutants(),
+		elsewhereMutants(),
 		orphanMutants(),
 		branchMutants(),
 		progressMutants(),
