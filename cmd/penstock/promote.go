@@ -44,7 +44,14 @@ func (p process) promoteCommand() *cobra.Command {
 	resume := c.Flags().Bool("continue", false, "continue an earlier call, with the values of its snapshots, though staging tables have later ones")
 	restart := c.Flags().Bool("restart", false, "begin again with the current snapshots, though an earlier call is unfinished")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
+	printed := sparkPrintFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if asSQL, err := printed.wanted(); asSQL || err != nil {
+			if err != nil {
+				return err
+			}
+			return p.printPromotion(c.Context(), *config, args, printed)
+		}
 		request := promote.PromotionRequest{Entries: args[1:], DryRun: *dry}
 		switch {
 		case *resume && *restart:

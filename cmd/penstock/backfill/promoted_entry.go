@@ -1,0 +1,266 @@
+package backfill
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// promotedEntry is a staging entry as a query that has one row of each key.
+type promotedEntry struct {
+	alias    string
+	entry    dataset.Staging
+	training *catalog.Table
+	staging  *catalog.Table
+	pairs    []sqlPair // key and aligned partition
+	values   []string  // expressions of the staging columns that are promoted; value N is the Nth
+	lenient  bool      // whether training rows exist that the dataset does not have
+	guarded  bool      // whether a value of the entry has its checks
+}
+
+// sqlPair is a condition of the join: an expression of a training row, and one of a staging row.
+type sqlPair struct{ training, staging string }
+
+// newPromotedEntry returns the query of an entry.
+func newPromotedEntry(alias string, s dataset.Staging, training, staging *catalog.Table) (*promotedEntry, error) {
+	e := &promotedEntry{alias: alias, entry: s, training: training, staging: staging}
+	for _, k := range s.Key {
+		ours, ok := columnOf(training, k.Training)
+		theirs, found := columnOf(staging, k.Staging)
+		if !ok || !found {
+			return nil, fault.New(fault.Internal, "entry %s has no key column %s = %s", s.Name, k.Training, k.Staging)
+		}
+		e.pairs = append(e.pairs, sqlPair{"t." + ours, "s." + theirs})
+	}
+	if s.Align == nil {
+		return e, nil
+	}
+	return e, e.align(*s.Align)
+}
+
+// refused returns an error for an entry that the statement cannot have.
+func (e *promotedEntry) refused(format string, args ...any) error {
+	return fault.InvalidField("entries", "entry %s %s", e.entry.Name, fmt.Sprintf(format, args...)).
+		WithRemedy("promote it without --print, which gives the values that are read")
+}
+
+// check returns an error for an entry whose rows Spark SQL is not printed for.
+func (e *promotedEntry) check() error {
+	s := e.entry
+	switch {
+	case !s.Join.Fills():
+		return fault.InvalidField("entries", "entry %s is %s join, which drops training rows or adds no columns", s.Name, s.Join.Article()).
+			WithRemedy("promote left and overlay entries; keep this one in the dataset")
+	case s.Duplicates.Multiply():
+		return fault.InvalidField("entries", "entry %s repeats training rows: duplicates is %s", s.Name, s.Duplicates).
+			WithRemedy("choose one row of each key: set duplicates to first or last")
+	case !s.Filter.IsZero():
+		return e.refused("has a filter, for which no Spark SQL is printed")
+	case s.PointInTime != nil:
+		return e.refused("has point_in_time, for which no Spark SQL is printed")
+	case s.Custom != "":
+		return e.refused("has a strategy of its own, %s", s.Custom)
+	case s.Missing.Fail() && e.lenient:
+		return e.refused("has missing: error, and the dataset has a filter: training rows that it drops may lack a match")
+	}
+	return nil
+}
+
+// align adds the aligned partition to the conditions. Partitions of values are printed, the same or some days before.
+func (e *promotedEntry) align(a dataset.Align) error {
+	ours, theirs := partitionedBy(e.training, a.Training), partitionedBy(e.staging, a.Staging)
+	if ours == nil || theirs == nil {
+		return e.refused("is aligned by partitions of another transform than identity, for which no Spark SQL is printed")
+	}
+	pair := sqlPair{"t." + quoted(ours.Name), "s." + quoted(theirs.Name)}
+	const day = 24 * time.Hour
+	switch {
+	case a.Rule.IsSame():
+	case !a.Rule.IsLag():
+		return e.refused("is aligned by %s, for which no Spark SQL is printed", a.Rule)
+	case ours.Type.ID() == arrow.DATE32 && a.Lag.Months == 0 && a.Lag.Count == 0 && a.Lag.Time%day == 0:
+		pair.training = fmt.Sprintf("date_sub(%s, %d)", pair.training, a.Lag.Time/day)
+	default:
+		return e.refused("is aligned with a lag that is not one of days, for which no Spark SQL is printed")
+	}
+	e.pairs = append(e.pairs, pair)
+	return nil
+}
+
+// partitionedBy returns the column of that name if every partition spec has it by identity; otherwise nil.
+func partitionedBy(t *catalog.Table, name string) *catalog.Field {
+	at := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.Name == name })
+	if at < 0 {
+		return nil
+	}
+	for _, spec := range t.Specs {
+		if !slices.ContainsFunc(spec, func(p catalog.PartitionField) bool {
+			return p.Source == t.Fields[at].ID && p.Transform.Kind == catalog.Identity
+		}) {
+			return nil
+		}
+	}
+	return &t.Fields[at]
+}
+
+// staged returns the name that the query has for a staging column.
+func (e *promotedEntry) staged(f catalog.Field) string {
+	column := "s." + sqlColumn(e.staging, f)
+	at := slices.Index(e.values, column)
+	if at < 0 {
+		at = len(e.values)
+		e.values = append(e.values, column)
+	}
+	return fmt.Sprintf("%s.value%d", e.alias, at+1)
+}
+
+// overlay returns the value of a training column that a staging column replaces where a row matches.
+func (e *promotedEntry) overlay(f catalog.Field, value string) string {
+	staged := e.staged(f)
+	if !e.entry.Nulls.Replace() {
+		return e.guard(fmt.Sprintf("coalesce(%s, %s)", staged, value))
+	}
+	return e.guard(fmt.Sprintf("if(%s.place IS NULL, %s, %s)", e.alias, value, staged))
+}
+
+// value returns the value of a new column.
+func (e *promotedEntry) value(o resolve.Output, of string) (string, error) {
+	if o.Matched {
+		return e.guard(e.alias + ".place IS NOT NULL"), nil
+	}
+	value := e.staged(o.Field)
+	for _, shape := range o.Shapes {
+		switch {
+		case shape.As != nil:
+			return "", e.refused("converts column %s, for which no Spark SQL is printed", o.Name)
+		case shape.First > 0:
+			value = fmt.Sprintf("slice(%s, 1, %d)", value, shape.First)
+		case shape.Last > 0:
+			value = fmt.Sprintf("slice(%s, greatest(size(%s) - %d, 1), %d)", value, value, shape.Last-1, shape.Last)
+		}
+	}
+	if o.Default != nil && o.Default.IsValid(0) {
+		literal, err := e.literal(o, of)
+		if err != nil {
+			return "", err
+		}
+		value = fmt.Sprintf("if(%s.place IS NULL, %s, %s)", e.alias, literal, value)
+	}
+	return e.guard(value), nil
+}
+
+// literal returns the default of a column as Spark SQL.
+func (e *promotedEntry) literal(o resolve.Output, of string) (string, error) {
+	switch o.Type().ID() {
+	case arrow.BOOL, arrow.INT32, arrow.INT64, arrow.DECIMAL128, arrow.DATE32, arrow.STRING:
+		return fmt.Sprintf("CAST(%s AS %s)", sqlText(o.Default.ValueStr(0)), of), nil
+	case arrow.FLOAT32, arrow.FLOAT64:
+		return fmt.Sprintf("CAST(%s AS %s)", sqlText(strings.ReplaceAll(o.Default.ValueStr(0), "Inf", "Infinity")), of), nil
+	default:
+		return "", e.refused("has a default of type %s for column %s, for which no Spark SQL is printed", o.Type(), o.Name)
+	}
+}
+
+// sqlText returns a text as a literal. Line breaks stay in one line.
+func sqlText(text string) string {
+	text = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\x00", `\0`).Replace(text)
+	return "'" + text + "'"
+}
+
+// guard puts the checks of the entry around one of its values: the statement fails where reading fails.
+func (e *promotedEntry) guard(value string) string {
+	if e.guarded {
+		return value
+	}
+	e.guarded = true
+	var checks []string
+	fails := func(condition, message string) {
+		checks = append(checks, fmt.Sprintf("WHEN %s THEN raise_error(%s)", condition, sqlText("entry "+e.entry.Name+" "+message)))
+	}
+	if e.entry.Duplicates.Fail() {
+		fails(e.alias+".copies > 1", "has several rows of a key that a training row has")
+	} else {
+		fails(e.alias+".unordered > 1", "has rows of one key in files without a sequence number, whose order Spark SQL does not know")
+	}
+	if e.entry.Missing.Fail() {
+		fails(e.alias+".place IS NULL", "has no row of a key that a training row has")
+	}
+	return "CASE " + strings.Join(checks, " ") + " ELSE " + value + " END"
+}
+
+// join writes the join with the entry.
+func (e *promotedEntry) join(b *strings.Builder, in Target) {
+	table := in.sqlTable(e.staging.Name)
+	at := version(e.entry.Ref)
+	var keys, selected, present, on []string
+	for i, p := range e.pairs {
+		keys = append(keys, p.staging)
+		selected = append(selected, fmt.Sprintf("%s AS key%d", p.staging, i+1))
+		present = append(present, p.staging+" IS NOT NULL")
+		on = append(on, fmt.Sprintf("%s = %s.key%d", p.training, e.alias, i+1))
+	}
+	for i, v := range e.values {
+		selected = append(selected, fmt.Sprintf("%s AS value%d", v, i+1))
+	}
+	partition := "PARTITION BY " + strings.Join(keys, ", ")
+	order, files := strings.Join(keys, ", "), ""
+	if e.entry.Duplicates.Choose() {
+		order = e.order()
+		selected = append(selected, fmt.Sprintf("count_if(f.sequence = 0) OVER (%s) AS unordered", partition))
+		files = fmt.Sprintf("  JOIN (\n    SELECT data_file.file_path AS file, sequence_number AS sequence\n    FROM %s.entries%s\n    WHERE status < 2 AND data_file.content = 0\n  ) AS f ON s._file = f.file\n",
+			table, at)
+	} else {
+		selected = append(selected, fmt.Sprintf("count(*) OVER (%s) AS copies", partition))
+	}
+	selected = append(selected, fmt.Sprintf("row_number() OVER (%s ORDER BY %s) AS place", partition, order))
+	b.WriteString("LEFT JOIN (\n")
+	comment(b, "  ", "Entry "+e.entry.Name+".")
+	fmt.Fprintf(b, "  SELECT\n    %s\n  FROM %s%s AS s\n%s  WHERE %s\n) AS %s ON %s AND %s.place = 1\n", strings.Join(selected, ",\n    "), table, at, files,
+		strings.Join(present, " AND "), e.alias, strings.Join(on, " AND "), e.alias)
+}
+
+// order returns the order of the rows of a key in which the chosen row is the first.
+func (e *promotedEntry) order() string {
+	last := e.entry.Duplicates.TakeLast()
+	direction := func(descending bool) string {
+		switch descending != last {
+		case true:
+			return " DESC"
+		default:
+			return " ASC"
+		}
+	}
+	nulls := " NULLS LAST"
+	if last {
+		nulls = " NULLS FIRST"
+	}
+	var out []string
+	for _, o := range e.entry.OrderBy {
+		column, _ := columnOf(e.staging, o.Column)
+		out = append(out, "s."+column+direction(o.Descending)+nulls)
+	}
+	for _, column := range []string{"f.sequence", "f.file", "s._pos"} {
+		out = append(out, column+direction(false))
+	}
+	return strings.Join(out, ", ")
+}
+
+// version returns the clause that reads a table at a ref.
+func version(ref dataset.Ref) string {
+	switch {
+	case ref.Snapshot != 0:
+		return " VERSION AS OF " + strconv.FormatInt(ref.Snapshot, 10)
+	case ref.Name != "":
+		return " VERSION AS OF " + sqlText(ref.Name)
+	}
+	return ""
+}

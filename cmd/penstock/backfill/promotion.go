@@ -1,0 +1,185 @@
+package backfill
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Promote returns the Spark SQL that makes columns of staging entries columns of the training table, in one statement that writes
+// the table again. The values are those that the join gives when the dataset is read, row by row.
+func Promote(in Target, entries []string) (string, error) {
+	p := overwriting{target: in}
+	if err := p.choose(entries); err != nil {
+		return "", err
+	}
+	bound, err := resolve.Bind(p.dataset, in.Training, p.tables)
+	if err != nil {
+		return "", fault.Op(err, "dataset %s", in.Dataset.Name)
+	}
+	for i, s := range p.dataset.Staging {
+		input, err := newPromotedEntry(fmt.Sprintf("s%d", i+1), s, in.Training, p.tables[i])
+		if err != nil {
+			return "", err
+		}
+		input.lenient = !in.Dataset.Training.Filter.IsZero()
+		if err := input.check(); err != nil {
+			return "", err
+		}
+		p.inputs = append(p.inputs, input)
+	}
+	if err := p.columns(bound.Outputs); err != nil {
+		return "", err
+	}
+	return p.text(), nil
+}
+
+// overwriting is a statement that is written.
+type overwriting struct {
+	target  Target
+	dataset dataset.Dataset // with the promoted entries alone
+	tables  []*catalog.Table
+	inputs  []*promotedEntry
+	added   []string // definitions of the new columns
+	values  []string // the values of all columns, by the names that the table has then
+}
+
+// choose takes the promoted entries from the dataset, in its order.
+func (p *overwriting) choose(names []string) error {
+	d := p.target.Dataset.Defaults()
+	if d.Training.Ref != (dataset.Ref{}) {
+		return fault.InvalidField("training.ref", "dataset %s reads a branch, a tag or a snapshot of its training table, and columns are added to main", d.Name).
+			WithRemedy("promote the entries of a dataset that reads main")
+	}
+	p.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key}
+	var known []string
+	for i, s := range d.Staging {
+		if known = append(known, s.Name); slices.Contains(names, s.Name) {
+			p.dataset.Staging, p.tables = append(p.dataset.Staging, s), append(p.tables, p.target.Staging[i])
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fault.Fields([]fault.Field{{
+				Field: "entries", Message: "dataset " + d.Name + " has no staging entry " + name, Nearest: fault.Nearest(name, known),
+			}})
+		}
+	}
+	if len(p.tables) == 0 {
+		return fault.InvalidField("entries", "no entry is named").WithRemedy("name one or several of %s", strings.Join(known, ", "))
+	}
+	return p.overlaysInOrder(d.Staging)
+}
+
+// overlaysInOrder returns an error if an entry that stays in the dataset overlays before a promoted one: then its values would win.
+func (p *overwriting) overlaysInOrder(entries []dataset.Staging) error {
+	stays := ""
+	for _, s := range entries {
+		switch promoted := slices.ContainsFunc(p.dataset.Staging, func(c dataset.Staging) bool { return c.Name == s.Name }); {
+		case !s.Join.Replaces():
+		case !promoted:
+			stays = s.Name
+		case stays != "":
+			return fault.InvalidField("entries", "entry %s overlays after entry %s, which would overlay its promoted values", s.Name, stays).
+				WithRemedy("promote both entries, or put %s in front of %s", s.Name, stays)
+		}
+	}
+	return nil
+}
+
+// columns writes the values of all columns.
+func (p *overwriting) columns(outputs []resolve.Output) error {
+	for _, f := range p.target.Training.Fields {
+		value := "t." + quoted(f.Name)
+		for _, o := range outputs {
+			if o.Table != resolve.TrainingTable || o.Field.ID != f.ID {
+				continue
+			}
+			for _, by := range o.Overlays {
+				value = p.inputs[by.Table].overlay(by.Field, value)
+			}
+		}
+		p.values = append(p.values, value+" AS "+quoted(f.Name))
+	}
+	for _, o := range outputs {
+		if o.Table == resolve.TrainingTable {
+			continue
+		}
+		of, ok := sparkType(o.Type())
+		if !ok {
+			return fault.New(fault.Invalid, "Spark SQL cannot declare column %q of type %s", o.Name, o.Type()).
+				WithRemedy("leave it out of the entry's columns, or promote without --print")
+		}
+		value, err := p.inputs[o.Table].value(o, of)
+		if err != nil {
+			return err
+		}
+		p.added = append(p.added, quoted(o.Name)+" "+of)
+		p.values = append(p.values, value+" AS "+quoted(o.Name))
+	}
+	return nil
+}
+
+// text returns the whole script.
+func (p *overwriting) text() string {
+	var b strings.Builder
+	table := p.target.sqlTable(p.target.Training.Name)
+	comment(&b, "", fmt.Sprintf("Columns of staging entries of dataset %s become columns of its training table %s. Review this file, and run it in Spark with the SQL extensions of Iceberg.",
+		p.target.Dataset.Name, p.target.Training.Name))
+	comment(&b, "", "The table is written again as a whole. Stop all other writers first: rows that they commit while the statement runs are lost. Deleted rows are left out, and in format version 3 rows get new row ids.",
+		"To take it back, if nothing was committed since: CALL "+quoted("<catalog>")+".system.rollback_to_snapshot, with the snapshot that was current before.")
+	for i, s := range p.dataset.Staging {
+		if s.MinMatch > 0 {
+			comment(&b, "", fmt.Sprintf("Entry %s has min_match %v, which the statement does not check. Check it before with penstock verify.", p.dataset.Staging[i].Name, s.MinMatch))
+		}
+	}
+	if len(p.added) > 0 {
+		fmt.Fprintf(&b, "\nALTER TABLE %s ADD COLUMNS (\n  %s\n);\n", table, strings.Join(p.added, ",\n  "))
+	}
+	p.sorted(&b, table)
+	b.WriteString("\n")
+	comment(&b, "", "All partitions are replaced, those of older partition specs too.")
+	b.WriteString("SET spark.sql.sources.partitionOverwriteMode = static;\n\n")
+	fmt.Fprintf(&b, "INSERT OVERWRITE %s BY NAME\nSELECT\n  %s\nFROM %s AS t\n", table, strings.Join(p.values, ",\n  "), table)
+	for _, input := range p.inputs {
+		input.join(&b, p.target)
+	}
+	return strings.TrimSuffix(b.String(), "\n") + ";\n"
+}
+
+// sorted writes the statement that orders what is written, unless the table declares an order.
+func (p *overwriting) sorted(b *strings.Builder, table string) {
+	b.WriteString("\n")
+	if len(p.target.Training.SortOrders) > 0 {
+		comment(b, "", "The table declares a sort order, and Spark keeps it.")
+		return
+	}
+	var by []string
+	for _, name := range p.dataset.Key {
+		if column, ok := columnOf(p.target.Training, name); ok {
+			by = append(by, column)
+		}
+	}
+	if len(by) == 0 {
+		return
+	}
+	comment(b, "", "Rows are shuffled by partition, so that each gets few files, and sorted within it.")
+	fmt.Fprintf(b, "ALTER TABLE %s WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY %s;\n", table, strings.Join(by, ", "))
+}
+
+// columnOf returns the name of a column of a table in Spark SQL. The column may be in structs.
+func columnOf(t *catalog.Table, name string) (string, bool) {
+	for _, fields := range [][]catalog.Field{t.Fields, t.Nested} {
+		for _, f := range fields {
+			if f.Name == name {
+				return sqlColumn(t, f), true
+			}
+		}
+	}
+	return "", false
+}
