@@ -112,6 +112,10 @@ scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning t
 	.venv/bench/bin/python benchmarks/scanjoin_tables.py .bench/scanjoin
 	$(GO) run ./benchmarks/scanjoin
 
+.PHONY: commits
+commits: build .bin/rest-jars/.stamp ## stage and undo on a table with 4,096 partitions and 40,000 files
+	$(GO) run ./benchmarks/commits -penstock $(PENSTOCK_BIN) -rest $(CURDIR)/.bin/rest-jars
+
 .PHONY: planning
 planning: ## plans of thousands of data and delete files, from their manifests
 	$(GO) run ./benchmarks/planning
