@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spec: backfill-11, backfill-13
+// spec: promote-60, promote-62
 func TestPromotionsArePrinted(t *testing.T) {
 	l := readLake(t)
 	before := must(os.ReadFile(filepath.Join(l.dir, "catalog.db")))

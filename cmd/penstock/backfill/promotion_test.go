@@ -38,7 +38,7 @@ func promoted() backfill.Target {
 	return out
 }
 
-// spec: backfill-4, backfill-11, backfill-12
+// spec: backfill-4, promote-60, promote-61
 func TestPromotionsAreWrittenAsSQL(t *testing.T) {
 	t.Parallel()
 	text, err := backfill.Promote(promoted(), []string{"history", "ctr", "lists"})
@@ -52,7 +52,7 @@ func TestPromotionsAreWrittenAsSQL(t *testing.T) {
 	require.Equal(t, string(want), text)
 }
 
-// spec: backfill-13
+// spec: promote-62
 func TestPromotionsThatAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	for text, change := range map[string]func(in *backfill.Target, s *dataset.Staging){

@@ -184,6 +184,42 @@ def test_a_branch_that_is_published(lake: Lake) -> None:
     model.check()
 
 
+# spec: stage-72
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_table_that_was_promoted(lake: Lake, version: int) -> None:
+    """A promoted column has the values of Spark's own join, also after Spark has expired and compacted the table, and after demote."""
+    lake.sql(
+        "CREATE TABLE default.ml.train (item bigint, k bigint, day date) USING iceberg "
+        f"PARTITIONED BY (day, bucket(2, k)) TBLPROPERTIES ('format-version' = '{version}', {properties('merge-on-read')})"
+    )
+    insert = "INSERT INTO default.ml.train SELECT id, if(id % 7 = 0, NULL, id % 50), date'2026-01-01' + CAST(id % 3 AS int) FROM"
+    lake.sql(f"{insert} range(200)")
+    lake.sql("DELETE FROM default.ml.train WHERE item % 10 = 3")
+    lake.sql(f"{insert} range(200, 260)")
+    lake.stage(_TABLE, rows_of(range(40)), "--key", "k", "--like", "ml.train")
+    want = lake.spark.sql(
+        f"SELECT t.item, t.k, t.day, s.v FROM default.ml.train t LEFT JOIN default.{_TABLE} s ON t.k = s.k AND t.day = s.day"
+    )
+    rows = plain_rows(want.toArrow())
+    assert len(rows) == 240
+    assert len({row[3] for row in rows}) > 5
+    before = plain_rows(lake.spark.table("default.ml.train").toArrow())
+    entry = {"table": _TABLE, "align": {"training": "day"}, "columns": ["v"]}
+    lake.datasets({"d": {"training": {"table": "ml.train"}, "key": ["k"], "staging": [entry]}})
+    lake.penstock("promote", "d", "history")
+    lake.check("ml.train", rows)
+    lake.clean("ml.train")
+    lake.check("ml.train", rows)
+    lake.penstock("demote", "ml.train", "v")
+    lake.clean("ml.train")
+    lake.check("ml.train", before)
+    lake.datasets({"d": {"training": {"table": "ml.train"}, "key": ["k"], "staging": [entry]}})
+    lake.penstock("promote", "d", "history")
+    lake.call("rewrite_data_files", "table => 'ml.train', options => map('rewrite-all', 'true')")
+    lake.clean("ml.train")
+    lake.check("ml.train", rows)
+
+
 # What makes Spark join tables of one layout partition by partition.
 _BY_PARTITION = {
     "spark.sql.sources.v2.bucketing.enabled": "true",

@@ -50,7 +50,7 @@ def by_item(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["item"])
 
 
-# spec: backfill-11, backfill-12
+# spec: promote-60, promote-61
 @pytest.mark.parametrize("layout", list(_LAYOUTS))
 def test_the_table_has_what_is_read(jvm: Any, tmp_path: Path, layout: str) -> None:
     """Six entries in one statement: all rows have the values that reading gives."""
@@ -67,7 +67,7 @@ def test_the_table_has_what_is_read(jvm: Any, tmp_path: Path, layout: str) -> No
     assert len(lake.sql("SELECT DISTINCT spec_id FROM default.ml.train.files")) == 1
 
 
-# spec: backfill-11
+# spec: promote-60
 def test_the_day_before(jvm: Any, tmp_path: Path) -> None:
     """An aligned entry takes the rows of the partition that the dataset names."""
     lake = Lake(jvm, tmp_path, "days")
@@ -79,7 +79,7 @@ def test_the_day_before(jvm: Any, tmp_path: Path) -> None:
     assert by_item(Promotion(lake, []).rows("d", columns=_SHOWN[:4])) == want
 
 
-# spec: backfill-12
+# spec: promote-61
 @pytest.mark.parametrize("rule", ["duplicates", "missing"])
 def test_the_statement_fails_where_reading_does(jvm: Any, tmp_path: Path, rule: str) -> None:
     """Several rows of a key, or none, that the dataset does not allow end the statement."""
