@@ -116,6 +116,10 @@ scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning t
 commits: build .bin/rest-jars/.stamp ## stage and undo on a table with 4,096 partitions and 40,000 files
 	$(GO) run ./benchmarks/commits -penstock $(PENSTOCK_BIN) -rest $(CURDIR)/.bin/rest-jars
 
+.PHONY: promotion
+promotion: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp ## three features become columns: Spark's MERGEs, its one INSERT OVERWRITE, penstock promote
+	.venv/spark/bin/python benchmarks/promote.py --binary $(PENSTOCK_BIN)
+
 .PHONY: planning
 planning: ## plans of thousands of data and delete files, from their manifests
 	$(GO) run ./benchmarks/planning
