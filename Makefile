@@ -250,7 +250,7 @@ test-torch: build .venv/torch/.stamp ## batches as tensors, with torch and Torch
 # Tables as Spark writes them, and its own answers. Spark leaves its sockets to
 # Python's collector, which says so in the middle of other tests.
 .PHONY: test-spark
-test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp .bin/rest-jars/.stamp ## worlds that Spark writes, and its answers; Iceberg's own REST catalog
+test-spark: build spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spark-jars/.stamp .bin/rest-jars/.stamp ## worlds that Spark writes, and its answers; Iceberg's own REST catalog
 	PENSTOCK_REST_JARS=$(CURDIR)/.bin/rest-jars $(GO) test -tags invariants -count=1 -run JavaREST ./loader/catalog/icebergcat
 	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
 

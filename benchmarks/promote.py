@@ -112,7 +112,7 @@ class Promoting:
         self.sql(f"ALTER TABLE default.b.{name} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY request_id")
 
     def copy(self, way: str) -> None:
-        """Makes the training table of a way anew."""
+        """Makes the training table of a way again."""
         self._create(
             f"t_{way}",
             "request_id bigint, item bigint, label float, score double, surface string, recent array<bigint>",
