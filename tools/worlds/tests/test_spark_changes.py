@@ -13,6 +13,8 @@ from staging import Lake, exchanges
 
 _FIRST = datetime.date(2026, 1, 1)
 _COLUMNS = pa.schema([("item", pa.int64()), ("k", pa.int64()), ("day", pa.date32()), ("v", pa.string())])
+pytestmark = pytest.mark.timeout(300)  # the first test starts Spark
+
 _TABLE = "ml.history"
 _NEW = ("--key", "k", "--buckets", "4", "--partition", "day")
 

@@ -11,6 +11,8 @@ import pytest
 from reading import BINARY, Reader, Row
 from test_spark_joins import _LAYOUTS, Lake
 
+pytestmark = pytest.mark.timeout(300)  # the first test starts Spark
+
 _BY = {"table": "ml.stage", "key": {"k": "k"}}
 # By name: entries of a dataset, and the columns that the training table gets from them.
 _ENTRIES: dict[str, Row] = {

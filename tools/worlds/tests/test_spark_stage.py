@@ -15,6 +15,8 @@ from plain import plain_rows
 from spark_session import attach
 from staging import Lake, same
 
+pytestmark = pytest.mark.timeout(300)  # the first test starts Spark
+
 _NAN, _INFINITY = float("nan"), float("inf")
 _DECIMAL = decimal.Decimal
 _FIRST = datetime.date(2026, 1, 1)
