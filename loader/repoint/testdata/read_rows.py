@@ -13,7 +13,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     catalog = SqlCatalog("default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     rows = catalog.load_table("ml.events").scan().to_arrow()
-    print(sorted(rows["id"].to_pylist()))  # noqa: T201
+    print(sorted(rows["id"].to_pylist()))
 
 
 if __name__ == "__main__":

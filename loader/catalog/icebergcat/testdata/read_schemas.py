@@ -16,7 +16,7 @@ def main() -> None:
     columns = ", ".join(f"{f.name} {f.field_id}" for f in table.schema().fields)
     rows = [tuple(row.values()) for row in table.scan().to_arrow().sort_by("id").to_pylist()]
     operation = table.current_snapshot().summary.operation.value
-    print(f"{columns}; {len(table.schemas())} schemas; {rows}; {operation}")  # noqa: T201
+    print(f"{columns}; {len(table.schemas())} schemas; {rows}; {operation}")
 
 
 if __name__ == "__main__":
