@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -199,6 +200,36 @@ func TestSchemasThatTheTableCannotHave(t *testing.T) {
 		spec := iceberg.NewPartitionSpecID(1, iceberg.PartitionField{SourceIDs: []int{5}, FieldID: 1001, Name: "old_id", Transform: iceberg.TruncateTransform{Width: 2}})
 		c.update(t, events, icetable.NewAddPartitionSpecUpdate(&spec, false), icetable.NewSetDefaultSpecUpdate(-1))
 		isKind(t, c.tables.SetSchema(t.Context(), commit.SchemaMove{Table: events, From: 0, To: id}), fault.Invalid, "the column with field id 5 is needed by the partition spec")
+	})
+}
+
+// Of writers that choose one field id at the same time, one gets it. Those that add the same column all do.
+//
+// spec: write-35
+func TestSchemasThatRace(t *testing.T) {
+	eachFast(t, func(t *testing.T, c *changing) {
+		c.scored(t, "2")
+		const writers = 6
+		ids, failed := make([]int, writers), make([]error, writers)
+		var group sync.WaitGroup
+		for i := range writers {
+			tables := c.another(t, nil)
+			group.Go(func() {
+				column := commit.NewColumn{ID: 6, Name: "clicks", Type: "long", Doc: "of promotion " + itoa(int64(i%2))}
+				ids[i], failed[i] = tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, Add: []commit.NewColumn{column}})
+			})
+		}
+		group.Wait()
+		meta := c.load(t, events).Metadata()
+		require.Len(t, meta.Schemas(), 2)
+		for i, err := range failed {
+			if "of promotion "+itoa(int64(i%2)) == meta.Schemas()[1].Field(4).Doc {
+				require.NoError(t, err)
+				require.Equal(t, 1, ids[i])
+			} else {
+				isKind(t, err, fault.Conflict, "under field id 6: the id was used before")
+			}
+		}
 	})
 }
 
