@@ -70,9 +70,9 @@ func (p process) backfillCommand() *cobra.Command {
 		return f.check(c)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		ctx, stop := interruptible(c.Context())
-		defer stop()
-		return p.backfill(ctx, f, args[0])
+		return p.withConfig(c.Context(), *f.config, func(ctx context.Context, c *config.Config, e *engine) error {
+			return p.backfill(ctx, c, e, f, args[0])
+		})
 	}
 	return c
 }
@@ -97,20 +97,7 @@ func (f backfillFlags) check(c *cobra.Command) error {
 }
 
 // backfill prints the script of a feature.
-func (p process) backfill(ctx context.Context, f backfillFlags, of string) error {
-	file := p.orEnv(*f.config, envConfig)
-	if file == "" {
-		return cmdline.Errorf("give --config FILE: it names the catalogs and the datasets")
-	}
-	c, err := p.load(file, nil)
-	if err != nil {
-		return err
-	}
-	e, err := assemble(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
+func (p process) backfill(ctx context.Context, c *config.Config, e *engine, f backfillFlags, of string) error {
 	tables, err := e.catalogSet(c)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -75,6 +76,11 @@ func (e *engine) stager(calls int) *stage.Stager {
 
 // withEngine runs a function with what a config file names, until a signal ends it.
 func (p process) withEngine(ctx context.Context, flag string, use func(context.Context, *engine) error) error {
+	return p.withConfig(ctx, flag, func(ctx context.Context, _ *config.Config, e *engine) error { return use(ctx, e) })
+}
+
+// withConfig is withEngine for a function that needs the config file too.
+func (p process) withConfig(ctx context.Context, flag string, use func(context.Context, *config.Config, *engine) error) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	file, err := p.configFile(flag)
@@ -90,5 +96,5 @@ func (p process) withEngine(ctx context.Context, flag string, use func(context.C
 		return err
 	}
 	defer e.Close()
-	return use(ctx, e)
+	return use(ctx, c, e)
 }

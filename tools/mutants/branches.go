@@ -22,5 +22,6 @@ func branchMutants() []mutant {
 		{"catalog-references-are-written-to", "loader/catalog/icebergcat/writing.go", "strings.ContainsAny(name, refMarks)", "strings.ContainsAny(name, refMarks[1:])", tables},
 		{"reloads-fail-calls", "flight/service.go", "try == maxPlanned || ", "try == 1 || ", []string{"./flight"}},
 		{"queries-keep-their-first-rights", "flight/service.go", "		p, err := s.planWithin(ctx, may, query)\n		if", "		may.digest = \"\"\n		p, err := s.planWithin(ctx, may, query)\n		if", []string{"./flight"}},
+		{"silent-catalogs-are-asked-again", "loader/catalog/icebergcat/load.go", "	if !known && err == nil {\n", "	if !known {\n", tables},
 	}
 }

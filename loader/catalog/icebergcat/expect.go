@@ -2,6 +2,7 @@ package icebergcat
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/penstock/penstock/loader/catalog"
@@ -14,6 +15,7 @@ type expectedTables struct {
 	ask    sync.Once
 	mu     sync.Mutex
 	found  map[string]locator.Located // by name; without those that were taken
+	failed map[string]error           // of a catalog that did not answer, likewise
 }
 
 // expectedKey is the key of a context's expectedTables of a catalog.
@@ -34,19 +36,26 @@ func (c *Catalog) Expect(ctx context.Context, names []string) context.Context {
 }
 
 // expected returns where an expected table is; false if it has to be looked up by itself: it is not expected, or its lookup failed.
-func (c *Catalog) expected(ctx context.Context, name string) (locator.Located, bool) {
+// A catalog that did not answer is not asked again, which would take as long once more.
+func (c *Catalog) expected(ctx context.Context, name string) (locator.Located, bool, error) {
 	e, ok := ctx.Value(expectedKey{c}).(*expectedTables)
-	if !ok {
-		return locator.Located{}, false
+	if !ok || !slices.ContainsFunc(e.tables, func(t locator.Table) bool { return t.Name == name }) {
+		return locator.Located{}, false, nil
 	}
 	e.ask.Do(func() {
 		if together, ok := c.tables.(locator.Together); ok {
-			e.found = together.LocateAll(ctx, e.tables)
+			found, err := together.LocateAll(ctx, e.tables)
+			e.found, e.failed = found, map[string]error{}
+			for _, t := range e.tables {
+				e.failed[t.Name] = err
+			}
 		}
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at, ok := e.found[name]
+	err := e.failed[name]
 	delete(e.found, name)
-	return at, ok
+	delete(e.failed, name)
+	return at, ok, err
 }

@@ -1,6 +1,7 @@
 package icebergcat_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -66,4 +68,44 @@ func TestExpectedTablesAreLookedUpOnce(t *testing.T) {
 	after, err := c.Table(ctx, other, dataset.Ref{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"id", "more"}, after.Names())
+}
+
+// silent locates tables one by one, and does not answer a question for several.
+type silent struct {
+	locator.Swapper
+	asked int
+}
+
+func (s *silent) Locate(ctx context.Context, t locator.Table) (locator.Located, error) {
+	s.asked++
+	return s.Swapper.Locate(ctx, t)
+}
+
+func (*silent) LocateAll(context.Context, []locator.Table) (map[string]locator.Located, error) {
+	return nil, fault.New(fault.Unavailable, "the catalog did not answer")
+}
+
+// A catalog that did not answer the question for all tables is not waited for once more with the question for one.
+//
+// spec: catalog-33
+func TestCatalogsThatDoNotAnswerAreAskedOnce(t *testing.T) {
+	w := newWriter(t)
+	appends(t, w, 1)
+	const other = "ml.other"
+	w.create(t, other, idSchema())
+	c := w.open(t)
+	of := &silent{}
+	c.Wrap(func(s locator.Swapper) locator.Swapper {
+		of.Swapper = s
+		return of
+	})
+	ctx := c.Expect(t.Context(), []string{events, other})
+	for _, name := range []string{events, other} {
+		_, err := c.Table(ctx, name, dataset.Ref{})
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+	}
+	require.Zero(t, of.asked)
+	_, err := c.Table(ctx, events, dataset.Ref{})
+	require.NoError(t, err, "a second question is about its later state")
+	require.Equal(t, 1, of.asked)
 }

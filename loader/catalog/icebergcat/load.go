@@ -118,8 +118,8 @@ func (c *Catalog) locate(ctx context.Context, name string, held *budget.Reservat
 	}
 	file := c.allow(metafile.Subject{What: "metadata", Table: name}, held)
 	of := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge}
-	at, known := c.expected(ctx, name)
-	if !known {
+	at, known, err := c.expected(ctx, name)
+	if !known && err == nil {
 		at, err = c.tables.Locate(ctx, of)
 	}
 	return metadataPlace{Located: at, of: of, file: file}, err

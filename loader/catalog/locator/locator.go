@@ -27,7 +27,8 @@ type Together interface {
 	Locator
 	// LocateAll returns the locations of tables by name. Tables that it cannot locate, for whatever reason, are
 	// left out: Locate says why. It charges nothing, and grants nothing.
-	LocateAll(ctx context.Context, tables []Table) map[string]Located
+	// The error is that of a catalog that did not answer in time, and would not answer for each table either.
+	LocateAll(ctx context.Context, tables []Table) (map[string]Located, error)
 }
 
 // Granter is a Locator that grants access to the files of its tables.

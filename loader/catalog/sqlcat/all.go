@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
@@ -14,17 +15,20 @@ var _ locator.Together = (*Catalog)(nil)
 const maxTogether = 200
 
 // LocateAll returns the locations of tables, with one connection and one statement for all. See locator.Together.
-func (c *Catalog) LocateAll(ctx context.Context, tables []locator.Table) map[string]locator.Located {
+func (c *Catalog) LocateAll(ctx context.Context, tables []locator.Table) (map[string]locator.Located, error) {
 	tables = tables[:min(len(tables), maxTogether)]
 	var found map[string]locator.Located
 	_, err := c.ask(ctx, reading, func(ctx context.Context, db *sql.DB) (_ string, err error) {
 		found, err = c.locateAll(ctx, db, tables) // read below if ask returns no error: the question has ended then
 		return "", err
 	})
-	if err != nil {
-		return nil
+	switch {
+	case fault.KindOf(err) == fault.Unavailable:
+		return nil, err
+	case err != nil:
+		return nil, nil // each question by itself tells why
 	}
-	return found
+	return found, nil
 }
 
 // locateAll selects the rows of tables as locate selects that of one.

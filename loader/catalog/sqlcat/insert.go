@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
@@ -14,15 +13,7 @@ import (
 // the columns that every version of the catalog has: PyIceberg does the same, and Java's
 // JdbcCatalog and iceberg-go take a row without a type for a table. See locator.Swapper.
 func (c *Catalog) Insert(ctx context.Context, t locator.Table, location string) (locator.Outcome, error) {
-	found, err := c.ask(ctx, writing, func(ctx context.Context, db *sql.DB) (string, error) { return c.insert(ctx, db, t, location) })
-	switch {
-	case err != nil:
-		outcome, err := c.outcome(err)
-		return outcome, fault.Op(err, "create table %s", t.Name)
-	case found != swapped:
-		return locator.Lost, nil
-	}
-	return locator.Committed, nil
+	return c.changed(ctx, "create table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.insert(ctx, db, t, location) })
 }
 
 func (c *Catalog) insert(ctx context.Context, db *sql.DB, t locator.Table, location string) (string, error) {

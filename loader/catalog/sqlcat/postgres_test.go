@@ -119,6 +119,8 @@ func TestPostgres(t *testing.T) {
 		_, err = hasty.Locate(t.Context(), events())
 		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
 		require.ErrorContains(t, err, "did not answer within 300ms")
+		_, err = hasty.LocateAll(t.Context(), []locator.Table{events()})
+		require.ErrorContains(t, err, "did not answer within 300ms")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(50*time.Millisecond, func() { cancel(context.Canceled) })
 		_, err = patient.Locate(ctx, events())

@@ -19,11 +19,16 @@ const swapped = "swapped"
 // unchanged, as PyIceberg, Spark and iceberg-go do. See
 // locator.Swapper.
 func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
-	found, err := c.ask(ctx, writing, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
+	return c.changed(ctx, "commit to table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
+}
+
+// changed runs a statement that changes a row or none, and returns what became of it.
+func (c *Catalog) changed(ctx context.Context, operation string, statement question) (locator.Outcome, error) {
+	found, err := c.ask(ctx, writing, statement)
 	switch {
 	case err != nil:
 		outcome, err := c.outcome(err)
-		return outcome, fault.Op(err, "commit to table %s", t.Name)
+		return outcome, fault.Op(err, "%s", operation)
 	case found != swapped:
 		return locator.Lost, nil
 	}
