@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// spec: stage-45
+// spec: stage-45, compact-1, compact-20
 func TestTablesOnS3AreStagedTo(t *testing.T) {
 	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
 	require.NoError(t, err)
@@ -43,4 +43,9 @@ func TestTablesOnS3AreStagedTo(t *testing.T) {
 		rows += f.Rows
 	}
 	require.EqualValues(t, 8, rows)
+	before := r.written(t, "")
+	require.NotZero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	sameByKey(t, before, r.written(t, ""))
+	require.NotZero(t, r.restore(t, stage.Restoration{Snapshot: second.Snapshot}).Copied)
+	require.Equal(t, before, r.written(t, ""))
 }

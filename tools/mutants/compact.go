@@ -23,7 +23,7 @@ func compactMutants() []mutant {
 		{"compact-loses-row-ids", "loader/stage/compact.go", "	g.call.target.addLineage(table.Lineage)\n", "	g.columns = table.Fields\n", stages},
 		{"compact-leaves-delete-files", "loader/stage/compact.go", "	out.RemoveDeletes = removableDeletes(g.files, removed)\n", "", stages},
 		{"compact-removes-deletes-of-others", "loader/stage/compact.go", "			delete(applies, d.Location)\n", "			_ = d\n", stages},
-		{"compact-begins-from-nowhere", "loader/stage/compact.go", "		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries || base == last:\n", "		default:\n", stages},
+		{"compact-begins-from-nowhere", "loader/stage/compact.go", "		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries || base == last:\n", "		case base != last || err != nil:\n", stages},
 		{"compact-removes-uncertain-files", "loader/stage/compact.go", "		if !commit.Uncertain(err) {\n			files.discard(ctx)\n		}\n", "		files.discard(ctx)\n", stages},
 		{"compact-keeps-files-of-failures", "loader/stage/compact.go", "		if !commit.Uncertain(err) {\n			files.discard(ctx)\n		}\n", "", stages},
 		{"compact-dry-runs-write", "loader/stage/compact.go", "			c.estimate(g.selected.Sets)\n			return nil\n", "			c.estimate(g.selected.Sets)\n", stages},
