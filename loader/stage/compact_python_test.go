@@ -74,9 +74,10 @@ with t.update_spec() as u:
 		require.Equal(t, before, r.asPython(t, "print(rows())"))
 		require.Contains(t, r.asPython(t, `
 import duckdb
-files = [task.file for task in t.scan().plan_files()]
+planned = list(t.scan().plan_files())
+files = [p.file for p in planned]
 assert {f.spec_id for f in files} == {t.spec().spec_id}, files
-assert not any(task.delete_files for task in t.scan().plan_files())
+assert not any(p.delete_files for p in planned)
 paths = [f.file_path.removeprefix("file://") for f in files]
 print("rows", duckdb.sql(f"SELECT count(*), count(DISTINCT id) FROM read_parquet({paths!r}, union_by_name=true)").fetchall()[0])
 `), "rows ("+map[int]string{2: "8, 3", 3: "5, 3"}[version]+")")

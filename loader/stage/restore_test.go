@@ -73,6 +73,7 @@ func TestPartitionsAreRestored(t *testing.T) {
 		again := r.restore(t, request)
 		require.True(t, again.Existed)
 		require.Equal(t, out.Snapshot, again.Snapshot)
+		require.Zero(t, again.Copied)
 		same := r.restore(t, stage.Restoration{Snapshot: out.Snapshot})
 		require.Zero(t, same.Snapshot, "nothing is to change")
 		require.Equal(t, 3, same.Unchanged)
