@@ -39,7 +39,7 @@ func compactMutants() []mutant {
 		{"restore-ignores-others", "loader/stage/restore.go", "Base: baseOf(o.state), Unmoved: true,", "Base: baseOf(o.state),", stages},
 		{"restore-keeps-files-of-failures", "loader/stage/restore_files.go", "			u.discard(ctx)\n			return nil, err\n", "			return nil, err\n", stages},
 		{"restore-dry-runs-write", "loader/stage/restore.go", "	if c.request.DryRun || len(o.restored)", "	if len(o.restored)", stages},
-		{"restore-reorders-a-file", "loader/stage/restore_files.go", "	t.layout = extsort.Layout{Partition: t.layout.Partition}\n", "", stages},
+		{"restore-reorders-a-file", "loader/stage/restore_files.go", "	t.layout = extsort.Layout{Partition: t.layout.Partition}\n", "	_ = extsort.Layout{}\n", stages},
 		{"restore-declares-orders-of-others", "loader/stage/restore_files.go", "	if f.SortOrder != t.ordered {\n", "	if f.SortOrder < 0 {\n", stages},
 		{"restore-guesses-partitions", "loader/stage/restore.go", "		if !chosen.tells(f) {\n", "		if !chosen.tells(f) && chosen.has(f) {\n", stages},
 	}
