@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -360,4 +361,55 @@ func TestFewMatchesEndThePromotion(t *testing.T) {
 	few.Dataset.Staging[0].MinMatch = 0.6
 	_, err = r.promoter.Promote(t.Context(), few)
 	require.NoError(t, err)
+}
+
+// Files that a commit has are not written again.
+//
+// spec: promote-6
+func TestWhatIsCommittedIsNotWrittenAgain(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	r.options.RunRows, r.options.GroupFiles, r.options.Threads = 1, 2, 1
+	r.promoter = promote.New(r.options)
+	files, commits := len(r.listed(t)), 0
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		if commits++; commits > 1 {
+			return commit.Committed{}, errBroken
+		}
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.ErrorIs(t, err, errBroken)
+	r.tables.commit = nil
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.Equal(t, 2, got.Skipped)
+	require.Equal(t, files-2, got.Files)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+}
+
+// Files are written by several goroutines, and committed in groups.
+//
+// spec: promote-1, promote-7
+func TestManyFilesAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	rows := want()
+	for i := 10; i < 40; i++ {
+		rows = append(rows, fmt.Sprintf("%d %s", i, [...]string{"(null)", "10", "20"}[i%3]))
+		if i%10 == 9 {
+			var text []string
+			for k := i - 9; k <= i; k++ {
+				text = append(text, fmt.Sprintf(`{"row": %d, "key": %d}`, k, k%3))
+			}
+			r.append(t, rowsTable, strings.Join(text, ", "))
+		}
+	}
+	slices.Sort(rows)
+	r.options.RunRows, r.options.GroupFiles, r.options.Threads = 1, 3, 4
+	got, err := promote.New(r.options).Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.Equal(t, len(r.listed(t)), got.Files)
+	require.Greater(t, got.Commits, 2)
+	require.Equal(t, rows, r.read(t, "row", "f"))
 }

@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -16,10 +17,10 @@ import (
 
 // Sizes of runs and of commits.
 const (
-	runRows     = 1 << 20
-	groupFiles  = 128
-	groupsOfAll = 32       // commits of a table with more files
-	groupBytes  = 32 << 30 // of old files
+	defaultRunRows = 1 << 20
+	groupFiles     = 128
+	groupsOfAll    = 32       // commits of a table with more files
+	groupBytes     = 32 << 30 // of old files
 	// maxCommitTries is the number of attempts to commit files that others change meanwhile.
 	maxCommitTries = 16
 )
@@ -46,7 +47,7 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 		if err != nil {
 			return err
 		}
-		r := &replacing{promoting: p, files: files, limit: max(groupFiles, len(pending)/groupsOfAll)}
+		r := &replacing{promoting: p, files: files, limit: cmp.Or(p.options.GroupFiles, max(groupFiles, len(pending)/groupsOfAll))}
 		err = r.all(ctx, values)
 		values.loader.DropKeptBuildSides()
 		if err != nil {
@@ -69,7 +70,7 @@ type replacing struct {
 
 // all writes the files of a plan.
 func (r *replacing) all(ctx context.Context, values *valuePlan) error {
-	runs, err := values.runs(runRows)
+	runs, err := values.runs(r.options.RunRows)
 	if err != nil {
 		return err
 	}

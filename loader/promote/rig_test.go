@@ -50,6 +50,7 @@ type rig struct {
 	files    *errstore.Store
 	budget   *budget.Budget
 	promoter *promote.Promoter
+	options  promote.Options // of promoter
 	stager   *stage.Stager
 }
 
@@ -117,10 +118,11 @@ func newRig(t *testing.T) *rig {
 		Disk:  func(string) (extsort.RunStore, error) { return nil, errors.New("no disk") },
 		Clock: time.Now, Budget: r.budget,
 	})
-	r.promoter = promote.New(promote.Options{
+	r.options = promote.Options{
 		Route:   func(table string) (promote.PromotedTables, string, error) { return &r.tables, table, nil },
 		Catalog: &r.tables, Loader: r.loader(t), Deletes: r.deletes(t), Clock: time.Now, Budget: r.budget, Threads: 2,
-	})
+	}
+	r.promoter = promote.New(r.options)
 	t.Cleanup(func() { require.Zero(t, r.budget.Used(), "memory is still reserved") })
 	return r
 }
