@@ -19,8 +19,8 @@ import (
 const (
 	defaultRunRows = 1 << 20
 	groupFiles     = 128
-	groupsOfAll    = 32       // commits of a table with more files
-	groupBytes     = 32 << 30 // of old files
+	groupsOfAll    = 32      // commits of a table with more files
+	groupBytes     = 4 << 30 // of old files: what an interruption may lose
 	// maxCommitTries is the number of attempts to commit files that others change meanwhile.
 	maxCommitTries = 16
 )
