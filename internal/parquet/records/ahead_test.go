@@ -1,8 +1,8 @@
 package records_test
 
 import (
-	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +22,7 @@ func many(t *testing.T) (files, ids []string) {
 	for i := range 5 {
 		var rows []string
 		for k := range i * 7 {
-			id := fmt.Sprint(i*100 + k)
+			id := strconv.Itoa(i*100 + k)
 			rows, ids = append(rows, `{"id": `+id+`, "text": "`+strings.Repeat(id, 50)+`"}`), append(ids, id)
 		}
 		files = append(files, write(t, fields("id", "text"), "["+strings.Join(rows, ",")+"]"))
