@@ -302,7 +302,7 @@ func TestCallsThatSendNothingEnd(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), PutTimeout: time.Millisecond})
 	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
-	defer time.AfterFunc(time.Minute, p.end).Stop()
+	defer time.AfterFunc(20*time.Second, p.end).Stop()
 	_, err := p.answers()
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
@@ -422,7 +422,7 @@ func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	<-w.reading
 	var trailer metadata.MD
 	other := put(t, s.Client, `{"stage": {"table": "ml.history"}}`, idSchema()).rows(t, ids(0, 2))
-	defer time.AfterFunc(time.Minute, other.end).Stop()
+	defer time.AfterFunc(20*time.Second, other.end).Stop()
 	_, err := other.answers()
 	trailer = other.Trailer()
 	code, details := failure(t, err, trailer)
