@@ -198,6 +198,7 @@ func TestWhoMayWriteWhat(t *testing.T) {
 	p.Rules[0].Write, p.Rules[0].Allow = []string{"lake.features.ads_*"}, []Permission{Stage, Publish}
 	p.Rules[1].Write = []string{"*"}
 	p.Rules[2].Write, p.Rules[2].Allow = []string{"lake.features.*"}, []Permission{Stage}
+	p.Rules = append(p.Rules, AccessRule{Groups: []string{"ads"}, Write: []string{"lake.features.*"}, Allow: []Permission{Publish}})
 	platform := identity.Caller{Subject: "x", Claims: map[string][]string{"team": {"infra"}}}
 	for _, c := range []struct {
 		who    identity.Caller
