@@ -65,7 +65,7 @@ func nestedMessages(t *testing.T, options ...ipc.Option) []*arrowflight.FlightDa
 func TestRandomDamageBreaksNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	refused := 0
-	const tries = 4000
+	const tries = 1500
 	forms := [][]*arrowflight.FlightData{nestedMessages(t), nestedMessages(t, ipc.WithZstd())}
 	for n := range tries {
 		var messages []*putMessage

@@ -42,16 +42,23 @@ func (c *Conformer) Schema() *arrow.Schema { return c.to }
 // Changed reports whether any column is converted.
 func (c *Conformer) Changed() bool { return slices.Contains(c.changed, true) }
 
+// maxPrecision is the number of digits that a decimal of a table may have.
+const maxPrecision = 38
+
 // typeOf returns the type that columns of a type are converted to, or why they are refused.
 func typeOf(dt arrow.DataType) (to arrow.DataType, why string) {
 	switch dt := dt.(type) {
 	case *arrow.BooleanType, *arrow.Int32Type, *arrow.Int64Type, *arrow.Float32Type, *arrow.Float64Type,
-		*arrow.Date32Type, *arrow.Decimal128Type, *arrow.FixedSizeBinaryType, *arrow.StringType, *arrow.BinaryType:
+		*arrow.Date32Type, *arrow.FixedSizeBinaryType, *arrow.StringType, *arrow.BinaryType:
 		return dt, ""
 	case *arrow.LargeStringType, *arrow.StringViewType:
 		return arrow.BinaryTypes.String, ""
 	case *arrow.LargeBinaryType, *arrow.BinaryViewType:
 		return arrow.BinaryTypes.Binary, ""
+	case *arrow.Decimal128Type:
+		if dt.Precision >= 1 && dt.Precision <= maxPrecision && dt.Scale >= 0 && dt.Scale <= dt.Precision {
+			return dt, ""
+		}
 	case *arrow.Time64Type:
 		if dt.Unit == arrow.Microsecond {
 			return dt, ""
