@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.flight as flight
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from server import Server
+from server import BINARY, Server
 
 import penstock
 from penstock.staging import new_token
@@ -314,7 +314,7 @@ def test_private_servers_write(house: House) -> None:
 
     spec: stage-69
     """
-    with penstock.open(house.config) as client:
+    with penstock.open(house.config, program=BINARY) as client:
         client.stage(TABLE, table(), key=["id"], buckets=2)
         with pytest.raises(penstock.Forbidden, match="may not be changed"):
             client.stage("other.history", table(), key=["id"], buckets=2)
