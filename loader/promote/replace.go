@@ -96,7 +96,7 @@ func (r *replacing) all(ctx context.Context, values *valuePlan) error {
 }
 
 // run writes one run, and commits a group when it is large enough.
-func (r *replacing) run(ctx context.Context, values *valuePlan, run fileRun) error {
+func (r *replacing) run(ctx context.Context, values *valuePlan, run splitRun) error {
 	done, err := r.rewriteRun(ctx, values, r.files, run)
 	if err != nil {
 		return err

@@ -93,8 +93,8 @@ func (p *promoting) plan(ctx context.Context, wanted func(catalog.File) bool) (*
 	return out, nil
 }
 
-// fileRun is the rows of consecutive whole files in consecutive splits of a plan.
-type fileRun struct {
+// splitRun is the rows of consecutive whole files in consecutive splits of a plan.
+type splitRun struct {
 	part  plan.Part
 	files []catalog.File
 	rows  int64
@@ -102,9 +102,9 @@ type fileRun struct {
 }
 
 // runs divides a plan into runs of whole files, each of at least some rows if there are as many. Splits that share a file are in one run.
-func (v *valuePlan) runs(rows int64) ([]fileRun, error) {
-	var out []fileRun
-	open := fileRun{}
+func (v *valuePlan) runs(rows int64) ([]splitRun, error) {
+	var out []splitRun
+	open := splitRun{}
 	left := int64(0) // rows of the last file that later splits have
 	for i, s := range v.Splits {
 		if len(open.files) == 0 {
@@ -117,7 +117,7 @@ func (v *valuePlan) runs(rows int64) ([]fileRun, error) {
 		}
 		open.part.To = i + 1
 		if left == 0 && open.rows >= rows {
-			out, open = append(out, open), fileRun{}
+			out, open = append(out, open), splitRun{}
 		}
 	}
 	if len(open.files) > 0 {
@@ -130,7 +130,7 @@ func (v *valuePlan) runs(rows int64) ([]fileRun, error) {
 }
 
 // add adds rows of a file. left is the number of rows of the last file that are still to come.
-func (r *fileRun) add(f plan.FileRange, left *int64) error {
+func (r *splitRun) add(f plan.FileRange, left *int64) error {
 	if *left == 0 {
 		r.files, *left = append(r.files, f.File), f.File.Rows
 		r.bytes += f.File.Bytes

@@ -48,7 +48,7 @@ type runRewriter struct {
 }
 
 // rewriteRun writes the files of a run. After an error it has discarded them.
-func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files PromotedFiles, run fileRun) ([]rewritten, error) {
+func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files PromotedFiles, run splitRun) ([]rewritten, error) {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
 	held, err := p.options.Budget.Reserve("data files that are written", 0)
@@ -74,7 +74,7 @@ func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files Pro
 }
 
 // all writes all files, and requires that the stream has their rows and no other.
-func (w *runRewriter) all(ctx context.Context, run fileRun) error {
+func (w *runRewriter) all(ctx context.Context, run splitRun) error {
 	for _, f := range run.files {
 		if err := w.file(ctx, f); err != nil {
 			return fault.Op(err, "add columns to file %s", f.Location)

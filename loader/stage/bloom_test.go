@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/stage"
 )
 
-// spec: stage-74
+// spec: stage-94
 func TestPropertiesAskForBloomFilters(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	const option = "write.parquet.bloom-filter-enabled.column."

@@ -29,7 +29,7 @@ func compactMutants() []mutant {
 		{"compact-dry-runs-write", "loader/stage/compact.go", "			c.estimate(g.selected.Sets)\n			return nil\n", "			c.estimate(g.selected.Sets)\n", stages},
 		{"compact-chooses-all-partitions", "loader/stage/choice.go", "		if text, ok := c.text(w, f); !ok || !slices.Contains(w.texts, text) {\n			return false\n", "		if text, ok := c.text(w, f); !ok && !slices.Contains(w.texts, text) {\n			return false\n", stages},
 		{"compact-any-order-of-datasets", "cmd/penstock/compact.go", "s.Duplicates.Choose() && of.stages(s.Table)", "s.Duplicates.Choose() && !of.stages(s.Table)", commands},
-		{"restore-keeps-sequence-numbers", "loader/stage/restore_files.go", "	f.Location, f.Sequence = u.current.Location(), 0\n", "	f.Location = u.current.Location()\n", stages},
+		{"restore-keeps-sequence-numbers", "loader/stage/restore_files.go", "	f.Location, f.Sequence = part.current.Location(), 0\n", "	f.Location = part.current.Location()\n", stages},
 		{"restore-copies-deleted-rows", "loader/stage/restore_files.go", "		if f.Deletes.None() {\n			err = o.copy", "		if !f.Deletes.None() || f.Deletes.None() {\n			err = o.copy", stages},
 		{"restore-mixes-folders", "loader/stage/restore_files.go", "	u.flat = true", "	u.flat = false", stages},
 		{"restore-keeps-what-is-new", "loader/stage/restore.go", "		if !stay[f.Location] {\n			o.removed", "		if len(stay) < 0 {\n			o.removed", stages},

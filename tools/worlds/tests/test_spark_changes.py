@@ -83,7 +83,7 @@ def lake(spark: Any, tmp_path: Path) -> Lake:
     return Lake(spark, tmp_path)
 
 
-# spec: stage-71, stage-72
+# spec: stage-91, stage-92
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_a_table_that_penstock_created(lake: Lake, mode: str) -> None:
     """Spark changes the table, compacts it and expires its snapshots between calls of stage."""
@@ -116,7 +116,7 @@ def properties(mode: str) -> str:
     return ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("delete", "update", "merge"))
 
 
-# spec: stage-71, stage-72
+# spec: stage-91, stage-92
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_table_that_spark_created(lake: Lake, version: int) -> None:
     """Penstock stages to a table of each format version, whose spec Spark changed."""
@@ -146,7 +146,7 @@ def test_a_table_that_spark_created(lake: Lake, version: int) -> None:
         assert len({row[0] for row in ids}) == len(ids)
 
 
-# spec: stage-71
+# spec: stage-91
 def test_columns_that_evolve(lake: Lake) -> None:
     """Columns are added by stage and by Spark; rows that lack them are null everywhere."""
     model = Model(lake)
@@ -166,7 +166,7 @@ def test_columns_that_evolve(lake: Lake) -> None:
     model.check()
 
 
-# spec: stage-72
+# spec: stage-92
 def test_a_branch_that_is_published(lake: Lake) -> None:
     """Spark reads the branch and then main, and expires what neither has."""
     model = Model(lake)
@@ -186,7 +186,7 @@ def test_a_branch_that_is_published(lake: Lake) -> None:
     model.check()
 
 
-# spec: stage-72
+# spec: stage-92
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_table_that_was_promoted(lake: Lake, version: int) -> None:
     """A promoted column has the values of Spark's own join, also after Spark has expired and compacted the table, and after demote."""
@@ -232,7 +232,7 @@ _BY_PARTITION = {
 }
 
 
-# spec: stage-73
+# spec: stage-93
 def test_spark_joins_a_staged_table_without_a_shuffle(lake: Lake) -> None:
     """A table that --like laid out has its training table's partitions, which Spark joins one by one."""
     lake.sql(

@@ -131,13 +131,13 @@ def typed(jvm: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
-# spec: stage-70
+# spec: stage-90
 def test_every_type(typed: Lake) -> None:
     """Spark, PyIceberg, DuckDB and Penstock read the rows that were staged."""
     typed.check("ml.typed", plain_rows(pa.concat_tables(pq.read_table(file) for file in typed.sources)))
 
 
-# spec: stage-70
+# spec: stage-90
 def test_filters(typed: Lake) -> None:
     """No filter loses rows by the bounds, page indexes and Bloom filters that were written."""
     read = typed.elsewhere("ml.typed", [(p, d) for _, p, d in _FILTERS.values()], typed.sources)
