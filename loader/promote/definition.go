@@ -118,7 +118,7 @@ func chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error)
 func promotable(s dataset.Staging) error {
 	switch {
 	case !s.Join.Fills():
-		return fault.InvalidField("entries", "entry %s is %s %s join, which drops training rows or adds no columns", s.Name, s.Join.Article(), s.Join).
+		return fault.InvalidField("entries", "entry %s is %s join, which drops training rows or adds no columns", s.Name, s.Join.Article()).
 			WithRemedy("promote left and overlay entries; keep this one in the dataset")
 	case s.Duplicates.Multiply():
 		return fault.InvalidField("entries", "entry %s repeats training rows: duplicates is %s", s.Name, s.Duplicates).
