@@ -31,15 +31,16 @@ type Options struct {
 	// Write has the new columns, how they are encoded, and the account for memory. Its Sorting is
 	// not used: the order of the old file stays.
 	Write write.Options
-	// FieldIDs are the ids of fields that have none, by the dotted path of the names in the file,
-	// such as tags.list.element.
+	// FieldIDs are the ids of fields that have none, by the path of the names in the file, such as those of tags, list and
+	// element, which PathOf joins.
 	FieldIDs map[string]int
 	// NameMapping gives ids to the fields of a file that has none, at any depth: it returns the id of the field at a path
 	// of names, in which the fields in lists and maps are called element, key and value, and the number of fields that it
 	// knows inside. Fields that it does not know get ids that no table uses, and so do structs of which the file has
 	// no field that it knows inside.
 	NameMapping func(path []string) (id, inside int, ok bool)
-	// OtherNames stores a new column whose name the file has as name_id. Tables find columns by id.
+	// OtherNames stores a new column whose name the file has as name_id, and gives old fields with the id of a new one an id that no table
+	// uses. Tables find columns by id: so the new columns replace those of an earlier file.
 	OtherNames bool
 }
 
@@ -88,7 +89,13 @@ func newBase(ctx context.Context, from store.Object, opts *Options) (*base, erro
 			return nil, err
 		}
 	}
-	if err := b.setFields(ids); err != nil {
+	if err := b.setIDs(ids); err != nil {
+		return nil, err
+	}
+	if opts.OtherNames {
+		b.freeIDs(opts.Write.Schema)
+	}
+	if err := b.setFields(); err != nil {
 		return nil, err
 	}
 	if opts.OtherNames {
@@ -119,8 +126,8 @@ func (b *base) readFooter(ctx context.Context) (err error) {
 	return nil
 }
 
-// setFields gives ids to fields without one.
-func (b *base) setFields(ids map[string]int) error {
+// setIDs gives ids to fields without one.
+func (b *base) setIDs(ids map[string]int) error {
 	set := idSetter{base: b, ids: ids}
 	next := 1
 	for range b.meta.FileMetaData.Schema[0].GetNumChildren() {
@@ -132,6 +139,11 @@ func (b *base) setFields(ids map[string]int) error {
 	if set.found < len(ids) {
 		return fault.New(fault.Invalid, "%d of the columns that get field ids are not in %s", len(ids)-set.found, b.from.Location())
 	}
+	return nil
+}
+
+// setFields finds the columns by the footer.
+func (b *base) setFields() error {
 	root, err := schema.FromParquet(b.meta.FileMetaData.Schema)
 	if err != nil {
 		return fault.New(fault.Corrupt, "the schema of %s cannot be read: %w", b.from.Location(), err)
@@ -162,13 +174,13 @@ func (s *idSetter) visit(element int, parent string) (next int) {
 	if id, ok := s.ids[path]; ok {
 		s.found++
 		if e.FieldID != nil && *e.FieldID >= 0 && int(*e.FieldID) != id {
-			s.err = fault.New(fault.Invalid, "column %s of %s has the field id %d, not %d", path, s.base.from.Location(), *e.FieldID, id)
+			s.err = fault.New(fault.Invalid, "column %s of %s has the field id %d, not %d", dotted(path), s.base.from.Location(), *e.FieldID, id)
 		}
 		e.FieldID = new(int32(id))
 	}
 	next = element + 1
 	for range e.GetNumChildren() {
-		next = s.visit(next, path+".")
+		next = s.visit(next, path+pathSeparator)
 	}
 	return next
 }

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -15,10 +17,19 @@ import (
 // are reserved by the specification.
 const firstUnknownID = 2_000_000_000
 
+// pathSeparator is between the names of a path. Names may have dots.
+const pathSeparator = "\x00"
+
+// PathOf joins the names of a field and of those around it.
+func PathOf(names ...string) string { return strings.Join(names, pathSeparator) }
+
+// dotted returns a path as it is shown.
+func dotted(path string) string { return strings.ReplaceAll(path, pathSeparator, ".") }
+
 // nameMapper finds the ids of a file's fields by their names.
 type nameMapper struct {
 	find func(path []string) (id, inside int, ok bool)
-	ids  map[string]int // by the dotted path in the file
+	ids  map[string]int // by the path in the file
 	next int
 }
 
@@ -36,7 +47,7 @@ func (b *base) mapped(find func(path []string) (id, inside int, ok bool)) (map[s
 	for _, path := range slices.Sorted(maps.Keys(m.ids)) {
 		id := m.ids[path]
 		if other, twice := seen[id]; twice {
-			return nil, fault.New(fault.Invalid, "the name mapping gives the columns %s and %s of %s the same field id %d", other, path, b.from.Location(), id).
+			return nil, fault.New(fault.Invalid, "the name mapping gives the columns %s and %s of %s the same field id %d", dotted(other), dotted(path), b.from.Location(), id).
 				WithRemedy("change the table's name mapping, or rewrite the file")
 		}
 		seen[id] = path
@@ -93,17 +104,17 @@ func fieldsInside(n schema.Node) []insideField {
 	switch kind := n.ConvertedType(); {
 	case repeated && (kind == schema.ConvertedTypes.Map || kind == schema.ConvertedTypes.MapKeyValue):
 		for i, c := range children(fields[0]) {
-			out = append(out, insideField{c, [...]string{"key", "value"}[min(i, 1)], "." + fields[0].Name() + "." + c.Name(), true})
+			out = append(out, insideField{c, [...]string{"key", "value"}[min(i, 1)], PathOf("", fields[0].Name(), c.Name()), true})
 		}
 	case repeated && kind == schema.ConvertedTypes.List:
 		entry, inner := fields[0], children(fields[0])
 		if len(inner) != 1 || entry.Name() == "array" || entry.Name() == n.Name()+"_tuple" {
-			return []insideField{{entry, "element", "." + entry.Name(), true}} // lists of two levels, of older writers
+			return []insideField{{entry, "element", PathOf("", entry.Name()), true}} // lists of two levels, of older writers
 		}
-		out = append(out, insideField{inner[0], "element", "." + entry.Name() + "." + inner[0].Name(), true})
+		out = append(out, insideField{inner[0], "element", PathOf("", entry.Name(), inner[0].Name()), true})
 	default:
 		for _, c := range fields {
-			out = append(out, insideField{c, c.Name(), "." + c.Name(), false})
+			out = append(out, insideField{c, c.Name(), PathOf("", c.Name()), false})
 		}
 	}
 	return out
@@ -116,7 +127,8 @@ func (b *base) otherNames(sc *arrow.Schema) *arrow.Schema {
 	}
 	fields := slices.Clone(sc.Fields())
 	for i, f := range fields {
-		if id, ok := f.Metadata.GetValue("PARQUET:field_id"); ok && b.hasName(f.Name) {
+		id, ok := f.Metadata.GetValue("PARQUET:field_id")
+		for ok && b.hasName(fields[i].Name) {
 			fields[i].Name += "_" + id
 		}
 	}
@@ -126,4 +138,45 @@ func (b *base) otherNames(sc *arrow.Schema) *arrow.Schema {
 // hasName reports whether the file has a top-level column of a name.
 func (b *base) hasName(name string) bool {
 	return slices.ContainsFunc(b.fields, func(old schema.Node) bool { return old.Name() == name })
+}
+
+// freeIDs gives fields that have the id of a new one another id, which no table uses.
+func (b *base) freeIDs(sc *arrow.Schema) {
+	if sc == nil {
+		return
+	}
+	added, used := map[int32]bool{}, map[int32]bool{}
+	for _, f := range sc.Fields() {
+		collectIDs(f, added)
+	}
+	elements := b.meta.FileMetaData.Schema[1:]
+	for _, e := range elements {
+		if e.FieldID != nil {
+			used[*e.FieldID] = true
+		}
+	}
+	next := int32(firstUnknownID)
+	for _, e := range elements {
+		if e.FieldID == nil || !added[*e.FieldID] {
+			continue
+		}
+		for used[next] {
+			next++
+		}
+		e.FieldID, used[next] = new(next), true
+	}
+}
+
+// collectIDs adds the ids of a field and of those inside it to a set.
+func collectIDs(f arrow.Field, to map[int32]bool) {
+	if text, ok := f.Metadata.GetValue("PARQUET:field_id"); ok {
+		if id, err := strconv.ParseInt(text, 10, 32); err == nil {
+			to[int32(id)] = true
+		}
+	}
+	if nested, ok := f.Type.(arrow.NestedType); ok {
+		for _, c := range nested.Fields() {
+			collectIDs(c, to)
+		}
+	}
 }

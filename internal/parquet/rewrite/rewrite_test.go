@@ -464,14 +464,14 @@ func TestRefusals(t *testing.T) {
 		"an old name":      {rewrite.Options{Write: with(field("id", arrow.PrimitiveTypes.Int64, 9))}, "has a column id already"},
 		"an old id":        {rewrite.Options{Write: with(field("n", arrow.PrimitiveTypes.Int64, 2))}, "the field id 2, and so has column text"},
 		"an old nested id": {rewrite.Options{Write: with(field("n", arrow.ListOfField(field("element", arrow.PrimitiveTypes.Int64, 4)), 9))}, "the field id 4, and so has column element"},
-		"another id":       {rewrite.Options{FieldIDs: map[string]int{"list.list.element": 9}}, "column list.list.element of file:///t/a.parquet has the field id 4, not 9"},
+		"another id":       {rewrite.Options{FieldIDs: map[string]int{rewrite.PathOf("list", "list", "element"): 9}}, "column list.list.element of file:///t/a.parquet has the field id 4, not 9"},
 		"an unknown path":  {rewrite.Options{FieldIDs: map[string]int{"element": 9}}, "1 of the columns that get field ids"},
 	} {
 		_, _, err := add(t, to.Bytes(), 10, c.opts)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
 		require.ErrorContains(t, err, c.says, name)
 	}
-	_, _, err = add(t, to.Bytes(), 10, rewrite.Options{FieldIDs: map[string]int{"list.list.element": 4}})
+	_, _, err = add(t, to.Bytes(), 10, rewrite.Options{FieldIDs: map[string]int{rewrite.PathOf("list", "list", "element"): 4}})
 	require.NoError(t, err)
 	_, _, err = add(t, to.Bytes()[:to.Len()-1], 10, rewrite.Options{})
 	require.Error(t, err)
@@ -524,4 +524,30 @@ func TestTakenNamesGetTheID(t *testing.T) {
 	require.NoError(t, err)
 	root := footer(t, made).Schema.Root()
 	require.Equal(t, taken+"_1001", root.Field(before.Schema.Root().NumFields()).Name())
+}
+
+// Columns of a file that has the new ones already are replaced: their pages stay, under ids and names that no table uses.
+func TestTakenIDsGetOthers(t *testing.T) {
+	content, err := os.ReadFile("../testdata/nulls-1.parquet")
+	require.NoError(t, err)
+	rows := int(footer(t, content).NumRows)
+	for range 3 {
+		made, _, err := add(t, content, rows, rewrite.Options{OtherNames: true})
+		require.NoError(t, err)
+		requireMoved(t, content, made)
+		requireColumns(t, made, []int{1001, 1002}, news(0, rows))
+		content = made
+	}
+	seen, names := map[int32]bool{}, map[string]bool{}
+	for _, e := range footer(t, content).FileMetaData.Schema[1:] {
+		require.False(t, e.FieldID != nil && seen[*e.FieldID], "two fields have the id %v", e.FieldID)
+		if e.FieldID != nil {
+			seen[*e.FieldID] = true
+		}
+	}
+	root := footer(t, content).Schema.Root()
+	for i := range root.NumFields() {
+		require.False(t, names[root.Field(i).Name()], root.Field(i).Name())
+		names[root.Field(i).Name()] = true
+	}
 }
