@@ -26,6 +26,7 @@ type definition struct {
 	pins    map[string]dataset.TablePin // of the staging tables, by entry
 	columns []newColumn
 	id      string
+	attempt int // the number of times that it was begun again with the same snapshots
 }
 
 // newColumn is a column that the training table gets.
@@ -74,7 +75,7 @@ func (p *promoting) define(ctx context.Context, pins map[string]dataset.TablePin
 	if err := p.outputs(ctx, out, relation); err != nil {
 		return nil, err
 	}
-	out.id = identity(p.state.Table.Pin.UUID, out)
+	out.id = identity(p.state.Table.Pin.UUID, out, 0)
 	return out, nil
 }
 
@@ -257,10 +258,17 @@ func (d *definition) number(state *commit.TableState) error {
 // identityDigits is the length of the id of a promotion.
 const identityDigits = 16
 
-// identity returns the id of a promotion.
-func identity(uuid string, d *definition) string {
-	return digest.Of(struct {
+// identity returns the id of an attempt of a promotion.
+func identity(uuid string, d *definition, attempt int) string {
+	id := digest.Of(struct {
 		uuid, dataset string
 		pins          map[string]dataset.TablePin
-	}{uuid, string(d.dataset.Canonical()), d.pins})[:identityDigits]
+	}{uuid, string(d.dataset.Canonical()), d.pins})
+	if attempt > 0 {
+		id = digest.Of(struct {
+			of      string
+			attempt int
+		}{id, attempt})
+	}
+	return id[:identityDigits]
 }

@@ -24,8 +24,8 @@ type Demotion struct {
 // belong to are dropped, and those that they replaced have their names again. No file is written or removed, and no
 // row is lost. The values stay in the files, so that the same promotion can be repeated.
 //
-// Errors: Invalid for a column that no promotion made, Conflict if others changed the schema at the same time, and what
-// Promote returns for tables and storage.
+// Errors: Invalid for a column that no promotion made, Conflict if others changed the schema at the same time or dropped a replaced
+// column, and what Promote returns for tables and storage.
 func (p *Promoter) Demote(ctx context.Context, table string, columns []string) (Demotion, error) {
 	out := Demotion{Table: table}
 	tables, name, err := p.options.Route(table)
@@ -52,9 +52,14 @@ func demote(ctx context.Context, tables PromotedTables, table string, columns []
 			continue
 		}
 		edit.Drop, out.Dropped = append(edit.Drop, f.ID), append(out.Dropped, f.Name)
-		if o.Replaces != 0 && slices.ContainsFunc(current.Fields, func(old catalog.Field) bool { return old.ID == o.Replaces }) {
-			edit.Rename[o.Replaces], out.Restored = o.Name, append(out.Restored, o.Name)
+		if o.Replaces == 0 {
+			continue
 		}
+		if !slices.ContainsFunc(current.Fields, func(old catalog.Field) bool { return old.ID == o.Replaces }) {
+			return fault.New(fault.Conflict, "the column that column %s replaced was dropped since, and has no name to take back", f.Name).
+				WithRemedy("drop column %s with another engine if the table is to have none of that name", f.Name)
+		}
+		edit.Rename[o.Replaces], out.Restored = o.Name, append(out.Restored, o.Name)
 	}
 	schema, err := tables.AddSchema(ctx, edit)
 	if err != nil {

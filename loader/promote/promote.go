@@ -105,7 +105,7 @@ func (p *promoting) prepare(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if p.madeBefore(current.id) {
+	if p.madeBefore(current) {
 		return p.complete()
 	}
 	same, err := p.continued(ctx, current)
@@ -114,6 +114,7 @@ func (p *promoting) prepare(ctx context.Context) (bool, error) {
 	}
 	p.definition, p.result.Continued = same, same != nil
 	if same == nil {
+		p.renew(current)
 		if err := current.number(p.state); err != nil {
 			return false, err
 		}
@@ -162,9 +163,9 @@ func (p *promoting) describe() {
 	}
 }
 
-// madeBefore reports whether the current schema has columns of a promotion.
-func (p *promoting) madeBefore(id string) bool {
-	return slices.ContainsFunc(promotions(p.state.Schemas), func(e earlier) bool { return e.id == id && p.isCurrent(e) })
+// madeBefore reports whether the current schema has the columns of a definition.
+func (p *promoting) madeBefore(d *definition) bool {
+	return slices.ContainsFunc(promotions(p.state.Schemas), func(e earlier) bool { return p.isOf(e, d) && p.isCurrent(e) })
 }
 
 // complete reports whether the current schema has columns of all entries of the request, whose tables may be gone.

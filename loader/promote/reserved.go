@@ -23,6 +23,8 @@ type columnOrigin struct {
 	// Replaces is the field id of the column that this one replaces, and Name the name of both.
 	Replaces int    `json:"replaces,omitempty"`
 	Name     string `json:"name"`
+	// Attempt tells promotions apart that began again with the same snapshots.
+	Attempt int `json:"attempt,omitempty"`
 }
 
 // originMark begins the JSON form in the documentation of a column.
@@ -58,6 +60,9 @@ type earlier struct {
 
 // last returns the highest field id, by which later promotions are found.
 func (e earlier) last() int { return e.columns[len(e.columns)-1].ID }
+
+// attempt returns the number of times that the promotion was begun again with the same snapshots.
+func (e earlier) attempt() int { return e.columns[0].Attempt }
 
 // pins returns the snapshots of the staging tables.
 func (e earlier) pins() map[string]dataset.TablePin {
@@ -106,7 +111,8 @@ func (p *promoting) continued(ctx context.Context, current *definition) (*defini
 		if len(pins) != len(current.pins) {
 			continue
 		}
-		if e.id == current.id {
+		if p.isOf(e, current) {
+			current.id, current.attempt = e.id, e.attempt()
 			return current, current.numberAs(e, p.state)
 		}
 		d, equal := *current, true
@@ -114,7 +120,7 @@ func (p *promoting) continued(ctx context.Context, current *definition) (*defini
 		for name := range current.pins {
 			equal = equal && pins[name].Whole()
 		}
-		if !equal || identity(p.state.Table.Pin.UUID, &d) != e.id {
+		if !equal || !p.isOf(e, &d) {
 			continue // of other entries, or of entries that meant something else
 		}
 		if p.isCurrent(e) {
@@ -127,9 +133,25 @@ func (p *promoting) continued(ctx context.Context, current *definition) (*defini
 		if err != nil {
 			return nil, err
 		}
+		same.id, same.attempt = e.id, e.attempt()
 		return same, same.numberAs(e, p.state)
 	}
 	return nil, nil //nolint:nilnil // there is none
+}
+
+// isOf reports whether an earlier promotion is of a definition.
+func (p *promoting) isOf(e earlier, d *definition) bool {
+	return identity(p.state.Table.Pin.UUID, d, e.attempt()) == e.id
+}
+
+// renew gives a definition an id that no earlier promotion has: files of these have other columns.
+func (p *promoting) renew(d *definition) {
+	for _, e := range promotions(p.state.Schemas) {
+		if p.isOf(e, d) {
+			d.attempt = max(d.attempt, e.attempt()+1)
+		}
+	}
+	d.id = identity(p.state.Table.Pin.UUID, d, d.attempt)
 }
 
 // isCurrent reports whether the current schema has the columns of a promotion.
@@ -192,7 +214,7 @@ func (p *promoting) columns() []commit.NewColumn {
 		at := slices.IndexFunc(p.definition.dataset.Staging, func(s dataset.Staging) bool { return s.Name == c.entry })
 		made.Doc = columnOrigin{
 			Promotion: p.definition.id, Entry: c.entry, Table: p.definition.dataset.Staging[at].Table,
-			TablePin: p.definition.pins[c.entry], Replaces: c.replaces, Name: c.name,
+			TablePin: p.definition.pins[c.entry], Replaces: c.replaces, Name: c.name, Attempt: p.definition.attempt,
 		}.text(c.source)
 		out = append(out, made)
 	}

@@ -1,0 +1,141 @@
+package promote_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/promote"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// interrupted makes the tables, and promotes the entry up to the last commit.
+func interrupted(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.create(t, 2)
+	r.tables.setSchema = func(context.Context, commit.SchemaMove) error { return errBroken }
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.ErrorIs(t, err, errBroken)
+	r.tables.setSchema = nil
+	return r
+}
+
+// appendPromoted stages training rows that have the promoted column.
+func (r *rig) appendPromoted(t *testing.T, rows string) {
+	t.Helper()
+	var fields []arrow.Field
+	for _, name := range []string{"row", "key", "f"} {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true})
+	}
+	schema := arrow.NewSchema(fields, nil)
+	b, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows+"]"))
+	require.NoError(t, err)
+	in, err := array.NewRecordReader(schema, []arrow.RecordBatch{b})
+	require.NoError(t, err)
+	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: rowsTable, Key: []string{"key"}}, in)
+	require.NoError(t, err)
+}
+
+// Another entry is promoted while a promotion is interrupted. Its files have columns of both.
+//
+// spec: promote-1, promote-6
+func TestInterruptedPromotionsContinueAfterOthers(t *testing.T) {
+	r := interrupted(t)
+	other := request()
+	other.Dataset.Staging = []dataset.Staging{{Name: "other", Table: features, Columns: []dataset.Column{{Column: "f", Name: "g"}}}}
+	other.Entries = []string{"other"}
+	_, err := r.promoter.Promote(t.Context(), other)
+	require.NoError(t, err)
+	require.Equal(t, want(), r.read(t, "row", "g"))
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.True(t, got.Continued)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+	require.Equal(t, want(), r.read(t, "row", "g"))
+}
+
+// Files that others wrote while the columns were the table's have values of their own.
+//
+// spec: promote-1, promote-12
+func TestRepeatedPromotionsReplaceValuesOfOthers(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	r.appendPromoted(t, `{"row": 8, "key": 1, "f": 77}, {"row": 9, "key": 3, "f": 78}`)
+	require.Equal(t, append(want(), "8 77", "9 78"), r.read(t, "row", "f"))
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"f"})
+	require.NoError(t, err)
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, got.Rows)
+	require.Equal(t, append(want(), "8 10", "9 (null)"), r.read(t, "row", "f"))
+	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+	require.NoError(t, err)
+	files, err := r.tables.DataFiles(t.Context(), state.Table, func(string) bool { return true })
+	require.NoError(t, err)
+	id := got.Columns[0].ID
+	for _, f := range files {
+		require.Equal(t, f.Nulls[id] == f.Values[id], f.Lower[id] == nil, "bounds of %d nulls in %d values", f.Nulls[id], f.Values[id])
+		require.NotContains(t, string(f.Upper[id]), "\x4e")
+	}
+}
+
+// Nothing of an unfinished promotion is used when it begins again, though the staging tables are where they were.
+//
+// spec: promote-10
+func TestPromotionsBeginAgain(t *testing.T) {
+	r := interrupted(t)
+	anew := request()
+	anew.Earlier = promote.BeginAnew
+	r.tables.setSchema = func(context.Context, commit.SchemaMove) error { return errBroken }
+	_, err := r.promoter.Promote(t.Context(), anew)
+	require.ErrorIs(t, err, errBroken)
+	r.tables.setSchema = nil
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.True(t, got.Continued, "the last one continues")
+	require.Zero(t, got.Files)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"f"})
+	require.NoError(t, err)
+	got, err = r.promoter.Promote(t.Context(), anew)
+	require.NoError(t, err)
+	require.EqualValues(t, 8, got.Rows)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+	again, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.True(t, again.Existed)
+	require.Equal(t, got.Promotion, again.Promotion)
+}
+
+// A column that was dropped cannot have its name again, and the one that replaced it is the only one.
+//
+// spec: promote-12
+func TestReplacedColumnsThatWereDropped(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	overlay := request()
+	overlay.Dataset.Staging = []dataset.Staging{{Table: features, Join: rule.Overlay, Columns: []dataset.Column{{Column: "f", Name: "row"}}}}
+	_, err := r.promoter.Promote(t.Context(), overlay)
+	require.NoError(t, err)
+	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+	require.NoError(t, err)
+	schema, err := r.tables.AddSchema(t.Context(), commit.SchemaEdit{Table: rowsTable, UUID: state.Table.Pin.UUID, Base: state.Current, Drop: []int{1}})
+	require.NoError(t, err)
+	require.NoError(t, r.tables.SetSchema(t.Context(), commit.SchemaMove{Table: rowsTable, UUID: state.Table.Pin.UUID, From: state.Current, To: schema}))
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"})
+	require.Equal(t, fault.Conflict, fault.KindOf(err), err)
+	require.ErrorContains(t, err, "the column that column row replaced was dropped since")
+	require.Equal(t, []string{"key", "row"}, r.names(t))
+}
