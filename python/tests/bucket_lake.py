@@ -62,6 +62,11 @@ class BucketLake:
         self._config = folder / "penstock.yaml"
         self._config.write_text(json.dumps({"catalogs": {"default": block}, "server": {"memory": "512MiB"}}))
 
+    def datasets(self, datasets: dict[str, object]) -> None:
+        """Configures datasets."""
+        config = json.loads(self._config.read_text())
+        self._config.write_text(json.dumps({**config, "datasets": datasets}))
+
     def command(self, *arguments: str) -> list[str]:
         """The command line of penstock."""
         return [str(BINARY), *arguments, "--config", str(self._config)]
