@@ -1,7 +1,9 @@
 package flight
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -27,10 +29,11 @@ type TableWriter interface {
 
 // published is the result of publish and undo.
 type published struct {
-	Table  string `json:"table"`
-	Branch string `json:"branch,omitempty"` // whose snapshot main has
-	From   int64  `json:"from"`             // the snapshot that main was at; 0: none
-	To     int64  `json:"to"`
+	Table string `json:"table"`
+	// Branch is the branch whose snapshot main has, or of undo the branch that was moved back; "" for main.
+	Branch string `json:"branch,omitempty"`
+	From   int64  `json:"from"` // the snapshot that main, or the branch of undo, was at; 0: none
+	To     int64  `json:"to"`   // the snapshot that it is at; 0: none
 }
 
 func (s *service) publish(ctx context.Context, body []byte) ([]byte, error) {
@@ -61,11 +64,16 @@ func (s *service) undo(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	note.change(audit.Undo, asked.Table, "")
-	if err := s.options.Tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: commit.Main, From: asked.From, To: asked.To}); err != nil {
+	branch := cmp.Or(asked.Branch, commit.Main)
+	if err := s.options.Tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: branch, From: asked.From, To: asked.To}); err != nil {
 		return nil, err
 	}
 	note.changed(asked.From)
-	return marshal(published{Table: asked.Table, From: asked.To, To: asked.From}), nil
+	out := published{Table: asked.Table, From: asked.To, To: asked.From}
+	if branch != commit.Main {
+		out.Branch = branch
+	}
+	return marshal(out), nil
 }
 
 // permitChange returns an error unless the caller may change a table. It is the same whether or not the table exists.
@@ -82,10 +90,13 @@ func (s *Server) permitChange(ctx context.Context, table string, what policy.Per
 }
 
 // permitKeysOf returns an error unless the caller may read all training rows of a dataset or a table, whose keys decide which rows
-// are kept.
+// are kept. A name that a dataset has is that of the dataset, as it is for the writer: a right to tables of such a name does not help.
 func (s *Server) permitKeysOf(ctx context.Context, of string) error {
 	d, rights, err := s.readable(ctx, of)
 	if err != nil {
+		if slices.ContainsFunc(s.options.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == of }) {
+			return err
+		}
 		d = dataset.Dataset{Training: dataset.Training{Table: of}}
 		var may bool
 		if rights, may = s.policy().Inline(identity.CallerOf(ctx), d); !may {

@@ -34,6 +34,10 @@ func TestRightsToWrite(t *testing.T) {
 			[]policy.AccessRule{{Write: []string{"ml.*"}, Allow: []policy.Permission{policy.Stage}}},
 			`"table": "ml.history", "only_keys_of": "homefeed"`, codes.NotFound,
 		},
+		"keys of a dataset by a right to tables": { // which have limits that are not those of a table named homefeed
+			[]policy.AccessRule{{Write: []string{"ml.*"}, Inline: []string{"*"}, Allow: []policy.Permission{policy.Stage}, Tables: limited}},
+			`"table": "ml.history", "only_keys_of": "homefeed"`, codes.NotFound,
+		},
 		"keys of a part of a dataset": {
 			[]policy.AccessRule{{Write: []string{"ml.*"}, Read: []string{"*"}, Allow: []policy.Permission{policy.Stage}, Tables: limited}},
 			`"table": "ml.history", "only_keys_of": "homefeed"`, codes.PermissionDenied,
@@ -95,7 +99,26 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "from": 1, "to": 2}`)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"table": "ml.history", "from": 2, "to": 1}`, got)
-	require.Equal(t, []commit.Move{{Table: "ml.history", Ref: commit.Main, From: 1, To: 2}}, w.moves)
+	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "from": 0, "to": 2}`)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"table": "ml.history", "from": 2, "to": 0}`, got)
+	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "branch": "try", "from": 0, "to": 2}`)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"table": "ml.history", "branch": "try", "from": 2, "to": 0}`, got)
+	require.Equal(t, []commit.Move{
+		{Table: "ml.history", Ref: commit.Main, From: 1, To: 2},
+		{Table: "ml.history", Ref: commit.Main, From: 0, To: 2},
+		{Table: "ml.history", Ref: "try", From: 0, To: 2},
+	}, w.moves)
+	for _, body := range []string{
+		`{"table": "ml.history", "to": 2}`, `{"table": "ml.history", "from": 1, "to": 0}`, `{"table": "ml.history", "from": -1, "to": 2}`,
+		`{"table": "ml.history", "branch": "", "from": 1, "to": 2}`,
+	} {
+		_, err := act(t.Context(), s, "undo", body)
+		found, _ := failure(t, err, nil)
+		require.Equal(t, codes.InvalidArgument, found, body)
+	}
+	require.Len(t, w.moves, 3)
 	for body, code := range map[string]codes.Code{
 		`{"table": "ml.history", "branch": "gone"}`:           codes.NotFound,
 		`{"table": "ml.history"}`:                             codes.InvalidArgument,

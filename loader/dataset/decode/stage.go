@@ -71,8 +71,8 @@ func (d *decoder) stage(at place, out *StageCommand) {
 // PublishCommand is a move of the main branch of a table, or the move that is taken back.
 type PublishCommand struct {
 	Table    string
-	Branch   string
-	From, To int64 // snapshots
+	Branch   string // of a move that is taken back: "" for main
+	From, To int64  // snapshots; From is 0 if there was none
 }
 
 // Publish decodes {"table": …, "branch": …}.
@@ -80,13 +80,12 @@ func Publish(text []byte) (PublishCommand, error) {
 	return publication(text, field[PublishCommand]{name: "branch", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }})
 }
 
-// Undo decodes {"table": …, "from": …, "to": …}.
+// Undo decodes {"table": …, "branch": …, "from": …, "to": …}. The branch may be left out, and from may be 0.
 func Undo(text []byte) (PublishCommand, error) {
-	snapshot := func(name string, into func(*PublishCommand) *int64) field[PublishCommand] {
-		return field[PublishCommand]{name: name, must: true, read: func(d *decoder, at place, out *PublishCommand) { *into(out) = d.whole(at, 1, maxInt64) }}
-	}
 	return publication(text,
-		snapshot("from", func(c *PublishCommand) *int64 { return &c.From }), snapshot("to", func(c *PublishCommand) *int64 { return &c.To }))
+		field[PublishCommand]{name: "branch", read: func(d *decoder, at place, out *PublishCommand) { out.Branch = d.name(at) }},
+		field[PublishCommand]{name: "from", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.From = d.whole(at, 0, maxInt64) }},
+		field[PublishCommand]{name: "to", must: true, read: func(d *decoder, at place, out *PublishCommand) { out.To = d.whole(at, 1, maxInt64) }})
 }
 
 func publication(text []byte, fields ...field[PublishCommand]) (PublishCommand, error) {
