@@ -183,8 +183,6 @@ def test_replace_evolve_and_branches(house: House, client: penstock.Client) -> N
     published = client.publish(TABLE, "candidate")
     assert (published.snapshot, published.branch) == (candidate.snapshot, "candidate")
     assert len(house.rows()) == 18
-    with pytest.raises(penstock.Invalid, match="of branch candidate"):
-        client.undo(candidate)
     back = client.undo(published)
     assert (back.snapshot, back.previous) == (published.previous, published.snapshot)
     assert len(house.rows()) == 8
@@ -194,6 +192,35 @@ def test_replace_evolve_and_branches(house: House, client: penstock.Client) -> N
         client.undo(last)
     kept = client.stage(TABLE, table(8, 12), only_keys_of="history")
     assert (kept.rows, kept.dropped) == (2, 2)
+
+
+def test_first_changes_are_taken_back(house: House, client: penstock.Client) -> None:
+    """The undo of a first change leaves an empty table, and that of a new branch no branch.
+
+    spec: stage-70, stage-76
+    """
+    first = client.stage(TABLE, table(), key=["id"], buckets=2)
+    back = client.undo(first)
+    assert (back.snapshot, back.previous, back.branch) == (0, first.snapshot, "")
+    assert house.rows() == []
+    with pytest.raises(penstock.Invalid, match="moved nothing"):
+        client.undo(back)
+    base = client.stage(TABLE, table(0, 4))
+    begun = client.stage(TABLE, table(4, 6), branch="candidate")
+    assert (begun.branched, begun.previous) == (True, base.snapshot)
+    later = client.stage(TABLE, table(6, 8), branch="candidate")
+    assert not later.branched
+    with pytest.raises(penstock.Conflict, match=str(later.snapshot)):
+        client.undo(begun)
+    back = client.undo(later)
+    assert (back.snapshot, back.previous, back.branch) == (begun.snapshot, later.snapshot, "candidate")
+    assert client.undo(begun).snapshot == 0
+    with pytest.raises(penstock.NotFound, match="candidate"):
+        client.publish(TABLE, "candidate")
+    assert [row["id"] for row in house.rows()] == [0, 1, 2, 3]
+    empty = client.stage(TABLE, table(0, 2), dry_run=True)
+    with pytest.raises(penstock.Invalid, match="moved nothing"):
+        client.undo(empty)
 
 
 def test_failures_in_the_middle_write_nothing(house: House, client: penstock.Client) -> None:

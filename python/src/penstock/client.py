@@ -399,19 +399,25 @@ class Client:
         return self._moved("publish", {"table": table, "branch": branch})
 
     def undo(self, change: Staged | Published) -> Published:
-        """Moves main of a table back to where it was before a change, if nothing else was committed since. No file is removed.
+        """Moves the branch of a change back to where it was before, if nothing else was committed to it since.
+
+        After the first change of a table, it is empty again; a branch that began with the change is removed. No file is removed.
 
         Args:
-            change: the result of `publish`, or of `stage` to main.
+            change: the result of `publish` or `stage`.
 
         Raises:
             Conflict: others committed since; the error names their snapshots.
         """
-        if isinstance(change, Staged) and change.branch != "main":
-            raise query.invalid("change", f"is of branch {change.branch}, and main does not have it")
-        if not change.previous or change.previous == change.snapshot:
+        if not change.snapshot or change.previous == change.snapshot:
             raise query.invalid("change", "has moved nothing that could be moved back")
-        return self._moved("undo", {"table": change.table, "from": change.previous, "to": change.snapshot})
+        body: dict[str, Any] = {"table": change.table, "from": change.previous, "to": change.snapshot}
+        if isinstance(change, Staged):
+            if change.branch != "main":
+                body["branch"] = change.branch
+            if change.branched:
+                body["from"] = 0
+        return self._moved("undo", body)
 
     def _moved(self, name: str, body: Mapping[str, Any]) -> Published:
         action = flight.Action(name, query.text(body))

@@ -1,4 +1,4 @@
-"""What became of rows that were sent to a table, and moves of its main branch."""
+"""What became of rows that were sent to a table, and moves of its branches."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Staged:
         previous: the snapshot before; 0 if there was none.
         existed: whether an earlier call with the token had made the change. Then the numbers below are 0.
         created: whether the table is new.
+        branched: whether the branch is new. Then it began at `previous`.
         rows: rows that were added.
         null_keys: rows with a null in the key.
         dropped: rows that were left out because of `only_keys_of`.
@@ -63,6 +64,7 @@ class Staged:
     previous: int = 0
     existed: bool = False
     created: bool = False
+    branched: bool = False
     rows: int = 0
     null_keys: int = 0
     dropped: int = 0
@@ -89,19 +91,20 @@ class Staged:
             previous=int(found.get("parent", 0)),
             existed=bool(found.get("existed", False)),
             created=bool(found.get("created", False)),
+            branched=bool(found.get("branched", False)),
             **fields,
         )
 
 
 @dataclass(frozen=True)
 class Published:
-    """A move of the main branch of a table, by `Client.publish` or `Client.undo`.
+    """A move of a branch of a table, by `Client.publish` or `Client.undo`.
 
     Attributes:
         table: the table.
-        snapshot: the snapshot that main is at now.
+        snapshot: the snapshot that the branch is at now; 0 if it has none, or was removed.
         previous: the snapshot that it was at before; 0 if there was none. Equal to `snapshot` if nothing was moved.
-        branch: the branch that was published; "" after `undo`.
+        branch: the branch that was published to main; after `undo` the branch that was moved back, "" for main.
     """
 
     table: str
