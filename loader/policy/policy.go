@@ -117,14 +117,29 @@ func (p *Policy) Adds(who identity.Caller, name string, tables []string) bool {
 	return may && !slices.ContainsFunc(tables, func(table string) bool { return !matchesOne(r.Inline, p.Names.Full(table)) })
 }
 
-// Write reports whether a client may change a table: the first rule that names both decides alone.
+// Write reports whether a client may change a table: the first rule that names both decides alone. Some catalogs do not
+// distinguish cases: a rule that refuses a table refuses its name in another case too.
 func (p *Policy) Write(who identity.Caller, table string, action Permission) bool {
+	full := p.Names.Full(table)
 	for _, r := range p.Rules {
-		if p.names(r, who) && matchesOne(r.Write, p.Names.Full(table)) {
-			return action.Writes() && slices.Contains(r.Allow, action)
+		if !p.names(r, who) {
+			continue
+		}
+		may := action.Writes() && slices.Contains(r.Allow, action)
+		if matchesOne(r.Write, full) || !may && matchesOne(lowered(r.Write), strings.ToLower(full)) {
+			return may
 		}
 	}
 	return false
+}
+
+// lowered returns texts in lower case.
+func lowered(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = strings.ToLower(text)
+	}
+	return out
 }
 
 // Has reports whether a dataset names a table.

@@ -219,6 +219,14 @@ func TestWhoMayWriteWhat(t *testing.T) {
 	} {
 		require.Equal(t, c.may, p.Write(c.who, c.table, c.action), "%v %s %s", c.who, c.table, c.action)
 	}
+	p.Rules = []AccessRule{
+		{Subjects: []string{"*"}, Write: []string{"lake.ml.Golden"}, Allow: []Permission{Publish}},
+		{Subjects: []string{"*"}, Write: []string{"lake.ml.*"}, Allow: []Permission{Stage}},
+	}
+	require.False(t, p.Write(someone("x"), "ml.golden", Stage), "a name in another case is no way around a rule")
+	require.False(t, p.Write(someone("x"), "ml.golden", Publish), "nor to what the rule allows")
+	require.True(t, p.Write(someone("x"), "ml.Golden", Publish))
+	require.True(t, p.Write(someone("x"), "ml.other", Stage))
 	require.False(t, Open(false).Write(someone(""), "ml.a", Stage))
 	require.True(t, Open(true).Write(someone(""), "ml.a", Stage))
 	require.True(t, p.Has(home(), "lake.ml.impressions"))

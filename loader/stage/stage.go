@@ -87,8 +87,11 @@ func (c *staging) made(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// committed records the snapshot of the result.
+// committed records the snapshot of the result, which has no counts of rows that an earlier call wrote.
 func (c *staging) committed(made commit.Committed) {
+	if r := &c.result; made.Existed {
+		r.Rows, r.NullKeys, r.Dropped, r.Partitions, r.Files, r.Bytes, r.Removed = 0, 0, 0, 0, 0, 0, 0
+	}
 	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }
 

@@ -42,6 +42,7 @@ func commitMutants() []mutant {
 		{"used-field-ids-are-used-again", dir + "columns_added.go", "	if i < 0 && column.ID > m.LastColumnID() {\n", "	if i < 0 {\n", metadata},
 		{"moves-have-no-condition", dir + "branch.go", "	case at != move.From:\n", "	case at == move.To:\n", branches},
 		{"publishing-drops-others-commits", dir + "branch.go", "if s.SnapshotID == main || main == 0 {", "if s.SnapshotID != 0 || main == 0 {", branches},
+		{"two-names-have-one-folder", dir + "create.go", "return strings.Contains(part, \"/\") }) {", "return strings.Contains(part, \"//\") }) {", []string{"./loader/catalog/icebergcat"}},
 		{"undoing-drops-others-commits", dir + "branch.go", "		if at != made.To && at != made.From {\n", "		if at == 0 {\n", branches},
 		{"tables-are-created-twice", "loader/catalog/sqlcat/insert.go", "	if err != nil || rows == 0 {\n", "	if err != nil || rows < 0 {\n", tables},
 		{"tables-lie-anywhere", dir + "create.go", "	if c.prefixes.Contain(location + \"/\") {\n", "	if location != \"\" {\n", tables},

@@ -23,8 +23,9 @@ func putMutants() []mutant {
 		{"put-is-like-any-table", "flight/tables.go", "may && now.Has(d, table) {", "may || now.Has(d, table) {", wire},
 		{"undo-needs-no-right", "flight/tables.go", "	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {\n		return nil, err\n	}\n	note.change(audit.Undo", "	note.change(audit.Undo", wire},
 		{"large-requests-are-read", "flight/arrivals.go", "		if err == nil && limited.size > maxReceived {\n", "		if err == nil && limited.size > 1<<40 {\n", wire},
-		{"any-rule-allows-to-write", "loader/policy/policy.go", "			return action.Writes() && slices.Contains(r.Allow, action)\n", "			if action.Writes() && slices.Contains(r.Allow, action) {\n				return true\n			}\n", rights},
-		{"who-reads-writes", "loader/policy/policy.go", "			return action.Writes() && slices", "			return slices", rights},
+		{"any-rule-allows-to-write", "loader/policy/policy.go", "			return may\n		}\n	}\n", "			if may {\n				return true\n			}\n		}\n	}\n", rights},
+		{"who-reads-writes", "loader/policy/policy.go", "		may := action.Writes() && slices", "		may := slices", rights},
+		{"another-case-is-written-to", "loader/policy/policy.go", " || !may && matchesOne(lowered", " || may && matchesOne(lowered", rights},
 		{"open-servers-write", "loader/policy/policy.go", "		r.Inline, r.Write = []string{\"*\"}, []string{\"*\"}\n	}\n", "		r.Inline = []string{\"*\"}\n	}\n	r.Write = []string{\"*\"}\n", rights},
 		{"write-without-an-effect", "loader/dataset/decode/policy.go", "	case !writes && len(out.Write) > 0:\n", "	case !writes && len(out.Write) > 99:\n", decodes},
 	}

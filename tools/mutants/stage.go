@@ -24,6 +24,7 @@ func stageMutants() []mutant {
 		{"stage-partitions-a-column-twice", "loader/stage/layout.go", "return o.column == p.column })", "return o == p })", stages},
 		{"stage-ignores-tokens", "loader/stage/stage.go", "	if made, err := c.made(ctx); made || err != nil {\n", "	if made, err := c.made(ctx); made && err != nil {\n", stages},
 		{"stage-drops-uncertain-files", "loader/stage/stage.go", "	if err != nil && commit.Uncertain(err) {\n", "	if err != nil && made.Existed {\n", stages},
+		{"stage-counts-rows-of-the-first", "loader/stage/stage.go", "	if r := &c.result; made.Existed {\n", "	if r := &c.result; made.Existed && r.Token == \"\" {\n", stages},
 		{"stage-keeps-files-of-the-second", "loader/stage/stage.go", "	if err != nil || made.Existed {\n", "	if err != nil {\n", stages},
 		{"stage-keeps-files-of-failures", "loader/stage/upload.go", "		u.discard(ctx)\n		return nil, err\n", "		return nil, err\n", stages},
 		{"staged-fresh-tokens-expire", "loader/stage/stage.go", "kind == fault.Expired && c.fresh:", "kind == fault.Expired && c.fresh && made.Existed:", stages},

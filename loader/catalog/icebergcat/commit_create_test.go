@@ -105,6 +105,10 @@ func TestTablesLieBelowTheWarehouse(t *testing.T) {
 	table.Location = ""
 	require.NoError(t, tables.Create(t.Context(), table))
 	require.Equal(t, "file://"+c.dir+"/ml/events", c.load(t, events).Location())
+	for _, name := range []string{"ml.events/", "ml./events", "ml.events/data"} {
+		table.Table = name
+		isKind(t, tables.Create(t.Context(), table), fault.Invalid, "has a slash in its name")
+	}
 	tables = c.another(t, func(o *icebergcat.Options) { o.Warehouse = "" })
 	table.Table = "ml.third"
 	isKind(t, tables.Create(t.Context(), table), fault.Invalid, "the catalog has no warehouse to put it into")

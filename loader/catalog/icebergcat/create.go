@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,11 +123,16 @@ func (c *Catalog) confirmNew(ctx context.Context, of locator.Table, to string, c
 	return nil
 }
 
-// newLocation returns the folder of a new table: as given, or below the catalog's warehouse.
+// newLocation returns the folder of a new table: as given, or below the catalog's warehouse. No two names give the same folder, or
+// one inside another's: programs that remove orphaned files of a table take all files in its folder.
 func (c *Catalog) newLocation(of locator.Table, given string) (string, error) {
 	if given == "" && c.options.Warehouse == "" {
 		return "", fault.InvalidField("location", "table %s has no location, and the catalog has no warehouse to put it into", of.Name).In(of.Name, "").
 			WithRemedy("set warehouse in the catalog's block, or name the table's location")
+	}
+	if given == "" && slices.ContainsFunc(of.Parts, func(part string) bool { return strings.Contains(part, "/") }) {
+		return "", fault.InvalidField("table", "table %s has a slash in its name, so that its folder may be that of another table, or inside it", of.Name).In(of.Name, "").
+			WithRemedy("choose a name without slashes")
 	}
 	warehouse, err := c.absolute(c.options.Warehouse)
 	if err != nil {
