@@ -155,6 +155,10 @@ func (p process) demoteCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(out.Dropped) == 0 {
+				_, err = fmt.Fprintf(p.stdout, "table %s has no promoted columns %s: nothing was changed\n", out.Table, strings.Join(args[1:], ", "))
+				return err
+			}
 			text := fmt.Sprintf("table %s has no columns %s any more\n", out.Table, strings.Join(out.Dropped, ", "))
 			if len(out.Restored) > 0 {
 				text += "columns with their names again: " + strings.Join(out.Restored, ", ") + "\n"

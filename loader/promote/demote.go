@@ -13,7 +13,8 @@ import (
 // Demotion is what a call of Demote did.
 type Demotion struct {
 	Table string `json:"table"`
-	// Dropped are the names of the columns that were dropped, and Restored of those that have their names again.
+	// Dropped are the names of the columns that were dropped, and Restored of those that have their names again. There are
+	// none if the promotions had been taken back before.
 	Dropped  []string `json:"dropped"`
 	Restored []string `json:"restored,omitempty"`
 	Schema   int      `json:"schema"`
@@ -22,7 +23,7 @@ type Demotion struct {
 
 // Demote takes promotions back, by changing the table's schema alone: the columns of the promotions that the named columns
 // belong to are dropped, and those that they replaced have their names again. No file is written or removed, and no
-// row is lost. The values stay in the files, so that the same promotion can be repeated.
+// row is lost. The values stay in the files, so that the same promotion can be repeated. A call that is repeated changes nothing.
 //
 // Errors: Invalid for a column that no promotion made, Conflict if others changed the schema at the same time or dropped a replaced
 // column, and what Promote returns for tables and storage.
@@ -41,9 +42,12 @@ func demote(ctx context.Context, tables PromotedTables, table string, columns []
 		return err
 	}
 	current, _ := state.SchemaOf(state.Current)
-	taken, err := promotionsOf(current, columns)
+	taken, err := promotionsOf(state, current, columns)
 	if err != nil {
 		return err
+	}
+	if out.Before, out.Schema = state.Current, state.Current; len(taken) == 0 {
+		return nil
 	}
 	edit := commit.SchemaEdit{Table: table, UUID: state.Table.Pin.UUID, Base: state.Current, Rename: map[int]string{}}
 	for _, f := range current.Fields {
@@ -65,12 +69,13 @@ func demote(ctx context.Context, tables PromotedTables, table string, columns []
 	if err != nil {
 		return err
 	}
-	out.Before, out.Schema = state.Current, schema
+	out.Schema = schema
 	return tables.SetSchema(ctx, commit.SchemaMove{Table: table, UUID: state.Table.Pin.UUID, From: state.Current, To: schema})
 }
 
-// promotionsOf returns the ids of the promotions that made some columns of a schema.
-func promotionsOf(s commit.TableSchema, columns []string) (map[string]bool, error) {
+// promotionsOf returns the ids of the promotions that made some columns of the current schema. Columns that other schemas have
+// from a promotion, but not this one, are left out.
+func promotionsOf(state *commit.TableState, s commit.TableSchema, columns []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	var promoted []string
 	of := map[string]string{}
@@ -81,7 +86,10 @@ func promotionsOf(s commit.TableSchema, columns []string) (map[string]bool, erro
 	}
 	for _, name := range columns {
 		id, ok := of[name]
-		if !ok {
+		switch {
+		case ok:
+			out[id] = true
+		case !takenBack(state, s, name):
 			f := fault.Field{Field: "columns", Message: "the table has no promoted column " + name, Nearest: fault.Nearest(name, promoted)}
 			remedy := "the table has no promoted columns"
 			if len(promoted) > 0 {
@@ -89,7 +97,21 @@ func promotionsOf(s commit.TableSchema, columns []string) (map[string]bool, erro
 			}
 			return nil, fault.As(fault.Fields([]fault.Field{f})).WithRemedy("%s", remedy)
 		}
-		out[id] = true
 	}
 	return out, nil
+}
+
+// takenBack reports whether a name is that of a promoted column in another schema, and in the current one that of no column,
+// or of the one that the promoted one replaced.
+func takenBack(state *commit.TableState, current commit.TableSchema, name string) bool {
+	at := slices.IndexFunc(current.Fields, func(f catalog.Field) bool { return f.Name == name })
+	for _, s := range state.Schemas {
+		for _, f := range s.Fields {
+			o, ok := originOf(s.Docs[f.ID])
+			if ok && f.Name == name && (at < 0 || o.Replaces == current.Fields[at].ID) {
+				return true
+			}
+		}
+	}
+	return false
 }

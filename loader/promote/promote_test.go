@@ -251,6 +251,13 @@ func TestDemotedColumnsAreGone(t *testing.T) {
 	require.Equal(t, []string{"f"}, out.Dropped)
 	require.Equal(t, []string{"row", "key"}, r.names(t))
 	require.Equal(t, files, r.listed(t))
+	again, err := r.promoter.Demote(t.Context(), rowsTable, []string{"f"})
+	require.NoError(t, err)
+	require.Equal(t, promote.Demotion{Table: rowsTable, Schema: out.Schema, Before: out.Schema}, again)
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"f", "key"})
+	require.ErrorContains(t, err, "no promoted column key")
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"nothing"})
+	require.ErrorContains(t, err, "no promoted column nothing")
 }
 
 // A changed feature is a new column, and names are swapped at the end. Undone, the old column has its name and its values.
@@ -274,6 +281,10 @@ func TestOverlaidColumnsSwapNames(t *testing.T) {
 	require.Equal(t, []string{"row"}, out.Restored)
 	require.Equal(t, []string{"row", "key"}, r.names(t))
 	require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, r.read(t, "row"))
+	out, err = r.promoter.Demote(t.Context(), rowsTable, []string{"row"})
+	require.NoError(t, err)
+	require.Empty(t, out.Dropped)
+	require.Equal(t, []string{"row", "key"}, r.names(t))
 }
 
 // Entries that do not give each training row one value are refused before anything is written.

@@ -60,7 +60,12 @@ class BucketLake:
             block = {"type": "rest", "uri": served.uri}
         block["writes"] = {"namespaces": ["features"]}
         self._config = folder / "penstock.yaml"
-        self._config.write_text(json.dumps({"catalogs": {"default": block}, "server": {"memory": "512MiB"}}))
+        self._settings: dict[str, object] = {"catalogs": {"default": block}, "server": {"memory": "512MiB"}}
+        self.configure({})
+
+    def configure(self, datasets: dict[str, object]) -> None:
+        """Writes the config file with these datasets."""
+        self._config.write_text(json.dumps({**self._settings, "datasets": datasets}))
 
     def datasets(self, datasets: dict[str, object]) -> None:
         """Configures datasets."""
@@ -85,7 +90,9 @@ class BucketLake:
             return [] if branch == "main" else None
         if branch not in table.metadata.refs:
             return [] if branch == "main" else None
-        read = table.scan(snapshot_id=table.metadata.refs[branch].snapshot_id).to_arrow()
+        # A snapshot has the schema of its time, main the current one.
+        at = None if branch == "main" else table.metadata.refs[branch].snapshot_id
+        read = table.scan(snapshot_id=at).to_arrow()
         return read.sort_by("id").to_pylist()
 
     def unneeded(self, name: str) -> tuple[set[str], int]:

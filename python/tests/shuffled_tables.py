@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from lake import Lake
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -223,41 +224,48 @@ class _AddDeletes(_FastAppendFiles):
 def delete_some(rng: random.Random, table: Table, numbers: str = "row") -> set[int]:
     """Deletes some rows of some files by position, and returns the numbers in one of their columns."""
     deleted: set[int] = set()
+    chosen: list[tuple[DataFile, list[int]]] = []
     latest = table.spec().spec_id
-    with table.transaction() as change:
-        adding = _AddDeletes(operation=Operation.APPEND, transaction=change, io=table.io)
-        for key, file, path in _files(table):
-            if key[0] != latest or rng.random() < 0.4:
-                continue
-            rows = _numbers(path, numbers)
-            share = rng.choice([0.05, 0.5, 0.95])
-            places = [p for p in range(len(rows)) if rng.random() < share]
-            if not places:
-                continue
+    for key, file, path in _files(table):
+        if key[0] != latest or rng.random() < 0.4:
+            continue
+        rows = _numbers(path, numbers)
+        share = rng.choice([0.05, 0.5, 0.95])
+        places = [p for p in range(len(rows)) if rng.random() < share]
+        if places:
             deleted |= {rows[p] for p in places}
-            adding.append_data_file(
-                _position_deletes(path.with_name(f"deletes-{uuid.uuid4()}.parquet"), file, places)
-            )
-        if adding._added_data_files:
-            adding.commit()
+            chosen.append((file, places))
+    delete_places(table, chosen)
     return deleted
 
 
-def _position_deletes(path: Path, of: DataFile, places: list[int]) -> DataFile:
+def delete_places(table: Table, chosen: list[tuple[DataFile, list[int]]]) -> None:
+    """Deletes the rows at some places of data files of the current partition spec."""
+    with table.transaction() as change:
+        adding = _AddDeletes(operation=Operation.APPEND, transaction=change, io=table.io)
+        for file, places in chosen:
+            adding.append_data_file(_position_deletes(table.io, file, places))
+        if adding._added_data_files:
+            adding.commit()
+
+
+def _position_deletes(io: FileIO, of: DataFile, places: list[int]) -> DataFile:
     schema = pa.schema(
         [
             pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": "2147483546"}),
             pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "2147483545"}),
         ]
     )
-    pq.write_table(pa.table([[of.file_path] * len(places), places], schema), path)
+    location = f"{of.file_path.rpartition('/')[0]}/deletes-{uuid.uuid4()}.parquet"
+    with io.new_output(location).create() as out:
+        pq.write_table(pa.table([[of.file_path] * len(places), places], schema), out)
     return DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
-        file_path=f"file://{path}",
+        file_path=location,
         file_format=FileFormat.PARQUET,
         partition=of.partition,
         record_count=len(places),
-        file_size_in_bytes=path.stat().st_size,
+        file_size_in_bytes=len(io.new_input(location)),
         column_sizes={},
         value_counts={},
         null_value_counts={},

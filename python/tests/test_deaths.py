@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from accidents import DEATHS, LOSSES, Accident, changes
 from bucket_lake import BucketLake, bucket_lake
-from trials import CHANGES, OLD, Change, Row, Trial
+from trials import CHANGES, OLD, REWRITES, Change, Row, Trial
 
 _LARGE = 18 << 20  # bytes of a file that is uploaded in parts
 
@@ -62,6 +62,34 @@ def test_lost_answers_at_each_call(lake: BucketLake, tmp_path: Path, name: str) 
     _each_call(lake, CHANGES[name], tmp_path, LOSSES, lambda _: True)
 
 
+# In SQL catalogs: the numbers are those of calls between two commits of a change, or before its only one.
+#
+# spec: write-22, compact-12, compact-26, promote-6, promote-9, promote-12
+@pytest.mark.parametrize("lake", ["sql"], indirect=True)
+@pytest.mark.parametrize(("name", "nth"), [("compact", 10), ("restore", 4), ("promote", 14), ("demote", 1)])
+def test_killed_rewrites_are_made_when_repeated(
+    lake: BucketLake, tmp_path: Path, name: str, nth: int
+) -> None:
+    change = dataclasses.replace(REWRITES[name], counted=changes)
+    assert Trial(lake, change, tmp_path).run(nth, Accident.DEATH_AFTER) == nth
+
+
+# spec: write-22, compact-12, compact-26, promote-6, promote-9, promote-12
+@pytest.mark.more
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted(REWRITES))
+def test_deaths_at_each_call_of_rewrites(lake: BucketLake, tmp_path: Path, name: str) -> None:
+    _each_call(lake, REWRITES[name], tmp_path, DEATHS)
+
+
+# spec: write-22, compact-12, compact-26, promote-8, promote-9, promote-12
+@pytest.mark.more
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted(REWRITES))
+def test_lost_answers_at_each_call_of_rewrites(lake: BucketLake, tmp_path: Path, name: str) -> None:
+    _each_call(lake, REWRITES[name], tmp_path, LOSSES)
+
+
 def _uploads(name: str) -> bool:
     return "uploads" in name or "uploadId" in name
 
@@ -87,6 +115,16 @@ def _commits(name: str) -> bool:
 @pytest.mark.parametrize("name", ["branch", "create", "undo"])
 def test_commits_without_a_true_answer(lake: BucketLake, tmp_path: Path, name: str, what: Accident) -> None:
     change = dataclasses.replace(CHANGES[name], counted=_commits)
+    Trial(lake, change, tmp_path).run(1, what, times=1000)
+
+
+# spec: write-22, promote-8
+@pytest.mark.more
+@pytest.mark.parametrize("lake", ["rest"], indirect=True)
+@pytest.mark.parametrize("what", [Accident.NO_ANSWER, Accident.FALSE_FAILURE, Accident.FALSE_CONFLICT])
+@pytest.mark.parametrize("name", sorted(REWRITES))
+def test_rewrites_without_a_true_answer(lake: BucketLake, tmp_path: Path, name: str, what: Accident) -> None:
+    change = dataclasses.replace(REWRITES[name], counted=_commits)
     Trial(lake, change, tmp_path).run(1, what, times=1000)
 
 

@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from accidents import DEATHS, Accident
 from bucket_lake import BucketLake, needed, tokens, write
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
+from shuffled_tables import delete_places
 
 Row = dict[str, object]
 
@@ -51,6 +54,8 @@ class Change:
         branch: that is changed.
         prepare: what is done before; it returns further words of the command.
         counted: which calls have accidents.
+        commits: the snapshots that it makes; None: any number, and none when it is repeated.
+        files: of the branch in the end, all of them penstock's; None: any.
     """
 
     command: list[str]
@@ -61,6 +66,8 @@ class Change:
     before: tuple[list[Row] | None, ...] = (OLD,)
     prepare: Callable[[BucketLake, str, list[str]], list[str]] = lambda _lake, _name, _stage: []
     counted: Callable[[str], bool] = lambda _: True
+    commits: int | None = 1
+    files: int | None = None
 
     @property
     def staged(self) -> bool:
@@ -92,8 +99,87 @@ CHANGES = {
     "evolve": Change([*_STAGE, "--evolve"], _noted(OLD, None) + _noted(NEW, "x"), new=_noted(NEW, "x")),
     "branch": Change([*_STAGE, "--branch", "next"], OLD + NEW, branch="next", before=(None, OLD)),
     "create": Change([*_STAGE, "--key", "id", "--buckets", "2"], NEW, old=None, before=([],)),
-    "publish": Change(["publish", "TABLE", "next"], OLD + NEW, prepare=_staged_to_branch),
-    "undo": Change(["undo", "TABLE"], OLD, before=(OLD + NEW,), prepare=_staged_to_main),
+    "publish": Change(["publish", "TABLE", "next"], OLD + NEW, prepare=_staged_to_branch, commits=0),
+    "undo": Change(["undo", "TABLE"], OLD, before=(OLD + NEW,), prepare=_staged_to_main, commits=0),
+}
+
+
+def _in_small_files(lake: BucketLake, name: str, _stage: list[str]) -> list[str]:
+    """Adds files to one day, and deletes a row of the other."""
+    table = lake.catalog.load_table(name)
+    for rows in (NEW[:2], NEW[2:]):
+        table.append(arrow(rows))
+    _delete_first(table, OLD[4:])
+    return []
+
+
+def _delete_first(table: Table, rows: list[Row]) -> None:
+    """Deletes the first of some rows by position."""
+    for task in table.scan().plan_files():
+        with table.io.new_input(task.file.file_path).open() as source:
+            ids = pq.read_table(pa.BufferReader(source.read()), columns=["id"])["id"].to_pylist()
+        if rows[0]["id"] in ids:
+            delete_places(table, [(task.file, [ids.index(rows[0]["id"])])])
+
+
+def _replaced(lake: BucketLake, name: str, stage: list[str]) -> list[str]:
+    """Deletes a row, and replaces a day."""
+    table = lake.catalog.load_table(name)
+    _delete_first(table, OLD)
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    at = stage.index("--token")
+    done = lake.accidents.run([*stage[:at], *stage[at + 2 :], "--mode", "replace"])
+    assert done.returncode == 0, done.stderr
+    return ["--snapshot", str(snapshot.snapshot_id)]
+
+
+def _with_features(lake: BucketLake, name: str, _stage: list[str]) -> list[str]:
+    """Makes a table of features and a dataset, and adds files of another partition spec and a delete."""
+    table = lake.catalog.load_table(name)
+    with table.update_spec() as spec:
+        spec.remove_field("bucket")
+    table.append(arrow(NEW))
+    _delete_first(table, NEW)
+    if lake.table(_FEATURES) is None:
+        features = Schema(NestedField(1, "key", LongType()), NestedField(2, "pin", LongType()))
+        made = lake.catalog.create_table(_FEATURES, features)
+        made.append(pa.Table.from_pylist(_PINS, pa.schema({"key": pa.int64(), "pin": pa.int64()})))
+    staging = {"table": _FEATURES, "key": {"id": "key"}}
+    lake.configure({"home": {"training": {"table": name}, "key": ["id"], "staging": [staging]}})
+    return []
+
+
+def _promoted(lake: BucketLake, name: str, stage: list[str]) -> list[str]:
+    _with_features(lake, name, stage)
+    done = lake.accidents.run(lake.command(*_PROMOTE))
+    assert done.returncode == 0, done.stderr
+    return []
+
+
+_FEATURES = "features.pins"
+_PINS: list[Row] = [{"key": i, "pin": 100 + i} for i in range(0, 12, 2)]
+_PROMOTE = ["promote", "home", "pins"]
+_TRAINED = OLD + NEW[1:]
+_COMPACTED = OLD[:4] + OLD[5:] + NEW
+_JOINED = [{**row, "pin": {p["key"]: p["pin"] for p in _PINS}.get(row["id"])} for row in _TRAINED]
+
+# Changes that rewrite or copy files, or change the schema alone.
+REWRITES = {
+    "compact": Change(
+        ["compact", "TABLE", "--min-files", "2"],
+        _COMPACTED,
+        before=(_COMPACTED,),
+        prepare=_in_small_files,
+        commits=None,
+    ),
+    "restore": Change(
+        ["restore", "TABLE", "--token", "TOKEN"], OLD[1:], before=(OLD[4:] + NEW,), prepare=_replaced, files=4
+    ),
+    "promote": Change(_PROMOTE, _JOINED, before=(_TRAINED,), prepare=_with_features, commits=None, files=5),
+    "demote": Change(
+        ["demote", "TABLE", "pin"], _TRAINED, before=(_JOINED,), prepare=_promoted, commits=0, files=5
+    ),
 }
 
 
@@ -154,6 +240,7 @@ class Trial:
         again = lake.accidents.run(self._command)
         assert again.returncode == 0, f"{told}\n{again.stderr}"
         self.check_whole(told)
+        self._check_repeated(told)
         if hit:
             self.check_leftovers(told)
             self._check_removal(told)
@@ -164,7 +251,12 @@ class Trial:
         lake, change = self._lake, self._change
         assert lake.rows(self.name, change.branch) == change.after, told
         table = self._table()
-        assert len(table.snapshots()) == self._before + (1 if change.staged else 0), told
+        if change.commits is not None:
+            assert len(table.snapshots()) == self._before + change.commits, told
+        if change.files is not None:
+            files = [task.file.file_path.rpartition("/")[2] for task in table.scan().plan_files()]
+            assert len(files) == change.files, told
+            assert all(file.startswith("penstock-") for file in files), told
         if change.staged:
             assert len(tokens(table, self.token)) == 1, told
         if change.branch != "main":
@@ -175,6 +267,16 @@ class Trial:
         if self._lake.table(self.name) is not None:
             assert self._lake.orphans(self.name) == self._lake.unneeded(self.name), told
 
+    def _check_repeated(self, told: str) -> None:
+        if self._change.commits is not None:
+            return
+        before = self._table()
+        assert self._lake.accidents.run(self._command).returncode == 0, told
+        assert self._table().metadata_location == before.metadata_location, told
+        made = before.snapshots()[self._before :]
+        assert made, told
+        assert all(s.summary is not None and s.summary.operation is Operation.REPLACE for s in made), told
+
     def _check_removal(self, told: str) -> None:
         lake, before = self._lake, needed(self._table())
         lake.orphans(self.name, "--remove")
@@ -184,7 +286,9 @@ class Trial:
         for snapshot in self._table().snapshots():
             read = self._table().scan(snapshot_id=snapshot.snapshot_id).to_arrow()
             assert snapshot.summary is not None
-            assert str(read.num_rows) == snapshot.summary["total-records"], told
+            totals = snapshot.summary.additional_properties
+            total, deleted = int(totals["total-records"]), int(totals["total-position-deletes"])
+            assert total - deleted <= read.num_rows <= total, told  # deletes of files that are gone may stay
 
 
 def arrow(rows: list[Row]) -> pa.Table:

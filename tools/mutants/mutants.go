@@ -74,7 +74,7 @@ func mutants() []mutant {
 		sorterMutants(),
 		stageMutants(),
 		compactMutants(),
-		promoteMutants(),
+		append(promoteMutants(), demoteMutants()...),
 		parallelStageMutants(),
 		putMutants(),
 		elsewhereMutants(),
