@@ -58,6 +58,7 @@ func mutants() []mutant {
 		planMutants(),
 		policyMutants(),
 		pqwriteMutants(),
+		writtenCodesMutants(),
 		prefixMutants(),
 		privateMutants(),
 		rateMutants(),

@@ -23,15 +23,42 @@ func AddChecksums(pages []byte, at int64, index []byte) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
-	checked := make([]byte, 0, len(pages)+(len(x.pages)+1)*checksumBytes)
-	if dictionary := x.pages[0].at - at; dictionary > 0 {
-		if checked, err = appendChecked(checked, pages[:dictionary]); err != nil {
+	own := make([][]byte, len(x.pages))
+	for i, p := range x.pages {
+		own[i] = pages[p.at-at:][:p.size]
+	}
+	return x.check(pages[:x.pages[0].at-at], own, at)
+}
+
+// ReplacePages is AddChecksums of pages that take the place of those of an index: as many with the same rows. at is the offset that
+// the first one gets in the index. The dictionary is empty if there is none.
+func ReplacePages(dictionary []byte, pages [][]byte, at int64, index []byte) (Checked, error) {
+	x, err := readOffsets(index)
+	if err != nil {
+		return Checked{}, err
+	}
+	if len(x.pages) != len(pages) {
+		return Checked{}, fault.New(fault.Internal, "an offset index has %d pages, not the %d that were written", len(x.pages), len(pages))
+	}
+	return x.check(dictionary, pages, at)
+}
+
+// check adds checksums to pages, and changes the index.
+func (x *offsetIndex) check(dictionary []byte, pages [][]byte, at int64) (Checked, error) {
+	size := len(dictionary) + checksumBytes
+	for _, p := range pages {
+		size += len(p) + checksumBytes
+	}
+	checked := make([]byte, 0, size)
+	var err error
+	if len(dictionary) > 0 {
+		if checked, err = appendChecked(checked, dictionary); err != nil {
 			return Checked{}, err
 		}
 	}
-	for i, p := range x.pages {
+	for i, p := range pages {
 		start := int64(len(checked))
-		if checked, err = appendChecked(checked, pages[p.at-at:][:p.size]); err != nil {
+		if checked, err = appendChecked(checked, p); err != nil {
 			return Checked{}, err
 		}
 		x.pages[i].at, x.pages[i].size = at+start, int64(len(checked))-start

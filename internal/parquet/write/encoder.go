@@ -34,7 +34,8 @@ type columnEncoder struct {
 	schema  *arrow.Schema
 	out     bytes.Buffer
 	file    *pqarrow.FileWriter
-	raw     int64 // plain bytes written
+	coded   *codeWriter // instead of file, for dictionaries of integers; else nil
+	raw     int64       // plain bytes written
 
 	// The library's encoders of deltas fail for a page without values that follows another one. So
 	// rows without values are written together with rows that have some: the last rows are kept here,
@@ -50,6 +51,9 @@ func newEncoder(column *fieldNode, s setting) (*columnEncoder, error) {
 	stored, err := pqarrow.ToParquet(e.schema, properties(nil), pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, fault.New(fault.Internal, "encode column %s: %w", column.path, err)
+	}
+	if e.coded, err = newCodeWriter(column, s, stored); err != nil || e.coded != nil {
+		return e, err
 	}
 	var own []parquet.WriterProperty
 	for i, encoding := range s.encodings {
@@ -184,13 +188,21 @@ func (e *columnEncoder) fitting(data arrow.ArrayData, from, to int) (int, error)
 
 func (e *columnEncoder) writeRows(rows arrow.Array) (err error) {
 	defer recovered(&err)
+	if e.coded != nil {
+		return e.coded.write(rows)
+	}
 	batch := array.NewRecordBatch(e.schema, []arrow.Array{rows}, int64(rows.Len()))
 	defer batch.Release()
 	return e.file.WriteBuffered(batch)
 }
 
 // stored returns the compressed bytes of the finished pages.
-func (e *columnEncoder) stored() int64 { return e.file.RowGroupTotalCompressedBytes() }
+func (e *columnEncoder) stored() int64 {
+	if e.coded != nil {
+		return e.coded.pages.stored
+	}
+	return e.file.RowGroupTotalCompressedBytes()
+}
 
 // held returns an upper bound of the memory in use: finished pages in buffers that double, the
 // pages that are being filled, dictionaries and filters.
@@ -213,6 +225,10 @@ const encoderBytes = 32 << 10
 
 // close ends the row group and returns its chunks, in memory of the encoder.
 func (e *columnEncoder) close() ([]chunk.EncodedChunk, error) {
+	if e.coded != nil {
+		made, err := e.coded.close()
+		return []chunk.EncodedChunk{made}, fault.Op(err, "encode column %s", e.column.path)
+	}
 	if err := e.closeFile(); err != nil {
 		return nil, fault.New(fault.Internal, "encode column %s: %w", e.column.path, err)
 	}
