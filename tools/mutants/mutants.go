@@ -58,7 +58,6 @@ func mutants() []mutant {
 		planMutants(),
 		policyMutants(),
 		pqwriteMutants(),
-		writtenCodesMutants(),
 		prefixMutants(),
 		privateMutants(),
 		rateMutants(),

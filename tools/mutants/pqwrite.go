@@ -5,7 +5,7 @@ func pqwriteMutants() []mutant {
 	writes, rewrites := []string{"./internal/parquet/write"}, []string{"./internal/parquet/rewrite"}
 	bounds, conform := "internal/parquet/write/bounds.go", "internal/parquet/write/conform.go"
 	writer, assembler := "internal/parquet/write/writer.go", "internal/parquet/chunk/assembler.go"
-	return []mutant{
+	return append(writtenCodesMutants(), []mutant{
 		{"upper-bounds-are-not-rounded-up", bounds, "	case b.longer:\n		return b.next(b.max)\n", "", writes},
 		{"longer-texts-forget-the-rounding", bounds, "	b.longer = b.longer || order >= 0 &&", "	b.longer = order >= 0 &&", writes},
 		{"a-larger-text-keeps-the-rounding", bounds, "bytes.Clone(prefix), false\n", "bytes.Clone(prefix), b.longer\n", writes},
@@ -40,5 +40,5 @@ func pqwriteMutants() []mutant {
 		{"minima-without-an-order-get-one", "internal/parquet/rewrite/base.go", "				c.MetaData.Statistics.MinValue, c.MetaData.Statistics.MaxValue = nil, nil\n", "				_ = c\n", rewrites},
 		{"filters-without-a-length-are-one-short", "internal/parquet/rewrite/base.go", "	return int32(int64(at) + bits), true\n", "	return int32(int64(at) + bits - 1), true\n", rewrites},
 		{"old-schemas-hide-new-columns", "internal/parquet/rewrite/base.go", "!slices.Contains(describesAll(), pair.Key)", "pair.Key != \"\"", rewrites},
-	}
+	}...)
 }

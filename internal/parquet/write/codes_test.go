@@ -88,8 +88,8 @@ func TestCodesOfIntegers(t *testing.T) {
 				c := integers{list: shape&1 > 0, nullable: shape&2 > 0, nullableElements: shape&4 > 0, wide: shape&8 > 0}
 				c.value = func(at int) int64 { return value(rng, at) }
 				c.length = func(row int) int { return row % 5 }
-				sc, rows := c.column(6000, rng)
-				opts := write.Options{Schema: sc, Dictionary: []int{1, 2}, PageBytes: 4000, RowGroupRows: 2500}
+				sc, rows := c.column(3000, rng)
+				opts := write.Options{Schema: sc, Dictionary: []int{1, 2}, PageBytes: 4000, RowGroupRows: 1300}
 				content, out := writeFile(t, opts, rows)
 				requireRows(t, content, sc, rows)
 				for _, encoding := range out.Encodings {
@@ -107,17 +107,14 @@ func TestCodesOfIntegers(t *testing.T) {
 // spec: file-3
 func TestLargeDictionaryIsGivenUp(t *testing.T) {
 	t.Parallel()
-	for _, wide := range []bool{false, true} {
-		rng := rand.New(rand.NewPCG(7, 8))
-		c := integers{wide: wide, nullable: true, value: func(at int) int64 { return int64(at) * 7919 }}
-		sc, rows := c.column(800_000, rng)
-		content, _ := writeFile(t, write.Options{Schema: sc, Dictionary: []int{1}}, rows)
-		requireRows(t, content, sc, rows)
-		rdr, err := file.NewParquetReader(bytes.NewReader(content))
-		require.NoError(t, err)
-		column, err := rdr.MetaData().RowGroup(0).ColumnChunk(0)
-		require.NoError(t, err)
-		require.True(t, column.HasDictionaryPage())
-		require.Len(t, column.EncodingStats(), 3, "the dictionary, pages of codes, and plain ones")
-	}
+	c := integers{wide: true, nullable: true, value: func(at int) int64 { return int64(at) * 7919 }}
+	sc, rows := c.column(400_000, rand.New(rand.NewPCG(7, 8)))
+	content, _ := writeFile(t, write.Options{Schema: sc, Dictionary: []int{1}}, rows)
+	requireRows(t, content, sc, rows)
+	rdr, err := file.NewParquetReader(bytes.NewReader(content))
+	require.NoError(t, err)
+	column, err := rdr.MetaData().RowGroup(0).ColumnChunk(0)
+	require.NoError(t, err)
+	require.True(t, column.HasDictionaryPage())
+	require.Len(t, column.EncodingStats(), 3, "the dictionary, pages of codes, and plain ones")
 }
