@@ -103,9 +103,10 @@ func Graph() []Row {
 		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{Folder: "loader/compact", Imports: "catalog"},
+		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{
 			Folder:  "loader/stage",
-			Imports: "compact plan dataset extsort partition sortkey conform catalog commit write chunk batch budget store fault release",
+			Imports: "compact plan dataset extsort partition sortkey conform catalog commit upload write chunk batch budget store fault",
 		},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
@@ -142,7 +143,7 @@ func Graph() []Row {
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
 			Folder:  "loader/promote",
-			Imports: "loader stream stage repoint rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
+			Imports: "loader stream stage repoint upload rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},

@@ -30,7 +30,7 @@ const SummaryPromotion = "penstock.promotion"
 
 // rewriteAll writes files with the new columns in place of some files, and commits them in groups.
 func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) error {
-	files, err := p.tables.FileStore(ctx, p.table, p.dataFolder())
+	files, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder())
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func locationsOf(group []rewritten) []string {
 // commit replaces the old files of a group. Files that others removed meanwhile are left out, and what was written for them is
 // discarded; deletes that others committed are taken along.
 func (r *replacing) commit(ctx context.Context, group []rewritten) error {
-	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+randomName())
+	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+commit.AttemptName())
 	var last error
 	for range maxCommitTries {
 		now, err := r.live(ctx, group)

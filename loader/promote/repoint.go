@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/repoint"
 )
@@ -19,7 +17,7 @@ func (r *replacing) repoint(ctx context.Context, out *commit.Change, now liveGro
 	}
 	t := *now.state.Table
 	t.Name = r.result.Table
-	folder, name := r.dataFolder(), randomName()
+	folder, name := r.state.DataFolder(), commit.AttemptName()
 	deletes, err := repoint.Write(ctx, &t, moved, repoint.Options{
 		Version: now.state.Version, Deletes: r.options.Deletes, Files: r.files, Budget: r.options.Budget,
 		Stays: func(location string) bool { return now.locations[location] },
@@ -31,6 +29,3 @@ func (r *replacing) repoint(ctx context.Context, out *commit.Change, now liveGro
 	out.AddDeletes, out.RemoveDeletes = deletes.Add, deletes.Remove
 	return written, err
 }
-
-// randomName returns a name that no other commit has.
-func randomName() string { return uuid.NewString()[:attemptDigits] }

@@ -3,29 +3,23 @@ package promote
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/google/uuid"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/rewrite"
 	"github.com/penstock/penstock/internal/parquet/write"
-	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/upload"
 )
 
-// Bounds of what is done after a failure, of names, and of the rows that encodings are chosen by.
-const (
-	discardLimit  = time.Minute
-	attemptDigits = 8
-	sampleRows    = 20_000
-)
+// sampleRows is the number of rows that encodings are chosen by.
+const sampleRows = 20_000
 
 // rewritten is a file with the new columns, and the one that it replaces.
 type rewritten struct {
@@ -109,20 +103,20 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 	}
 	defer from.Close() //nolint:errcheck // it was only read
 	// Another attempt, whose files may be the table's, has other names.
-	location := fmt.Sprintf("%s/%s-%s-%05d.parquet", w.folderOf(f.Location), w.prefix, uuid.NewString()[:attemptDigits], len(w.tried))
-	upload, err := w.files.Begin(ctx, location, w.reserveParts)
+	location := fmt.Sprintf("%s/%s-%s-%05d.parquet", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried))
+	to, err := w.files.Begin(ctx, location, upload.ReserveParts(w.options.Budget))
 	if err != nil {
 		return err
 	}
 	w.tried = append(w.tried, location)
-	made, err := w.copy(ctx, upload, from, f)
+	made, err := w.copy(ctx, to, from, f)
 	if err == nil {
-		err = upload.Finish(ctx)
+		err = to.Finish(ctx)
 	}
 	if err != nil {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+		end, cancel := upload.AfterFailure(ctx)
 		defer cancel()
-		_ = upload.Abort(end)
+		_ = to.Abort(end)
 		return err
 	}
 	w.done = append(w.done, rewritten{f, location, made})
@@ -134,22 +128,13 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 	return nil
 }
 
-// reserveParts reserves the memory of parts of an upload.
-func (w *runRewriter) reserveParts(ctx context.Context, bytes int64) (*release.Handle, error) {
-	held, err := w.options.Budget.ReserveFor(ctx, "parts of data files", bytes)
-	if err != nil {
-		return nil, err
-	}
-	return release.New(held.Release), nil
-}
-
 // copy copies a file and adds the next rows of the stream to it.
-func (w *runRewriter) copy(ctx context.Context, upload store.Upload, from store.Object, f catalog.File) (write.WrittenFile, error) {
+func (w *runRewriter) copy(ctx context.Context, to store.Upload, from store.Object, f catalog.File) (write.WrittenFile, error) {
 	options := rewrite.Options{OtherNames: true, Write: w.writeOptions()}
 	if mapping := w.state.Table.Mapping; mapping != nil {
 		options.NameMapping = mapping.Find
 	}
-	out, err := rewrite.AddColumns(ctx, stage.NewDestination(upload, w.options.Budget), from, options)
+	out, err := rewrite.AddColumns(ctx, upload.NewDestination(to, w.options.Budget), from, options)
 	if err != nil {
 		return write.WrittenFile{}, err
 	}
@@ -218,7 +203,7 @@ func (w *runRewriter) writeOptions() write.Options {
 
 // discard removes files that no table has. What cannot be removed stays: it does no harm, and its name tells that it is ours.
 func discard(ctx context.Context, files PromotedFiles, locations []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()
 	for _, location := range locations {
 		_ = files.Remove(ctx, location)

@@ -247,7 +247,7 @@ func (g *compactGroup) layout() compact.TableLayout {
 	for _, by := range t.layout.Sort {
 		out.Sort = append(out.Sort, t.columns[by.Column].id)
 	}
-	folder := t.folder()
+	folder := t.state.DataFolder()
 	out.Folder = func(partition []any) string { return folder + t.path(partition) }
 	return out
 }

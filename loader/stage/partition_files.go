@@ -7,10 +7,10 @@ import (
 
 	"github.com/penstock/penstock/internal/parquet/chunk"
 	"github.com/penstock/penstock/internal/parquet/write"
-	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/upload"
 )
 
 // partitionFiles writes the data files of one partition. It is a write.FileSequence.
@@ -96,18 +96,12 @@ func (p *partitionFiles) Next(ctx context.Context) (chunk.Destination, error) {
 	}
 	location := fmt.Sprintf("%s%s/%s-%05d-%05d.parquet", p.folder, path, p.prefix, p.number, len(p.tried))
 	budget := p.call.options.Budget
-	upload, err := p.files.Begin(ctx, location, func(ctx context.Context, bytes int64) (*release.Handle, error) {
-		held, err := budget.ReserveFor(ctx, "parts of data files", bytes)
-		if err != nil {
-			return nil, err
-		}
-		return release.New(held.Release), nil
-	})
+	file, err := p.files.Begin(ctx, location, upload.ReserveParts(budget))
 	if err != nil {
 		return nil, err
 	}
-	p.current, p.tried = upload, append(p.tried, location)
-	return NewDestination(upload, budget), nil
+	p.current, p.tried = file, append(p.tried, location)
+	return upload.NewDestination(file, budget), nil
 }
 
 // Finish implements write.FileSequence.
@@ -142,7 +136,7 @@ func (p *partitionFiles) discard(ctx context.Context) {
 // again discards what was written, so that the partition can be written once more. Its files get other
 // names: a file that could not be removed is not in the way.
 func (p *partitionFiles) again(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()
 	p.discard(ctx)
 	p.count(-p.rows, -len(p.added), -p.bytes)

@@ -4,26 +4,17 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet/chunk"
 	"github.com/penstock/penstock/internal/parquet/write"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/upload"
 )
 
-// Bounds of what is done after a failure, and of the memory of a file that is written: a row group, and the
-// rows that its encodings are chosen by, which are encoded in many ways at once.
+// Bounds of the memory of a file that is written: a row group, and the rows that its encodings are chosen by, which are
+// encoded in many ways at once.
 const (
-	discardLimit   = time.Minute
-	attemptDigits  = 8
-	dataPathOption = "write.data.path"
-
 	sortShare                         = 2                     // of the budget of one call, in which rows are sorted
 	groupShare, minGroup, maxGroup    = 32, 1 << 20, 64 << 20 // of the budget, and bytes
 	sampleShare, minSample, maxSample = 64, 64 << 10, 8 << 20
@@ -55,13 +46,13 @@ type uploading struct {
 
 // begin begins to write files: none is there yet.
 func (c *staging) begin(ctx context.Context) (*uploading, error) {
-	folder := c.target.folder()
+	folder := c.target.state.DataFolder()
 	files, err := c.tables.FileStore(ctx, c.request.Table, folder)
 	if err != nil {
 		return nil, err
 	}
 	// Another attempt with the token, whose files may be the table's, has other names.
-	return &uploading{call: c, files: files, folder: folder, prefix: commit.FilePrefix(c.request.Token) + "-" + uuid.NewString()[:attemptDigits]}, nil
+	return &uploading{call: c, files: files, folder: folder, prefix: commit.FilePrefix(c.request.Token) + "-" + commit.AttemptName()}, nil
 }
 
 // upload writes all partitions as files. After an error it has discarded them.
@@ -75,37 +66,6 @@ func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*uploadin
 		return nil, err
 	}
 	return u, nil
-}
-
-// folder returns the folder of the table's data files.
-func (t *target) folder() string {
-	if folder := strings.TrimRight(t.state.Properties[dataPathOption], "/"); folder != "" {
-		return folder
-	}
-	return strings.TrimRight(t.state.Table.Location, "/") + "/data"
-}
-
-// NewDestination returns what passes the bytes of a file to its upload, and charges those of writes that are left behind.
-func NewDestination(upload store.Upload, b *budget.Budget) chunk.Destination {
-	return destination{upload, b}
-}
-
-// destination passes the bytes of a file to its upload. If a write is left behind, its bytes stay
-// reserved until it returns.
-type destination struct {
-	store.Upload
-	budget *budget.Budget
-}
-
-// Write implements chunk.Destination.
-func (d destination) Write(ctx context.Context, p []byte) error {
-	err := d.Upload.Write(ctx, p)
-	if err != nil {
-		if held, full := d.budget.Reserve("bytes of an upload that was left behind", int64(len(p))); full == nil {
-			store.WhenReturned(err, held.Release)
-		}
-	}
-	return err
 }
 
 // path returns the folder of a partition, for people: no reader parses it.
@@ -132,7 +92,7 @@ func plain(c rune) rune {
 
 // discard removes the files of all partitions, which no table has.
 func (u *uploading) discard(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()
 	for _, p := range u.parts {
 		p.discard(ctx)

@@ -8,6 +8,7 @@ package commit
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/loader/catalog"
@@ -71,6 +72,14 @@ type TableState struct {
 	// WriteDefaults are the ids of columns that have a value in new rows that do not give them one.
 	WriteDefaults []int
 	Properties    map[string]string
+}
+
+// DataFolder returns the folder of the table's data files, without a slash at its end.
+func (s *TableState) DataFolder() string {
+	if folder := strings.TrimRight(s.Properties["write.data.path"], "/"); folder != "" {
+		return folder
+	}
+	return strings.TrimRight(s.Table.Location, "/") + "/data"
 }
 
 // Mode is what a change does to existing rows.

@@ -24,6 +24,13 @@ const filePrefixDigits = 16
 // tokenOf is what the digest in the names of files is computed from.
 type tokenOf struct{ token string }
 
+// AttemptName returns a random name. It tells the files of an attempt from those of others with the same token, which may be
+// the table's.
+func AttemptName() string { return uuid.NewString()[:attemptDigits] }
+
+// attemptDigits is the length of the names of attempts.
+const attemptDigits = 8
+
 // MetadataID returns a random uuid (version 8 of RFC 9562) for the name of a metadata file,
 // which Owned recognizes.
 func MetadataID() string {

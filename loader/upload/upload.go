@@ -1,0 +1,55 @@
+// Package upload has what all writers of data files share: how the bytes of a file that is being written are charged to the
+// budget, and for how long the files of a failed call are removed.
+package upload
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/parquet/chunk"
+	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// discardLimit bounds what is done after a failure.
+const discardLimit = time.Minute
+
+// ReserveParts returns the function by which an upload reserves the memory of its parts.
+func ReserveParts(b *budget.Budget) store.Reserve {
+	return func(ctx context.Context, bytes int64) (*release.Handle, error) {
+		held, err := b.ReserveFor(ctx, "parts of data files", bytes)
+		if err != nil {
+			return nil, err
+		}
+		return release.New(held.Release), nil
+	}
+}
+
+// NewDestination returns what passes the bytes of a file to its upload. If a write is left behind, its bytes stay
+// reserved until it returns.
+func NewDestination(upload store.Upload, b *budget.Budget) chunk.Destination {
+	return destination{upload, b}
+}
+
+type destination struct {
+	store.Upload
+	budget *budget.Budget
+}
+
+// Write implements chunk.Destination.
+func (d destination) Write(ctx context.Context, p []byte) error {
+	err := d.Upload.Write(ctx, p)
+	if err != nil {
+		if held, full := d.budget.Reserve("bytes of an upload that was left behind", int64(len(p))); full == nil {
+			store.WhenReturned(err, held.Release)
+		}
+	}
+	return err
+}
+
+// AfterFailure returns a context for removing what a failed call has written: it lasts a minute, also if the call's own
+// context has ended. What cannot be removed until then stays: it does no harm, and its name tells that it is ours.
+func AfterFailure(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
+}
