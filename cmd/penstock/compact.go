@@ -94,22 +94,15 @@ func (p process) compact(ctx context.Context, e *engine, request stage.Compactio
 	}
 	ctx, entered := e.budget.Enter(ctx, "compact")
 	defer entered.Release()
-	last := p.clock()
+	note := p.notes()
 	request.Progress = func(at stage.CompactionProgress) {
-		if now := p.clock(); now.Sub(last) >= progressEvery {
-			last = now
-			p.note("%d of %s rewritten; of the next ones %d rows read, %d written\n", at.Done, fault.Count(at.All, "file"), at.RowsRead, at.RowsWritten)
-		}
+		note("%d of %s rewritten; of the next ones %d rows read, %d written", at.Done, fault.Count(at.All, "file"), at.RowsRead, at.RowsWritten)
 	}
 	out, err := e.stager(1).Compact(ctx, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case asJSON:
-		return p.printJSON(out)
 	}
-	_, err = fmt.Fprint(p.stdout, compactText(request, out))
-	return err
+	return p.printResult(asJSON, out, compactText(request, out))
 }
 
 // compactText describes a result.

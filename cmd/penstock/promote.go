@@ -80,22 +80,15 @@ func (p process) promote(ctx context.Context, e *engine, request promote.Promoti
 		return dataset.Unknown(name, known)
 	}
 	request.Dataset = configured[at]
-	last := p.clock()
+	note := p.notes()
 	request.Progress = func(now promote.PromotionProgress) {
-		if at := p.clock(); at.Sub(last) >= progressEvery {
-			last = at
-			p.note("%d of %s have the columns, %s written, %d bytes\n", now.FilesDone, fault.Count(now.Files, "file"), fault.Count(now.Rows, "row"), now.BytesWritten)
-		}
+		note("%d of %s have the columns, %s written, %d bytes", now.FilesDone, fault.Count(now.Files, "file"), fault.Count(now.Rows, "row"), now.BytesWritten)
 	}
 	out, err := e.promoter().Promote(ctx, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case asJSON:
-		return p.printJSON(out)
 	}
-	_, err = fmt.Fprint(p.stdout, promotionText(request, out))
-	return err
+	return p.printResult(asJSON, out, promotionText(request, out))
 }
 
 // promotionText describes a result.

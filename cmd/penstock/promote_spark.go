@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/backfill"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/internal/config"
 )
 
 // sparkPrint are the flags that print a promotion as Spark SQL.
@@ -38,35 +39,22 @@ func (s sparkPrint) wanted() (bool, error) {
 }
 
 // printPromotion prints the promotion of entries of a dataset as Spark SQL.
-func (p process) printPromotion(ctx context.Context, config string, args []string, s sparkPrint) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	file, err := p.configFile(config)
-	if err != nil {
+func (p process) printPromotion(ctx context.Context, flag string, args []string, s sparkPrint) error {
+	return p.withConfig(ctx, flag, func(ctx context.Context, c *config.Config, e *engine) error {
+		tables, err := e.catalogSet(c)
+		if err != nil {
+			return err
+		}
+		target, err := backfillTarget(ctx, c, tables, args[0])
+		if err != nil {
+			return err
+		}
+		target.SQLName = func(table string) string { return sparkName(c, table, *s.catalog) }
+		text, err := backfill.Promote(target, args[1:])
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(p.stdout, text)
 		return err
-	}
-	c, err := p.load(file, nil)
-	if err != nil {
-		return err
-	}
-	e, err := assemble(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	tables, err := e.catalogSet(c)
-	if err != nil {
-		return err
-	}
-	target, err := backfillTarget(ctx, c, tables, args[0])
-	if err != nil {
-		return err
-	}
-	target.SQLName = func(table string) string { return sparkName(c, table, *s.catalog) }
-	text, err := backfill.Promote(target, args[1:])
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(p.stdout, text)
-	return err
+	})
 }

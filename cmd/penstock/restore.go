@@ -57,22 +57,15 @@ func (p process) restoreCommand() *cobra.Command {
 func (p process) restore(ctx context.Context, e *engine, request stage.Restoration, asJSON bool) error {
 	ctx, entered := e.budget.Enter(ctx, "restore")
 	defer entered.Release()
-	last := p.clock()
+	note := p.notes()
 	request.Progress = func(at stage.WriteProgress) {
-		if now := p.clock(); now.Sub(last) >= progressEvery {
-			last = now
-			p.note("%s restored, %d bytes\n", fault.Count(at.Files, "file"), at.Bytes)
-		}
+		note("%s restored, %d bytes", fault.Count(at.Files, "file"), at.Bytes)
 	}
 	out, err := e.stager(1).Restore(ctx, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case asJSON:
-		return p.printJSON(out)
 	}
-	_, err = fmt.Fprint(p.stdout, restoreText(request, out))
-	return err
+	return p.printResult(asJSON, out, restoreText(request, out))
 }
 
 // restoreText describes a result.

@@ -140,18 +140,14 @@ func (p process) stage(ctx context.Context, e *engine, call stageCall) error {
 	}
 	defer rows.Release()
 	out, err := e.stager(1).Stage(ctx, call.TableWrite, rows)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case call.asJSON:
-		return p.printJSON(out)
 	}
 	text := stageText(call.TableWrite, out)
 	if out.Snapshot != 0 && !out.Existed {
 		text += undoText(call.Table, madeBy(call.TableWrite, out), call.config)
 	}
-	_, err = fmt.Fprint(p.stdout, text)
-	return err
+	return p.printResult(call.asJSON, out, text)
 }
 
 // stageText describes a result.
