@@ -1,0 +1,92 @@
+package stage
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+)
+
+// change returns the change that replaces the old files by new ones.
+func (g *compactGroup) change(added []commit.DataFile) (commit.Change, error) {
+	state := g.call.target.state
+	out := commit.Change{
+		Table: g.name, UUID: state.Table.Pin.UUID, Branch: g.request.Branch, Token: g.call.request.Token,
+		Mode: commit.Rewrite, Add: added, Base: state.Table.Pin.Snapshot,
+	}
+	sequences, rows, mixed := map[string]int64{}, int64(0), int64(-1)
+	var removed []catalog.File
+	for _, set := range g.sets {
+		sequences[partitionText(set.Partition)] = set.Sequence
+		if set.Mixed {
+			mixed = set.Sequence
+		}
+		rows += set.Rows()
+		removed = append(removed, set.Files...)
+	}
+	for _, f := range removed {
+		out.Remove = append(out.Remove, f.Location)
+	}
+	for i := range added {
+		sequence, ok := sequences[partitionText(added[i].Partition)]
+		if mixed >= 0 {
+			sequence, ok = mixed, true
+		}
+		if !ok {
+			return out, fault.New(fault.Corrupt, "files of table %s have rows of another partition than theirs", g.request.Table).In(g.request.Table, "").
+				WithRemedy("run penstock verify; rewrite the table's files with the program that wrote them")
+		}
+		added[i].Sequence = sequence
+		withoutMetrics(added[i].ColumnMetrics, catalog.LineageFields())
+		out.DroppedRows -= added[i].Rows
+	}
+	out.DroppedRows += rows
+	out.RemoveDeletes = removableDeletes(g.files, removed)
+	return out, nil
+}
+
+// withoutMetrics removes the statistics of columns that are not the table's own.
+func withoutMetrics(m commit.ColumnMetrics, columns []catalog.Field) {
+	for _, f := range columns {
+		for _, counts := range []map[int]int64{m.ColumnBytes, m.Values, m.Nulls, m.NaNs} {
+			delete(counts, f.ID)
+		}
+		delete(m.Lower, f.ID)
+		delete(m.Upper, f.ID)
+	}
+}
+
+// partitionText identifies the values of a partition.
+func partitionText(values []any) string { return string(catalog.AppendPartition(nil, values)) }
+
+// removableDeletes returns the delete files that apply to files to remove and to no others. Deletion
+// vectors are removed with their files.
+func removableDeletes(all, removed []catalog.File) []string {
+	going, applies := map[string]bool{}, map[string]bool{}
+	for _, f := range removed {
+		going[f.Location] = true
+		for _, d := range f.Deletes.All(f.Sequence) {
+			if d.Kind != catalog.DeletionVector {
+				applies[d.Location] = true
+			}
+		}
+	}
+	if len(applies) == 0 {
+		return nil
+	}
+	for _, f := range all {
+		if going[f.Location] {
+			continue
+		}
+		for _, d := range f.Deletes.All(f.Sequence) {
+			delete(applies, d.Location)
+		}
+	}
+	var out []string
+	for location := range applies {
+		out = append(out, location)
+	}
+	slices.Sort(out)
+	return out
+}
