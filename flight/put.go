@@ -132,12 +132,12 @@ func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) e
 	return nil
 }
 
-// stageSlot waits for one of the places of calls that write rows. The caller calls what it returns.
+// stageSlot waits for one of the slots of calls that write rows. The caller calls what it returns.
 func (s *Server) stageSlot(ctx context.Context) (func(), error) {
 	defer waits.Begin(ctx, waits.Slot)()
 	leave, err := s.stageSlots.enter(ctx, clientOf(ctx), 0)
 	if fault.KindOf(err) == fault.Exhausted {
-		e := fault.New(fault.Exhausted, "other calls that write rows take all %d places of the server", s.options.MaxStages)
+		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", s.options.MaxStages)
 		e.RetryAfter = time.Second
 		err = e.WithRemedy("try again later, or use another server")
 	}

@@ -152,7 +152,8 @@ func (p *promoting) staging(ctx context.Context, s dataset.Staging, pins map[str
 		return nil, err
 	}
 	if of == p.tables && name == p.table {
-		return nil, fault.InvalidField("entries", "entry %s joins the training table with itself", s.Name)
+		return nil, fault.InvalidField("entries", "entry %s joins the training table with itself", s.Name).
+			WithRemedy("promote entries of other tables")
 	}
 	if pin, ok := pins[s.Name]; ok {
 		return p.options.Catalog.At(ctx, s.Table, pin)
@@ -182,13 +183,15 @@ func (p *promoting) outputs(ctx context.Context, d *definition, r *resolve.Relat
 				return err
 			}
 			if c.uuid = slices.Contains(uuids, source.ID); !c.uuid && source.Stored != nil && hasUUID(source.Stored, uuids) {
-				return fault.InvalidField("entries", "column %s of entry %s has uuids inside lists, maps or structs, which are not promoted by this version", o.Name, s.Name)
+				return fault.InvalidField("entries", "column %s of entry %s has uuids inside lists, maps or structs, which are not promoted by this version", o.Name, s.Name).
+					WithRemedy("leave the column out of the entry's columns")
 			}
 		}
 		d.columns = append(d.columns, c)
 	}
 	if len(d.columns) == 0 {
-		return fault.InvalidField("entries", "the entries have no columns")
+		return fault.InvalidField("entries", "entries %s have no columns", strings.Join(p.request.Entries, ", ")).
+			WithRemedy("name entries that give the dataset columns")
 	}
 	return nil
 }
@@ -196,7 +199,8 @@ func (p *promoting) outputs(ctx context.Context, d *definition, r *resolve.Relat
 // servable returns an error for a column that cannot be one of the table.
 func (p *promoting) servable(s resolve.Staging, o resolve.Output, source catalog.Field, replaces int) error {
 	if o.Type().ID() == arrow.NULL || !o.Matched && source.Type.ID() == arrow.NULL {
-		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not served by this version", o.Name, s.Name)
+		return fault.InvalidField("entries", "column %s of entry %s is of a type that is not served by this version", o.Name, s.Name).
+			WithRemedy("leave the column out of the entry's columns")
 	}
 	if p.partitioned(o.Name) && replaces == 0 {
 		return fault.InvalidField("entries", "column %s of entry %s has the name of a partition field of the table, which other engines refuse", o.Name, s.Name).

@@ -218,7 +218,8 @@ func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Chang
 		return out, nil, err
 	}
 	if len(described) != len(of) {
-		return out, nil, fault.New(fault.Corrupt, "the manifests of table %s list %d of %d files, or one of them twice", r.result.Table, len(described), len(of))
+		return out, nil, fault.New(fault.Corrupt, "the manifests of table %s list %d of %d files, or one of them twice", r.result.Table, len(described), len(of)).
+			In(r.result.Table, "").WithRemedy("repeat the call; if it fails again, roll the table back to an earlier snapshot")
 	}
 	for _, d := range described {
 		out.Add, out.Remove = append(out.Add, describe(d, of[d.Location])), append(out.Remove, d.Location)
