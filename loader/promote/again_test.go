@@ -139,3 +139,22 @@ func TestReplacedColumnsThatWereDropped(t *testing.T) {
 	require.ErrorContains(t, err, "the column that column row replaced was dropped since")
 	require.Equal(t, []string{"key", "row"}, r.names(t))
 }
+
+// Another call of the same promotion is faster.
+//
+// spec: promote-7, promote-8
+func TestTheSamePromotionTwiceAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.tables.commit = nil
+		_, err := promote.New(r.options).Promote(ctx, request())
+		require.NoError(t, err)
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.True(t, got.Existed)
+	require.Zero(t, got.Files)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+}

@@ -71,8 +71,18 @@ func (p *promoting) run(ctx context.Context) error {
 	if p.schema, err = p.reserve(ctx); err != nil {
 		return err
 	}
+	return p.rounds(ctx)
+}
+
+// rounds writes files until all have the columns, and makes these the table's.
+func (p *promoting) rounds(ctx context.Context) (err error) {
 	for range maxRounds {
 		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
+			return err
+		}
+		if p.madeBefore(p.definition) { // another call was faster
+			_, err = p.complete()
+			p.result.Existed = p.result.Files == 0
 			return err
 		}
 		pending, err := p.pending(ctx)
