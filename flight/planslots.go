@@ -72,6 +72,13 @@ type planWaiter struct {
 	err   error         // why it is refused; valid once got is closed
 }
 
+// counts returns how many calls have slots, and how many wait.
+func (s *planSlots) counts() (taken, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken, len(s.waiting)
+}
+
 // newPlanSlots returns a number of slots, of which one host may have a percentage.
 func newPlanSlots(limit, percent int, clock func() time.Time) *planSlots {
 	return &planSlots{limit: limit, share: shareOf(limit, percent), clock: clock, patience: planWait, hosts: map[string]*planHost{}}

@@ -420,6 +420,8 @@ func TestCallsWithoutAPlaceAreRefused(t *testing.T) {
 	s.server.stageSlots.patience = time.Millisecond
 	p := put(t, s.Client, stageOf, idSchema()).rows(t, ids(0, 2))
 	<-w.reading
+	open, waiting := s.server.Writes()
+	require.Equal(t, []int{1, 0}, []int{open, waiting})
 	var trailer metadata.MD
 	other := put(t, s.Client, `{"stage": {"table": "ml.history"}}`, idSchema()).rows(t, ids(0, 2))
 	defer time.AfterFunc(20*time.Second, other.end).Stop()

@@ -341,6 +341,9 @@ func (s *Server) Streams() int {
 // Waiting returns how many streams wait for a slot.
 func (s *Server) Waiting() int { return s.admission.waits() }
 
+// Writes returns how many calls write rows to tables, and how many wait for a place to do so.
+func (s *Server) Writes() (open, waiting int) { return s.stageSlots.counts() }
+
 // enter counts a stream until leave is called, which may be called more than once. The context
 // ends with the call, and when Shutdown stops waiting for streams.
 func (s *Server) enter(call context.Context) (ctx context.Context, leave func()) {

@@ -284,7 +284,7 @@ func TestTypesThatTablesDoNotHaveAreRefused(t *testing.T) {
 		arrow.Null, arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint64, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Date64,
 		arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time64ns, arrow.FixedWidthTypes.Timestamp_ms, arrow.FixedWidthTypes.Duration_us,
 		&arrow.Decimal256Type{Precision: 50}, &arrow.Decimal128Type{Precision: 39}, &arrow.Decimal128Type{Precision: 4, Scale: 5}, &arrow.Decimal128Type{Precision: 4, Scale: -1}, arrow.FixedSizeListOf(2, text), arrow.ListViewOf(long), arrow.FixedWidthTypes.MonthInterval,
-		arrow.ListOf(arrow.PrimitiveTypes.Int8), arrow.StructOf(arrow.Field{Name: "deep", Type: arrow.PrimitiveTypes.Uint16}),
+		arrow.ListOf(arrow.PrimitiveTypes.Int8), arrow.StructOf(), arrow.ListOf(arrow.StructOf()), arrow.StructOf(arrow.Field{Name: "deep", Type: arrow.PrimitiveTypes.Uint16}),
 		arrow.MapOf(text, arrow.PrimitiveTypes.Uint16), codes(arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint32), arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, text),
 	} {
 		fields = append(fields, arrow.Field{Name: fmt.Sprint("bad", i, "."), Type: of})

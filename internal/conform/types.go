@@ -145,6 +145,9 @@ func mapOf(dt *arrow.MapType) (to arrow.DataType, why string) {
 }
 
 func structOf(dt *arrow.StructType) (to arrow.DataType, why string) {
+	if dt.NumFields() == 0 { // Parquet has none
+		return dt, refusal(dt)
+	}
 	fields, changed := slices.Clone(dt.Fields()), false
 	for i, f := range fields {
 		inner, why := typeOf(f.Type)

@@ -173,18 +173,24 @@ func (m *Metrics) Budget(b *budget.Budget) {
 	)
 }
 
-// Places counts waiting streams. It is implemented by *flight.Server.
+// Places counts waiting streams, and calls that write. It is implemented by *flight.Server.
 type Places interface {
 	// Waiting returns how many streams wait.
 	Waiting() int
+	// Writes returns how many calls write rows to tables, and how many wait for a place to do so.
+	Writes() (open, waiting int)
 }
 
-// Streams adds a metric of the streams that wait. It is called once.
+// Streams adds metrics of the streams that wait, and of the calls that write. It is called once.
 func (m *Metrics) Streams(p Places) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "penstock_streams_waiting",
-		Help: "Streams that wait because max_streams are open.",
-	}, func() float64 { return float64(p.Waiting()) }))
+	gauge := func(name, help string, read func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(read()) })
+	}
+	m.registry.MustRegister(
+		gauge("penstock_streams_waiting", "Streams that wait because max_streams are open.", p.Waiting),
+		gauge("penstock_writes_open", "Calls of clients that write rows to tables.", func() int { open, _ := p.Writes(); return open }),
+		gauge("penstock_writes_waiting", "Calls of clients that wait for a place to write rows.", func() int { _, waiting := p.Writes(); return waiting }),
+	)
 }
 
 // Storage adds a metric of calls left behind. It is called once.
