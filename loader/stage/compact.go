@@ -81,12 +81,7 @@ func (s *Stager) Compact(ctx context.Context, request Compaction) (CompactionRes
 	options := s.options
 	options.FileBytes = cmp.Or(request.FileBytes, options.FileBytes)
 	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]bool{}}
-	err := c.run(ctx)
-	if commit.Uncertain(err) {
-		e := *fault.As(err)
-		e.Remedy = "repeat the call: it continues with the files that the table has then"
-		err = &e
-	}
+	err := repeatable(c.run(ctx), "repeat the call: it continues with the files that the table has then")
 	return c.result, fault.Op(err, "compact table %s", request.Table)
 }
 

@@ -57,12 +57,7 @@ func (s *Stager) Restore(ctx context.Context, request Restoration) (RestorationR
 	request.Branch = cmp.Or(request.Branch, commit.Main)
 	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
 	c := &restoring{stager: s, request: request, result: RestorationResult{Token: request.Token}}
-	err := c.run(ctx)
-	if commit.Uncertain(err) {
-		e := *fault.As(err)
-		e.Remedy = "repeat the call with token " + request.Token + ": it makes the change if it was not made, and not twice"
-		err = &e
-	}
+	err := repeatable(c.run(ctx), repeatToken(request.Token))
 	return c.result, fault.Op(err, "restore table %s", request.Table)
 }
 

@@ -27,12 +27,22 @@ func (s *Stager) Stage(ctx context.Context, request TableWrite, rows array.Recor
 	fresh := request.Token == ""
 	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
 	out, err := s.stage(ctx, request, rows, fresh)
-	if commit.Uncertain(err) {
-		e := *fault.As(err)
-		e.Remedy = "repeat the call with token " + request.Token + ": it makes the change if it was not made, and not twice"
-		err = &e
+	return out, fault.Op(repeatable(err, repeatToken(request.Token)), "stage rows to table %s", request.Table)
+}
+
+// repeatable returns an error with a remedy, if it is uncertain whether the change was made.
+func repeatable(err error, remedy string) error {
+	if !commit.Uncertain(err) {
+		return err
 	}
-	return out, fault.Op(err, "stage rows to table %s", request.Table)
+	e := *fault.As(err)
+	e.Remedy = remedy
+	return &e
+}
+
+// repeatToken is the remedy of calls with a token.
+func repeatToken(token string) string {
+	return "repeat the call with token " + token + ": it makes the change if it was not made, and not twice"
 }
 
 // staging is one call of Stage.
