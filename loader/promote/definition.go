@@ -81,36 +81,14 @@ func (p *promoting) define(ctx context.Context, pins map[string]dataset.TablePin
 
 // chosenEntries returns the named entries of a dataset, in its order.
 func chosenEntries(d dataset.Dataset, names []string) ([]dataset.Staging, error) {
-	var chosen []dataset.Staging
-	var known []string
-	for _, s := range d.Staging {
-		known = append(known, s.Name)
-		if !slices.Contains(names, s.Name) {
-			continue
-		}
+	chosen, err := d.Promoted(names)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range chosen {
 		if err := promotable(s); err != nil {
 			return nil, err
 		}
-		chosen = append(chosen, s)
-	}
-	if len(names) == 0 {
-		return nil, fault.InvalidField("entries", "no entry is named").WithRemedy("name one or several of %s", strings.Join(known, ", "))
-	}
-	for i, name := range names {
-		if !slices.Contains(known, name) {
-			f := fault.Field{Field: "entries", Message: "dataset " + d.Name + " has no staging entry " + name, Nearest: fault.Nearest(name, known)}
-			return nil, fault.Fields([]fault.Field{f})
-		}
-		if slices.Contains(names[:i], name) {
-			return nil, fault.InvalidField("entries", "entry %s is named twice", name)
-		}
-	}
-	if err := orderedOverlays(d.Staging, names); err != nil {
-		return nil, err
-	}
-	if d.Training.Ref != (dataset.Ref{}) {
-		return nil, fault.InvalidField("training.ref", "dataset %s reads a branch, a tag or a snapshot of its training table, and columns are added to main", d.Name).
-			WithRemedy("promote the entries of a dataset that reads main")
 	}
 	return chosen, nil
 }
@@ -124,23 +102,6 @@ func promotable(s dataset.Staging) error {
 	case s.Duplicates.Multiply():
 		return fault.InvalidField("entries", "entry %s repeats training rows: duplicates is %s", s.Name, s.Duplicates).
 			WithRemedy("choose one row of each key: set duplicates to first or last")
-	}
-	return nil
-}
-
-// orderedOverlays returns an error if an entry that stays in the dataset overlays before a promoted one: then its values would
-// win after the promotion.
-func orderedOverlays(entries []dataset.Staging, promoted []string) error {
-	stays := ""
-	for _, s := range entries {
-		switch is := slices.Contains(promoted, s.Name); {
-		case !s.Join.Replaces():
-		case !is:
-			stays = s.Name
-		case stays != "":
-			return fault.InvalidField("entries", "entry %s overlays after entry %s, which would overlay its promoted values", s.Name, stays).
-				WithRemedy("promote both entries, or put %s in front of %s", s.Name, stays)
-		}
 	}
 	return nil
 }

@@ -52,41 +52,14 @@ type overwriting struct {
 // choose takes the promoted entries from the dataset, in its order.
 func (p *overwriting) choose(names []string) error {
 	d := p.target.Dataset.Defaults()
-	if d.Training.Ref != (dataset.Ref{}) {
-		return fault.InvalidField("training.ref", "dataset %s reads a branch, a tag or a snapshot of its training table, and columns are added to main", d.Name).
-			WithRemedy("promote the entries of a dataset that reads main")
+	chosen, err := d.Promoted(names)
+	if err != nil {
+		return err
 	}
-	p.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key}
-	var known []string
+	p.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key, Staging: chosen}
 	for i, s := range d.Staging {
-		if known = append(known, s.Name); slices.Contains(names, s.Name) {
-			p.dataset.Staging, p.tables = append(p.dataset.Staging, s), append(p.tables, p.target.Staging[i])
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return fault.Fields([]fault.Field{{
-				Field: "entries", Message: "dataset " + d.Name + " has no staging entry " + name, Nearest: fault.Nearest(name, known),
-			}})
-		}
-	}
-	if len(p.tables) == 0 {
-		return fault.InvalidField("entries", "no entry is named").WithRemedy("name one or several of %s", strings.Join(known, ", "))
-	}
-	return p.overlaysInOrder(d.Staging)
-}
-
-// overlaysInOrder returns an error if an entry that stays in the dataset overlays before a promoted one: then its values would win.
-func (p *overwriting) overlaysInOrder(entries []dataset.Staging) error {
-	stays := ""
-	for _, s := range entries {
-		switch promoted := slices.ContainsFunc(p.dataset.Staging, func(c dataset.Staging) bool { return c.Name == s.Name }); {
-		case !s.Join.Replaces():
-		case !promoted:
-			stays = s.Name
-		case stays != "":
-			return fault.InvalidField("entries", "entry %s overlays after entry %s, which would overlay its promoted values", s.Name, stays).
-				WithRemedy("promote both entries, or put %s in front of %s", s.Name, stays)
+		if slices.Contains(names, s.Name) {
+			p.tables = append(p.tables, p.target.Staging[i])
 		}
 	}
 	return nil
