@@ -80,7 +80,7 @@ func (s *Stager) Compact(ctx context.Context, request Compaction) (CompactionRes
 	request.Branch, request.MinFiles = cmp.Or(request.Branch, commit.Main), cmp.Or(request.MinFiles, defaultMinFiles)
 	options := s.options
 	options.FileBytes = cmp.Or(request.FileBytes, options.FileBytes)
-	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]bool{}}
+	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]map[string]bool{}}
 	err := repeatable(c.run(ctx), "repeat the call: it continues with the files that the table has then")
 	return c.result, fault.Op(err, "compact table %s", request.Table)
 }
@@ -90,9 +90,9 @@ type compacting struct {
 	stager  *Stager
 	request Compaction
 	tables  WritableTables
-	name    string          // of the table in its catalog
-	made    map[string]bool // locations of files that this call wrote
-	all     int             // files to rewrite when it began
+	name    string                     // of the table in its catalog
+	made    map[string]map[string]bool // files that this call wrote, with the delete files that were there before, by location
+	all     int                        // files to rewrite when it began
 	result  CompactionResult
 }
 
@@ -183,7 +183,7 @@ func (c *compacting) next(ctx context.Context) (*compactGroup, error) {
 	}
 	g.selected = compact.Select(g.layout(), compact.Options{
 		MinFiles: c.request.MinFiles, FileBytes: c.stager.options.FileBytes, SetBytes: max(groupBytes, c.stager.options.FileBytes), AnyOrder: c.request.AnyOrder,
-		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) },
+		Leave: func(f catalog.File) bool { return c.made[f.Location] != nil || !chosen.has(f) },
 	}, g.files)
 	g.sets = g.selected.First(groupBytes)
 	return g, nil
@@ -270,8 +270,9 @@ func (g *compactGroup) rewrite(ctx context.Context) error {
 		}
 		return err
 	}
+	earlier := g.deletes()
 	for _, f := range files.added {
-		g.made[f.Location] = true
+		g.made[f.Location] = earlier
 	}
 	g.count(made, change)
 	return nil

@@ -376,3 +376,71 @@ func TestDeletesOfOtherFilesStay(t *testing.T) {
 	require.ElementsMatch(t, before, r.written(t, ""))
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
+
+// twice stages three commits of rows of one key, of two days in turn, and deletes a row of each file of the first day.
+func (r *rig) twice(t *testing.T) {
+	t.Helper()
+	r.daily(t)
+	for i := range 3 {
+		day := 1 + i%2
+		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "A%d", "day": "2026-10-0%d"}, {"id": 1, "country": "B%d", "day": "2026-10-0%d"}, {"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, day, i, day, i, day))
+	}
+	r.eraseFirst(t)
+}
+
+// eraseFirst deletes the first row of each file of the first day, with one delete file that does not name them.
+func (r *rig) eraseFirst(t *testing.T) {
+	t.Helper()
+	byDay := map[string][]catalog.File{}
+	for _, f := range r.listed(t, "") {
+		day := fmt.Sprint(f.Partition)
+		byDay[day] = append(byDay[day], f)
+	}
+	require.Len(t, byDay, 2)
+	for _, files := range byDay {
+		if len(files) > 1 {
+			r.erasePositions(t, false, 0, files...)
+		}
+	}
+}
+
+// A delete file that does not name its data files goes with the last of them, though the new files are in its partition and
+// not newer.
+//
+// spec: compact-4, compact-9
+func TestDeletesOfRewrittenFilesGo(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.twice(t)
+	before := r.written(t, "")
+	require.Len(t, before, 7)
+	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	require.Equal(t, 2, out.Commits)
+	require.Equal(t, 1, out.Deletes)
+	sameByKey(t, before, r.written(t, ""))
+	require.Zero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+}
+
+// Deletes that others commit between two groups may be of files that the compaction wrote.
+//
+// spec: compact-1, compact-8
+func TestDeletesBetweenGroupsStay(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.twice(t)
+	commits, before := 0, []string(nil)
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		if commits++; commits == 2 {
+			r.eraseFirst(t)
+			before = r.written(t, "")
+		}
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	require.Equal(t, 2, out.Commits)
+	require.Equal(t, 3, commits, "the second group is read again")
+	require.Len(t, before, 6, "one of the two rows was deleted before")
+	sameByKey(t, before, r.written(t, ""))
+	require.NotZero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	require.Zero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	sameByKey(t, before, r.written(t, ""))
+}
