@@ -98,7 +98,7 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 			}
 		}
 	}
-	demand(leaves, opts, chosen.encodings, perRow)
+	demand(leaves, opts, chosen.encodings)
 	chosen.pageBytes = 1
 	for i := range leaves {
 		chosen.pageBytes = max(chosen.pageBytes, min(opts.PageBytes, perRow[i]*opts.PageRows/perRowUnit))
@@ -141,10 +141,10 @@ func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts 
 }
 
 // demand sets the encoding of leaves that have dictionaries, whatever is smaller.
-func demand(leaves []*fieldNode, opts Options, encodings []parquet.Encoding, perRow []int64) {
+func demand(leaves []*fieldNode, opts Options, encodings []parquet.Encoding) {
 	for i, l := range leaves {
 		if slices.Contains(opts.Dictionary, l.id) {
-			encodings[i], perRow[i] = parquet.Encodings.RLEDict, 0
+			encodings[i] = parquet.Encodings.RLEDict
 		}
 	}
 }
