@@ -16,9 +16,9 @@ import (
 
 // compactFlags are the flags of compact.
 type compactFlags struct {
-	config, key, minFiles, fileSize, branch *string
-	partition                               *[]string
-	anyOrder, dry, asJSON                   *bool
+	config, key, minFiles, fileSize, branch, progress *string
+	partition                                         *[]string
+	anyOrder, dry, asJSON                             *bool
 }
 
 func (p process) compactCommand() *cobra.Command {
@@ -36,6 +36,7 @@ func (p process) compactCommand() *cobra.Command {
 	}
 	f := compactFlags{
 		config:    configFlag(c),
+		progress:  progressFlag(c),
 		partition: cmdline.Texts(c, "partition", "FIELD=VALUE", "rewrite only files of partitions with this value, as in ts_day=2026-11-01; may be repeated"),
 		key:       cmdline.Text(c, "key", "COLUMNS", "columns that are equal in all rows of a key, with commas (default: those of the table's buckets)"),
 		minFiles:  cmdline.Text(c, "min-files", "N", "the number of small files of a partition from which on they are rewritten (default 4)"),
@@ -50,11 +51,22 @@ func (p process) compactCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
+		g, err := p.progressOf(*f.progress, "compact", args[0])
+		if err != nil {
+			return err
+		}
+		request.Progress = g.compacting
+		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
 			return p.compact(ctx, e, request, *f.asJSON)
-		})
+		}))
 	}
 	return c
+}
+
+// compacting reports how far a compaction is. Rows and bytes are those of the files that are rewritten together.
+func (g *commandProgress) compacting(at stage.CompactionProgress) {
+	g.step("rewrite")
+	g.at(progressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Done), OfFiles: int64(at.All), Bytes: at.Bytes})
 }
 
 // oneTable checks that a command is given one table.
@@ -94,10 +106,6 @@ func (p process) compact(ctx context.Context, e *engine, request stage.Compactio
 	}
 	ctx, entered := e.budget.Enter(ctx, "compact")
 	defer entered.Release()
-	note := p.notes()
-	request.Progress = func(at stage.CompactionProgress) {
-		note("%d of %s rewritten; of the next ones %d rows read, %d written", at.Done, fault.Count(at.All, "file"), at.RowsRead, at.RowsWritten)
-	}
 	out, err := e.stager(1).Compact(ctx, request)
 	if err != nil {
 		return err

@@ -30,8 +30,8 @@ func progressFlag(c *cobra.Command) *string {
 	return cmdline.Text(c, "progress", "text|json", "how far the command is, on standard error: lines of text from time to time (the default), or of JSON")
 }
 
-// commandProgress prints to standard error how far a command that writes is. All such commands (stage, publish, undo, orphans, and
-// those that come) print one form, so that one program reads them all:
+// commandProgress prints to standard error how far a command that writes is. All such commands print one form, so
+// that one program reads them all:
 //
 //	g, err := p.progressOf(*flag, "stage", table)  // before anything is done
 //	g.step("read")                                 // when a step begins

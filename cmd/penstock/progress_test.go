@@ -91,6 +91,38 @@ func TestProgressAsJSON(t *testing.T) {
 }
 
 // spec: stage-80
+func TestProgressOfRewritesAsJSON(t *testing.T) {
+	l := stagingLake(t)
+	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	call := func(code int, args ...string) []progressLine {
+		got := run(t, append(args, "--config", l.config, "--progress", "json")...)
+		require.Equal(t, code, got.code, got.stderr)
+		lines := progressLines(t, got.stderr)
+		require.Equal(t, args[0], lines[0].Command)
+		return lines
+	}
+	first := run(t, "stage", "features.history", a, "--key", "req_id", "--buckets", "1", "--config", l.config)
+	snapshot := regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(first.stdout)[1]
+	call(exitOK, "stage", "features.history", a)
+
+	lines := call(exitOK, "compact", "features.history", "--min-files", "2")
+	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(lines))
+	last := lines[len(lines)-2]
+	require.Equal(t, progressCounts{RowsRead: 4, RowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.progressCounts)
+	require.Equal(t, []string{stepDone}, stepsOf(call(exitOK, "compact", "features.history")))
+
+	lines = call(exitOK, "restore", "features.history", "--snapshot", snapshot)
+	require.Equal(t, []string{"write", stepDone}, stepsOf(lines))
+	last = lines[len(lines)-2]
+	require.Equal(t, progressCounts{RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.progressCounts)
+	require.Positive(t, last.Bytes)
+
+	require.Equal(t, []string{"move", stepFailed}, stepsOf(call(exitFailure, "demote", "features.history", "country")))
+	lines = call(exitFailure, "promote", "unknown", "country")
+	require.Equal(t, fault.NotFound.String(), lines[len(lines)-1].Failure.Kind)
+}
+
+// spec: stage-80
 func TestProgressAsText(t *testing.T) {
 	var said bytes.Buffer
 	now := time.Unix(1_000_000, 0)

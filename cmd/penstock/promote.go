@@ -39,7 +39,7 @@ func (p process) promoteCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config := configFlag(c)
+	config, progress := configFlag(c), progressFlag(c)
 	dry := c.Flags().Bool("dry-run", false, "write nothing, and estimate bytes, time, and after how many epochs it pays")
 	resume := c.Flags().Bool("continue", false, "continue an earlier call, with the values of its snapshots, though staging tables have later ones")
 	restart := c.Flags().Bool("restart", false, "begin again with the current snapshots, though an earlier call is unfinished")
@@ -61,29 +61,44 @@ func (p process) promoteCommand() *cobra.Command {
 		case *restart:
 			request.Earlier = promote.BeginAnew
 		}
-		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
-			return p.promote(ctx, e, request, args[0], *asJSON)
-		})
+		g, err := p.progressOf(*progress, "promote", "")
+		if err != nil {
+			return err
+		}
+		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			if request.Dataset, err = e.configured(args[0]); err != nil {
+				return err
+			}
+			g.of(request.Dataset.Training.Table)
+			request.Progress = g.promoting
+			return p.promote(ctx, e, request, *asJSON)
+		}))
 	}
 	return c
 }
 
-// promote promotes entries of a configured dataset and prints the result.
-func (p process) promote(ctx context.Context, e *engine, request promote.PromotionRequest, name string, asJSON bool) error {
-	configured := e.loader.Datasets()
-	at := slices.IndexFunc(configured, func(d dataset.Dataset) bool { return d.Name == name })
+// promoting reports how far a promotion is. Files are those of the table, and done those that have the columns.
+func (g *commandProgress) promoting(at promote.PromotionProgress) {
+	g.step("rewrite")
+	g.at(progressCounts{RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten})
+}
+
+// configured returns a dataset of the config file.
+func (e *engine) configured(name string) (dataset.Dataset, error) {
+	all := e.loader.Datasets()
+	at := slices.IndexFunc(all, func(d dataset.Dataset) bool { return d.Name == name })
 	if at < 0 {
 		var known []string
-		for _, d := range configured {
+		for _, d := range all {
 			known = append(known, d.Name)
 		}
-		return dataset.Unknown(name, known)
+		return dataset.Dataset{}, dataset.Unknown(name, known)
 	}
-	request.Dataset = configured[at]
-	note := p.notes()
-	request.Progress = func(now promote.PromotionProgress) {
-		note("%d of %s have the columns, %s written, %d bytes", now.FilesDone, fault.Count(now.Files, "file"), fault.Count(now.Rows, "row"), now.BytesWritten)
-	}
+	return all[at], nil
+}
+
+// promote promotes entries of a dataset and prints the result.
+func (p process) promote(ctx context.Context, e *engine, request promote.PromotionRequest, asJSON bool) error {
 	out, err := e.promoter().Promote(ctx, request)
 	if err != nil {
 		return err
@@ -141,9 +156,14 @@ func (p process) demoteCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config := configFlag(c)
+	config, progress := configFlag(c), progressFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+		g, err := p.progressOf(*progress, "demote", args[0])
+		if err != nil {
+			return err
+		}
+		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
+			g.step("move")
 			out, err := e.promoter().Demote(ctx, args[0], args[1:])
 			if err != nil {
 				return err
@@ -158,7 +178,7 @@ func (p process) demoteCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprint(p.stdout, text+fmt.Sprintf("schema %d is current, after schema %d\n", out.Schema, out.Before))
 			return err
-		})
+		}))
 	}
 	return c
 }

@@ -9,15 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/stage"
 )
 
 // restoreFlags are the flags of restore.
 type restoreFlags struct {
-	config, snapshot, token, branch *string
-	partition                       *[]string
-	dry, asJSON                     *bool
+	config, snapshot, token, branch, progress *string
+	partition                                 *[]string
+	dry, asJSON                               *bool
 }
 
 func (p process) restoreCommand() *cobra.Command {
@@ -33,6 +32,7 @@ func (p process) restoreCommand() *cobra.Command {
 	}
 	f := restoreFlags{
 		config:    configFlag(c),
+		progress:  progressFlag(c),
 		snapshot:  cmdline.Text(c, "snapshot", "ID", "the snapshot whose rows are restored"),
 		partition: cmdline.Texts(c, "partition", "FIELD=VALUE", "restore only partitions with this value, as in ts_day=2026-11-01; may be repeated"),
 		token:     cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
@@ -45,10 +45,14 @@ func (p process) restoreCommand() *cobra.Command {
 		if err != nil || id <= 0 {
 			return cmdline.Errorf("--snapshot %q is not the id of a snapshot", *f.snapshot)
 		}
-		request := stage.Restoration{Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, DryRun: *f.dry}
-		return p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
+		g, err := p.progressOf(*f.progress, "restore", args[0])
+		if err != nil {
+			return err
+		}
+		request := stage.Restoration{Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, DryRun: *f.dry, Progress: g.staging}
+		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
 			return p.restore(ctx, e, request, *f.asJSON)
-		})
+		}))
 	}
 	return c
 }
@@ -57,10 +61,6 @@ func (p process) restoreCommand() *cobra.Command {
 func (p process) restore(ctx context.Context, e *engine, request stage.Restoration, asJSON bool) error {
 	ctx, entered := e.budget.Enter(ctx, "restore")
 	defer entered.Release()
-	note := p.notes()
-	request.Progress = func(at stage.WriteProgress) {
-		note("%s restored, %d bytes", fault.Count(at.Files, "file"), at.Bytes)
-	}
 	out, err := e.stager(1).Restore(ctx, request)
 	if err != nil {
 		return err
