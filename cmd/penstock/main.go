@@ -63,7 +63,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.restoreCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(), p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.certificateCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
+	root.AddCommand(p.commands()...) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(cmdline.FlagError)
 	if command, err := cmdline.CheckDashes(root, args); err != nil {
 		return p.finish(command, err)
@@ -96,4 +96,13 @@ func serverTerminations() []os.Signal {
 		return []os.Signal{syscall.SIGTERM}
 	}
 	return []os.Signal{syscall.SIGTERM, os.Interrupt}
+}
+
+// commands returns the commands of the program.
+func (p process) commands() []*cobra.Command {
+	return []*cobra.Command{
+		p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(),
+		p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.restoreCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(),
+		p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.certificateCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand(),
+	}
 }

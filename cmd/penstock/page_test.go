@@ -28,7 +28,7 @@ func page(t *testing.T, path string) string {
 // commands returns the commands of the program.
 func commands() []*cobra.Command {
 	p := process{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
-	return []*cobra.Command{p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.restoreCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(), p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.certificateCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand()}
+	return p.commands()
 }
 
 // The page on queries has every flag that sets a field of the query.
