@@ -99,6 +99,16 @@ func (f Field) Arrow() arrow.Field {
 	return arrow.Field{Name: f.Name, Type: f.Type, Nullable: !f.Required}
 }
 
+// FieldIDs returns the ids of columns, ascending.
+func FieldIDs(columns []Field) []int {
+	ids := make([]int, len(columns))
+	for i, f := range columns {
+		ids[i] = f.ID
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // HasSnapshot reports whether the table has ever been committed to.
 func (t *Table) HasSnapshot() bool { return t.Pin.Snapshot != dataset.NoSnapshot }
 

@@ -2,7 +2,6 @@ package deletes
 
 import (
 	"context"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -14,13 +13,9 @@ import (
 // read reads columns of a Parquet delete file, as a table of one file.
 func (p *Pool) read(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile, columns []catalog.Field, each func(arrow.RecordBatch) error) error {
 	source := plan.Source{
-		Table: &catalog.Table{Name: t.Name, Pin: t.Pin, Fields: columns}, Complete: true,
+		Table: &catalog.Table{Name: t.Name, Pin: t.Pin, Fields: columns}, Complete: true, Planned: catalog.FieldIDs(columns),
 		Files: []plan.FileRange{{File: catalog.File{Location: d.Location, Bytes: d.Bytes, Rows: d.Rows, Sequence: d.Sequence}, To: d.Rows}},
 	}
-	for _, c := range columns {
-		source.Planned = append(source.Planned, c.ID)
-	}
-	slices.Sort(source.Planned)
 	rows, err := p.options.Read(ctx, source, columns)
 	if err != nil {
 		return err

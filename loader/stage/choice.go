@@ -22,6 +22,9 @@ type fieldChoice struct {
 	texts []string
 }
 
+// partitionForms is the remedy for partitions that no file is in.
+const partitionForms = "write a day as 2026-11-01, a month as 2026-11, an hour as 2026-11-01-13, null as null"
+
 // choosePartitions parses texts such as day=2026-11-01: the name of a field of the table's current partition
 // spec, and a value as catalog.PartitionField.Text writes it.
 func choosePartitions(state *commit.TableState, texts []string) (*partitionChoice, error) {
@@ -86,7 +89,7 @@ func (c *partitionChoice) missing(files []catalog.File) error {
 		for _, text := range w.texts {
 			if !seen[text] {
 				return fault.New(fault.NotFound, "no file of table %s is in partition %s=%s", c.table.Name, w.field.Name, text).In(c.table.Name, "").
-					WithRemedy("write a day as 2026-11-01, a month as 2026-11, an hour as 2026-11-01-13, null as null")
+					WithRemedy(partitionForms)
 			}
 		}
 	}

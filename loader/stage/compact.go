@@ -167,11 +167,7 @@ func (c *compacting) next(ctx context.Context) (*compactGroup, error) {
 	if err := g.prepare(state); err != nil || !state.Table.HasSnapshot() {
 		return g, err
 	}
-	ids := make([]int, len(g.columns))
-	for i, column := range g.columns {
-		ids[i] = column.ID
-	}
-	if g.files, err = c.tables.Files(ctx, state.Table, ids, nil); err != nil {
+	if g.files, err = c.tables.Files(ctx, state.Table, catalog.FieldIDs(g.columns), nil); err != nil {
 		return nil, err
 	}
 	chosen, err := choosePartitions(state, c.request.Partition)
@@ -291,11 +287,7 @@ func (g *compactGroup) count(made commit.Committed, change commit.Change) {
 
 // sort reads the rows that are not deleted, in the order in which they were written, and sorts them.
 func (g *compactGroup) sort(ctx context.Context) (*extsort.Sorted, error) {
-	source := plan.Source{Table: g.read}
-	for _, column := range g.columns {
-		source.Planned = append(source.Planned, column.ID)
-	}
-	slices.Sort(source.Planned)
+	source := plan.Source{Table: g.read, Planned: catalog.FieldIDs(g.columns)}
 	for _, set := range g.sets {
 		for _, f := range set.Files {
 			source.Files = append(source.Files, plan.FileRange{File: f, To: f.Rows})

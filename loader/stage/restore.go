@@ -161,7 +161,7 @@ func (c *restoring) compare(ctx context.Context) (*restoreAttempt, error) {
 	}
 	if len(then)+len(now) == 0 && len(c.request.Partition) > 0 {
 		return nil, fault.New(fault.NotFound, "table %s has no file in these partitions, neither at snapshot %d nor now", c.request.Table, c.request.Snapshot).
-			In(c.request.Table, "").WithRemedy("write a day as 2026-11-01, a month as 2026-11, an hour as 2026-11-01-13, null as null")
+			In(c.request.Table, "").WithRemedy(partitionForms)
 	}
 	o.split(then, now)
 	return o, o.checkColumns(ctx)
@@ -172,11 +172,7 @@ func (o *restoreAttempt) checkColumns(ctx context.Context) error {
 	if !slices.ContainsFunc(o.restored, func(f catalog.File) bool { return !f.Deletes.None() }) {
 		return nil
 	}
-	columns := make([]int, len(o.past.Fields))
-	for i, f := range o.past.Fields {
-		columns[i] = f.ID
-	}
-	_, err := o.tables.Files(ctx, o.past, columns, nil)
+	_, err := o.tables.Files(ctx, o.past, catalog.FieldIDs(o.past.Fields), nil)
 	return err
 }
 

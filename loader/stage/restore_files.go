@@ -134,11 +134,7 @@ func (o *restoreAttempt) copy(ctx context.Context, u *uploading, f commit.DataFi
 // rewrite writes the rows of a file that are not deleted, in their order.
 func (o *restoreAttempt) rewrite(ctx context.Context, u *uploading, f catalog.File) error {
 	columns := slices.Concat(o.past.Fields, o.past.Lineage)
-	source := plan.Source{Table: o.named(), Files: []plan.FileRange{{File: f, To: f.Rows}}}
-	for _, column := range columns {
-		source.Planned = append(source.Planned, column.ID)
-	}
-	slices.Sort(source.Planned)
+	source := plan.Source{Table: o.named(), Files: []plan.FileRange{{File: f, To: f.Rows}}, Planned: catalog.FieldIDs(columns)}
 	rows, err := o.stager.options.Read(ctx, source, columns)
 	if err != nil {
 		return err

@@ -145,7 +145,7 @@ func (v *verifier) training(ctx context.Context) error {
 
 // listing lists the files of a table, for all columns that will be read from them.
 func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
-	listing.Columns = idsOf(columns)
+	listing.Columns = catalog.FieldIDs(columns)
 	listing.Files, err = v.options.Catalog.Files(ctx, t, listing.Columns, nil)
 	return listing, err
 }
@@ -155,18 +155,9 @@ func (v *verifier) trainingListing(ctx context.Context, t *catalog.Table, column
 	if v.plan.Rows.Since == 0 {
 		return v.listing(ctx, t, columns)
 	}
-	listing.Columns = idsOf(columns)
+	listing.Columns = catalog.FieldIDs(columns)
 	listing.Files, err = v.options.Catalog.Appended(ctx, t, v.plan.Rows.Since, listing.Columns, nil)
 	return listing, err
-}
-
-func idsOf(columns []catalog.Field) []int {
-	ids := make([]int, len(columns))
-	for i, f := range columns {
-		ids[i] = f.ID
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // refused reports whether listing failed because a file does not hold a column in the
