@@ -186,7 +186,9 @@ func TestWrongRowCounts(t *testing.T) {
 // FuzzFile reads arbitrary content.
 func FuzzFile(f *testing.F) {
 	for _, opts := range []parquettest.Options{{}, {Codec: parquettest.Uncompressed, Plain: true}, {Codec: parquettest.Snappy, PageV2: true, RowGroupRows: 7}} {
-		f.Add(write(f, opts, numbers(f, 0, 20)))
+		file := write(f, opts, numbers(f, 0, 20))
+		f.Add(file)
+		f.Add(parquettest.WithUnknownFields(file))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		classified(t, readDamaged(t, content, 1))

@@ -255,6 +255,9 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 		return column{}, damaged(f.Location(), "the footer has field id %d for two columns", id)
 	}
 	for _, leaf := range field.Leaves {
+		if err := f.unknown.refuse(leaf, want.Name); err != nil {
+			return column{}, err
+		}
 		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {
 			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96 with the annotation %s, which this version does not support", c.Path(), c.LogicalType()).
 				WithRemedy("rewrite the file with timestamps in microseconds")

@@ -60,6 +60,7 @@ type Footer struct {
 	structs   []Field // at the top level or inside structs
 	groups    []RowGroup
 	leafKinds []leafKind // of the primitive columns
+	unknown   unknownTypes
 	size      int64
 	stored    int64
 	weight    int64  // estimated bytes of memory
@@ -169,7 +170,11 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 			return nil, fault.Op(err, "read footer of %s", obj.Location())
 		}
 	}
-	footer, err := parseFooter(obj.Location(), stored, size)
+	known, unknown, err := knownTypes(stored)
+	if err != nil {
+		return nil, damaged(obj.Location(), "the footer cannot be decoded: %w", err)
+	}
+	footer, err := parseFooter(obj.Location(), known, unknown, length, size)
 	if err != nil {
 		return nil, err
 	}
@@ -194,24 +199,25 @@ func (l FooterLimits) admit(ctx context.Context, location string, length int64) 
 	return held, nil
 }
 
-// parseFooter decodes and validates a footer.
-func parseFooter(location string, stored []byte, size int64) (footer *Footer, err error) {
+// parseFooter decodes and validates a footer without unknown types. length is that of the stored
+// footer, size that of the file.
+func parseFooter(location string, known []byte, unknown unknownTypes, length, size int64) (footer *Footer, err error) {
 	defer recovered(&err, location, "the footer cannot be decoded")
-	meta, err := metadata.NewFileMetaData(stored, nil)
+	meta, err := metadata.NewFileMetaData(known, nil)
 	if err != nil {
 		return nil, damaged(location, "the footer cannot be decoded: %w", err)
 	}
-	return newFooter(location, meta, int64(len(stored)), size)
+	return newFooter(location, meta, unknown, length, size)
 }
 
 // newFooter validates everything in the metadata that reading relies on. stored is the
 // size of the footer, size that of the file.
-func newFooter(location string, meta *metadata.FileMetaData, stored, size int64) (*Footer, error) {
+func newFooter(location string, meta *metadata.FileMetaData, unknown unknownTypes, stored, size int64) (*Footer, error) {
 	// Writers may store their Arrow schema here. It would change the decoded types, which
 	// depend on the table's types only.
 	meta.FileMetaData.KeyValueMetadata = nil
 	meta.SetSourceFileSize(size)
-	f := &Footer{meta: meta, size: size, stored: stored}
+	f := &Footer{meta: meta, unknown: unknown, size: size, stored: stored}
 	if meta.IsSetEncryptionAlgorithm() {
 		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").In("", location)
 	}
@@ -290,7 +296,7 @@ func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error
 	column := f.meta.Schema.Column(leaf)
 	start, length := f.chunkRange(group, leaf)
 	switch {
-	case int(chunk.MetaData.Type) != int(column.PhysicalType()):
+	case int(chunk.MetaData.Type) != int(column.PhysicalType()) && !f.unknown.physical[leaf]:
 		return 0, fmt.Errorf("column %s of row group %d has another type than in the schema", column.Name(), group)
 	case chunk.MetaData.TotalUncompressedSize < 0:
 		return 0, fmt.Errorf("column %s of row group %d has %d bytes before compression", column.Name(), group, chunk.MetaData.TotalUncompressedSize)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -20,7 +21,7 @@ const maxColumnIndex = 4 << 20
 // and returns the number of bytes that PageStatistics reads.
 func (f *Footer) HasPageStatistics(rowGroup, fieldID int) (int64, bool) {
 	c, ok := f.bounder(rowGroup, fieldID, nil)
-	if !ok {
+	if !ok || c.column.SortOrder() == schema.SortUNKNOWN {
 		return 0, false
 	}
 	at, length, ok := f.columnIndex(rowGroup, c.leaf)

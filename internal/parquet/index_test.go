@@ -25,7 +25,7 @@ func fileOf(t *testing.T, content []byte, rules []errstore.Rule, change func(*me
 	meta, err := metadata.NewFileMetaData(slices.Clone(content[end-length:end]), nil)
 	require.NoError(t, err)
 	change(meta)
-	footer, err := newFooter(location, meta, int64(length), int64(len(content)))
+	footer, err := newFooter(location, meta, unknownTypes{}, int64(length), int64(len(content)))
 	require.NoError(t, err)
 	files := storetest.NewMemory()
 	files.Put(location, content)

@@ -27,6 +27,8 @@ func (f *Footer) arrowField(node *pqarrow.SchemaField) arrow.Field {
 			field.Type = &int96Type{arrow.FixedSizeBinaryType{ByteWidth: int96Bytes}}
 		case nullLeaf:
 			field.Type = &nullType{}
+		case unknownLeaf:
+			field.Type = ofUnknown(field.Type)
 		case ordinaryLeaf, narrowLeaf:
 		}
 		return field

@@ -86,7 +86,7 @@ func TestInt96StatisticsAreUnknown(t *testing.T) {
 		s.MinValue, s.MaxValue = int96(5, 0), int96(6, 0)
 		s.Min, s.Max = s.MinValue, s.MaxValue
 	}
-	footer, err := newFooter("file:///t/a.parquet", meta, int64(length), int64(len(content)))
+	footer, err := newFooter("file:///t/a.parquet", meta, unknownTypes{}, int64(length), int64(len(content)))
 	require.NoError(t, err)
 	got, ok := footer.Statistics(0, 1, &arrow.TimestampType{Unit: arrow.Microsecond})
 	require.True(t, ok)

@@ -36,6 +36,13 @@ func (f *Footer) rewriteLegacyTypes() error {
 		return err
 	}
 	f.meta.Schema, f.leafKinds = schema.NewSchema(root), m.leaves
+	for leaf := range f.unknown.logical {
+		if f.leafKinds[leaf] == int96Leaf { // what it stores depends on the annotation
+			f.unknown.physical[leaf] = true
+			continue
+		}
+		f.leafKinds[leaf] = unknownLeaf
+	}
 	for leaf, kind := range f.leafKinds {
 		if kind != int96Leaf {
 			continue
@@ -107,8 +114,8 @@ func (m *legacyLists) node(n schema.Node, name string, repetition parquet.Repeti
 		return nil, err
 	}
 	logical := group.LogicalType()
-	if !logical.IsNested() {
-		logical = nil
+	if _, variant := logical.(schema.VariantLogicalType); variant || !logical.IsNested() {
+		logical = nil // no table has variants, and the library refuses footers with some of them
 	}
 	return schema.NewGroupNodeLogical(name, repetition, fields, logical, id)
 }
@@ -169,7 +176,7 @@ func (m *legacyLists) primitive(n *schema.PrimitiveNode, name string, repetition
 	}
 	physical, width, logical := n.PhysicalType(), n.TypeLength(), n.LogicalType()
 	switch kind {
-	case ordinaryLeaf:
+	case ordinaryLeaf, unknownLeaf:
 	case int96Leaf:
 		physical, width = parquet.Types.FixedLenByteArray, int96Bytes
 	case narrowLeaf, nullLeaf:
@@ -190,6 +197,8 @@ const (
 	int96Leaf
 	narrowLeaf // an 8- or 16-bit integer
 	nullLeaf   // all null
+	// unknownLeaf has an annotation that this version does not know.
+	unknownLeaf
 )
 
 // maxNarrowBits is the maximum width of integers, signed or unsigned, whose values INT32

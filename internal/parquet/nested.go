@@ -74,6 +74,9 @@ func (f *File) absentInStruct(id int, conv *conversion, constant Constant) (colu
 			leaf = other // prefer a column that is not in a list
 		}
 	}
+	if err := f.unknown.refuse(leaf, conv.path); err != nil {
+		return column{}, err
+	}
 	return column{field: parent.root, depth: parent.depth + 1, conversion: conv, leaves: []int{leaf}, absent: constant}, nil
 }
 

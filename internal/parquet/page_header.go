@@ -15,9 +15,8 @@ const (
 	headerDictionary = 7
 	headerDataV2     = 8
 
-	// The kinds of pages.
+	// The kinds of pages that are read. Pages of other kinds, such as indexes, are skipped.
 	pageData       = 0
-	pageIndex      = 1
 	pageDictionary = 2
 	pageDataV2     = 3
 )

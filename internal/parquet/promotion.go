@@ -74,6 +74,13 @@ func promotionOf(have, want arrow.DataType) (promotion, bool) {
 		}
 	case *nullType:
 		return allNull, true
+	case *unknownInt32:
+		if want.ID() == arrow.INT64 {
+			return int32AsInt64, true
+		}
+		return unchanged, want.ID() == arrow.INT32
+	case *unknownInt64:
+		return unchanged, want.ID() == arrow.INT64
 	}
 	return unchanged, false
 }

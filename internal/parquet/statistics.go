@@ -68,6 +68,9 @@ func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (boundsDecode
 		return boundsDecoder{}, false
 	}
 	leaf := field.Leaves[0]
+	if f.leafKinds[leaf] == unknownLeaf { // so is the order of its values
+		return boundsDecoder{}, false
+	}
 	return boundsDecoder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: storageOf(field.Type), as: as}, true
 }
 

@@ -7,6 +7,7 @@ import (
 // Page is a page of a Handmade file, as stored.
 type Page struct {
 	Dictionary bool
+	Kind       int64 // other than a data or dictionary page; 0: none
 	Values     int   // number of values in the header
 	Plain      int   // uncompressed size in the header
 	Encoding   int32 // of the values: 0 is plain, 5 and 7 are deltas of numbers and of bytes, 8 is dictionary indices
@@ -64,6 +65,9 @@ func (p Page) header() []byte {
 	}
 	if p.V2 != nil {
 		return p.headerV2()
+	}
+	if p.Kind != 0 {
+		kind, field = p.Kind, 13 // which no kind of page has
 	}
 	s.i32(1, kind)
 	s.i32(2, int64(p.Plain))

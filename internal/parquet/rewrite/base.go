@@ -69,6 +69,9 @@ func newBase(ctx context.Context, from store.Object, opts *Options) (*base, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := checked.CopyColumns(); err != nil {
+		return nil, fault.As(err).In("", from.Location())
+	}
 	b := &base{from: from}
 	if err := b.readFooter(ctx); err != nil {
 		return nil, err
