@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -20,10 +22,15 @@ const (
 	crcBytes     = 4
 	vectorFrame  = lengthBytes + len(vectorMagic) + crcBytes
 	perBlobBytes = 24 // maximum memory per stored byte: containers of one value each
+	// maxBlob is the maximum size of a blob, whose length field has four bytes.
+	maxBlob = math.MaxUint32 + lengthBytes + crcBytes
 )
 
 // loadVector loads a deletion vector, with one read.
 func (p *Pool) loadVector(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) (*loaded, error) {
+	if d.Length > maxBlob {
+		return nil, outside(d, "it can have %d bytes at most", int64(maxBlob))
+	}
 	held, err := p.options.Budget.ReserveFor(ctx, "the deletion vector of "+d.Data, (1+perBlobBytes)*d.Length)
 	if err != nil {
 		return nil, err
@@ -55,8 +62,17 @@ func (p *Pool) blob(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, object.Close()) }()
+	if d.Offset > object.Size() || d.Length > object.Size()-d.Offset {
+		return nil, outside(d, "the file has %d bytes", object.Size())
+	}
 	content = make([]byte, d.Length)
 	return content, object.ReadAt(ctx, content, d.Offset)
+}
+
+// outside is the error for a vector that cannot be where the manifest says.
+func outside(d *catalog.DeleteFile, format string, args ...any) error {
+	return fault.New(fault.Corrupt, "the manifest has a deletion vector of %d bytes at byte %d of %s, but %s", d.Length, d.Offset, d.Location, fmt.Sprintf(format, args...)).
+		In("", d.Location).WithRemedy("restore the file, or roll the table back to a snapshot before it")
 }
 
 // decodeVector checks a blob, and returns its positions.
