@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/internal/config"
@@ -25,10 +27,28 @@ func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 	}
 	return icebergcat.Open(ctx, icebergcat.Options{
 		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties, AllowedPrefixes: o.AllowedPrefixes, WriteNamespaces: o.WriteNamespaces,
+		StoredSizes: o.StoredSizes, SizeDiffers: func(d icebergcat.SizeDifference) {
+			if warn := e.sizes.Load(); warn != nil {
+				(*warn)(o.Name, d)
+			}
+		},
 		Store: files, Stores: kinds, Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
 		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests, Tables: e.tables,
 		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },
 	})
+}
+
+// sizeWarnings returns a function that logs one warning for each table of a catalog that has files of other sizes than its
+// manifests say.
+func sizeWarnings(log *slog.Logger) func(catalog string, d icebergcat.SizeDifference) {
+	var warned sync.Map
+	return func(catalog string, d icebergcat.SizeDifference) {
+		if _, before := warned.LoadOrStore([2]string{catalog, d.UUID}, true); before {
+			return
+		}
+		log.Warn("a file has another size than its manifest says; as file_sizes is storage, it is read", "catalog", catalog, "table", d.Table,
+			"file", d.Location, "manifest", d.Manifest, "storage", d.Stored)
+	}
 }
 
 // signer returns a signer of requests to a catalog, with the catalog's own keys or else the

@@ -55,8 +55,9 @@ type engine struct {
 	tables    *cache.Cache[*catalog.Table]
 	catalogs  []*icebergcat.Catalog
 	set       *catalog.Set
-	byName    map[string]*icebergcat.Catalog      // those of catalogs, as the config file names them
-	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
+	byName    map[string]*icebergcat.Catalog                                    // those of catalogs, as the config file names them
+	requests  atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; nil: nothing does
+	sizes     atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // warns of sizes in manifests; nil: nothing does
 	tags      []*pintag.Tags
 	looks     atomic.Pointer[func(pintag.Look)] // observes looks at tags; may be nil
 	pools     []trimmed
@@ -183,6 +184,8 @@ func (e *engine) observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	metrics.Storage(e.calls)
 	requests := metrics.Requests()
 	e.requests.Store(&requests)
+	sizes := sizeWarnings(log)
+	e.sizes.Store(&sizes)
 	e.observeTags(metrics, log)
 	if e.chunks != nil {
 		metrics.Cache(telemetry.CacheSource{Columns: e.chunks.Stats, Hits: e.chunks.Hits, Sides: e.loader.KeptBuildSides})

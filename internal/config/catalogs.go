@@ -14,7 +14,7 @@ import (
 
 // everyCatalog returns the properties that every catalog has.
 func everyCatalog() []string {
-	return []string{"type", "uri", "warehouse", "name", "pin_tags.keep", "writes.namespaces", "allowed_prefixes"}
+	return []string{"type", "uri", "warehouse", "name", "pin_tags.keep", "writes.namespaces", "allowed_prefixes", "file_sizes"}
 }
 
 // elsewhere returns properties of other programs, so that their configuration can be pasted

@@ -179,7 +179,7 @@ func TestInlineFields(t *testing.T) {
 		known[s.Name] = true
 	}
 	// Properties of catalogs, and a column of an example.
-	for _, name := range []string{"type", "uri", "warehouse", "pin_tags", "keep", "request_id"} {
+	for _, name := range []string{"type", "uri", "warehouse", "pin_tags", "keep", "file_sizes", "request_id"} {
 		known[name] = true
 	}
 	seen := 0

@@ -23,7 +23,7 @@ func CheckSize(location string, got, want int64) error {
 		return nil
 	}
 	return fault.New(fault.Corrupt, "file %s has %d bytes, the table's metadata says %d", location, got, want).
-		In("", location).WithRemedy("restore the file: files of a table never change")
+		In("", location).WithRemedy("restore the file: files of a table never change; if the table's writer recorded wrong sizes, set file_sizes: storage in the catalog's block")
 }
 
 // CheckRange returns an error unless the object contains n bytes from off on.

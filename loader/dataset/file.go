@@ -24,6 +24,8 @@ type Catalog struct {
 	WriteNamespaces []string
 	// AllowedPrefixes are the folders that files of the tables may lie in; none: see icebergcat.Options.
 	AllowedPrefixes []string
+	// StoredSizes takes the sizes of files from storage, not from manifests.
+	StoredSizes bool
 	// Properties are all other properties, in the order of the file. The catalog
 	// interprets them. Their values may be secret.
 	Properties []Property

@@ -66,7 +66,7 @@ func newFileCache(w *walk, o *opened, want plan.FileRange) *fileCache {
 		any = true
 		c.types[i] = []arrow.DataType{f.Type}
 		c.columns[i] = chunkcache.ChunkID{
-			Table: w.source.Table.Pin.UUID, File: relative(w.source.Table, want.File.Location), FileSize: want.File.Bytes, Field: f.ID, Type: typeText(f),
+			Table: w.source.Table.Pin.UUID, File: relative(w.source.Table, want.File.Location), FileSize: o.FileSize(), Field: f.ID, Type: typeText(f),
 		}
 		if slices.Contains(w.coded(), f.ID) && batch.MayBeCoded(f.Type) {
 			c.types[i] = append(c.types[i], batch.Coded(f.Type))

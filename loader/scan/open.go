@@ -230,18 +230,17 @@ func refusePartial(t *catalog.Table, p *projection, f catalog.File, footer *parq
 type footerID struct {
 	table    string // uuid
 	location string
-	size     int64
 }
 
-func keyOf(t *catalog.Table, location string, size int64) string {
-	return digest.Of(footerID{table: t.Pin.UUID, location: location, size: size})
+func keyOf(t *catalog.Table, location string) string {
+	return digest.Of(footerID{table: t.Pin.UUID, location: location})
 }
 
 // forgetIfCorrupt returns an error of a file as it is. If the file is corrupt, it drops
 // the cached footer: a restored file may have another footer and tag.
 func (s *Scanner) forgetIfCorrupt(t *catalog.Table, f catalog.File, err error) error {
 	if s.options.Footers != nil && fault.KindOf(err) == fault.Corrupt {
-		s.options.Footers.Forget(keyOf(t, f.Location, f.Bytes))
+		s.options.Footers.Forget(keyOf(t, f.Location))
 	}
 	return err
 }
@@ -254,11 +253,17 @@ func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Obj
 		return parquet.ReadFooterAndTail(ctx, object, limits)
 	}
 	var end *parquet.FileTail
-	footer, err := s.options.Footers.Get(ctx, keyOf(t, object.Location(), object.Size()), func(ctx context.Context) (footer *parquet.Footer, _ int64, err error) {
+	key := keyOf(t, object.Location())
+	read := func(ctx context.Context) (footer *parquet.Footer, _ int64, err error) {
 		if footer, end, err = parquet.ReadFooterAndTail(ctx, object, limits); err != nil {
 			return nil, 0, err
 		}
 		return footer, footer.Bytes(), nil
-	})
+	}
+	footer, err := s.options.Footers.Get(ctx, key, read)
+	if err == nil && footer.FileSize() != object.Size() { // the name was reused
+		s.options.Footers.Forget(key)
+		footer, err = s.options.Footers.Get(ctx, key, read)
+	}
 	return footer, end, err
 }

@@ -109,6 +109,7 @@ func (o *restoreAttempt) copy(ctx context.Context, u *uploading, f commit.DataFi
 		return err
 	}
 	p := make([]byte, copyBytes)
+	f.Bytes = object.Size() // the manifest's may be wrong, see icebergcat.Options
 	for at := int64(0); at < f.Bytes; at += int64(len(p)) {
 		p = p[:min(int64(len(p)), f.Bytes-at)]
 		err := object.ReadAt(ctx, p, at)

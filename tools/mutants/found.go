@@ -9,7 +9,7 @@ func foundMutants() []mutant {
 		{"verify-keeps-text-of-released-rows", "loader/verify/layout.go", "	return strings.Clone(value)\n", "	return value\n", []string{"-run", "TestVerify", "./cmd/penstock"}},
 		{"footers-of-other-tables", "loader/scan/open.go", "footerID{table: t.Pin.UUID, ", "footerID{", scanned},
 		{"footers-of-recreated-tables", "loader/scan/open.go", "footerID{table: t.Pin.UUID, ", "footerID{", whole},
-		{"footers-of-other-lengths", "loader/scan/open.go", ", size: size}", "}", scanned},
+		{"footers-of-other-lengths", "loader/scan/open.go", "footer.FileSize() != object.Size()", "false", scanned},
 		{"align-by-any-field-of-the-name", "loader/resolve/align.go", "isColumn && column.ID != named.ID ||", "isColumn && column.ID != named.ID && p.Name != name ||", resolve},
 		{"align-by-two-columns", "loader/resolve/align.go", "	if *from != 0 && *from != p.from {\n", "	if *from != 0 && *from > p.from {\n", resolve},
 		{"failed-tries-ahead-go-to-disk", "loader/buildside/build.go", "			g.builtInMemory = err == nil // if", "			g.builtInMemory = true // if", []string{"./loader"}},

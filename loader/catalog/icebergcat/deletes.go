@@ -81,7 +81,8 @@ func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (dele
 func (l *listing) vector(out deleteFile, d iceberg.DataFile, in *manifestEntries) error {
 	out.Kind = catalog.DeletionVector
 	offset, length := d.ContentOffset(), d.ContentSizeInBytes()
-	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || *length > out.Bytes || *offset > out.Bytes-*length {
+	outside := func() bool { return *length > out.Bytes || *offset > out.Bytes-*length } // the reader compares with stored sizes
+	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || !l.catalog.options.StoredSizes && outside() {
 		return metafile.Corrupt(l.meta.name, in.location, "manifest %s does not say where in %s a deletion vector lies, or of which data file it is",
 			in.location, out.Location)
 	}

@@ -48,6 +48,10 @@ type Options struct {
 	Manifests *cache.Cache[[]byte]
 	// Tables caches pinned tables, by the metadata that they were pinned in; nil parses it each time.
 	Tables *cache.Cache[*catalog.Table]
+	// StoredSizes takes the sizes of data files and delete files from storage, not from manifests. SizeDiffers is called for
+	// each file that is opened and has another size than its manifest says; nil ignores it.
+	StoredSizes bool
+	SizeDiffers func(SizeDifference)
 	// WriteNamespaces are the namespaces whose tables may be changed; none: no table may.
 	WriteNamespaces []string
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
@@ -118,7 +122,20 @@ func (c *Catalog) grants(ctx context.Context, source locator.Granter, table stri
 
 // Open opens a file of a pinned table. See catalog.Opener.
 func (c *Catalog) Open(ctx context.Context, t *catalog.Table, location string, size int64) (store.Object, error) {
-	return c.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
+	if !c.options.StoredSizes {
+		return c.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
+	}
+	out, err := c.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, store.SizeUnknown)
+	if err == nil && out.Size() != size && size != store.SizeUnknown && c.options.SizeDiffers != nil {
+		c.options.SizeDiffers(SizeDifference{Table: t.Name, UUID: t.Pin.UUID, Location: location, Manifest: size, Stored: out.Size()})
+	}
+	return out, err
+}
+
+// SizeDifference is a file whose size is not the one in its manifest.
+type SizeDifference struct {
+	Table, UUID, Location string
+	Manifest, Stored      int64 // in bytes
 }
 
 // Close closes the catalog's connections. It is the last call.

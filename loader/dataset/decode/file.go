@@ -66,6 +66,8 @@ func (d *decoder) catalog(name string, at place) dataset.Catalog {
 				out.Stored = d.scalar(at)
 			case prefixesField:
 				out.AllowedPrefixes = d.prefixes(at)
+			case sizesField:
+				out.StoredSizes = d.fileSizes(at)
 			default:
 				out.Properties = append(out.Properties, dataset.Property{Name: name, Value: d.scalar(at), Line: d.line(at.path)})
 			}
@@ -92,6 +94,7 @@ const (
 	pinTagsField  = "pin_tags"
 	keepField     = "keep"
 	prefixesField = "allowed_prefixes"
+	sizesField    = "file_sizes"
 )
 
 // The bounds of keep. Renewals need time, and every tag must expire.
@@ -139,6 +142,20 @@ func (d *decoder) prefixes(at place) (out []string) {
 		out = append(out, d.scalar(at.item(i)))
 	}
 	return out
+}
+
+// fileSizes decodes where the sizes of files come from, and reports whether it is storage.
+func (d *decoder) fileSizes(at place) bool {
+	switch text := d.scalar(at); text {
+	case "manifest":
+	case "storage":
+		return true
+	default:
+		if d.sound(at.path) {
+			d.fail(at.path, "must be manifest or storage")
+		}
+	}
+	return false
 }
 
 // keep decodes how long a snapshot is kept.
