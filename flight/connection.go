@@ -12,9 +12,10 @@ import (
 
 // connection is the connection of a client. The contexts of its streams carry it.
 type connection struct {
-	conn net.Conn           // nil if it could not be identified
-	end  context.CancelFunc // ends the contexts of its calls
-	kept atomic.Int64       // calls that gRPC keeps something of until their deadline, or until end
+	conn   net.Conn           // nil if it could not be identified
+	number int64              // of all connections of the server
+	end    context.CancelFunc // ends the contexts of its calls
+	kept   atomic.Int64       // calls that gRPC keeps something of until their deadline, or until end
 }
 
 // keep counts a refused call of which gRPC keeps its deadline, and cuts a connection with too many of them.
@@ -55,6 +56,8 @@ type connections struct {
 	refused func(host string)           // is called for each connection beyond a limit
 	counts  *hostCounts                 // of connections that are not closed
 	read    func(c *countedConn, n int) // is called after each read of a connection with calls that have not arrived
+
+	tagged atomic.Int64 // connections so far
 
 	mu    sync.Mutex
 	open  map[net.Addr]net.Conn     // accepted, and neither tagged nor closed yet
@@ -213,7 +216,7 @@ func (c *connections) leave(conn *countedConn) {
 // TagConn implements stats.Handler.
 func (c *connections) TagConn(ctx context.Context, of *stats.ConnTagInfo) context.Context {
 	ctx, end := context.WithCancel(ctx)
-	found := &connection{end: end}
+	found := &connection{end: end, number: c.tagged.Add(1)}
 	if identifies(of.RemoteAddr) {
 		c.mu.Lock()
 		found.conn = c.open[of.RemoteAddr]

@@ -48,11 +48,14 @@ type planSlots struct {
 	waiting []*planWaiter // in order of arrival
 	turn    int64         // counts the calls that got slots, and the hosts that came
 	bytes   int64         // of the requests of those that wait
+	ceded   int           // slots whose calls are ending for calls that wait: see cede
+	queued  chan struct{} // closed, and replaced, when a call begins to wait
 }
 
 // planHost is what a host has of the slots.
 type planHost struct {
 	taken, waiting int
+	ceded          int   // see cede
 	bytes          int64 // of the requests of its calls that wait
 	used           time.Duration
 	at             time.Time // of used
@@ -81,7 +84,7 @@ func (s *planSlots) counts() (taken, waiting int) {
 
 // newPlanSlots returns a number of slots, of which one host may have a percentage.
 func newPlanSlots(limit, percent int, clock func() time.Time) *planSlots {
-	return &planSlots{limit: limit, share: shareOf(limit, percent), clock: clock, patience: planWait, hosts: map[string]*planHost{}}
+	return &planSlots{limit: limit, share: shareOf(limit, percent), clock: clock, patience: planWait, hosts: map[string]*planHost{}, queued: make(chan struct{})}
 }
 
 // enter waits for a slot. The caller calls leave, which may be called more than once.
@@ -129,6 +132,36 @@ func (p *planSlots) arrive(w *planWaiter) {
 	for len(p.waiting) > maxPlanWaits || p.bytes > maxPlanWaitBytes && len(p.waiting) > 1 {
 		p.finish(p.last(p.bytes > maxPlanWaitBytes), planBusy("%s already wait for plans", fault.Count(len(p.waiting)-1, "call")))
 	}
+	if slices.Contains(p.waiting, w) {
+		close(p.queued)
+		p.queued = make(chan struct{})
+	}
+}
+
+// arrivals returns a channel that is closed when the next call begins to wait.
+func (p *planSlots) arrivals() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queued
+}
+
+// cede reports whether a call of a host should end because another call waits that could have its slot. No more calls end
+// than wait.
+func (p *planSlots) cede(host string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	could := 0
+	for _, w := range p.waiting {
+		if w.host == host || w.host == "" || p.hosts[w.host].taken < p.share {
+			could++
+		}
+	}
+	if could <= p.ceded {
+		return false
+	}
+	p.hosts[host].ceded++
+	p.ceded++
+	return true
 }
 
 // last returns the last call of the host that has most calls, or bytes of them, in the queue. mu is held.
@@ -208,6 +241,10 @@ func (p *planSlots) leave(host string, used time.Duration) {
 	h.used += used
 	h.taken--
 	p.taken--
+	if h.ceded > 0 {
+		h.ceded--
+		p.ceded--
+	}
 	p.grant()
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
@@ -25,6 +24,9 @@ const (
 	maxPutMessage, minPutMessage, putMessageShare = 64 << 20, 2 << 20, 128
 	// putTimeout is how long a client may take for a message with rows.
 	putTimeout = 10 * time.Minute
+	// Texts of dictionaries and views are written once for each row. In all, they may have freeRepeats bytes, and maxRepeats
+	// more for each byte that has come.
+	freeRepeats, maxRepeats = 256 << 20, 1000
 	// putProgressEvery is the time between two messages with progress.
 	putProgressEvery = time.Second
 	// defaultStages is the number of calls that write rows at the same time.
@@ -83,11 +85,16 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if err := s.permitStage(ctx, command); err != nil {
 		return err
 	}
-	leaveSlot, err := s.stageSlot(ctx)
+	held, err := s.options.Budget.Reserve("rows that a client sends", first.size())
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	slot, err := s.stageSlot(ctx, first.size())
 	if err != nil {
 		return putEnded(ctx, err, command.Token)
 	}
-	defer leaveSlot()
+	defer slot.leave()
 	if err := s.permitStage(ctx, command); err != nil { // the policy may have changed while the call waited
 		return err
 	}
@@ -95,7 +102,8 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	defer entered.Release()
 	note := noteOf(ctx)
 	note.change(audit.Stage, command.Table, command.Token)
-	out, err := s.stage(ctx, stream, first, command)
+	out, err := s.stage(ctx, stream, firstMessage{first, held}, command, slot)
+	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
 	}
@@ -132,32 +140,23 @@ func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) e
 	return nil
 }
 
-// stageSlot waits for one of the slots of calls that write rows. The caller calls what it returns.
-func (s *Server) stageSlot(ctx context.Context) (func(), error) {
-	defer waits.Begin(ctx, waits.Slot)()
-	leave, err := s.stageSlots.enter(ctx, clientOf(ctx), 0)
-	if fault.KindOf(err) == fault.Exhausted {
-		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", s.options.MaxStages)
-		e.RetryAfter = time.Second
-		err = e.WithRemedy("try again later, or use another server")
-	}
-	return leave, err
-}
-
 // stage writes the rows of a call.
-func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first *putMessage, command decode.StageCommand) (stage.WriteResult, error) {
+func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first firstMessage, command decode.StageCommand, slot *putSlot) (stage.WriteResult, error) {
 	rows, err := openPut(ctx, stream, first, s.options.Budget)
 	if err != nil {
 		return stage.WriteResult{}, err
 	}
 	defer rows.close()
-	rows.limit, rows.timeout = s.putLimit, s.options.PutTimeout
+	rows.limit, rows.slot = s.putLimit, slot
+	send := func(m putResult) error {
+		return slot.send(ctx, rows.bytes, func() error { return s.sendPut(stream, m) })
+	}
 	rows.begin = func() error {
-		return s.sendPut(stream, putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
+		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
 	}
 	request := tableWrite(command)
 	if command.Progress {
-		request.Progress = s.putProgress(stream)
+		request.Progress = s.putProgress(send)
 	}
 	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", clientOf(ctx))
@@ -186,7 +185,7 @@ func tableWrite(c decode.StageCommand) stage.TableWrite {
 }
 
 // putProgress returns a function that sends the progress of a call from time to time.
-func (s *service) putProgress(stream grpc.ServerStream) func(stage.WriteProgress) {
+func (s *service) putProgress(send func(putResult) error) func(stage.WriteProgress) {
 	last := s.options.Clock()
 	return func(at stage.WriteProgress) {
 		now := s.options.Clock()
@@ -195,7 +194,7 @@ func (s *service) putProgress(stream grpc.ServerStream) func(stage.WriteProgress
 		}
 		last = now
 		p := putProgress{Step: at.Step.String(), RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: at.Files, Bytes: at.Bytes}
-		_ = s.sendPut(stream, putResult{Progress: &p}) // if the client has gone, the next message does not arrive either
+		_ = send(putResult{Progress: &p}) // if the client has gone, the next message does not arrive either
 	}
 }
 

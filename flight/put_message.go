@@ -26,7 +26,9 @@ type putMessage struct {
 }
 
 // size returns the bytes that the message holds.
-func (m *putMessage) size() int64 { return int64(len(m.header) + len(m.metadata) + len(m.body)) }
+func (m *putMessage) size() int64 {
+	return int64(len(m.header) + len(m.metadata) + len(m.body) + len(m.descriptor.GetCmd()))
+}
 
 // unmarshal reads the message as protobuf encodes it.
 func (m *putMessage) unmarshal(parts mem.BufferSlice) error {

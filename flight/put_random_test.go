@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -93,12 +94,19 @@ func TestRandomDamageBreaksNothing(t *testing.T) {
 // readPut reads the rows of recorded messages, and all values if the schema is as it was: texts of a decimal of any scale have any size.
 func readPut(messages []*putMessage, values bool) error {
 	ctx := context.Background()
-	rows, err := openPut(ctx, &cannedPut{messages: messages[1:]}, messages[0], budget.New(1<<30))
+	limit := budget.New(1 << 30)
+	held, err := limit.Reserve("rows that a client sends", messages[0].size())
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	rows, err := openPut(ctx, &cannedPut{messages: messages[1:]}, firstMessage{messages[0], held}, limit)
 	if err != nil {
 		return err
 	}
 	defer rows.close()
-	rows.limit, rows.timeout = maxPutMessage, putTimeout
+	rows.limit = maxPutMessage
+	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), timeout: putTimeout, clock: time.Now}
 	b, err := rows.batch()
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -31,11 +31,11 @@ type putEnd struct {
 // what a client sends ahead is bounded by the windows of its connection. A message is charged before it is received, as if it
 // had the most bytes that it may have, once as it arrives and once as it is decoded.
 type putRows struct {
-	ctx     context.Context //nolint:containedctx // of the budget's stream
-	stream  grpc.ServerStream
-	limit   int64         // bytes of a message
-	timeout time.Duration // for a message to arrive
-	begin   func() error  // is called before the first batch is received
+	ctx    context.Context //nolint:containedctx // of the budget's stream
+	stream grpc.ServerStream
+	limit  int64        // bytes of a message
+	slot   *putSlot     // bounds the time for a message to arrive
+	begin  func() error // is called before the first batch is received
 
 	schema    *arrow.Schema
 	nodes     int // arrays of a batch of the schema
@@ -48,23 +48,27 @@ type putRows struct {
 	sizes     map[int64]int64     // of dictionaries, by id
 	rows      int64
 	bytes     int64 // of messages
+	repeated  int64 // of texts that dictionaries and views stand for
 	batches   int64
 	declared  int64 // rows, by the client's last message
 	completed bool  // the client's last message has come
 }
 
-// openPut returns the rows of a call, of which the first message has been received. The caller releases them.
-func openPut(ctx context.Context, stream grpc.ServerStream, first *putMessage, memory *budget.Budget) (*putRows, error) {
-	if err := first.checkSchema(); err != nil {
+// firstMessage is the first message of a call, and the reservation of its bytes.
+type firstMessage struct {
+	message *putMessage
+	held    *budget.Reservation
+}
+
+// openPut returns the rows of a call, of which the first message has been received. The caller releases them, and the reservation
+// of that message if openPut fails.
+func openPut(ctx context.Context, stream grpc.ServerStream, first firstMessage, memory *budget.Budget) (*putRows, error) {
+	if err := first.message.checkSchema(); err != nil {
 		return nil, err
 	}
-	p := &putRows{ctx: ctx, stream: stream, first: first, sizes: map[int64]int64{}}
+	p := &putRows{ctx: ctx, stream: stream, first: first.message, held: first.held, sizes: map[int64]int64{}}
 	var err error
-	if p.held, err = memory.Reserve("rows that a client sends", 0); err != nil {
-		return nil, err
-	}
 	if p.kept, err = memory.Reserve("dictionaries that a client sends", 0); err != nil {
-		p.held.Release()
 		return nil, err
 	}
 	if p.reader, err = ipc.NewReaderFromMessageReader(p); err == nil && p.reader.Schema() != nil {
@@ -115,6 +119,13 @@ func (p *putRows) batch() (arrow.RecordBatch, error) {
 	b := p.reader.RecordBatch()
 	if err := validated(b); err != nil {
 		return nil, fault.New(fault.Invalid, "batch %d is not valid: %w", p.batches+1, err).WithRemedy("write the rows with a library of Arrow")
+	}
+	for _, column := range b.Columns() {
+		p.repeated += conform.Repeated(column)
+	}
+	if allowed := freeRepeats + maxRepeats*p.bytes; p.repeated > allowed {
+		return nil, fault.New(fault.Exhausted, "the dictionaries and views of %d bytes stand for %d bytes of texts, more than %d", p.bytes, p.repeated, allowed).
+			WithRemedy("send the texts themselves instead of dictionaries or views, or fewer rows in a call")
 	}
 	p.batches++
 	p.rows += b.NumRows()
@@ -279,25 +290,20 @@ func (p *putRows) receive() (*putMessage, error) {
 		}
 	}
 	result := make(chan arrivedPut, 1)
+	done := make(chan struct{})
 	go func() { // it ends with the call
+		defer close(done)
 		m := &putMessage{}
 		err := p.stream.RecvMsg(m)
 		result <- arrivedPut{m, err}
 	}()
-	timeout := time.NewTimer(p.timeout)
-	defer timeout.Stop()
-	select {
-	case r := <-result:
-		return r.whole(p.limit)
-	case <-p.ctx.Done():
+	err := p.slot.wait(p.ctx, done, p.bytes)
+	if err == nil || p.ctx.Err() != nil { // gRPC ends a call with a message that is too large
 		select {
-		case r := <-result: // gRPC ends a call with a message that is too large
+		case r := <-result:
 			return r.whole(p.limit)
 		default:
-			return nil, context.Cause(p.ctx)
 		}
-	case <-timeout.C:
-		return nil, fault.New(fault.Unavailable, "the client has sent nothing whole for %s", p.timeout).
-			WithRemedy("repeat the call; send batches sooner, or smaller ones")
 	}
+	return nil, err
 }

@@ -101,6 +101,40 @@ func bytesOf(a arrow.Array, to arrow.DataType) (int64, error) {
 	return own, nil
 }
 
+// Repeated returns the bytes of texts that Batch copies once for each row although the array may have them once: those of
+// dictionaries and views.
+func Repeated(a arrow.Array) (bytes int64) {
+	switch a := a.(type) {
+	case *array.StringView:
+		return textBytes(a)
+	case *array.BinaryView:
+		return textBytes(a)
+	case *array.Dictionary:
+		switch of := a.Dictionary().(type) {
+		case textLike:
+			for row := range a.Len() {
+				if a.IsValid(row) && of.IsValid(a.GetValueIndex(row)) {
+					bytes += int64(of.ValueLen(a.GetValueIndex(row)))
+				}
+			}
+		case *array.FixedSizeBinary:
+			bytes = int64(a.Len()) * int64(of.DataType().(*arrow.FixedSizeBinaryType).ByteWidth)
+		}
+	case *array.Struct:
+		for i := range a.NumField() {
+			bytes += Repeated(a.Field(i))
+		}
+	case *array.List, *array.LargeList, *array.Map: // fixed-size lists have numbers
+		if a.Len() == 0 {
+			return 0
+		}
+		items, _ := itemsOf(a.(array.ListLike)) //nolint:forcetypeassert // all of the case are
+		defer items.Release()
+		return Repeated(items)
+	}
+	return bytes
+}
+
 // slack bounds what an allocator adds to the buffers of one array for their alignment.
 const slack = 256
 

@@ -148,7 +148,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan policy stage commit rule batch budget waits fault identity audit local segment",
+			Folder: "flight", Imports: "loader stream dataset decode plan policy stage commit rule batch budget waits fault identity audit local segment conform",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
 		},
 

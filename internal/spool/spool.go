@@ -18,7 +18,7 @@ import (
 // Options configure a Spool.
 type Options struct {
 	Folder string           // the folder, created if its parent exists; "": the system's temporary folder
-	Limit  int64            // maximum bytes of all files; 0 or less: no limit but the disk's
+	Limit  int64            // maximum bytes of all files; 0 or less: a part of the disk stays free
 	Memory memory.Allocator // of the batches that are read; nil: the Go heap
 }
 
@@ -38,6 +38,8 @@ type Spool struct {
 	mem    memory.Allocator
 	// unlink unlinks an open file. It fails on systems that cannot.
 	unlink func(path string) error
+	// space returns the free bytes and the size of the folder's disk; of 0 bytes if they are not known.
+	space func(folder string) (free, size int64)
 
 	mu    sync.Mutex
 	stats Stats
@@ -51,7 +53,7 @@ var named = regexp.MustCompile(`^penstock-[0-9]+\.spool$`)
 // Open makes a Spool. It removes files that killed processes have left in the folder, but not
 // those of running processes.
 func Open(o Options) (*Spool, error) {
-	s := &Spool{folder: o.Folder, limit: o.Limit, mem: o.Memory, unlink: os.Remove}
+	s := &Spool{folder: o.Folder, limit: o.Limit, mem: o.Memory, unlink: os.Remove, space: diskSpace}
 	if s.folder == "" {
 		s.folder = os.TempDir()
 	}
@@ -141,6 +143,12 @@ func (s *Spool) Stats() Stats {
 	return s.stats
 }
 
+// Without a limit, 1/freeShare of the disk, and at most maxFree bytes, stay free.
+const (
+	freeShare = 10
+	maxFree   = 10 << 30
+)
+
 // reserve counts n bytes that are about to be written, or fails with Exhausted.
 func (s *Spool) reserve(what string, n int64) error {
 	s.mu.Lock()
@@ -149,6 +157,14 @@ func (s *Spool) reserve(what string, n int64) error {
 		return fault.New(fault.Exhausted, "%s needs %d bytes more on local disk, %d of the %d that %s may hold are in use",
 			what, n, s.stats.Used, s.limit, s.folder).
 			WithRemedy("raise the limit of the spool or the memory budget, ask for fewer columns, or write the staging table with more buckets")
+	}
+	if s.limit <= 0 {
+		free, size := s.space(s.folder)
+		if keep := min(size/freeShare, maxFree); size > 0 && free-n < keep {
+			return fault.New(fault.Exhausted, "%s needs %d bytes more on local disk, %d are free on the disk of %s, and %d stay free for others",
+				what, n, free, s.folder, keep).
+				WithRemedy("free space on the disk, name another folder with the setting spool, or set spool_limit, which replaces this limit")
+		}
 	}
 	s.stats.Used += n
 	s.stats.Written += n

@@ -33,7 +33,7 @@ func spillMutants() []mutant {
 		{"divided-rows-of-no-part-stay", "joiner/spill/partitionwriter.go", "		if p >= 0 {\n			ends[p+1]++", "		p = max(p, 0)\n		if p >= 0 {\n			ends[p+1]++", sliced},
 		{"spilled-custom-passes", "joiner/spill/sliced.go", "	if spec.Custom != nil {\n", "	if spec.Custom != nil && len(spec.Name) > 99 {\n", sliced},
 		{"spool-passes-its-limit", "internal/spool/spool.go", "s.stats.Used+n > s.limit {", "s.stats.Used > s.limit {", spooled},
-		{"spool-files-keep-their-names", "internal/spool/spool.go", "unlink: os.Remove}", "unlink: func(string) error { return os.ErrInvalid }}", spooled},
+		{"spool-files-keep-their-names", "internal/spool/spool.go", "unlink: os.Remove,", "unlink: func(string) error { return os.ErrInvalid },", spooled},
 		{"spool-does-not-check-sums", "internal/spool/file.go", "	if sum.Sum64() != x.sum {\n", "	if sum.Sum64() != x.sum && x.at < 0 {\n", spooled},
 		{"spool-space-is-not-given-back", "internal/spool/file.go", "	f.spool.release(f.end)\n", "	f.spool.release(0)\n", spooled},
 		{"spool-sweeps-files-in-use", "internal/spool/unlink_unix.go", "	if lock(f) == nil {\n", "	if lock(f) == nil || true {\n", spooled},

@@ -1,0 +1,106 @@
+package flight
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/internal/waits"
+)
+
+// What a call that writes rows may wait for its client, in total, while other calls wait for its slot: putGrace, and a second
+// for each putRate bytes that have come.
+const (
+	putGrace = 20 * time.Second // shorter than planWait, so that a call that waits gets the slot
+	putRate  = 64 << 10
+)
+
+// putSlot is the slot of a call that writes rows. It belongs to the goroutine of the call.
+type putSlot struct {
+	slots   *planSlots
+	client  string
+	leave   func()        // returns the slot; it may be called more than once
+	timeout time.Duration // for one message
+	clock   func() time.Time
+	waited  time.Duration // for the client, so far
+}
+
+// stageSlot waits for one of the slots of calls that write rows. What the call holds meanwhile, in bytes, is bounded for all
+// calls that wait. The caller calls leave.
+func (s *Server) stageSlot(ctx context.Context, holds int64) (*putSlot, error) {
+	defer waits.Begin(ctx, waits.Slot)()
+	p := &putSlot{slots: s.stageSlots, client: writerOf(ctx), timeout: s.options.PutTimeout, clock: s.options.Ticks}
+	var err error
+	p.leave, err = p.slots.enter(ctx, p.client, holds)
+	if fault.KindOf(err) == fault.Exhausted {
+		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", s.options.MaxStages)
+		e.RetryAfter = time.Second
+		err = e.WithRemedy("try again later, or use another server")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// writerOf returns who shares slots to write: a subject or a host. Programs on the machine of the server have one host, so each
+// of their connections is a client.
+func writerOf(ctx context.Context) string {
+	_, known := identity.Of(ctx)
+	host := hostOf(ctx)
+	if ip := net.ParseIP(host); known || host != "" && (ip == nil || !ip.IsLoopback()) {
+		return clientOf(ctx)
+	}
+	if c := connectionOf(ctx); c != nil {
+		return "connection " + strconv.FormatInt(c.number, 10)
+	}
+	return host
+}
+
+// wait waits until the client has done something. It fails if the call ends, if the client takes too long, or if it has used up
+// its time for the bytes that it has sent and another call waits for the slot.
+func (p *putSlot) wait(ctx context.Context, done <-chan struct{}, received int64) error {
+	began := p.clock()
+	defer func() { p.waited += p.clock().Sub(began) }()
+	timeout := time.NewTimer(p.timeout)
+	defer timeout.Stop()
+	late := time.NewTimer(putGrace + time.Duration(received/putRate)*time.Second - p.waited)
+	defer late.Stop()
+	var queued <-chan struct{}
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timeout.C:
+			return fault.New(fault.Unavailable, "the client has sent nothing whole for %s", p.timeout).
+				WithRemedy("repeat the call; send batches sooner, or smaller ones")
+		case <-late.C:
+		case <-queued:
+		}
+		queued = p.slots.arrivals()
+		if p.slots.cede(p.client) {
+			return fault.New(fault.Unavailable, "another call waits for the slot of this one, whose client has sent %d bytes and was waited for %s",
+				received, (p.waited + p.clock().Sub(began)).Round(time.Second)).
+				WithRemedy("repeat the call with the same token; make the rows ready before the call, or in larger batches")
+		}
+	}
+}
+
+// send sends a message within the same bounds as wait: a client that reads nothing holds no slot.
+func (p *putSlot) send(ctx context.Context, received int64, send func() error) error {
+	var err error
+	done := make(chan struct{})
+	go func() { // it ends with the call
+		defer close(done)
+		err = send()
+	}()
+	if failed := p.wait(ctx, done, received); failed != nil {
+		return failed
+	}
+	return err
+}
