@@ -23,5 +23,5 @@ func withoutLineage(t *catalog.Table, name string) string {
 	if name != catalog.RowIDColumn && name != catalog.UpdatedColumn || len(t.Lineage) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("table %s has no column %q: rows have ids since format version 3; upgrade the table to it", t.Name, name)
+	return fmt.Sprintf("table %s has no column %q: rows have ids since format version 3; upgrade the table to it, or read one whose metadata has next-row-id", t.Name, name)
 }

@@ -140,7 +140,7 @@ func (m *loaded) parent(id int64) (int64, bool) {
 // fields returns the columns with some field ids. Nested columns are named by their paths.
 func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedField, error) {
 	all := column.All(schema)
-	if m.Version() >= lineageVersion {
+	if m.hasLineage() {
 		for _, f := range catalog.LineageFields() {
 			all = append(all, iceberg.NestedField{ID: f.ID, Name: f.Name, Type: iceberg.PrimitiveTypes.Int64})
 		}
@@ -343,7 +343,7 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 	if out.Sequence == 0 {
 		out.Snapshot, out.Rank = e.SnapshotID(), l.chain.Rank(e.SnapshotID())
 	}
-	if l.meta.Version() >= lineageVersion {
+	if l.meta.hasLineage() {
 		out.FirstRow = d.FirstRowID()
 	}
 	if id := d.SortOrderID(); id != nil {

@@ -27,6 +27,8 @@ type loaded struct {
 	files    tablestore.Opener
 	prefixes store.Prefixes // that its files may lie under
 	stores   store.Kinds
+	// noRowIDs is whether metadata of format version 3 does not say which row ids are free, as early writers left it.
+	noRowIDs bool
 	icetable.Metadata
 }
 
@@ -48,7 +50,7 @@ func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
 		return err
 	}
 	out.Metadata, err = icetable.ParseMetadataBytes(out.text)
-	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) {
+	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) || errors.Is(err, icetable.ErrInvalidMetadata) {
 		err = out.parseAgain(err)
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
@@ -65,10 +67,13 @@ func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
 // laterFields returns fields of metadata with the format versions that introduced them. In
 // metadata of an older version they are meaningless: Iceberg's Java library ignores them,
 // and iceberg-go 0.7.0 refuses the table.
-func laterFields() map[string]int { return map[string]int{"last-sequence-number": 2, "next-row-id": 3} }
+func laterFields() map[string]int { return map[string]int{"last-sequence-number": 2, nextRowID: 3} }
 
-// parseAgain parses metadata that iceberg-go refused because of its format version, without
-// the fields of later versions. It returns an error if there are none.
+// nextRowID is the field of metadata that has the next free row id.
+const nextRowID = "next-row-id"
+
+// parseAgain parses metadata that iceberg-go refused, without the fields of later versions and with a
+// next row id. It returns an error if neither is why the metadata was refused.
 func (m *loaded) parseAgain(refused error) error {
 	// Decoding copies the fields, and encoding copies them again.
 	if err := m.file.Charge(2 * int64(len(m.text))); err != nil {
@@ -89,6 +94,10 @@ func (m *loaded) parseAgain(refused error) error {
 			delete(fields, name)
 		}
 	}
+	if next, ok := fields[nextRowID]; version == lineageVersion && (!ok || string(next) == "null") {
+		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // otherwise there was no commit, and no row has an id
+		fields[nextRowID], before = json.RawMessage("0"), -1
+	}
 	if len(fields) == before {
 		return refused
 	}
@@ -101,6 +110,18 @@ func (m *loaded) parseAgain(refused error) error {
 	}
 	m.Metadata, err = icetable.ParseMetadataBytes(text)
 	return err
+}
+
+// hasLineage reports whether rows of the table have ids.
+func (m *loaded) hasLineage() bool { return m.Version() >= lineageVersion && !m.noRowIDs }
+
+// changeable returns an error if no snapshot can be added to the table, as the ids of its rows are not known.
+func (m *loaded) changeable() error {
+	if !m.noRowIDs {
+		return nil
+	}
+	return m.unserved("its metadata of format version 3 has no "+nextRowID+", so that new rows cannot be given ids",
+		"write it with an engine that sets the field, or create the table again")
 }
 
 // metadataPlace is where the catalog says that the metadata of a table is.

@@ -130,7 +130,7 @@ func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*
 		specs[spec.ID()] = convertSpec(spec)
 	}
 	var lineage []catalog.Field
-	if m.Version() >= lineageVersion {
+	if m.hasLineage() {
 		lineage = catalog.LineageFields()
 	}
 	return &catalog.Table{

@@ -83,6 +83,9 @@ func (p *committing) prepare(ctx context.Context, meta *loaded, head *icetable.S
 	for _, spec := range meta.PartitionSpecs() {
 		s.specs[spec.ID()] = spec
 	}
+	if err := meta.changeable(); err != nil {
+		return revision{}, err
+	}
 	r = revision{branch: p.change.Branch, from: a.parent, to: p.id}
 	if s.schema, r.schema, err = meta.withColumns(p.change.Columns); err != nil {
 		return r, err

@@ -23,6 +23,9 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 	if err != nil {
 		return nil, err
 	}
+	if err := meta.changeable(); err != nil {
+		return nil, err
+	}
 	if branch == "" {
 		branch = commit.Main
 	}
