@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -157,14 +159,11 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 	}
 	// The decoder allocates as many elements as a list claims to have before it reads the
 	// first one: a few bytes could make it allocate gigabytes.
-	walk := thrift{rest: stored}
-	if walk.skip(thriftStruct, maxFooterDepth) != nil {
-		return nil, damaged(obj.Location(), "the footer cannot be decoded: it ends too early, or claims more than it holds")
-	}
-	if err := checkDepth(stored); err != nil {
+	structs, err := checkFooter(stored)
+	if err != nil {
 		return nil, damaged(obj.Location(), "the footer cannot be decoded: %w", err)
 	}
-	weight := max(length*footerWeight, walk.structs*structWeight)
+	weight := max(length*footerWeight, structs*structWeight)
 	if length > tailBytes {
 		if err := held.GrowWait(ctx, weight); err != nil {
 			return nil, fault.Op(err, "read footer of %s", obj.Location())
@@ -180,6 +179,37 @@ func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits Foo
 	}
 	footer.weight = weight
 	return footer, nil
+}
+
+var errFooter = errors.New("it ends too early, or claims more than it holds")
+
+// checkFooter returns an error for a stored footer that claims more than it holds, or nests too
+// deeply, and the number of structs in it.
+func checkFooter(stored []byte) (structs int64, err error) {
+	walk := thrift{rest: stored}
+	if walk.skip(thriftStruct, maxFooterDepth) != nil {
+		return 0, errFooter
+	}
+	return walk.structs, checkDepth(stored)
+}
+
+// CheckFooterOf returns an error if the footer of a file of some size is one with which the library
+// would take memory or stack for what the file only claims to have. Other faults are the library's to find.
+func CheckFooterOf(file io.ReaderAt, size int64) error {
+	end := make([]byte, trailer)
+	if _, err := file.ReadAt(end, size-trailer); size < trailer || err != nil {
+		return nil //nolint:nilerr // not a Parquet file
+	}
+	length := int64(binary.LittleEndian.Uint32(end))
+	if string(end[trailer-len(magic):]) != magic || length > size-trailer {
+		return nil
+	}
+	stored := make([]byte, length)
+	if _, err := file.ReadAt(stored, size-trailer-length); err != nil {
+		return nil //nolint:nilerr // the library reads it again
+	}
+	_, err := checkFooter(stored)
+	return err
 }
 
 // admit checks that a footer of this length may be read, and charges it. The caller

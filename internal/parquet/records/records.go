@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	ownparquet "github.com/penstock/penstock/internal/parquet"
 )
 
 // Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, the buffer that a column is
@@ -136,6 +137,12 @@ func (r *FileInput) next() (*openFile, error) {
 			kind = fault.NotFound
 		}
 		return nil, fault.New(kind, "%w", err).In("", path).WithRemedy("check the name of the file")
+	}
+	if stat, err := f.Stat(); err == nil {
+		if err := ownparquet.CheckFooterOf(f, stat.Size()); err != nil {
+			return nil, errors.Join(fault.New(fault.Invalid, "%s cannot be read as a Parquet file: the footer cannot be decoded: %w", path, err).In("", path).
+				WithRemedy("write the rows as Parquet"), f.Close())
+		}
 	}
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled, props.BufferSize = true, readBuffer
