@@ -1,18 +1,20 @@
 """Measures what it costs to make three features columns of the training table, in three ways.
 
     .venv/spark/bin/python benchmarks/promote.py --binary bin/penstock --rows 1000000 --rounds 3
+    .venv/spark/bin/python benchmarks/promote.py --binary bin/penstock --t .bench/full --rounds 3
 
 The ways are three MERGE statements of Spark, one for each feature; the single INSERT OVERWRITE that `penstock
 promote --print spark` prints; and `penstock promote`. All tables are bucketed by the key, and Spark joins them
 without a shuffle. Each way gets a fresh copy of the training table in each round, and the ways take turns, so that
 whatever else the machine does falls on all of them. CPU seconds are those of the process that does the work: Spark's
 JVM, whose code a first round of few rows has compiled, or penstock. In the end the columns of all ways are compared. It prints medians,
-and the ratio to `penstock promote`.
+and the ratio to `penstock promote`. With `--t`, the tables are copies of T (`tables.py`) and the features three of its staging columns.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import resource
@@ -31,12 +33,54 @@ from pyspark.sql import SparkSession
 _ROOT = Path(__file__).resolve().parent.parent
 JARS = Path(os.environ.get("PENSTOCK_SPARK_JARS", _ROOT / ".bin" / "spark-jars"))
 BUCKETS = 16
-FEATURES = {"f1": "bigint", "f2": "double", "f3": "array<bigint>"}
-VALUES = {"f1": "id * 7", "f2": "rand(1)", "f3": "transform(sequence(1, 20), i -> (id * i) % 100000)"}
 WAYS = ("merge", "overwrite", "promote")
 
 Cost = tuple[float, float]
 """Seconds by the clock, and CPU seconds."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """What the tables are filled with."""
+
+    name: str
+    columns: str  # of the training table
+    training: str  # the query for its rows
+    features: dict[str, str]  # columns and their types, each of a staging table of its own
+    staging: str  # the query for request_id and all features
+    item: str  # a training column that differs from row to row
+
+
+def drawn(rows: int) -> Tables:
+    """Rows that Spark draws."""
+    return Tables(
+        f"{rows} rows",
+        "request_id bigint, item bigint, label float, score double, surface string, recent array<bigint>",
+        "SELECT id DIV 10 AS request_id, id, CAST(rand(2) AS float), rand(3), "
+        f"concat('surface ', id % 7), transform(sequence(1, 10), i -> (id * i) % 1000) FROM range({rows})",
+        {"f1": "bigint", "f2": "double", "f3": "array<bigint>"},
+        "SELECT id AS request_id, id * 7 AS f1, rand(1) AS f2, "
+        f"transform(sequence(1, 20), i -> (id * i) % 100000) AS f3 FROM range({rows // 10}) WHERE id % 100 <> 0",
+        "item",
+    )
+
+
+def t(spark: SparkSession, folder: Path) -> Tables:
+    """The rows of T, as tables.py wrote them."""
+
+    def files(name: str) -> str:
+        return f"parquet.`{(folder / 'warehouse/bench' / name / 'data').resolve()}`"
+
+    fields = spark.table(files("t")).drop("request_id_bucket").schema.fields
+    names = [field.name for field in fields]
+    return Tables(
+        "T",
+        ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields),
+        f"SELECT {', '.join(names)} FROM {files('t')}",
+        {"u0": "float", "country": "string", "history": "array<bigint>"},
+        f"SELECT request_id, u0, country, history FROM {files('staging')}",
+        "i4",
+    )
 
 
 def start(scratch: Path, cores: int) -> SparkSession:
@@ -76,8 +120,8 @@ def start(scratch: Path, cores: int) -> SparkSession:
 class Promoting:
     """The tables of one size, and the three ways."""
 
-    def __init__(self, spark: SparkSession, folder: Path, binary: str, rows: int) -> None:
-        self._spark, self._folder, self._binary, self._rows = spark, folder, binary, rows
+    def __init__(self, spark: SparkSession, folder: Path, binary: str, tables: Tables) -> None:
+        self._spark, self._folder, self._binary, self._tables = spark, folder, binary, tables
         self._pid = spark._sc._gateway.proc.pid
 
     def sql(self, text: str) -> list[Any]:
@@ -88,19 +132,12 @@ class Promoting:
     def write(self) -> None:
         """Makes the training table, of about ten rows per request, and the features."""
         self.sql("CREATE NAMESPACE IF NOT EXISTS default.b")
-        self._create(
-            "t",
-            "request_id bigint, item bigint, label float, score double, surface string, recent array<bigint>",
-        )
-        self.sql(
-            "INSERT INTO default.b.t SELECT id DIV 10 AS request_id, id, CAST(rand(2) AS float), rand(3), "
-            f"concat('surface ', id % 7), transform(sequence(1, 10), i -> (id * i) % 1000) FROM range({self._rows}) ORDER BY request_id"
-        )
-        for name, of in FEATURES.items():
+        self._create("t", self._tables.columns)
+        self.sql(f"INSERT INTO default.b.t {self._tables.training} ORDER BY request_id")
+        for name, of in self._tables.features.items():
             self._create(name, f"request_id bigint, {name} {of}")
             self.sql(
-                f"INSERT INTO default.b.{name} SELECT id AS request_id, {VALUES[name]} FROM range({self._rows // 10}) "
-                "WHERE id % 100 <> 0 ORDER BY request_id"
+                f"INSERT INTO default.b.{name} SELECT request_id, {name} FROM ({self._tables.staging}) ORDER BY request_id"
             )
 
     def _create(self, name: str, columns: str) -> None:
@@ -113,10 +150,7 @@ class Promoting:
 
     def copy(self, way: str) -> None:
         """Makes the training table of a way again."""
-        self._create(
-            f"t_{way}",
-            "request_id bigint, item bigint, label float, score double, surface string, recent array<bigint>",
-        )
+        self._create(f"t_{way}", self._tables.columns)
         self.sql(f"INSERT INTO default.b.t_{way} SELECT * FROM default.b.t")
         catalog = {
             "type": "sql",
@@ -127,7 +161,7 @@ class Promoting:
         dataset = {
             "training": {"table": f"b.t_{way}"},
             "key": ["request_id"],
-            "staging": [{"table": f"b.{name}"} for name in FEATURES],
+            "staging": [{"table": f"b.{name}"} for name in self._tables.features],
         }
         config = {"catalogs": {"default": catalog}, "datasets": {"d": dataset}}
         (self._folder / "penstock.yaml").write_text(json.dumps(config))
@@ -148,7 +182,7 @@ class Promoting:
         return time.perf_counter() - began, used
 
     def _merge(self) -> None:
-        for name, of in FEATURES.items():
+        for name, of in self._tables.features.items():
             self.sql(f"ALTER TABLE default.b.t_merge ADD COLUMN {name} {of}")
             self.sql(
                 f"MERGE INTO default.b.t_merge t USING default.b.{name} s ON t.request_id = s.request_id "
@@ -161,13 +195,24 @@ class Promoting:
                 self.sql(statement)
 
     def _penstock(self, *flags: str) -> str:
-        command = [self._binary, "promote", "d", *FEATURES, "--config", str(self._folder / "penstock.yaml")]
+        command = [
+            self._binary,
+            "promote",
+            "d",
+            *self._tables.features,
+            "--config",
+            str(self._folder / "penstock.yaml"),
+        ]
         return subprocess.run([*command, *flags], check=True, capture_output=True, text=True).stdout
 
     def sums(self, way: str) -> Any:
         """Sums that depend on all values of the new columns, and on the rows that they are in."""
-        hashes = ", ".join(f"sum(CAST(xxhash64(item, {name}) AS decimal(38, 0)))" for name in FEATURES)
-        return self.sql(f"SELECT count(*), count(f1), {hashes} FROM default.b.t_{way}")[0]
+        hashes = ", ".join(
+            f"sum(CAST(xxhash64({self._tables.item}, {name}) AS decimal(38, 0)))"
+            for name in self._tables.features
+        )
+        counts = ", ".join(f"count({name})" for name in self._tables.features)
+        return self.sql(f"SELECT count(*), {counts}, {hashes} FROM default.b.t_{way}")[0]
 
 
 def _children() -> float:
@@ -200,16 +245,18 @@ def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     flags.add_argument("--binary", default="bin/penstock")
     flags.add_argument("--rows", type=int, default=1_000_000)
+    flags.add_argument("--t", type=Path, help="a folder of tables.py: measure T instead")
     flags.add_argument("--rounds", type=int, default=3)
     asked = flags.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         spark = start(Path(folder), len(os.sched_getaffinity(0)))
-        measure(Promoting(spark, Path(folder), asked.binary, 20_000), 1)  # what the JVM compiles first
-        costs = measure(Promoting(spark, Path(folder), asked.binary, asked.rows), asked.rounds)
+        measure(Promoting(spark, Path(folder), asked.binary, drawn(20_000)), 1)  # what the JVM compiles first
+        tables = t(spark, asked.t) if asked.t else drawn(asked.rows)
+        costs = measure(Promoting(spark, Path(folder), asked.binary, tables), asked.rounds)
         spark.stop()
     walls = {way: statistics.median(wall for wall, _ in costs[way]) for way in WAYS}
     cpus = {way: statistics.median(cpu for _, cpu in costs[way]) for way in WAYS}
-    print(f"{asked.rows} rows, {asked.rounds} rounds\n\n| way | s | CPU s | s, times | CPU s, times |")
+    print(f"{tables.name}, {asked.rounds} rounds\n\n| way | s | CPU s | s, times | CPU s, times |")
     print("|---|---:|---:|---:|---:|")
     for way in WAYS:
         ratios = f"{walls[way] / walls['promote']:.1f} | {cpus[way] / cpus['promote']:.1f}"
