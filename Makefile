@@ -67,6 +67,12 @@ build: ## bin/penstock
 	@echo "bin/penstock: building it with $$($(GO) env GOVERSION); the first build downloads modules and compiles Arrow, Iceberg, SQLite and the AWS SDK, which takes one to two minutes"
 	$(GO) build -o bin/penstock ./cmd/penstock
 
+# The server that Python tests start: with assertions, and with memory that is filled before it is used, as in Go tests.
+CHECKED := $(CURDIR)/bin/checked/penstock
+.PHONY: build-checked
+build-checked:
+	$(GO) build -tags invariants -o $(CHECKED) ./cmd/penstock
+
 .PHONY: demo
 demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 	@echo "demo: running demo/run.py, which writes its tables into .demo and starts bin/penstock"
@@ -233,19 +239,19 @@ test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds
 	$(COMMITS) -timeout 15m
 
 .PHONY: test-python
-test-python: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
-	$(PYTEST) -m "not more" $(PYTHON_TESTS)
+test-python: build build-checked .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
+	PENSTOCK_BIN=$(CHECKED) $(PYTEST) -m "not more" $(PYTHON_TESTS)
 
 .PHONY: test-python-more
-test-python-more: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
-	$(PYTEST) -m more $(PYTHON_TESTS)
+test-python-more: build build-checked .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
+	PENSTOCK_BIN=$(CHECKED) $(PYTEST) -m more $(PYTHON_TESTS)
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python
 # knows nothing of torch's types; here mypy does.
 .PHONY: test-torch
-test-torch: build .venv/torch/.stamp ## batches as tensors, with torch and TorchRec; the loops of training frameworks
+test-torch: build build-checked .venv/torch/.stamp ## batches as tensors, with torch and TorchRec; the loops of training frameworks
 	cd python && ../.venv/torch/bin/mypy --config-file pyproject.toml .
-	.venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
+	PENSTOCK_BIN=$(CHECKED) .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 
 # Tables as Spark writes them, and its own answers. Spark leaves its sockets to
 # Python's collector, which says so in the middle of other tests.

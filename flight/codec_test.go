@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // recorder keeps the messages that the Arrow library's own writer sends.
@@ -79,7 +81,7 @@ func dictionaries(t testing.TB, from int) arrow.RecordBatch {
 // The bytes on the wire are those of the Arrow library's writer and of protobuf, for whole
 // batches and slices.
 func TestFramesEqualTheLibrarysMessages(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	mem := memory.NewCheckedAllocator(batch.Default())
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	every := everyType(t, mem)
 	t.Cleanup(every.Release)
@@ -132,7 +134,7 @@ func TestFramesEqualTheLibrarysMessages(t *testing.T) {
 //
 // spec: wire-9
 func TestDictionariesAreReleasedWithTheirBatch(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	mem := memory.NewCheckedAllocator(batch.Default())
 	values := array.NewStructBuilder(mem, arrow.StructOf(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Int64}))
 	for i := range 100_000 {
 		values.Append(true)
@@ -195,7 +197,7 @@ func TestBodiesAreNotCopied(t *testing.T) {
 // either order.
 func TestLeaseRetainsTheBatch(t *testing.T) {
 	for _, senderFirst := range []bool{true, false} {
-		memory := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		memory := memory.NewCheckedAllocator(batch.Default())
 		b := everyType(t, memory)
 		f := newFrames(b.Schema())
 		l := newBatchLease(b, nil, nil)

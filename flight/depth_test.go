@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // TestDeepTypesAreSent: types of as many levels as catalogs serve fit in messages, also within the struct of an indexed column or
@@ -25,7 +27,7 @@ func TestDeepTypesAreSent(t *testing.T) {
 	}
 	for _, typ := range []arrow.DataType{deep, arrow.StructOf(arrow.Field{Name: "x", Type: arrow.ListOf(deep), Nullable: true})} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: typ, Nullable: true}}, nil)
-		column := array.MakeArrayOfNull(memory.NewGoAllocator(), typ, 1)
+		column := batch.Nulls(typ, 1, memory.DefaultAllocator)
 		defer column.Release()
 		batch := array.NewRecordBatch(schema, []arrow.Array{column}, 1)
 		defer batch.Release()

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner/rule"
 )
@@ -135,7 +136,7 @@ type Options struct {
 
 func (o Options) memory() memory.Allocator {
 	if o.Memory == nil {
-		return memory.DefaultAllocator
+		return batch.Default()
 	}
 	return o.Memory
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
@@ -56,7 +55,7 @@ func (b *builder) custom(ctx context.Context, s *BuildSide) error {
 func (b *builder) keyColumn(at int, field arrow.Field) (arrow.Array, error) {
 	list := &b.parts.key[at]
 	if len(*list) == 0 {
-		return array.MakeArrayOfNull(b.mem, field.Type, 0), nil
+		return batch.Nulls(field.Type, 0, b.mem), nil
 	}
 	bound := batch.CopySize(*list) + firstRow
 	if err := b.held.Grow(bound); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -50,7 +51,7 @@ func TestCountsEqualTheRowsOfStreams(t *testing.T) {
 	counted := 0
 	for _, c := range stepped(t, thorough(40, 1500)) {
 		m := made(t, c)
-		mem, limit := memory.NewCheckedAllocator(memory.DefaultAllocator), budget.New(plenty)
+		mem, limit := memory.NewCheckedAllocator(batch.Default()), budget.New(plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Memory: mem, Budget: limit})
 		q := c.Query
 		q.Count = dataset.CountExact

@@ -45,7 +45,7 @@ func newParquetTable(t *testing.T, rows, groupRows int) *parquetTable {
 		{ID: 3, Name: "text", Type: arrow.BinaryTypes.String},
 	}
 	schema := arrow.NewSchema([]arrow.Field{fields[0].Arrow(), fields[1].Arrow(), fields[2].Arrow()}, nil)
-	of := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	of := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer of.Release()
 	for i := range rows {
 		of.Field(0).(*array.Int64Builder).Append(int64(i / 5))

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
@@ -223,7 +224,7 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 			c.Query.Limit = 0
 		}
 		m := made(t, c)
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		limit := budget.New(plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit, Memory: mem})
 		p, err := l.Plan(t.Context(), c.Query)

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -28,7 +29,7 @@ func TestKeptBuildSidesGiveTheSame(t *testing.T) {
 		want, err := scenario.Read(context.Background(), m.Loader(), c.Query)
 		require.NoError(t, err, c.Name)
 		for _, size := range []int64{plenty, 1 << 16} {
-			mem, limit := memory.NewCheckedAllocator(memory.DefaultAllocator), budget.New(size)
+			mem, limit := memory.NewCheckedAllocator(batch.Default()), budget.New(size)
 			l := loader.New(loader.Options{
 				Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Memory: mem, Budget: limit, KeepBuildSides: size / 2,
 			})

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
@@ -74,7 +75,7 @@ type Loader struct {
 // New returns a loader.
 func New(options Options) *Loader {
 	if options.Memory == nil {
-		options.Memory = memory.DefaultAllocator
+		options.Memory = batch.Default()
 	}
 	options.Scan = pinned(options.Scan, options.Catalog)
 	joins := joined.New(joined.Options{

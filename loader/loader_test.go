@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -71,7 +72,7 @@ func TestNothingLeaks(t *testing.T) {
 	whole, err := scenario.Read(context.Background(), c.Loader(), one(4, 8))
 	require.NoError(t, err)
 	for batches := range len(whole[0].Batches) + 2 {
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		limit := budget.New(1 << 20)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Memory: mem, Budget: limit})
 		s := open(t, l, one(4, 8))
@@ -216,7 +217,7 @@ func TestErrorsEndTheStream(t *testing.T) {
 	c := world(t)
 	broken := errors.New("broken")
 	for nth := range 100 {
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		var mu sync.Mutex
 		order := map[string]int{}
 		scan := func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {

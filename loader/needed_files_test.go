@@ -67,7 +67,7 @@ func (f *featureFiles) add(t *testing.T, files *storetest.Memory, name string, c
 		field := catalog.Field{ID: i + 1, Name: column, Type: arrow.PrimitiveTypes.Int64}
 		fields, schema, ids = append(fields, field), append(schema, field.Arrow()), append(ids, field.ID)
 	}
-	of := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(schema, nil))
+	of := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(schema, nil))
 	defer of.Release()
 	for row := range featureRows {
 		for i := range columns {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -151,7 +152,7 @@ func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, 
 		return scenario.Difference{Kind: "the tables cannot be made", Text: err.Error()}, nil
 	}
 	defer w.Release()
-	mem, b := memory.NewCheckedAllocator(memory.DefaultAllocator), budget.New(limit)
+	mem, b := memory.NewCheckedAllocator(batch.Default()), budget.New(limit)
 	options := loader.Options{Memory: mem, Budget: b}
 	spilling := &watch{seen: scenario.Coverage{}}
 	files := func() int { return 0 }

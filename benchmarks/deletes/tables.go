@@ -24,6 +24,8 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
 	_ "modernc.org/sqlite" // the catalogs' files
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // variants are ways to delete rows of T: each is a table over T's own data files.
@@ -188,7 +190,7 @@ func itemsOf(ctx context.Context, f iceberg.DataFile, rows []int64) (arrow.Array
 		return nil, err
 	}
 	defer reader.Close() //nolint:errcheck // it is only read
-	table, err := pqarrow.ReadTable(ctx, reader, parquet.NewReaderProperties(memory.DefaultAllocator), pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	table, err := pqarrow.ReadTable(ctx, reader, parquet.NewReaderProperties(memory.DefaultAllocator), pqarrow.ArrowReadProperties{}, batch.Zeroed(memory.DefaultAllocator))
 	if err != nil {
 		return nil, err
 	}

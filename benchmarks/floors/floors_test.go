@@ -17,6 +17,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // TestMain lets the test's own program be the processes of a run.
@@ -141,7 +143,7 @@ func TestTotalsSeeEveryColumn(t *testing.T) {
 		b := form.at(0)
 		for i, column := range b.Columns() {
 			columns := append([]arrow.Array(nil), b.Columns()...)
-			columns[i] = array.MakeArrayOfNull(memory.DefaultAllocator, column.DataType(), column.Len())
+			columns[i] = batch.Nulls(column.DataType(), column.Len(), memory.DefaultAllocator)
 			if column.DataType().ID() == arrow.DICTIONARY {
 				continue // the fields of its values are the columns of the other form
 			}

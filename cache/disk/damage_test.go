@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // memoryFile is a private file in memory.
@@ -269,7 +271,7 @@ func forgeable(t testing.TB) (files [][]byte, ids []ColumnID, types []arrow.Data
 func TestForgedFilesDoNotPanic(t *testing.T) {
 	t.Parallel()
 	files, ids, types := forgeable(t)
-	random, checked := rand.New(rand.NewPCG(3, 3)), memory.NewCheckedAllocator(memory.DefaultAllocator)
+	random, checked := rand.New(rand.NewPCG(3, 3)), memory.NewCheckedAllocator(batch.Default())
 	const forgeries = 4_000
 	served := 0
 	for range forgeries {

@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -282,7 +283,7 @@ func TestWritesThatHangAreLeftBehind(t *testing.T) {
 				system := newFaultySystem()
 				r := newRig(t, func(o *Options) { o.system = system.system() })
 				release, began := system.hanging(call), time.Now()
-				mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+				mem := memory.NewCheckedAllocator(batch.Default())
 				of, _ := fromAllocator(mem, 100_000)
 				r.put(numbered(0), 1, of)
 				of.Release()

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -300,7 +301,7 @@ func (r *chunkRead) end(ctx context.Context, failed bool) {
 
 func (t *Tier) memory() memory.Allocator {
 	if t.options.Memory == nil {
-		return memory.DefaultAllocator
+		return batch.Default()
 	}
 	return t.options.Memory
 }

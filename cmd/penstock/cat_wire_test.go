@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // In every format, indexed columns are structs, with one per row, and each request of the wire
@@ -111,7 +112,7 @@ func batchesOf(t *testing.T, path string) []arrow.RecordBatch {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	if filepath.Ext(path) == ".parquet" {
-		table, err := pqarrow.ReadTable(t.Context(), file, nil, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+		table, err := pqarrow.ReadTable(t.Context(), file, nil, pqarrow.ArrowReadProperties{}, batch.Zeroed(memory.DefaultAllocator))
 		require.NoError(t, err)
 		var batches []arrow.RecordBatch
 		reader := array.NewTableReader(table, 0)

@@ -105,13 +105,13 @@ func TestPoolNeverSharesMemory(t *testing.T) {
 func TestPoison(t *testing.T) {
 	p := batch.NewPoison(memory.NewGoAllocator())
 	b := p.Allocate(8)
-	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "new memory is poisoned")
+	require.Equal(t, []byte("\x24\xdb\x24\xdb\x24\xdb\x24\xdb"), b, "new memory is poisoned")
 	copy(b, "penstock")
 	c := p.Reallocate(4, b)
 	require.Equal(t, "pens", string(c))
-	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "the old memory is poisoned")
+	require.Equal(t, []byte("\x24\xdb\x24\xdb\x24\xdb\x24\xdb"), b, "the old memory is poisoned")
 	p.Free(c)
-	require.Equal(t, bytes.Repeat([]byte{0xdb}, 4), c, "freed memory is poisoned")
+	require.Equal(t, []byte("\x24\xdb\x24\xdb"), c, "freed memory is poisoned")
 }
 
 // TestPoisonExposesUseAfterRelease keeps a string past Release, which the garbage

@@ -115,7 +115,7 @@ func BenchmarkGatherNullRow(b *testing.B) {
 }
 
 func BenchmarkAllocator(b *testing.B) {
-	for name, mem := range map[string]memory.Allocator{"pool": &batch.Pool{}, "go": memory.NewGoAllocator()} {
+	for name, mem := range map[string]memory.Allocator{"pool": &batch.Pool{}, "go": memory.DefaultAllocator} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

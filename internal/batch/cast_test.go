@@ -141,7 +141,7 @@ func sameNumber(x, y any) bool {
 
 // spec: join-83
 func TestCastAgainstExactArithmetic(t *testing.T) {
-	mem := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	sources := []arrow.DataType{
 		arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64,
@@ -297,7 +297,7 @@ func TestCastDatesAndTimestamps(t *testing.T) {
 
 // TestCastLists casts the elements of visible rows only.
 func TestCastLists(t *testing.T) {
-	mem := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	from, to := arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Int64)), arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Float32))
 	require.True(t, batch.CanCast(from, to))

@@ -61,7 +61,7 @@ func coded(t *testing.T, a arrow.Array, width int, mem memory.Allocator) arrow.A
 
 // checkedMemory returns an allocator that fails the test if memory is not freed.
 func checkedMemory(t *testing.T) memory.Allocator {
-	under := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	under := memory.NewCheckedAllocator(batch.Default())
 	t.Cleanup(func() { under.AssertSize(t, 0) })
 	return batch.NewPoison(under)
 }
@@ -222,7 +222,7 @@ func TestRecode(t *testing.T) {
 			a := repeatedTexts(r, dt, 1+r.IntN(3000), distinct, r.IntN(2) == 0)
 			if i%20 == 0 { // only nulls
 				a.Release()
-				a = array.MakeArrayOfNull(memory.DefaultAllocator, dt, 9)
+				a = batch.Nulls(dt, 9, memory.DefaultAllocator)
 			}
 			if r.IntN(4) > 0 {
 				one := coded(t, a, 4, mem)

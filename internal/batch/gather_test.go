@@ -121,7 +121,7 @@ func TestGatherWithoutRows(t *testing.T) {
 
 // TestGatherCopiesItsSources reads a gathered array after its sources were freed.
 func TestGatherCopiesItsSources(t *testing.T) {
-	checked := memory.NewCheckedAllocator(batch.NewPoison(memory.DefaultAllocator))
+	checked := memory.NewCheckedAllocator(batch.Default())
 	b := array.NewStringBuilder(checked)
 	b.AppendValues([]string{"a", "bc", "def"}, nil)
 	values := b.NewArray()

@@ -17,7 +17,7 @@ import (
 func TestGathererEqualsGather(t *testing.T) {
 	for seed := range uint64(300) {
 		s := newSource(seed)
-		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		mem := memory.NewCheckedAllocator(batch.Default())
 		rows := 2 + s.IntN(40)
 		parts := [][]int32{s.indices(rows), s.indices(rows)}
 		g := batch.NewGatherer(mem)

@@ -23,7 +23,7 @@ func TestPackAgainstText(t *testing.T) {
 	t.Parallel()
 	fill := float32(-2.5)
 	for seed := range uint64(300) {
-		mem := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+		mem := memory.NewCheckedAllocator(batch.Default())
 		s := newSource(seed)
 		types := []arrow.DataType{
 			arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64,

@@ -1,10 +1,14 @@
 package batch
 
-import "github.com/apache/arrow-go/v18/arrow/memory"
+import (
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
-// poison fills poisoned memory: a negative offset, invalid UTF-8, an implausible
-// float.
-const poison = 0xdb
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// poison fills poisoned memory, repeated: negative offsets, invalid UTF-8, implausible floats, and
+// both values of bits, so that a bitmap that was not written has nulls and values.
+const poison = "\x24\xdb\x24\xdb\x24\xdb\x24\xdb"
 
 // Poison is an allocator that overwrites memory that must not be read: freed memory,
 // the old memory of a reallocation, and new memory that is not yet written. A use
@@ -14,6 +18,15 @@ type Poison struct{ under memory.Allocator }
 
 // NewPoison wraps an allocator in a Poison.
 func NewPoison(under memory.Allocator) *Poison { return &Poison{under: under} }
+
+// Default returns the allocator of code that was given none: Arrow's, whose memory is cleared, wrapped in a Poison in
+// invariant builds, so that nothing depends on that. The library's own allocations stay cleared: it relies on it.
+func Default() memory.Allocator {
+	if invariant.On {
+		return NewPoison(memory.DefaultAllocator)
+	}
+	return memory.DefaultAllocator
+}
 
 // Allocate returns size poisoned bytes.
 func (p *Poison) Allocate(size int) []byte {
@@ -43,7 +56,7 @@ func (p *Poison) Trim() (used bool) {
 }
 
 func fillPoison(b []byte) {
-	for i := range b {
-		b[i] = poison
+	for n := copy(b, poison); n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }

@@ -105,7 +105,7 @@ func (s source) data(dt arrow.DataType, n int, some bool) arrow.ArrayData {
 		buffer := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets))
 		return array.NewData(dt, n, []*memory.Buffer{validity, buffer}, []arrow.ArrayData{entries}, nulls, 0)
 	default:
-		builder := array.NewBuilder(batch.NewPoison(memory.DefaultAllocator), dt)
+		builder := array.NewBuilder(batch.Default(), dt)
 		for range n {
 			if some && s.IntN(4) == 0 {
 				builder.AppendNull()

@@ -14,7 +14,7 @@ import (
 // TestSizeEqualsAllocatedBytes compares sizes with an allocator's count.
 func TestSizeEqualsAllocatedBytes(t *testing.T) {
 	for seed := range uint64(100) {
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		s := newSource(seed)
 		dt := arrow.StructOf(arrow.Field{Name: "a", Type: s.dataType(3), Nullable: true}, arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int64})
 		a, err := batch.Concat([]arrow.Array{s.array(dt, 1+s.IntN(100), true)}, mem)
@@ -37,7 +37,7 @@ func TestSizeCountsDictionaries(t *testing.T) {
 }
 
 func TestSizeOfSlicedBuffers(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	mem := memory.NewCheckedAllocator(batch.Default())
 	body := memory.NewResizableBuffer(mem)
 	body.Resize(640)
 	part := memory.SliceBuffer(body, 64, 80)

@@ -14,7 +14,7 @@ import (
 
 // spec: join-82
 func TestFirstAndLastAgainstSlices(t *testing.T) {
-	mem := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	kept, cut := 0, 0
 	for seed := range uint64(400) {

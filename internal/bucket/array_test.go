@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -100,7 +101,7 @@ func columns() []column {
 // and compares every row with iceberg-go's own transform.
 func check(t *testing.T, seed int64, raw []byte, n int) {
 	t.Helper()
-	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	for _, c := range columns() {
 		require.True(t, bucket.Supported(c.arrow), c.arrow)

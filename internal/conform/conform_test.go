@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -201,7 +202,7 @@ func TestConvertedRowsHaveTheSameValues(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, arrow.TypeEqual(c.to, one.Schema().Field(0).Type), "%s", one.Schema())
 			require.Equal(t, !arrow.TypeEqual(c.from, c.to), one.Changed())
-			checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
+			checked := memory.NewCheckedAllocator(batch.Default())
 			mem := &counting{Allocator: checked}
 			bound, err := one.Bytes(in)
 			require.NoError(t, err)
@@ -305,7 +306,7 @@ func TestNullsInRequiredColumnsAreRefused(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: long}}, nil)
 	one, err := conform.New(schema)
 	require.NoError(t, err)
-	none := array.MakeArrayOfNull(memory.DefaultAllocator, long, 1)
+	none := batch.Nulls(long, 1, memory.DefaultAllocator)
 	defer none.Release()
 	in := array.NewRecordBatch(schema, []arrow.Array{none}, 1)
 	defer in.Release()
@@ -316,7 +317,7 @@ func TestNullsInRequiredColumnsAreRefused(t *testing.T) {
 	defer empty.Release()
 	_, err = one.Batch(empty, memory.DefaultAllocator)
 	require.Equal(t, fault.Internal, fault.KindOf(err))
-	other := array.MakeArrayOfNull(memory.DefaultAllocator, text, 1)
+	other := batch.Nulls(text, 1, memory.DefaultAllocator)
 	defer other.Release()
 	wrong := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "id", Type: text, Nullable: true}}, nil), []arrow.Array{other}, 1)
 	defer wrong.Release()

@@ -145,7 +145,7 @@ func convert(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Arra
 		a.Retain()
 		return a, nil
 	case a.Len() == 0:
-		return array.MakeArrayOfNull(memory.DefaultAllocator, to, 0), nil
+		return batch.Nulls(to, 0, batch.Default()), nil
 	}
 	switch a := a.(type) {
 	case *array.Dictionary:
@@ -372,7 +372,7 @@ func decoded(a *array.Dictionary, to arrow.DataType, mem memory.Allocator) (arro
 		return nil, err
 	}
 	defer values.Release()
-	none := array.MakeArrayOfNull(memory.DefaultAllocator, to, 1) // the library relies on cleared memory
+	none := batch.Nulls(to, 1, batch.Default())
 	defer none.Release()
 	choice, err := choiceOf(a, mem)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -79,7 +80,7 @@ func validItems(a *array.FixedSizeList, mem memory.Allocator) (arrow.Array, erro
 		runs = append(runs, array.NewSlice(a.ListValues(), first, last))
 	}
 	if len(runs) == 0 {
-		return array.MakeArrayOfNull(memory.DefaultAllocator, a.ListValues().DataType(), 0), nil
+		return batch.Nulls(a.ListValues().DataType(), 0, batch.Default()), nil
 	}
 	out, err := array.Concatenate(runs, mem)
 	if err != nil {

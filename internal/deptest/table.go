@@ -59,7 +59,7 @@ func Graph() []Row {
 		{Folder: "internal/waits"},
 		{Folder: "internal/budget", Imports: "waits fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
-		{Folder: "internal/spool", Imports: "fault invariant"},
+		{Folder: "internal/spool", Imports: "batch fault invariant"},
 		{Folder: "internal/sortkey", Imports: "fault"},
 		{Folder: "internal/conform", Imports: "batch fault"},
 		{Folder: "internal/segment", Imports: "budget", Outside: libUnix},
@@ -138,7 +138,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader",
-			Imports: "dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
+			Imports: "batch dataset policy catalog resolve plan joined stream verify joiner spill cache budget digest fault release",
 		},
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{

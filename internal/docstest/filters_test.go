@@ -54,7 +54,7 @@ func exampleRows(t *testing.T, page string) arrow.RecordBatch {
 	}
 	text, err := json.Marshal(rows)
 	require.NoError(t, err)
-	batch, _, err := array.RecordFromJSON(memory.NewGoAllocator(), schema, strings.NewReader(string(text)))
+	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(string(text)))
 	require.NoError(t, err)
 	return batch
 }

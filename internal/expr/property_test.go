@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // comparable returns the columns of everyType that compare with literals, grouped by
@@ -282,7 +284,7 @@ func boundOf(c cell, dt arrow.DataType) Value {
 
 // spec: join-84
 func TestRandomFiltersAgainstOracle(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	const rounds, filtersPerRound = 150, 30
 	seen := struct{ some, none, all, pruned, held, empty int }{}

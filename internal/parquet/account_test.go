@@ -233,7 +233,7 @@ func TestLongValuesShortenBatches(t *testing.T) {
 	}
 	maxRows := func(f *parquet.File) (rows int64) {
 		rdr, err := f.Read(t.Context(), parquet.ReadOptions{
-			Fields: ids(1), Schema: sc, BatchRows: 500, RunBytes: 10_000, Memory: memory.NewGoAllocator(),
+			Fields: ids(1), Schema: sc, BatchRows: 500, RunBytes: 10_000, Memory: memory.DefaultAllocator,
 		})
 		require.NoError(t, err)
 		defer rdr.Release()

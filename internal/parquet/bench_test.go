@@ -34,7 +34,7 @@ func training(n int) arrow.RecordBatch {
 		fields = append(fields, arrow.Field{Name: fmt.Sprintf("i%d", i), Type: arrow.PrimitiveTypes.Int64, Nullable: true})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	for i := range n {
 		b.Field(0).(*array.Int64Builder).Append(int64(i/10) * 7919)
 		b.Field(1).(*array.Int64Builder).Append(random.Int64N(1_000_000))
@@ -57,7 +57,7 @@ func staging(n int) arrow.RecordBatch {
 		{Name: "history", Type: list(arrow.PrimitiveTypes.Int64, true), Nullable: true},
 	}, nil)
 	random := rand.New(rand.NewPCG(1, 1))
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	for i := range n {
 		b.Field(0).(*array.Int64Builder).Append(int64(i))
 		b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf("%c%c", 'A'+random.IntN(14), 'A'+random.IntN(14)))
@@ -121,7 +121,7 @@ func BenchmarkRead(b *testing.B) {
 			measure(b, rows.NumRows(), run(parquet.ReadOptions{BatchRows: 32 << 10, Memory: pool}))
 		})
 		for _, parallel := range []bool{false, true} {
-			for _, mem := range []memory.Allocator{memory.NewGoAllocator(), pool} {
+			for _, mem := range []memory.Allocator{memory.DefaultAllocator, pool} {
 				b.Run(fmt.Sprintf("%s/pqarrow/%T/batch=32k/parallel=%t", name, mem, parallel), func(b *testing.B) {
 					measure(b, rows.NumRows(), func() { readRaw(b, content, parallel, mem) })
 				})

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -230,7 +230,7 @@ func (b *bloom) block(ctx context.Context, at int64) ([]byte, error) {
 // bloomHash returns the hash of a plain value, computed by the library. The format has
 // one hash function.
 func bloomHash(stored []byte) uint64 {
-	b := metadata.NewBloomFilter(bloomBlock, bloomBlock, memory.NewGoAllocator())
+	b := metadata.NewBloomFilter(bloomBlock, bloomBlock, batch.Default())
 	defer b.Release()
 	return b.Hasher().Sum64(stored)
 }

@@ -139,7 +139,7 @@ func BenchmarkText(b *testing.B) {
 	for name, distinct := range map[string]int{"few": 50, "many": 5000, "all": 1 << 30} {
 		rows := textBatch(rand.New(rand.NewPCG(1, 1)), 100_000, distinct, 20, 0.1)
 		content := write(b, parquettest.Options{}, rows)
-		f, pool := open(b, content), memory.Allocator(memory.NewGoAllocator())
+		f, pool := open(b, content), memory.Allocator(memory.DefaultAllocator)
 		b.Run(name, func(b *testing.B) {
 			measure(b, rows.NumRows(), func() {
 				rdr, err := f.Read(b.Context(), parquet.ReadOptions{Fields: ids(4), Schema: rows.Schema(), Memory: pool})

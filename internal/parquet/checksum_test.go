@@ -29,7 +29,7 @@ func checksummed() arrow.RecordBatch {
 		{Name: "l", Type: list(arrow.PrimitiveTypes.Int64, true), Nullable: true},
 		{Name: "d", Type: arrow.BinaryTypes.String, Nullable: true},
 	}, nil)
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	for i := range 300 {
 		b.Field(0).(*array.Int64Builder).Append(int64(i))
 		if i%7 == 0 {

@@ -38,7 +38,7 @@ func decoded(t *testing.T, schema *arrow.Schema, b arrow.RecordBatch) (arrow.Rec
 // columns of batches that had codes.
 func readCoded(t *testing.T, f *parquet.File, opts parquet.ReadOptions) (out arrow.RecordBatch, coded int, err error) {
 	t.Helper()
-	opts.Coded, opts.Memory, opts.Scratch = opts.Fields, allocator(t), batch.NewPoison(memory.NewGoAllocator())
+	opts.Coded, opts.Memory, opts.Scratch = opts.Fields, allocator(t), batch.Default()
 	rdr, err := f.Read(t.Context(), opts)
 	require.NoError(t, err)
 	defer rdr.Release()

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -276,7 +277,7 @@ func (conv *conversion) field(have []arrow.ArrayData, at, n int, validity []byte
 		values.Data().Retain()
 		return values.Data(), nil
 	}
-	nulls := array.MakeArrayOfNull(zeroingAllocator{mem}, conv.want, n)
+	nulls := batch.Nulls(conv.want, n, mem)
 	defer nulls.Release()
 	if conv.required && n > 0 && !excused(nulls.NullBitmapBytes(), validity, 0, n) {
 		return nil, fmt.Errorf("the file has no column %s, which the table requires", conv.path)

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -55,7 +56,7 @@ func readDamaged(t *testing.T, content []byte, parallel int) error {
 	if err != nil {
 		return err
 	}
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64, Memory: mem, Parallel: parallel})
 	if err != nil {

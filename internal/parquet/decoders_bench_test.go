@@ -27,7 +27,7 @@ func lineitem(n int) arrow.RecordBatch {
 		fields = append(fields, nullable(name, kind))
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	for range n {
 		for i, v := range []int64{100 * (1 + random.Int64N(50)), 90_000 + random.Int64N(10_400_000), random.Int64N(11), random.Int64N(9)} {
 			b.Field(i).(*array.Decimal128Builder).Append(decimal128.FromI64(v))
@@ -40,7 +40,7 @@ func lineitem(n int) arrow.RecordBatch {
 func identifiers(n int) arrow.RecordBatch {
 	kind := &arrow.FixedSizeBinaryType{ByteWidth: 16}
 	random := rand.New(rand.NewPCG(1, 1))
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "id", Type: kind}, nullable("session", kind)}, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "id", Type: kind}, nullable("session", kind)}, nil))
 	for i := range n {
 		for c, v := range []uint64{random.Uint64(), uint64(i / 10)} {
 			b.Field(c).(*array.FixedSizeBinaryBuilder).Append(fmt.Appendf(nil, "%016x", v))
@@ -54,7 +54,7 @@ func identifiers(n int) arrow.RecordBatch {
 func comments(n int) arrow.RecordBatch {
 	words := strings.Fields("foxes ideas theodolites pinto beans instructions dependencies excuses platelets asymptotes courts dolphins carefully quickly furiously even ironic final")
 	random := rand.New(rand.NewPCG(1, 1))
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{nullable("l_comment", arrow.BinaryTypes.String), nullable("address", arrow.BinaryTypes.String)}, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{nullable("l_comment", arrow.BinaryTypes.String), nullable("address", arrow.BinaryTypes.String)}, nil))
 	for i := range n {
 		var text []string
 		for range 2 + random.IntN(4) {

@@ -221,7 +221,7 @@ func TestReleaseEndsFetch(t *testing.T) {
 	require.NoError(t, err)
 	asked, gate := make(chan struct{}), make(chan struct{})
 	hanging.Set(errstore.Rule{Nth: 2, Action: errstore.Hang(asked, gate)})
-	scratch := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+	scratch := memory.NewCheckedAllocator(batch.Default())
 	rdr, err = f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), Memory: allocator(t), Scratch: scratch, Ahead: p.ahead})
 	require.NoError(t, err)
 	require.True(t, rdr.Next())

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
@@ -190,7 +189,7 @@ type column struct {
 
 // nulls is the Constant of null.
 func (conv *conversion) nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
-	return array.MakeArrayOfNull(zeroingAllocator{mem}, conv.want, rows), nil
+	return batch.Nulls(conv.want, rows, mem), nil
 }
 
 // Read prepares a Reader and checks that it can serve every column in the wanted type;
@@ -229,8 +228,8 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	opts.BatchRows = cmp.Or(max(opts.BatchRows, 0), DefaultBatchRows)
 	opts.MinRepeats = cmp.Or(max(opts.MinRepeats, 0), DefaultMinRepeats)
 	opts.RunBytes = cmp.Or(max(opts.RunBytes, 0), defaultRunBytes)
-	opts.Memory = cmp.Or[memory.Allocator](opts.Memory, memory.NewGoAllocator())
-	opts.Scratch = cmp.Or[memory.Allocator](opts.Scratch, memory.NewGoAllocator())
+	opts.Memory = cmp.Or[memory.Allocator](opts.Memory, batch.Default())
+	opts.Scratch = cmp.Or[memory.Allocator](opts.Scratch, batch.Default())
 	return newReader(ctx, f, columns, opts)
 }
 

@@ -106,7 +106,7 @@ func onePage(dictionary []byte, entries int, p page) *pages {
 		add(pageHeader{kind: pageDictionary, count: int64(entries)}, dictionary)
 	}
 	add(pageHeader{kind: pageData, count: int64(p.count), encoding: int64(p.encoding)}, p.values)
-	return &pages{rest: chunk, stored: true, scratch: memory.NewGoAllocator()}
+	return &pages{rest: chunk, stored: true, scratch: memory.DefaultAllocator}
 }
 
 // TestDamagedFixedValues expects that dictionaries and pages have the declared number of values, all
@@ -169,7 +169,7 @@ func TestDamagedFixedValues(t *testing.T) {
 					}
 				} else {
 					var out arrow.ArrayData
-					if out, err = column.read(rows+1, memory.NewGoAllocator()); err == nil {
+					if out, err = column.read(rows+1, memory.DefaultAllocator); err == nil {
 						require.Equal(t, rows, out.Len())
 					}
 				}
@@ -237,7 +237,7 @@ func textsOf(p page, step, skipped int) ([]string, error) {
 	}
 	var got []string
 	for {
-		data, err := column.read(step, memory.NewGoAllocator())
+		data, err := column.read(step, memory.DefaultAllocator)
 		if err != nil {
 			return nil, err
 		}
@@ -256,7 +256,7 @@ func textsOf(p page, step, skipped int) ([]string, error) {
 func TestSurplusDeltasAreAnError(t *testing.T) {
 	t.Parallel()
 	for _, p := range []page{lengthsPage([]int32{1, 0}, "a"), deltasPage([]int32{0, 0}, []int32{1, 0}, "a")} {
-		l := valueDecoder{pages: &pages{scratch: memory.NewGoAllocator()}, longest: 1}
+		l := valueDecoder{pages: &pages{scratch: memory.DefaultAllocator}, longest: 1}
 		require.NoError(t, l.open(&p))
 		c := byteArrayColumn{valueDecoder: l}
 		require.NoError(t, c.passDeltas(1))

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -46,7 +47,7 @@ func (conv *conversion) allNulls(n, nulls int, mem memory.Allocator) (out arrow.
 		return nil, fmt.Errorf("column %s is annotated to be all null, but has values", conv.path)
 	}
 	defer refused(&err) // here, as siblings have to be released
-	made := array.MakeArrayOfNull(zeroingAllocator{mem}, conv.want, n)
+	made := batch.Nulls(conv.want, n, mem)
 	defer made.Release()
 	made.Data().Retain()
 	return made.Data(), nil

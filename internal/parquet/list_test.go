@@ -116,7 +116,7 @@ func TestPyarrowLists(t *testing.T) {
 		{Name: "history", Type: list(arrow.PrimitiveTypes.Int64, true), Nullable: true},
 		{Name: "embedding", Type: list(arrow.PrimitiveTypes.Float32, false)},
 	}, nil)
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	defer b.Release()
 	history, embedding := b.Field(0).(*array.ListBuilder), b.Field(1).(*array.ListBuilder)
 	for i := range 400 {

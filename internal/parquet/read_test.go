@@ -239,7 +239,7 @@ func TestRequests(t *testing.T) {
 		{Name: "b", Type: arrow.PrimitiveTypes.Int64},
 		{Name: "c", Type: arrow.PrimitiveTypes.Int64},
 	}, nil)
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), wide)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, wide)
 	for i := range 2000 {
 		b.Field(0).(*array.Int64Builder).Append(int64(i))
 		b.Field(1).(*array.BinaryBuilder).Append(make([]byte, 100))
@@ -274,7 +274,7 @@ func TestLongFooterTakesTwoReads(t *testing.T) {
 	for i := range sc {
 		sc[i] = arrow.Field{Name: "a_column_with_quite_a_long_name_" + string(rune('a'+i%26)) + string(rune('a'+i/26)), Type: arrow.PrimitiveTypes.Int32, Nullable: true}
 	}
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(sc, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(sc, nil))
 	for i := range sc {
 		b.Field(i).(*array.Int32Builder).AppendValues([]int32{1, 2, 3, 4}, nil)
 	}

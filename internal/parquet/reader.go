@@ -95,7 +95,7 @@ func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.Fi
 	if err != nil {
 		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
-	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, zeroingAllocator{r.memory}); err == nil {
+	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, batch.Zeroed(r.memory)); err == nil {
 		plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory)
 	}
 	if err != nil {

@@ -126,7 +126,7 @@ func TestStatisticsOfOldWriters(t *testing.T) {
 func TestStatisticsOfFloats(t *testing.T) {
 	sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil)
 	of := func(values ...float64) parquet.Statistics {
-		b := array.NewFloat64Builder(memory.NewGoAllocator())
+		b := array.NewFloat64Builder(memory.DefaultAllocator)
 		b.AppendValues(values, nil)
 		got, ok := open(t, write(t, parquettest.Options{}, single(sc, b.NewArray()))).Statistics(0, 1, arrow.PrimitiveTypes.Float64)
 		require.True(t, ok)

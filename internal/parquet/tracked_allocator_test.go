@@ -8,12 +8,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // TestBuffersKeptAcrossBatches follows buffers that the library holds beyond a batch.
 func TestBuffersKeptAcrossBatches(t *testing.T) {
 	t.Parallel()
-	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	checked := memory.NewCheckedAllocator(batch.Default())
 	defer checked.AssertSize(t, 0)
 	held := int64(0)
 	a := &account{admit: func(n, _ int64) error { held += n; return nil }}
@@ -71,7 +73,7 @@ func TestRefusalKeepsCounts(t *testing.T) {
 		require.Equal(t, int64(150), batch)
 		return full
 	}}
-	m := &trackedAllocator{under: memory.NewGoAllocator(), account: a, admitted: 100, ofBatch: true}
+	m := &trackedAllocator{under: memory.DefaultAllocator, account: a, admitted: 100, ofBatch: true}
 	b := m.Allocate(90)
 	allocate := func() (err error) {
 		defer refused(&err)

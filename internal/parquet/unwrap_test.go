@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // TestUnwrapCombinesNulls unwraps structs whose fields are not null where the structs
@@ -15,7 +17,7 @@ import (
 //
 // spec: join-85
 func TestUnwrapCombinesNulls(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	values, _, err := array.FromJSON(mem, arrow.PrimitiveTypes.Int64, strings.NewReader(`[9, 0, 1, null, 3, 4, 5, 6, 7, 8]`))
 	require.NoError(t, err)

@@ -111,7 +111,7 @@ func TestDamagedByteArrays(t *testing.T) {
 		"an unlisted encoding":          {nil, page{values: two, count: 2, encoding: parquet.Encodings.ByteStreamSplit}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			column := &byteArrayColumn{valueDecoder: valueDecoder{pages: &pages{scratch: memory.NewGoAllocator()}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
+			column := &byteArrayColumn{valueDecoder: valueDecoder{pages: &pages{scratch: memory.DefaultAllocator}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
 			var err error
 			if c.dictionary != nil {
 				column.dictionary, column.entries = c.dictionary.values, c.dictionary.count
@@ -119,7 +119,7 @@ func TestDamagedByteArrays(t *testing.T) {
 			}
 			var out arrow.ArrayData
 			if err == nil {
-				out, err = column.read(9, memory.NewGoAllocator())
+				out, err = column.read(9, memory.DefaultAllocator)
 			}
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
@@ -133,7 +133,7 @@ func TestDamagedByteArrays(t *testing.T) {
 
 // TestByteArraysBeyondOffsets expects an error where 32-bit offsets overflow.
 func TestByteArraysBeyondOffsets(t *testing.T) {
-	out := newByteArrayBuilder(memory.NewGoAllocator())
+	out := newByteArrayBuilder(memory.DefaultAllocator)
 	defer out.release()
 	out.bytes = math.MaxInt32 - 3
 	err := out.reserve(4)

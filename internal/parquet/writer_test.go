@@ -12,13 +12,14 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 )
 
 // TestWriter writes batches, and reads them with the library.
 func TestWriter(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "n", Type: arrow.PrimitiveTypes.Int64},
@@ -41,7 +42,7 @@ func TestWriter(t *testing.T) {
 
 	written, err := file.NewParquetReader(bytes.NewReader(out.Bytes()))
 	require.NoError(t, err)
-	reader, err := pqarrow.NewFileReader(written, pqarrow.ArrowReadProperties{}, mem)
+	reader, err := pqarrow.NewFileReader(written, pqarrow.ArrowReadProperties{}, batch.Zeroed(mem))
 	require.NoError(t, err)
 	table, err := reader.ReadTable(t.Context())
 	require.NoError(t, err)

@@ -6,28 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// zeroingAllocator clears the memory that it allocates. The library leaves the offsets of
-// empty nested lists and the values under nulls unwritten: uncleared memory would break
-// the former, and the latter would show a client rows of another stream.
-type zeroingAllocator struct{ under memory.Allocator }
-
-func (c zeroingAllocator) Allocate(size int) []byte {
-	b := c.under.Allocate(size)
-	clear(b)
-	return b
-}
-
-func (c zeroingAllocator) Reallocate(size int, b []byte) []byte {
-	had := len(b)
-	out := c.under.Reallocate(size, b)
-	if size > had {
-		clear(out[had:])
-	}
-	return out
-}
-
-func (c zeroingAllocator) Free(b []byte) { c.under.Free(b) }
-
 // resizeBits gives a buffer n bits, all clear.
 func resizeBits(b *memory.Buffer, n int) {
 	b.Resize(int(bitutil.BytesForBits(int64(n))))

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/sortkey"
 )
@@ -286,7 +287,7 @@ func TestColumnsThatCannotBeSortedByAreRefused(t *testing.T) {
 	require.NotEmpty(t, fault.As(err).Remedy)
 	spec, err := sortkey.NewKeySpec([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, make([]sortkey.ColumnOrder, 1))
 	require.NoError(t, err)
-	other := array.MakeArrayOfNull(memory.DefaultAllocator, arrow.PrimitiveTypes.Int32, 1)
+	other := batch.Nulls(arrow.PrimitiveTypes.Int32, 1, memory.DefaultAllocator)
 	defer other.Release()
 	_, err = spec.Keys([]arrow.Array{other})
 	require.Equal(t, fault.Internal, fault.KindOf(err))

@@ -12,9 +12,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
 )
@@ -109,9 +109,8 @@ const readBuffer = 1 << 10
 // sliced columns, only the rows of the slice are written. Dictionaries are not supported.
 // After an error, only Release may be called.
 func (f *File) Append(b arrow.RecordBatch) (int, error) {
-	// A Go allocator clears its memory, which the library relies on: it never writes the
-	// validity bitmap of an array of nulls.
-	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(memory.NewGoAllocator()))
+	// The library relies on cleared memory: it never writes the validity bitmap of an array of nulls.
+	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(batch.Zeroed(batch.Default())))
 	if err != nil {
 		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
 	}

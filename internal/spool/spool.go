@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -58,7 +59,7 @@ func Open(o Options) (*Spool, error) {
 		s.folder = os.TempDir()
 	}
 	if s.mem == nil {
-		s.mem = memory.DefaultAllocator
+		s.mem = batch.Default()
 	}
 	if err := s.create(); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (s *Spool) Try() error {
 // trial returns a few rows.
 func trial() arrow.RecordBatch {
 	const rows = 1 << 10
-	b := array.NewInt64Builder(memory.DefaultAllocator)
+	b := array.NewInt64Builder(batch.Default())
 	defer b.Release()
 	for row := range int64(rows) {
 		b.Append(row)

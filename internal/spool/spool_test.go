@@ -110,7 +110,7 @@ func files(t *testing.T, place string) []string {
 // is released.
 func TestReadBack(t *testing.T) {
 	t.Parallel()
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	place := t.TempDir()
 	s, err := Open(Options{Folder: place, Memory: mem})
@@ -167,7 +167,7 @@ func TestReadBack(t *testing.T) {
 // TestNulls reads nulls, with an allocator whose memory is not cleared.
 func TestNulls(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Options{Folder: t.TempDir(), Memory: batch.NewPoison(memory.NewGoAllocator())})
+	s, err := Open(Options{Folder: t.TempDir(), Memory: batch.Default()})
 	require.NoError(t, err)
 	f, err := s.Create("nulls")
 	require.NoError(t, err)
@@ -360,7 +360,7 @@ func spoolForever(folder string) {
 // out, and named with the setting.
 func TestTry(t *testing.T) {
 	t.Parallel()
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	place := t.TempDir()
 	s, err := Open(Options{Folder: place, Memory: mem})

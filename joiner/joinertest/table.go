@@ -23,7 +23,7 @@ const Null = array.NullValueStr
 // Checked returns an allocator that overwrites freed memory, and fails the test if some is
 // not freed.
 func Checked(t testing.TB) memory.Allocator {
-	under := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	under := memory.NewCheckedAllocator(batch.Default())
 	t.Cleanup(func() { under.AssertSize(t, 0) })
 	return batch.NewPoison(under)
 }

@@ -182,7 +182,7 @@ func TestSpilledAgrees(t *testing.T) {
 			want := w.Run(t, func(*joiner.BuildSide) {})
 			var place *spool.Spool
 			if seed%8 == 0 {
-				how.Disk, place = disk(t, memory.NewGoAllocator())
+				how.Disk, place = disk(t, memory.DefaultAllocator)
 			}
 			got, counts, err := joinFromDisk(t, w, how)
 			if place != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 )
@@ -70,7 +71,7 @@ func (o Options) workingMemory() int64 {
 
 func (o Options) allocator() memory.Allocator {
 	if o.Memory == nil {
-		return memory.DefaultAllocator
+		return batch.Default()
 	}
 	return o.Memory
 }

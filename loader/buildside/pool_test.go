@@ -49,7 +49,7 @@ func groupsOf(t *testing.T, pool *Pool, p *plan.Plan, before func(ctx context.Co
 	return pool.Groups(Input{
 		Name: "s", Plan: p, Spec: joiner.BuildSpec{Name: "s"},
 		Staging: func(plan.Source) joiner.Input {
-			in := rows.Input(t, memory.NewGoAllocator(), []int{0}, []int{0})
+			in := rows.Input(t, memory.DefaultAllocator, []int{0}, []int{0})
 			open := in.Open
 			in.Open = func(ctx context.Context) (array.RecordReader, error) {
 				if before != nil {

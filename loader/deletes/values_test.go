@@ -17,7 +17,7 @@ import (
 func TestFormsDistinguishRows(t *testing.T) {
 	t.Parallel()
 	text := func(values ...any) arrow.Array {
-		b := array.NewStringBuilder(memory.NewGoAllocator())
+		b := array.NewStringBuilder(memory.DefaultAllocator)
 		for _, v := range values {
 			if v == nil {
 				b.AppendNull()
@@ -46,7 +46,7 @@ func TestFormsDistinguishRows(t *testing.T) {
 // all NaNs are equal.
 func TestFloatsAreEqualByTheirBits(t *testing.T) {
 	t.Parallel()
-	b := array.NewFloat64Builder(memory.NewGoAllocator())
+	b := array.NewFloat64Builder(memory.DefaultAllocator)
 	b.AppendValues([]float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0x7ff8000000000123), 1}, nil)
 	columns := []arrow.Array{b.NewArray()}
 	key := func(row int) string {

@@ -35,7 +35,7 @@ type place struct {
 // newPlace makes a place with a budget and a limit of the disk; 0 is unlimited.
 func newPlace(t *testing.T, limit, disk int64) *place {
 	t.Helper()
-	p := &place{memory: memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))}
+	p := &place{memory: memory.NewCheckedAllocator(batch.Default())}
 	if limit > 0 {
 		p.budget = budget.New(limit)
 	}

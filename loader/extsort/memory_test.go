@@ -59,7 +59,7 @@ func TestMemoryIsReservedBeforeItIsHeld(t *testing.T) {
 	t.Parallel()
 	const rows, items, limit = bigRows, 50, 2 << 20
 	held := budget.New(limit)
-	mem := &strict{Allocator: memory.NewGoAllocator(), of: held}
+	mem := &strict{Allocator: batch.Default(), of: held}
 	disk, err := spool.Open(spool.Options{Folder: t.TempDir(), Memory: mem})
 	require.NoError(t, err)
 	schema := arrow.NewSchema([]arrow.Field{

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
@@ -95,7 +95,7 @@ const (
 // complete returns the options with defaults.
 func (o Options) complete() Options {
 	if o.Memory == nil {
-		o.Memory = memory.DefaultAllocator
+		o.Memory = batch.Default()
 	}
 	if o.WorkingMemory <= 0 {
 		o.WorkingMemory = unlimitedWorking

@@ -46,7 +46,7 @@ func TestBoundariesOfRequestsAreReserved(t *testing.T) {
 		limit int64
 		fits  bool
 	}{{1 << 20, true}, {needed, true}, {needed - 1, false}, {rows, false}, {rows - 1, false}} {
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		b := budget.New(c.limit)
 		of := keyed(mem, rows, keyBytes)
 		requests, err := lane.CountRequests(t.Context(), of, []int{0}, b)
@@ -70,7 +70,7 @@ func TestBoundariesOfRequestsAreReserved(t *testing.T) {
 func TestStreamsOfRequestsReserveBoundaries(t *testing.T) {
 	t.Parallel()
 	const rows, keyBytes, offsets = 4000, 700, 2 * arrow.Int32SizeBytes
-	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	mem := memory.NewCheckedAllocator(batch.Default())
 	b := budget.New(1 << 24)
 	r := lane.New(t.Context(), lane.Options{
 		Lanes: []lane.Lane{{Ranges: []int64{lane.Unknown}}}, Rows: rows / 4, Request: []int{0}, Steps: lane.Unknown,

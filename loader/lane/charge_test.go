@@ -105,7 +105,7 @@ func TestEndedRangesAreReleased(t *testing.T) {
 	t.Parallel()
 	const staged = 10_000 // rows of a dictionary
 	for _, known := range []bool{true, false} {
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		joined := arrow.NewSchema([]arrow.Field{{Name: "indexed", Type: dictionaryType}}, nil)
 		before := []int{}
 		open := func(_ context.Context, _ int, at lane.Position) (lane.Sequence, error) {
@@ -152,7 +152,7 @@ func TestEndedRangesAreReleased(t *testing.T) {
 // spec: wire-9
 func TestTailsAreCopied(t *testing.T) {
 	for _, known := range []bool{true, false} {
-		mem := memory.NewGoAllocator()
+		mem := memory.DefaultAllocator
 		const rows, q, staged, ends = 1010, 500, 10_000, 2
 		joined := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "indexed", Type: dictionaryType}}, nil)
 		open := func(_ context.Context, _ int, at lane.Position) (lane.Sequence, error) {

@@ -34,7 +34,7 @@ var (
 
 func newDictionaries(t *testing.T, n, rows int) *dictionaries {
 	t.Helper()
-	s := &dictionaries{memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
+	s := &dictionaries{memory: memory.NewCheckedAllocator(batch.Default())}
 	for k := range n {
 		s.made = append(s.made, rowsOf(s.memory, k, rows))
 	}

@@ -162,7 +162,7 @@ func New(ctx context.Context, options Options) *Reader {
 	r := &Reader{options: options, ctx: ctx}
 	r.SetLayout(options.Schema, options.Columns, options.Indexed)
 	if options.Memory == nil {
-		r.options.Memory = memory.DefaultAllocator
+		r.options.Memory = batch.Default()
 	}
 	for _, l := range options.Lanes {
 		r.lanes = append(r.lanes, newLaneReader(l, options))

@@ -164,7 +164,7 @@ func drain(t *testing.T, r *lane.Reader) ([][]int64, [][]lane.Position) {
 
 func world(t *testing.T, rows map[int][]int64) *ranges {
 	t.Helper()
-	p := &ranges{rows: rows, cut: 4, memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
+	p := &ranges{rows: rows, cut: 4, memory: memory.NewCheckedAllocator(batch.Default())}
 	t.Cleanup(func() {
 		p.memory.AssertSize(t, 0)
 		require.Equal(t, len(p.opened), p.closed, "every range that was opened is released")

@@ -107,7 +107,7 @@ func TestRequestsAreSentOnce(t *testing.T) {
 	for _, v.unknown = range []bool{false, true} {
 		for _, v.cut = range []int{1, 4, 7, 90} {
 			for _, q := range []int{1, 10, 45, 90} {
-				mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+				mem := memory.NewCheckedAllocator(batch.Default())
 				r := v.stream(mem, nil, int64(q))
 				sent, at := int64(0), 0
 				for r.Next() {
@@ -177,7 +177,7 @@ func TestRowsOfRequestsAreReserved(t *testing.T) {
 		for i := range rows {
 			v.keys, v.values = append(v.keys, strconv.Itoa(i/10)), append(v.values, fmt.Sprintf("%0200d", i/10))
 		}
-		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		mem := memory.NewCheckedAllocator(batch.Default())
 		b := budget.New(1 << 24)
 		r := v.stream(mem, b, rows)
 		require.True(t, r.Next())

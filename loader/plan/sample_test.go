@@ -18,7 +18,7 @@ import (
 // nulls.
 func sampled(t *testing.T, n int) arrow.RecordBatch {
 	t.Helper()
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "label", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
 	}, nil))
 	for i := range n {

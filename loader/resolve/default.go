@@ -40,7 +40,7 @@ func (o *Output) setDefault(at string) []fault.Field {
 	if o.missing == nil {
 		return nil
 	}
-	builder := array.NewBuilder(memory.NewGoAllocator(), o.Type())
+	builder := array.NewBuilder(memory.DefaultAllocator, o.Type())
 	defer builder.Release()
 	if err := appendValue(builder, o.Type(), o.missing); err != nil {
 		return []fault.Field{{Field: at, Message: fmt.Sprintf("the default %v is not a value of column %q of type %s: %v", o.missing, o.Name, o.Type(), err)}}

@@ -67,7 +67,7 @@ func trainingBucket(n int) arrow.RecordBatch {
 		columns = append(columns, arrow.Field{Name: fmt.Sprintf("i%d", i), Type: arrow.PrimitiveTypes.Int64, Nullable: true})
 	}
 	random, key, request := rand.New(rand.NewPCG(1, 1)), keysOf(), int64(0)
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(columns, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(columns, nil))
 	for i := range n {
 		if i%10 == 0 {
 			request = key()
@@ -98,7 +98,7 @@ func stagingBucket(n int) arrow.RecordBatch {
 		columns = append(columns, arrow.Field{Name: fmt.Sprintf("f%d", i), Type: arrow.PrimitiveTypes.Float32, Nullable: true})
 	}
 	random, key := rand.New(rand.NewPCG(1, 1)), keysOf()
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(columns, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(columns, nil))
 	for range n {
 		b.Field(0).(*array.Int64Builder).Append(key())
 		b.Field(1).(*array.Int64Builder).Append(random.Int64N(1_000_000))

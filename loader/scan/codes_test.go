@@ -23,7 +23,7 @@ import (
 func (r *rig) addRepeated(n, group int, b int32) {
 	rows := makeRows(r.next, n, b)
 	r.next += n
-	keys := array.NewStringBuilder(memory.NewGoAllocator())
+	keys := array.NewStringBuilder(memory.DefaultAllocator)
 	for i := range n {
 		key, _ := keyOf(b, i%5)
 		keys.Append(key)
@@ -125,7 +125,7 @@ func TestScansChargeDictionariesOnce(t *testing.T) {
 
 	// What one batch and its row group take.
 	long := makeRows(0, 1000, 1)
-	keys := array.NewStringBuilder(memory.NewGoAllocator())
+	keys := array.NewStringBuilder(memory.DefaultAllocator)
 	for i := range 1000 {
 		keys.Append(strings.Repeat(strconv.Itoa(i%5), 100_000))
 	}

@@ -16,7 +16,7 @@ import (
 // constantOf returns a column with one value in every row. value is a partition value of
 // catalog.File, and not nil.
 func constantOf(c catalog.Field, value any) (parquet.Constant, error) {
-	b := array.NewBuilder(memory.NewGoAllocator(), c.Type)
+	b := array.NewBuilder(batch.Default(), c.Type)
 	defer b.Release()
 	if !appendValue(b, value) {
 		return nil, fault.New(fault.Corrupt, "the manifest has %v, a %T, as the file's value of column %s, whose type is %s", value, value, c.Name, c.Type).
@@ -31,9 +31,9 @@ func repeated(one arrow.Array) parquet.Constant {
 		if valid == nil {
 			return batch.Gather(one.DataType(), []batch.Segment{{Values: one, Indices: make([]int32, rows)}}, mem)
 		}
-		values, which := []arrow.Array{one, array.MakeArrayOfNull(memory.NewGoAllocator(), one.DataType(), 1)}, make([]int32, rows)
+		values, which := []arrow.Array{one, batch.Nulls(one.DataType(), 1, batch.Default())}, make([]int32, rows)
 		defer values[1].Release()
-		both, err := array.Concatenate(values, memory.NewGoAllocator())
+		both, err := array.Concatenate(values, batch.Default())
 		if err != nil {
 			return nil, fault.Op(err, "repeat a default")
 		}

@@ -21,7 +21,7 @@ import (
 // one is an array of one value.
 func one(t *testing.T, kind arrow.DataType, value string) arrow.Array {
 	t.Helper()
-	out, _, err := array.FromJSON(memory.NewGoAllocator(), kind, strings.NewReader("["+value+"]"))
+	out, _, err := array.FromJSON(memory.DefaultAllocator, kind, strings.NewReader("["+value+"]"))
 	require.NoError(t, err)
 	return out
 }
@@ -71,7 +71,7 @@ func TestInitialDefaults(t *testing.T) {
 }
 
 func (r *rig) texts(values ...string) arrow.Array {
-	b := array.NewStringBuilder(memory.NewGoAllocator())
+	b := array.NewStringBuilder(memory.DefaultAllocator)
 	defer b.Release()
 	b.AppendValues(values, nil)
 	return b.NewArray()
@@ -85,7 +85,7 @@ func TestKeysByDefault(t *testing.T) {
 	for b, fails := range map[int32]bool{2: false, 3: true} {
 		r := newRig(t)
 		key := longsOf(2, 1)[0]
-		rows, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema(r.table.Schema().Fields()[:1], nil), strings.NewReader(`[{"id":1},{"id":2}]`))
+		rows, _, err := array.RecordFromJSON(memory.DefaultAllocator, arrow.NewSchema(r.table.Schema().Fields()[:1], nil), strings.NewReader(`[{"id":1},{"id":2}]`))
 		require.NoError(t, err)
 		r.add(rows, b, parquettest.Options{})
 		r.table.Fields = append(r.table.Fields, catalog.Field{ID: 8, Name: "k", Type: arrow.PrimitiveTypes.Int64})
@@ -139,7 +139,7 @@ func grown(t *testing.T, files []string, defaults map[int]string) *rig {
 	}
 	for _, file := range files {
 		schema := arrow.NewSchema(append([]arrow.Field{withID(1, "id", arrow.PrimitiveTypes.Int64)}, fields[file]...), nil)
-		rows, _, err := array.RecordFromJSON(memory.NewGoAllocator(), schema, strings.NewReader("["+strings.Join(values[file], ",")+"]"))
+		rows, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(values[file], ",")+"]"))
 		require.NoError(t, err)
 		r.addAsIs(rows, bucket.Null)
 		r.list[len(r.list)-1].Partition = nil
@@ -232,7 +232,7 @@ func TestDefaultsInLists(t *testing.T) {
 	}
 	old, fresh := withID(24, "old", arrow.PrimitiveTypes.Int64), withID(25, "fresh", arrow.BinaryTypes.String)
 	schema := arrow.NewSchema([]arrow.Field{withID(1, "id", arrow.PrimitiveTypes.Int64), withID(20, "m", element(old))}, nil)
-	rows, _, err := array.RecordFromJSON(memory.NewGoAllocator(), schema, strings.NewReader(
+	rows, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(
 		`[{"id":1,"m":[{"key":1,"value":[{"old":1},null]},{"key":2,"value":null}]},{"id":2,"m":null},{"id":3,"m":[{"key":3,"value":[{"old":3}]}]}]`))
 	require.NoError(t, err)
 	r.addAsIs(rows, bucket.Null)

@@ -41,7 +41,7 @@ func (r *rig) put(name string, rows arrow.RecordBatch, ids ...int) *catalog.Dele
 
 // columnOf makes a column of some values as text; "-" is null.
 func columnOf(dt arrow.DataType, texts ...string) arrow.Array {
-	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	b := array.NewBuilder(memory.DefaultAllocator, dt)
 	for _, text := range texts {
 		if text == "-" {
 			b.AppendNull()
@@ -381,7 +381,7 @@ func TestDeletesAreLoadedOnce(t *testing.T) {
 		r.list[i].Deletes = shared
 	}
 	limit := budget.New(1 << 30)
-	s := r.scanner(scan.Options{Budget: limit, Memory: memory.NewGoAllocator()})
+	s := r.scanner(scan.Options{Budget: limit, Memory: memory.DefaultAllocator})
 	kept := s.Keep(r.table, r.list)
 	for range 2 {
 		var readers errgroup.Group
@@ -535,7 +535,7 @@ func TestDeleteLoadsWaitForMemory(t *testing.T) {
 			r.list[i].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality(name, 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, ids...)))}
 		}
 		limit := budget.New(8 << 20)
-		s := r.scanner(scan.Options{Budget: limit, Memory: memory.NewGoAllocator()})
+		s := r.scanner(scan.Options{Budget: limit, Memory: memory.DefaultAllocator})
 		var readers errgroup.Group
 		for i := range streams {
 			readers.Go(func() error {

@@ -84,7 +84,7 @@ func TestFaultyFiles(t *testing.T) {
 		}},
 		"of a narrower decimal": {kind: fault.Invalid, text: "price", make: func(r *rig) {
 			rows := makeRows(100, 5, 1)
-			b := array.NewDecimal128Builder(memory.NewGoAllocator(), &arrow.Decimal128Type{Precision: 12, Scale: 3})
+			b := array.NewDecimal128Builder(memory.DefaultAllocator, &arrow.Decimal128Type{Precision: 12, Scale: 3})
 			b.AppendNulls(5)
 			r.add(retyped(rows, 4, b.NewArray()), 1, plain)
 		}},
@@ -147,7 +147,7 @@ func TestSurplusRows(t *testing.T) {
 	r := newRig(t)
 	write := func(n int) ([]byte, int) {
 		// Two values in a dictionary: the bits of 17 to 24 rows take three bytes.
-		b := array.NewInt64Builder(memory.NewGoAllocator())
+		b := array.NewInt64Builder(memory.DefaultAllocator)
 		for i := range n {
 			b.Append(int64(i % 2))
 		}
@@ -177,7 +177,7 @@ func TestSurplusRows(t *testing.T) {
 func TestErrorForWrongBucketNamesFileAndKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	keys := array.NewStringBuilder(memory.NewGoAllocator())
+	keys := array.NewStringBuilder(memory.DefaultAllocator)
 	wrong := ""
 	for i := range 30 {
 		b := int32(1)
@@ -222,7 +222,7 @@ func TestErrorForWrongBucketNamesFileAndKey(t *testing.T) {
 func TestLongKeysAreCut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	keys := array.NewStringBuilder(memory.NewGoAllocator())
+	keys := array.NewStringBuilder(memory.DefaultAllocator)
 	keys.Append("a" + strings.Repeat("é", 500))
 	wrong := (bucket.Of(int32(murmur3.Sum32([]byte(keys.Value(0)))), buckets) + 1) % buckets
 	r.add(retyped(makeRows(0, 1, 1), 1, keys.NewArray()), int32(wrong), parquettest.Options{})

@@ -82,7 +82,7 @@ func makeRows(from, n int, b int32) arrow.RecordBatch {
 	for i, f := range list {
 		out[i] = f.Arrow()
 	}
-	rows := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(out, nil))
+	rows := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(out, nil))
 	for i := from; i < from+n; i++ {
 		rows.Field(0).(*array.Int64Builder).Append(int64(i))
 		if key, ok := keyOf(b, i); ok {
@@ -208,7 +208,7 @@ func (r *rig) scanner(opts scan.Options) *scan.Scanner {
 	}
 	meter := &metered{limit: opts.Budget}
 	if opts.Memory == nil {
-		checked := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+		checked := memory.NewCheckedAllocator(batch.Default())
 		opts.Memory = checked
 		if t, ok := r.t.(*testing.T); ok {
 			t.Cleanup(func() { checked.AssertSize(t, 0) })

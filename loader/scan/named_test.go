@@ -63,7 +63,7 @@ func migrated(t *testing.T) *rig {
 // addFile adds a file whose columns have the ids that their metadata says, if any.
 func (r *rig) addFile(partition any, rows string, fields ...arrow.Field) {
 	r.t.Helper()
-	batch, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema(fields, nil), strings.NewReader(rows))
+	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, arrow.NewSchema(fields, nil), strings.NewReader(rows))
 	require.NoError(r.t, err)
 	r.addAsIs(batch, bucket.Null)
 	r.list[len(r.list)-1].Partition = []any{partition}

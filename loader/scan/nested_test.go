@@ -48,7 +48,7 @@ func (r *rig) addNested(b int32, keys ...int64) {
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"user":%s}`, r.next, user))
 		r.next++
 	}
-	batch, _, err := array.RecordFromJSON(memory.NewGoAllocator(), r.table.Schema(), strings.NewReader("["+strings.Join(rows, ",")+"]"))
+	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, r.table.Schema(), strings.NewReader("["+strings.Join(rows, ",")+"]"))
 	require.NoError(r.t, err)
 	// Nested ids follow the largest: in is 11, its key 12.
 	r.add(batch, b, parquettest.Options{FieldIDs: []int{1, 10}, RowGroupRows: 2})
@@ -112,7 +112,7 @@ func TestKeysInsideStructsThatFilesLack(t *testing.T) {
 	r := nestedKeys(t)
 	r.addNested(bucket.Null, -1)
 	// A file from before the column, and one whose structs have no field ids.
-	ids, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{r.table.Fields[0].Arrow()}, nil), strings.NewReader(`[{"id":1}]`))
+	ids, _, err := array.RecordFromJSON(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{r.table.Fields[0].Arrow()}, nil), strings.NewReader(`[{"id":1}]`))
 	require.NoError(t, err)
 	r.add(ids, bucket.Null, parquettest.Options{FieldIDs: []int{1}})
 	source := r.source()
@@ -125,7 +125,7 @@ func TestKeysInsideStructsThatFilesLack(t *testing.T) {
 	for i, id := range []string{"1", "10"} {
 		numbered[i].Metadata = arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{id})
 	}
-	rows, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema(numbered, nil), strings.NewReader(`[{"id":2,"user":{"in":{"key":5}}}]`))
+	rows, _, err := array.RecordFromJSON(memory.DefaultAllocator, arrow.NewSchema(numbered, nil), strings.NewReader(`[{"id":2,"user":{"in":{"key":5}}}]`))
 	require.NoError(t, err)
 	r.addAsIs(rows, bucket.Null)
 	source = r.source()

@@ -147,7 +147,7 @@ func (r *rig) foreignFile(c foreignColumn, days ...int) *catalog.File {
 		lines[i] = fmt.Sprintf(`{"id":%d,"c":%d}`, day, c.value(day))
 	}
 	sc := arrow.NewSchema([]arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("c", c.stored)}, nil)
-	rows, _, err := array.RecordFromJSON(memory.NewGoAllocator(), sc, strings.NewReader("["+strings.Join(lines, ",")+"]"))
+	rows, _, err := array.RecordFromJSON(memory.DefaultAllocator, sc, strings.NewReader("["+strings.Join(lines, ",")+"]"))
 	require.NoError(r.t, err)
 	return r.add(rows, bucket.Null, parquettest.Options{RowGroupRows: 10, Codec: parquettest.Snappy})
 }

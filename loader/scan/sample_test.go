@@ -88,7 +88,7 @@ func twoKeys(t testing.TB) *rig {
 // withIDs makes n rows whose keys are of one bucket of 4 and whose ids are of
 // one of 2.
 func withIDs(n int, key, id int32) arrow.RecordBatch {
-	b := array.NewInt64Builder(memory.NewGoAllocator())
+	b := array.NewInt64Builder(memory.DefaultAllocator)
 	for v := int64(0); b.Len() < n; v++ {
 		if bucket.Of(bucket.HashInt64(v), 2) == int(id) {
 			b.Append(v)

@@ -151,7 +151,7 @@ func requireColumns(t *testing.T, b arrow.RecordBatch) {
 
 func newWorld(t *testing.T, shared bool) *world {
 	t.Helper()
-	w := &world{memory: memory.NewCheckedAllocator(memory.DefaultAllocator), shared: shared}
+	w := &world{memory: memory.NewCheckedAllocator(batch.Default()), shared: shared}
 	w.schema = arrow.NewSchema([]arrow.Field{
 		{Name: "value", Type: arrow.PrimitiveTypes.Int64},
 		{Name: "ordinal", Type: arrow.PrimitiveTypes.Int64},

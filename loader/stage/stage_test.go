@@ -15,7 +15,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -24,7 +23,6 @@ import (
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -494,29 +492,6 @@ func TestEqualTokensCommitOnce(t *testing.T) {
 
 // More rows than the budget holds are sorted on local disk and divided into files.
 //
-// Columns that the input lacks take memory, even if they are null.
-//
-// spec: stage-42
-func TestAbsentColumnsAreCharged(t *testing.T) {
-	for _, wide := range []string{`fixed[4096]`, `{"type":"struct","fields":[{"id":3,"name":"a","type":"fixed[4096]","required":false}]}`} {
-		r := newRig(t, unlimited, nil)
-		mem := &charged{Allocator: memory.DefaultAllocator, budget: r.budget}
-		require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-			Table: history, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "wide", Type: wide}},
-		}))
-		stager := stage.New(stage.Options{
-			Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
-			Disk:  func(what string) (extsort.RunStore, error) { return r.disk.Create(what) },
-			Clock: time.Now, Budget: r.budget, Memory: mem,
-		})
-		of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-		_, err := stager.Stage(t.Context(), stage.TableWrite{Table: history}, rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
-		require.NoError(t, err)
-		require.LessOrEqual(t, mem.beyond, int64(0), wide)
-		require.Len(t, r.column(t, "", "id"), 1000)
-	}
-}
-
 // spec: stage-42
 func TestMoreRowsThanMemory(t *testing.T) {
 	const limit, batches, size = 48 << 20, 40, 4096

@@ -219,7 +219,7 @@ func valueBytes(t arrow.DataType) int64 {
 // fit returns a batch with the columns of the table.
 func (t *target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, error) {
 	if mem == nil {
-		mem = memory.DefaultAllocator
+		mem = batch.Default()
 	}
 	columns := make([]arrow.Array, len(t.columns))
 	defer func() {
@@ -232,7 +232,7 @@ func (t *target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBat
 	for i, c := range t.columns {
 		switch {
 		case c.from < 0:
-			columns[i] = array.MakeArrayOfNull(mem, t.fitted.Field(i).Type, int(b.NumRows()))
+			columns[i] = batch.Nulls(t.fitted.Field(i).Type, int(b.NumRows()), mem)
 		case c.cast != nil:
 			var err error
 			if columns[i], err = batch.Cast(b.Column(c.from), c.cast, mem); err != nil {

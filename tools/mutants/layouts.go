@@ -117,8 +117,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"default-of-the-stored-type", "loader/resolve/default.go",
-			"array.NewBuilder(memory.NewGoAllocator(), o.Type())",
-			"array.NewBuilder(memory.NewGoAllocator(), o.Field.Type)", resolve,
+			"array.NewBuilder(memory.DefaultAllocator, o.Type())",
+			"array.NewBuilder(memory.DefaultAllocator, o.Field.Type)", resolve,
 		},
 		{
 			"overlay-of-keys-passes", "loader/resolve/output.go",

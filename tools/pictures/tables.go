@@ -64,7 +64,7 @@ func (l layout) files(rows []int64) []catalog.File {
 
 // rowsOf returns how many of the quickstart's requests are in each bucket, times the rows of a request.
 func rowsOf(buckets int, each int64) ([]int64, error) {
-	b := array.NewStringBuilder(memory.NewGoAllocator())
+	b := array.NewStringBuilder(memory.DefaultAllocator)
 	for request := range requests {
 		b.Append(fmt.Sprintf("r%05d", request))
 	}

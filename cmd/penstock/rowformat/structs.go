@@ -3,7 +3,6 @@ package rowformat
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
@@ -37,7 +36,7 @@ func (s structs) Write(rows arrow.RecordBatch) error {
 		if !ok {
 			return fault.New(fault.Internal, "column %s is indexed by %s, not by int32", rows.ColumnName(i), indexed.Indices().DataType())
 		}
-		taken, err := batch.Take(indexed.Dictionary(), at.Int32Values(), memory.DefaultAllocator)
+		taken, err := batch.Take(indexed.Dictionary(), at.Int32Values(), batch.Default())
 		if err != nil {
 			return fault.Op(err, "write column %s", rows.ColumnName(i))
 		}

@@ -3,7 +3,6 @@ package rowformat
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
@@ -36,7 +35,7 @@ func (t texts) Write(rows arrow.RecordBatch) error {
 		if columns[i] = c; !batch.IsCoded(c) {
 			continue
 		}
-		values, err := batch.Gather(t.schema.Field(i).Type, []batch.Segment{{Values: c, Rows: c.Len()}}, memory.DefaultAllocator)
+		values, err := batch.Gather(t.schema.Field(i).Type, []batch.Segment{{Values: c, Rows: c.Len()}}, batch.Default())
 		if err != nil {
 			return fault.Op(err, "write column %s", rows.ColumnName(i))
 		}

@@ -91,7 +91,7 @@ func Write(w io.Writer, batches array.RecordReader, opts Options) error {
 
 func (o Options) memory() memory.Allocator {
 	if o.Memory == nil {
-		return memory.NewGoAllocator()
+		return memory.DefaultAllocator
 	}
 	return o.Memory
 }

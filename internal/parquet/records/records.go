@@ -9,7 +9,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
@@ -144,7 +143,7 @@ func (r *FileInput) next() (*openFile, error) {
 				WithRemedy("write the rows as Parquet"), f.Close())
 		}
 	}
-	props := parquet.NewReaderProperties(memory.DefaultAllocator)
+	props := parquet.NewReaderProperties(batch.Zeroed(batch.Default()))
 	props.BufferedStreamEnabled, props.BufferSize = true, readBuffer
 	reader, err := file.NewParquetReader(f, file.WithReadProps(props))
 	if err != nil {
@@ -161,7 +160,7 @@ func (r *FileInput) next() (*openFile, error) {
 
 // begin matches the columns of a file to the schema, which the first file decides.
 func (r *FileInput) begin(o *openFile) error {
-	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{}, batch.Default())
 	if err != nil {
 		return o.unreadable(r.ctx, err)
 	}

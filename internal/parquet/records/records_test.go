@@ -59,7 +59,7 @@ func TestFilesAreReadInOrder(t *testing.T) {
 		b := r.RecordBatch()
 		require.Equal(t, "id", b.Schema().Field(0).Name)
 		for row := range int(b.NumRows()) {
-			ids, texts = append(ids, b.Column(0).ValueStr(row)), append(texts, b.Column(1).ValueStr(row))
+			ids, texts = append(ids, b.Column(0).ValueStr(row)), append(texts, strings.Clone(b.Column(1).ValueStr(row)))
 		}
 		require.Positive(t, limit.Used())
 	}

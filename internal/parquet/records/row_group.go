@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -140,7 +139,7 @@ func (g *rowGroup) becomeNext() {
 
 // rowsOf returns a reader of a row group.
 func (o *openFile) rowsOf(ctx context.Context, group int) (pqarrow.RecordReader, error) {
-	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: o.batchRows()}, memory.DefaultAllocator)
+	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: o.batchRows()}, batch.Zeroed(batch.Default()))
 	if err != nil {
 		return nil, o.unreadable(ctx, err)
 	}

@@ -61,7 +61,7 @@ func added() *arrow.Schema {
 
 // news returns rows of the new columns.
 func news(from, n int) arrow.RecordBatch {
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), added())
+	b := array.NewRecordBuilder(memory.DefaultAllocator, added())
 	defer b.Release()
 	for i := from; i < from+n; i++ {
 		b.Field(0).(*array.Int64Builder).Append(int64(i))
@@ -196,7 +196,7 @@ func oldRows(n int) arrow.RecordBatch {
 		field("id", arrow.PrimitiveTypes.Int64, 1), field("text", arrow.BinaryTypes.String, 2),
 		field("list", arrow.ListOfField(field("element", arrow.PrimitiveTypes.Float64, 4)), 3),
 	}, nil)
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	defer b.Release()
 	for i := range n {
 		b.Field(0).(*array.Int64Builder).Append(int64(i) * 7)

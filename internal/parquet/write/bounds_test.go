@@ -88,7 +88,7 @@ func TestFloatBounds(t *testing.T) {
 		"zero is the minimum": {[]float64{1, 0}, 0, negativeZero, one},
 	} {
 		b := &floatBounds[float64]{}
-		values := array.NewFloat64Builder(memory.NewGoAllocator())
+		values := array.NewFloat64Builder(memory.DefaultAllocator)
 		values.AppendNull()
 		values.AppendValues(c.values, nil)
 		require.NoError(t, b.add(values.NewArray()), name)
@@ -104,7 +104,7 @@ func TestDecimalBounds(t *testing.T) {
 	t.Parallel()
 	bounds := func(precision int32, numbers ...decimal128.Num) (*decimalBounds, error) {
 		b := &decimalBounds{precision: precision}
-		values := array.NewDecimal128Builder(memory.NewGoAllocator(), &arrow.Decimal128Type{Precision: precision})
+		values := array.NewDecimal128Builder(memory.DefaultAllocator, &arrow.Decimal128Type{Precision: precision})
 		for _, v := range numbers {
 			values.Append(v)
 		}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/chunk"
 )
@@ -79,7 +79,7 @@ func newEncoder(column *fieldNode, s setting) (*columnEncoder, error) {
 // properties returns the library's options of all columns, and some more.
 func properties(more []parquet.WriterProperty) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(append([]parquet.WriterProperty{
-		parquet.WithAllocator(memory.NewGoAllocator()),
+		parquet.WithAllocator(batch.Zeroed(batch.Default())), // it does not write the widths of empty miniblocks
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithDataPageVersion(parquet.DataPageV1),
 		parquet.WithCompression(compress.Codecs.Zstd),
@@ -123,7 +123,7 @@ func (e *columnEncoder) writePage(data arrow.ArrayData, from, to int) error {
 			return err
 		}
 	}
-	own, err := array.Concatenate([]arrow.Array{rows}, memory.NewGoAllocator())
+	own, err := array.Concatenate([]arrow.Array{rows}, batch.Default())
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (e *columnEncoder) writeWaiting() error {
 	if len(e.waiting) == 0 {
 		return nil
 	}
-	rows, err := array.Concatenate(e.waiting, memory.NewGoAllocator())
+	rows, err := array.Concatenate(e.waiting, batch.Default())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 // filled returns a batch of one column whose values are appended by add.
 func filled(sc *arrow.Schema, rows int, add func(to array.Builder, row int)) arrow.RecordBatch {
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	defer b.Release()
 	for i := range rows {
 		add(b.Field(0), i)
@@ -163,7 +163,7 @@ func BenchmarkWrite(b *testing.B) {
 		w.field("id", arrow.PrimitiveTypes.Int64, false), w.field("score", arrow.PrimitiveTypes.Float32, true), w.field("country", arrow.BinaryTypes.String, true),
 		w.field("history", arrow.ListOfField(w.field("element", arrow.PrimitiveTypes.Int64, false)), true),
 	}, nil)
-	build := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	build := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	for i := range 50_000 {
 		build.Field(0).(*array.Int64Builder).Append(int64(i) * 31)
 		build.Field(1).(*array.Float32Builder).Append(rng.Float32())
@@ -199,7 +199,7 @@ func TestDeltasAfterNulls(t *testing.T) {
 		w.field("l", arrow.ListOfField(w.field("element", arrow.PrimitiveTypes.Int32, false)), false),
 	}, nil)
 	values := func(rows int, has func(row, column int) bool) arrow.RecordBatch {
-		b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+		b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 		number := func(to array.Builder, row int, has bool) {
 			if !has {
 				to.AppendNull()

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/write"
@@ -116,13 +117,13 @@ func requireRows(t testing.TB, content []byte, sc *arrow.Schema, want ...arrow.R
 func column(t testing.TB, batches []arrow.RecordBatch, i int, sc *arrow.Schema) arrow.Array {
 	t.Helper()
 	if len(batches) == 0 {
-		return array.MakeArrayOfNull(memory.NewGoAllocator(), sc.Field(i).Type, 0)
+		return batch.Nulls(sc.Field(i).Type, 0, memory.DefaultAllocator)
 	}
 	var parts []arrow.Array
 	for _, b := range batches {
 		parts = append(parts, b.Column(i))
 	}
-	out, err := array.Concatenate(parts, memory.NewGoAllocator())
+	out, err := array.Concatenate(parts, memory.DefaultAllocator)
 	require.NoError(t, err)
 	return out
 }

@@ -101,7 +101,7 @@ func (w *world) style() style {
 
 // batch returns random rows.
 func (w *world) batch(sc *arrow.Schema, rows int, styles []style) arrow.RecordBatch {
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	defer b.Release()
 	for i, f := range sc.Fields() {
 		for row := range rows {

@@ -55,8 +55,8 @@ func TestRoll(t *testing.T) {
 	sc := schemaOf(arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64)
 	const perKey = 700
 	batch := func(from, n, perKey int) arrow.RecordBatch {
-		key := array.NewInt64Builder(memory.NewGoAllocator())
-		value := array.NewInt64Builder(memory.NewGoAllocator())
+		key := array.NewInt64Builder(memory.DefaultAllocator)
+		value := array.NewInt64Builder(memory.DefaultAllocator)
 		for i := range n {
 			key.Append(int64((from + i) / perKey))
 			value.Append(mixed(from + i))

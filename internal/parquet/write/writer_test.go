@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/write"
 )
@@ -23,7 +24,7 @@ import (
 // fromJSON makes a batch from JSON rows.
 func fromJSON(t testing.TB, sc *arrow.Schema, rows string) arrow.RecordBatch {
 	t.Helper()
-	out, _, err := array.RecordFromJSON(memory.NewGoAllocator(), sc, strings.NewReader(rows))
+	out, _, err := array.RecordFromJSON(memory.DefaultAllocator, sc, strings.NewReader(rows))
 	require.NoError(t, err)
 	return out
 }
@@ -39,7 +40,7 @@ func schemaOf(types ...arrow.DataType) *arrow.Schema {
 
 // numbers returns a batch with a column of the numbers from 0 to n.
 func numbers(sc *arrow.Schema, from, n int) arrow.RecordBatch {
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	defer b.Release()
 	for i := range n {
 		b.Field(0).(*array.Int64Builder).Append(int64(from + i))
@@ -144,7 +145,7 @@ func TestHiddenValues(t *testing.T) {
 		w.field("list", arrow.ListOfField(w.field("element", arrow.PrimitiveTypes.Int64, false)), true),
 		w.field("struct", arrow.StructOf(w.field("a", arrow.PrimitiveTypes.Int64, false), w.field("b", decimal, true)), true),
 	}, nil)
-	items := array.NewInt64Builder(memory.NewGoAllocator())
+	items := array.NewInt64Builder(memory.DefaultAllocator)
 	items.AppendValues([]int64{1, -9, -9, 2, 3, -9}, nil)
 	bits := func(valid ...bool) *memory.Buffer {
 		b := make([]byte, 1)
@@ -156,7 +157,7 @@ func TestHiddenValues(t *testing.T) {
 	of := func(v []int32) *memory.Buffer { return memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(v)) }
 	list := array.MakeFromData(array.NewData(sc.Field(0).Type, 4, []*memory.Buffer{bits(true, false, true, false), of([]int32{0, 1, 3, 5, 6})}, []arrow.ArrayData{items.NewArray().Data()}, 2, 0))
 	items.AppendValues([]int64{1, -9, 2, 3}, nil)
-	numbers := array.NewDecimal128Builder(memory.NewGoAllocator(), decimal)
+	numbers := array.NewDecimal128Builder(memory.DefaultAllocator, decimal)
 	for _, v := range []int64{10, -90, 20, 30} {
 		numbers.Append(decimal128.FromI64(v))
 	}
@@ -224,7 +225,7 @@ func TestDictionaryIsGivenUp(t *testing.T) {
 func TestBloomFilters(t *testing.T) {
 	t.Parallel()
 	sc := schemaOf(arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64)
-	b := array.NewRecordBuilder(memory.NewGoAllocator(), sc)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	for i := range int64(2000) {
 		b.Field(0).(*array.Int64Builder).Append(i * 3)
 		b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf("text %d", i%100))
@@ -265,17 +266,17 @@ func TestRefusals(t *testing.T) {
 		return arrow.NewSchema([]arrow.Field{{Name: sc.Field(0).Name, Type: sc.Field(0).Type, Nullable: true}}, nil)
 	}
 	texts, digits := schemaOf(arrow.BinaryTypes.String), schemaOf(&arrow.Decimal128Type{Precision: 20, Scale: 0})
-	long := array.NewStringBuilder(memory.NewGoAllocator())
+	long := array.NewStringBuilder(memory.DefaultAllocator)
 	long.Append(strings.Repeat("a", 64<<20))
-	bad := array.NewStringBuilder(memory.NewGoAllocator())
+	bad := array.NewStringBuilder(memory.DefaultAllocator)
 	bad.AppendValues([]string{"a", "\xff"}, nil)
-	decimal := array.NewDecimal128Builder(memory.NewGoAllocator(), digits.Field(0).Type.(*arrow.Decimal128Type))
+	decimal := array.NewDecimal128Builder(memory.DefaultAllocator, digits.Field(0).Type.(*arrow.Decimal128Type))
 	decimal.Append(decimal128.New(math.MinInt64, 0))
 	of := func(sc *arrow.Schema, a arrow.Array) arrow.RecordBatch {
 		return array.NewRecordBatch(sc, []arrow.Array{a}, int64(a.Len()))
 	}
 	inner := func() arrow.RecordBatch {
-		b := array.NewListBuilder(memory.NewGoAllocator(), arrow.PrimitiveTypes.Int64)
+		b := array.NewListBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64)
 		b.Append(true)
 		b.ValueBuilder().AppendNull()
 		list := b.NewArray()
@@ -399,7 +400,7 @@ func TestMemory(t *testing.T) {
 
 // TestReleasesBatches holds no batch after Release.
 func TestReleasesBatches(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
 	w := newWorld(9)
 	sc := arrow.NewSchema([]arrow.Field{

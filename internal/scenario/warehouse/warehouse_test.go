@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/scenario/warehouse"
@@ -154,7 +155,7 @@ func (r *rig) differs(c *scenario.Case, seed uint64, first bool) (scenario.Diffe
 		return scenario.Difference{}, fmt.Errorf("%s cannot be written: %w", c.Name, err)
 	}
 	defer made.World.Release()
-	mem, limit := memory.NewCheckedAllocator(memory.DefaultAllocator), budget.New(1<<30)
+	mem, limit := memory.NewCheckedAllocator(batch.Default()), budget.New(1<<30)
 	p := warehouse.Prediction{Pinned: seed%4 == 0}
 	out := r.Folder(made).Compare(ctx, made.Case, made.World, p, loader.Options{Memory: mem, Budget: limit})
 	if out.Difference == (scenario.Difference{}) && (mem.CurrentAlloc() != 0 || limit.Used() != 0) {

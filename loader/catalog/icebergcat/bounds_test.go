@@ -42,7 +42,7 @@ func TestBoundsOfLongValuesIncludeThem(t *testing.T) {
 			rows := b.NewRecordBatch()
 			reader, err := array.NewRecordReader(columns, []arrow.RecordBatch{rows})
 			require.NoError(t, err)
-			ctx := compute.WithAllocator(context.WithoutCancel(t.Context()), memory.NewGoAllocator())
+			ctx := compute.WithAllocator(context.WithoutCancel(t.Context()), memory.DefaultAllocator)
 			_, err = tbl.Append(ctx, reader, nil)
 			require.NoError(t, err)
 

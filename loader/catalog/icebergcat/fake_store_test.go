@@ -144,7 +144,7 @@ func newFakeCloud(t *testing.T) (*fakeCloud, *writer) {
 	}
 	reader, err := array.NewRecordReader(columns, []arrow.RecordBatch{b.NewRecordBatch()})
 	require.NoError(t, err)
-	ctx := compute.WithAllocator(context.WithoutCancel(t.Context()), memory.NewGoAllocator())
+	ctx := compute.WithAllocator(context.WithoutCancel(t.Context()), memory.DefaultAllocator)
 	_, err = table.Append(ctx, reader, nil)
 	require.NoError(t, err)
 	return c, w

@@ -321,7 +321,7 @@ func TestWrittenByIcebergGo(t *testing.T) {
 	tbl := w.create(t, events, iceberg.NewSchema(0, nested(t, fieldsOf(t))...), icecatalog.WithPartitionSpec(&spec))
 	schema, err := icetable.SchemaToArrowSchema(tbl.Schema(), nil, true, false)
 	require.NoError(t, err)
-	ctx := compute.WithAllocator(context.WithoutCancel(t.Context()), memory.NewGoAllocator())
+	ctx := compute.WithAllocator(context.WithoutCancel(t.Context()), memory.DefaultAllocator)
 	for commit := range int64(3) {
 		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 		for i := range int64(100) {

@@ -39,7 +39,7 @@ type rig struct {
 // newRig makes a cache with room for some columns.
 func newRig(t *testing.T, columns int64, change func(*chunkcache.Options)) *rig {
 	t.Helper()
-	checked := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
+	checked := memory.NewCheckedAllocator(batch.Default())
 	o := chunkcache.Options{Budget: budget.New(1 << 20), Clock: time.Now, Limit: columns * unit}
 	if change != nil {
 		change(&o)

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
@@ -196,7 +197,7 @@ func TestShortArraysAreRead(t *testing.T) {
 	p.Skip(5)
 	for _, n := range []int64{3, 12, 8, 12} {
 		before := p.Rows()
-		own := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		own := memory.NewCheckedAllocator(batch.Default())
 		a, err := p.Read(n, own)
 		require.NoError(t, err)
 		require.Equal(t, before-n, p.Rows())
@@ -226,7 +227,7 @@ func TestLongArraysAreNotCopied(t *testing.T) {
 		const all = 210_100
 		fill := c.Fill(chunkcache.Filling{Rows: all, To: all, Repeated: true})
 		for _, n := range []int{100, 10_000, 200_000} {
-			a := array.MakeArrayOfNull(memory.DefaultAllocator, &arrow.FixedSizeBinaryType{ByteWidth: width}, n)
+			a := batch.Nulls(&arrow.FixedSizeBinaryType{ByteWidth: width}, n, memory.DefaultAllocator)
 			fill.Add(chunkcache.Decoded{Array: a, Charge: func(int64) *budget.Reservation { return &budget.Reservation{} }}).Release()
 			a.Release()
 		}

@@ -39,7 +39,7 @@ func Defaults(file metafile.Allowance, text []byte, schema *iceberg.Schema) (map
 		if !ok {
 			continue // the field cannot be read
 		}
-		b := array.NewBuilder(memory.NewGoAllocator(), t)
+		b := array.NewBuilder(memory.DefaultAllocator, t)
 		if err := written.field(b, f); err != nil {
 			return nil, m.corrupt("the initial default of column %q (field id %d) of table %s: %w", f.Name, f.ID, file.Table, err)
 		}

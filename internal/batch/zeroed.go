@@ -1,0 +1,37 @@
+package batch
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// Zeroed returns an allocator that clears the memory that under allocates. Code of the Arrow
+// library that leaves memory unwritten needs it: MakeArrayOfNull writes no buffer at all, and the
+// Parquet reader leaves the offsets of empty nested lists and the values under nulls.
+func Zeroed(under memory.Allocator) memory.Allocator { return zeroed{under} }
+
+type zeroed struct{ under memory.Allocator }
+
+func (z zeroed) Allocate(size int) []byte {
+	b := z.under.Allocate(size)
+	clear(b)
+	return b
+}
+
+func (z zeroed) Reallocate(size int, b []byte) []byte {
+	had := len(b)
+	out := z.under.Reallocate(size, b)
+	if size > had {
+		clear(out[had:])
+	}
+	return out
+}
+
+func (z zeroed) Free(b []byte) { z.under.Free(b) }
+
+// Nulls returns n nulls of a type, in memory of mem. The values under the nulls are zero. It replaces
+// array.MakeArrayOfNull, whose nulls are whatever mem allocates.
+func Nulls(t arrow.DataType, n int, mem memory.Allocator) arrow.Array {
+	return array.MakeArrayOfNull(Zeroed(mem), t, n)
+}
