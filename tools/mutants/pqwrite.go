@@ -15,7 +15,7 @@ func pqwriteMutants() []mutant {
 		{"decimal-bounds-lose-their-sign", bounds, "(out[1]^sign)&0x80 == 0", "(out[1]^sign)&0x80 < 0xff", writes},
 		{"decimals-may-have-more-digits", bounds, "	if b.some && (!b.fits(b.min) || !b.fits(b.max)) {\n", "	if b.some && !b.fits(b.min) && !b.fits(b.max) && b.min != b.max {\n", writes},
 		{"texts-need-not-be-utf8", bounds, "if b.text && !utf8.Valid(v) {", "if b.text && v == nil {", writes},
-		{"null-structs-have-fields", conform, "		if a.NullN() > 0 {\n			children[i]", "		if a.NullN() > a.Len() {\n			children[i]", writes},
+		{"null-structs-have-fields", conform, "		if a.NullN() > 0 && field", "		if a.NullN() > a.Len() && field", writes},
 		{"null-lists-have-elements", conform, "				to = from\n", "				_ = to\n", writes},
 		{"required-columns-may-have-nulls", conform, "	if !n.nullable && nulls > parent {\n", "	if !n.nullable && nulls > parent+a.Len() {\n", writes},
 		{"long-rows-are-not-refused", "internal/parquet/write/encoder.go", "size > maxRowBytes {", "size > 4*maxRowBytes {", writes},

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -47,16 +48,20 @@ func (n *fieldNode) conformStruct(a *array.Struct) (arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, len(n.children))
 	defer releaseAll(children)
 	for i, c := range n.children {
-		child, err := c.conform(a.Field(i))
+		field := a.Field(i)
+		if a.NullN() > 0 && field.DataType().ID() == c.wanted.ID() { // conform refuses other types, of which some have no validity
+			masked := nullUnder(field.Data(), a)
+			field = array.MakeFromData(masked)
+			masked.Release()
+		} else {
+			field.Retain()
+		}
+		child, err := c.conform(field)
+		field.Release()
 		if err != nil {
 			return nil, err
 		}
-		if a.NullN() > 0 {
-			children[i] = nullUnder(child, a)
-			child.Release()
-		} else {
-			children[i] = child
-		}
+		children[i] = child
 	}
 	return n.nested(a, nil, children), nil
 }
@@ -75,7 +80,8 @@ func (n *fieldNode) nested(a arrow.Array, offsets *memory.Buffer, children []arr
 	return array.NewData(n.encoded, a.Len(), buffers, children, a.NullN(), 0)
 }
 
-// nullUnder returns the data of a struct's field with nulls where the struct is null.
+// nullUnder returns the data of a struct's field with nulls where the struct is null. The field is conformed afterwards,
+// so that its own fields and elements are hidden too.
 func nullUnder(child arrow.ArrayData, parent *array.Struct) arrow.ArrayData {
 	at, length := child.Offset(), child.Len()
 	bits := make([]byte, bitutil.BytesForBits(int64(at+length)))
@@ -160,7 +166,7 @@ func elementsOf(values arrow.Array, used [][2]int64) (arrow.Array, error) {
 		parts[i] = array.NewSlice(values, r[0], r[1])
 		defer parts[i].Release()
 	}
-	return array.Concatenate(parts, memory.NewGoAllocator())
+	return array.Concatenate(parts, batch.Default())
 }
 
 func releaseAll(data []arrow.ArrayData) {
