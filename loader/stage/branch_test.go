@@ -1,8 +1,10 @@
 package stage_test
 
 import (
+	"context"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,6 +30,44 @@ func TestBranchesAreStagedTo(t *testing.T) {
 	require.Len(t, r.column(t, "", "id"), 12)
 	require.NoError(t, r.tables.Undo(t.Context(), move))
 	require.Len(t, r.column(t, "", "id"), 4)
+}
+
+// A token that main has makes the branch, at main: it has the rows of the token, once.
+//
+// spec: stage-39
+func TestBranchesBeginWithWhatMainHas(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), schema(), few)
+	token := commit.NewToken(time.Now(), "nightly")
+	made := r.stage(t, stage.TableWrite{Table: history, Token: token}, schema(), few)
+	later := r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+	request := stage.TableWrite{Table: history, Branch: "candidate", Token: token, DryRun: true}
+	require.True(t, r.stage(t, request, schema(), few).Existed)
+	_, err := r.tables.State(t.Context(), history, "candidate")
+	require.Equal(t, fault.NotFound, fault.KindOf(err), "a dry run makes no branch")
+	request.DryRun = false
+	got := r.stage(t, request, schema(), few)
+	require.True(t, got.Existed)
+	require.True(t, got.Branched)
+	require.Equal(t, made.Snapshot, got.Snapshot)
+	state, err := r.tables.State(t.Context(), history, "candidate")
+	require.NoError(t, err)
+	require.Equal(t, later.Snapshot, state.Table.Pin.Snapshot)
+	require.Len(t, r.column(t, "candidate", "id"), 12)
+	again := r.stage(t, request, schema(), few)
+	require.True(t, again.Existed)
+	require.False(t, again.Branched)
+
+	// Another call commits the token to main while this one writes to a new branch.
+	racing := stage.TableWrite{Table: history, Branch: "racing", Token: commit.NewToken(time.Now(), "racing")}
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.tables.commit = nil
+		r.stage(t, stage.TableWrite{Table: history, Token: racing.Token}, schema(), few)
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	_, err = r.stager.Stage(t.Context(), racing, rows(t, schema(), few))
+	require.Equal(t, fault.Conflict, fault.KindOf(err), err)
+	require.True(t, r.stage(t, racing, schema(), few).Branched)
 }
 
 // A new branch is not there after a failure, wherever the call fails.

@@ -88,13 +88,40 @@ func (c *staging) made(ctx context.Context) (bool, error) {
 	made, ok, err := c.tables.Made(ctx, c.request.Table, c.request.Branch, c.request.Token)
 	switch kind := fault.KindOf(err); {
 	case kind == fault.NotFound: // the table or the branch is new
-		return false, nil
+		return c.madeInMain(ctx)
 	case kind == fault.Expired && c.fresh:
 		return false, nil
 	case ok:
 		c.committed(made)
 	}
 	return ok, err
+}
+
+// madeInMain reports whether main has the change, for a branch that does not exist. The branch would begin at main, and so have
+// the change without another commit: it is created there.
+func (c *staging) madeInMain(ctx context.Context) (bool, error) {
+	if c.request.Branch == commit.Main {
+		return false, nil
+	}
+	made, ok, err := c.tables.Made(ctx, c.request.Table, commit.Main, c.request.Token)
+	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Expired && c.fresh {
+		return false, nil
+	}
+	if err != nil || !ok {
+		return false, err
+	}
+	if !c.request.DryRun {
+		state, err := c.tables.State(ctx, c.request.Table, commit.Main)
+		if err == nil {
+			err = c.tables.Move(ctx, commit.Move{Table: c.request.Table, UUID: state.Table.Pin.UUID, Ref: c.request.Branch, To: state.Table.Pin.Snapshot})
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	made.Began = true
+	c.committed(made)
+	return true, nil
 }
 
 // committed records the snapshot of the result, which has no counts of rows that an earlier call wrote.

@@ -157,7 +157,8 @@ type WriteResult struct {
 	Parent int64 `json:"parent,omitempty"`
 	// Existed is true if an earlier call made the change. Then the counts are 0.
 	Existed bool `json:"existed,omitempty"`
-	// Created is true if the table did not exist, Branched if the branch did not. A new branch begins at Parent.
+	// Created is true if the table did not exist, Branched if the branch did not. A new branch begins at Parent, or at
+	// main's snapshot if Existed is true, too: then main has the change.
 	Created  bool `json:"created,omitempty"`
 	Branched bool `json:"branched,omitempty"`
 	// Partition has the partition fields of a new table; Taken are those of them, beside the buckets, that come from

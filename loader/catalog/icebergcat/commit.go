@@ -95,7 +95,12 @@ func (p *committing) once(ctx context.Context) (out commit.Committed, done bool,
 	if err != nil {
 		return out, false, err
 	}
-	if found, err := p.find(meta, head); found != nil || err != nil {
+	found, err := p.find(meta, head)
+	if found != nil && at == 0 && p.change.Begin != 0 && found.SnapshotID != p.id {
+		return out, false, fault.New(fault.Conflict, "%s of table %s has the change of token %s since, and branch %s does not exist", commit.Main, p.table, p.change.Token, p.change.Branch).
+			In(p.table, "").WithRemedy("repeat the call, which creates the branch, or use a new token for another change")
+	}
+	if found != nil || err != nil {
 		return p.result(found), err == nil, err
 	}
 	p.settle(at)
