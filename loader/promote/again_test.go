@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -62,6 +63,92 @@ func TestInterruptedPromotionsContinueAfterOthers(t *testing.T) {
 	require.True(t, got.Continued)
 	require.Equal(t, want(), r.read(t, "row", "f"))
 	require.Equal(t, want(), r.read(t, "row", "g"))
+}
+
+// Files of a later promotion are copies of those of an earlier one, with its columns: these are not written again. Those that others
+// wrote with the columns are.
+//
+// spec: promote-6, promote-12
+func TestLaterPromotionsKeepTheColumnsOfEarlierOnes(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	r.appendPromoted(t, `{"row": 8, "key": 1, "f": 77}`)
+	other := request()
+	other.Dataset.Staging = []dataset.Staging{{Name: "other", Table: features, Columns: []dataset.Column{{Column: "f", Name: "g"}}}}
+	other.Entries = []string{"other"}
+	_, err = r.promoter.Promote(t.Context(), other)
+	require.NoError(t, err)
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"f"})
+	require.NoError(t, err)
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, got.Rows, "of the file that others wrote")
+	require.Equal(t, append(want(), "8 10"), r.read(t, "row", "f"))
+	require.Equal(t, append(want(), "8 10"), r.read(t, "row", "g"))
+}
+
+// The schemas with a promotion's columns may be removed from the table, after demote. The promotion has other field ids then, and
+// uses no file that was written for the first ones.
+//
+// spec: promote-1, promote-12
+func TestPromotionsWhoseSchemasWereRemoved(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	_, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	_, err = r.promoter.Demote(t.Context(), rowsTable, []string{"f"})
+	require.NoError(t, err)
+	state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+	require.NoError(t, err)
+	var gone []int
+	for _, s := range state.Schemas {
+		if s.ID != state.Current && len(s.Docs) > 0 {
+			gone = append(gone, s.ID)
+		}
+	}
+	require.NotEmpty(t, gone)
+	tbl, err := r.others.LoadTable(t.Context(), strings.Split(rowsTable, "."))
+	require.NoError(t, err)
+	_, _, err = r.others.CommitTable(t.Context(), tbl.Identifier(), nil, []icetable.Update{icetable.NewRemoveSchemasUpdate(gone)})
+	require.NoError(t, err)
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.EqualValues(t, 8, got.Rows)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+}
+
+// Two promotions choose the same field ids. The one that comes second takes others.
+//
+// spec: promote-16
+func TestFieldIDsThatOthersTakeFirst(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	other := request()
+	other.Dataset.Staging = []dataset.Staging{{Name: "other", Table: features, Columns: []dataset.Column{{Column: "f", Name: "g"}}}}
+	other.Entries = []string{"other"}
+	r.tables.addSchema = func(ctx context.Context, edit commit.SchemaEdit) (int, error) {
+		r.tables.addSchema = nil
+		_, err := promote.New(r.options).Promote(ctx, other)
+		require.NoError(t, err)
+		return r.tables.Catalog.AddSchema(ctx, edit)
+	}
+	got, err := r.promoter.Promote(t.Context(), request())
+	require.NoError(t, err)
+	require.Len(t, got.Columns, 1)
+	require.Equal(t, want(), r.read(t, "row", "f"))
+	require.Equal(t, want(), r.read(t, "row", "g"))
+
+	// A conflict that stays is returned.
+	r.tables.addSchema = func(context.Context, commit.SchemaEdit) (int, error) {
+		return 0, fault.New(fault.Conflict, "the name is taken")
+	}
+	third := request()
+	third.Dataset.Staging = []dataset.Staging{{Name: "third", Table: features, Columns: []dataset.Column{{Column: "f", Name: "h"}}}}
+	third.Entries = []string{"third"}
+	_, err = r.promoter.Promote(t.Context(), third)
+	require.ErrorContains(t, err, "the name is taken")
 }
 
 // Files that others wrote while the columns were the table's have values of their own.

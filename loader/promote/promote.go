@@ -23,6 +23,7 @@ type promoting struct {
 	prefix     string // of the names of files that have the columns
 	result     PromotionResult
 	progress   progressReport
+	conflict   error           // why the columns could not be reserved; nil if they were
 	compared   map[string]bool // files whose new columns were compared with the join
 	matched    bool            // rules of the entries that could fail were checked
 }
@@ -50,12 +51,28 @@ func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (Promo
 	return c.result, fault.Op(err, "promote entries of dataset %s", request.Dataset.Name)
 }
 
-// run promotes.
-func (p *promoting) run(ctx context.Context) error {
-	var err error
-	if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
-		return err
+// maxReserveTries is the number of attempts to reserve field ids, while others take them first.
+const maxReserveTries = 16
+
+// run promotes. If others take the field ids of the new columns before these are reserved, it chooses others: no file has them yet.
+func (p *promoting) run(ctx context.Context) (err error) {
+	last := -1
+	for try := 1; ; try++ {
+		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
+			return err
+		}
+		if try > 1 && p.state.LastColumn == last {
+			return p.conflict
+		}
+		last, p.conflict = p.state.LastColumn, nil
+		if err = p.attempt(ctx); p.conflict == nil || try == maxReserveTries {
+			return err
+		}
 	}
+}
+
+// attempt promotes with the field ids that are free in the table's state. It sets conflict if it wrote nothing because they are not.
+func (p *promoting) attempt(ctx context.Context) error {
 	made, err := p.prepare(ctx)
 	if made || err != nil {
 		return err
@@ -69,6 +86,9 @@ func (p *promoting) run(ctx context.Context) error {
 		return p.estimate(ctx)
 	}
 	if p.schema, err = p.reserve(ctx); err != nil {
+		if fault.KindOf(err) == fault.Conflict && !commit.Uncertain(err) {
+			p.conflict = err
+		}
 		return err
 	}
 	return p.rounds(ctx)
@@ -158,7 +178,8 @@ func (p *promoting) hold(ctx context.Context) (*release.Handle, error) {
 // describe sets what the result has of the definition.
 func (p *promoting) describe() {
 	d := p.definition
-	p.prefix = commit.FilePrefix("promotion-" + d.id)
+	p.prefix = filePrefix(d.id, d.columns[0].column.ID)
+	p.result.Columns = nil
 	p.result.Promotion, p.result.Before, p.result.Schema = d.id, p.state.Current, p.state.Current
 	p.result.Snapshots, p.result.Matches = map[string]int64{}, map[string]MatchCounts{}
 	for name, pin := range d.pins {

@@ -60,6 +60,7 @@ type tables struct {
 	commit    func(ctx context.Context, change commit.Change) (commit.Committed, error)
 	at        func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error)
 	setSchema func(ctx context.Context, move commit.SchemaMove) error
+	addSchema func(ctx context.Context, edit commit.SchemaEdit) (int, error)
 }
 
 func (c *tables) FileStore(ctx context.Context, table, folder string) (promote.PromotedFiles, error) {
@@ -85,6 +86,13 @@ func (c *tables) SetSchema(ctx context.Context, move commit.SchemaMove) error {
 		return c.setSchema(ctx, move)
 	}
 	return c.Catalog.SetSchema(ctx, move)
+}
+
+func (c *tables) AddSchema(ctx context.Context, edit commit.SchemaEdit) (int, error) {
+	if c.addSchema != nil {
+		return c.addSchema(ctx, edit)
+	}
+	return c.Catalog.AddSchema(ctx, edit)
 }
 
 // staged are the tables as rows are staged to them.

@@ -103,7 +103,7 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 	}
 	defer from.Close() //nolint:errcheck // it was only read
 	// Another attempt, whose files may be the table's, has other names.
-	location := fmt.Sprintf("%s/%s-%s-%05d.parquet", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried))
+	location := fmt.Sprintf("%s/%s-%s-%05d%s%s", w.folderOf(f.Location), w.prefix, commit.AttemptName(), len(w.tried), w.marksOf(f.Location), fileExtension)
 	to, err := w.files.Begin(ctx, location, upload.ReserveParts(w.options.Budget))
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ func promoteMutants() []mutant {
 	promotes, files := []string{"./loader/promote"}, []string{"./internal/parquet/rewrite"}
 	return []mutant{
 		{"promote-skips-deleted-rows", "loader/promote/values.go", "			f.Deletes = catalog.Deletes{}\n", "", promotes},
-		{"promote-takes-all-files-for-done", "loader/promote/name.go", "strings.HasPrefix(path.Base(location), p.prefix+\"-\")", "strings.HasPrefix(path.Base(location), \"penstock-\")", promotes},
+		{"promote-takes-all-files-for-done", "loader/promote/name.go", "strings.HasPrefix(name, prefix+\"-\")", "strings.HasPrefix(name, \"penstock-\")", promotes},
 		{"promote-makes-rows-young", "loader/promote/described.go", "	out := old\n", "	out := old\n	out.Sequence = 0\n", promotes},
 		{"promote-makes-new-row-ids", "loader/promote/described.go", "	out := old\n", "	out := old\n	out.FirstRow = nil\n", promotes},
 		{"promote-ends-too-early", "loader/promote/finish.go", "		move.Head = p.state.Table.Pin.Snapshot\n", "		move.Head = 0\n", promotes},

@@ -9,13 +9,13 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 )
 
-// ownPrefix begins the names of all files that are written for a change, except metadata
+// OwnPrefix begins the names of all files that are written for a change, except metadata
 // files: other programs find the version of a table at the beginning of their names.
-const ownPrefix = "penstock-"
+const OwnPrefix = "penstock-"
 
 // FilePrefix begins the names of all files that are written for a change with a token.
 func FilePrefix(token string) string {
-	return ownPrefix + digest.Of(tokenOf{token})[:filePrefixDigits]
+	return OwnPrefix + digest.Of(tokenOf{token})[:filePrefixDigits]
 }
 
 // filePrefixDigits is the length of the digest in the names of files.

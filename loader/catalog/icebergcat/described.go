@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// DataFiles returns data files of a pinned table as its manifests describe them, with all statistics:
-// those whose location wanted returns true for, in no order. Each has the sequence number and the
+// DataFiles returns data files of a pinned table as its manifests describe them, with all statistics of columns
+// that a schema of the table has: those whose location wanted returns true for, in no order. Each has the sequence number and the
 // first row id that a file with the same rows keeps.
 func (c *Catalog) DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error) {
 	held := c.hold(t.Name)
@@ -32,12 +32,16 @@ func (c *Catalog) DataFiles(ctx context.Context, t *catalog.Table, wanted func(l
 	if err != nil {
 		return nil, err
 	}
+	own, err := meta.ownColumns()
+	if err != nil {
+		return nil, err
+	}
 	of := make([][]commit.DataFile, len(manifests))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(manifestReaders)
 	for i, m := range manifests {
 		group.Go(func() (err error) {
-			of[i], err = l.described(groupCtx, m, wanted)
+			of[i], err = l.described(groupCtx, m, own, wanted)
 			return err
 		})
 	}
@@ -51,7 +55,7 @@ func (c *Catalog) DataFiles(ctx context.Context, t *catalog.Table, wanted func(l
 }
 
 // described returns the wanted files of a manifest.
-func (l *listing) described(ctx context.Context, m iceberg.ManifestFile, wanted func(location string) bool) ([]commit.DataFile, error) {
+func (l *listing) described(ctx context.Context, m iceberg.ManifestFile, own map[int]bool, wanted func(location string) bool) ([]commit.DataFile, error) {
 	if m.ManifestContent() == iceberg.ManifestContentDeletes || !m.HasAddedFiles() && !m.HasExistingFiles() {
 		return nil, nil
 	}
@@ -74,7 +78,7 @@ func (l *listing) described(ctx context.Context, m iceberg.ManifestFile, wanted 
 		if !wanted(e.DataFile().FilePath()) {
 			continue
 		}
-		one, err := l.describe(e, entries)
+		one, err := l.describe(e, entries, own)
 		if err != nil {
 			return nil, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
 		}
@@ -83,8 +87,8 @@ func (l *listing) described(ctx context.Context, m iceberg.ManifestFile, wanted 
 	return out, nil
 }
 
-// describe converts an entry.
-func (l *listing) describe(e iceberg.ManifestEntry, in *manifestEntries) (commit.DataFile, error) {
+// describe converts an entry, with the statistics of own columns.
+func (l *listing) describe(e iceberg.ManifestEntry, in *manifestEntries, own map[int]bool) (commit.DataFile, error) {
 	f, err := l.file(e, in)
 	if err != nil {
 		return commit.DataFile{}, err
@@ -94,8 +98,35 @@ func (l *listing) describe(e iceberg.ManifestEntry, in *manifestEntries) (commit
 		Location: f.Location, Spec: f.Spec, Partition: f.Partition, Rows: f.Rows, Bytes: f.Bytes, SortOrder: f.SortOrder,
 		Splits: d.SplitOffsets(), Sequence: f.Sequence, FirstRow: f.FirstRow,
 		ColumnMetrics: commit.ColumnMetrics{
-			ColumnBytes: d.ColumnSizes(), Values: d.ValueCounts(), Nulls: d.NullValueCounts(), NaNs: d.NaNValueCounts(),
-			Lower: d.LowerBoundValues(), Upper: d.UpperBoundValues(),
+			ColumnBytes: only(d.ColumnSizes(), own), Values: only(d.ValueCounts(), own), Nulls: only(d.NullValueCounts(), own), NaNs: only(d.NaNValueCounts(), own),
+			Lower: only(d.LowerBoundValues(), own), Upper: only(d.UpperBoundValues(), own),
 		},
 	}, nil
+}
+
+// ownColumns returns the field ids of all schemas of the table. Files may have others: those of row lineage, which Spark stores
+// along with statistics when it rewrites rows, and those of columns whose schemas were removed.
+func (m *loaded) ownColumns() (map[int]bool, error) {
+	out := map[int]bool{}
+	for _, s := range m.Schemas() {
+		fields, err := iceberg.IndexByID(s)
+		if err != nil {
+			return nil, metafile.Corrupt(m.name, m.location, "schema %d of table %s cannot be read: %w", s.ID, m.name, err)
+		}
+		for id := range fields {
+			out[id] = true
+		}
+	}
+	return out, nil
+}
+
+// only returns the entries of some columns.
+func only[V any](of map[int]V, columns map[int]bool) map[int]V {
+	out := make(map[int]V, len(of))
+	for id, v := range of {
+		if columns[id] {
+			out[id] = v
+		}
+	}
+	return out
 }
