@@ -143,10 +143,14 @@ func (s *Session) receive() error {
 	}
 }
 
-// record handles one record.
+// record handles one record. A packet that was read before Close, and is handled after it, is no fault of the client: its
+// deliveries are gone.
 func (s *Session) record(kind, number uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return net.ErrClosed
+	}
 	d := s.deliveries[number]
 	switch kind {
 	case recordForked:

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -131,6 +132,23 @@ func TestSegmentsAreFreeWhenAllSessionsReturnedThem(t *testing.T) {
 	}
 	h.reaches(t, segment.LenderStats{Free: smallest})
 	require.Equal(t, 2, h.Stats().Sessions)
+}
+
+// TestRecordsAfterTheEndAreNoFault checks records that were read before a session ended and are handled after it: they end
+// the session as a closed one, and do not blame the client.
+func TestRecordsAfterTheEndAreNoFault(t *testing.T) {
+	h := serve(t)
+	c := h.dial(t)
+	s := h.Claim(c.ID)
+	for mark := range byte(2) {
+		h.deliver(t, s, mark)
+	}
+	s.Close()
+	for _, kind := range []uint32{recordSeen, recordReturned, recordForked} {
+		require.ErrorIs(t, s.record(kind, 1), net.ErrClosed, kind)
+	}
+	require.Equal(t, uint32(2), s.last)
+	h.reaches(t, segment.LenderStats{})
 }
 
 // The id of a session is good for one stream.
