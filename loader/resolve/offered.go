@@ -19,8 +19,8 @@ func (r *Relation) NotOffered(name string) (why, equal string) {
 			return fmt.Sprintf("; %s has one that it does not offer under this name: see the entry's columns and prefix", s.Name), ""
 		}
 		equal := s.Keys[k].Training
-		if r.hides(TrainingTable, equal) {
-			equal.Name = ""
+		if r.hides(TrainingTable, equal) { // its values are those of a withheld column, and often so is its name
+			continue
 		}
 		return fmt.Sprintf("; it is a key of %s; name it in the entry's columns to offer it", s.Name), equal.Name
 	}
