@@ -226,6 +226,8 @@ func (c codec) Unmarshal(parts mem.BufferSlice, v any) error {
 	switch m := v.(type) {
 	case *putMessage:
 		return m.unmarshal(parts)
+	case *firstPut:
+		return m.unmarshal(parts)
 	case *limitedMessage:
 		if m.size = parts.Len(); m.size > maxReceived {
 			return nil

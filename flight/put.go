@@ -69,10 +69,11 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	if s.options.Tables == nil {
 		return refused("DoPut", "write staging tables with a server that has catalogs of its own")
 	}
-	first := &putMessage{}
+	first := &firstPut{}
 	if err := stream.RecvMsg(first); err != nil {
 		return err
 	}
+	defer first.close()
 	command, err := stageCommand(first)
 	if err != nil {
 		return err
@@ -84,6 +85,9 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	defer leave()
 	if err := s.permitStage(ctx, command); err != nil {
 		return err
+	}
+	if err := s.options.Tables.Writable(command.Table); err != nil {
+		return fault.Op(err, "stage")
 	}
 	held, err := s.options.Budget.Reserve("rows that a client sends", first.size())
 	if err != nil {
@@ -102,7 +106,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	defer entered.Release()
 	note := noteOf(ctx)
 	note.change(audit.Stage, command.Table, command.Token)
-	out, err := s.stage(ctx, stream, firstMessage{first, held}, command, slot)
+	out, err := s.stage(ctx, stream, heldPut{first, held}, command, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
@@ -112,14 +116,10 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 }
 
 // stageCommand returns what a client asks for in its first message.
-func stageCommand(first *putMessage) (decode.StageCommand, error) {
+func stageCommand(first *firstPut) (decode.StageCommand, error) {
 	if first.descriptor.GetType() != descriptorCommand {
 		return decode.StageCommand{}, fault.InvalidField("descriptor", "it is not a command").
 			WithRemedy(`give a command such as {"stage": {"table": "features.history"}}`)
-	}
-	if len(first.header) == 0 {
-		return decode.StageCommand{}, fault.InvalidField("descriptor", "the first message has no schema").
-			WithRemedy("send the schema with the descriptor")
 	}
 	return decode.Stage(first.descriptor.GetCmd())
 }
@@ -141,8 +141,12 @@ func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) e
 }
 
 // stage writes the rows of a call.
-func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first firstMessage, command decode.StageCommand, slot *putSlot) (stage.WriteResult, error) {
-	rows, err := openPut(ctx, stream, first, s.options.Budget)
+func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first heldPut, command decode.StageCommand, slot *putSlot) (stage.WriteResult, error) {
+	message, err := first.open(ctx)
+	if err != nil {
+		return stage.WriteResult{}, err
+	}
+	rows, err := openPut(ctx, stream, firstMessage{message, first.held}, s.options.Budget)
 	if err != nil {
 		return stage.WriteResult{}, err
 	}

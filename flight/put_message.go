@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 
@@ -10,29 +11,114 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	protobuf "google.golang.org/protobuf/proto"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
 
 // fieldDescriptor is the field number of FlightData's descriptor.
 const fieldDescriptor = 1
 
+// maxDescriptor is the most bytes of the descriptor of a call that writes rows.
+const maxDescriptor = 64 << 10
+
 // putMessage is a FlightData message of a client. Its body is copied once, to memory of its own, so that buffers in it are
 // aligned.
 type putMessage struct {
-	descriptor *arrowflight.FlightDescriptor
-	header     []byte // an Arrow message
-	metadata   []byte // app_metadata
-	body       []byte
+	header   []byte // an Arrow message
+	metadata []byte // app_metadata
+	body     []byte
 }
 
 // size returns the bytes that the message holds.
 func (m *putMessage) size() int64 {
-	return int64(len(m.header) + len(m.metadata) + len(m.body) + len(m.descriptor.GetCmd()))
+	return int64(len(m.header) + len(m.metadata) + len(m.body))
 }
 
 // unmarshal reads the message as protobuf encodes it.
 func (m *putMessage) unmarshal(parts mem.BufferSlice) error {
 	*m = putMessage{}
+	return eachField(parts, func(number protowire.Number, in *mem.Reader, size int) (err error) {
+		switch number {
+		case fieldHeader:
+			m.header, err = valueOf(in, size)
+		case fieldMetadata:
+			m.metadata, err = valueOf(in, size)
+		case fieldBody:
+			m.body, err = valueOf(in, size)
+		default:
+			_, err = in.Discard(size)
+		}
+		return err
+	})
+}
+
+// firstPut is the first message of a call. Only its descriptor is read before the call is allowed.
+type firstPut struct {
+	descriptor *arrowflight.FlightDescriptor
+	parts      mem.BufferSlice // all of the message, until it is opened or closed
+}
+
+// unmarshal reads the descriptor, and keeps the message as it is.
+func (f *firstPut) unmarshal(parts mem.BufferSlice) error {
+	*f = firstPut{}
+	err := eachField(parts, func(number protowire.Number, in *mem.Reader, size int) error {
+		if number != fieldDescriptor {
+			_, err := in.Discard(size)
+			return err
+		}
+		if size > maxDescriptor {
+			return fault.InvalidField("descriptor", "it has %d bytes, more than %d", size, maxDescriptor)
+		}
+		value, err := valueOf(in, size)
+		if err != nil {
+			return err
+		}
+		f.descriptor = &arrowflight.FlightDescriptor{}
+		return protobuf.Unmarshal(value, f.descriptor)
+	})
+	if err != nil {
+		return err
+	}
+	parts.Ref()
+	f.parts = parts
+	return nil
+}
+
+// size returns the bytes of the message.
+func (f *firstPut) size() int64 { return int64(f.parts.Len()) }
+
+// heldPut is a first message, and the reservation of its bytes.
+type heldPut struct {
+	*firstPut
+	held *budget.Reservation
+}
+
+// open reads the rest of the message. While it is copied, the copy is charged as well.
+func (h heldPut) open(ctx context.Context) (*putMessage, error) {
+	size := h.size()
+	if err := h.held.GrowWait(ctx, size); err != nil {
+		return nil, err
+	}
+	defer h.held.Shrink(size)
+	return h.firstPut.open()
+}
+
+// open reads the rest of the message.
+func (f *firstPut) open() (*putMessage, error) {
+	m := &putMessage{}
+	err := m.unmarshal(f.parts)
+	f.close()
+	return m, err
+}
+
+// close frees the message.
+func (f *firstPut) close() {
+	f.parts.Free()
+	f.parts = nil
+}
+
+// eachField calls do for each field of a FlightData, which reads or discards the field's bytes.
+func eachField(parts mem.BufferSlice, do func(number protowire.Number, in *mem.Reader, size int) error) error {
 	in := parts.Reader()
 	defer in.Close() //nolint:errcheck // frees references to the parts
 	for in.Remaining() > 0 {
@@ -44,181 +130,25 @@ func (m *putMessage) unmarshal(parts mem.BufferSlice) error {
 		if kind != protowire.BytesType {
 			return fault.New(fault.Invalid, "field %d of a message is not a FlightData's", number)
 		}
-		value, err := lengthPrefixed(in)
+		size, err := binary.ReadUvarint(in)
 		if err != nil {
 			return err
 		}
-		switch number {
-		case fieldDescriptor:
-			m.descriptor = &arrowflight.FlightDescriptor{}
-			if err := protobuf.Unmarshal(value, m.descriptor); err != nil {
-				return err
-			}
-		case fieldHeader:
-			m.header = value
-		case fieldMetadata:
-			m.metadata = value
-		case fieldBody:
-			m.body = value
+		if size > uint64(in.Remaining()) { //nolint:gosec // not negative
+			return io.ErrUnexpectedEOF
+		}
+		if err := do(number, in, int(size)); err != nil { //nolint:gosec // of a message in memory
+			return err
 		}
 	}
 	return nil
 }
 
-// lengthPrefixed reads a field of bytes.
-func lengthPrefixed(in *mem.Reader) ([]byte, error) {
-	n, err := binary.ReadUvarint(in)
-	if err != nil {
-		return nil, err
-	}
-	if n > uint64(in.Remaining()) {
-		return nil, io.ErrUnexpectedEOF
-	}
-	value := make([]byte, n)
-	_, err = io.ReadFull(in, value)
+// valueOf reads the bytes of a field.
+func valueOf(in *mem.Reader, size int) ([]byte, error) {
+	value := make([]byte, size)
+	_, err := io.ReadFull(in, value)
 	return value, err
-}
-
-// flatTable is a table of a flatbuffer, such as the header of an Arrow message, whose bytes a client chose.
-type flatTable struct {
-	bytes []byte
-	at    int
-}
-
-// Slots of the tables' fields that are read here, as the schemas of Arrow messages have them.
-const (
-	slotHeaderType, slotHeader         = 1, 2    // of Message
-	slotRows, slotNodes, slotBuffers   = 0, 1, 2 // of RecordBatch
-	slotCompression, slotVariadic      = 3, 4    // of RecordBatch
-	slotDictionaryID, slotDictionary   = 0, 1    // of DictionaryBatch
-	slotIsDelta                        = 2       // of DictionaryBatch
-	headerDictionaryBatch, headerBatch = 2, 3    // of the union MessageHeader
-	bufferBytes                        = 16      // an offset and a length
-	notCompressed                      = -1      // of a buffer in a compressed body
-	maxBatchRows                       = 1 << 24 // columns without buffers could have any number
-)
-
-// uint32At reads a number; 0 beyond the end.
-func (t flatTable) uint32At(at int) int {
-	if at < 0 || at > len(t.bytes)-4 {
-		return 0
-	}
-	return int(binary.LittleEndian.Uint32(t.bytes[at:]))
-}
-
-// int64At reads a number; 0 beyond the end.
-func int64At(p []byte, at int64) int64 {
-	if at < 0 || at > int64(len(p))-8 {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint64(p[at:])) //nolint:gosec // two's complement
-}
-
-// field returns the place of a field; 0: the table does not have it.
-func (t flatTable) field(slot int) int {
-	names := t.at - int(int32(t.uint32At(t.at))) //nolint:gosec // two's complement
-	entry := 4 + 2*slot
-	if names < 0 || names > len(t.bytes)-2 || entry+2 > int(binary.LittleEndian.Uint16(t.bytes[names:])) || names+entry > len(t.bytes)-2 {
-		return 0
-	}
-	if offset := int(binary.LittleEndian.Uint16(t.bytes[names+entry:])); offset > 0 {
-		return t.at + offset
-	}
-	return 0
-}
-
-// table returns a table in a field; false if there is none.
-func (t flatTable) table(slot int) (flatTable, bool) {
-	at := t.field(slot)
-	if at == 0 {
-		return flatTable{}, false
-	}
-	return flatTable{t.bytes, at + t.uint32At(at)}, true
-}
-
-// vector returns the places of the entries of a list of structs or numbers, as far as they are within the bytes.
-func (t flatTable) vector(slot, size int) []int64 {
-	at := t.field(slot)
-	if at == 0 {
-		return nil
-	}
-	at += t.uint32At(at)
-	n := min(t.uint32At(at), max(0, (len(t.bytes)-at-4)/size))
-	out := make([]int64, n)
-	for i := range out {
-		out[i] = int64(at + 4 + i*size)
-	}
-	return out
-}
-
-// byteOf returns a field of one byte; 0 if there is none.
-func (t flatTable) byteOf(slot int) byte {
-	if at := t.field(slot); at > 0 && at < len(t.bytes) {
-		return t.bytes[at]
-	}
-	return 0
-}
-
-// putHeader is what is known of an Arrow message before it is decoded.
-type putHeader struct {
-	isDictionary bool
-	isDelta      bool
-	dictionary   int64 // its id
-	rows         int64
-	nodes        int   // arrays, nested ones included
-	views        int   // of these, arrays of views, whose numbers of buffers it has
-	decompressed int64 // bytes that decoding takes beside the body
-}
-
-// inspect reads the header of a message with a batch or a dictionary. Of other messages it returns zero.
-func (m *putMessage) inspect() (putHeader, error) {
-	var out putHeader
-	root := flatTable{m.header, flatTable{bytes: m.header}.uint32At(0)}
-	of, ok := root.table(slotHeader)
-	switch {
-	case !ok:
-		return out, nil
-	case root.byteOf(slotHeaderType) == headerDictionaryBatch:
-		out.isDictionary, out.isDelta = true, of.byteOf(slotIsDelta) != 0
-		if at := of.field(slotDictionaryID); at > 0 {
-			out.dictionary = int64At(m.header, int64(at))
-		}
-		if of, ok = of.table(slotDictionary); !ok {
-			return out, nil
-		}
-	case root.byteOf(slotHeaderType) != headerBatch:
-		return out, nil
-	}
-	if at := of.field(slotRows); at > 0 {
-		out.rows = int64At(m.header, int64(at))
-	}
-	if at := of.field(slotNodes); at > 0 {
-		out.nodes = of.uint32At(at + of.uint32At(at))
-	}
-	buffers := of.vector(slotBuffers, bufferBytes)
-	counts := of.vector(slotVariadic, 8)
-	out.views = len(counts)
-	for _, at := range counts {
-		if n := int64At(m.header, at); n < 0 || n > int64(len(buffers)) {
-			return out, fault.New(fault.Invalid, "a column has %d buffers, and the batch %d", n, len(buffers)).WithRemedy("write the rows with a library of Arrow")
-		}
-	}
-	if _, compressed := of.table(slotCompression); !compressed {
-		return out, nil
-	}
-	for _, at := range buffers {
-		if int64At(m.header, at+8) == 0 {
-			continue
-		}
-		switch bytes := int64At(m.body, int64At(m.header, at)); {
-		case bytes == notCompressed:
-		case bytes < 0, bytes > maxPutMessage:
-			return out, tooLargeBatch(maxPutMessage)
-		default:
-			out.decompressed += bytes
-		}
-	}
-	return out, nil
 }
 
 // tooLargeBatch is the error for a message beyond the limit.

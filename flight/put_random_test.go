@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -28,13 +29,16 @@ type cannedPut struct {
 
 // RecvMsg implements grpc.ServerStream.
 func (c *cannedPut) RecvMsg(m any) error {
+	if len(c.messages) == 0 {
+		return io.EOF
+	}
 	*m.(*putMessage) = *c.messages[0] //nolint:forcetypeassert // nothing else is received
 	c.messages = c.messages[1:]
 	return nil
 }
 
 // nestedMessages returns the messages of batches with columns of many types.
-func nestedMessages(t *testing.T, options ...ipc.Option) []*arrowflight.FlightData {
+func nestedMessages(t testing.TB, options ...ipc.Option) []*arrowflight.FlightData {
 	texts := arrow.BinaryTypes.String
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "codes", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: texts}, Nullable: true},

@@ -63,12 +63,16 @@ type firstMessage struct {
 // openPut returns the rows of a call, of which the first message has been received. The caller releases them, and the reservation
 // of that message if openPut fails.
 func openPut(ctx context.Context, stream grpc.ServerStream, first firstMessage, memory *budget.Budget) (*putRows, error) {
-	if err := first.message.checkSchema(); err != nil {
-		return nil, err
-	}
 	p := &putRows{ctx: ctx, stream: stream, first: first.message, held: first.held, sizes: map[int64]int64{}}
 	var err error
 	if p.kept, err = memory.Reserve("dictionaries that a client sends", 0); err != nil {
+		return nil, err
+	}
+	if err = p.kept.GrowWait(ctx, schemaMemory*int64(len(first.message.header))); err == nil {
+		err = first.message.rewriteSchema()
+	}
+	if err != nil {
+		p.close()
 		return nil, err
 	}
 	if p.reader, err = ipc.NewReaderFromMessageReader(p); err == nil && p.reader.Schema() != nil {
@@ -232,30 +236,36 @@ func (p *putRows) end(metadata []byte) error {
 	return nil
 }
 
-// account charges what a message holds from now on, instead of what it could have held.
+// account makes a message one that the Arrow library can decode without allocating what a client claims, and charges what it
+// holds from then on, instead of what it could have held.
 func (p *putRows) account(m *putMessage) error {
-	if err := m.checkMetadata(); err != nil {
-		return err
-	}
+	p.bytes += m.size()
 	head, err := m.inspect()
 	if err != nil {
 		return err
 	}
-	size := m.size() + head.decompressed
-	switch {
-	case len(m.body)+int(head.decompressed) > int(p.limit):
+	if err := p.fits(&head); err != nil {
+		return err
+	}
+	unpacked, beside, err := m.unpacked(&head)
+	if err != nil {
+		return err
+	}
+	if max(int64(len(m.body)), unpacked) > p.limit {
 		return tooLargeBatch(p.limit)
-	case head.rows > maxBatchRows:
-		return fault.New(fault.Exhausted, "a batch has %d rows, more than %d", head.rows, maxBatchRows).WithRemedy("send smaller batches")
-	case !head.isDictionary && head.nodes != p.nodes:
-		return fault.New(fault.Invalid, "a batch has %d arrays, and the schema %d: it has another schema", head.nodes, p.nodes).
-			WithRemedy("send all batches with the schema of the first message")
-	case !head.isDictionary && head.views < p.views:
-		return fault.New(fault.Invalid, "a batch has %d columns of views, and the schema %d", head.views, p.views).WithRemedy("write the rows with a library of Arrow")
-	case head.isDelta:
-		return fault.New(fault.Invalid, "a message adds values to a dictionary, which this version does not read").
-			WithRemedy("send the whole dictionary, or texts instead of dictionaries")
-	case head.isDictionary:
+	}
+	most := m.size() + headerCopies*int64(len(m.header)) + unpacked + beside
+	if more := most - p.held.Held(); more > 0 {
+		if err := p.held.GrowWait(p.ctx, more); err != nil {
+			return err
+		}
+	}
+	if err := m.unpack(&head, unpacked); err != nil {
+		return err
+	}
+	m.header, m.metadata = head.encode(), nil
+	size := m.size()
+	if head.isDictionary {
 		if err := p.kept.GrowWait(p.ctx, size); err != nil {
 			return err
 		}
@@ -263,8 +273,27 @@ func (p *putRows) account(m *putMessage) error {
 		p.sizes[head.dictionary] = size
 		size = 0
 	}
-	p.bytes += m.size()
 	p.held.Shrink(p.held.Held() - size)
+	return nil
+}
+
+// headerCopies is how many times the bytes of a header are held while it is read and written again.
+const headerCopies = 3
+
+// fits returns an error for a message that cannot be one of the rows of the schema.
+func (p *putRows) fits(head *putHeader) error {
+	switch {
+	case head.rows > maxBatchRows:
+		return fault.New(fault.Exhausted, "a batch has %d rows, more than %d", head.rows, maxBatchRows).WithRemedy("send smaller batches")
+	case !head.isDictionary && len(head.nodes) != p.nodes:
+		return fault.New(fault.Invalid, "a batch has %d arrays, and the schema %d: it has another schema", len(head.nodes), p.nodes).
+			WithRemedy("send all batches with the schema of the first message")
+	case !head.isDictionary && len(head.variadic) < p.views:
+		return fault.New(fault.Invalid, "a batch has %d columns of views, and the schema %d", len(head.variadic), p.views).WithRemedy("write the rows with a library of Arrow")
+	case head.isDelta:
+		return fault.New(fault.Invalid, "a message adds values to a dictionary, which this version does not read").
+			WithRemedy("send the whole dictionary, or texts instead of dictionaries")
+	}
 	return nil
 }
 

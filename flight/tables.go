@@ -19,6 +19,8 @@ import (
 
 // TableWriter writes to tables. It is safe for concurrent use.
 type TableWriter interface {
+	// Writable returns an error if the configuration does not allow writes to a table. It does not ask the catalog.
+	Writable(table string) error
 	// Stage writes rows to a table as one change; see stage.Stager. If keysOf is not "", it is a dataset or a table, and rows
 	// whose key none of its training rows has are dropped.
 	Stage(ctx context.Context, request stage.TableWrite, keysOf string, rows array.RecordReader) (stage.WriteResult, error)

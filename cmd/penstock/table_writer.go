@@ -29,6 +29,15 @@ func (e *engine) tableWriter(calls int) tableWriter {
 	return tableWriter{engine: e, stager: e.stager(calls)}
 }
 
+// Writable implements flight.TableWriter.
+func (w tableWriter) Writable(table string) error {
+	c, name, err := w.engine.catalogOf(table)
+	if err != nil {
+		return err
+	}
+	return c.MayWrite(name)
+}
+
 // Stage implements flight.TableWriter.
 func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, keysOf string, rows array.RecordReader) (stage.WriteResult, error) {
 	if keysOf != "" {

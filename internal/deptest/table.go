@@ -21,9 +21,11 @@ const (
 	libArrowFlight = "github.com/apache/arrow-go/v18/arrow/flight"
 	libCobra       = "github.com/spf13"
 	libCompress    = "github.com/klauspost/compress"
+	libFlatbuffers = "github.com/google/flatbuffers/go"
 	libGRPC        = "google.golang.org/grpc"
 	libIceberg     = "github.com/apache/iceberg-go"
 	libJOSE        = "github.com/go-jose/go-jose/v4"
+	libLZ4         = "github.com/pierrec/lz4/v4"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
 	libPostgres    = "github.com/jackc/pgx/v5"
@@ -149,7 +151,7 @@ func Graph() []Row {
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
 			Folder: "flight", Imports: "loader stream dataset decode plan policy stage commit rule batch budget waits fault identity audit local segment conform",
-			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf + " " + libUnix,
+			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf + " " + libUnix,
 		},
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},
@@ -193,6 +195,7 @@ func Graph() []Row {
 		{Folder: "internal/store/errstore", Imports: "*"},
 		{Folder: "internal/store/s3/gatewaytest", Imports: "*", Outside: libAWS},
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
+		{Folder: "flight/damage"},
 		{Folder: "flight/rawclient"},
 		{Folder: "flight/local/localtest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},

@@ -28,7 +28,7 @@ func orphanMutants() []mutant {
 		{"live-files-of-another-table", "loader/catalog/icebergcat/live.go", "	case now != uuid:\n", "	case now == \"\":\n", tables},
 		{"live-files-of-truncated-lists", "loader/catalog/icebergcat/live.go", "; files < want {", "; files < 0 {", tables},
 		{"live-files-of-broken-manifests", "loader/catalog/icebergcat/live.go", "	if err != nil {\n		return l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)\n", "	if err != nil {\n		return nil\n", commands},
-		{"orphans-of-any-namespace", "loader/catalog/icebergcat/state.go", "func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {\n	if err := c.mayWrite(table); err != nil {", "func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {\n	if err := c.mayWrite(table); err != nil && folder == \"\" {", commands},
+		{"orphans-of-any-namespace", "loader/catalog/icebergcat/state.go", "func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {\n	if err := c.MayWrite(table); err != nil {", "func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {\n	if err := c.MayWrite(table); err != nil && folder == \"\" {", commands},
 		{"orphans-of-any-age", "cmd/penstock/orphans.go", "p.clock().Add(-age)", "p.clock().Add(age)", commands},
 		{"orphans-of-young-age", "cmd/penstock/orphans.go", "err != nil || age < youngestLeft", "err != nil || age < 0", commands},
 		{"orphans-remove-always", "cmd/penstock/orphans.go", "		if !call.remove {\n", "		if !call.remove && i > 0 {\n", commands},

@@ -21,7 +21,7 @@ func (c *Catalog) Move(ctx context.Context, move commit.Move) error {
 
 // moveRef moves, creates or removes a branch, which may be main.
 func (c *Catalog) moveRef(ctx context.Context, move commit.Move) error {
-	if err := c.mayWrite(move.Table); err != nil {
+	if err := c.MayWrite(move.Table); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
@@ -125,7 +125,7 @@ func snapshotName(id int64) string {
 
 // look loads a table for a decision about its branches.
 func (c *Catalog) look(ctx context.Context, table string, decide func(*loaded) (commit.Move, error)) (commit.Move, error) {
-	if err := c.mayWrite(table); err != nil {
+	if err := c.MayWrite(table); err != nil {
 		return commit.Move{}, err
 	}
 	held := c.hold(table)

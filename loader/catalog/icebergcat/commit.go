@@ -37,7 +37,7 @@ type committing struct {
 // attempt begins.
 func (c *Catalog) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
 	change.Branch = cmp.Or(change.Branch, commit.Main)
-	err := c.mayWrite(change.Table)
+	err := c.MayWrite(change.Table)
 	if err == nil {
 		err = change.Check(c.now())
 	}

@@ -25,7 +25,7 @@ import (
 
 // Create creates a table without snapshots. See commit.Committer.
 func (c *Catalog) Create(ctx context.Context, table commit.NewTable) error {
-	if err := c.mayWrite(table.Table); err != nil {
+	if err := c.MayWrite(table.Table); err != nil {
 		return err
 	}
 	err := c.create(ctx, table)

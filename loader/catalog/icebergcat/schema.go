@@ -23,7 +23,7 @@ type editing struct {
 
 // AddSchema adds a schema that is not current. See commit.SchemaEditor.
 func (c *Catalog) AddSchema(ctx context.Context, edit commit.SchemaEdit) (id int, err error) {
-	if err := c.mayWrite(edit.Table); err != nil {
+	if err := c.MayWrite(edit.Table); err != nil {
 		return 0, err
 	}
 	if err := edit.Check(); err != nil {
@@ -47,7 +47,7 @@ func (c *Catalog) AddSchema(ctx context.Context, edit commit.SchemaEdit) (id int
 
 // SetSchema makes another schema current. See commit.SchemaEditor.
 func (c *Catalog) SetSchema(ctx context.Context, move commit.SchemaMove) error {
-	if err := c.mayWrite(move.Table); err != nil {
+	if err := c.MayWrite(move.Table); err != nil {
 		return err
 	}
 	if err := move.Check(); err != nil {

@@ -69,7 +69,7 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 // snapshot that is gone. It writes nothing, but returns Forbidden for a table that may not be
 // changed.
 func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
-	if err := c.mayWrite(table); err != nil {
+	if err := c.MayWrite(table); err != nil {
 		return commit.Committed{}, false, err
 	}
 	held := c.hold(table)
@@ -97,7 +97,7 @@ func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit
 // catalog gives for it, and only where files of the table may lie. All files are below a
 // folder.
 func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
-	if err := c.mayWrite(table); err != nil {
+	if err := c.MayWrite(table); err != nil {
 		return nil, err
 	}
 	held := c.hold(table)

@@ -27,8 +27,8 @@ const (
 // refMarks separate a table from a branch, tag or commit of a whole catalog, in the names of catalogs such as Nessie.
 const refMarks = "@#"
 
-// mayWrite returns Forbidden for a table that this catalog may not change.
-func (c *Catalog) mayWrite(table string) error {
+// MayWrite returns Forbidden for a table that this catalog may not change.
+func (c *Catalog) MayWrite(table string) error {
 	parts, err := catalog.Parts(table)
 	if err != nil {
 		return err

@@ -1,0 +1,267 @@
+package flight
+
+import (
+	"encoding/binary"
+
+	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// A header of an Arrow message is a flatbuffer. The flatbuffers library follows offsets without checking them, and the Arrow
+// library allocates lists as long as a header claims. Headers of clients are therefore read here, with every offset checked,
+// and written again: the Arrow library decodes only headers that this package wrote.
+
+// Limits of a header.
+const (
+	maxFlatDepth = 72 // tables in tables: fields in fields, and the tables around them
+	flatPointer  = 4  // bytes of an offset
+	sharedTexts  = 4  // texts may have this many times the bytes of a header: writers may store a text once and name it often
+)
+
+// flatReader reads a flatbuffer whose bytes a client chose. After the first fault all that it returns is zero.
+type flatReader struct {
+	bytes  []byte
+	tables int   // that may still be read; sharing them could make a small header endless
+	texts  int64 // bytes of texts that may still be read
+	broken bool
+}
+
+func newFlatReader(header []byte) *flatReader {
+	return &flatReader{bytes: header, tables: len(header) / flatPointer, texts: sharedTexts * int64(len(header))}
+}
+
+// err returns an error if a fault was found.
+func (r *flatReader) err() error {
+	if !r.broken {
+		return nil
+	}
+	return fault.New(fault.Invalid, "the header of a message is damaged").WithRemedy("write the rows with a library of Arrow")
+}
+
+// has reports whether bytes are within the flatbuffer.
+func (r *flatReader) has(at, bytes int64) bool {
+	if at < 0 || bytes < 0 || at > int64(len(r.bytes))-bytes {
+		r.broken = true
+	}
+	return !r.broken
+}
+
+// number reads an unsigned number of 1, 2, 4 or 8 bytes.
+func (r *flatReader) number(at int64, bytes int) uint64 {
+	if !r.has(at, int64(bytes)) {
+		return 0
+	}
+	var wide [8]byte
+	copy(wide[:], r.bytes[at:at+int64(bytes)])
+	return binary.LittleEndian.Uint64(wide[:])
+}
+
+// follow returns the place that an offset leads to.
+func (r *flatReader) follow(at int64) int64 {
+	to := at + int64(r.number(at, flatPointer)) //nolint:gosec // 32 bits
+	r.has(to, flatPointer)
+	return to
+}
+
+// flatTable is a table, whose fields are found by its list of their places, the vtable.
+type flatTable struct {
+	*flatReader
+	at     int64
+	names  int64 // the vtable
+	length int64 // bytes of the vtable
+}
+
+// root returns the outermost table.
+func (r *flatReader) root() flatTable { return r.table(r.follow(0)) }
+
+// table returns the table at a place.
+func (r *flatReader) table(at int64) flatTable {
+	if r.tables--; r.tables < 0 {
+		r.broken = true
+	}
+	names := at - int64(int32(r.number(at, flatPointer))) //nolint:gosec // two's complement
+	length := int64(r.number(names, 2))                   //nolint:gosec // 16 bits
+	if length < 4 || length%2 != 0 || !r.has(names, length) {
+		r.broken = true
+	}
+	return flatTable{flatReader: r, at: at, names: names, length: length}
+}
+
+// field returns the place of a field; 0: the table does not have it.
+func (t flatTable) field(slot, bytes int) int64 {
+	entry := int64(4 + 2*slot)
+	if t.broken || entry+2 > t.length {
+		return 0
+	}
+	offset := int64(t.number(t.names+entry, 2)) //nolint:gosec // 16 bits
+	if offset == 0 || !t.has(t.at+offset, int64(bytes)) {
+		return 0
+	}
+	return t.at + offset
+}
+
+// value returns a number in a field; 0 if the table does not have it.
+func (t flatTable) value(slot, bytes int) uint64 {
+	if at := t.field(slot, bytes); at > 0 {
+		return t.number(at, bytes)
+	}
+	return 0
+}
+
+// inner returns a table in a field; false if there is none.
+func (t flatTable) inner(slot int) (flatTable, bool) {
+	at := t.field(slot, flatPointer)
+	if at == 0 {
+		return flatTable{}, false
+	}
+	of := t.table(t.follow(at))
+	return of, !t.broken
+}
+
+// list returns the place of the first entry of a list, and the number of entries.
+func (t flatTable) list(slot, bytes int) (first int64, n int) {
+	at := t.field(slot, flatPointer)
+	if at == 0 {
+		return 0, 0
+	}
+	at = t.follow(at)
+	claimed := int64(t.number(at, flatPointer)) //nolint:gosec // 32 bits
+	if !t.has(at+flatPointer, claimed*int64(bytes)) {
+		return 0, 0
+	}
+	return at + flatPointer, int(claimed)
+}
+
+// text returns the bytes of a text.
+func (t flatTable) text(slot int) []byte {
+	first, n := t.list(slot, 1)
+	if t.texts -= int64(n); t.texts < 0 {
+		t.broken = true
+	}
+	if t.broken {
+		return nil
+	}
+	return t.bytes[first : first+int64(n)]
+}
+
+// flatKind is what a field of a table is.
+type flatKind int
+
+// Kinds of fields.
+const (
+	flatDropped flatKind = iota // it is not written again
+	flatNumber                  // of some bytes
+	flatText
+	flatInner  // a table
+	flatTables // a list of tables
+	flatUnion  // a table whose type the field before it has
+)
+
+// flatField describes a field of tables.
+type flatField struct {
+	kind  flatKind
+	bytes int         // of a number
+	of    *flatShape  // of a table, or of a list of tables
+	types []flatShape // of a union, by type; nil: the type is refused
+}
+
+// flatShape describes tables: their fields by slot.
+type flatShape struct {
+	fields []flatField
+	known  bool
+}
+
+// write writes a table again, as far as its shape describes it, and returns its place.
+func (t flatTable) write(b *flatbuffers.Builder, shape *flatShape, depth int) flatbuffers.UOffsetT {
+	if depth > maxFlatDepth {
+		t.broken = true
+	}
+	inner := make([]flatbuffers.UOffsetT, len(shape.fields))
+	for slot, f := range shape.fields {
+		if t.broken {
+			return 0
+		}
+		inner[slot] = t.writeInner(b, slot, f, depth)
+	}
+	b.StartObject(len(shape.fields))
+	for slot, f := range shape.fields {
+		switch {
+		case f.kind == flatNumber:
+			t.writeNumber(b, slot, f.bytes)
+		case inner[slot] > 0:
+			b.PrependUOffsetT(inner[slot])
+			b.Slot(slot)
+		}
+	}
+	return b.EndObject()
+}
+
+// writeInner writes what a field refers to; 0: there is nothing.
+func (t flatTable) writeInner(b *flatbuffers.Builder, slot int, f flatField, depth int) flatbuffers.UOffsetT {
+	switch f.kind {
+	case flatDropped, flatNumber:
+	case flatText:
+		if t.field(slot, flatPointer) > 0 {
+			return b.CreateByteString(t.text(slot))
+		}
+	case flatInner:
+		if of, ok := t.inner(slot); ok {
+			return of.write(b, f.of, depth+1)
+		}
+	case flatTables:
+		return t.writeTables(b, slot, f.of, depth)
+	case flatUnion:
+		of, ok := t.inner(slot)
+		kind := t.value(slot-1, 1)
+		if !ok || kind >= uint64(len(f.types)) || !f.types[kind].known {
+			t.broken = true
+			return 0
+		}
+		return of.write(b, &f.types[kind], depth+1)
+	}
+	return 0
+}
+
+// writeTables writes a list of tables.
+func (t flatTable) writeTables(b *flatbuffers.Builder, slot int, of *flatShape, depth int) flatbuffers.UOffsetT {
+	first, n := t.list(slot, flatPointer)
+	if n > t.tables {
+		t.broken = true
+	}
+	if t.broken || first == 0 {
+		return 0
+	}
+	all := make([]flatbuffers.UOffsetT, n)
+	for i := range all {
+		one := t.table(t.follow(first + int64(i)*flatPointer))
+		if t.broken {
+			return 0
+		}
+		all[i] = one.write(b, of, depth+1)
+	}
+	if t.broken {
+		return 0
+	}
+	return b.CreateVectorOfTables(all)
+}
+
+// writeNumber writes a number, if the table has it.
+func (t flatTable) writeNumber(b *flatbuffers.Builder, slot, bytes int) {
+	at := t.field(slot, bytes)
+	if at == 0 {
+		return
+	}
+	n := t.number(at, bytes)
+	switch bytes {
+	case 1:
+		b.PrependByte(byte(n)) //nolint:gosec // one byte was read
+	case 2:
+		b.PrependUint16(uint16(n)) //nolint:gosec // two were read
+	case 4:
+		b.PrependUint32(uint32(n)) //nolint:gosec // four were read
+	default:
+		b.PrependUint64(n)
+	}
+	b.Slot(slot)
+}
