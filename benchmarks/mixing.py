@@ -1,8 +1,8 @@
 """How well does `order: shuffled` mix rows, compared with independent draws?
 
-Reads a table of 300,000 rows that are ordered by time over 20 days, in requests of 5 rows, with 16 buckets of the
-request id, through a server: with and without day partitions, with 1 and 8 lanes, in windows of 2,048 rows and
-batches of 1,024, for several epochs. For each it prints
+Reads tables of 300,000 rows over 20 days, in requests of 5 rows, through a server: in 16 buckets of the request id, in
+partitions of days or hours, in both, and in none, ordered by time, and without partitions by a label and by user; with 1 and 8
+lanes, in windows of the default and of 2,048 rows, in batches of 1,024, for several epochs. For each it prints
 
 - the standard deviation of the mean day of batches, over that of batches of rows drawn independently, and of
   batches of whole requests drawn independently;
@@ -42,7 +42,8 @@ from pyiceberg.types import LongType, NestedField
 import penstock
 
 FOLDER = ROOT / ".bench" / "mixing"
-COLUMNS = ("row", "request_id", "day")
+COLUMNS = ("row", "request_id", "day", "hour")
+DEFAULT_WINDOW = 131_072
 
 Rows = npt.NDArray[np.int64]
 Shuffle = Literal["requests", "rows"]
@@ -56,6 +57,7 @@ class Case:
 
     table: str
     lanes: int
+    window: int = WINDOW
     deviation: float | None = None
     again: float | None = None
 
@@ -65,6 +67,16 @@ CASES = (
     Case("plain", 8, deviation=1.5, again=3.0),
     Case("by_day", 1),
     Case("by_day", 8, deviation=3.0),
+    Case("days", 1),
+    Case("days", 8, deviation=3.0),
+    *(
+        Case(table, lanes, window=DEFAULT_WINDOW, deviation=1.5 if lanes > 1 else 1.75)
+        for table in ("plain", "by_day", "days", "hours", "appends", "none", "by_user")
+        for lanes in (1, 8)
+    ),
+    # One of the eight parts of a lane has all rows of the rare label, of all days.
+    Case("by_label", 1, window=DEFAULT_WINDOW, deviation=3.0),
+    Case("by_label", 8, window=DEFAULT_WINDOW, deviation=1.5),
 )
 
 
@@ -81,15 +93,31 @@ def ensure() -> Path:
     schema = Schema(*[NestedField(i, name, LongType(), required=False) for i, name in enumerate(COLUMNS, 1)])
     row = np.arange(ROWS)
     ids = tables.spread(ROWS // REQUEST, 3)[row // REQUEST]
-    rows = pa.table({"row": row, "request_id": ids, "day": row * DAYS // ROWS})
+    rows = pa.table(
+        {"row": row, "request_id": ids, "day": row * DAYS // ROWS, "hour": row * DAYS * 24 // ROWS}
+    )
     bucket = PartitionField(2, 1000, BucketTransform(BUCKETS), "request_id_bucket")
     day = PartitionField(3, 1001, IdentityTransform(), "day")
-    for name, fields in (("plain", [bucket]), ("by_day", [bucket, day])):
-        catalog.create_table(f"bench.{name}", schema, partition_spec=PartitionSpec(*fields)).append(rows)
+    hour = PartitionField(4, 1002, IdentityTransform(), "hour")
+    request = row // REQUEST
+    by_label, by_user = np.lexsort((row, request % 29 == 0)), np.lexsort((row, request * 7919 % 20_011))
+    for name, fields, order, appends in (
+        ("plain", [bucket], row, 1),
+        ("by_day", [bucket, day], row, 1),
+        ("days", [day], row, 1),
+        ("hours", [hour], row, 1),
+        ("appends", [day], row, 10),
+        ("none", [], row, 1),
+        ("by_label", [], by_label, 1),
+        ("by_user", [], by_user, 1),
+    ):
+        table = catalog.create_table(f"bench.{name}", schema, partition_spec=PartitionSpec(*fields))
+        for part in np.array_split(order, appends):
+            table.append(rows.take(part))
     catalog.close()
     datasets = "".join(
         f"  {name}:\n    training: {{table: bench.{name}}}\n    key: [request_id]\n    staging: []\n"
-        for name in ("plain", "by_day")
+        for name in sorted({case.table for case in CASES})
     )
     config.write_text(
         f'catalogs:\n  default: {{type: sql, uri: "{uri}", warehouse: "{warehouse}"}}\ndatasets:\n{datasets}'
@@ -104,7 +132,7 @@ def read(client: penstock.Client, case: Case, shuffle: Shuffle, epoch: int) -> l
         columns=["row"],
         order="shuffled",
         shuffle=shuffle,
-        shuffle_window=WINDOW,
+        shuffle_window=case.window,
         seed=5,
         epoch=epoch,
         lanes=case.lanes,
@@ -157,15 +185,15 @@ def main() -> int:
     epochs = max(2, parser.parse_args().epochs)
     missed = []
     print(
-        "| table | lanes | shuffle | day, of rows | day, of requests | limit | chi-square | pairs again | limit |"
+        "| table | lanes | window | shuffle | day, of rows | day, of requests | limit | chi-square | pairs again | limit |"
     )
-    print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
+    print("|---|---:|---:|---|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder, Server(ensure(), folder) as server:
         client = penstock.connect(server.address)
         for case, (shuffle, unit) in itertools.product(CASES, UNITS):
             m = mixing([read(client, case, shuffle, epoch) for epoch in range(epochs)], unit)
             print(
-                f"| {case.table} | {case.lanes} | {shuffle} | {m.of_rows:.2f} | {m.of_requests:.2f} | {case.deviation or ''} "
+                f"| {case.table} | {case.lanes} | {case.window} | {shuffle} | {m.of_rows:.2f} | {m.of_requests:.2f} | {case.deviation or ''} "
                 f"| {m.chi_square:.2f} | {m.again:.2f} | {case.again or ''} |",
                 flush=True,
             )

@@ -208,7 +208,8 @@ func (l *Lane) add(split int, from, rows, of int64) {
 }
 
 // dealtTogether reports whether a split is assigned to the lane of the split before it, as far as that has room: if
-// rows are permuted within windows and both are of one bucket, so that the windows of one lane have all of its time.
+// rows are permuted within windows and both are of one bucket, so that the windows of one lane have all of its time. Splits
+// without a bucket have the whole table's time between them: each lane gets some of them, and its run is all of these.
 func (p *Plan) dealtTogether(split int) bool {
 	if split == 0 || p.Rows.ShuffleWindow == 0 || p.wholeBuckets() {
 		return false

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Run is consecutive ranges of a lane, most of them of one bucket. Its rows are permuted together, if the
+// Run is consecutive ranges of a lane, most of them of one bucket, or of none. Its rows are permuted together, if the
 // plan permutes rows: docs/spec/order.md, "Windows".
 //
 // Its stored rows, one range after the other in stored order, are divided into parts. Each part is a sequence that
@@ -77,12 +77,12 @@ func (p *Plan) runAt(lane, from int) Run {
 	return p.run(from, ranges[from:to])
 }
 
-// sameRun reports whether two consecutive ranges of a lane are of one run: those of one bucket, and a range of
-// a split that was cut, which covers a part of the time only.
+// sameRun reports whether two consecutive ranges of a lane are of one run: those of one bucket, or of none, whatever their
+// partitions, and a range of a split that was cut, which covers a part of the time only.
 func (p *Plan) sameRun(a, b Range) bool {
 	of, next := p.Splits[a.Split], p.Splits[b.Split]
 	cut := b.To-b.From < next.Rows
-	return p.Relation.Distinct == nil && (cut || of.Bucket.Of > 0 && of.Bucket == next.Bucket)
+	return p.Relation.Distinct == nil && (cut || of.Bucket == next.Bucket)
 }
 
 // run returns the run of consecutive ranges, given the index of the first one.

@@ -124,7 +124,7 @@ def where_cut(lanes: Sequence[Sequence[Span]], lane: int, number: int) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive ranges of a lane that are of one bucket: the number of its first range, and its rows."""
+    """Consecutive ranges of a lane that are of one bucket, or of none: the number of its first range, and its rows."""
 
     first: int
     rows: list[int]
@@ -138,7 +138,7 @@ def runs(table: Table, lane: Sequence[Span], rules: Rules) -> list[Run]:
     for number, (split, begin, end) in enumerate(lane):
         bucket = table.splits[split].bucket
         cut = end - begin < len(table.splits[split].rows)
-        if not found or rules.ranged or (not cut and (bucket is None or bucket != before)):
+        if not found or rules.ranged or (not cut and bucket != before):
             found.append(Run(number, []))
             spans.append([])
         spans[-1].append((split, begin, end))

@@ -1,0 +1,54 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestDaysAreOneRun permutes a table of twenty days with and without buckets. The days of a lane are one run for each bucket,
+// and one run without buckets, so that each window has rows of many days.
+//
+// spec: order-22
+func TestDaysAreOneRun(t *testing.T) {
+	t.Parallel()
+	const days, rows, window = 20, 1000, 5000
+	for _, n := range []int{0, 1, 4} {
+		table := training(max(n, 1))
+		if n == 0 {
+			table.Specs[0] = table.Specs[0][:1]
+		}
+		for _, lanes := range []int{1, 4} {
+			var files []catalog.File
+			for day := range int64(days) {
+				for b := range max(n, 1) {
+					f := file(fmt.Sprint("f", day, " ", b), day, int64(b), rows, day)
+					f.Partition = f.Partition[:len(table.Specs[0])]
+					files = append(files, f)
+				}
+			}
+			p := build(t, table, files, dataset.Query{Rows: dataset.Rows{
+				Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: window, Lanes: lanes, Seed: 7,
+			}})
+			for lane := range lanes {
+				runs := p.Runs(lane)
+				require.Len(t, runs, max(n/lanes, 1), "%d buckets, lane %d of %d", n, lane, lanes)
+				for _, run := range runs {
+					for w := range run.Windows {
+						seen := map[int]bool{}
+						for part := range run.Parts {
+							for _, s := range run.Sections(part, w)[:1] {
+								seen[s.Rows.Split] = true
+							}
+						}
+						require.GreaterOrEqual(t, len(seen), min(run.Ranges(), 4), "window %d", w)
+					}
+				}
+			}
+		}
+	}
+}
