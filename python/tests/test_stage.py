@@ -109,8 +109,16 @@ def readers() -> dict[str, Callable[[], Any]]:
         "polars categories": lambda: pl.from_arrow(rows).with_columns(pl.col("country").cast(pl.Categorical)),
         "duckdb": lambda: duckdb.connect().from_arrow(rows),
         "dictionaries": lambda: rows.set_column(1, "country", rows["country"].dictionary_encode()),
+        "empty batches of views": lambda: viewed(rows).to_reader(),
         "chunks": lambda: pa.concat_tables([rows.slice(0, 3), rows.slice(3)]),
     }
+
+
+def viewed(rows: pa.Table) -> pa.Table:
+    """The rows with texts as views, among batches that are slices without rows."""
+    rows = rows.set_column(1, "country", rows["country"].cast(pa.string_view()))
+    batch = rows.combine_chunks().to_batches()[0]
+    return pa.Table.from_batches([batch.slice(3, 0), batch, batch.slice(2, 0)])
 
 
 @pytest.mark.parametrize("form", readers())

@@ -46,12 +46,17 @@ class Rows:
             self._opened = None
         if not schema.equals(self._schema):
             raise invalid("data", "has another schema when it is read again")
-        return map(self._sent, batches)
+        # pyarrow takes slices of views without rows, which came through an Arrow stream, to be invalid.
+        return (self._sent(batch) for batch in map(self._checked, batches) if batch.num_rows > 0)
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch, which has the schema of the first one."""
+        if not batch.schema.equals(self._schema):
+            raise invalid("data", f"a batch has the schema {batch.schema}, and the first one {self._schema}")
+        return batch
 
     def _sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch with the schema that is sent."""
-        if not batch.schema.equals(self._schema):
-            raise invalid("data", f"a batch has the schema {batch.schema}, and the first one {self._schema}")
         columns = [
             _values(column, field.type) if isinstance(column, pa.DictionaryArray) else column
             for column, field in zip(batch.columns, self.schema, strict=True)
