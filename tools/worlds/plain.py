@@ -32,11 +32,13 @@ def plain(value: Any, of: pa.DataType) -> Plain:
         return None
     if isinstance(of, pa.BaseExtensionType):
         return plain(value, of.storage_type)
+    if pa.types.is_dictionary(of):
+        return plain(value, of.value_type)
     if pa.types.is_map(of):
         return sorted([plain(k, of.key_type), plain(v, of.item_type)] for k, v in value)
     if pa.types.is_struct(of):
         return [plain(value[field.name], field.type) for field in of]
-    if pa.types.is_list(of) or pa.types.is_large_list(of):
+    if pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of):
         return [plain(item, of.value_type) for item in value]
     return scalar(value)
 
