@@ -135,6 +135,7 @@ func TestCatalogsPageBlocksWork(t *testing.T) {
 	}
 	const file = "/var/lib/penstock/catalog.db"
 	each("SQL: SQLite", func(t *testing.T, block string) { read(t, block, nil, file, filepath.Join(l.dir, "catalog.db")) })
+	each("Tables with wrong sizes", func(t *testing.T, block string) { read(t, block, nil, file, filepath.Join(l.dir, "catalog.db")) })
 	each("Keeping pinned snapshots", func(t *testing.T, block string) {
 		own := newLake(t, t.TempDir())
 		read(t, block, nil, file, filepath.Join(own.dir, "catalog.db"))
