@@ -23,10 +23,10 @@ func (p *promoting) finish(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	p.schema = schema
+	if err := p.checkMatches(ctx); err != nil {
+		return false, err
+	}
 	if p.state.Table.HasSnapshot() {
-		if err := p.checkMatches(ctx); err != nil {
-			return false, err
-		}
 		if err := p.compare(ctx); err != nil {
 			return false, err
 		}
@@ -45,11 +45,16 @@ func (p *promoting) finish(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// checkMatches reads the keys of the training rows, if an entry has a rule that could fail: for missing keys, or few matches.
+// checkMatches reads the keys of the training rows, if an entry has a rule that could fail: for missing keys, or few matches, and in a dry
+// run for keys of several rows, which the join itself refuses. Rows that were checked before, and moved to other files since, are not
+// read again.
 func (p *promoting) checkMatches(ctx context.Context) error {
 	d := p.definition.checked
-	fails := func(s dataset.Staging) bool { return s.MinMatch > 0 || s.Missing.Fail() }
-	if p.matched || !slices.ContainsFunc(d.Staging, fails) {
+	fails := func(s dataset.Staging) bool {
+		return s.MinMatch > 0 || s.Missing.Fail() || p.request.DryRun && s.Duplicates.Fail()
+	}
+	at := p.state.Table.Pin.Snapshot
+	if !p.state.Table.HasSnapshot() || p.matchedAt == at || !slices.ContainsFunc(d.Staging, fails) {
 		return nil
 	}
 	d.Staging = slices.DeleteFunc(slices.Clone(d.Staging), func(s dataset.Staging) bool { return !fails(s) })
@@ -72,7 +77,9 @@ func (p *promoting) checkMatches(ctx context.Context) error {
 				WithRemedy("stage the keys that are missing, or lower min_match")
 		}
 	}
-	p.matched = err == nil
+	if err == nil {
+		p.matchedAt = at
+	}
 	return fault.Op(err, "check the matches of the training rows")
 }
 

@@ -25,7 +25,7 @@ type promoting struct {
 	progress   progressReport
 	conflict   error           // why the columns could not be reserved; nil if they were
 	compared   map[string]bool // files whose new columns were compared with the join
-	matched    bool            // rules of the entries that could fail were checked
+	matchedAt  int64           // the snapshot whose rows were checked by the rules of the entries that could fail; 0: none
 }
 
 // maxRounds is the number of times that the files of the table are listed. Files that others commit meanwhile are taken in
@@ -82,13 +82,26 @@ func (p *promoting) attempt(ctx context.Context) error {
 		return err
 	}
 	defer held.Release()
+	// What would be refused later is refused before a file is written, and by a dry run.
+	if _, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder()); err != nil {
+		return err
+	}
 	if p.request.DryRun {
+		if _, err := p.reserve(ctx); err != nil {
+			return err
+		}
+		if err := p.checkMatches(ctx); err != nil {
+			return err
+		}
 		return p.estimate(ctx)
 	}
 	if p.schema, err = p.reserve(ctx); err != nil {
 		if fault.KindOf(err) == fault.Conflict && !commit.Uncertain(err) {
 			p.conflict = err
 		}
+		return err
+	}
+	if err := p.checkMatches(ctx); err != nil {
 		return err
 	}
 	return p.rounds(ctx)

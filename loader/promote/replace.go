@@ -135,13 +135,14 @@ func (r *replacing) commit(ctx context.Context, group []rewritten) error {
 			return nil
 		}
 		change, deletes, err := r.change(ctx, now)
+		var made commit.Committed
 		if err == nil {
 			change.Token = token
-			_, err = r.tables.Commit(ctx, change)
+			made, err = r.tables.Commit(ctx, change)
 		}
 		switch {
 		case err == nil:
-			r.committed(group)
+			r.committed(group, made)
 			return nil
 		case commit.Uncertain(err):
 			return err // the files may be the table's
@@ -228,8 +229,11 @@ func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Chang
 	return out, deletes, err
 }
 
-// committed counts a commit.
-func (r *replacing) committed(group []rewritten) {
+// committed counts a commit. It moved rows, so what was found out about those of its parent holds for its own.
+func (r *replacing) committed(group []rewritten, made commit.Committed) {
+	if r.matchedAt != 0 && r.matchedAt == made.Parent {
+		r.matchedAt = made.Snapshot
+	}
 	r.progress.update(func(now *PromotionProgress) { now.Commits++ })
 	r.result.Commits++
 	for _, f := range group {

@@ -194,9 +194,9 @@ func (d *definition) numberAs(e earlier, state *commit.TableState) error {
 // oldSuffix is appended to the name of a column that a promoted one replaces.
 const oldSuffix = "__before_promotion"
 
-// reserve adds the schema with the new columns, which is not current, and returns its id.
+// reserve adds the schema with the new columns, which is not current, and returns its id. A dry run only checks that it can.
 func (p *promoting) reserve(ctx context.Context) (int, error) {
-	edit := commit.SchemaEdit{Table: p.table, UUID: p.state.Table.Pin.UUID, Base: p.state.Current, Rename: map[int]string{}}
+	edit := commit.SchemaEdit{Table: p.table, UUID: p.state.Table.Pin.UUID, Base: p.state.Current, Rename: map[int]string{}, DryRun: p.request.DryRun}
 	edit.Add = p.columns()
 	for _, c := range p.definition.columns {
 		if c.replaces != 0 {

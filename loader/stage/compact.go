@@ -163,6 +163,11 @@ func (c *compacting) next(ctx context.Context) (*compactGroup, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.request.DryRun { // it is refused where the call would be
+		if _, err := c.tables.FileStore(ctx, c.name, state.DataFolder()); err != nil {
+			return nil, err
+		}
+	}
 	g := &compactGroup{compacting: c}
 	if err := g.prepare(state); err != nil || !state.Table.HasSnapshot() {
 		return g, err

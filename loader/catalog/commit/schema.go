@@ -41,6 +41,8 @@ type SchemaEdit struct {
 	// documentation; then that column comes back with all attributes that it had there. The
 	// documentation tells columns apart whose writers chose one id and name at the same time.
 	Add []NewColumn
+	// DryRun checks the edit against the table, and adds nothing.
+	DryRun bool
 }
 
 // SchemaMove makes another schema of a table current.

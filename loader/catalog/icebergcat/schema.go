@@ -32,7 +32,7 @@ func (c *Catalog) AddSchema(ctx context.Context, edit commit.SchemaEdit) (id int
 	e := &editing{uuid: edit.UUID, state: func(meta *loaded) int64 { return int64(meta.LastColumnID()) }}
 	e.next = func(meta *loaded) (*revision, error) {
 		schema, r, err := meta.editedSchema(edit)
-		if err != nil {
+		if err != nil || edit.DryRun {
 			return nil, err
 		}
 		found := false

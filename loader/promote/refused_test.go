@@ -1,0 +1,90 @@
+package promote_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/promote"
+)
+
+// What a call refuses is refused by its dry run, and before a file is written.
+//
+// spec: promote-2, promote-11, promote-15
+func TestRefusalsComeBeforeTheFirstFile(t *testing.T) {
+	overlay := func(s *dataset.Staging) {
+		s.Join, s.Columns = rule.Overlay, []dataset.Column{{Column: "f", Name: "row"}}
+	}
+	for name, c := range map[string]struct {
+		entry  func(s *dataset.Staging)
+		rows   string // of the entry, after the first ones
+		others func(t *testing.T, r *rig)
+		late   bool // the call finds it by the first row, perhaps after other files
+		want   string
+	}{
+		"few matches":  {entry: func(s *dataset.Staging) { s.MinMatch = 0.9 }, want: "5 of 8 training rows match"},
+		"missing keys": {entry: func(s *dataset.Staging) { s.Missing = rule.MissingError }, want: "no row"},
+		"several rows": {entry: func(*dataset.Staging) {}, rows: `{"key": 4, "f": 1}`, late: true, want: "several rows"},
+		"a taken name": {entry: overlay, want: "two columns called", others: func(t *testing.T, r *rig) {
+			t.Helper()
+			state, err := r.tables.State(t.Context(), rowsTable, commit.Main)
+			require.NoError(t, err)
+			id, err := r.tables.Catalog.AddSchema(t.Context(), commit.SchemaEdit{
+				Table: rowsTable, Base: state.Current, Add: []commit.NewColumn{
+					{ID: 3, Name: "row__before_promotion", Type: "long"}, {ID: 4, Name: "row__before_promotion_1", Type: "long"},
+				},
+			})
+			require.NoError(t, err)
+			require.NoError(t, r.tables.Catalog.SetSchema(t.Context(), commit.SchemaMove{Table: rowsTable, From: state.Current, To: id}))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.create(t, 2)
+			if c.rows != "" {
+				r.append(t, features, c.rows)
+			}
+			if c.others != nil {
+				c.others(t, r)
+			}
+			r.tables.commit = func(context.Context, commit.Change) (commit.Committed, error) {
+				require.True(t, c.late, "files were written")
+				return commit.Committed{}, errBroken
+			}
+			wanted := request()
+			c.entry(&wanted.Dataset.Staging[0])
+			before := r.written(t)
+			for _, dry := range []bool{true, false} {
+				wanted.DryRun = dry
+				_, err := r.promoter.Promote(t.Context(), wanted)
+				require.ErrorContains(t, err, c.want, "dry run: %v", dry)
+				require.NotEqual(t, fault.Internal, fault.KindOf(err))
+			}
+			require.Equal(t, before, r.written(t))
+		})
+	}
+}
+
+// Rows that others add while files are written are checked, too.
+//
+// spec: promote-11
+func TestMatchesOfRowsThatCameMeanwhile(t *testing.T) {
+	r := newRig(t)
+	r.create(t, 2)
+	wanted := request()
+	wanted.Dataset.Staging[0].MinMatch = 0.5
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.tables.commit = nil
+		r.append(t, rowsTable, `{"row": 20, "key": 90}, {"row": 21, "key": 91}, {"row": 22, "key": 92}, {"row": 23, "key": 93}`)
+		return r.tables.Catalog.Commit(ctx, change)
+	}
+	_, err := r.promoter.Promote(t.Context(), wanted)
+	require.ErrorContains(t, err, "5 of 12 training rows match")
+	_, err = promote.New(r.options).Promote(t.Context(), request())
+	require.NoError(t, err)
+}
