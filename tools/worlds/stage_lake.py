@@ -40,6 +40,7 @@ class Lake:
 
     def __init__(self, folder: Path, tenth: Path | None) -> None:
         self.folder, self.tenth = folder, tenth
+        self.for_spark = 0  # stages that Spark can read
         (folder / "warehouse").mkdir(parents=True)
         at = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
         self.catalog = SqlCatalog("default", **at)

@@ -3,7 +3,7 @@
 stage_worlds.py FOLDER SEED STAGES [TENTH]
 
 The rows that a table must have are computed from what was sent, by pyarrow and the model in this file alone.
-With a folder TENTH, each tenth stage leaves the rows of its snapshot there, for Spark.
+With a folder TENTH, about each tenth stage leaves the rows of its snapshot there, for Spark.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ _BUCKETED = (
 _PREFIX = {"year": 4, "month": 7, "day": 10, "hour": 13}
 _ROWS = [(1, 8), (8, 200), (200, 3_000), (20_000, 100_001)]
 _COLUMNS = 7
+_OF_SPARK = 5  # of that many stages that Spark can read, one is left for it: about a tenth of all
 
 Row = dict[str, Plain]
 
@@ -351,12 +352,16 @@ class World:
         same([[row.get(n) for n in names] for rows in stored for row in rows], want, at, kinds, "pyarrow")
         report.reads += 3
         self._filter(table)
-        if self._lake.tenth is not None and report.stages % 10 == 0 and self._read_by_spark():
-            text = json.dumps({"table": self.name, "snapshot": staged, "columns": names, "rows": want})
-            (self._lake.tenth / f"{self.name}-{staged}.json").write_text(text)
+        if self._lake.tenth is not None and self._spark_reads():
+            self._lake.for_spark += 1
+            if self._lake.for_spark % _OF_SPARK == 0:
+                text = json.dumps({"table": self.name, "snapshot": staged, "columns": names, "rows": want})
+                (self._lake.tenth / f"{self.name}-{staged}.json").write_text(text)
 
-    def _read_by_spark(self) -> bool:
-        return not any("time" in k.name.replace("timestamp", "") for k in self._kinds.values())
+    def _spark_reads(self) -> bool:
+        """Whether Spark reads such a table: it has no times of day, and no partitions of bytes of a fixed length."""
+        times = any("time" in k.name.replace("timestamp", "") for k in self._kinds.values())
+        return not times and not any(self._kinds[c].name.startswith("fixed") for _, c in self._fields)
 
     def _stored(self, table: Table, file: DataFile) -> list[Row]:
         """The rows of a data file, whose statistics are looked at once."""

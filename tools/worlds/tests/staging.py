@@ -18,7 +18,7 @@ from reading import BINARY, Row
 
 _WORLDS = Path(__file__).parents[1]
 # PyIceberg and DuckDB are not in Spark's environment.
-_PYTHON = os.environ.get("PENSTOCK_PYTHON", str(_WORLDS.parents[1] / ".venv" / "test" / "bin" / "python"))
+PYTHON = os.environ.get("PENSTOCK_PYTHON", str(_WORLDS.parents[1] / ".venv" / "test" / "bin" / "python"))
 
 Rows = list[list[Any]]
 
@@ -95,7 +95,7 @@ class Lake:
         """The rows of filters, as read_elsewhere.py reads them."""
         wishes = [{"pyiceberg": one, "duckdb": other} for one, other in filters]
         found = subprocess.run(
-            [_PYTHON, str(_WORLDS / "read_elsewhere.py"), str(self.folder), table, *map(str, sources or [])],
+            [PYTHON, str(_WORLDS / "read_elsewhere.py"), str(self.folder), table, *map(str, sources or [])],
             input=json.dumps(wishes),
             capture_output=True,
             text=True,

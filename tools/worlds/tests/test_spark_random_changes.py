@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from plain import plain_rows
 from spark_session import attach
-from staging import _PYTHON, Lake, Rows, same
+from staging import PYTHON, Lake, Rows, same
 
 _COUNT = int(os.environ.get("PENSTOCK_RANDOM_CHANGES", "6"))
 _FIRST = int(os.environ.get("PENSTOCK_RANDOM_SEED", "0"))
@@ -82,7 +82,7 @@ class Changed:
             return self.append()
         first, self.next = self.next, self.next + 10
         found = subprocess.run(
-            [_PYTHON, "-c", _PYICEBERG, str(self.lake.folder), self.name, verb, str(first)],
+            [PYTHON, "-c", _PYICEBERG, str(self.lake.folder), self.name, verb, str(first)],
             capture_output=True, text=True, timeout=100,
         )  # fmt: skip
         assert found.returncode == 0, found.stderr
