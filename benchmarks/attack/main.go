@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -73,6 +74,7 @@ func attacks() []attack {
 		{"intrude-plans", "200 plans at once", (*run).intrudePlans, false},
 		{"intrude-tokens", "calls with tokens that are guessed", (*run).intrudeTokens, false},
 		{"intrude-handshakes", "handshakes that stop, end at once, or lead to nothing", (*run).intrudeHandshakes, false},
+		{"mutate-put", "rows in messages that are damaged on purpose", (*run).mutatePut, false},
 		{"mapped", "clients of the local socket that keep all, read nothing or send nonsense", (*run).mapped, false},
 	}
 }
@@ -103,6 +105,7 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	out := flags.String("json", "", "also write the results to this file")
 	list := flags.Bool("list", false, "list the attacks and end")
 	patience := flags.Duration("patience", 0, "how long a stream may take to its end (default 5m, and 1m with -quick)")
+	mutations := flags.Int("mutations", 0, "the damaged messages of mutate-put (default 1,000,000, and 5,000 with -quick)")
 	ceiling := flags.Int64("ceiling", 10<<10, "kill a server that holds this many MiB, whatever its budget")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -122,6 +125,7 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	if *quick {
 		r.sizes, r.patience, form = quickSizes(), time.Minute, "quick"
 	}
+	r.mutations = cmp.Or(*mutations, r.mutations)
 	if *patience > 0 {
 		r.patience = *patience
 	}

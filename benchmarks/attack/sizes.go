@@ -2,28 +2,29 @@ package main
 
 // sizes are those of a run: of its tables, its crowds and its times.
 type sizes struct {
-	requests int // of t, ten rows each
-	spilled  int // staging rows of the table that does not fit, of about 820 bytes
-	lanes    int // of the table with a bucket for each
-	stalled  int // the larger crowd
-	budgets  []int64
-	rounds   int // of alternating measurements
-	churn    int // seconds
-	kills    int
-	damages  int
+	requests  int // of t, ten rows each
+	spilled   int // staging rows of the table that does not fit, of about 820 bytes
+	lanes     int // of the table with a bucket for each
+	stalled   int // the larger crowd
+	budgets   []int64
+	rounds    int // of alternating measurements
+	churn     int // seconds
+	kills     int
+	damages   int
+	mutations int // messages with rows that are damaged
 }
 
 func fullSizes() sizes {
 	return sizes{
 		requests: 200_000, spilled: 1_200_000, lanes: 4096, stalled: 1000, budgets: []int64{256 * mebi, gibi, 4 * gibi},
-		rounds: 5, churn: 600, kills: 40, damages: 400,
+		rounds: 5, churn: 600, kills: 40, damages: 400, mutations: 1_000_000,
 	}
 }
 
 func quickSizes() sizes {
 	return sizes{
 		requests: 30_000, spilled: 150_000, lanes: 512, stalled: 200, budgets: []int64{256 * mebi},
-		rounds: 3, churn: 20, kills: 4, damages: 40,
+		rounds: 3, churn: 20, kills: 4, damages: 40, mutations: 5_000,
 	}
 }
 
