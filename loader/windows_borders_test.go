@@ -18,8 +18,8 @@ import (
 )
 
 // sparse is a table of one bucket, whose rows are stored by item: each request has several consecutive rows, and the filter
-// keeps some of the rows, far from each other.
-type sparse struct{ rows, perRequest, every int }
+// keeps some of the rows, far from each other: of all rows, or of the first and last ones.
+type sparse struct{ rows, perRequest, every, edges int }
 
 // loader writes the table and returns a loader of it.
 func (s sparse) loader(t *testing.T) *loader.Loader {
@@ -37,8 +37,11 @@ func (s sparse) loader(t *testing.T) *loader.Loader {
 	return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 }
 
-func (s sparse) kept(i int) bool   { return i%s.every == 0 }
 func (s sparse) request(i int) int { return i / s.perRequest }
+
+func (s sparse) kept(i int) bool {
+	return i%s.every == 0 && (s.edges == 0 || i < s.edges || i >= s.rows-s.edges)
+}
 
 // items lists the rows that the filter keeps, in stored order.
 func (s sparse) items() []int64 {
@@ -52,28 +55,35 @@ func (s sparse) items() []int64 {
 }
 
 // TestRequestsAreDividedAcrossDroppedRows checks that the report counts a divided request although hundreds of rows before
-// a section were dropped.
+// a section were dropped, and counts none if the row before is in the same window: also if it is in another range of the
+// split, since all rows between them, which another lane reads, were dropped.
 //
 // spec: order-26
 func TestRequestsAreDividedAcrossDroppedRows(t *testing.T) {
 	t.Parallel()
-	table := sparse{rows: 6000, perRequest: 3000, every: 400}
-	l := table.loader(t)
-	for seed := range int64(4) {
-		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: 1000, Seed: seed, Lanes: 1}, Reading: dataset.Reading{BatchRows: 4}}
-		p, err := l.Plan(t.Context(), q)
-		require.NoError(t, err)
-		windows, divided := windowsOfPlan(p.Plan), int64(0)
-		for kept, i := table.items(), 1; i < len(kept); i++ {
-			same := table.request(int(kept[i])) == table.request(int(kept[i-1]))
-			if same && windows[storedRow{0, kept[i]}] != windows[storedRow{0, kept[i-1]}] {
-				divided++
+	whole, edges := sparse{rows: 6000, perRequest: 3000, every: 400}, sparse{rows: 6000, perRequest: 6000, every: 50, edges: 300}
+	for _, c := range []struct {
+		table sparse
+		lanes int
+		least int64 // divided requests
+	}{{whole, 1, 6}, {edges, 1, 1}, {edges, 2, 1}} {
+		l := c.table.loader(t)
+		for seed := range int64(12) {
+			q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: 1000, Seed: seed, Lanes: c.lanes}, Reading: dataset.Reading{BatchRows: 4 * c.lanes}}
+			p, err := l.Plan(t.Context(), q)
+			require.NoError(t, err)
+			windows, divided := windowsOfPlan(p.Plan), int64(0)
+			for kept, i := c.table.items(), 1; i < len(kept); i++ {
+				same := c.table.request(int(kept[i])) == c.table.request(int(kept[i-1]))
+				if same && windows[storedRow{0, kept[i]}] != windows[storedRow{0, kept[i-1]}] {
+					divided++
+				}
 			}
+			require.GreaterOrEqual(t, divided, c.least)
+			shards, err := scenario.Read(t.Context(), l, q)
+			require.NoError(t, err)
+			require.Equal(t, divided, shards[0].Report.Divided, "%+v, seed %d", c, seed)
 		}
-		require.Greater(t, divided, int64(5))
-		shards, err := scenario.Read(t.Context(), l, q)
-		require.NoError(t, err)
-		require.Equal(t, divided, shards[0].Report.Divided, "seed %d", seed)
 	}
 }
 

@@ -39,7 +39,7 @@ func windowsOfPlan(p *plan.Plan) map[storedRow]windowOfRow {
 			for ; at < len(l.Ranges); at++ {
 				one := l.Ranges[at]
 				whole := one.To-one.From == p.Splits[one.Split].Rows
-				if one != first && whole && (before.Of == 0 || p.Splits[one.Split].Bucket != before) {
+				if one != first && whole && p.Splits[one.Split].Bucket != before {
 					break
 				}
 				before = p.Splits[one.Split].Bucket

@@ -176,19 +176,19 @@ func (r *Run) LastOf(part int, section Section, window int64) int64 {
 	return min(section.Rows.From+end-section.offset, section.Rows.To) - 1
 }
 
-// Window returns the window of a row, given the index of its range in the lane and its number in the split;
-// -1 if the run does not have it.
-func (r *Run) Window(index int, row int64) int64 {
-	place := slices.Index(r.places, index-r.First)
-	of := r.ranges[place]
-	if row < of.From || row >= of.To {
-		return -1
-	}
-	at := r.starts[place] + row - of.From
-	for _, part := range r.Parts {
-		if at < part.first+part.rows {
-			return part.blocks.at((at - part.first + part.rows - part.start) % part.rows)
+// Window returns the window of a stored row, given its split and its number there; -1 if the run does not have it.
+func (r *Run) Window(split int, row int64) int64 {
+	for i, of := range r.ranges {
+		if of.Split == split && row >= of.From && row < of.To {
+			return r.windowAt(r.starts[i] + row - of.From)
 		}
 	}
 	return -1
+}
+
+// windowAt returns the window of a row of the run, by its number in stored order.
+func (r *Run) windowAt(row int64) int64 {
+	i := shares{r.Rows, int64(len(r.Parts))}.at(row)
+	part := r.Parts[i]
+	return part.blocks.at((row - part.first + part.rows - part.start) % part.rows)
 }

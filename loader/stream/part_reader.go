@@ -52,7 +52,7 @@ func (w sectionWindows) Window(row int64) int64 { return w.run.WindowOf(w.part, 
 func (w sectionWindows) Last(window int64) int64 { return w.run.LastOf(w.part, w.section, window) }
 
 // Other implements shuffle.SectionWindows.
-func (w sectionWindows) Other(row int64) int64 { return w.run.Window(w.section.Range, row) }
+func (w sectionWindows) Other(row int64) int64 { return w.run.Window(w.section.Rows.Split, row) }
 
 // open opens the next section that has rows, if there is one. The current section has no more rows.
 func (p *partReader) open(ctx context.Context) error {

@@ -95,10 +95,10 @@ func windowOfRows(epoch int64) ([]int, error) {
 	}
 	run := p.Runs(0)[0]
 	out := make([]int, runDays*rowsPerDay)
-	for i, r := range p.Lanes[0].Ranges {
+	for _, r := range p.Lanes[0].Ranges {
 		day, _ := p.Splits[r.Split].Partition[0].(int64)
 		for row := r.From; row < r.To; row++ {
-			out[int(day)*rowsPerDay+int(row)] = int(run.Window(i, row))
+			out[int(day)*rowsPerDay+int(row)] = int(run.Window(r.Split, row))
 		}
 	}
 	return out, nil
