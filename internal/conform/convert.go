@@ -110,16 +110,7 @@ func Repeated(a arrow.Array) (bytes int64) {
 	case *array.BinaryView:
 		return textBytes(a)
 	case *array.Dictionary:
-		switch of := a.Dictionary().(type) {
-		case textLike:
-			for row := range a.Len() {
-				if a.IsValid(row) && of.IsValid(a.GetValueIndex(row)) {
-					bytes += int64(of.ValueLen(a.GetValueIndex(row)))
-				}
-			}
-		case *array.FixedSizeBinary:
-			bytes = int64(a.Len()) * int64(of.DataType().(*arrow.FixedSizeBinaryType).ByteWidth)
-		}
+		return dictionaryTexts(a)
 	case *array.Struct:
 		for i := range a.NumField() {
 			bytes += Repeated(a.Field(i))
@@ -352,17 +343,22 @@ func dictionaryBytes(a *array.Dictionary, to arrow.DataType) (int64, error) {
 	}
 	widestNumber := int64(arrow.Decimal128SizeBytes) // a text has offsets
 	bytes += int64(a.Len()+1)*(choiceBytes+widestNumber) + slack
-	switch of := values.(type) {
+	return bytes + 2*dictionaryTexts(a), nil // texts are copied twice
+}
+
+// dictionaryTexts returns the bytes of the texts that the rows of a dictionary array stand for.
+func dictionaryTexts(a *array.Dictionary) (bytes int64) {
+	switch of := a.Dictionary().(type) {
 	case textLike:
 		for row := range a.Len() {
 			if a.IsValid(row) && of.IsValid(a.GetValueIndex(row)) {
-				bytes += 2 * int64(of.ValueLen(a.GetValueIndex(row))) // they are copied twice
+				bytes += int64(of.ValueLen(a.GetValueIndex(row)))
 			}
 		}
 	case *array.FixedSizeBinary:
-		bytes += 2 * int64(a.Len()*of.DataType().(*arrow.FixedSizeBinaryType).ByteWidth)
+		bytes = int64(a.Len()) * int64(of.DataType().(*arrow.FixedSizeBinaryType).ByteWidth)
 	}
-	return bytes, nil
+	return bytes
 }
 
 // decoded converts a dictionary to its values.
