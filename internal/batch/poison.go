@@ -19,11 +19,20 @@ type Poison struct{ under memory.Allocator }
 // NewPoison wraps an allocator in a Poison.
 func NewPoison(under memory.Allocator) *Poison { return &Poison{under: under} }
 
-// Default returns the allocator of code that was given none: Arrow's, whose memory is cleared, wrapped in a Poison in
-// invariant builds, so that nothing depends on that. The library's own allocations stay cleared: it relies on it.
+// Default returns the allocator for code that is given none: Arrow's own. Invariant builds wrap it in a Poison, so that tests
+// find code that relies on its cleared memory. Allocations inside the Arrow library stay cleared: the library relies on that.
 func Default() memory.Allocator {
 	if invariant.On {
 		return NewPoison(memory.DefaultAllocator)
+	}
+	return memory.DefaultAllocator
+}
+
+// Cleared returns an allocator like Default whose memory is cleared, for the parts of the Arrow library that rely on it. Outside
+// invariant builds Arrow's own allocator clears memory already.
+func Cleared() memory.Allocator {
+	if invariant.On {
+		return Zeroed(Default())
 	}
 	return memory.DefaultAllocator
 }

@@ -110,7 +110,7 @@ const readBuffer = 1 << 10
 // After an error, only Release may be called.
 func (f *File) Append(b arrow.RecordBatch) (int, error) {
 	// The library relies on cleared memory: it never writes the validity bitmap of an array of nulls.
-	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(batch.Zeroed(batch.Default())))
+	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(batch.Cleared()))
 	if err != nil {
 		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
 	}

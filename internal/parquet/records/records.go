@@ -143,7 +143,7 @@ func (r *FileInput) next() (*openFile, error) {
 				WithRemedy("write the rows as Parquet"), f.Close())
 		}
 	}
-	props := parquet.NewReaderProperties(batch.Zeroed(batch.Default()))
+	props := parquet.NewReaderProperties(batch.Cleared())
 	props.BufferedStreamEnabled, props.BufferSize = true, readBuffer
 	reader, err := file.NewParquetReader(f, file.WithReadProps(props))
 	if err != nil {

@@ -139,7 +139,7 @@ func (g *rowGroup) becomeNext() {
 
 // rowsOf returns a reader of a row group.
 func (o *openFile) rowsOf(ctx context.Context, group int) (pqarrow.RecordReader, error) {
-	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: o.batchRows()}, batch.Zeroed(batch.Default()))
+	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: o.batchRows()}, batch.Cleared())
 	if err != nil {
 		return nil, o.unreadable(ctx, err)
 	}

@@ -79,7 +79,7 @@ func newEncoder(column *fieldNode, s setting) (*columnEncoder, error) {
 // properties returns the library's options of all columns, and some more.
 func properties(more []parquet.WriterProperty) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(append([]parquet.WriterProperty{
-		parquet.WithAllocator(batch.Zeroed(batch.Default())), // it does not write the widths of empty miniblocks
+		parquet.WithAllocator(batch.Cleared()), // it does not write the widths of empty miniblocks
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithDataPageVersion(parquet.DataPageV1),
 		parquet.WithCompression(compress.Codecs.Zstd),
