@@ -75,37 +75,48 @@ func tables(p []byte) []int {
 	return out
 }
 
-// vtable changes the length or an entry of a vtable.
-func vtable(p []byte, pick Pick) {
+// pickTable returns one of the tables of a header, or false if there is none.
+func pickTable(p []byte, pick Pick) (t tablePlace, ok bool) {
 	all := tables(p)
 	if len(all) == 0 {
+		return t, false
+	}
+	t.table = all[pick(len(all))]
+	t.names = t.table - int(int32(binary.LittleEndian.Uint32(p[t.table:]))) //nolint:gosec // two's complement
+	t.length = int(binary.LittleEndian.Uint16(p[t.names:]))
+	return t, true
+}
+
+// tablePlace has the places of a table and of its vtable, and the length of the vtable.
+type tablePlace struct{ table, names, length int }
+
+// entry returns the place of one of the entries of the vtable.
+func (t tablePlace) entry(pick Pick) int { return t.names + 4 + 2*pick(max(1, (t.length-4)/2)) }
+
+// vtable changes the length or an entry of a vtable.
+func vtable(p []byte, pick Pick) {
+	t, ok := pickTable(p, pick)
+	if !ok {
 		return
 	}
-	at := all[pick(len(all))]
-	names := at - int(int32(binary.LittleEndian.Uint32(p[at:]))) //nolint:gosec // two's complement
-	length := int(binary.LittleEndian.Uint16(p[names:]))
 	if pick(2) == 0 {
-		write(p, names, 2, uint64(max(0, length-1-pick(4)))) //nolint:gosec // not negative
+		write(p, t.names, 2, uint64(max(0, t.length-1-pick(4)))) //nolint:gosec // not negative
 		return
 	}
-	entry := names + 4 + 2*pick(max(1, (length-4)/2))
-	write(p, entry, 2, []uint64{0, 2, 4, 5, 8, 1 << 15, 1<<16 - 1}[pick(7)])
+	write(p, t.entry(pick), 2, []uint64{0, 2, 4, 5, 8, 1 << 15, 1<<16 - 1}[pick(7)])
 }
 
 // offset changes where a field of a table leads, and the length of a list there.
 func offset(p []byte, pick Pick) {
-	all := tables(p)
-	if len(all) == 0 {
+	t, ok := pickTable(p, pick)
+	if !ok {
 		return
 	}
-	at := all[pick(len(all))]
-	names := at - int(int32(binary.LittleEndian.Uint32(p[at:]))) //nolint:gosec // two's complement
-	length := int(binary.LittleEndian.Uint16(p[names:]))
-	entry := names + 4 + 2*pick(max(1, (length-4)/2))
+	entry := t.entry(pick)
 	if entry+2 > len(p) {
 		return
 	}
-	field := at + int(binary.LittleEndian.Uint16(p[entry:]))
+	field := t.table + int(binary.LittleEndian.Uint16(p[entry:]))
 	if field+4 > len(p) {
 		return
 	}
