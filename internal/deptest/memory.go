@@ -11,7 +11,8 @@ import (
 // clearedMemory matches calls that depend on cleared memory, or hide that something else does.
 var clearedMemory = regexp.MustCompile(`\b(memory\.NewGoAllocator|array\.MakeArrayOfNull|memory\.NewCheckedAllocator)\((memory\.DefaultAllocator\))?`)
 
-// mayClear returns the files that call them: what makes the others right, and what refers to the memory of messages after their release.
+// mayClear returns the files that may make these calls: those that define the replacements, and encoders whose messages outlive
+// the release of their memory.
 func mayClear() []string {
 	return []string{"flight/frames.go", "flight/info.go", "internal/batch/zeroed.go", "benchmarks/floors/messages.go", "internal/batch/allocator_test.go"}
 }

@@ -193,8 +193,8 @@ func checkFooter(stored []byte) (structs int64, err error) {
 	return walk.structs, checkDepth(stored)
 }
 
-// CheckFooterOf returns an error if the footer of a file of some size is one with which the library
-// would take memory or stack for what the file only claims to have. Other faults are the library's to find.
+// CheckFooterOf returns an error if the footer of a file claims more than it holds, or nests too deeply: the library
+// would allocate what it claims. size is that of the file. It does not look for other faults, which the library finds.
 func CheckFooterOf(file io.ReaderAt, size int64) error {
 	end := make([]byte, trailer)
 	if _, err := file.ReadAt(end, size-trailer); size < trailer || err != nil {
