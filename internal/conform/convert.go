@@ -244,7 +244,7 @@ func textBytes(a textLike) int64 {
 	bytes := int64(0)
 	for row := range a.Len() {
 		if a.IsValid(row) {
-			bytes += int64(a.ValueLen(row))
+			bytes += max(0, int64(a.ValueLen(row))) // rows that are not validated yet may have any length
 		}
 	}
 	return bytes
