@@ -124,7 +124,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "spool_limit", Shape: "BYTES",
-			Usage: "how much of that disk may be used at a time, such as 200GiB (default: all free space)",
+			Usage: "how much of that disk may be used at a time, such as 200GiB (default: what leaves a tenth of the disk, and 10GiB at most, free)",
 			set:   func(s *Server, v value) error { return size(&s.SpoolLimit, v) },
 		},
 		{
