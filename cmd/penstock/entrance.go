@@ -115,10 +115,10 @@ func (a *entrance) openIssuer(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return a.issuer.SetKeys(text)
+			return a.issuer.SetKeys(text, a.clock())
 		})
 	}
-	keys, err := jwks.New(s.JWTKeys, func(text []byte) error { return a.issuer.SetKeys(text) }, a.log)
+	keys, err := jwks.New(s.JWTKeys, func(text []byte, asOf time.Time) error { return a.issuer.SetKeys(text, asOf) }, a.clock, a.log)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,12 @@ package issuer
 
 import (
 	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +30,8 @@ const (
 	skew = time.Minute
 	// minRSA is the size of the smallest RSA key, in bits.
 	minRSA = 2048
+	// maxWaiting is how many tokens with unknown keys are remembered. Each takes about 100 bytes.
+	maxWaiting = 1024
 )
 
 // algorithms returns the algorithms of signatures that are accepted. Those with a secret are not among them: with one, a public
@@ -45,26 +49,27 @@ type Issuer struct {
 	unknownKey     func()
 	maxAge         time.Duration               // of keys; 0: they are valid until they are replaced
 	keys           atomic.Pointer[currentKeys] // those set last; never nil after SetKeys
+	waiting        waitingTokens
 }
 
-// currentKeys is the keys of an issuer at a time.
+// currentKeys is the keys that an issuer had at a time.
 type currentKeys struct {
 	keys []jose.JSONWebKey
-	set  time.Time
+	asOf time.Time // when their fetch started: later changes may be missing
 }
 
 // New returns an issuer without keys. unknownKey, which must not block, is called when a token names a key that the issuer does
-// not have; nil: its keys are not fetched.
+// not have. It starts a fetch of the keys soon. If it is nil, keys are not fetched.
 func New(name, audience string, clock func() time.Time, unknownKey func()) *Issuer {
-	return &Issuer{name: name, audience: audience, clock: clock, unknownKey: unknownKey}
+	return &Issuer{name: name, audience: audience, clock: clock, unknownKey: unknownKey, waiting: waitingTokens{arrived: map[[sha256.Size]byte]time.Time{}}}
 }
 
 // LimitAge has keys check tokens for a time after SetKeys, and no longer. It is called before the issuer is used.
 func (i *Issuer) LimitAge(maxAge time.Duration) { i.maxAge = maxAge }
 
-// SetKeys replaces the keys by those of a JWKS. Keys that are not for signatures, or not public, are left out. If none is left,
-// it fails, and the keys stay.
-func (i *Issuer) SetKeys(text []byte) error {
+// SetKeys replaces the keys by those of a JWKS, whose fetch started at asOf. Keys that are not for signatures, or not public,
+// are left out. If none is left, it fails, and the keys stay.
+func (i *Issuer) SetKeys(text []byte, asOf time.Time) error {
 	// Keys are decoded one by one: a set may have some of a type that is not known here.
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -83,7 +88,7 @@ func (i *Issuer) SetKeys(text []byte) error {
 		return fault.New(fault.Invalid, "the keys of the issuer have none that checks signatures: public keys of RSA from 2048 bits on, EC or Ed25519").
 			WithRemedy("name the JWKS of the issuer, whose document /.well-known/openid-configuration has it as jwks_uri")
 	}
-	i.keys.Store(&currentKeys{keys, i.clock()})
+	i.keys.Store(&currentKeys{keys, asOf})
 	return nil
 }
 
@@ -106,18 +111,13 @@ func (i *Issuer) Caller(token string) (identity.Caller, error) {
 		return identity.Caller{}, refused("it is not a JWT with an asymmetric signature")
 	}
 	header := parsed.Headers[0]
-	if err := i.tooOld(); err != nil {
+	keys := i.keys.Load()
+	if err := i.tooOld(keys); err != nil {
 		return identity.Caller{}, err
 	}
-	key, found := i.key(header.KeyID, header.Algorithm)
-	switch {
-	case !found && i.unknownKey != nil:
-		i.unknownKey()
-		e := fault.New(fault.Unavailable, "the token names a key that its issuer did not have when its keys were fetched; they are fetched again")
-		e.RetryAfter = time.Second
-		return identity.Caller{}, e.WithRemedy("try again")
-	case !found:
-		return identity.Caller{}, refused("it names a key that its issuer does not have")
+	key, found := keys.find(header.KeyID, header.Algorithm)
+	if !found {
+		return identity.Caller{}, i.withoutKey(keys, token, parsed)
 	}
 	var claims jwt.Claims
 	var all map[string]any
@@ -129,6 +129,65 @@ func (i *Issuer) Caller(token string) (identity.Caller, error) {
 		return identity.Caller{}, err
 	}
 	return identity.Caller{Subject: subject, Claims: texts(all)}, nil
+}
+
+// withoutKey returns why a token is not accepted whose key is not among keys. It returns Unavailable only while a fetch could
+// bring the key.
+func (i *Issuer) withoutKey(keys *currentKeys, token string, parsed *jwt.JSONWebToken) error {
+	// No key makes other claims valid.
+	var claims jwt.Claims
+	if parsed.UnsafeClaimsWithoutVerification(&claims) != nil {
+		return refused("its claims are not a JSON object")
+	}
+	if _, err := i.subjectOf(claims); err != nil {
+		return err
+	}
+	switch {
+	case keys != nil && parsed.Headers[0].KeyID == "":
+		return refused("it names no key, and its issuer has several, or one for another algorithm")
+	case i.unknownKey == nil:
+		return noSuchKey()
+	}
+	arrived := i.waiting.since(token, i.clock())
+	i.unknownKey()
+	if keys != nil && keys.asOf.After(arrived) {
+		return noSuchKey()
+	}
+	e := fault.New(fault.Unavailable, "the token names a key that its issuer did not have when its keys were fetched; they are fetched again")
+	e.RetryAfter = time.Second
+	return e.WithRemedy("try again; if this continues, see the log of the server: the keys cannot be fetched")
+}
+
+// noSuchKey refuses a token that another issuer has signed, or whose key was withdrawn.
+func noSuchKey() error {
+	return fault.New(fault.Unauthenticated, "the token is not accepted: it names a key that its issuer does not have").
+		WithRemedy("get a new one from its issuer, which may have withdrawn the key, and check that it is the server's jwt_issuer")
+}
+
+// waitingTokens are tokens whose keys were unknown, and when each arrived first. Whole tokens count, not the keys that they
+// name: a client could name the next key of the issuer before it exists, and the first true token of that key would be refused.
+// At most maxWaiting are kept. A token that is forgotten counts as new, so a flood of tokens refuses none that is valid.
+type waitingTokens struct {
+	mu      sync.Mutex
+	arrived map[[sha256.Size]byte]time.Time // by digest
+}
+
+// since returns when a token arrived first, which is now unless it is known.
+func (w *waitingTokens) since(token string, now time.Time) time.Time {
+	digest := sha256.Sum256([]byte(token))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first, known := w.arrived[digest]; known {
+		return first
+	}
+	if len(w.arrived) == maxWaiting {
+		for other := range w.arrived {
+			delete(w.arrived, other)
+			break
+		}
+	}
+	w.arrived[digest] = now
+	return now
 }
 
 // texts returns the claims that are texts or lists of texts. Other values, and lists that have some, name no group.
@@ -153,12 +212,11 @@ func texts(claims map[string]any) map[string][]string {
 }
 
 // tooOld returns an error if the keys are older than they may be: one of them may have been revoked meanwhile.
-func (i *Issuer) tooOld() error {
-	keys := i.keys.Load()
+func (i *Issuer) tooOld(keys *currentKeys) error {
 	if keys == nil || i.maxAge == 0 {
 		return nil
 	}
-	if age := i.clock().Sub(keys.set); age > i.maxAge {
+	if age := i.clock().Sub(keys.asOf); age > i.maxAge {
 		if i.unknownKey != nil {
 			i.unknownKey()
 		}
@@ -197,9 +255,8 @@ func refused(why string) error {
 		WithRemedy("send a token of the issuer and for the audience that the server's jwt_issuer and jwt_audience name")
 }
 
-// key returns the key with an id that is for an algorithm. A token that names none has the only key.
-func (i *Issuer) key(id, algorithm string) (jose.JSONWebKey, bool) {
-	keys := i.keys.Load()
+// find returns the key with an id that is for an algorithm. A token that names none has the only key.
+func (keys *currentKeys) find(id, algorithm string) (jose.JSONWebKey, bool) {
 	if keys == nil {
 		return jose.JSONWebKey{}, false
 	}

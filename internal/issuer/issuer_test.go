@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	mathrand "math/rand/v2"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func keySet(t *testing.T, keys ...jose.JSONWebKey) []byte {
 func of(t *testing.T, keys ...jose.JSONWebKey) *Issuer {
 	t.Helper()
 	i := New("https://issuer.example.com", "penstock", func() time.Time { return noon }, nil)
-	require.NoError(t, i.SetKeys(keySet(t, keys...)))
+	require.NoError(t, i.SetKeys(keySet(t, keys...), noon))
 	return i
 }
 
@@ -167,29 +168,143 @@ func TestOtherKeysAndAlgorithmsAreRefused(t *testing.T) {
 	require.Equal(t, fault.Unauthenticated, fault.KindOf(err))
 }
 
-// spec: access-10
+// spec: access-10, access-27
 func TestKeysRotate(t *testing.T) {
 	first, second := ec(t, "1"), ec(t, "2")
-	wanted := 0
-	i := New("https://issuer.example.com", "penstock", func() time.Time { return noon }, func() { wanted++ })
-	_, err := i.Caller(first.signed(t, claims(nil)))
-	require.Equal(t, fault.Unavailable, fault.KindOf(err), "no keys yet")
-	require.NoError(t, i.SetKeys(keySet(t, first.public())))
-	_, err = i.Caller(first.signed(t, claims(nil)))
-	require.NoError(t, err)
-	require.Equal(t, 1, wanted)
-	_, err = i.Caller(second.signed(t, claims(nil)))
-	require.Equal(t, fault.Unavailable, fault.KindOf(err))
-	require.NotZero(t, fault.As(err).RetryAfter)
-	require.Equal(t, 2, wanted)
-	require.NoError(t, i.SetKeys(keySet(t, first.public(), second.public())))
-	for _, key := range []signing{first, second} {
-		_, err = i.Caller(key.signed(t, claims(nil)))
-		require.NoError(t, err)
+	f := newFetched(t)
+	f.answers(first, fault.Unavailable) // no keys yet
+	f.fetch(first)
+	f.accepts(first)
+	require.Equal(t, 1, f.wanted)
+	f.answers(second, fault.Unavailable)
+	require.Equal(t, 2, f.wanted)
+	f.fetch(first, second)
+	f.accepts(first)
+	f.accepts(second)
+	require.Equal(t, 2, f.wanted)
+}
+
+// TestWithdrawnKeysAreUnauthenticated: a token is refused once a fetch that started after it arrived has not brought its key.
+// Failed fetches and those that started earlier do not count.
+//
+// spec: access-27
+func TestWithdrawnKeysAreUnauthenticated(t *testing.T) {
+	first, second, third := ec(t, "1"), ec(t, "2"), ec(t, "3")
+	f := newFetched(t)
+	f.fetch(first, second)
+	f.fetch(second)
+	f.answers(first, fault.Unavailable)
+	require.Error(t, f.issuer.SetKeys([]byte("{}"), f.now.Add(time.Second)))
+	f.answers(first, fault.Unavailable)
+	require.NoError(t, f.issuer.SetKeys(keySet(t, second.public()), noon), "a fetch that started before the token arrived")
+	f.answers(first, fault.Unavailable)
+	f.fetch(second)
+	f.answers(first, fault.Unauthenticated)
+	f.answers(first, fault.Unauthenticated)
+	f.answers(third, fault.Unavailable) // which has arrived after the fetch
+	f.fetch(second, third)
+	f.accepts(third)
+	f.fetch(first)
+	f.accepts(first) // the issuer has published its key late
+}
+
+// TestInventedKeysDoNotLockOutOthers: neither a token that names the next key of the issuer before it exists nor a flood of tokens
+// has a true token refused, and no number of tokens takes memory without bound.
+//
+// spec: access-27
+func TestInventedKeysDoNotLockOutOthers(t *testing.T) {
+	first, second, invented := ec(t, "1"), ec(t, "2"), ec(t, "2")
+	f := newFetched(t)
+	f.fetch(first)
+	f.answers(invented, fault.Unavailable)
+	f.fetch(first)
+	f.answers(invented, fault.Unauthenticated)
+	f.answers(second, fault.Unavailable)
+	for n := range 2 * maxWaiting {
+		_, err := f.issuer.Caller(signing{fmt.Sprint("invented ", n), jose.ES256, invented.private}.signed(t, claims(nil)))
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	}
-	require.NoError(t, i.SetKeys(keySet(t, second.public())))
-	_, err = i.Caller(first.signed(t, claims(nil)))
-	require.Error(t, err)
+	require.Len(t, f.issuer.waiting.arrived, maxWaiting)
+	f.fetch(first, second)
+	f.accepts(second)
+	_, err := f.issuer.Caller(invented.signed(t, claims(nil)))
+	require.Equal(t, fault.Unauthenticated, fault.KindOf(err))
+}
+
+// TestHopelessTokensAreRefusedAtOnce: a token that no fetch can make valid is refused without one.
+//
+// spec: access-27
+func TestHopelessTokensAreRefusedAtOnce(t *testing.T) {
+	unknown, nameless := ec(t, "unknown"), ec(t, "")
+	f := newFetched(t)
+	f.fetch(ec(t, "1"), ec(t, "2"))
+	for says, token := range map[string]string{
+		"names no key":        nameless.signed(t, claims(nil)),
+		"the token expired":   unknown.signed(t, claims(map[string]any{"exp": noon.Add(-time.Hour).Unix()})),
+		"another issuer":      unknown.signed(t, claims(map[string]any{"iss": "https://issuer.example.org"})),
+		"another audience":    unknown.signed(t, claims(map[string]any{"aud": "storage"})),
+		"subject is empty":    unknown.signed(t, claims(map[string]any{"sub": nil})),
+		"not a JSON object":   unknown.signed(t, claims(map[string]any{"sub": 7})),
+		"it does not expire":  unknown.signed(t, claims(map[string]any{"exp": nil})),
+		"it is not valid yet": unknown.signed(t, claims(map[string]any{"nbf": noon.Add(time.Hour).Unix()})),
+	} {
+		_, err := f.issuer.Caller(token)
+		require.Equal(t, fault.Unauthenticated, fault.KindOf(err), says)
+		require.ErrorContains(t, err, says)
+	}
+	require.Zero(t, f.wanted)
+	require.Empty(t, f.issuer.waiting.arrived)
+}
+
+// fetched is an issuer whose keys are fetched, and its clock.
+type fetched struct {
+	t      *testing.T
+	issuer *Issuer
+	now    time.Time
+	wanted int // fetches
+	tokens map[crypto.Signer]string
+}
+
+func newFetched(t *testing.T) *fetched {
+	t.Helper()
+	f := &fetched{t: t, now: noon, tokens: map[crypto.Signer]string{}}
+	f.issuer = New("https://issuer.example.com", "penstock", func() time.Time { return f.now }, func() { f.wanted++ })
+	return f
+}
+
+// fetch fetches the keys, later than anything before.
+func (f *fetched) fetch(keys ...signing) {
+	f.t.Helper()
+	f.now = f.now.Add(time.Second)
+	set := make([]jose.JSONWebKey, len(keys))
+	for i, key := range keys {
+		set[i] = key.public()
+	}
+	require.NoError(f.t, f.issuer.SetKeys(keySet(f.t, set...), f.now))
+}
+
+// caller sends the token of a key, always the same one.
+func (f *fetched) caller(key signing) error {
+	f.t.Helper()
+	f.now = f.now.Add(time.Second)
+	if f.tokens[key.private] == "" {
+		f.tokens[key.private] = key.signed(f.t, claims(nil))
+	}
+	_, err := f.issuer.Caller(f.tokens[key.private])
+	return err
+}
+
+func (f *fetched) accepts(key signing) {
+	f.t.Helper()
+	require.NoError(f.t, f.caller(key))
+}
+
+func (f *fetched) answers(key signing, kind fault.Kind) {
+	f.t.Helper()
+	err := f.caller(key)
+	require.Equal(f.t, kind, fault.KindOf(err), "%v", err)
+	require.Equal(f.t, kind == fault.Unavailable, fault.As(err).RetryAfter != 0)
+	require.NotEmpty(f.t, fault.As(err).Remedy)
 }
 
 func TestSetsWithoutAKeyForSignaturesAreRefused(t *testing.T) {
@@ -206,12 +321,12 @@ func TestSetsWithoutAKeyForSignaturesAreRefused(t *testing.T) {
 		"small":     keySet(t, signing{"a", jose.RS256, small}.public()),
 		"for other": keySet(t, encrypts),
 	} {
-		require.Equal(t, fault.Invalid, fault.KindOf(i.SetKeys(text)), name)
+		require.Equal(t, fault.Invalid, fault.KindOf(i.SetKeys(text, noon)), name)
 	}
 	_, err = i.Caller(key.signed(t, claims(nil)))
 	require.NoError(t, err, "the keys stay")
 	mixed := []byte(strings.Replace(string(keySet(t, key.public())), `"keys":[`, `"keys":[{"kty": "new"},`, 1))
-	require.NoError(t, i.SetKeys(mixed), "keys of other types are left out")
+	require.NoError(t, i.SetKeys(mixed, noon), "keys of other types are left out")
 }
 
 // editedTokens is the number of edited tokens that must be refused.
@@ -262,7 +377,7 @@ func BenchmarkSubject(b *testing.B) {
 		i := New("https://issuer.example.com", "penstock", func() time.Time { return noon }, nil)
 		text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{key.public()}})
 		require.NoError(b, err)
-		require.NoError(b, i.SetKeys(text))
+		require.NoError(b, i.SetKeys(text, noon))
 		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: private, KeyID: "a"}}, nil)
 		require.NoError(b, err)
 		token, err := jwt.Signed(signer).Claims(claims(nil)).Serialize()
@@ -285,7 +400,7 @@ func TestOldKeysCheckNothing(t *testing.T) {
 	key := ec(t, "a")
 	i := New("https://issuer.example.com", "penstock", func() time.Time { return now }, func() { wanted++ })
 	i.LimitAge(time.Hour)
-	require.NoError(t, i.SetKeys(keySet(t, key.public())))
+	require.NoError(t, i.SetKeys(keySet(t, key.public()), now))
 	token := key.signed(t, claims(map[string]any{"exp": noon.Add(100 * time.Hour).Unix()}))
 	check := func(kind fault.Kind) {
 		_, err := i.Caller(token)
@@ -300,9 +415,9 @@ func TestOldKeysCheckNothing(t *testing.T) {
 	now = now.Add(time.Nanosecond)
 	check(fault.Unavailable)
 	require.Equal(t, 1, wanted)
-	require.Error(t, i.SetKeys([]byte("{}")), "a failed fetch makes them no younger")
+	require.Error(t, i.SetKeys([]byte("{}"), now), "a failed fetch makes them no younger")
 	check(fault.Unavailable)
-	require.NoError(t, i.SetKeys(keySet(t, key.public())))
+	require.NoError(t, i.SetKeys(keySet(t, key.public()), now))
 	_, err = i.Caller(token)
 	require.NoError(t, err)
 

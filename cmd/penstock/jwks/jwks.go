@@ -26,17 +26,21 @@ const (
 // Remote is the keys at a URL.
 type Remote struct {
 	url    string
-	set    func([]byte) error
+	set    Setter
+	clock  func() time.Time
 	log    *slog.Logger
 	client *http.Client
 	wanted chan struct{}
 	pause  time.Duration // the constant, except in tests
-	last   time.Time     // when they were fetched; of the goroutine that fetches
+	last   time.Time     // when the last fetch that succeeded started; of the goroutine that fetches
 }
+
+// Setter takes keys, and when their fetch started.
+type Setter func(text []byte, asOf time.Time) error
 
 // New returns the keys at a URL, which set takes. The URL must be https, or http on the loopback: the answer decides which
 // tokens are accepted.
-func New(at string, set func([]byte) error, log *slog.Logger) (*Remote, error) {
+func New(at string, set Setter, clock func() time.Time, log *slog.Logger) (*Remote, error) {
 	parsed, err := url.Parse(at)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !loopback(parsed.Hostname())) {
 		return nil, fault.InvalidField("jwt_keys", "%q is neither a file nor an https URL", fault.RedactURI(at))
@@ -46,7 +50,7 @@ func New(at string, set func([]byte) error, log *slog.Logger) (*Remote, error) {
 		// A redirect could lead elsewhere than the operator wrote.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &Remote{url: at, set: set, log: log, client: client, wanted: make(chan struct{}, 1), pause: pause}, nil
+	return &Remote{url: at, set: set, clock: clock, log: log, client: client, wanted: make(chan struct{}, 1), pause: pause}, nil
 }
 
 func loopback(host string) bool {
@@ -87,6 +91,7 @@ func (k *Remote) Run(ctx context.Context) {
 
 // Fetch fetches the keys once.
 func (k *Remote) Fetch(ctx context.Context) error {
+	asOf := k.clock()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, http.NoBody)
 	if err != nil {
 		return k.failed(err)
@@ -106,10 +111,10 @@ func (k *Remote) Fetch(ctx context.Context) error {
 	case len(text) > maxBytes:
 		return fault.New(fault.Invalid, "the keys of the issuer at %s have more than %d bytes", fault.RedactURI(k.url), maxBytes)
 	}
-	if err := k.set(text); err != nil {
+	if err := k.set(text, asOf); err != nil {
 		return err
 	}
-	k.last = time.Now()
+	k.last = asOf
 	return nil
 }
 

@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -26,14 +28,16 @@ func TestKeysAreFetchedWhenTheyAreWanted(t *testing.T) {
 	defer server.Close()
 	got := make(chan string, 4)
 	var log bytes.Buffer
-	k, err := New(server.URL, func(text []byte) error {
+	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
+	k, err := New(server.URL, func(text []byte, asOf time.Time) error {
+		assert.Equal(t, now, asOf)
 		if string(text) == "broken" {
 			got <- "refused"
 			return errors.New("no key")
 		}
 		got <- string(text)
 		return nil
-	}, slog.New(slog.NewTextHandler(&log, nil)))
+	}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	k.pause = 0
 	require.NoError(t, k.Fetch(t.Context()))
@@ -70,12 +74,12 @@ func TestAnswersThatAreNotKeysFail(t *testing.T) {
 		}
 	}))
 	for path, kind := range map[string]fault.Kind{"/moved": fault.Unavailable, "/large": fault.Invalid, "/none": fault.Unavailable} {
-		k, err := New(server.URL+path, func([]byte) error { return nil }, slog.New(slog.DiscardHandler))
+		k, err := New(server.URL+path, func([]byte, time.Time) error { return nil }, time.Now, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		require.Equal(t, kind, fault.KindOf(k.Fetch(t.Context())), path)
 		k.client.CloseIdleConnections()
 	}
-	k, err := New(server.URL, nil, slog.New(slog.DiscardHandler))
+	k, err := New(server.URL, nil, time.Now, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	server.Close()
 	require.Equal(t, fault.Unavailable, fault.KindOf(k.Fetch(t.Context())))
@@ -86,7 +90,7 @@ func TestKeysComeFromSafeURLs(t *testing.T) {
 		"https://issuer.example.com/keys": true, "http://127.0.0.1:1/keys": true, "http://localhost/keys": true, "http://[::1]/keys": true,
 		"http://issuer.example.com/keys": false, "ftp://127.0.0.1/keys": false, "https://": false, "https://%": false, "file:///keys": false,
 	} {
-		_, err := New(url, nil, nil)
+		_, err := New(url, nil, nil, nil)
 		require.Equal(t, safe, err == nil, url)
 	}
 }
