@@ -24,9 +24,9 @@ const (
 	maxPutMessage, minPutMessage, putMessageShare = 64 << 20, 2 << 20, 128
 	// putTimeout is how long a client may take for a message with rows.
 	putTimeout = 10 * time.Minute
-	// Texts of dictionaries and views are written once for each row. In all, they may have freeRepeats bytes, and maxRepeats
-	// more for each byte that has come.
-	freeRepeats, maxRepeats = 256 << 20, 1000
+	// Compressed bodies, and values of dictionaries and views, which are written once for each row, may stand for freeExpanded
+	// bytes in a call, and for maxExpansion more for each byte that has come.
+	freeExpanded, maxExpansion = 256 << 20, 1000
 	// putProgressEvery is the time between two messages with progress.
 	putProgressEvery = time.Second
 	// defaultStages is the number of calls that write rows at the same time.

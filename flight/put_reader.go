@@ -48,7 +48,7 @@ type putRows struct {
 	sizes     map[int64]int64     // of dictionaries, by id
 	rows      int64
 	bytes     int64 // of messages
-	repeated  int64 // of texts that dictionaries and views stand for
+	expanded  int64 // that bodies have without compression, and dictionaries and views stand for
 	batches   int64
 	declared  int64 // rows, by the client's last message
 	completed bool  // the client's last message has come
@@ -121,13 +121,11 @@ func (p *putRows) batch() (arrow.RecordBatch, error) {
 		return nil, p.checkEnd()
 	}
 	b := p.reader.RecordBatch()
-	allowed := freeRepeats + maxRepeats*p.bytes
-	if err := p.validated(b, allowed); err != nil {
+	if err := p.validated(b); err != nil {
 		return nil, fault.New(fault.Invalid, "batch %d is not valid: %w", p.batches+1, err).WithRemedy("write the rows with a library of Arrow")
 	}
-	if p.repeated > allowed {
-		return nil, fault.New(fault.Exhausted, "the dictionaries and views of %d bytes stand for %d bytes of texts, more than %d", p.bytes, p.repeated, allowed).
-			WithRemedy("send the texts themselves instead of dictionaries or views, or fewer rows in a call")
+	if err := p.checkExpanded(); err != nil {
+		return nil, err
 	}
 	p.batches++
 	p.rows += b.NumRows()
@@ -135,19 +133,31 @@ func (p *putRows) batch() (arrow.RecordBatch, error) {
 	return b, nil
 }
 
-// validated counts the repeated texts of a batch, and returns an error if it has offsets, sizes or codes that do not fit its
+// allowed returns the bytes that the rows may have, for those that have come.
+func (p *putRows) allowed() int64 { return freeExpanded + maxExpansion*p.bytes }
+
+// checkExpanded returns an error if the rows have more bytes than they may have.
+func (p *putRows) checkExpanded() error {
+	if p.expanded <= p.allowed() {
+		return nil
+	}
+	return fault.New(fault.Exhausted, "the %d bytes that came stand for %d bytes of rows, more than %d", p.bytes, p.expanded, p.allowed()).
+		WithRemedy("send fewer rows in a call, or without compression, dictionaries and views")
+}
+
+// validated counts the repeated values of a batch, and returns an error if it has offsets, sizes or codes that do not fit its
 // buffers. The library checks some of them by using them. It also reads the text of each view, so the batch is not validated if
-// its texts are more than what is allowed: a few bytes could stand for hours of work.
-func (p *putRows) validated(b arrow.RecordBatch, allowed int64) (err error) {
+// it has more bytes than what is allowed: a few bytes could stand for hours of work.
+func (p *putRows) validated(b arrow.RecordBatch) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%v", value)
 		}
 	}()
 	for _, column := range b.Columns() {
-		p.repeated += conform.Repeated(column)
+		p.expanded += conform.Repeated(column)
 	}
-	if p.repeated > allowed {
+	if p.checkExpanded() != nil { // the caller returns it
 		return nil
 	}
 	return array.ValidateRecordFull(b)
@@ -258,6 +268,10 @@ func (p *putRows) account(m *putMessage) error {
 	}
 	if max(int64(len(m.body)), unpacked) > p.limit {
 		return tooLargeBatch(p.limit)
+	}
+	p.expanded += unpacked
+	if err := p.checkExpanded(); err != nil {
+		return err
 	}
 	most := m.size() + headerCopies*int64(len(m.header)) + unpacked + beside
 	if more := most - p.held.Held(); more > 0 {

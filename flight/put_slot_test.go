@@ -2,6 +2,7 @@ package flight
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -248,37 +249,57 @@ func TestLocalConnectionsHaveSlotsOfTheirOwn(t *testing.T) {
 	behind.end()
 }
 
-// A call whose texts are many times what came ends before it fills the spool.
+// A call whose rows are many times what came ends before it fills the spool.
 //
 // spec: stage-97
-func TestTextsThatFewBytesStandForAreBounded(t *testing.T) {
-	const rows, length = 100_000, 1 << 20
-	for name, typed := range map[string]arrow.DataType{
-		"dictionary": &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String},
-		"views":      arrow.BinaryTypes.StringView,
+func TestRowsThatFewBytesStandForAreBounded(t *testing.T) {
+	const rows, length = 100_000, 1 << 18
+	code, numbers := arrow.PrimitiveTypes.Int8, &arrow.Decimal128Type{Precision: 38}
+	decimals := &arrow.DictionaryType{IndexType: code, ValueType: numbers}
+	zeros := make([]byte, 1<<20)
+	dictionary := &arrow.DictionaryType{IndexType: code, ValueType: arrow.BinaryTypes.String}
+	one := array.MakeFromData(array.NewData(numbers, 1, []*memory.Buffer{nil, memory.NewBufferBytes(zeros[:16])}, nil, 0, 0))
+	for name, c := range map[string]struct {
+		column  arrow.Array
+		batches int
+		options []ipc.Option
+	}{
+		"dictionary":            {column: repeated(dictionary, rows, strings.Repeat("x", length)), batches: 1},
+		"views":                 {column: repeated(arrow.BinaryTypes.StringView, rows, strings.Repeat("x", length)), batches: 1},
+		"Zstandard":             {numbersOf(zeros), 400, []ipc.Option{ipc.WithZstd()}},
+		"dictionary of numbers": {array.NewDictionaryArray(decimals, numbersOf(zeros), one), 400, []ipc.Option{ipc.WithLZ4()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: typed}}, nil)
-			w := &writtenRows{}
-			s := serveTables(t, w, Options{Budget: budget.New(1 << 30)})
-			b := repeated(typed, rows, strings.Repeat("x", length))
-			p := put(t, s.Client, stageOf, schema).rows(t, array.NewRecordBatch(schema, []arrow.Array{b}, rows))
-			_ = p.Send(&arrowflight.FlightData{AppMetadata: []byte(`{"rows": 100000}`)}) // the call may have ended
-			_ = p.CloseSend()
-			_, err := p.answers()
-			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+			schema := arrow.NewSchema([]arrow.Field{{Name: "column", Type: c.column.DataType()}}, nil)
+			b := array.NewRecordBatch(schema, []arrow.Array{c.column}, int64(c.column.Len()))
+			sent := messagesOf(t, slices.Repeat([]arrow.RecordBatch{b}, c.batches), c.options...)
+			read := 0
+			err := readAll(sent, budget.New(1<<30), func(arrow.RecordBatch) { read++ })
+			require.Equal(t, fault.Exhausted, fault.KindOf(err), "%v", err)
 			require.ErrorContains(t, err, "stand for")
-			w.none(t)
+			require.Less(t, read, c.batches)
 		})
 	}
-	few := arrow.NewSchema([]arrow.Field{{Name: "text", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}}}, nil)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: dictionary}}, nil)
 	w := &writtenRows{}
 	s := serveTables(t, w, Options{Budget: budget.New(1 << 30)})
-	p := put(t, s.Client, stageOf, few, ipc.WithZstd())
-	b := array.NewRecordBatch(few, []arrow.Array{repeated(few.Field(0).Type, rows, strings.Repeat("x", 500))}, rows)
-	p.rows(t, b, b, b).declare(t, 3*rows)
+	many := array.NewRecordBatch(schema, []arrow.Array{repeated(dictionary, rows, strings.Repeat("x", length))}, rows)
+	p := put(t, s.Client, stageOf, schema).rows(t, many)
+	_ = p.Send(&arrowflight.FlightData{AppMetadata: []byte(`{"rows": 100000}`)}) // the call may have ended
+	_ = p.CloseSend()
 	_, err := p.answers()
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	w.none(t)
+	few := array.NewRecordBatch(schema, []arrow.Array{repeated(dictionary, rows, strings.Repeat("x", 500))}, rows)
+	p = put(t, s.Client, stageOf, schema, ipc.WithZstd())
+	p.rows(t, few, few, few).declare(t, 3*rows)
+	_, err = p.answers()
 	require.NoError(t, err)
+}
+
+// numbersOf returns an array of bytes.
+func numbersOf(bytes []byte) arrow.Array {
+	return array.MakeFromData(array.NewData(arrow.PrimitiveTypes.Int8, len(bytes), []*memory.Buffer{nil, memory.NewBufferBytes(bytes)}, nil, 0, 0))
 }
 
 // repeated returns an array whose rows have one text, which it has once.

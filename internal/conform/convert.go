@@ -101,7 +101,7 @@ func bytesOf(a arrow.Array, to arrow.DataType) (int64, error) {
 	return own, nil
 }
 
-// Repeated returns the bytes of texts that Batch copies once for each row although the array may have them once: those of
+// Repeated returns the bytes of values that Batch copies once for each row although the array may have them once: those of
 // dictionaries and views.
 func Repeated(a arrow.Array) (bytes int64) {
 	switch a := a.(type) {
@@ -110,7 +110,7 @@ func Repeated(a arrow.Array) (bytes int64) {
 	case *array.BinaryView:
 		return textBytes(a)
 	case *array.Dictionary:
-		return dictionaryTexts(a)
+		return dictionaryValues(a)
 	case *array.Struct:
 		for i := range a.NumField() {
 			bytes += Repeated(a.Field(i))
@@ -359,6 +359,14 @@ func dictionaryTexts(a *array.Dictionary) (bytes int64) {
 		bytes = int64(a.Len()) * int64(of.DataType().(*arrow.FixedSizeBinaryType).ByteWidth)
 	}
 	return bytes
+}
+
+// dictionaryValues returns the bytes of the values that the rows of a dictionary array stand for.
+func dictionaryValues(a *array.Dictionary) int64 {
+	if number, ok := a.Dictionary().DataType().(arrow.FixedWidthDataType); ok {
+		return int64(a.Len()) * int64(number.Bytes())
+	}
+	return dictionaryTexts(a)
 }
 
 // decoded converts a dictionary to its values.
