@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/servertls"
 	"github.com/penstock/penstock/cmd/penstock/socket"
 	"github.com/penstock/penstock/cmd/penstock/watch"
+	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/config"
@@ -247,7 +248,8 @@ func (a *entrance) listenMetrics(ctx context.Context, metrics *telemetry.Metrics
 	}
 	handler := metrics.Handler(a.settings.Pprof)
 	if at, ok := on.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
-		return on, handler, nil
+		host, _, _ := net.SplitHostPort(a.settings.Metrics) // listen has parsed it
+		return on, webserver.ForLoopback(host, handler), nil
 	}
 	if a.certificates != nil {
 		on = tls.NewListener(on, a.certificates.Config("http/1.1"))

@@ -20,15 +20,13 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
+	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader/dataset"
 )
-
-// headerTimeout bounds how long a client of the metrics may take to send its headers.
-const headerTimeout = 10 * time.Second
 
 func (p process) serveCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -239,7 +237,8 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { newIdleMemory(s.engine.pools).run(background); return nil })
 	// Not in the group: a file system that hangs must not keep the server from ending.
 	go s.entry.run(background, s.hangups)
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
+	web := webserver.New(s.handler, s.log)
+	web.BaseContext = func(net.Listener) context.Context { return ctx }
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())
 		group.Go(func() error {

@@ -133,6 +133,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(drained(rows)))
 }
 
+// spec: access-28
 func TestMetrics(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--metrics", "127.0.0.1:0", "--pprof", "--cache-memory", "0")
 	require.Zero(t, run(t, "cat", "home", "--uri", server.uri()).code)
@@ -153,6 +154,14 @@ func TestMetrics(t *testing.T) {
 		require.Contains(t, text, line+"\n")
 	}
 	require.Contains(t, get("/debug/pprof/"), "goroutine")
+	rebound, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	require.NoError(t, err)
+	rebound.Host = "evil.example.com"
+	rebound.Close = true
+	answer, err := http.DefaultClient.Do(rebound)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusMisdirectedRequest, answer.StatusCode)
 	require.Equal(t, "gone", server.stderr.find(t, "dataset cannot be read")["dataset"])
 	server.signal(t)
 	code, _ := server.wait(t)

@@ -163,6 +163,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},
 		{Folder: "cmd/penstock/devcert", Imports: "fault"},
 		{Folder: "cmd/penstock/jwks", Imports: "fault"},
+		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "decode fault", Outside: libCobra},
 		{Folder: "cmd/penstock/client", Imports: "flight loader fault hostport", Outside: libArrowFlight + " " + libGRPC},

@@ -315,3 +315,41 @@ func TestS3Requests(t *testing.T) {
 		require.Contains(t, text, line)
 	}
 }
+
+// TestProfilesAreBounded: no request keeps a profile running for longer than a minute, also not one whose parameters are in its
+// body.
+//
+// spec: access-29
+func TestProfilesAreBounded(t *testing.T) {
+	handler := telemetry.NewMetrics("v").Handler(true)
+	for _, path := range []string{"profile", "trace", "heap", "mutex"} {
+		for _, seconds := range []string{"61", "999999", "1e300", "inf", "nan", "60.5", "0x1p9"} {
+			require.Equal(t, http.StatusBadRequest, get(handler, "/debug/pprof/"+path+"?seconds="+seconds).Code, "%s %s", path, seconds)
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/debug/pprof/"+path, strings.NewReader("seconds=999999"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		handler.ServeHTTP(w, r)
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing waits
+	for _, path := range []string{"profile?seconds=60", "trace?seconds=60", "trace"} {
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodGet, "/debug/pprof/"+path, http.NoBody))
+		require.Equal(t, http.StatusOK, w.Code, path)
+		require.Equal(t, strings.HasPrefix(path, "trace"), w.deadlines > 0, "a client that does not read a trace must not make it collect in memory")
+	}
+}
+
+// deadlined is an answer that counts the deadlines that were set for it.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	deadlines int
+}
+
+// SetWriteDeadline implements the method that http.ResponseController calls.
+func (d *deadlined) SetWriteDeadline(time.Time) error {
+	d.deadlines++
+	return nil
+}

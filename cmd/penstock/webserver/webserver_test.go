@@ -1,0 +1,110 @@
+package webserver
+
+import (
+	"bufio"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// page answers every request.
+var page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })
+
+// spec: access-28
+func TestLoopbackHasItsOwnNamesOnly(t *testing.T) {
+	for host, want := range map[string]int{
+		"": http.StatusOK, "localhost": http.StatusOK, "LOCALHOST:9100": http.StatusOK, "127.0.0.1:9100": http.StatusOK, "127.8.8.8": http.StatusOK,
+		"[::1]:9100": http.StatusOK, "[::1]": http.StatusOK, "10.1.2.3:9100": http.StatusOK, "metrics.example.com:1": http.StatusOK,
+		"evil.example.com": http.StatusMisdirectedRequest, "evil.example.com:9100": http.StatusMisdirectedRequest, "localhost.example.com": http.StatusMisdirectedRequest,
+		"127.0.0.1.example.com:9100": http.StatusMisdirectedRequest, "metrics.example.com.evil": http.StatusMisdirectedRequest, "127.0.0.1@evil:80": http.StatusMisdirectedRequest,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		r.Host = host
+		w := httptest.NewRecorder()
+		ForLoopback("metrics.example.com", page).ServeHTTP(w, r)
+		require.Equal(t, want, w.Code, host)
+		if want != http.StatusOK {
+			require.Contains(t, w.Body.String(), "→")
+			require.NotContains(t, w.Body.String(), "page")
+		}
+	}
+}
+
+// spec: access-28
+func TestPagesOfOtherSitesLoadNothing(t *testing.T) {
+	for _, c := range []struct {
+		site, mode string
+		want       int
+	}{
+		{"", "", http.StatusOK},
+		{"none", "navigate", http.StatusOK},
+		{"same-origin", "no-cors", http.StatusOK},
+		{"cross-site", "navigate", http.StatusOK},
+		{"cross-site", "no-cors", http.StatusForbidden},
+		{"cross-site", "cors", http.StatusForbidden},
+		{"cross-site", "", http.StatusForbidden},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		r.Header.Set("Sec-Fetch-Site", c.site)
+		r.Header.Set("Sec-Fetch-Mode", c.mode)
+		w := httptest.NewRecorder()
+		New(page, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
+		require.Equal(t, c.want, w.Code, "%+v", c)
+	}
+}
+
+// TestNewConnectionsReplaceTheOldest: connections that send nothing keep none out. The oldest is closed for a new one.
+//
+// spec: access-29
+func TestNewConnectionsReplaceTheOldest(t *testing.T) {
+	server := New(page, slog.New(slog.DiscardHandler))
+	require.Positive(t, server.ReadTimeout)
+	require.Positive(t, server.WriteTimeout)
+	require.Positive(t, server.IdleTimeout)
+	on, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(on) }()
+
+	silent := make([]net.Conn, maxConnections)
+	for i := range silent {
+		silent[i], err = (&net.Dialer{}).DialContext(t.Context(), "tcp", on.Addr().String())
+		require.NoError(t, err)
+	}
+	// The answer comes after all connections before it were accepted.
+	require.Equal(t, http.StatusOK, get(t, on.Addr().String()))
+	_, err = silent[0].Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, silent[1].SetReadDeadline(time.Now()))
+	_, err = silent[1].Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is still open")
+	for _, conn := range silent {
+		require.NoError(t, conn.Close())
+	}
+	require.NoError(t, server.Close())
+	require.ErrorIs(t, <-ended, http.ErrServerClosed)
+}
+
+// get sends a request on a connection of its own.
+func get(t *testing.T, address string) int {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode
+}
