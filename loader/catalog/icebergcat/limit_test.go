@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,4 +280,57 @@ func TestPackedMetadata(t *testing.T) {
 		require.Equal(t, fault.Corrupt, fault.KindOf(err), "%s: %v", name, err)
 		require.Zero(t, held.Used(), name)
 	}
+}
+
+// The window that a Zstandard frame asks for is charged before the frame is unpacked, also if it is not the first frame.
+//
+// spec: resolve-85
+func TestZstandardWindowsAreCharged(t *testing.T) {
+	const window = 64 << 20
+	wide := func(plain []byte) []byte {
+		var out bytes.Buffer
+		z, err := zstd.NewWriter(&out, zstd.WithWindowSize(window))
+		require.NoError(t, err)
+		_, err = z.Write(plain)
+		require.NoError(t, err)
+		require.NoError(t, z.Flush())
+		require.NoError(t, z.Close())
+		var h zstd.Header
+		require.NoError(t, h.Decode(out.Bytes()))
+		require.EqualValues(t, window, h.WindowSize)
+		return out.Bytes()
+	}
+	skipped := binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 3)
+	skipped = append(skipped, "xyz"...)
+	w := newWriter(t)
+	_, manifest := twoManifests(t, w)
+	content, err := os.ReadFile(local(t, manifest))
+	require.NoError(t, err)
+	mark := content[len(content)-16:]
+	whole := repack(t, content, "zstandard", nil)
+	for name, packed := range map[string][]byte{
+		"the first frame": wide([]byte("skipped")),
+		"a later frame":   slices.Concat(pack(t, "zstandard", []byte("a")), skipped, wide([]byte("b"))),
+	} {
+
+		require.NoError(t, os.WriteFile(local(t, manifest), slices.Concat(whole, block(1, packed, mark)), 0o600))
+		opened, held, _ := w.limited(t, 1<<20, window/2)
+		_, err = opened.Files(t.Context(), &catalog.Table{Name: events, Pin: pinned(t, opened)}, []int{1}, nil)
+		require.ErrorContains(t, err, "of memory while it is read", name)
+		require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String(), name)
+		require.Zero(t, held.Used())
+	}
+	text, err := os.ReadFile(local(t, w.load(t, events).MetadataLocation()))
+	require.NoError(t, err)
+	path := filepath.Join(w.dir, "00001-a.zstd.metadata.json")
+	require.NoError(t, os.WriteFile(path, wide(text), 0o600))
+	execute(t, w.dir+"/catalog.db", `UPDATE iceberg_tables SET metadata_location = '`+path+`'`)
+	opened, held, _ := w.limited(t, 1<<20, window/2)
+	_, err = opened.Table(t.Context(), events, dataset.Ref{})
+	require.ErrorContains(t, err, "of memory while it is read")
+	require.Zero(t, held.Used())
+	opened, held, _ = w.limited(t, 1<<20, 2*window)
+	_, err = opened.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	require.Greater(t, held.Peak(), int64(window))
 }

@@ -46,12 +46,12 @@ func (a Allowance) Text(content []byte) ([]byte, error) {
 		err = u.fill(reader)
 		return u.bytes, err
 	case zstandard:
-		reader, err := newZstd(bytes.NewReader(content))
+		z, err := newZstd()
 		if err != nil {
 			return nil, err
 		}
-		defer reader.Close()
-		err = u.fill(reader)
+		defer z.close()
+		err = z.unpack(&u, content)
 		return u.bytes, err
 	case uncompressed:
 	}

@@ -19,10 +19,6 @@ import (
 // minBuffer is the first size of a buffer for unpacked bytes.
 const minBuffer = 64 << 10
 
-// maxWindow bounds the window that a zstd frame may require, in bytes. Writers use
-// at most 8 MiB, except with settings for archives.
-const maxWindow = 64 << 20
-
 // unpacked is a buffer that charges its memory before it grows. Its zero value is empty.
 type unpacked struct {
 	Allowance
@@ -103,11 +99,7 @@ func (a Allowance) codecOf(name string) (codec, error) {
 	case "snappy":
 		return snappyCodec{}, nil
 	case "zstandard":
-		decoder, err := newZstd(nil)
-		if err != nil {
-			return nil, err
-		}
-		return zstdCodec{decoder}, nil
+		return newZstd()
 	case "bzip2", "xz":
 		return nil, fault.New(fault.Invalid, "%s %s of table %s is packed with codec %s, which is not served by this version",
 			a.What, a.Location, a.Table, name).In(a.Table, a.Location).
@@ -167,18 +159,32 @@ func (snappyCodec) unpack(into *unpacked, block []byte) error {
 
 func (snappyCodec) close() {}
 
-type zstdCodec struct{ decoder *zstd.Decoder }
+type zstdCodec struct {
+	decoder *zstd.Decoder
+	held    int64 // bytes charged for the decoder's window
+}
 
-func (z zstdCodec) unpack(into *unpacked, block []byte) error {
+func (z *zstdCodec) unpack(into *unpacked, block []byte) error {
+	window, err := zstdWindow(block)
+	if err != nil {
+		return err
+	}
+	if more := window - z.held; more > 0 {
+		if err := into.Charge(more); err != nil {
+			return err
+		}
+		z.held = window
+	}
 	if err := z.decoder.Reset(bytes.NewReader(block)); err != nil {
 		return err
 	}
 	return into.fill(z.decoder)
 }
 
-func (z zstdCodec) close() { z.decoder.Close() }
+func (z *zstdCodec) close() { z.decoder.Close() }
 
-// newZstd returns a decoder that works in the goroutine that reads it.
-func newZstd(r io.Reader) (*zstd.Decoder, error) {
-	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+// newZstd returns a codec that works in the goroutine that calls it.
+func newZstd() (*zstdCodec, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	return &zstdCodec{decoder: decoder}, err
 }
