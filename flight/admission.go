@@ -23,6 +23,8 @@ const (
 
 // admission assigns slots to streams. Its invariants are:
 //   - slots that are taken or kept never exceed the limit;
+//   - after a stream was set back for lack of memory, no more streams get slots than had them then,
+//     except one by one while memory is plentiful;
 //   - no host has more slots than its share, including those kept for its mixes;
 //   - the first stream of a mix gets a slot only together with slots for all its streams;
 //   - a free slot goes first to a stream that resumes after it was parked, or to a shard
@@ -41,10 +43,13 @@ type admission struct {
 	closing <-chan struct{} // closed when no new stream is admitted any more; may be nil
 	crowded chan<- struct{} // receives when a stream begins to wait; may be nil
 	maxWait time.Duration   // the constant, except in tests
+	clock   func() time.Time
 
 	mu      sync.Mutex
 	taken   int
 	kept    int            // of all gangs and mixes
+	carries int            // streams that may be open since one was set back; 0: limit
+	turns   int64          // how often a stream has left or relax has let others try
 	hosts   map[string]int // slots taken, or kept for mixes
 	gangs   map[gangKey][]*gang
 	mixes   map[mixKey]*mixSlots
@@ -90,12 +95,15 @@ type slot struct {
 	gang    *gang         // nil if the plan has one shard
 	mixed   *mixSlots     // nil if it belongs to no mix
 	got     chan struct{} // while it waits: closed when it has the slot
+
+	// lacks belongs to the stream, which changes it while it does not wait; after a setBack, under admission.mu.
+	lacks lack
 }
 
 // newAdmission returns an admission of a number of streams, of which one host may have a
 // percentage.
-func newAdmission(limit, percent int) *admission {
-	return &admission{limit: limit, share: shareOf(limit, percent), maxWait: maxWait, hosts: map[string]int{}, gangs: map[gangKey][]*gang{}, mixes: map[mixKey]*mixSlots{}}
+func newAdmission(limit, percent int, clock func() time.Time) *admission {
+	return &admission{limit: limit, share: shareOf(limit, percent), maxWait: maxWait, clock: clock, hosts: map[string]int{}, gangs: map[gangKey][]*gang{}, mixes: map[mixKey]*mixSlots{}}
 }
 
 // of returns the claim of a stream, which has a slot after enter.
@@ -117,8 +125,12 @@ func (p *slot) enter(ctx context.Context) error {
 	case p.admission.crowded <- struct{}{}:
 	default: // a signal is pending, or there is no receiver
 	}
-	defer waits.Begin(ctx, waits.Slot)()
-	timeout := time.NewTimer(p.admission.maxWait)
+	cause, wait := waits.Slot, p.admission.maxWait
+	if p.lacks.err != nil {
+		cause, wait = waits.Memory, p.lacks.until.Sub(p.admission.clock())
+	}
+	defer waits.Begin(ctx, cause)()
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	select {
 	case <-got:
@@ -189,10 +201,15 @@ func (p *slot) timedOut() error {
 	a := p.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if p.lacks.err != nil {
+		return p.lacks.err
+	}
 	var e *fault.Error
 	if own := a.hosts[p.host]; own+a.needs(p) > a.share {
 		e = fault.New(fault.Exhausted, "no slot became free within %s: this client has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
 			a.maxWait, fault.Count(own, "stream"), a.limit)
+	} else if a.carries > 0 {
+		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", a.maxWait, are(a.taken))
 	} else {
 		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", a.maxWait, are(a.taken), a.limit)
 	}
@@ -214,6 +231,9 @@ func (a *admission) next() *slot {
 	var first *slot
 	fewest := 0 // slots of its host; -1 for streams with priority
 	for _, p := range a.waiting {
+		if !a.mayTry(p) {
+			continue
+		}
 		if a.keptForMix(p) {
 			return p
 		}
@@ -240,11 +260,11 @@ func (a *admission) next() *slot {
 // fits reports whether there are slots for a stream and, if it is the first of its mix, for
 // the others. mu is held.
 func (a *admission) fits(p *slot) bool {
-	free := a.limit - a.taken - a.kept
+	free := a.most() - a.taken - a.kept
 	if g := a.gangWithout(p); g != nil {
 		free += g.kept
 	}
-	return a.needs(p) <= free
+	return a.needs(p) <= free || a.taken+a.kept == 0 // a mix that needs more than the budget carries
 }
 
 func (a *admission) unqueue(p *slot) {
@@ -299,7 +319,7 @@ func (a *admission) grant(p *slot) {
 func (a *admission) newGang(key gangKey, needs int, again bool) *gang {
 	g := &gang{shards: map[int]struct{}{}, gathered: again}
 	if !again {
-		g.kept = needs * min(key.of-1, (a.limit-a.taken-a.kept+1)/2/needs)
+		g.kept = needs * min(key.of-1, max(0, a.most()-a.taken-a.kept+1)/2/needs)
 	}
 	a.kept += g.kept
 	g.timer = time.AfterFunc(gathering, func() {
@@ -328,6 +348,15 @@ func (p *slot) Release() {
 		a.grantAll() // a mix that waited may have blocked others
 		return
 	}
+	p.lacks = lack{}
+	p.leave()
+	a.turns++
+	a.grantAll()
+}
+
+// leave returns the slot. mu is held.
+func (p *slot) leave() {
+	a := p.admission
 	p.has = false
 	a.taken--
 	a.leaveHost(p.host, 1)
@@ -342,7 +371,6 @@ func (p *slot) Release() {
 			a.disband(p.key, g)
 		}
 	}
-	a.grantAll()
 }
 
 // leaveHost returns slots of a host. mu is held.

@@ -303,7 +303,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAdmission(c.limit, c.percent)
+				a := newAdmission(c.limit, c.percent, time.Now)
 				c.check(t, a)
 				empty(t, a)
 			})
@@ -316,7 +316,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 // spec: wire-14
 func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 75)
+		a := newAdmission(4, 75, time.Now)
 		for range 3 + 16 {
 			defer ask(t, a, alone("greedy")).cancel()
 		}
@@ -333,7 +333,7 @@ func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 // spec: wire-14
 func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 75)
+		a := newAdmission(4, 75, time.Now)
 		at := map[string]int{}
 		next := func(host string) *asking {
 			at[host]++
@@ -374,7 +374,7 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			limit, percent := 1+r.IntN(6), 25+r.IntN(76)
-			a := newAdmission(limit, percent)
+			a := newAdmission(limit, percent, time.Now)
 			var open []*asking
 			for range 60 {
 				if len(open) > 0 && r.IntN(2) == 0 {
@@ -384,6 +384,8 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 					one.cancel()
 					synctest.Wait()
 					one.Release()
+				} else if one := anyIn(open, r); one != nil && r.IntN(4) == 0 {
+					one.lacking(t)
 				} else {
 					of := 1 + r.IntN(3)
 					c := shard(strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(2)), r.IntN(of), of)
@@ -391,6 +393,9 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 						c.mix = mixHeader{strconv.Itoa(r.IntN(3)), 1 + r.IntN(3)}
 					}
 					open = append(open, ask(t, a, c))
+				}
+				if r.IntN(5) == 0 {
+					a.relax(r.IntN(2) == 0)
 				}
 				if r.IntN(5) == 0 {
 					time.Sleep(time.Duration(r.IntN(int(2 * gathering))))
@@ -437,9 +442,9 @@ func (a *admission) adds(t *testing.T) {
 	blocked := false
 	for _, p := range a.waiting {
 		needs := a.needs(p)
-		blocked = blocked || needs > 1 && a.taken+a.kept+needs > a.limit && a.hosts[p.host]+needs <= a.share
+		blocked = blocked || !a.mayTry(p) || needs > 1 && a.taken+a.kept+needs > a.most() && a.hosts[p.host]+needs <= a.share
 	}
-	if a.taken+a.kept < a.limit && !blocked {
+	if a.taken+a.kept < a.most() && !blocked {
 		for _, p := range a.waiting {
 			require.Greater(t, a.hosts[p.host]+a.needs(p), a.share, "no stream waits while a slot is free, but behind a mix")
 		}

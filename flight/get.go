@@ -41,10 +41,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	}
 	at := s.admission.of(caller{host: clientOf(ctx), plan: asked.Plan, shard: may.query.Shard, mix: mix})
 	defer at.Release()
-	if err := at.enter(ctx); err != nil {
-		return contextCause(ctx, err)
-	}
-	p, err := s.redeem(ctx, may, asked)
+	p, err := s.redeemAt(ctx, at, may, asked)
 	leavePlan(ctx)
 	if err != nil {
 		return contextCause(ctx, err)
@@ -70,7 +67,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		leave()
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
-	source, err := s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.host})
+	source, err := s.openAt(ctx, at, p)
 	if err == nil {
 		err = out.serve(ctx, source)
 	}
@@ -181,6 +178,24 @@ func (s *Server) redeem(ctx context.Context, may callerAccess, c content) (plann
 	return p, p.counted(c)
 }
 
+// redeemAt is redeem with a slot.
+func (s *Server) redeemAt(ctx context.Context, at *slot, may callerAccess, c content) (p planned, err error) {
+	err = at.within(ctx, func() error {
+		p, err = s.redeem(ctx, may, c)
+		return err
+	}, nil)
+	return p, err
+}
+
+// openAt opens the stream of a planned query with a slot. The caller releases it.
+func (s *Server) openAt(ctx context.Context, at *slot, p planned) (source loader.Stream, err error) {
+	err = at.within(ctx, func() error {
+		source, err = s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.host})
+		return err
+	}, nil)
+	return source, err
+}
+
 // outgoing is one stream of batches on its way to a client.
 type outgoing struct {
 	*Server
@@ -263,7 +278,7 @@ func (o *outgoing) ended(label string, err error) {
 // meanwhile. A goroutine in between was not faster.
 func (o *outgoing) all(ctx context.Context) error {
 	source := o.stream
-	if err := source.Begin(); err != nil {
+	if err := o.slot.within(ctx, source.Begin, o.setBack); err != nil {
 		return err
 	}
 	frames := newFrames(source.Schema())
@@ -277,10 +292,15 @@ func (o *outgoing) all(ctx context.Context) error {
 		return err
 	}
 	for {
-		if err := o.slot.enter(ctx); err != nil {
+		more := false
+		err := o.slot.within(ctx, func() error {
+			more = source.Next()
+			return source.Err()
+		}, o.setBack)
+		if err != nil {
 			return err
 		}
-		if !source.Next() {
+		if !more {
 			break
 		}
 		o.cursor = source.Cursor()
@@ -288,14 +308,20 @@ func (o *outgoing) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := source.Err(); err != nil {
-		return err
-	}
 	// A source that was canceled has not reached its end.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return o.report(source.Report())
+}
+
+// setBack undoes the stream's failed step, so that it can be read again, and reports whether it did.
+func (o *outgoing) setBack() bool {
+	if !o.stream.SetBack() {
+		return false
+	}
+	o.log.InfoContext(o.ctx, "stream waits for memory of others", "step", o.cursor.Step)
+	return true
 }
 
 // batch sends a batch with the given number of rows.

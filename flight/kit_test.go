@@ -322,6 +322,7 @@ type canned struct {
 	err      error
 	released func()
 	park     func(pressed bool) bool // nil: it never parks
+	setBack  func() bool             // nil: it cannot be set back
 	cursor   dataset.Cursor
 }
 
@@ -329,6 +330,14 @@ func (c *canned) Retain() {}
 
 func (c *canned) Begin() error           { return nil }
 func (c *canned) Park(pressed bool) bool { return c.park != nil && c.park(pressed) }
+
+func (c *canned) SetBack() bool {
+	if c.setBack == nil || !c.setBack() {
+		return false
+	}
+	c.err = nil
+	return true
+}
 
 func (c *canned) Release() {
 	if c.released != nil {

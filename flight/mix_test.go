@@ -31,7 +31,7 @@ func TestStreamsOfAMixAreAdmittedTogether(t *testing.T) {
 	} {
 		t.Run(strings.Join(order, " "), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAdmission(3, 100)
+				a := newAdmission(3, 100, time.Now)
 				streams := map[string]*asking{}
 				for _, name := range order {
 					streams[name] = ask(t, a, mixed("host of "+name[:1], name[:1], "p"+name[1:], 2))
@@ -183,7 +183,7 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAdmission(c.limit, c.percent)
+				a := newAdmission(c.limit, c.percent, time.Now)
 				c.check(t, a)
 				empty(t, a)
 			})

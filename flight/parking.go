@@ -117,6 +117,7 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 			pressed := s.options.Pressed()
 			s.checkStalled(pressed)
 			s.checkAnswers(pressed)
+			s.admission.relax(s.options.Budget.Plentiful())
 			s.makeRoom()
 		}
 	}

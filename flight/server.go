@@ -220,7 +220,7 @@ func New(options Options) *Server {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
-	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
+	s.admission = newAdmission(options.MaxStreams, options.PeerShare, options.Ticks)
 	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
 	s.callGrace = callGrace
 	s.arrivals = newArrivals(options.Ticks)

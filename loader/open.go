@@ -21,7 +21,14 @@ type Stream interface {
 	Begin() error
 	Progress
 	Report() stream.Report
+	Parkable
+}
+
+// Parkable releases what a stream holds and keeps its position: Park between two steps, SetBack
+// instead of a step that has failed.
+type Parkable interface {
 	Park(pressed bool) bool
+	SetBack() bool
 }
 
 // Progress describes the last batch returned.

@@ -108,3 +108,6 @@ func (s *readyStream) Report() stream.Report {
 
 // Park implements loader.Stream.
 func (*readyStream) Park(bool) bool { return false }
+
+// SetBack implements loader.Stream.
+func (*readyStream) SetBack() bool { return false }

@@ -10,6 +10,7 @@
 package budget
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -174,9 +175,19 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 	}
 	if n <= r.budget.limit-r.keepFree && r.budget.othersHold() {
 		e.RetryAfter = maxWait
+		if r.budget.Streams() > 1 {
+			e.Err = errCrowded
+		}
 	}
 	return e.WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
+
+// errCrowded is the cause of a reservation's failure while other streams were open.
+var errCrowded = errors.New("other streams hold memory")
+
+// Crowded reports whether an error came from a reservation that failed while other streams were
+// open: it may succeed when they have released memory.
+func Crowded(err error) bool { return errors.Is(err, errCrowded) }
 
 // KeepFree lets the reservation grow only while the given bytes of the budget stay free.
 // It is for a holder that has an alternative to memory, beside others that have none. It

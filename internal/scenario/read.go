@@ -55,6 +55,15 @@ func Read(ctx context.Context, l *loader.Loader, q dataset.Query) ([]Shard, erro
 
 // ReadBetween is like Read, and calls between before each Next and before Report.
 func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between func(loader.Stream)) ([]Shard, error) {
+	return readAs(ctx, l, q, func(s loader.Stream) loader.Stream { return s }, between)
+}
+
+// ReadAs is like Read, and reads each stream through what as returns for it.
+func ReadAs(ctx context.Context, l *loader.Loader, q dataset.Query, as func(loader.Stream) loader.Stream) ([]Shard, error) {
+	return readAs(ctx, l, q, as, func(loader.Stream) {})
+}
+
+func readAs(ctx context.Context, l *loader.Loader, q dataset.Query, as func(loader.Stream) loader.Stream, between func(loader.Stream)) ([]Shard, error) {
 	p, err := l.Plan(ctx, q)
 	if err != nil {
 		return nil, err
@@ -69,7 +78,7 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 		if err != nil {
 			return nil, err
 		}
-		shard, err := drain(stream, between, plainOf(p.Plan, q))
+		shard, err := drain(as(stream), between, plainOf(p.Plan, q))
 		if err != nil {
 			return nil, err
 		}

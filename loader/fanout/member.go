@@ -352,6 +352,21 @@ func (m *groupMember) Park(pressed bool) bool {
 	return true
 }
 
+// SetBack implements loader.Stream. A member of a group has left it, and its own reader is where the
+// last step that it took has ended.
+func (m *groupMember) SetBack() bool {
+	switch {
+	case m.alone:
+		if !m.own.SetBack() {
+			return false
+		}
+	case m.err == nil || m.own.Err() != nil:
+		return false
+	}
+	m.err, m.ended = nil, false
+	return true
+}
+
 // releaseBatch releases the batch last returned.
 func (m *groupMember) releaseBatch() {
 	if m.batch != nil {

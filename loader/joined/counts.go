@@ -77,6 +77,17 @@ func (s *Ranges) DiscardAll() {
 	}
 }
 
+// Restore sets the counts of the closed ranges to those before some of them. If rewound, lanes resume
+// where Rewind has left them; otherwise the counts are exact up to the rows at which they resume.
+func (s *Ranges) Restore(counts []joiner.Counts, rewound bool) {
+	copy(s.counts, counts)
+	for _, l := range s.lanes {
+		if l.open = nil; !rewound {
+			l.resume = nil
+		}
+	}
+}
+
 // split returns the row of the range from which rows must be counted again if the lane
 // resumes before returned row at, and the counts of the rows before it. first is the
 // first training row of the range.

@@ -94,6 +94,7 @@ func (s *ShardReader) Begin() error {
 
 // decide indexes the columns that would be smaller, judged by the first batch.
 func (s *ShardReader) decide() error {
+	s.back = s.beforeStep()
 	if s.reader == nil {
 		if err := s.open(s.ctx); err != nil {
 			return err

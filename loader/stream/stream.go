@@ -59,6 +59,7 @@ type ShardReader struct {
 	earlier   progress // of the earlier readers
 	again     int64    // training rows that were read again and not yet returned since
 	stepwise  stepwise // with ReadSpec.Stepwise
+	back      setback  // of the current step
 	cached    plan.CacheReads
 }
 
@@ -141,6 +142,7 @@ func (s *ShardReader) Next() bool {
 	if s.Begin() != nil {
 		return false
 	}
+	s.back = s.beforeStep()
 	if s.reader == nil {
 		if s.err = s.open(s.ctx); s.err != nil {
 			return false

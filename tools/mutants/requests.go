@@ -44,6 +44,6 @@ func requestMutants() []mutant {
 		{"auto-forgets-the-index", "loader/lane/weigh.go", "w := d.end(), Weight{Indexed: int64(rows) * int64(arrow.Int32SizeBytes)}", "w := d.end(), Weight{Indexed: int64(rows - rows)}", rows},
 		{"auto-loses-the-rows-it-weighed", "loader/lane/lane.go", "	if r.pending == nil {\n		if err := r.skip()", "	if r.pending == nil || r.step == 0 {\n		if err := r.skip()", rows},
 		{"auto-parks-behind-what-it-weighed", "loader/lane/lane.go", "	if r.pending != nil {\n		return r.pending.before\n	}\n", "", rows},
-		{"auto-sends-the-plain-schema", "flight/get.go", "	if err := source.Begin(); err != nil {\n		return err\n	}\n	frames := newFrames(source.Schema())", "	frames := newFrames(source.Schema())", flight},
+		{"auto-sends-the-plain-schema", "flight/get.go", "	if err := o.slot.within(ctx, source.Begin, o.setBack); err != nil {\n		return err\n	}\n	frames := newFrames(source.Schema())", "	frames := newFrames(source.Schema())", flight},
 	}
 }

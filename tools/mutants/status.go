@@ -21,7 +21,7 @@ func statusMutants() []mutant {
 		{"waits-for-prefetched-builds-are-work", "loader/buildside/reference.go", "	defer p.follow()()\n", "", sides},
 		{"prefetches-wait-for-no-other-stream", "internal/budget/wait.go", "s.of != nil && waiting == s.own {", "s.of != nil {", sides},
 		{"memory-is-no-cause", "internal/budget/wait.go", "\tdefer waits.Begin(ctx, waits.Memory)()\n", "", flights},
-		{"slots-are-no-cause", "flight/admission.go", "waits.Begin(ctx, waits.Slot)()", "waits.Begin(context.Background(), waits.Slot)()", flights},
+		{"slots-are-no-cause", "flight/admission.go", "waits.Begin(ctx, cause)()", "waits.Begin(context.Background(), cause)()", flights},
 		{"trainers-are-no-cause", "flight/parking.go", "\tdefer s.waits.Begin(c)()\n", "", flights},
 		{"everyone-sees-all-streams", answer, "return out.All || one.client == own", "return out.All || one.client == own || own != \"\"", flights},
 		{"everyone-sees-the-memory", answer, "\tif out.All {\n\t\ts.describe", "\tif out.V > 0 {\n\t\ts.describe", flights},

@@ -1,0 +1,95 @@
+package flight
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// lack is the memory that a stream lacks since its last step.
+type lack struct {
+	err   error     // why the last try failed; nil: the stream lacks nothing
+	until time.Time // when it stops trying
+	turn  int64     // of the admission, when the stream was set back
+}
+
+// within calls do when the stream has a slot. If do fails for lack of memory while other streams are
+// open, the stream is set back: undo releases what do left, and may be nil, the stream returns its
+// slot, and do is called again when the stream has the next one. It fails with the error of do if undo
+// fails, and after maxWait.
+func (p *slot) within(ctx context.Context, do func() error, undo func() bool) error {
+	for {
+		if err := p.enter(ctx); err != nil {
+			return err
+		}
+		err := do()
+		if err == nil {
+			p.lacks = lack{}
+			return nil
+		}
+		if !budget.Crowded(err) || ctx.Err() != nil || !p.mayRetry() || undo != nil && !undo() {
+			return err
+		}
+		p.setBack(err)
+	}
+}
+
+// mayRetry reports whether the stream may still be set back.
+func (p *slot) mayRetry() bool {
+	a := p.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return p.has && (p.lacks.err == nil || a.clock().Before(p.lacks.until))
+}
+
+// setBack returns the slot of a stream that lacks memory. As many streams as are left may be open
+// until memory is plentiful: the budget carries no more.
+func (p *slot) setBack(err error) {
+	a := p.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p.lacks.err == nil {
+		p.lacks.until = a.clock().Add(a.maxWait)
+	}
+	p.leave()
+	p.lacks.err, p.lacks.turn = err, a.turns
+	a.carries = max(1, a.taken)
+	for _, gangs := range a.gangs {
+		for _, g := range gangs {
+			a.endGathering(g)
+		}
+	}
+	a.grantAll()
+}
+
+// mayTry reports whether a stream may have a slot. One that was set back may have one when another
+// stream has left since, or after relax. mu is held.
+func (a *admission) mayTry(p *slot) bool {
+	return p.lacks.err == nil || p.lacks.turn < a.turns
+}
+
+// most returns how many streams may be open. mu is held.
+func (a *admission) most() int {
+	if a.carries > 0 {
+		return a.carries
+	}
+	return a.limit
+}
+
+// relax is called again and again. While memory is plentiful, one stream more may be open each time.
+// Then, and if no stream is open, those that were set back may try again.
+func (a *admission) relax(plentiful bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if plentiful && a.carries > 0 {
+		a.carries = max(a.carries, a.taken+a.kept+1)
+	}
+	if plentiful && len(a.waiting) == 0 || a.carries >= a.limit {
+		a.carries = 0
+	}
+	if plentiful || a.taken == 0 {
+		a.turns++
+		a.grantAll()
+	}
+}
