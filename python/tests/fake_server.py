@@ -70,7 +70,14 @@ def get_flight_info(request: bytes, context: grpc.ServicerContext) -> bytes:
     _planned[name] += 1
     given = {c["shard"]["index"]: c["rows"] for c in (cursors if isinstance(cursors, list) else [cursors])}
     tickets = [
-        {"name": name, "index": i, "of": shard["of"], "given": given.get(i, 0), "plans": _planned[name]}
+        {
+            "name": name,
+            "index": i,
+            "of": shard["of"],
+            "given": given.get(i, 0),
+            "end": given.get(i, 0) + query.get("limit", ROWS),
+            "plans": _planned[name],
+        }
         for i in ([] if name == "no endpoints" else indexes)
     ]
     summary = _summary(shard["of"])
@@ -179,7 +186,7 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     if name.startswith("stale") and (asked["plans"] == 1 or "ever" in name):
         fail(context, 'FAILED_PRECONDITION {"kind": "expired", "message": "the ticket is of other keys"}')
     yield flight_data(schema.serialize())
-    rows = numbers(asked["index"], asked["of"])
+    rows = numbers(asked["index"], asked["of"])[: asked["end"]]
     given = asked["given"]
     if given:
         given += {"seam repeats": -BATCH_ROWS, "seam skips": BATCH_ROWS}.get(name, 0)
@@ -202,7 +209,11 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
                 yield flight_data(pa.py_buffer(b"\xff\xff\xff\xff\x08\0\0\0nonsense"))
             if name == "endless":
                 threading.Event().wait(60)
-    yield from _end(name, {"rows": sent, "batches": batches, "cursor": cursor(shard, given)})
+    counts = {
+        "features": {"rows": sent, "matched": sent, "missing": 0, "strategy": "merge", "amplification": 1}
+    }
+    report = {"rows": sent, "batches": batches, "cursor": cursor(shard, given), "staging": counts}
+    yield from _end(name, report)
 
 
 def _end(name: str, report: dict[str, Any]) -> Iterator[bytes]:
@@ -223,7 +234,7 @@ def _summary(shards: int) -> dict[str, Any]:
     return {
         "v": 1,
         "plan": "p",
-        "pin": {"training": {"uuid": "u", "snapshot": SNAPSHOT, "schema": 0}, "staging": {}},
+        "pin": {"training": {"uuid": "u", "snapshot": SNAPSHOT, "schema": 0}, "staging": {"features": {}}},
         "lanes": shards,
         "shards": shards,
         "batch_rows": BATCH_ROWS,
@@ -236,7 +247,7 @@ def _summary(shards: int) -> dict[str, Any]:
 
 def _left(ticket: dict[str, Any]) -> dict[str, int]:
     """The metadata of an endpoint."""
-    rows = len(numbers(ticket["index"], ticket["of"])) - ticket["given"]
+    rows = len(numbers(ticket["index"], ticket["of"])[: ticket["end"]]) - ticket["given"]
     return {"v": 1, "rows": rows, "batches": -(-rows // BATCH_ROWS)}
 
 

@@ -234,3 +234,21 @@ def test_process_can_fork_after_a_stream_resumed(lasting: penstock.Client) -> No
         assert lasting.read("breaks UNAVAILABLE").read_all().num_rows == ROWS
 
     assert in_child(reads) == 0
+
+
+# spec: trainer-46
+@pytest.mark.parametrize("name", ["good", "breaks UNAVAILABLE"])
+@pytest.mark.parametrize("query", [{}, {"shard": {"of": 3}}, {"shard": (1, 3)}, {"limit": 192}])
+def test_every_report_has_staging_and_partial(
+    lasting: penstock.Client, name: str, query: dict[str, Any]
+) -> None:
+    stream = lasting.read(name, **query)
+    stream.read_all()
+    report = stream.report
+    ends = [shard["parts"][-1] if "parts" in shard else shard for shard in report.get("shards", [report])]
+    # No row is left after a limit, so that the last connection has no report. Those that broke have none.
+    matched = sum(end["rows"] for end in ends if "ended" not in end)
+    assert report["staging"]["features"]["matched"] == matched
+    for one in [report, *report.get("shards", [])]:
+        assert one["partial"] is (name != "good")
+        assert one["staging"]["features"]["rows"] >= 0

@@ -63,6 +63,8 @@ def test_members_give_their_own_rows_in_order(client: penstock.Client) -> None:
         assert own == plain(client, name, batch)[: len(own)]
     assert mix.counts == {name: len(of(found, name)) for name in ROWS}
     assert mix.stats.rows == sum(map(len, found))
+    with pytest.raises(Invalid, match="the mix was already read to its end"):
+        rows(mix)
 
 
 # spec: mix-1

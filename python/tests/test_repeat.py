@@ -65,6 +65,15 @@ def test_a_stream_repeats_with_the_next_epochs(client: penstock.Client) -> None:
         assert read(stream) == expected
         assert stream.report["rows"] == 3 * 980
         assert [one["rows"] for one in stream.report["epochs"]] == [980] * 3
+        assert stream.report["partial"] is False
+        tables = stream.report["staging"]
+        assert tables == {
+            name: {
+                count: sum(one["staging"][name][count] for one in stream.report["epochs"])
+                for count in tables[name]
+            }
+            for name in stream.report["epochs"][0]["staging"]
+        }
         assert stream.stats.rows == 3 * 980
         assert stream.stats.batches == len(expected)
         assert isinstance(stream.cursor, dict)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -176,3 +178,53 @@ def test_two_threads_do_not_read_one_stream(fake: penstock.Client, monkeypatch: 
     go_on.set()
     thread.join(60)
     assert sum(batch.num_rows for batch in [*given, *stream]) == ROWS
+
+
+# spec: trainer-47
+def test_second_loop_over_a_stream_is_refused(fake: penstock.Client) -> None:
+    stream = fake.read("good")
+    assert sum(batch.num_rows for batch in stream) == ROWS
+    again: list[Callable[[], object]] = [
+        lambda: list(stream),
+        lambda: iter(stream),
+        stream.to_reader,
+        stream.expanded,
+        stream.read_all,
+        lambda: pa.table(stream),
+    ]
+    for read in again:
+        with pytest.raises(penstock.Invalid, match="the stream was already read to its end"):
+            read()
+    with pytest.raises(StopIteration):
+        next(stream)
+    stream.close()
+    with pytest.raises(penstock.Invalid, match="already read to its end"):
+        iter(stream)
+
+
+def test_one_iterator_may_be_used_after_the_end(fake: penstock.Client) -> None:
+    remaining = iter(fake.read("good"))
+    found: list[int] = []
+    while batches := list(islice(remaining, 3)):
+        found += [batch.num_rows for batch in batches]
+    assert sum(found) == ROWS
+    assert list(remaining) == []
+
+
+def test_loop_over_the_rest_of_a_stream_begins_where_the_first_one_stopped(fake: penstock.Client) -> None:
+    stream = fake.read("good")
+    for batch in stream:
+        first = batch.num_rows
+        break
+    assert first + sum(batch.num_rows for batch in stream) == ROWS
+
+
+# spec: trainer-47
+@pytest.mark.parametrize("module", ["pandas", "numpy"])
+def test_stream_does_not_become_an_array_of_batches(fake: penstock.Client, module: str) -> None:
+    library = pytest.importorskip(module)
+    make = library.DataFrame if module == "pandas" else library.asarray
+    with fake.read("good") as stream:
+        with pytest.raises(TypeError, match=r"use to_pandas\(\)"):
+            make(stream)
+        assert stream.read_all().num_rows == ROWS

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, NoReturn, Self
 
 import pyarrow as pa
 
@@ -44,8 +45,24 @@ class BatchIterator(ABC):
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The remaining batches.
+
+        Raises:
+            Invalid: all batches were read: a second loop would look like one over an empty result.
+        """
+        self._refuse_ended()
+        return _Remaining(self)
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Refuses to become an array, which pandas and NumPy would fill with batches instead of values."""
+        raise TypeError(
+            f"a {self._what} cannot become an array: use to_pandas() of a stream, or of each batch"
+        )
+
+    def _refuse_ended(self) -> None:
+        if self._done:
+            raise errors.Invalid(f"the {self._what} was already read to its end", remedy="read again")
 
     def __next__(self) -> pa.RecordBatch:
         if not self._lock.acquire(blocking=False):
@@ -96,3 +113,13 @@ class BatchIterator(ABC):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Remaining(Iterator[pa.RecordBatch]):
+    """What iter(reader) returns, so that iter of it may be called after the end, as itertools.islice does."""
+
+    def __init__(self, reader: BatchIterator) -> None:
+        self._reader = reader
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._reader)

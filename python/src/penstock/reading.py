@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from penstock import errors
+from penstock import errors, reports
 from penstock.backoff import Backoff
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
@@ -90,19 +90,19 @@ class Reading:
     def report(self) -> dict[str, Any] | None:
         """The server's report; None before the end.
 
-        If several connections were used, rows and batches are totals over all of them, and `parts` has
-        one entry per connection: what each broken one returned and why it ended, and finally the server's
-        report of the last one, which starts at the cursor before it.
+        If several connections were used, rows and batches are totals over all of them, `staging` is that of the
+        last one, `partial` is True, and `parts` has one entry per connection: what each broken one returned and
+        why it ended, and finally the server's report of the last one, which starts at the cursor before it.
         """
         last = None if self._messages is None else self._messages.report
         if not self._ended or not self._parts:
-            return last
+            return None if last is None else reports.unbroken(last)
         # The number of rows in the requests of a broken connection is unknown.
-        whole: dict[str, Any] = {self._bound.unit: self.rows, "batches": self.batches}
+        whole = {self._bound.unit: self.rows, "batches": self.batches}
         if last is None:  # It broke after the last row.
-            return {**whole, "cursor": json.loads(self._cursor or b"{}"), "parts": list(self._parts)}
-        once: dict[str, Any] = {name: last[name] for name in ("cursor", "leftover", "sample") if name in last}
-        return {**whole, **once, "parts": [*self._parts, last]}
+            last = reports.unreported(json.loads(self._cursor or b"{}"), self._plan.pin.get("staging", {}))
+            return reports.resumed(whole, last, self._parts)
+        return reports.resumed(whole, last, [*self._parts, last])
 
     def next(self) -> pa.RecordBatch | None:
         """Returns the next batch; None after the report and the end."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from penstock import errors, mistakes
+from penstock import errors, mistakes, reports
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor
 from penstock.plan import Plan
@@ -99,10 +99,8 @@ class RepeatedStream(Stream):
 
     @property
     def report(self) -> dict[str, Any]:
-        """After its end: the total rows and batches, and `epochs` with the report of each epoch."""
-        reports = [*self._reports, super().report]
-        sums = [name for name in ("rows", "requests", "batches") if all(name in r for r in reports)]
-        return {**{name: sum(r[name] for r in reports) for name in sums}, "epochs": reports}
+        """After its end: the totals of rows, batches and matches, and `epochs` with the report of each epoch."""
+        return reports.total("epochs", [*self._reports, super().report])
 
     def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:  # noqa: ARG002
         """Refused: a manifest is of one epoch.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock import errors, manifests
+from penstock import errors, manifests, reports
 from penstock.batches import BatchIterator
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor
@@ -128,11 +128,12 @@ class Stream(BatchIterator):
     def report(self) -> dict[str, Any]:
         """The server's report on the whole stream, after its end: rows, batches, matches by staging table.
 
-        If several shards were read, it has the total rows and batches, and `shards` with the report of each. If
-        the stream was resumed, it has the rows and batches that this stream returned, the cursor, and `parts`:
-        for each broken connection its rows, batches, last cursor and why it `ended`, and finally the server's
-        report of the last one, whose counts start after those. Matches of broken connections are unknown. With
-        `wire="grouped"`, a batch has one row per request, and `requests` replaces rows.
+        If several shards were read, it has the totals of rows, batches and matches, and `shards` with the report of
+        each. If the stream was resumed, it has the rows and batches that this stream returned, the cursor, and
+        `parts`: for each broken connection its rows, batches, last cursor and why it `ended`, and finally the
+        server's report of the last one, whose counts start after those. Matches of broken connections are unknown:
+        `staging` is that of the last connection, and `partial` is True. With `wire="grouped"`, a batch has one row
+        per request, and `requests` replaces rows.
 
         Raises:
             Invalid: the stream has not ended.
@@ -141,11 +142,8 @@ class Stream(BatchIterator):
             raise errors.Invalid(
                 "the stream has not ended, so there is no report", remedy="read until iteration stops"
             )
-        reports = [r.report for r in self._readings if r.report is not None]
-        if len(self._readings) == 1:
-            return reports[0]
-        sums = [name for name in ("rows", "requests", "batches") if all(name in r for r in reports)]
-        return {**{name: sum(r[name] for r in reports) for name in sums}, "shards": reports}
+        found = [r.report for r in self._readings if r.report is not None]
+        return found[0] if len(self._readings) == 1 else reports.total("shards", found)
 
     def manifest(self, *, file: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Returns the inputs of the stream, to save with a model; `Client.replay` reads the same rows again.
@@ -271,11 +269,6 @@ class Stream(BatchIterator):
             reading.close()
         if self._progress is not None:
             self._progress.close()
-
-    def _refuse_ended(self) -> None:
-        """Refuses to make a table of a stream that has ended: the table would look like an empty result."""
-        if self._done:
-            raise errors.Invalid("the stream was already read to its end", remedy="read again")
 
     def __repr__(self) -> str:
         stats, batches, rows = self.stats, self._batches(), self._rows()

@@ -1,0 +1,64 @@
+"""Reports of streams that used several connections, shards or epochs. docs/reports.md lists their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# The counts of a staging table that can be added up.
+_COUNTS = ("rows", "matched", "missing", "null_keys", "duplicates", "duplicates_resolved", "defaults_filled")
+
+# The fields in the report of the last connection that hold for the whole stream.
+_OF_STREAM = ("cursor", "leftover", "sample", "unread", "indexed")
+
+
+def unbroken(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report of a stream that used one connection."""
+    return {"staging": {}, **report, "partial": False}
+
+
+def resumed(
+    counts: Mapping[str, int], last: Mapping[str, Any], parts: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """The report of a stream that was resumed.
+
+    Args:
+        counts: rows and batches over all connections.
+        last: the server's report of the last connection.
+        parts: what each connection returned.
+    """
+    said = {name: last[name] for name in _OF_STREAM if name in last}
+    return {**counts, **said, "staging": last.get("staging", {}), "partial": True, "parts": list(parts)}
+
+
+def unreported(cursor: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
+    """The report of a last connection that was not opened, because no rows were left: it looked none up."""
+    return {"cursor": cursor, "staging": {name: dict.fromkeys(_COUNTS, 0) for name in tables}}
+
+
+def total(each: str, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The report of several streams together.
+
+    Args:
+        each: what each stream is: the name of the field with their reports.
+        reports: the report of each stream.
+    """
+    sums = [name for name in ("rows", "requests", "batches") if all(name in r for r in reports)]
+    return {
+        **{name: sum(r[name] for r in reports) for name in sums},
+        "staging": _added([r["staging"] for r in reports]),
+        "partial": any(r["partial"] for r in reports),
+        each: list(reports),
+    }
+
+
+def _added(reports: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """The counts of each staging table over several streams."""
+    names = dict.fromkeys(name for tables in reports for name in tables)
+    return {
+        name: {
+            count: sum(tables[name].get(count, 0) for tables in reports if name in tables)
+            for count in _COUNTS
+        }
+        for name in names
+    }
