@@ -13,9 +13,10 @@ const maxMiniblock = 64 << 10
 
 var errDeltas = errors.New("the deltas of a page cannot be read")
 
-// deltaDecoder decodes DELTA_BINARY_PACKED (format specification, "Delta Encoding") as
-// used for lengths, which have 32 bits.
+// deltaDecoder decodes DELTA_BINARY_PACKED (format specification, "Delta Encoding") of 32 bits: lengths,
+// or the values of a column. The sums of values wrap, so that deltas may have more bits, as DuckDB writes them.
 type deltaDecoder struct {
+	values       bool   // of a column: any number, where lengths are at least 0
 	rest         []byte // the rest of the page, from the next miniblock on
 	miniblocks   int    // miniblocks in a block
 	perMiniblock int    // values in a miniblock
@@ -52,15 +53,15 @@ func (d *deltaDecoder) number(limit uint64) (uint64, bool) {
 	return v, true
 }
 
-// read decodes the next values, all of out. A negative one is an error.
+// read decodes the next values, all of out. A negative length is an error.
 func (d *deltaDecoder) read(out []int32) error {
 	if len(out) > d.left {
 		return errValuesMissing
 	}
 	d.left -= len(out)
 	if !d.begun && len(out) > 0 {
-		d.begun, out[0] = true, int32(d.value)
-		if out[0] < 0 {
+		d.begun, out[0] = true, int32(d.value) //nolint:gosec // it wraps
+		if out[0] < 0 && !d.values {
 			return errDeltas
 		}
 		out = out[1:]
@@ -80,18 +81,19 @@ func (d *deltaDecoder) read(out []int32) error {
 	return nil
 }
 
-// unpack decodes values of the open miniblock. It returns false if one is negative.
+// unpack decodes values of the open miniblock. It returns false if a length is negative. Of a delta
+// of more than 57 bits, word has the lower ones, which decide the lower 32 bits of the sum.
 func (d *deltaDecoder) unpack(out []int32) bool {
 	width, at, value, signs := d.miniblock.width, d.miniblock.at, d.value, int32(0)
 	mask := uint64(1)<<width - 1
 	for i := range out {
-		value += d.minDelta + int64(d.miniblock.word(at)&mask) //nolint:gosec // at most 32 bits
-		out[i] = int32(value)
+		value += d.minDelta + int64(d.miniblock.word(at)&mask) //nolint:gosec // it wraps
+		out[i] = int32(value)                                  //nolint:gosec // it wraps
 		signs |= out[i]
 		at += width
 	}
 	d.miniblock.at, d.miniblock.packed, d.value = at, d.miniblock.packed-len(out), value
-	return signs >= 0
+	return signs >= 0 || d.values
 }
 
 // nextMiniblock opens the next miniblock.
@@ -104,8 +106,11 @@ func (d *deltaDecoder) nextMiniblock() error {
 		d.minDelta, d.widths, d.rest = minDelta, d.rest[n:n+d.miniblocks], d.rest[n+d.miniblocks:]
 	}
 	width := int(d.widths[0])
-	bytes := d.perMiniblock / 8 * width
-	if width > 32 || bytes > len(d.rest) {
+	bytes, limit := d.perMiniblock/8*width, 32
+	if d.values {
+		limit = 64
+	}
+	if width > limit || bytes > len(d.rest) {
 		return errDeltas
 	}
 	d.miniblock = rleDecoder{bits: beyond(d.rest, bytes), width: width, packed: d.perMiniblock}

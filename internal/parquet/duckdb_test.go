@@ -2,6 +2,7 @@ package parquet_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -54,4 +55,46 @@ func TestDuckDBFiles(t *testing.T) {
 		}
 		require.Greater(t, missed, 40, "the filter of %s", name)
 	}
+}
+
+// TestDuckDBDeltas reads the rows of testdata/make_duckdb_wide.py, whose deltas of INT32 exceed 32 bits:
+// the sums wrap.
+//
+// spec: resolve-62
+func TestDuckDBDeltas(t *testing.T) {
+	t.Parallel()
+	i32, i64 := arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64
+	sc := arrow.NewSchema([]arrow.Field{
+		nullable("number", i32), nullable("whole", i32), nullable("many", list(i32, true)),
+		nullable("pair", arrow.StructOf(nullable("a", i32), nullable("b", i64))), nullable("moment", arrow.FixedWidthTypes.Date32), nullable("large", i64),
+	}, nil)
+	days := func(year int) int64 { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60) }
+	lines := make([]string, 700)
+	for i := range lines {
+		even := i%2 == 0
+		number, many, elements := strconv.FormatInt(choose(even, math.MaxInt32, math.MinInt32), 10), "null", make([]string, i%6)
+		if i%7 == 3 {
+			number = "null"
+		}
+		for j := range elements {
+			elements[j] = strconv.FormatInt(choose(j%2 == 0, math.MaxInt32-int64(i), math.MinInt32+int64(j)), 10)
+			if j%3 == 0 {
+				elements[j] = "null"
+			}
+		}
+		if i%5 != 0 {
+			many = "[" + strings.Join(elements, ",") + "]"
+		}
+		lines[i] = fmt.Sprintf(`{"number": %s, "whole": %d, "many": %s, "pair": {"a": %d, "b": %d}, "moment": %d, "large": %d}`,
+			number, choose(even, math.MaxInt32, math.MinInt32+int64(i)), many, choose(even, math.MinInt32, math.MaxInt32), choose(even, math.MinInt64, math.MaxInt64),
+			choose(even, days(9999), days(1)), []int64{math.MinInt64, math.MaxInt64, int64(i)}[i%3])
+	}
+	fixture(t, "duckdb-wide.parquet", ids(6), table(t, sc, "["+strings.Join(lines, ",")+"]"))
+}
+
+func choose(first bool, a, b int64) int64 {
+	if first {
+		return a
+	}
+	return b
 }

@@ -5,14 +5,16 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
 // rewrittenChunk replaces a chunk of the open row group that the library cannot decode:
-// fixed-length values as DELTA_BYTE_ARRAY, which parquet-mr writes in version 2 pages. It
-// has plain values, uncompressed.
+// fixed-length values as DELTA_BYTE_ARRAY, which parquet-mr writes in version 2 pages, and INT32 as
+// DELTA_BINARY_PACKED, of which the library refuses deltas that exceed 32 bits. It has plain values,
+// uncompressed.
 type rewrittenChunk struct {
 	content    []byte // scratch memory
 	at         int64  // its offset, past the end of the file
@@ -24,7 +26,7 @@ const maxPageHeader = 64
 
 // mustRewrite reports whether the library cannot decode a chunk.
 func mustRewrite(c *pageStats, described *schema.Column) bool {
-	return c.hasDeltas && described.PhysicalType() == parquet.Types.FixedLenByteArray
+	return c.hasDeltas && (described.PhysicalType() == parquet.Types.FixedLenByteArray || described.PhysicalType() == parquet.Types.Int32)
 }
 
 // rewrite allocates and writes the replacement of a leaf's chunk, and returns its
@@ -32,10 +34,11 @@ func mustRewrite(c *pageStats, described *schema.Column) bool {
 func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	described := r.file.meta.Schema.Column(leaf)
-	if c.maxPageValues > maxPage/int64(described.TypeLength()) {
+	width := minValueWidth(described)
+	if c.maxPageValues > maxPage/max(width, 1) {
 		return out, errPageSize
 	}
-	size := c.plainBytes(described.TypeLength())
+	size := c.plainBytes(width)
 	if err := r.scratch.extend(c.decoderMemory(r.codec(leaf), described) + size); err != nil {
 		return out, err
 	}
@@ -44,7 +47,7 @@ func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 		return out, err
 	}
 	defer from.release()
-	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0], last: r.scratch.Allocate(described.TypeLength())}
+	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0], last: r.scratch.Allocate(int(width))}
 	defer r.scratch.Free(w.last)
 	made := rewrittenChunk{at: r.source.add(w.out[:size], false)}
 	err = w.pages(from)
@@ -54,8 +57,8 @@ func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 }
 
 // plainBytes bounds the size of the pages with plain values.
-func (c *pageStats) plainBytes(width int) int64 {
-	return c.uncompressed + c.values*int64(width) + c.pages*maxPageHeader
+func (c *pageStats) plainBytes(width int64) int64 {
+	return c.uncompressed + c.values*width + c.pages*maxPageHeader
 }
 
 // chunkRewriter writes pages with plain values or dictionary indices.
@@ -73,9 +76,13 @@ func (w *chunkRewriter) pages(from *pages) error {
 		if p == nil || err != nil {
 			return err
 		}
-		if p.encoding == parquet.Encodings.DeltaByteArray && !p.dictionary {
+		stored := w.described.PhysicalType()
+		switch {
+		case p.encoding == parquet.Encodings.DeltaByteArray && stored == parquet.Types.FixedLenByteArray && !p.dictionary:
 			err = w.deltas(p)
-		} else {
+		case p.encoding == parquet.Encodings.DeltaBinaryPacked && stored == parquet.Types.Int32 && !p.dictionary:
+			err = w.numbers(p)
+		default:
 			w.page(p, len(p.values), func() { w.out = append(w.out, p.values...) })
 		}
 		if err != nil {
@@ -84,8 +91,7 @@ func (w *chunkRewriter) pages(from *pages) error {
 	}
 }
 
-// deltas writes a page of deltas as a plain page. It must have exactly one value for each
-// maximum definition level.
+// deltas writes a page of fixed-length bytes as deltas as a plain page.
 func (w *chunkRewriter) deltas(p *page) error {
 	if len(p.values) == 0 && w.described.MaxDefinitionLevel() == 0 {
 		return errDeltas
@@ -96,6 +102,43 @@ func (w *chunkRewriter) deltas(p *page) error {
 		return err
 	}
 	n := from.deltas.suffixes.left
+	return w.plain(p, n, width, func(out []byte) error {
+		if err := from.takeDeltas(out, n); err != nil {
+			return err
+		}
+		if len(from.values) > 0 {
+			return errDeltas
+		}
+		return nil
+	})
+}
+
+// numbers writes a page of INT32 as deltas as a plain page.
+func (w *chunkRewriter) numbers(p *page) error {
+	var from deltaDecoder
+	if len(p.values) > 0 || w.described.MaxDefinitionLevel() == 0 { // a page of nulls may be empty
+		var err error
+		if from, err = newDeltaDecoder(p.values, p.count); err != nil {
+			return err
+		}
+	}
+	from.values = true
+	return w.plain(p, from.left, arrow.Int32SizeBytes, func(out []byte) error {
+		var window [valueWindow]int32
+		for len(out) > 0 {
+			some := window[:min(len(out)/arrow.Int32SizeBytes, valueWindow)]
+			if err := from.read(some); err != nil {
+				return err
+			}
+			out = out[copy(out, arrow.Int32Traits.CastToBytes(some)):]
+		}
+		return nil
+	})
+}
+
+// plain writes a page of n values of a width as a plain page. values writes the values. The page must have exactly
+// one for each maximum definition level.
+func (w *chunkRewriter) plain(p *page, n, width int, values func(out []byte) error) error {
 	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) {
 		return errDeltas
 	}
@@ -104,11 +147,8 @@ func (w *chunkRewriter) deltas(p *page) error {
 	w.page(p, n*width, func() {
 		at := len(w.out)
 		w.out = append(w.out, make([]byte, n*width)...)
-		err = from.takeDeltas(w.out[at:], n)
+		err = values(w.out[at:])
 	})
-	if err == nil && len(from.values) > 0 {
-		err = errDeltas
-	}
 	if err != nil {
 		w.out = w.out[:before]
 	}

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"encoding/binary"
+	"math"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet"
@@ -81,6 +82,71 @@ func TestRewrittenDeltas(t *testing.T) {
 			require.Equal(t, c.want, string(body))
 			require.Equal(t, int64(len(w.out)), w.stats.uncompressed+w.stats.headerBytes)
 			require.False(t, w.stats.hasDeltas)
+		})
+	}
+}
+
+// TestRewrittenNumbers expects a value for each maximum level. Deltas of any width are sums that wrap.
+func TestRewrittenNumbers(t *testing.T) {
+	t.Parallel()
+	// The header is of one block of four miniblocks; each delta is above the minimum of its block.
+	stored := func(first, minimum int64, width int, above ...uint64) []byte {
+		out := binary.AppendUvarint(nil, 128)
+		out = binary.AppendUvarint(out, 4)
+		out = binary.AppendVarint(binary.AppendUvarint(out, uint64(len(above))+1), first)
+		out = append(binary.AppendVarint(out, minimum), byte(width), 0xff, 0xff, 0xff) // of miniblocks that are not there
+		packed := make([]byte, 32/8*width)
+		for i, v := range above {
+			for bit := range width {
+				packed[(i*width+bit)/8] |= byte(v>>bit&1) << ((i*width + bit) % 8)
+			}
+		}
+		return append(out, packed...)
+	}
+	low, high := int64(math.MinInt32), int64(math.MaxInt32)
+	for name, c := range map[string]struct {
+		values   []byte
+		count    int
+		levels   []byte
+		optional int16
+		want     []int32 // nil: damage
+	}{
+		"differences of 33 bits":   {stored(high, low-high, 34, 0, uint64(2*(high-low)), 0), 4, nil, 0, []int32{int32(high), int32(low), int32(high), int32(low)}},
+		"differences that wrap":    {stored(high, 1, 0, 0, 0), 3, nil, 0, []int32{int32(high), int32(low), int32(low) + 1}},
+		"64 bits":                  {stored(low, math.MinInt64, 64, 1<<63+5, 1<<63-7, 1), 4, nil, 0, []int32{int32(low), int32(low) + 5, int32(low) - 2, int32(low) - 1}},
+		"unsigned":                 {stored(math.MaxUint32, -math.MaxUint32, 33, 0, 2*math.MaxUint32), 3, nil, 0, []int32{-1, 0, -1}},
+		"with nulls":               {stored(3, 2, 1, 1), 4, append(parquettest.Run(2, 0, 1), parquettest.Run(2, 1, 1)...), 1, []int32{3, 6}},
+		"all null, without header": {nil, 2, parquettest.Run(2, 0, 1), 1, []int32{}},
+		"fewer values than rows":   {stored(3, 2, 1, 1), 3, nil, 0, nil},
+		"more values than rows":    {stored(3, 2, 1, 1), 1, nil, 0, nil},
+		"fewer values than levels": {stored(3, 2, 1, 1), 3, parquettest.Run(3, 1, 1), 1, nil},
+		"empty, required":          {nil, 1, nil, 0, nil},
+		"65 bits":                  {stored(3, 2, 65, 1), 2, nil, 0, nil},
+		"bytes missing":            {stored(3, 2, 40, 1)[:20], 2, nil, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node, err := schema.NewPrimitiveNode("c", parquet.Repetition(c.optional), parquet.Types.Int32, -1, -1)
+			require.NoError(t, err)
+			w := chunkRewriter{described: schema.NewColumn(node, c.optional, 0)}
+			err = w.numbers(&page{count: c.count, encoding: parquet.Encodings.DeltaBinaryPacked, values: c.values, definition: c.levels})
+			if c.want == nil {
+				require.ErrorIs(t, err, errDeltas)
+				require.Empty(t, w.out)
+				return
+			}
+			require.NoError(t, err)
+			in := thrift{rest: w.out}
+			h, body, err := in.page()
+			require.NoError(t, err)
+			require.Equal(t, []int64{pageData, int64(c.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
+			if c.optional > 0 {
+				body = body[4+binary.LittleEndian.Uint32(body):]
+			}
+			require.Len(t, body, 4*len(c.want))
+			for i, want := range c.want {
+				require.Equal(t, want, int32(binary.LittleEndian.Uint32(body[4*i:])))
+			}
 		})
 	}
 }

@@ -25,6 +25,6 @@ func decoderMutants() []mutant {
 		{"spark-is-left-to-the-library", "internal/parquet/value_decoder.go", "parquet.Encodings.RLE, parquet.Encodings.BitPacked:", "parquet.Encodings.RLE:", parquet},
 		{"prefixes-may-be-longer-than-texts", "internal/parquet/delta_strings.go", "			if int(prefix) > len(before) {", "			if int(prefix) > cap(before) {", parquet},
 		{"short-texts-are-longer", "internal/parquet/byte_array.go", "length <= shortText && ", "length <= shortText+4 && ", parquet},
-		{"deltas-may-be-negative", "internal/parquet/delta.go", "	return signs >= 0\n", "	return signs >= 0 || true\n", parquet},
+		{"deltas-may-be-negative", "internal/parquet/delta.go", "	return signs >= 0 || d.values\n", "	return signs >= 0 || true\n", parquet},
 	}
 }

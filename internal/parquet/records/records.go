@@ -204,7 +204,8 @@ func (o *openFile) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fault.New(fault.Corrupt, "%s cannot be decoded: %w", o.path, err).In("", o.path).WithRemedy("write the file again")
+	return fault.New(fault.Corrupt, "%s cannot be decoded: %w", o.path, err).In("", o.path).
+		WithRemedy("write the file again; DuckDB's version 2 files may have deltas that no version of Arrow decodes: set PARQUET_VERSION v1")
 }
 
 // fill starts reading row groups, as many as may be read at the same time.

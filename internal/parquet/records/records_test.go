@@ -88,6 +88,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{fault.Invalid, `does not have column "id"`, []string{good, write(t, fields("it"), `[]`)}},
 		{fault.Invalid, "has type utf8, and in the first file int64", []string{write(t, fields("id", "x"), `[]`), write(t, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.BinaryTypes.String}, {Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil), `[]`)}},
 		{fault.Corrupt, "cannot be decoded", []string{damaged}},
+		{fault.Corrupt, "set PARQUET_VERSION v1", []string{filepath.Join("..", "testdata", "duckdb-wide.parquet")}},
 		{fault.Invalid, "there are no files", nil},
 	} {
 		limit := budget.New(64 << 20)
