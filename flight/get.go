@@ -28,6 +28,11 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return err
 	}
+	held, err := s.options.Budget.Reserve("the query of a stream", asked.memory())
+	if err != nil {
+		return err
+	}
+	defer held.Release()
 	ctx, leave := s.enter(stream.Context())
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)

@@ -38,6 +38,9 @@ const (
 	maxContents = 128 << 20
 	// freeTickets is how many bytes of tickets a call holds without a reservation.
 	freeTickets = 1 << 20
+	// A query takes about queryMemory times the bytes of its text. Up to freeQuery of a stream are not charged to the budget;
+	// few queries are larger.
+	queryMemory, freeQuery = 4, 64 << 10
 )
 
 // planAgain is the remedy for every ticket that is no longer valid.
@@ -61,6 +64,16 @@ type content struct {
 	Part *plan.Part `json:"part,omitempty"`
 	// Subject is the subject of the call that the ticket was made for; "" if it had none.
 	Subject string `json:"subject,omitempty"`
+}
+
+// memory returns the bytes that a stream holds for its query and reserves, from before it waits for a slot
+// to its end.
+func (c content) memory() int64 {
+	bytes := queryMemory * int64(len(c.Query))
+	if bytes <= freeQuery {
+		return 0
+	}
+	return bytes
 }
 
 // newContent makes the content of a ticket for a query and its plan.
