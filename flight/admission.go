@@ -205,16 +205,19 @@ func (p *slot) timedOut() error {
 		return p.lacks.err
 	}
 	var e *fault.Error
-	if own := a.hosts[p.host]; own+a.needs(p) > a.share {
+	remedy := "try again, use another server, or raise the limit"
+	switch own := a.hosts[p.host]; {
+	case own+a.needs(p) > a.share:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: this client has %s open, its share of the %d that this server allows (max_streams, max_peer_share)",
 			a.maxWait, fault.Count(own, "stream"), a.limit)
-	} else if a.carries > 0 {
+	case a.carries > 0:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, as many as the memory budget carries", a.maxWait, are(a.taken))
-	} else {
+		remedy = "try again, use another server, or raise the server's memory budget"
+	default:
 		e = fault.New(fault.Exhausted, "no slot became free within %s: %s open, of the %d that this server allows (max_streams)", a.maxWait, are(a.taken), a.limit)
 	}
 	e.RetryAfter = time.Second
-	return e.WithRemedy("try again, use another server, or raise the limit")
+	return e.WithRemedy("%s", remedy)
 }
 
 // grantAll grants slots while there are any for the streams that wait. mu is held.
@@ -348,7 +351,6 @@ func (p *slot) Release() {
 		a.grantAll() // a mix that waited may have blocked others
 		return
 	}
-	p.lacks = lack{}
 	p.leave()
 	a.turns++
 	a.grantAll()

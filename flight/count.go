@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -18,10 +19,10 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 	if p.Query.CountsFirst() && p.counts == nil {
 		leavePlan(ctx) // counting takes as long as a stream
 	}
-	counts, err := s.options.Loader.Count(ctx, p.Planned, options, func(ctx context.Context) (context.Context, func(), error) {
+	at := s.admission.of(caller{host: options.Peer})
+	admit := func(ctx context.Context) (context.Context, func(), error) {
 		began := s.options.Clock()
 		in, leave := s.enter(ctx)
-		at := s.admission.of(caller{host: options.Peer})
 		if err := at.enter(in); err != nil {
 			at.Release()
 			leave()
@@ -32,7 +33,12 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 			leave()
 			s.options.Logger.InfoContext(ctx, "rows counted", "dataset", p.Query.Dataset, "plan", p.ID, "took", s.options.Clock().Sub(began))
 		}, nil
-	})
+	}
+	counts, err := s.options.Loader.Count(ctx, p.Planned, options, admit)
+	for budget.Crowded(err) && ctx.Err() == nil && at.mayRetry() {
+		at.setBack(err)
+		counts, err = s.options.Loader.Count(ctx, p.Planned, options, admit)
+	}
 	p.counts = counts
 	if err != nil {
 		return err

@@ -40,10 +40,10 @@ func (p *slot) mayRetry() bool {
 	a := p.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return p.has && (p.lacks.err == nil || a.clock().Before(p.lacks.until))
+	return a.limit > 0 && (p.lacks.err == nil || a.clock().Before(p.lacks.until))
 }
 
-// setBack returns the slot of a stream that lacks memory. As many streams as are left may be open
+// setBack returns the slot of a stream that lacks memory, if it has one. As many streams as are left may be open
 // until memory is plentiful: the budget carries no more.
 func (p *slot) setBack(err error) {
 	a := p.admission
@@ -52,7 +52,9 @@ func (p *slot) setBack(err error) {
 	if p.lacks.err == nil {
 		p.lacks.until = a.clock().Add(a.maxWait)
 	}
-	p.leave()
+	if p.has {
+		p.leave()
+	}
 	p.lacks.err, p.lacks.turn = err, a.turns
 	a.carries = max(1, a.taken)
 	for _, gangs := range a.gangs {

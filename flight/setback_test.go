@@ -16,6 +16,8 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // hoarder is a stream whose batches each need two units of a budget, one after the other.
@@ -228,6 +230,15 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			first.Release()
 			second.Release()
 		},
+		"while new streams name the memory budget": func(t *testing.T, a *admission) {
+			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
+			two.lacking(t)
+			next := ask(t, a, alone("y"))
+			time.Sleep(maxWait)
+			require.True(t, two.over() && next.over())
+			require.ErrorContains(t, next.err, "1 stream is open, as many as the memory budget carries")
+			one.Release()
+		},
 		"half a minute in all": func(t *testing.T, a *admission) {
 			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			two.lacking(t)
@@ -265,18 +276,46 @@ func TestOtherFailuresDoNotSetBack(t *testing.T) {
 	err := at.within(t.Context(), func() error { calls++; return failing }, nil)
 	require.ErrorIs(t, err, failing)
 	require.Equal(t, 1, calls)
+	crowded := crowdedError(t)
+	err = at.within(t.Context(), func() error { calls++; return crowded }, func() bool { return false })
+	require.ErrorIs(t, err, crowded)
+	require.Equal(t, 2, calls)
+	require.True(t, at.has)
+}
+
+// crowdedError returns the failure of a reservation for which other streams leave no room.
+func crowdedError(t *testing.T) error {
 	b := budget.New(unit)
-	_, open := b.Enter(t.Context(), "x")
-	defer open.Release()
+	_, one := b.Enter(t.Context(), "x")
+	defer one.Release()
 	_, other := b.Enter(t.Context(), "x")
 	defer other.Release()
 	held, err := b.Reserve("another stream", unit)
 	require.NoError(t, err)
 	defer held.Release()
-	_, crowded := b.Reserve("a batch", 1)
-	require.True(t, budget.Crowded(crowded))
-	err = at.within(t.Context(), func() error { calls++; return crowded }, func() bool { return false })
-	require.ErrorIs(t, err, crowded)
-	require.Equal(t, 2, calls)
-	require.True(t, at.has)
+	_, err = b.Reserve("a batch", 1)
+	require.True(t, budget.Crowded(err))
+	return err
+}
+
+// A count for which other streams leave no memory is tried again when it has a slot.
+//
+// spec: wire-52
+func TestCountsThatLackMemoryAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	w, tries := newWorld(t), 0
+	s := serve(t, Options{MaxStreams: 2, Loader: altered{Loader: w.loader(), count: func(ctx context.Context, admit loader.Admit) (*dataset.Counts, error) {
+		_, leave, err := admit(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		if tries++; tries < 3 {
+			return nil, crowdedError(t)
+		}
+		return dataset.NewCounts([]int64{9}), nil
+	}}})
+	_, err := s.GetFlightInfo(t.Context(), command(filtered(`"tail": "drop", "lanes": 1`)))
+	require.NoError(t, err)
+	require.Equal(t, 3, tries)
 }
