@@ -274,7 +274,7 @@ func TestRowsThatFewBytesStandForAreBounded(t *testing.T) {
 			b := array.NewRecordBatch(schema, []arrow.Array{c.column}, int64(c.column.Len()))
 			sent := messagesOf(t, slices.Repeat([]arrow.RecordBatch{b}, c.batches), c.options...)
 			read := 0
-			err := readAll(sent, budget.New(1<<30), func(arrow.RecordBatch) { read++ })
+			err := readAll(sent, minPutMessage, budget.New(1<<30), func(arrow.RecordBatch) { read++ })
 			require.Equal(t, fault.Exhausted, fault.KindOf(err), "%v", err)
 			require.ErrorContains(t, err, "stand for")
 			require.Less(t, read, c.batches)

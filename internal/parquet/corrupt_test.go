@@ -3,6 +3,7 @@ package parquet_test
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime/metrics"
 	"slices"
 	"testing"
 
@@ -52,13 +53,19 @@ func TestNotAParquetFile(t *testing.T) {
 // rows that the footer counts, or an error.
 func readDamaged(t *testing.T, content []byte, parallel int) error {
 	t.Helper()
+	return readAdmitted(t, content, parallel, nil)
+}
+
+// readAdmitted is readDamaged, with memory that admit admits.
+func readAdmitted(t *testing.T, content []byte, parallel int, admit func(n, batch int64) error) error {
+	t.Helper()
 	f, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
 	if err != nil {
 		return err
 	}
 	mem := memory.NewCheckedAllocator(batch.Default())
 	defer mem.AssertSize(t, 0)
-	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64, Memory: mem, Parallel: parallel})
+	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64, Memory: mem, Parallel: parallel, Admit: admit})
 	if err != nil {
 		return err
 	}
@@ -184,7 +191,15 @@ func TestWrongRowCounts(t *testing.T) {
 	}
 }
 
-// FuzzFile reads arbitrary content.
+// allocated returns the bytes that were allocated so far.
+func allocated() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
+// FuzzFile reads arbitrary content. What it claims to hold allocates nothing beyond what was admitted, and what a footer of its
+// size may take.
 func FuzzFile(f *testing.F) {
 	for _, opts := range []parquettest.Options{{}, {Codec: parquettest.Uncompressed, Plain: true}, {Codec: parquettest.Snappy, PageV2: true, RowGroupRows: 7}} {
 		file := write(f, opts, numbers(f, 0, 20))
@@ -192,7 +207,21 @@ func FuzzFile(f *testing.F) {
 		f.Add(parquettest.WithUnknownFields(file))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		classified(t, readDamaged(t, content, 1))
+		var now, admitted int64 // what is admitted at a time, and all that ever was
+		before := allocated()
+		err := readAdmitted(t, content, 1, func(n, _ int64) error {
+			const most = 64 << 20
+			if now+n > most {
+				return fault.New(fault.Invalid, "more than the test admits").In("", location)
+			}
+			now, admitted = now+n, admitted+max(0, n)
+			return nil
+		})
+		const slack, footer = 4 << 20, 256 // bytes of a footer's objects for each byte
+		if took := allocated() - before; took > admitted+slack+footer*int64(len(content)) {
+			t.Fatalf("%d bytes were allocated for a file of %d, and %d admitted: %v", took, len(content), admitted, err)
+		}
+		classified(t, err)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime/metrics"
 	"slices"
 	"testing"
 
@@ -54,7 +55,8 @@ func TestBitmaps(t *testing.T) {
 	}
 }
 
-// FuzzReadBitmap checks that reading any bytes ends, with an error or a set.
+// FuzzReadBitmap checks that reading any bytes ends, with an error or a set, and allocates what is charged for them, beside one
+// bitmap of the library.
 func FuzzReadBitmap(f *testing.F) {
 	set := dv.NewRoaringPositionBitmap()
 	set.SetRange(3, 90_000)
@@ -64,7 +66,12 @@ func FuzzReadBitmap(f *testing.F) {
 	f.Add(stored[8 : len(stored)-4])
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x30, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, stored []byte) {
+		const slack = 4 << 20
+		before := allocated()
 		b, err := readBitmap(stored)
+		if took := allocated() - before; took > slack+perBlobBytes*int64(len(stored)) {
+			t.Fatalf("%d bytes were allocated for %d: %v", took, len(stored), err)
+		}
 		if err != nil {
 			return
 		}
@@ -74,6 +81,13 @@ func FuzzReadBitmap(f *testing.F) {
 			t.Fatal("a set of positions without a highest one")
 		}
 	})
+}
+
+// allocated returns the bytes that were allocated so far.
+func allocated() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
 }
 
 // TestHostileBitmaps checks that the sizes that a bitmap claims are not trusted.
