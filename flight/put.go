@@ -83,7 +83,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	}
 	ctx, leave := s.enter(stream.Context())
 	defer leave()
-	if err := s.permitStage(ctx, command); err != nil {
+	if _, err := s.permitStage(ctx, command); err != nil {
 		return err
 	}
 	if err := s.options.Tables.Writable(command.Table); err != nil {
@@ -99,14 +99,15 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 		return putEnded(ctx, err, command.Token)
 	}
 	defer slot.leave()
-	if err := s.permitStage(ctx, command); err != nil { // the policy may have changed while the call waited
+	from, err := s.permitStage(ctx, command)
+	if err != nil { // the policy may have changed while the call waited
 		return err
 	}
 	ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
 	defer entered.Release()
 	note := noteOf(ctx)
 	note.change(audit.Stage, command.Table, command.Token)
-	out, err := s.stage(ctx, stream, heldPut{first, held}, command, slot)
+	out, err := s.stage(ctx, stream, heldPut{first, held}, permittedStage{command, from}, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
 		return fault.Op(putEnded(ctx, err, command.Token), "stage")
@@ -124,24 +125,31 @@ func stageCommand(first *firstPut) (decode.StageCommand, error) {
 	return decode.Stage(first.descriptor.GetCmd())
 }
 
-// permitStage returns an error unless the caller may do what a command says.
-func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) error {
+// permitStage returns the sources of what a command writes. It returns an error unless the caller may do what the command says.
+func (s *Server) permitStage(ctx context.Context, command decode.StageCommand) (from WriteSources, err error) {
 	if err := s.permitChange(ctx, command.Table, policy.Stage); err != nil {
-		return err
+		return WriteSources{}, err
 	}
 	if command.OnlyKeysOf != "" {
-		if err := s.permitKeysOf(ctx, command.OnlyKeysOf); err != nil {
-			return err
+		from.KeysOf = command.OnlyKeysOf
+		if from.KeysRights, err = s.permitKeysOf(ctx, command.OnlyKeysOf); err != nil {
+			return WriteSources{}, err
 		}
 	}
 	if command.Like != "" {
-		return s.permitLike(ctx, command.Like)
+		from.LikeRights, err = s.permitLike(ctx, command.Like)
 	}
-	return nil
+	return from, err
+}
+
+// permittedStage is what a call may do.
+type permittedStage struct {
+	decode.StageCommand
+	from WriteSources
 }
 
 // stage writes the rows of a call.
-func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first heldPut, command decode.StageCommand, slot *putSlot) (stage.WriteResult, error) {
+func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first heldPut, command permittedStage, slot *putSlot) (stage.WriteResult, error) {
 	message, err := first.open(ctx)
 	if err != nil {
 		return stage.WriteResult{}, err
@@ -158,7 +166,7 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first hel
 	rows.begin = func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
 	}
-	request := tableWrite(command)
+	request := tableWrite(command.StageCommand)
 	if command.Progress {
 		request.Progress = s.putProgress(send)
 	}
@@ -166,7 +174,7 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first hel
 	log.InfoContext(ctx, "stage begins", "client", clientOf(ctx))
 	reader := rows.records()
 	defer reader.Release()
-	out, err := s.options.Tables.Stage(ctx, request, command.OnlyKeysOf, reader)
+	out, err := s.options.Tables.Stage(ctx, request, command.from, reader)
 	noteOf(ctx).wrote(rows)
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.bytes}
 	if err != nil {

@@ -43,10 +43,10 @@ type writtenRows struct {
 // Writable implements TableWriter.
 func (w *writtenRows) Writable(string) error { return w.refuse }
 
-func (w *writtenRows) Stage(ctx context.Context, request stage.TableWrite, keysOf string, rows array.RecordReader) (stage.WriteResult, error) {
+func (w *writtenRows) Stage(ctx context.Context, request stage.TableWrite, from WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
 	w.mu.Lock()
 	made, existed := w.changes[request.Token]
-	w.last, w.keysOf = request, keysOf
+	w.last, w.keysOf = request, from.KeysOf
 	w.mu.Unlock()
 	if existed {
 		return stage.WriteResult{Token: request.Token, Snapshot: int64(len(made)), Existed: true}, nil

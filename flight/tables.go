@@ -21,12 +21,19 @@ import (
 type TableWriter interface {
 	// Writable returns an error if the configuration does not allow writes to a table. It does not ask the catalog.
 	Writable(table string) error
-	// Stage writes rows to a table as one change; see stage.Stager. If keysOf is not "", it is a dataset or a table, and rows
-	// whose key none of its training rows has are dropped.
-	Stage(ctx context.Context, request stage.TableWrite, keysOf string, rows array.RecordReader) (stage.WriteResult, error)
+	// Stage writes rows to a table as one change; see stage.Stager.
+	Stage(ctx context.Context, request stage.TableWrite, from WriteSources, rows array.RecordReader) (stage.WriteResult, error)
 	// Publish moves main of a table to the snapshot of a branch, and Undo takes a move back; see commit.Brancher.
 	Publish(ctx context.Context, table, branch string) (commit.Move, error)
 	Undo(ctx context.Context, made commit.Move) error
+}
+
+// WriteSources are the tables whose keys and layout a change uses, and what the caller may read of them.
+type WriteSources struct {
+	// KeysOf is a dataset or a table: rows whose key none of its training rows has are dropped. "": no rows are.
+	KeysOf     string
+	KeysRights policy.Rights
+	LikeRights policy.Rights // to the table that a new one is laid out like
 }
 
 // published is the result of publish and undo.
@@ -91,42 +98,52 @@ func (s *Server) permitChange(ctx context.Context, table string, what policy.Per
 		WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s] and write: [%s]; without a policy, tables are written to only by programs on the machine of a server without credentials", what, fault.Shorten(table, maxAudited))
 }
 
-// permitKeysOf returns an error unless the caller may read all training rows of a dataset or a table, whose keys decide which rows
-// are kept. A name that a dataset has is that of the dataset, as it is for the writer: a right to tables of such a name does not help.
-func (s *Server) permitKeysOf(ctx context.Context, of string) error {
+// permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error unless
+// the caller may read all of it. A name that a dataset has is that of the dataset, as it is for the writer: a right to tables of such a name does not help.
+func (s *Server) permitKeysOf(ctx context.Context, of string) (policy.Rights, error) {
 	d, rights, err := s.readable(ctx, of)
 	if err != nil {
 		if slices.ContainsFunc(s.options.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == of }) {
-			return err
+			return policy.Rights{}, err
 		}
 		d = dataset.Dataset{Training: dataset.Training{Table: of}}
 		var may bool
 		if rights, may = s.policy().Inline(identity.CallerOf(ctx), d); !may {
-			return err
+			return policy.Rights{}, err
 		}
 	}
 	if rights.Limits(d) {
-		return fault.New(fault.Forbidden, "this client may not read all of %s, whose keys only_keys_of would show", of).
+		return policy.Rights{}, fault.New(fault.Forbidden, "this client may not read all of %s, whose keys only_keys_of would show", of).
 			WithRemedy("stage the rows without only_keys_of")
 	}
-	return nil
+	return rights, nil
 }
 
-// permitLike returns an error unless the caller may know how a table is laid out: one that it writes to, or that it may read, or
-// one of a dataset that it reads.
-func (s *Server) permitLike(ctx context.Context, table string) error {
+// permitLike returns the caller's rights to a table that a new one is laid out like: one that the caller writes to, or all columns of
+// which it may read, by a right to tables or to a dataset. Otherwise it returns an error. With guesses of names of its own, a caller
+// could find out the columns by which a table is partitioned.
+func (s *Server) permitLike(ctx context.Context, table string) (policy.Rights, error) {
 	now, who := s.policy(), identity.CallerOf(ctx)
 	if now.Write(who, table, policy.Stage) {
-		return nil
+		return policy.Rights{}, nil
 	}
-	if _, may := now.Inline(who, dataset.Dataset{Training: dataset.Training{Table: table}}); may {
-		return nil
+	rights, reads := now.Inline(who, dataset.Dataset{Training: dataset.Training{Table: table}})
+	if reads && len(rights.Of(table).Withheld) == 0 {
+		return rights, nil
 	}
 	for _, d := range s.options.Loader.Datasets() {
-		if _, may := now.Read(who, d.Name); may && now.Has(d, table) {
-			return nil
+		of, may := now.Read(who, d.Name)
+		if !may || !now.Has(d, table) {
+			continue
+		}
+		if reads = true; len(of.Of(table).Withheld) == 0 {
+			return policy.Rights{}, nil // the operator has named the table so
 		}
 	}
-	return fault.New(fault.NotFound, "there is no table %s that this client may read or write", fault.Shorten(table, maxAudited)).
+	if reads {
+		return policy.Rights{}, fault.New(fault.Forbidden, "this client may not read all columns of %s, whose layout like would show", fault.Shorten(table, maxAudited)).
+			WithRemedy("name the number of buckets instead of like")
+	}
+	return policy.Rights{}, fault.New(fault.NotFound, "there is no table %s that this client may read or write", fault.Shorten(table, maxAudited)).
 		WithRemedy("name the number of buckets")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -52,6 +53,21 @@ func TestRightsToWrite(t *testing.T) {
 		},
 		"like a dataset's table": {
 			[]policy.AccessRule{{Write: []string{"ml.history"}, Read: []string{"*"}, Allow: []policy.Permission{policy.Stage}}},
+			`"table": "ml.history", "like": "ml.impressions"`, codes.OK,
+		},
+		"like a table with withheld columns": {
+			[]policy.AccessRule{{Write: []string{"ml.history"}, Read: []string{"*"}, Inline: []string{"*"}, Allow: []policy.Permission{policy.Stage}, Tables: limited}},
+			`"table": "ml.history", "like": "ml.impressions"`, codes.PermissionDenied,
+		},
+		"like a table with withheld columns that it writes to": { // so that it learns them anyway
+			[]policy.AccessRule{{Write: []string{"ml.*"}, Read: []string{"*"}, Allow: []policy.Permission{policy.Stage}, Tables: limited}},
+			`"table": "ml.history", "like": "ml.impressions"`, codes.OK,
+		},
+		"like a table with withheld rows": {
+			[]policy.AccessRule{{
+				Write: []string{"ml.history"}, Read: []string{"*"}, Allow: []policy.Permission{policy.Stage},
+				Tables: []policy.TableLimits{{Name: "ml.impressions", Filter: dataset.MustFilter("score > 1")}},
+			}},
 			`"table": "ml.history", "like": "ml.impressions"`, codes.OK,
 		},
 		"like another table": {

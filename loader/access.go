@@ -51,6 +51,26 @@ func (l *Loader) checkNames(ctx context.Context, named []string, tables []*catal
 	return nil
 }
 
+// CheckName returns Forbidden if a client names a table that the rights of a context limit otherwise than the policy does. It
+// returns nil for a table that does not exist.
+func (l *Loader) CheckName(ctx context.Context, name string) error {
+	if len(rightsOf(ctx).Others([]string{name})) == 0 {
+		return nil
+	}
+	t, err := l.options.Catalog.Table(ctx, name, dataset.Ref{})
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil
+	case err != nil:
+		return err
+	}
+	err = l.checkNames(ctx, []string{name}, []*catalog.Table{t})
+	if fault.KindOf(err) == fault.Forbidden {
+		return fault.New(fault.Forbidden, "this client may not read all of table %s", name).WithRemedy("name another table, as the server's operator does")
+	}
+	return err
+}
+
 // sameTable reports whether two tables are one. Old writers give tables no uuid.
 func sameTable(a, b *catalog.Table) bool {
 	return a.Pin.UUID == b.Pin.UUID && (a.Pin.UUID != "" || a.Location == b.Location)

@@ -1,13 +1,22 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/stage"
 )
 
 // TestOtherNamesOfALimitedTable: a REST catalog that takes table@ref in the name of a table, as Nessie's does, has several names
@@ -15,13 +24,7 @@ import (
 //
 // spec: access-14
 func TestOtherNamesOfALimitedTable(t *testing.T) {
-	l := readLake(t)
-	s := l.serveREST(t)
-	under := s.Tables
-	s.Tables = func(namespace []string, name string) (restcattest.Table, bool) {
-		name, _, _ = strings.Cut(name, "@")
-		return under(namespace, name)
-	}
+	s := serveOtherNames(t)
 	folder := lake{dir: t.TempDir()}
 	config := folder.file(t, "penstock.yaml", "catalogs:\n  default: {type: rest, uri: '"+s.URL+"', warehouse: prod, token: given}\ndatasets:\n  home: {training: {table: ml.impressions}}\n")
 	file := filepath.Join(t.TempDir(), "server.tokens")
@@ -37,4 +40,56 @@ func TestOtherNamesOfALimitedTable(t *testing.T) {
 	got = ask("ml.impressions@main")
 	require.NotZero(t, got.code)
 	require.Contains(t, got.stderr, "this client may not send a dataset of these tables")
+}
+
+// serveOtherNames serves the lake's tables with a REST catalog that takes table@ref in the name of a table.
+func serveOtherNames(t *testing.T) *restcattest.Server {
+	t.Helper()
+	s := readLake(t).serveREST(t)
+	under := s.Tables
+	s.Tables = func(namespace []string, name string) (restcattest.Table, bool) {
+		name, _, _ = strings.Cut(name, "@")
+		return under(namespace, name)
+	}
+	return s
+}
+
+// TestWritesShowNoLimitedTableByAnotherName: neither the keys of rows that a client may not read nor the columns that a table is
+// partitioned by can be found out by naming the table otherwise than the policy does.
+//
+// spec: access-14, stage-69
+func TestWritesShowNoLimitedTableByAnotherName(t *testing.T) {
+	s := serveOtherNames(t)
+	l := stagingLake(t)
+	config := l.file(t, "both.yaml", strings.Replace(string(must(os.ReadFile(l.config))), "catalogs:\n",
+		"catalogs:\n  rest: {type: rest, uri: '"+s.URL+"', warehouse: prod, token: given}\n", 1))
+	settings, err := process{}.load(config, nil)
+	require.NoError(t, err)
+	e, err := assemble(t.Context(), settings)
+	require.NoError(t, err)
+	defer e.Close()
+	limited, err := settings.ParsePolicy([]byte(
+		"rules:\n- subjects: [bob]\n  inline: [\"*\"]\n  write: [\"features.*\"]\n  allow: [stage]\n  tables:\n    rest.ml.impressions: {withheld: [item], filter: \"label\"}\n"))
+	require.NoError(t, err)
+	rights, may := limited.Inline(identity.Caller{Subject: "bob"}, dataset.Dataset{Training: dataset.Training{Table: "rest.ml.impressions@main"}})
+	require.True(t, may)
+	w := e.tableWriter(1)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "request_id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+	row, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(`[{"request_id": 2}]`))
+	require.NoError(t, err)
+	defer row.Release()
+	write := func(layout stage.NewLayout, from flight.WriteSources) error {
+		rows, err := array.NewRecordReader(schema, []arrow.RecordBatch{row})
+		require.NoError(t, err)
+		defer rows.Release()
+		_, err = w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"request_id"}, New: layout, DryRun: true}, from, rows)
+		return err
+	}
+	require.NoError(t, write(stage.NewLayout{Buckets: 4}, flight.WriteSources{KeysOf: "rest.ml.impressions@main"}), "the name is that of a table")
+	err = write(stage.NewLayout{Buckets: 4}, flight.WriteSources{KeysOf: "rest.ml.impressions@main", KeysRights: rights})
+	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
+	err = write(stage.NewLayout{Like: "rest.ml.impressions@main"}, flight.WriteSources{LikeRights: rights})
+	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
+	err = write(stage.NewLayout{Like: "rest.ml.none@main"}, flight.WriteSources{LikeRights: rights})
+	require.Equal(t, fault.NotFound, fault.KindOf(err), "%v", err)
 }

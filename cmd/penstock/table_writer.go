@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/loader"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -39,9 +42,17 @@ func (w tableWriter) Writable(table string) error {
 }
 
 // Stage implements flight.TableWriter.
-func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, keysOf string, rows array.RecordReader) (stage.WriteResult, error) {
-	if keysOf != "" {
-		request.OnlyKeys = trainedKeys{engine: w.engine, of: keysOf, staged: request.Table}.read
+func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, from flight.WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
+	if from.KeysOf != "" {
+		keys := trainedKeys{engine: w.engine, of: from.KeysOf, staged: request.Table}
+		request.OnlyKeys = func(ctx context.Context, key []arrow.Field) (stage.KeptKeys, error) {
+			return keys.read(loader.For(ctx, from.KeysRights), key)
+		}
+	}
+	if request.New.Like != "" {
+		if err := w.engine.loader.CheckName(loader.For(ctx, from.LikeRights), request.New.Like); err != nil {
+			return stage.WriteResult{}, err
+		}
 	}
 	return w.stager.Stage(ctx, request, rows)
 }

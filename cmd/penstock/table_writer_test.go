@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
@@ -51,7 +52,7 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	w := e.tableWriter(calls)
-	first, err := w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, "", manyRows(0, 1))
+	first, err := w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, flight.WriteSources{}, manyRows(0, 1))
 	require.NoError(t, err)
 	require.True(t, first.Created)
 	var all sync.WaitGroup
@@ -59,7 +60,7 @@ func TestCallsAtOnceStayWithinTheBudget(t *testing.T) {
 		all.Go(func() {
 			ctx, entered := e.budget.Enter(t.Context(), "")
 			defer entered.Release()
-			out, err := w.Stage(ctx, stage.TableWrite{Table: "features.history"}, "", manyRows((i+1)<<20, batches))
+			out, err := w.Stage(ctx, stage.TableWrite{Table: "features.history"}, flight.WriteSources{}, manyRows((i+1)<<20, batches))
 			require.NoError(t, err)
 			require.Equal(t, int64(batches*4096), out.Rows)
 		})
@@ -81,9 +82,9 @@ func TestServersPublishAndUndo(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	w := e.tableWriter(1)
-	_, err = w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, "", manyRows(0, 1))
+	_, err = w.Stage(t.Context(), stage.TableWrite{Table: "features.history", Key: []string{"req_id"}, New: stage.NewLayout{Buckets: 4}}, flight.WriteSources{}, manyRows(0, 1))
 	require.NoError(t, err)
-	kept, err := w.Stage(t.Context(), stage.TableWrite{Table: "default.features.history", Branch: "try"}, "default.features.history", manyRows(2048, 1))
+	kept, err := w.Stage(t.Context(), stage.TableWrite{Table: "default.features.history", Branch: "try"}, flight.WriteSources{KeysOf: "default.features.history"}, manyRows(2048, 1))
 	require.NoError(t, err)
 	require.Equal(t, int64(2048), kept.Dropped)
 	move, err := w.Publish(t.Context(), "default.features.history", "try")

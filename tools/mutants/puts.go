@@ -20,7 +20,7 @@ func putMutants() []mutant {
 		{"put-shows-any-keys", "flight/tables.go", "	if rights.Limits(d) {\n", "	if rights.Limits(d) && of == \"\" {\n", wire},
 		{"put-takes-datasets-for-tables", "flight/tables.go", "return d.Name == of }) {\n", "return d.Name == of && of == \"\" }) {\n", wire},
 		{"undo-is-of-main", "flight/tables.go", "	branch := cmp.Or(asked.Branch, commit.Main)\n", "	branch := cmp.Or(asked.Branch[:0], commit.Main)\n", wire},
-		{"put-is-like-any-table", "flight/tables.go", "may && now.Has(d, table) {", "may || now.Has(d, table) {", wire},
+		{"put-is-like-any-table", "flight/tables.go", "!may || !now.Has(d, table)", "!may && !now.Has(d, table)", wire},
 		{"undo-needs-no-right", "flight/tables.go", "	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {\n		return nil, err\n	}\n	note.change(audit.Undo", "	note.change(audit.Undo", wire},
 		{"large-requests-are-read", "flight/arrivals.go", "		if err == nil && limited.size > maxReceived {\n", "		if err == nil && limited.size > 1<<40 {\n", wire},
 		{"any-rule-allows-to-write", "loader/policy/policy.go", "			return may\n		}\n	}\n", "			if may {\n				return true\n			}\n		}\n	}\n", rights},
