@@ -65,13 +65,13 @@ help: ## list the targets
 .PHONY: build
 build: ## bin/penstock
 	@echo "bin/penstock: building it with $$($(GO) env GOVERSION); the first build downloads modules and compiles Arrow, Iceberg, SQLite and the AWS SDK, which takes one to two minutes"
-	$(GO) build -o bin/penstock ./cmd/penstock
+	@tools/progress.sh bin/penstock $(GO) build -v -o bin/penstock ./cmd/penstock
 
 # The server that Python tests start: with assertions, and with memory that is filled before it is used, as in Go tests.
 CHECKED := $(CURDIR)/bin/checked/penstock
 .PHONY: build-checked
 build-checked:
-	$(GO) build -tags invariants -o $(CHECKED) ./cmd/penstock
+	@tools/progress.sh bin/checked/penstock $(GO) build -v -tags invariants -o $(CHECKED) ./cmd/penstock
 
 .PHONY: demo
 demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
@@ -83,25 +83,25 @@ demo-s3: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY) ## the demo with tables o
 	.venv/demo/bin/python demo/run.py --s3
 
 # What users install, in dist/. The same commit gives the same files.
-RELEASE = $(GO) run -C tools/release . -out $(CURDIR)/dist -python $(CURDIR)/.venv/test/bin/python
+RELEASE = $(GO) run -C tools/release . -out $(CURDIR)/dist -python $(CURDIR)/.venv/wheel/bin/python
 HOST_PLATFORM = $(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH)
 
 .PHONY: wheel
-wheel: .venv/test/.stamp ## the Python package with the server, for this machine, in dist/wheels
+wheel: .venv/wheel/.stamp ## the Python package with the server, for this machine, in dist/wheels
 	rm -rf dist/wheels
 	$(RELEASE) -platforms $(HOST_PLATFORM) wheels
 
 .PHONY: wheels
-wheels: .venv/test/.stamp ## the same for Linux and macOS, x86-64 and ARM
+wheels: .venv/wheel/.stamp ## the same for Linux and macOS, x86-64 and ARM
 	rm -rf dist/wheels
 	$(RELEASE) wheels
 
 .PHONY: image
-image: .venv/test/.stamp ## an OCI image layout, in dist/image
+image: .venv/wheel/.stamp ## an OCI image layout, in dist/image
 	$(RELEASE) image
 
 .PHONY: release
-release: .venv/test/.stamp ## all of a release, from a commit: wheels, image, chart, bill of materials, notes, checksums
+release: .venv/wheel/.stamp ## all of a release, from a commit: wheels, image, chart, bill of materials, notes, checksums
 	rm -rf dist
 	$(RELEASE) all
 
@@ -362,13 +362,13 @@ spark-needs-java:
 $(GOLANGCI):
 	@echo "$@: compiling golangci-lint from source, which takes minutes"
 	mkdir -p .bin
-	GOBIN=$(CURDIR)/.bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@GOBIN=$(CURDIR)/.bin tools/progress.sh $@ $(GO) install -v github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .bin/golangci-lint $@
 
 # An S3 gateway, of a module of its own.
 $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 	@echo "$@: building the S3 gateway of the tests"
-	$(GO) build -C tools/s3gateway -o $@ .
+	@tools/progress.sh $@ $(GO) build -v -C tools/s3gateway -o $@ .
 
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.
@@ -377,6 +377,7 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 .venv/demo/.stamp: demo/requirements.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt
+.venv/wheel/.stamp: # pip alone
 # Beside torch, which is too large to have twice.
 .venv/ray/.stamp: benchmarks/requirements-ray.txt .venv/torch/.stamp
 	rm -rf .venv/ray

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes a Python environment from scratch: venv.sh FOLDER REQUIREMENTS...
-# It holds what the requirement files pin, and our own package, editable. What
-# the packages of a file named *.no-deps.txt require is not installed with them.
+# It holds what the requirement files pin, and our own package, editable; without files it
+# holds pip alone. What the packages of a file named *.no-deps.txt require is not installed
+# with them.
 # The index comes from pip's own configuration. Prints what it installs, step by step.
 set -euo pipefail
 
@@ -43,12 +44,12 @@ for file in "$@"; do
   *) whole+=(--requirement "$file") ;;
   esac
 done
-# Of pip's many lines, those that name large downloads and what is installed.
 install() {
-  "$folder/bin/python" -m pip install --progress-bar off --disable-pip-version-check "$@" |
-    sed -unE "s@^ *((Downloading|Using cached) [^ ]+ \([0-9.]+ [MG]B\))@$folder: \1@p; s@^(Installing collected packages: .*)@$folder: \1@p"
+  tools/progress.sh "$folder" "$folder/bin/python" -m pip install --progress-bar off --disable-pip-version-check "$@"
 }
-say "installing $(sed -nE 's/^([A-Za-z0-9][^ ;#]*).*/\1/p' "$@" | paste -sd ' ')"
-install "${whole[@]}" --editable python
-[ ${#alone[@]} -eq 0 ] || install --no-deps "${alone[@]}"
+if [ $# -gt 0 ]; then
+  say "installing $(sed -nE 's/^([A-Za-z0-9][^ ;#]*).*/\1/p' "$@" | paste -sd ' ')"
+  install "${whole[@]}" --editable python
+  [ ${#alone[@]} -eq 0 ] || install --no-deps "${alone[@]}"
+fi
 say "ready"
