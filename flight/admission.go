@@ -49,6 +49,8 @@ type admission struct {
 	taken   int
 	kept    int            // of all gangs and mixes
 	carries int            // streams that may be open since one was set back; 0: limit
+	changed time.Time      // when carries last changed
+	left    time.Time      // when a stream last left
 	turns   int64          // how often a stream has left or relax has let others try
 	hosts   map[string]int // slots taken, or kept for mixes
 	gangs   map[gangKey][]*gang
@@ -132,15 +134,21 @@ func (p *slot) enter(ctx context.Context) error {
 	defer waits.Begin(ctx, cause)()
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
-	select {
-	case <-got:
-		return nil
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-closing:
-		err = fault.New(fault.Unavailable, "the server is shutting down").WithRemedy("use another server, or this one after its restart")
-	case <-timeout.C:
-		err = p.timedOut()
+	for err == nil {
+		select {
+		case <-got:
+			return nil
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-closing:
+			err = fault.New(fault.Unavailable, "the server is shutting down").WithRemedy("use another server, or this one after its restart")
+		case <-timeout.C:
+			if more := p.moreTime(); more > 0 {
+				timeout.Reset(more)
+			} else {
+				err = p.timedOut()
+			}
+		}
 	}
 	p.Release() // it may have got a slot at the same moment
 	return err
@@ -353,6 +361,7 @@ func (p *slot) Release() {
 	}
 	p.leave()
 	a.turns++
+	a.left = a.clock()
 	a.grantAll()
 }
 

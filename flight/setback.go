@@ -7,6 +7,10 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
+// raiseAfter is how long memory must not have lacked before one stream more may be open: a stream
+// that has just begun does not yet hold what it needs.
+const raiseAfter = 2 * time.Second
+
 // lack is the memory that a stream lacks since its last step.
 type lack struct {
 	err   error     // why the last try failed; nil: the stream lacks nothing
@@ -17,7 +21,7 @@ type lack struct {
 // within calls do when the stream has a slot. If do fails for lack of memory while other streams are
 // open, the stream is set back: undo releases what do left, and may be nil, the stream returns its
 // slot, and do is called again when the stream has the next one. It fails with the error of do if undo
-// fails, and after maxWait.
+// fails, and when the stream has no more time.
 func (p *slot) within(ctx context.Context, do func() error, undo func() bool) error {
 	for {
 		if err := p.enter(ctx); err != nil {
@@ -40,7 +44,23 @@ func (p *slot) mayRetry() bool {
 	a := p.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.limit > 0 && (p.lacks.err == nil || a.clock().Before(p.lacks.until))
+	return a.limit > 0 && (p.lacks.err == nil || a.clock().Before(p.lacks.until) || a.moreTime(p) > 0)
+}
+
+// moreTime is admission.moreTime, and takes the lock.
+func (p *slot) moreTime() time.Duration {
+	p.admission.mu.Lock()
+	defer p.admission.mu.Unlock()
+	return p.admission.moreTime(p)
+}
+
+// moreTime returns for how long a stream may try after maxWait. While the budget carries fewer streams than
+// there are slots, all streams that wait take turns: none fails before no stream has left for maxWait.
+func (a *admission) moreTime(p *slot) time.Duration {
+	if a.carries == 0 || !p.has && a.hosts[p.host]+a.needs(p) > a.share {
+		return 0
+	}
+	return a.left.Add(a.maxWait).Sub(a.clock())
 }
 
 // setBack returns the slot of a stream that lacks memory, if it has one. As many streams as are left may be open
@@ -56,7 +76,7 @@ func (p *slot) setBack(err error) {
 		p.leave()
 	}
 	p.lacks.err, p.lacks.turn = err, a.turns
-	a.carries = max(1, a.taken)
+	a.carries, a.changed = max(1, a.taken), a.clock()
 	for _, gangs := range a.gangs {
 		for _, g := range gangs {
 			a.endGathering(g)
@@ -79,13 +99,13 @@ func (a *admission) most() int {
 	return a.limit
 }
 
-// relax is called again and again. While memory is plentiful, one stream more may be open each time.
-// Then, and if no stream is open, those that were set back may try again.
+// relax is called again and again. While memory is plentiful, one stream more may be open after each
+// raiseAfter. Then, and if no stream is open, those that were set back may try again.
 func (a *admission) relax(plentiful bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if plentiful && a.carries > 0 {
-		a.carries = max(a.carries, a.taken+a.kept+1)
+	if now := a.clock(); plentiful && a.carries > 0 && now.Sub(a.changed) >= raiseAfter {
+		a.carries, a.changed = max(a.carries, a.taken+a.kept+1), now
 	}
 	if plentiful && len(a.waiting) == 0 || a.carries >= a.limit {
 		a.carries = 0

@@ -187,7 +187,11 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			a.relax(false)
 			require.False(t, two.over() || three.over() || next.over())
 			a.relax(true)
+			require.False(t, two.over() || three.over() || next.over(), "too soon")
+			time.Sleep(raiseAfter)
+			a.relax(true)
 			require.True(t, three.in() && !two.in() && !next.in(), "one more")
+			time.Sleep(raiseAfter)
 			a.relax(true)
 			require.True(t, two.in() && !next.in(), "one more")
 			for _, of := range []*asking{one, two, three} {
@@ -238,6 +242,24 @@ func TestStreamsSetBackWaitForOthers(t *testing.T) {
 			require.True(t, two.over() && next.over())
 			require.ErrorContains(t, next.err, "1 stream is open, as many as the memory budget carries")
 			one.Release()
+		},
+		"longer while others leave": func(t *testing.T, a *admission) {
+			one, two, three := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
+			three.lacking(t)
+			two.lacking(t)
+			next := ask(t, a, alone("y"))
+			time.Sleep(maxWait - time.Second)
+			one.Release()
+			require.True(t, three.in())
+			time.Sleep(maxWait - time.Second)
+			require.True(t, three.mayRetry(), "one has left since")
+			require.False(t, two.over() || next.over())
+			time.Sleep(time.Second)
+			require.True(t, two.over() && next.over(), "no stream has left for half a minute")
+			require.Equal(t, fault.Exhausted, fault.KindOf(two.err))
+			require.Equal(t, fault.Exhausted, fault.KindOf(next.err))
+			require.False(t, three.mayRetry())
+			three.Release()
 		},
 		"half a minute in all": func(t *testing.T, a *admission) {
 			one, two := ask(t, a, alone("x")), ask(t, a, alone("x"))

@@ -36,7 +36,7 @@ func boundMutants() []mutant {
 		{"steps-set-back-count-twice", "loader/joined/counts.go", "\tcopy(s.counts, counts)\n\tfor _, l", "\tfor _, l", loader},
 		{"set-back-forgets-the-position", "loader/stream/setback.go", "\ts.earlier, s.again = s.back.progress, s.back.again\n", "\ts.again = s.back.again\n", loader},
 		{"set-back-streams-need-no-turn", "flight/setback.go", "\treturn p.lacks.err == nil || p.lacks.turn < a.turns\n", "\treturn true\n", flight},
-		{"the-budget-carries-all", "flight/setback.go", "\ta.carries = max(1, a.taken)\n", "", flight},
+		{"the-budget-carries-all", "flight/setback.go", "\ta.carries, a.changed = max(1, a.taken), a.clock()\n", "\ta.changed = a.clock()\n", flight},
 		{"nothing-is-kept-for-siblings", "flight/admission.go", "		g.kept = needs * min(key.of-1, max(0, a.most()-a.taken-a.kept+1)/2/needs)\n", "		g.kept = 0\n", flight},
 		{"kept-places-never-lapse", "flight/admission.go", "	a.kept -= g.kept\n	g.kept, g.gathered", "	g.kept, g.gathered", flight},
 		{"parked-streams-keep-their-places", "flight/parking.go", "				one.slot.Release()\n", "", flight},
