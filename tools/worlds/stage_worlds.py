@@ -369,8 +369,13 @@ class World:
         stored = {row["n"]: row for f in files for row in self._stored(self._table(), f)}
         written: list[list[Plain]] = []
         for name, of, column in zip(names, types, columns, strict=True):
-            now = [stored[n].get(name) if n in stored else v for n, v in zip(columns[names.index("n")], column, strict=True)]
-            assert [emptied(v, of) for v in now] == [emptied(v, of) for v in column], f"{name} as PyIceberg wrote it"
+            now = [
+                stored[n].get(name) if n in stored else v
+                for n, v in zip(columns[names.index("n")], column, strict=True)
+            ]
+            assert [emptied(v, of) for v in now] == [emptied(v, of) for v in column], (
+                f"{name} as PyIceberg wrote it"
+            )
             written.append(now)
         return written
 
