@@ -56,6 +56,54 @@ func (l lake) parquetFile(t *testing.T, name, rows string) string {
 	return path
 }
 
+// TestRelativeWarehousesAreInTheFolderOfTheFile: commands run in other folders find and write the same tables.
+//
+// spec: write-21
+func TestRelativeWarehousesAreInTheFolderOfTheFile(t *testing.T) {
+	for _, warehouse := range []string{"warehouse", "./warehouse", "../lake/warehouse", "."} {
+		t.Run(warehouse, func(t *testing.T) {
+			l := lake{dir: filepath.Join(t.TempDir(), "lake")}
+			require.NoError(t, os.Mkdir(l.dir, 0o700))
+			_, done := newCatalog(t, l.dir)
+			done()
+			l.config = l.file(t, "penstock.yaml", fmt.Sprintf(`
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: %q, writes: {namespaces: [features]}}
+datasets:
+  history: {training: {table: features.history}, key: [req_id]}
+`, warehouse))
+			file := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}]`)
+			t.Chdir(t.TempDir())
+			got := run(t, "stage", "features.history", file, "--config", l.config, "--key", "req_id", "--buckets", "4")
+			require.Zero(t, got.code, got.stderr)
+			require.DirExists(t, filepath.Join(l.dir, warehouse, "features", "history", "metadata"))
+			got = run(t, "cat", "history", "--uri", start(t, "--config", l.config).uri(), "--format", "jsonl", "--limit", "0")
+			require.Zero(t, got.code, got.stderr)
+			require.Equal(t, 1, strings.Count(got.stdout, "\n"))
+		})
+	}
+}
+
+// TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows: by a dry run too.
+//
+// spec: write-21
+func TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows(t *testing.T) {
+	l := stagingLake(t)
+	file := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}]`)
+	for name, c := range map[string]struct{ places, refusal string }{
+		"no warehouse":       {"", "the catalog has no warehouse to put it into"},
+		"prefixes elsewhere": {fmt.Sprintf("warehouse: %q, allowed_prefixes: [/elsewhere], ", l.dir), "does not lie under the catalog's warehouse or allowed_prefixes"},
+	} {
+		config := l.file(t, "elsewhere.yaml", "catalogs:\n  default: {type: sql, uri: \"sqlite:///catalog.db\", "+c.places+"writes: {namespaces: [features]}}\n")
+		for _, dry := range [][]string{{"--dry-run"}, nil} {
+			got := run(t, append([]string{"stage", "features.new", file, "--config", config, "--key", "req_id", "--buckets", "4"}, dry...)...)
+			require.Equal(t, exitFailure, got.code, "%s %v", name, dry)
+			require.Contains(t, got.stderr, c.refusal, "%s %v", name, dry)
+			require.NoDirExists(t, filepath.Join(l.dir, "features", "new"))
+		}
+	}
+}
+
 // spec: stage-43, stage-44, stage-46
 func TestStagePublishAndUndo(t *testing.T) {
 	l := stagingLake(t)

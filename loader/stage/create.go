@@ -58,7 +58,10 @@ func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
 	}
 	c.result.Partition = texts(fields)
 	t := &target{state: p.state, create: p.table}
-	return t, c.match(t)
+	if err := c.match(t); err != nil {
+		return nil, err
+	}
+	return t, c.tables.MayCreate(*p.table)
 }
 
 // planning makes a new table, and the state that it will have.

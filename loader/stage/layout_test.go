@@ -65,16 +65,16 @@ func TestPartitionNamesDifferFromColumns(t *testing.T) {
 func TestPartitionsThatCannotBe(t *testing.T) {
 	r := newRig(t, unlimited, nil)
 	for text, fields := range map[string][]string{
-		`there is no column "dey"`:                {"day(dey)"},
-		"unknown transform week":                  {"week(day)"},
-		`"other(day)" has an unknown transform`:   {"other(day)"},
-		"needs a width above 0":                   {"truncate(country)"},
-		"which is given by itself":                {"bucket[4](day)"},
-		"has no width":                            {"day[2](day)"},
-		"two fields are of column day":            {"day(day)", "month(day)"},
-		"cannot be partitioned by hour of column": {"hour(day)"},
-		"cannot be partitioned by truncate of":    {"truncate[3](day)"},
-		"only buckets":                            {"truncate[3](country)"},
+		`there is no column "dey"`:              {"day(dey)"},
+		"unknown transform week":                {"week(day)"},
+		`"other(day)" has an unknown transform`: {"other(day)"},
+		"needs a width above 0":                 {"truncate(country)"},
+		"which is given by itself":              {"bucket[4](day)"},
+		"has no width":                          {"day[2](day)"},
+		"two fields are of column day":          {"day(day)", "month(day)"},
+		`of type date has no transform "hour"`:  {"hour(day)"},
+		`has no transform "truncate[3]"`:        {"truncate[3](day)"},
+		"only buckets":                          {"truncate[3](country)"},
 	} {
 		request := create()
 		request.New.Partition = fields

@@ -30,6 +30,8 @@ type Committer interface {
 	// Commit makes a change. If the branch already has a snapshot with the change's token, it
 	// returns that snapshot and commits nothing.
 	Commit(ctx context.Context, change Change) (Committed, error)
+	// MayCreate returns the error of Create for a definition or a location that the catalog does not accept. It writes nothing.
+	MayCreate(table NewTable) error
 	// Create creates a table without snapshots. If the table exists, it returns Conflict.
 	Create(ctx context.Context, table NewTable) error
 }

@@ -23,6 +23,29 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
+// MayCreate checks a new table before its rows are read. See commit.Committer.
+func (c *Catalog) MayCreate(table commit.NewTable) error {
+	if err := c.MayWrite(table.Table); err != nil {
+		return err
+	}
+	return fault.Op(c.mayCreate(table), "create table %s", table.Table)
+}
+
+func (c *Catalog) mayCreate(table commit.NewTable) error {
+	parts, err := catalog.Parts(table.Table)
+	if err != nil {
+		return err
+	}
+	form, err := newForm(table)
+	if err != nil {
+		return err
+	}
+	if _, ours := c.tables.(locator.Swapper); ours { // others choose the location themselves
+		_, err = c.newLocation(locator.Table{Name: table.Table, Parts: parts}, form.table.Location)
+	}
+	return err
+}
+
 // Create creates a table without snapshots. See commit.Committer.
 func (c *Catalog) Create(ctx context.Context, table commit.NewTable) error {
 	if err := c.MayWrite(table.Table); err != nil {

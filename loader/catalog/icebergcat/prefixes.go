@@ -11,8 +11,8 @@ import (
 // metadataFolder is the name of a table's folder for metadata.
 const metadataFolder = "metadata"
 
-// allow parses the prefixes that the files of all tables may lie under. Without any, they are the warehouse, if that is a place
-// and not a name, and prefixesOf adds the folder of each table.
+// allowPrefixes parses the prefixes that the files of all tables may lie under. Without any, they are the warehouse, if that is a
+// place, and prefixesOf adds the folder of each table.
 func (c *Catalog) allowPrefixes() (err error) {
 	o := c.options
 	if len(o.AllowedPrefixes) > 0 {
@@ -27,7 +27,7 @@ func (c *Catalog) allowPrefixes() (err error) {
 		}
 		return nil
 	}
-	if o.Warehouse == "" || o.Type != typeDirectory && (store.Scheme(o.Warehouse) == "" && !filepath.IsAbs(o.Warehouse) || !o.Stores.Serves(o.Warehouse)) {
+	if o.Warehouse == "" || c.warehouseIsName() || o.Type != typeDirectory && !o.Stores.Serves(o.Warehouse) {
 		return nil
 	}
 	place, err := c.absolute(o.Warehouse)
@@ -35,6 +35,13 @@ func (c *Catalog) allowPrefixes() (err error) {
 		c.prefixes, err = o.Stores.Prefixes(place)
 	}
 	return err
+}
+
+// warehouseIsName reports whether the warehouse is a name that a server gives to a place. Only REST servers have such names: the
+// warehouse of the other types is a place, which may be a relative path.
+func (c *Catalog) warehouseIsName() bool {
+	o := c.options
+	return o.Type == typeREST && store.Scheme(o.Warehouse) == "" && !filepath.IsAbs(o.Warehouse)
 }
 
 // absolute returns a location whose path begins at the folder that relative paths start from.
