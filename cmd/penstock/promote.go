@@ -77,8 +77,14 @@ func (p process) promoteCommand() *cobra.Command {
 	return c
 }
 
-// promoting reports how far a promotion is. Files are those of the table, and done those that have the columns.
+// promoting reports how far a promotion is. Files are those of the table, and done those that have the columns. Of a dry run, done
+// are also those whose footers were read.
 func (g *commandProgress) promoting(at promote.PromotionProgress) {
+	if at.FilesChecked > 0 {
+		g.step("check")
+		g.at(progressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)})
+		return
+	}
 	g.step("rewrite")
 	g.at(progressCounts{RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten})
 }

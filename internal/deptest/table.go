@@ -73,7 +73,7 @@ func Graph() []Row {
 		{Folder: "internal/parquet/chunk", Imports: "fault", Outside: libParquet},
 		{Folder: "internal/parquet/write", Imports: "chunk batch fault", Outside: libParquet},
 		{Folder: "internal/parquet/records", Imports: "batch budget fault parquet", Outside: libParquet},
-		{Folder: "internal/parquet/rewrite", Imports: "write chunk parquet store fault", Outside: libParquet},
+		{Folder: "internal/parquet/rewrite", Imports: "write chunk parquet budget store fault", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 		{Folder: "cache/disk", Imports: "batch budget digest fault invariant store"},
 

@@ -28,6 +28,9 @@ func (p *promoting) estimate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.checkFiles(ctx, pending); err != nil {
+		return err
+	}
 	out := &Estimate{}
 	p.result.Estimate = out
 	specs := map[int]bool{}

@@ -93,6 +93,7 @@ type PromotionRequest struct {
 // PromotionProgress is how far a call is.
 type PromotionProgress struct {
 	FilesDone, Files int // that the training table has, of which FilesDone have the columns
+	FilesChecked     int // whose footers a dry run has read
 	Rows             int64
 	BytesWritten     int64
 	Commits          int

@@ -2,11 +2,16 @@ package promote_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -87,4 +92,53 @@ func TestMatchesOfRowsThatCameMeanwhile(t *testing.T) {
 	require.ErrorContains(t, err, "5 of 12 training rows match")
 	_, err = promote.New(r.options).Promote(t.Context(), request())
 	require.NoError(t, err)
+}
+
+// A dry run reads the footer of each file that the call would write again, and not only those of the files that it samples.
+//
+// spec: promote-15
+func TestDryRunsReadAllFooters(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(t *testing.T, path string)
+		want string
+	}{
+		"a type of a later version": {want: "has a type that this version does not know", harm: func(t *testing.T, path string) {
+			t.Helper()
+			content, err := os.ReadFile(path) //nolint:gosec // a test's own folder
+			require.NoError(t, err)
+			content, err = parquettest.EditFooter(content, "\x15\x04%\x02\x18\x03row", "\x15\x2c%\x02\x18\x03row")
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, content, 0o600)) //nolint:gosec // a test's own folder
+		}},
+		"a file that is gone": {want: "is missing", harm: func(t *testing.T, path string) {
+			t.Helper()
+			require.NoError(t, os.Remove(path))
+		}},
+	} {
+		for i := range 5 {
+			t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
+				r := newRig(t)
+				r.create(t, 2)
+				files := r.listed(t)
+				require.Len(t, files, 5)
+				path, err := store.Path(files[i].Location)
+				require.NoError(t, err)
+				c.harm(t, path)
+				wanted := request()
+				for _, dry := range []bool{true, false} {
+					wanted.DryRun = dry
+					_, err := r.promoter.Promote(t.Context(), wanted)
+					require.ErrorContains(t, err, c.want, "dry run: %v", dry)
+					require.ErrorContains(t, err, filepath.Base(path))
+				}
+			})
+		}
+	}
+	r := newRig(t)
+	r.create(t, 2)
+	wanted, checked := request(), 0
+	wanted.DryRun, wanted.Progress = true, func(at promote.PromotionProgress) { checked = at.FilesChecked }
+	_, err := r.promoter.Promote(t.Context(), wanted)
+	require.NoError(t, err)
+	require.Equal(t, len(r.listed(t)), checked)
 }

@@ -130,10 +130,8 @@ func (w *runRewriter) file(ctx context.Context, f catalog.File) error {
 
 // copy copies a file and adds the next rows of the stream to it.
 func (w *runRewriter) copy(ctx context.Context, to store.Upload, from store.Object, f catalog.File) (write.WrittenFile, error) {
-	options := rewrite.Options{OtherNames: true, Write: w.writeOptions()}
-	if mapping := w.state.Table.Mapping; mapping != nil {
-		options.NameMapping = mapping.Find
-	}
+	options := w.columnOptions()
+	options.Write.Choice, options.Write.Memory = w.choice, w.held
 	out, err := rewrite.AddColumns(ctx, upload.NewDestination(to, w.options.Budget), from, options)
 	if err != nil {
 		return write.WrittenFile{}, err
@@ -154,8 +152,8 @@ func (w *runRewriter) copy(ctx context.Context, to store.Upload, from store.Obje
 		left -= n
 	}
 	made, err := out.Close(ctx)
-	if err == nil && made.Rows != f.Rows {
-		err = fault.New(fault.Internal, "the new file has %d rows, the old one %d", made.Rows, f.Rows)
+	if err == nil {
+		err = sameRows(f, made.Rows)
 	}
 	return made, err
 }
@@ -187,17 +185,20 @@ func (w *runRewriter) schemaOf(b arrow.RecordBatch) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// writeOptions are those of the new columns.
-func (w *runRewriter) writeOptions() write.Options {
-	out := write.Options{FormatVersion: w.state.Version, Choice: w.choice, PageRows: sampleRows, Memory: w.held}
-	fields := make([]arrow.Field, len(w.definition.columns))
-	for i, c := range w.definition.columns {
+// columnOptions are the new columns, and how old files get them. They lack what is different in each run.
+func (p *promoting) columnOptions() rewrite.Options {
+	out := rewrite.Options{OtherNames: true, Write: write.Options{FormatVersion: p.state.Version, PageRows: sampleRows}}
+	if mapping := p.state.Table.Mapping; mapping != nil {
+		out.NameMapping = mapping.Find
+	}
+	fields := make([]arrow.Field, len(p.definition.columns))
+	for i, c := range p.definition.columns {
 		fields[i] = identified(c.name, c.stored, c.column.ID)
 		if c.uuid {
-			out.UUIDs = append(out.UUIDs, c.column.ID)
+			out.Write.UUIDs = append(out.Write.UUIDs, c.column.ID)
 		}
 	}
-	out.Schema = arrow.NewSchema(fields, nil)
+	out.Write.Schema = arrow.NewSchema(fields, nil)
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/chunk"
@@ -47,11 +48,31 @@ type Options struct {
 // AddColumns starts a file with the columns of from and new ones. The caller calls Release of the
 // DataWriter before it closes from.
 func AddColumns(ctx context.Context, to chunk.Destination, from store.Object, opts Options) (*write.DataWriter, error) {
-	b, err := newBase(ctx, from, &opts)
+	footer, err := parquet.ReadFooter(ctx, from, parquet.FooterLimits{})
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBase(ctx, from, footer, &opts)
 	if err != nil {
 		return nil, err
 	}
 	return write.AddTo(ctx, to, b, opts.Write)
+}
+
+// Check returns the number of rows of a file, or the error with which AddColumns would refuse it. It reads the footer alone, which is
+// charged to the budget while it is held; a nil budget is unlimited.
+func Check(ctx context.Context, from store.Object, opts Options, memory *budget.Budget) (rows int64, err error) {
+	footer, err := parquet.ReadFooter(ctx, from, parquet.FooterLimits{Budget: memory})
+	if err != nil {
+		return 0, err
+	}
+	held, err := memory.ReserveFor(ctx, "the footer of "+from.Location(), footer.Bytes())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { store.WhenReturned(err, held.Release) }()
+	_, err = newBase(ctx, from, footer, &opts)
+	return footer.Rows(), err
 }
 
 // base is the old file.
@@ -63,12 +84,8 @@ type base struct {
 	groups []int   // their positions
 }
 
-func newBase(ctx context.Context, from store.Object, opts *Options) (*base, error) {
-	// This checks the footer, which the library would trust.
-	checked, err := parquet.Open(ctx, from, parquet.Options{})
-	if err != nil {
-		return nil, err
-	}
+// newBase reads the footer again with the library, which would trust it: so it was checked before.
+func newBase(ctx context.Context, from store.Object, checked *parquet.Footer, opts *Options) (*base, error) {
 	if err := checked.CopyColumns(); err != nil {
 		return nil, fault.As(err).In("", from.Location())
 	}
@@ -86,7 +103,7 @@ func newBase(ctx context.Context, from store.Object, opts *Options) (*base, erro
 			}
 		}
 	}
-	ids := opts.FieldIDs
+	ids, err := opts.FieldIDs, error(nil)
 	if opts.NameMapping != nil && !checked.HasAnyFieldID() {
 		if ids, err = b.mapped(opts.NameMapping); err != nil {
 			return nil, err
