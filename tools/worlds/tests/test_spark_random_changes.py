@@ -1,6 +1,7 @@
 """Random tables that Spark and PyIceberg changed in every mode are promoted, restored and compacted: every engine reads the same rows after as before.
 
-PENSTOCK_RANDOM_CHANGES is the number of tables, PENSTOCK_RANDOM_SEED the first seed.
+PENSTOCK_RANDOM_CHANGES is the number of tables, PENSTOCK_RANDOM_SEED the first seed. With several seeds, separated by commas, each
+is the first one of as many tables.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from spark_session import attach
 from staging import PYTHON, Lake, Rows, same
 
 _COUNT = int(os.environ.get("PENSTOCK_RANDOM_CHANGES", "6"))
-_FIRST = int(os.environ.get("PENSTOCK_RANDOM_SEED", "0"))
+_FIRST = [int(seed) for seed in os.environ.get("PENSTOCK_RANDOM_SEED", "0").split(",")]
 _FEATURES = "ml.features"
-pytestmark = pytest.mark.timeout(300 + 60 * _COUNT)
+pytestmark = pytest.mark.timeout(300 + 60 * _COUNT * len(_FIRST))
 
 _PYICEBERG = """
 import sys
@@ -234,7 +235,7 @@ def test_rows_stay(jvm: Any, tmp_path: Path) -> None:
     features = pa.table({"k": pa.array(range(25), pa.int64()), "f": pa.array([f"f{i}" for i in range(25)])})
     lake.stage(_FEATURES, features, "--key", "k", "--buckets", "2")
     wrong: list[str] = []
-    for seed in range(_FIRST, _FIRST + _COUNT):
+    for seed in (first + i for first in _FIRST for i in range(_COUNT)):
         done: list[str] = []
         try:
             t = Changed(lake, seed)
