@@ -210,15 +210,20 @@ func (e *engine) promotes(table string) (promote.PromotedTables, string, error) 
 	return promotable{c}, name, nil
 }
 
+// deletes returns what reads delete files of the tables of the engine.
+func (e *engine) deletes() *deletes.Pool {
+	return deletes.New(deletes.Options{
+		Files: e.set, Budget: e.budget,
+		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+			return e.reads.Scan(ctx, source, columns)
+		},
+	})
+}
+
 // promoter returns what adds columns to the training tables of the engine.
 func (e *engine) promoter() *promote.Promoter {
 	return promote.New(promote.Options{
-		Route: e.promotes, Catalog: e.set, Hold: e.set.Hold, Deletes: deletes.New(deletes.Options{
-			Files: e.set, Budget: e.budget,
-			Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
-				return e.reads.Scan(ctx, source, columns)
-			},
-		}), Clock: time.Now, Budget: e.budget, Threads: runtime.GOMAXPROCS(0),
+		Route: e.promotes, Catalog: e.set, Hold: e.set.Hold, Deletes: e.deletes(), Clock: time.Now, Budget: e.budget, Threads: runtime.GOMAXPROCS(0),
 		Loader: func(of catalog.Catalog) *loader.Loader {
 			options := e.reads
 			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil

@@ -62,7 +62,7 @@ func (e *engine) stager(calls int) *stage.Stager {
 			}
 			return file, nil
 		},
-		Files: e.set,
+		Files: e.set, Named: e.deletes().Named,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
 			source.Cache = dataset.CacheOff
 			rows, err := e.scanner.Open(ctx, source, columns)

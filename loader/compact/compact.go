@@ -46,13 +46,18 @@ type Options struct {
 	MinFiles int
 	// FileBytes is the size of files to aim at. Files that have three quarters of it are not small.
 	FileBytes int64
-	// SetBytes bounds the bytes of a set, unless it has one file.
+	// SetBytes bounds the bytes of a set, unless it has one file. A set may be WideSet times larger if equality deletes reach
+	// beyond it.
 	SetBytes int64
 	// AnyOrder does not keep the order in which rows of a key were written.
 	AnyOrder bool
 	// Leave reports files that stay as they are, whatever they are like; nil: none.
 	Leave func(f catalog.File) bool
 }
+
+// WideSet is how much larger than Options.SetBytes a set may be whose equality deletes also apply to the files after it. The new files
+// are as new as the deletes that were applied to them, so that none of the files could be rewritten without the others.
+const WideSet = 16
 
 // RewriteSet is a set of files whose rows become new files, sorted together.
 type RewriteSet struct {

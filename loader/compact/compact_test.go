@@ -114,6 +114,35 @@ func TestDeletesThatWereAppliedApplyNoMore(t *testing.T) {
 	require.Equal(t, []string{"ab 5"}, sets(compact.Select(l, options(2), []catalog.File{first, second, third})))
 }
 
+// Equality deletes that apply to more files than a set has make the set larger: without the later files, the earlier ones could not become
+// as new as the deletes and stay in front.
+//
+// spec: compact-2, compact-6
+func TestDeletesOfSeveralSets(t *testing.T) {
+	t.Parallel()
+	l := layout(false, keyColumn)
+	group := &catalog.EqualityGroup{Files: []*catalog.DeleteFile{{Sequence: 9}}}
+	var files []catalog.File
+	for i := range 6 {
+		f := file(l, string(rune('a'+i)), int64(i+1), 80, int64(0))
+		if i < 5 {
+			f.Deletes.Equality = []*catalog.EqualityGroup{group}
+		}
+		files = append(files, f)
+	}
+	files[5].Sequence = 10
+	o := options(2)
+	o.SetBytes = 160
+	out := compact.Select(l, o, files)
+	require.Equal(t, []string{"abcde 9"}, sets(out), "the last file has no deletes")
+	require.Zero(t, out.Kept)
+
+	o.SetBytes = 10
+	out = compact.Select(l, o, files)
+	require.Equal(t, []string{"e 9"}, sets(out), "larger sets are not made")
+	require.Equal(t, 4, out.Kept)
+}
+
 // spec: compact-6
 func TestFilesThatStay(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,11 @@ type fileRun struct {
 func (r *fileRun) extends(commit []catalog.File) bool {
 	all := slices.Concat(r.files, commit)
 	low, high := span(all)
-	return RewriteSet{Files: all}.Bytes() <= r.SetBytes && r.others(low, high) == 0
+	limit := r.SetBytes
+	if _, reach := span(r.files); reach > r.files[len(r.files)-1].Sequence && reach >= commit[0].Sequence {
+		limit *= WideSet
+	}
+	return RewriteSet{Files: all}.Bytes() <= limit && r.others(low, high) == 0
 }
 
 // others returns the number of files of other partitions with sequence numbers in a range.

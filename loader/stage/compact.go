@@ -80,8 +80,13 @@ func (s *Stager) Compact(ctx context.Context, request Compaction) (CompactionRes
 	request.Branch, request.MinFiles = cmp.Or(request.Branch, commit.Main), cmp.Or(request.MinFiles, defaultMinFiles)
 	options := s.options
 	options.FileBytes = cmp.Or(request.FileBytes, options.FileBytes)
-	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]map[string]bool{}}
-	err := repeatable(c.run(ctx), "repeat the call: it continues with the files that the table has then")
+	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]bool{}}
+	err := c.holdNames(ctx)
+	if err == nil {
+		defer c.names.held.Release()
+		err = c.run(ctx)
+	}
+	err = repeatable(err, "repeat the call: it continues with the files that the table has then")
 	return c.result, fault.Op(err, "compact table %s", request.Table)
 }
 
@@ -90,9 +95,10 @@ type compacting struct {
 	stager  *Stager
 	request Compaction
 	tables  WritableTables
-	name    string                     // of the table in its catalog
-	made    map[string]map[string]bool // files that this call wrote, with the delete files that were there before, by location
-	all     int                        // files to rewrite when it began
+	name    string          // of the table in its catalog
+	made    map[string]bool // the locations of files that this call wrote
+	names   dataFileNames
+	all     int // files to rewrite when it began
 	result  CompactionResult
 }
 
@@ -149,10 +155,11 @@ func (c *compacting) estimate(sets []compact.RewriteSet) {
 // compactGroup is a group of files that one commit replaces.
 type compactGroup struct {
 	*compacting
-	call     *staging // writes the new files
-	files    []catalog.File
-	read     *catalog.Table  // as readers name it
-	columns  []catalog.Field // to read, with those of row lineage
+	call     *staging                   // writes the new files
+	files    []catalog.File             // with the position deletes that name them
+	listed   map[string]catalog.Deletes // of files that the catalog lists with more, by location
+	read     *catalog.Table             // as readers name it
+	columns  []catalog.Field            // to read, with those of row lineage
 	selected compact.FileSelection
 	sets     []compact.RewriteSet
 }
@@ -182,9 +189,12 @@ func (c *compacting) next(ctx context.Context) (*compactGroup, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := g.dropOthersDeletes(ctx, chosen); err != nil {
+		return nil, err
+	}
 	g.selected = compact.Select(g.layout(), compact.Options{
 		MinFiles: c.request.MinFiles, FileBytes: c.stager.options.FileBytes, SetBytes: max(groupBytes, c.stager.options.FileBytes), AnyOrder: c.request.AnyOrder,
-		Leave: func(f catalog.File) bool { return c.made[f.Location] != nil || !chosen.has(f) },
+		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) },
 	}, g.files)
 	g.sets = g.selected.First(groupBytes)
 	return g, nil
@@ -271,9 +281,8 @@ func (g *compactGroup) rewrite(ctx context.Context) error {
 		}
 		return err
 	}
-	earlier := g.deletes()
 	for _, f := range files.added {
-		g.made[f.Location] = earlier
+		g.made[f.Location] = true
 	}
 	g.count(made, change)
 	return nil

@@ -42,24 +42,13 @@ func (g *compactGroup) change(added []commit.DataFile) (commit.Change, error) {
 		out.DroppedRows -= added[i].Rows
 	}
 	out.DroppedRows += rows
-	out.RemoveDeletes = removableDeletes(g.files, removed, g.earlier)
-	return out, nil
-}
-
-// earlier reports whether a file of position deletes is older than a data file that this call wrote, and so cannot name it.
-func (g *compactGroup) earlier(of catalog.File, d *catalog.DeleteFile) bool {
-	return d.Kind == catalog.PositionDeletes && g.made[of.Location][d.Location]
-}
-
-// deletes returns the locations of all delete files that were there when the group was listed.
-func (g *compactGroup) deletes() map[string]bool {
-	out := map[string]bool{}
-	for _, f := range g.files {
-		for _, d := range f.Deletes.All(f.Sequence) {
-			out[d.Location] = true
+	for i, f := range removed {
+		if all, ok := g.listed[f.Location]; ok {
+			removed[i].Deletes = all
 		}
 	}
-	return out
+	out.RemoveDeletes = removableDeletes(g.files, removed)
+	return out, nil
 }
 
 // withoutMetrics removes the statistics of columns that are not the table's own.
@@ -76,9 +65,8 @@ func withoutMetrics(m commit.ColumnMetrics, columns []catalog.Field) {
 // partitionText identifies the values of a partition.
 func partitionText(values []any) string { return string(catalog.AppendPartition(nil, values)) }
 
-// removableDeletes returns the delete files that apply to files to remove and to no others, but for those of which earlier
-// says that the delete file cannot name the data file, which is newer; nil: of none. Deletion vectors are removed with their files.
-func removableDeletes(all, removed []catalog.File, earlier func(of catalog.File, d *catalog.DeleteFile) bool) []string {
+// removableDeletes returns the delete files that apply to files to remove and to no others. Deletion vectors are removed with their files.
+func removableDeletes(all, removed []catalog.File) []string {
 	going, applies := map[string]bool{}, map[string]bool{}
 	for _, f := range removed {
 		going[f.Location] = true
@@ -96,9 +84,7 @@ func removableDeletes(all, removed []catalog.File, earlier func(of catalog.File,
 			continue
 		}
 		for _, d := range f.Deletes.All(f.Sequence) {
-			if earlier == nil || !earlier(f, d) {
-				delete(applies, d.Location)
-			}
+			delete(applies, d.Location)
 		}
 	}
 	var out []string

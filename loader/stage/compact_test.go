@@ -421,6 +421,34 @@ func TestDeletesOfRewrittenFilesGo(t *testing.T) {
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
+// A file whose deleted rows are gone is not written again for the deletes of a file that stays, though one delete file has both.
+//
+// spec: compact-2, compact-4, compact-9
+func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.plain(t, 2)
+	r.appends(t, 2)
+	files := r.listed(t, "")
+	r.unsorted(t, files[0])
+	kept := r.listed(t, "")[2]
+	r.erasePositions(t, false, 0, files[0], kept)
+	before := r.written(t, "")
+	// The unsorted file stays, since rows of a country would be moved apart; the second file needs no rewriting.
+	request := stage.Compaction{Key: []string{"country"}, FileBytes: 1}
+	out := r.compact(t, request)
+	require.Equal(t, []int{1, 1, 1, 0}, []int{out.Commits, out.Files, out.Kept, out.Deletes})
+	require.EqualValues(t, 1, out.Deleted)
+	sameByKey(t, before, r.written(t, ""))
+	again := r.compact(t, request)
+	require.Zero(t, again.Commits, "no file has a deleted row that could be left out")
+	require.Equal(t, 1, again.Kept)
+	sameByKey(t, before, r.written(t, ""))
+	out = r.compact(t, stage.Compaction{AnyOrder: true})
+	require.Equal(t, 1, out.Deletes)
+	require.ElementsMatch(t, before, r.written(t, ""))
+	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
+}
+
 // Deletes that others commit between two groups may be of files that the compaction wrote.
 //
 // spec: compact-1, compact-8

@@ -237,7 +237,7 @@ func (o *restoreAttempt) make(ctx context.Context) error {
 	}
 	change := commit.Change{
 		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,
-		Add: files.added, Base: baseOf(o.state), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed, nil),
+		Add: files.added, Base: baseOf(o.state), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
 	}
 	for _, f := range o.removed {
 		change.Remove = append(change.Remove, f.Location)

@@ -28,6 +28,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -97,6 +98,11 @@ func (c *tables) read(b *budget.Budget) func(context.Context, plan.Source, []cat
 	}
 }
 
+// named returns what reads the names in files of position deletes.
+func (c *tables) named(b *budget.Budget) func(context.Context, *catalog.Table, *catalog.DeleteFile) ([]string, error) {
+	return deletes.New(deletes.Options{Files: c, Read: c.read(b), Budget: b}).Named
+}
+
 // newRig makes an empty catalog. Its budget has a limit in bytes.
 func newRig(t *testing.T, limit int64, change func(*icebergcat.Options), rules ...errstore.Rule) *rig {
 	t.Helper()
@@ -125,7 +131,7 @@ func newRig(t *testing.T, limit int64, change func(*icebergcat.Options), rules .
 		Disk: func(what string) (extsort.RunStore, error) {
 			return r.disk.Create(what)
 		},
-		Clock: time.Now, Budget: r.budget, Threads: 2, FileBytes: 1 << 20, Read: r.tables.read(r.budget), Files: &r.tables,
+		Clock: time.Now, Budget: r.budget, Threads: 2, FileBytes: 1 << 20, Read: r.tables.read(r.budget), Files: &r.tables, Named: r.tables.named(r.budget),
 	})
 	t.Cleanup(func() {
 		require.Zero(t, r.budget.Used(), "memory is still reserved")
@@ -251,7 +257,7 @@ func (r *rig) broken(t *testing.T, rules ...errstore.Rule) *rig {
 	out.stager = stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return &out.tables, table, nil },
 		Disk:  func(what string) (extsort.RunStore, error) { return out.disk.Create(what) },
-		Clock: time.Now, Budget: r.budget, Read: out.tables.read(r.budget), Files: &out.tables,
+		Clock: time.Now, Budget: r.budget, Read: out.tables.read(r.budget), Files: &out.tables, Named: out.tables.named(r.budget),
 	})
 	return &out
 }

@@ -185,6 +185,8 @@ type Options struct {
 	// Read reads columns of the files of a table, which has the name that users give it. It is needed to
 	// rewrite files.
 	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
+	// Named returns the locations of the data files whose rows a file of position deletes names. It is needed to compact tables.
+	Named func(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) ([]string, error)
 	// Files opens the files of such tables. It is needed to copy files.
 	Files  catalog.Opener
 	Clock  func() time.Time
