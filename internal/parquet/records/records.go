@@ -20,11 +20,12 @@ import (
 	ownparquet "github.com/penstock/penstock/internal/parquet"
 )
 
-// Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, the buffer that a column is
-// read through, what a column is taken to need for its pages, and what is read ahead.
+// Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, and most bytes if it has several rows, the buffer that a column is read through, what a column is taken to need for its pages, and what is read ahead.
 const (
 	maxRows     = 8192
 	batchBytes  = 4 << 20
+	mostBytes   = 8 * batchBytes
+	mostShare   = 8 // of the budget: also a bound of the bytes of a batch
 	readBuffer  = 64 << 10
 	columnPages = 3 << 20
 	aheadShare  = 16 // of the budget, for row groups that are read ahead
@@ -49,6 +50,7 @@ type FileInput struct {
 	queue  []*rowGroup // that are read, the next one first
 	held   *budget.Reservation
 	ahead  *aheadMemory
+	most   int64        // bytes of a batch of several rows
 	last   decodedBatch // that was returned
 	group  errgroup.Group
 }
@@ -58,8 +60,9 @@ type openFile struct {
 	path    string
 	parquet *file.Reader
 	columns []int // of the file, in the order of the schema
-	started int   // row groups
-	left    int   // row groups that are not read to their end
+	types   []arrow.DataType
+	started int // row groups
+	left    int // row groups that are not read to their end
 }
 
 // Open returns a reader of all rows of some local files, in their order. All files have the columns of the
@@ -83,8 +86,9 @@ func OpenWith(ctx context.Context, paths []string, o Options) (array.RecordReade
 	}
 	o.Threads = max(o.Threads, 1)
 	r := &FileInput{opts: o, paths: paths, held: held, ahead: &aheadMemory{limit: maxAhead}}
+	r.most = mostBytes
 	if limit := o.Budget.Limit(); limit >= 0 {
-		r.ahead.limit = min(limit/aheadShare, maxAhead)
+		r.ahead.limit, r.most = min(limit/aheadShare, maxAhead), min(limit/mostShare+1, mostBytes)
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.group.SetLimit(o.Threads)
@@ -182,7 +186,7 @@ func (r *FileInput) match(o *openFile, schema *arrow.Schema) error {
 	if schema.NumFields() != r.schema.NumFields() {
 		return differs("%s has %s, the first file %d", o.path, fault.Count(schema.NumFields(), "column"), r.schema.NumFields())
 	}
-	o.columns = nil
+	o.columns, o.types = nil, nil
 	for i, f := range r.schema.Fields() {
 		at := i
 		if schema.Field(i).Name != f.Name {
@@ -195,7 +199,7 @@ func (r *FileInput) match(o *openFile, schema *arrow.Schema) error {
 		if have := schema.Field(at).Type; !arrow.TypeEqual(have, f.Type) {
 			return differs("column %q of %s has type %s, and in the first file %s", f.Name, o.path, have, f.Type)
 		}
-		o.columns = append(o.columns, at)
+		o.columns, o.types = append(o.columns, at), append(o.types, f.Type)
 	}
 	return nil
 }
@@ -225,7 +229,7 @@ func (r *FileInput) fill() {
 
 // nextGroup returns the next row group, or one that has the error of opening its file; nil is the end.
 func (r *FileInput) nextGroup() *rowGroup {
-	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead}
+	g := &rowGroup{batches: make(chan decodedBatch, r.ahead.limit/batchBytes/int64(r.opts.Threads)), next: make(chan struct{}), ahead: r.ahead, most: r.most}
 	for r.open == nil || r.open.started == r.open.parquet.NumRowGroups() {
 		if r.open != nil && r.open.left == 0 {
 			r.open.close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -23,6 +24,7 @@ type rowGroup struct {
 	next    chan struct{}     // closed when the row group is next
 	err     error             // valid once batches is closed
 	ahead   *aheadMemory
+	most    int64 // bytes of a batch of several rows
 	held    int64 // of ahead; guarded by its mu
 	isNext  bool  // guarded by the mu of ahead
 }
@@ -48,45 +50,85 @@ func (g *rowGroup) read(ctx context.Context, held *budget.Reservation) {
 	}
 }
 
-// all sends all batches.
-func (g *rowGroup) all(ctx context.Context, held *budget.Reservation) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = g.of.unreadable(ctx, fmt.Errorf("the library's decoder failed: %v", r))
-		}
-	}()
+// all sends all batches. If one takes too much memory, the rest is read in smaller ones.
+func (g *rowGroup) all(ctx context.Context, held *budget.Reservation) error {
 	pages := g.of.pages(g.number)
 	if err := g.reserve(ctx, held, pages); err != nil {
 		return err
 	}
 	defer held.Shrink(pages)
-	rows, err := g.of.rowsOf(ctx, g.number)
-	if err != nil {
-		return err
-	}
-	defer rows.Release()
+	rows, sent := g.of.batchRows(), int64(0)
 	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		n, err := g.some(ctx, held, rows, sent)
+		if sent += n; !errors.As(err, new(tooLargeError)) {
+			return err
 		}
-		b, err := rows.Read()
+		const fewer = 8
+		rows = max(1, rows/fewer)
+	}
+}
+
+// some sends the batches of a number of rows that come after some rows, and returns how many rows it has sent. It fails with
+// tooLargeError if a batch of several rows takes more than g.most.
+func (g *rowGroup) some(ctx context.Context, held *budget.Reservation, rows, after int64) (sent int64, err error) {
+	memory := g.of.memory(func(bytes int64) error { return g.reserve(ctx, held, bytes) })
+	if rows > 1 {
+		memory.most = g.most
+	}
+	defer func() {
+		r := recover()
+		refused := memory.refused
+		g.giveBack(held, memory.end())
+		switch {
+		case refused != nil:
+			err = refused
+		case r != nil:
+			err = g.of.unreadable(ctx, fmt.Errorf("the library's decoder failed: %v", r))
+		}
+	}()
+	in, err := g.of.rowsOf(ctx, g.number, rows, memory)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Release()
+	for at := int64(0); ; {
+		if ctx.Err() != nil {
+			return sent, context.Cause(ctx)
+		}
+		b, err := in.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return sent, nil
 		}
 		if err != nil {
-			return g.of.unreadable(ctx, err)
+			return sent, g.of.unreadable(ctx, err)
 		}
-		if err := g.send(ctx, held, b); err != nil {
-			return err
+		from := min(max(after-at, 0), b.NumRows()) // the rows before were sent
+		if at += b.NumRows(); at <= after {
+			g.giveBack(held, memory.end())
+			continue
+		}
+		rest := b.NewSlice(from, b.NumRows())
+		err = g.send(ctx, held, rest, memory.end())
+		if err == nil {
+			sent += rest.NumRows()
+		}
+		rest.Release()
+		if err != nil {
+			return sent, err
 		}
 	}
 }
 
-// send sends a batch, which it borrows.
-func (g *rowGroup) send(ctx context.Context, held *budget.Reservation, b arrow.RecordBatch) error {
+// send sends a batch, which it borrows, and for which some bytes are reserved.
+func (g *rowGroup) send(ctx context.Context, held *budget.Reservation, b arrow.RecordBatch, reserved int64) error {
 	bytes := batch.Size(b)
-	if err := g.reserve(ctx, held, bytes); err != nil {
-		return err
+	if more := bytes - reserved; more > 0 {
+		if err := g.reserve(ctx, held, more); err != nil {
+			held.Shrink(reserved)
+			return err
+		}
+	} else {
+		g.giveBack(held, -more)
 	}
 	b.Retain()
 	select {
@@ -110,6 +152,18 @@ func (g *rowGroup) reserve(ctx context.Context, held *budget.Reservation, bytes 
 		return held.GrowWait(ctx, bytes)
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// giveBack releases memory that is reserved and not used.
+func (g *rowGroup) giveBack(held *budget.Reservation, bytes int64) {
+	held.Shrink(bytes)
+	a := g.ahead
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !g.isNext {
+		given := min(bytes, g.held)
+		a.used, g.held = a.used-given, g.held-given
 	}
 }
 
@@ -137,9 +191,27 @@ func (g *rowGroup) becomeNext() {
 	}
 }
 
-// rowsOf returns a reader of a row group.
-func (o *openFile) rowsOf(ctx context.Context, group int) (pqarrow.RecordReader, error) {
-	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: o.batchRows()}, batch.Cleared())
+// memory returns an allocator for the batches of the file. The library decodes the fields of structs in goroutines of its own, where
+// nothing would recover a panic: these are reserved once they are decoded.
+func (o *openFile) memory(reserve func(bytes int64) error) *batchMemory {
+	if slices.ContainsFunc(o.types, hasStructs) {
+		reserve = nil
+	}
+	return &batchMemory{Allocator: batch.Cleared(), reserve: reserve}
+}
+
+// hasStructs reports whether values of a type have structs.
+func hasStructs(t arrow.DataType) bool {
+	if t.ID() == arrow.STRUCT {
+		return true
+	}
+	nested, ok := t.(arrow.NestedType)
+	return ok && slices.ContainsFunc(nested.Fields(), func(f arrow.Field) bool { return hasStructs(f.Type) })
+}
+
+// rowsOf returns a reader of a row group, in batches of a number of rows.
+func (o *openFile) rowsOf(ctx context.Context, group int, size int64, memory *batchMemory) (pqarrow.RecordReader, error) {
+	rows, err := pqarrow.NewFileReader(o.parquet, pqarrow.ArrowReadProperties{BatchSize: size}, memory)
 	if err != nil {
 		return nil, o.unreadable(ctx, err)
 	}
@@ -163,7 +235,7 @@ func (o *openFile) pages(number int) (bytes int64) {
 	return bytes
 }
 
-// batchRows returns the rows of a batch.
+// batchRows returns the rows of a batch, by what they take in the file.
 func (o *openFile) batchRows() int64 {
 	meta, bytes := o.parquet.MetaData(), int64(0)
 	for i := range meta.NumRowGroups() {
