@@ -74,9 +74,11 @@ type planning struct {
 func (p *planning) columns(schema, raw *arrow.Schema) error {
 	numbers := fieldNumbers{version: newVersion}
 	var faults []fault.Field
+	paths := pathsOf{}
 	for i, f := range schema.Fields() {
-		if other := alike(f.Name, fieldNames(schema.Fields())); other != "" {
-			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, otherCase(other))})
+		refused := newName(f, i, fieldNames(schema.Fields()), paths)
+		if refused != "" {
+			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, refused)})
 			continue
 		}
 		column, typed, err := numbers.column(f, raw.Field(i).Type)

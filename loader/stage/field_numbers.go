@@ -82,8 +82,8 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 	case *arrow.StructType:
 		forms, fields := make([]nestedForm, t.NumFields()), make([]arrow.Field, t.NumFields())
 		for i, f := range t.Fields() {
-			if other := alike(f.Name, fieldNames(t.Fields())); other != "" {
-				return nil, nil, fault.New(fault.Invalid, "of its field %q: %s", f.Name, otherCase(other))
+			if err := checkName(t, i); err != nil {
+				return nil, nil, err
 			}
 			id := n.next()
 			form, typed, err := n.form(f.Type)
@@ -97,6 +97,21 @@ func (n *fieldNumbers) form(t arrow.DataType) (any, arrow.DataType, error) {
 		name, err := n.primitive(t)
 		return name, t, err
 	}
+}
+
+// checkName returns an error if a field of a struct has no name, or that of another field.
+func checkName(in *arrow.StructType, at int) error {
+	name := in.Field(at).Name
+	if other := alike(name, fieldNames(in.Fields())); other != "" {
+		return fault.New(fault.Invalid, "of its field %q: %s", name, otherCase(other))
+	}
+	if len(in.FieldIndices(name)) > 1 {
+		return fault.New(fault.Invalid, "it has two fields %q", name)
+	}
+	if name == "" {
+		return fault.New(fault.Invalid, "its field %d has no name", at+1)
+	}
+	return nil
 }
 
 // primitive returns Iceberg's name of a primitive type.

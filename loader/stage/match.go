@@ -22,9 +22,10 @@ type matching struct {
 
 // columns finds the source of each column of the files. It reports all columns that do not fit.
 func (m *matching) columns() error {
-	known := map[string]bool{}
+	known, paths := map[string]bool{}, pathsOf{}
 	for _, f := range m.target.state.Table.Fields {
 		known[f.Name] = true
+		paths.add(f.Name, f.Type)
 		m.column(f)
 	}
 	numbers := fieldNumbers{last: m.target.state.LastColumn, version: m.target.state.Version}
@@ -42,8 +43,8 @@ func (m *matching) columns() error {
 			})
 			continue
 		}
-		if other := alike(f.Name, append(m.target.state.Table.Names(), fieldNames(m.schema.Fields())...)); other != "" {
-			m.fail(f.Name, otherCase(other))
+		if refused := newName(f, i, append(m.target.state.Table.Names(), fieldNames(m.schema.Fields())...), paths); refused != "" {
+			m.fail(f.Name, refused)
 			continue
 		}
 		if m.partitioned(f.Name) {
@@ -66,6 +67,18 @@ func (m *matching) columns() error {
 	}
 	return fault.As(fault.Fields(m.faults)).In(m.target.state.Table.Name, "").
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
+}
+
+// newName returns why the name of a new column is refused, or "". others are the names of the other columns, and paths
+// has those that come before.
+func newName(f arrow.Field, at int, others []string, paths pathsOf) string {
+	if f.Name == "" {
+		return "column " + strconv.Itoa(at+1) + " of the input has no name"
+	}
+	if other := alike(f.Name, others); other != "" {
+		return otherCase(other)
+	}
+	return paths.add(f.Name, f.Type)
 }
 
 // alike returns another name that differs from a name only in case, or "".

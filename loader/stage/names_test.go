@@ -48,3 +48,46 @@ func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	refused(stage.TableWrite{Table: history}, numbers("id", "RANK"), `the table has no column "RANK" (did you mean "rank"?)`)
 	r.stage(t, evolve, numbers("id", "rank", "rank2"), `[{"id": 1, "rank": 2, "rank2": 3}]`)
 }
+
+// TestPathsThatAreNotUniqueAreRefused stages columns whose fields other engines do not tell apart: PyIceberg and Iceberg's
+// Java library refuse to load a table with two fields of one path.
+//
+// spec: stage-98
+func TestPathsThatAreNotUniqueAreRefused(t *testing.T) {
+	id := arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}
+	of := func(name string, t arrow.DataType) *arrow.Schema {
+		return arrow.NewSchema([]arrow.Field{id, {Name: name, Type: t, Nullable: true}}, nil)
+	}
+	with := func(s *arrow.Schema, more ...string) *arrow.Schema {
+		return arrow.NewSchema(append(s.Fields(), numbers(more...).Fields()...), nil)
+	}
+	pair := func(names ...string) arrow.DataType { return arrow.StructOf(numbers(names...).Fields()...) }
+	long := arrow.PrimitiveTypes.Int64
+	r := newRig(t, unlimited, nil)
+	r.stage(t, create(), with(of("place", pair("lat"))), `[{"id": 1, "place": {"lat": 2}}]`)
+	for _, c := range []struct {
+		schema *arrow.Schema
+		text   string
+	}{
+		{of("s", pair("a", "a")), `column "s": it has two fields "a"`},
+		{of("s", arrow.ListOf(pair("a", "b", "a"))), `column "s": it has two fields "a"`},
+		{of("s", arrow.MapOf(long, pair("a", "a"))), `column "s": it has two fields "a"`},
+		{of("s", pair("a", "")), `column "s": its field 2 has no name`},
+		{of("", long), `column "": column 2 of the input has no name`},
+		{with(of("s", pair("a")), "s.a"), `column "s.a": other engines do not tell it or its field "s.a" apart from column "s" or a field of it`},
+		{with(of("l", arrow.ListOf(long)), "l.element"), `column "l.element"`},
+		{with(of("m", arrow.MapOf(long, long)), "m.key"), `column "m.key"`},
+		{with(of("m", arrow.MapOf(long, long)), "m.value"), `column "m.value"`},
+		{with(of("s", arrow.ListOf(pair("a"))), "s.element.a"), `column "s.element.a"`},
+	} {
+		for _, request := range []stage.TableWrite{{Table: "ml.other", Key: []string{"id"}, New: create().New}, {Table: history, Evolve: true}} {
+			_, err := r.stager.Stage(t.Context(), request, unread(t, c.schema))
+			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+			require.ErrorContains(t, err, c.text)
+			require.NotEmpty(t, fault.As(err).Remedy)
+		}
+	}
+	_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history, Evolve: true}, unread(t, numbers("id", "place.lat")))
+	require.ErrorContains(t, err, `apart from column "place"`)
+	r.stage(t, stage.TableWrite{Table: history, Evolve: true}, numbers("id", "place.lon", "s.a"), `[{"id": 1, "place.lon": 2, "s.a": 3}]`)
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -204,12 +205,31 @@ func (r *FileInput) match(o *openFile, schema *arrow.Schema) error {
 	return nil
 }
 
+// unreadable returns the error of a file that cannot be decoded.
 func (o *openFile) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fault.New(fault.Corrupt, "%s cannot be decoded: %w", o.path, err).In("", o.path).
-		WithRemedy("write the file again; DuckDB's version 2 files may have deltas that no version of Arrow decodes: set PARQUET_VERSION v1")
+	remedy := "write the file again"
+	if o.hasDeltas() {
+		remedy += "; DuckDB's version 2 files may have deltas that no version of Arrow decodes: set PARQUET_VERSION v1"
+	}
+	return fault.New(fault.Corrupt, "%s cannot be decoded: %w", o.path, err).In("", o.path).WithRemedy("%s", remedy)
+}
+
+// hasDeltas reports whether a column of INT32 is encoded as deltas.
+func (o *openFile) hasDeltas() bool {
+	meta := o.parquet.MetaData()
+	for g := range meta.NumRowGroups() {
+		group := meta.RowGroup(g)
+		for i := range group.NumColumns() {
+			c, err := group.ColumnChunk(i)
+			if err == nil && c.Type() == parquet.Types.Int32 && slices.Contains(c.Encodings(), parquet.Encodings.DeltaBinaryPacked) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fill starts reading row groups, as many as may be read at the same time.

@@ -100,6 +100,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 			r.Release()
 		}
 		require.ErrorContains(t, err, c.text)
+		require.Equal(t, strings.Contains(c.text, "v1"), strings.Contains(err.Error(), "PARQUET_VERSION"))
 		require.Equal(t, c.kind.String(), fault.KindOf(err).String())
 		require.Zero(t, limit.Used())
 	}

@@ -1,0 +1,40 @@
+package stage
+
+import (
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// pathsOf has the paths of columns and of the fields in them, such as place.lat, l.element or m.value, with the column
+// of each. Other engines find fields by their paths, and refuse to load a table that has one twice.
+type pathsOf map[string]string
+
+// add adds the paths of a column. It returns why the column is refused, or "".
+func (p pathsOf) add(column string, t arrow.DataType) string {
+	made := appendPaths(nil, column, t)
+	for _, path := range made {
+		if other, ok := p[path]; ok && other != column {
+			return "other engines do not tell it or its field " + strconv.Quote(path) + " apart from column " + strconv.Quote(other) + " or a field of it"
+		}
+	}
+	for _, path := range made {
+		p[path] = column
+	}
+	return ""
+}
+
+func appendPaths(to []string, path string, t arrow.DataType) []string {
+	to = append(to, path)
+	switch t := t.(type) {
+	case *arrow.ListType:
+		return appendPaths(to, path+".element", t.Elem())
+	case *arrow.MapType:
+		return appendPaths(appendPaths(to, path+".key", t.KeyType()), path+".value", t.ItemType())
+	case *arrow.StructType:
+		for _, f := range t.Fields() {
+			to = appendPaths(to, path+"."+f.Name, f.Type)
+		}
+	}
+	return to
+}
