@@ -25,8 +25,8 @@ import (
 const (
 	maxRows     = 8192
 	batchBytes  = 4 << 20
-	mostBytes   = 8 * batchBytes
-	mostShare   = 8 // of the budget: also a bound of the bytes of a batch
+	maxBytes    = 8 * batchBytes
+	maxShare    = 8 // of the budget: also a bound of the bytes of a batch
 	readBuffer  = 64 << 10
 	columnPages = 3 << 20
 	aheadShare  = 16 // of the budget, for row groups that are read ahead
@@ -87,9 +87,9 @@ func OpenWith(ctx context.Context, paths []string, o Options) (array.RecordReade
 	}
 	o.Threads = max(o.Threads, 1)
 	r := &FileInput{opts: o, paths: paths, held: held, ahead: &aheadMemory{limit: maxAhead}}
-	r.most = mostBytes
+	r.most = maxBytes
 	if limit := o.Budget.Limit(); limit >= 0 {
-		r.ahead.limit, r.most = min(limit/aheadShare, maxAhead), min(limit/mostShare+1, mostBytes)
+		r.ahead.limit, r.most = min(limit/aheadShare, maxAhead), min(limit/maxShare+1, maxBytes)
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.group.SetLimit(o.Threads)
