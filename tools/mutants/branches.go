@@ -14,7 +14,7 @@ func branchMutants() []mutant {
 		{"stage-takes-back-to-the-parent", "cmd/penstock/stage.go", "	if r.Branched {\n", "	if r.Branched && r.Parent == 0 {\n", []string{"./cmd/penstock"}},
 		{"new-columns-differ-in-case", "loader/stage/match.go", "if other != name && strings.EqualFold(other, name) {", "if other != name && strings.HasPrefix(other, name) {", []string{"./loader/stage"}},
 		{"evolved-columns-differ-in-case", "loader/stage/match.go", "append(m.target.state.Table.Names(), fieldNames(m.schema.Fields())...)", "fieldNames(m.schema.Fields())", []string{"./loader/stage"}},
-		{"nested-fields-differ-in-case", "loader/stage/field_numbers.go", "alike(f.Name, fieldNames(t.Fields())); other != \"\"", "alike(f.Name, nil); other != \"\"", []string{"./loader/stage"}},
+		{"nested-fields-differ-in-case", "loader/stage/field_numbers.go", "alike(name, fieldNames(in.Fields())); other != \"\"", "alike(name, nil); other != \"\"", []string{"./loader/stage"}},
 		{"two-partitions-of-a-fixed-length", "loader/stage/fixed_lengths.go", "	l[kind] = name\n", "", []string{"./loader/stage"}},
 		{"uuids-are-any-16-bytes", "loader/stage/create.go", "		if column.Type == uuidType {\n", "		if column.Type == \"\" {\n", []string{"./loader/stage"}},
 		{"zeros-exclude-each-other", "loader/catalog/icebergcat/manifests/write.go", "			withSign(p.LowerBound, true)\n", "", []string{"./loader/catalog/icebergcat/manifests"}},
