@@ -52,7 +52,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int, needed bool) {
 	fmt.Fprintf(b, "  memory about %s: the largest file group, %s of files with %s, times %d for decoding",
 		bytesText(use.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
 	if use.AtOnce > 1 {
-		fmt.Fprintf(b, ", for each of %d parts of a run", use.AtOnce)
+		fmt.Fprintf(b, ", for each of %d that a window and the one before it need", use.AtOnce)
 	}
 	b.WriteString("\n\n")
 }

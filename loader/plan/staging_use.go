@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/penstock/penstock/loader/resolve"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/penstock/penstock/loader/resolve"
+)
 
 // StagingUse describes how a plan uses one staging table, in bytes of files.
 type StagingUse struct {
@@ -37,23 +42,48 @@ func (g FileGroup) Memory() int64 { return decoded * g.Bytes }
 // Memory estimates the bytes that a lane's groups take at a time.
 func (u StagingUse) Memory() int64 { return int64(u.AtOnce) * u.Largest.Memory() }
 
-// groupsAtOnce returns how many file groups of a staging table the parts of a run need, at most; 1 if rows are not
-// permuted within windows.
+// groupsAtOnce returns how many file groups of a staging table a lane is joined with at a time, at most: 1 if rows are not
+// permuted within windows, and otherwise those of all sections with rows in a window or in the one before it, whose rows
+// the consumer may still use.
 func (p *Plan) groupsAtOnce(staging int) int {
 	most := 1
 	if p.Rows.ShuffleWindow == 0 {
 		return most
 	}
-	for _, l := range p.Lanes {
-		groups := map[int]bool{}
-		for i, r := range l.Ranges {
-			if i > 0 && !p.sameRun(l.Ranges[i-1], r) {
-				clear(groups)
+	for lane := range p.Lanes {
+		for _, r := range p.Runs(lane) {
+			most = max(most, p.groupsOfWindows(&r, staging))
+		}
+	}
+	return most
+}
+
+// groupsOfWindows is groupsAtOnce for a run.
+func (p *Plan) groupsOfWindows(r *Run, staging int) int {
+	type change struct {
+		window int64
+		begins bool
+		group  int
+	}
+	var changes []change
+	for part := range r.Parts {
+		for _, s := range r.Sections(part, 0) {
+			if group := p.Splits[s.Rows.Split].Groups[staging]; group != resolve.NoGroup {
+				first, last := r.WindowOf(part, s, s.Rows.From), r.WindowOf(part, s, s.Rows.To-1)
+				changes = append(changes, change{first, true, group}, change{last + 2, false, group})
 			}
-			if number := p.Splits[r.Split].Groups[staging]; number != resolve.NoGroup {
-				groups[number] = true
-			}
-			most = max(most, min(len(groups), int(p.Rows.ShuffleParts)))
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.window, b.window) })
+	most, open := 0, map[int]int{}
+	for i, c := range changes {
+		if c.begins {
+			open[c.group]++
+		} else if open[c.group]--; open[c.group] == 0 {
+			delete(open, c.group)
+		}
+		if i+1 == len(changes) || changes[i+1].window > c.window {
+			most = max(most, len(open))
 		}
 	}
 	return most
