@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -229,6 +230,15 @@ type outgoing struct {
 	access      callerAccess                    // of the client
 }
 
+// sized returns the query with the rows of its batches, if they are known.
+func (p planned) sized() dataset.Query {
+	q := p.Query
+	if q.BatchRequests == 0 && q.GlobalBatchRows == 0 {
+		q.BatchRows = p.BatchRows
+	}
+	return q
+}
+
 // begin logs and reports the beginning of a stream.
 func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *outgoing {
 	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), running: running, dataset: p.Query.Dataset, job: p.Query.Job, planID: p.ID, tablesID: p.TablesID, access: p.access}
@@ -249,7 +259,14 @@ func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *
 	}
 	o.note = noteOf(ctx)
 	o.note.stream(p)
-	o.log.InfoContext(ctx, "stream begins", "step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0)
+	attributes := []any{"step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0}
+	if m := p.MixesOf(p.sized(), p.Query.Shard); m.Deviation > 0 {
+		attributes = append(attributes, "mixing", math.Round(100*m.Deviation)/100)
+		if m.Better != "" {
+			attributes = append(attributes, "mix_better", "raise "+m.Better)
+		}
+	}
+	o.log.InfoContext(ctx, "stream begins", attributes...)
 	s.options.Observer.StreamBegan(o.dataset, o.job)
 	return o
 }

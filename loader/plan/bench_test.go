@@ -69,6 +69,17 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
+// BenchmarkMixing tells how well a shard of eight is mixed: of 4096 buckets in 64 lanes, with the deviation of larger parts and windows.
+func BenchmarkMixing(b *testing.B) {
+	r, files := wideJoin(b, wide)
+	q := dataset.Query{Rows: dataset.Rows{Lanes: 64, Order: dataset.Shuffled, ShuffleWindow: 2048, ShuffleParts: 1}, Reading: dataset.Reading{BatchRows: 8192}}.Defaults()
+	p, err := bindAndBuild(r, files, q)
+	require.NoError(b, err)
+	for b.Loop() {
+		require.Positive(b, p.MixesOf(q, dataset.Shard{Index: 1, Of: 8}).Deviation)
+	}
+}
+
 // BenchmarkRanges plans 4096 training files with 4096 staging files that are sorted by
 // the key but not bucketed.
 func BenchmarkRanges(b *testing.B) {

@@ -172,7 +172,7 @@ func (p *Plan) drawStreams(d *drawing, q dataset.Query, needs []bool) {
 	last("splits", fmt.Sprintf("%s, dealt to the lanes in %s", counted(len(p.Splits), "split"), counted(p.ranges(), "range")))
 	last("steps", p.stepsText(q, of))
 	p.drawCost(q, last)
-	p.drawNotes(needs, last)
+	p.drawNotes(q, needs, last)
 }
 
 func (p *Plan) ranges() int {

@@ -13,6 +13,7 @@ import (
 func (p *Plan) Explain(q dataset.Query) string {
 	var b strings.Builder
 	b.WriteString(p.text(p.needsOf(q)))
+	p.explainMixing(&b, q)
 	counts, of := p.countsFirst(q), int64(q.Every.Of)
 	if !counts && of <= 1 {
 		return b.String()

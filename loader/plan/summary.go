@@ -121,8 +121,8 @@ func (p *Plan) drawRules(d *drawing) {
 }
 
 // drawNotes adds at most maxNotes lines with what is worth knowing.
-func (p *Plan) drawNotes(needs []bool, last func(what, text string)) {
-	notes := append(p.laneNotes(), p.stagingNotes(needs)...)
+func (p *Plan) drawNotes(q dataset.Query, needs []bool, last func(what, text string)) {
+	notes := slices.Concat(p.laneNotes(), p.mixingNotes(q), p.stagingNotes(needs))
 	for i, note := range notes {
 		if i == maxNotes-1 && len(notes) > maxNotes {
 			last("note", fmt.Sprintf("%d more in the full text", len(notes)-i))
