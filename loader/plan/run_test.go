@@ -8,6 +8,8 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // TestDaysAreOneRun permutes a table of twenty days with and without buckets. The days of a lane are one run for each bucket,
@@ -51,4 +53,25 @@ func TestDaysAreOneRun(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRunsOfDistinctRowsAreRanges permutes a table whose repeated rows are dropped: these are found within a range, so a window
+// never has rows of two.
+//
+// spec: order-22
+func TestRunsOfDistinctRowsAreRanges(t *testing.T) {
+	t.Parallel()
+	table := training(1)
+	var files []catalog.File
+	for day := range int64(5) {
+		files = append(files, file(fmt.Sprint("f", day), day, 0, 1000, day))
+	}
+	d := dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: table.Name}}
+	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
+	relation, err := resolve.Bind(d, table, nil)
+	require.NoError(t, err)
+	q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 5000}}
+	p, err := bindAndBuild(relation, plan.Files{Training: plan.Listing{Files: files}}, q.Defaults())
+	require.NoError(t, err)
+	require.Len(t, p.Runs(0), 5)
 }

@@ -1,15 +1,12 @@
-// Command mutants applies known ways to be wrong to the product, one at a
-// time, and runs the tests that must notice: tests of rows or of a refusal, as
-// texts made for people change with anything. First it runs these tests on the
-// tree as it is, where they must pass. A mutant that survives, or whose text is
-// no longer found, fails the run. The tree itself is not touched: the mutated
-// file is laid over it for the compiler alone.
+// Command mutants breaks rules of the product, one at a time, and runs the test that must
+// notice. It does not touch the tree: the mutated file is laid over it for the compiler
+// alone. A mutant that survives is a missing test, or a test that was weakened.
 //
-// The file caught.txt names the test that caught each mutant before. That test
-// runs first; if it passes, all tests that the mutant names run. With -rewrite,
-// the file is written anew after each mutant.
+// The file mutants.txt has the mutants, which the package comment of mutant.go describes.
+// They are for the parts whose slips give wrong rows or rights: resolver, plan, joiner,
+// lane, cursor, commit and policy.
 //
-//	go run ./tools/mutants [-rewrite] [-skip-unmutated] [name ...]
+//	go run ./tools/mutants [-part I/N] [name ...]
 package main
 
 import (
@@ -20,191 +17,147 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 )
 
+// mutantsFile holds all mutants.
+const mutantsFile = "tools/mutants/mutants.txt"
+
 func main() {
-	rewrite := flag.Bool("rewrite", false, "record in caught.txt which test caught each mutant")
-	skip := flag.Bool("skip-unmutated", false, "do not run the tests without a mutant first")
+	part := flag.String("part", "0/1", "run the mutants whose number modulo N is I, as in 3/20; I may exceed N")
 	flag.Parse()
-	if err := run(flag.Args(), *rewrite, *skip); err != nil {
+	if err := run(*part, flag.Args()); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 }
 
-// run tries the mutants of these names, or all of them.
-func run(names []string, rewrite, skip bool) error {
-	chosen := mutants()
-	if len(names) > 0 {
-		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !slices.Contains(names, m.name) })
-		if len(chosen) != len(names) {
-			return errors.New("there is no mutant of some of these names")
-		}
-	}
-	known, err := readCaught(caughtFile)
+// run tries the mutants of these names, or those of a part.
+func run(part string, names []string) error {
+	text, err := os.ReadFile(mutantsFile)
 	if err != nil {
 		return err
 	}
-	if !skip {
-		if out, err := test("", packages(chosen)); err != nil {
-			return fmt.Errorf("without any mutant the tests fail:\n%s", out)
-		}
+	all, err := parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", mutantsFile, err)
+	}
+	chosen, err := choose(all, part, names)
+	if err != nil {
+		return err
+	}
+	if err := testUnchanged(chosen); err != nil {
+		return err
 	}
 	survived := 0
 	for _, m := range chosen {
-		by, err := try(m, known[m.name])
-		if err != nil {
-			fmt.Printf("%-44s %s\n", m.name, err)
+		if err := try(m); err != nil {
+			fmt.Printf("%-48s %s\n", m.name, err)
 			survived++
 			continue
 		}
-		fmt.Printf("%-44s caught by %s\n", m.name, by)
-		known[m.name] = by
-		if rewrite {
-			if err := writeCaught(caughtFile, known); err != nil {
-				return err
-			}
-		}
+		fmt.Printf("%-48s caught by %s in %s\n", m.name, m.test, m.folder)
 	}
 	if survived > 0 {
-		return fmt.Errorf("%d mutants were not caught", survived)
+		return fmt.Errorf("%d of %d mutants were not caught", survived, len(chosen))
 	}
 	return nil
 }
 
-// packages returns all packages whose tests mutants name.
-func packages(chosen []mutant) []string {
-	var all []string
+// choose returns the mutants of these names, or without names those of a part.
+func choose(all []mutant, part string, names []string) ([]mutant, error) {
+	if len(names) > 0 {
+		chosen := slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) })
+		if len(chosen) != len(names) {
+			return nil, errors.New("there is no mutant of some of these names")
+		}
+		return chosen, nil
+	}
+	var i, of int
+	if _, err := fmt.Sscanf(part, "%d/%d", &i, &of); err != nil || i < 0 || of < 1 {
+		return nil, fmt.Errorf("-part %s: want I/N", part)
+	}
+	var chosen []mutant
+	for n, m := range all {
+		if n%of == i%of {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen, nil
+}
+
+// testUnchanged runs the tests of these mutants on the tree as it is, where they must pass.
+func testUnchanged(chosen []mutant) error {
+	tests := map[string][]string{}
 	for _, m := range chosen {
-		all = append(all, m.tests...)
+		tests[m.folder] = append(tests[m.folder], m.test)
 	}
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(arg string) bool { return !strings.HasPrefix(arg, "./") })
-}
-
-// texts are the tests that compare explain texts, reports and messages with
-// golden files: what they alone notice is not caught. Scenario files leave such
-// texts out by themselves (internal/scenario).
-func texts() []string {
-	return []string{
-		"TestExplainOfMixedSpecs", "TestExplainOfRules", "TestExplainAndDatasets", "TestExplainSaysWhatStepsCost", // explain
-		"TestReport", "TestClean", // verify
-		"TestAllFaultsAreReportedTogether", "TestFaults", "TestFaultyConfig", // messages
+	for folder, names := range tests {
+		if out, err := test("", folder, names...); err != nil {
+			return fmt.Errorf("without any mutant the tests of %s fail:\n%s", folder, out)
+		}
 	}
+	return nil
 }
 
-// slow are the tests that take most of the time of their packages. A package's other
-// tests run before them.
-func slow() []string {
-	return []string{
-		"TestOracle", "TestBuildSidesDoNotRetainTheirStreams", "TestColumnsThatDifferWithinARequest", "TestStepsOfShardsAndWorkers",
-		"TestRowsOfARequestThatDiffer", "TestShufflesAreUniform", "TestCountsEqualTheRowsOfStreams", "TestParkedStreamsGiveTheSame",
-		"TestParkedStreamsOnDisk", "TestParkedWorkersTakeTheirSteps", "TestStagingBytesAreReadOnce", "TestSameRowsSameOrder",
-	}
-}
-
-// skipping is the flag that leaves tests out.
-func skipping(tests []string) []string {
-	return []string{"-skip", "^(" + strings.Join(tests, "|") + ")$"}
-}
-
-// rowsAlone is the environment in which scenario files compare no such texts.
-const rowsAlone = "PENSTOCK_ROWS_ALONE=1"
-
-// test runs tests, with an overlay if one is given.
-func test(overlay string, tests []string) ([]byte, error) {
-	args := append([]string{"test", "-count=1", "-vet=off", "-failfast", "-tags", "invariants"}, skipping(texts())...)
+// test runs tests of a folder, with an overlay if one is given. Scenario files then
+// compare no texts that are made for people, which change with anything.
+func test(overlay, folder string, names ...string) ([]byte, error) {
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout=10m", "-tags=invariants", "-run=" + anyOf(names)}
 	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+		args = append(args, "-overlay="+overlay)
 	}
-	command := exec.Command("go", append(args, tests...)...) //nolint:noctx // it ends with its tests
-	command.Env = append(os.Environ(), rowsAlone)
+	command := exec.Command("go", append(args, folder)...) //nolint:noctx // -timeout ends it
+	command.Env = append(os.Environ(), "PENSTOCK_ROWS_ALONE=1")
 	return command.CombinedOutput()
 }
 
-// try applies one mutant and runs its tests, those that caught it before first, and
-// returns the one that failed, as one must.
-func try(m mutant, before catch) (by catch, err error) {
+// try runs the test of one mutant, which must fail.
+func try(m mutant) error {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return by, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	overlay, err := mutate(m, dir)
 	if err != nil {
-		return by, err
+		return err
 	}
-	for _, tests := range m.runs(before) {
-		out, err := test(overlay, tests)
-		switch {
-		case err == nil:
-			continue
-		case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-			return by, fmt.Errorf("DOES NOT BUILD: %s", out)
-		}
-		name, err := failed(out)
-		return catch{folder: tests[len(tests)-1], test: name}, err
+	out, err := test(overlay, m.folder, m.test)
+	switch {
+	case err == nil:
+		return fmt.Errorf("SURVIVED %s in %s", m.test, m.folder)
+	case !failed(out):
+		return fmt.Errorf("NO TEST FAILED: %s", out)
+	default:
+		return nil
 	}
-	return by, fmt.Errorf("SURVIVED go test %s", strings.Join(m.tests, " "))
 }
 
-// runs returns the arguments of go test, run after run: the test that caught the mutant
-// before, the tests of each package that are not slow, and then all of them, the package
-// with the mutated file first.
-func (m mutant) runs(before catch) [][]string {
-	var flags, folders []string
-	for _, arg := range m.tests {
-		if strings.HasPrefix(arg, "./") {
-			folders = append(folders, arg)
-		} else {
-			flags = append(flags, arg)
+// failed says whether the output of go test is that of a test that ran and failed: a
+// mutant that only keeps tests from being built is not caught.
+func failed(out []byte) bool {
+	for _, sign := range []string{"--- FAIL: ", "\npanic: ", "\nfatal error: ", "\ngoleak: "} {
+		if bytes.Contains(append([]byte("\n"), out...), []byte(sign)) {
+			return true
 		}
 	}
-	own := "./" + path.Dir(m.file)
-	slices.SortStableFunc(folders, func(a, b string) int {
-		switch own {
-		case a:
-			return -1
-		case b:
-			return 1
-		default:
-			return 0
-		}
-	})
-	var runs [][]string
-	if before.test != "" && before.test != crash {
-		runs = append(runs, append(slices.Clone(flags), "-run", "^"+before.test+"$", before.folder)) // the last -run counts
-	}
-	quick := skipping(slices.Concat(texts(), slow())) // the last -skip counts, too
-	for _, folder := range folders {
-		runs = append(runs, slices.Concat(flags, quick, []string{folder}))
-	}
-	for _, folder := range folders {
-		runs = append(runs, append(slices.Clone(flags), folder))
-	}
-	return runs
+	return false
 }
 
-// mutate writes the mutated file into a folder, and beside it the overlay that puts it
-// into the place of the original.
-func mutate(m mutant, dir string) (overlayFile string, err error) {
-	source, err := os.ReadFile(m.file)
+// mutate writes the mutated file into a folder, and beside it the overlay that puts it in
+// the place of the original. It returns the overlay's path.
+func mutate(m mutant, dir string) (string, error) {
+	found, err := find(m, ".")
 	if err != nil {
 		return "", err
 	}
-	if n := bytes.Count(source, []byte(m.old)); n != 1 {
-		return "", fmt.Errorf("STALE: its text is found %d times in %s", n, m.file)
-	}
 	mutated := filepath.Join(dir, "mutated.go")
-	if err := os.WriteFile(mutated, bytes.Replace(source, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+	if err := os.WriteFile(mutated, found.replaced(m.replacement), 0o600); err != nil {
 		return "", err
 	}
-	original, err := filepath.Abs(m.file)
+	original, err := filepath.Abs(found.file)
 	if err != nil {
 		return "", err
 	}
@@ -212,23 +165,6 @@ func mutate(m mutant, dir string) (overlayFile string, err error) {
 	if err != nil {
 		return "", err
 	}
-	overlayFile = filepath.Join(dir, "overlay.json")
-	return overlayFile, os.WriteFile(overlayFile, overlay, 0o600)
-}
-
-var (
-	failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
-	running = regexp.MustCompile(`(?m)^(?:panic|fatal error|goleak): (.*)`)
-)
-
-// failed finds out which test failed first. A mutant that only keeps tests from
-// being run is not caught.
-func failed(out []byte) (string, error) {
-	if found := failure.FindSubmatch(out); found != nil {
-		return string(found[1]), nil
-	}
-	if found := running.FindSubmatch(out); found != nil {
-		return crash, nil
-	}
-	return "", fmt.Errorf("NO TEST FAILED: %s", out)
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, overlay, 0o600)
 }

@@ -1,104 +1,118 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestMutantsAreNotStale finds the text of every mutant, so that a change of
-// the code that it aims at shows before `make mutants` is run again.
-func TestMutantsAreNotStale(t *testing.T) {
+// TestMutantsAreFound finds the code and the test of every mutant, so that a change of the
+// code that it aims at shows before the mutant is run again.
+func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	names := map[string]bool{}
-	for _, m := range mutants() {
-		require.False(t, names[m.name], "two mutants are called %s", m.name)
-		names[m.name] = true
-		source, err := os.ReadFile(filepath.Join("..", "..", m.file))
-		require.NoError(t, err, m.name)
-		if found := bytes.Count(source, []byte(m.old)); found != 1 {
-			t.Errorf("%s: its text is found %d times in %s", m.name, found, m.file)
-		}
-		require.NotEqual(t, m.old, m.new, m.name)
-		require.NotEmpty(t, m.tests, m.name)
-	}
-}
-
-// TestTextsAreThere finds the tests that do not count, and those that run last, so that
-// none of them counts again, or runs first, under another name.
-func TestTextsAreThere(t *testing.T) {
-	t.Parallel()
-	root := os.DirFS(filepath.Join("..", ".."))
-	for _, name := range slices.Concat(texts(), slow()) {
-		found := 0
-		require.NoError(t, fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() && strings.HasPrefix(path, ".") && path != "." {
-				return cmp.Or(err, fs.SkipDir)
-			}
-			if !strings.HasSuffix(path, "_test.go") {
-				return nil
-			}
-			source, err := fs.ReadFile(root, path)
-			found += bytes.Count(source, []byte("func "+name+"(t *testing.T)"))
-			return err
-		}))
-		require.Equal(t, 1, found, name)
-	}
-}
-
-// TestCaughtMutantsAreThere reads caught.txt: each line is of a mutant, and names a
-// folder whose tests the mutant runs.
-func TestCaughtMutantsAreThere(t *testing.T) {
-	t.Parallel()
-	known, err := readCaught("caught.txt")
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile("mutants.txt")
 	require.NoError(t, err)
-	require.NotEmpty(t, known)
-	folders := map[string][]string{}
-	for _, m := range mutants() {
-		folders[m.name] = m.tests
-	}
-	for name, by := range known {
-		require.Contains(t, folders[name], by.folder, name)
-	}
-}
-
-// TestRunsBeginWithWhatCaughtTheMutant: then each folder runs alone, that of the mutated
-// file first, without slow tests; and at last with them.
-func TestRunsBeginWithWhatCaughtTheMutant(t *testing.T) {
-	t.Parallel()
-	m := mutant{file: "loader/plan/order.go", tests: []string{"-timeout", "9s", "./loader", "./loader/plan"}}
-	runs := m.runs(catch{"./loader", "TestA"})
-	require.Equal(t, []string{"-timeout", "9s", "-run", "^TestA$", "./loader"}, runs[0])
-	require.Equal(t, runs[1:], m.runs(catch{}))
-	require.Equal(t, runs[1:], m.runs(catch{"./loader", crash}))
-	require.Len(t, runs, 5)
-	for i, folder := range []string{"./loader/plan", "./loader"} {
-		quick, all := runs[1+i], runs[3+i]
-		require.Equal(t, []string{"-timeout", "9s", folder}, all)
-		require.Equal(t, "-skip", quick[2])
-		require.Contains(t, quick[3], "TestOracle|")
-		require.Contains(t, quick[3], "TestReport|")
-		require.Equal(t, folder, quick[4])
+	all, err := parse(string(text))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(all), 300, "mutants are for resolver, plan, joiner, lane, cursor, commit and policy")
+	tests := map[string]string{}
+	for _, m := range all {
+		if _, err := find(m, root); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
+		if tests[m.folder] == "" {
+			tests[m.folder] = testsOf(t, filepath.Join(root, m.folder))
+		}
+		if !strings.Contains(tests[m.folder], "func "+m.test+"(t *testing.T)") {
+			t.Errorf("%s: %s has no test %s", m.name, m.folder, m.test)
+		}
 	}
 }
 
-func TestFailedNamesTheFirst(t *testing.T) {
-	t.Parallel()
-	for out, want := range map[string]string{
-		"=== x\n--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b\n--- FAIL: TestB (0s)\nFAIL\n": "TestA",
-		"panic: index out of range [3]\n\ngoroutine 1\nFAIL\n":                               crash,
-	} {
-		by, err := failed([]byte(out))
+// testsOf returns the source of all tests of a folder.
+func testsOf(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, want, by)
+		all.Write(source)
 	}
-	_, err := failed([]byte("go: cannot find module\n"))
-	require.ErrorContains(t, err, "NO TEST FAILED")
+	return all.String()
+}
+
+func TestCodeIsFoundByItsTokens(t *testing.T) {
+	t.Parallel()
+	source := []byte("package p\n\nfunc (s *set[T]) add(a int) {\n\tif a > 0 { // why\n\t\ts.n += f(a,\n\t\t\t\"b c\")\n\t}\n}\n\nfunc other() { s.n += 1 }\n")
+	declared := declared(source, "set.add")
+	require.Len(t, declared, 1)
+	in := source[declared[0].from:declared[0].to]
+	for code, want := range map[string]string{
+		`s.n += f(a, "b c")`: "s.n += f(a,\n\t\t\t\"b c\")",
+		"if a > 0 {\ns.n":    "if a > 0 { // why\n\t\ts.n",
+		"s.n += 1":           "",
+		"s . n":              "s.n",
+		`"b  c"`:             "",
+		"a":                  "several",
+	} {
+		found := search(in, code)
+		switch want {
+		case "":
+			require.Empty(t, found, code)
+		case "several":
+			require.Greater(t, len(found), 1, code)
+		default:
+			require.Len(t, found, 1, code)
+			require.Equal(t, want, string(in[found[0].from:found[0].to]), code)
+		}
+	}
+}
+
+func TestPartsAreAllMutantsOnce(t *testing.T) {
+	t.Parallel()
+	all := []mutant{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}, {name: "e"}}
+	var names []string
+	for _, part := range []string{"0/3", "4/3", "8/3"} {
+		chosen, err := choose(all, part, nil)
+		require.NoError(t, err)
+		for _, m := range chosen {
+			names = append(names, m.name)
+		}
+	}
+	require.ElementsMatch(t, []string{"a", "b", "c", "d", "e"}, names)
+	for _, part := range []string{"", "1", "1/0", "-1/2"} {
+		_, err := choose(all, part, nil)
+		require.Error(t, err, part)
+	}
+}
+
+func TestMutantsOfAText(t *testing.T) {
+	t.Parallel()
+	all, err := parse("a\nin p f\nby ./p TestF\n- x\n-  y\n+ z\n\nb\nin p T.g\nby ./q TestG\n- x\n")
+	require.NoError(t, err)
+	require.Equal(t, []mutant{
+		{name: "a", pkg: "p", declaration: "f", code: "x\n y", replacement: "z", folder: "./p", test: "TestF"},
+		{name: "b", pkg: "p", declaration: "T.g", code: "x", folder: "./q", test: "TestG"},
+	}, all)
+	for _, wrong := range []string{
+		"a\nin p f\nby ./p TestF\n- x\n+ x\n", "a\nin p\nby ./p TestF\n- x\n", "a\nin p f\n- x\n", "a\nin p f\nby ./p TestF\n",
+		"a\nin p f\nby ./p TestF\n- x\nz\n", "a\nin p f\nby ./p TestF\n- x\n\na\nin p f\nby ./p TestF\n- x\n",
+	} {
+		_, err := parse(wrong)
+		require.Error(t, err, wrong)
+	}
+}
+
+func TestBuildsThatFailCatchNothing(t *testing.T) {
+	t.Parallel()
+	require.True(t, failed([]byte("=== x\n--- FAIL: TestA (0.1s)\n")))
+	require.True(t, failed([]byte("panic: index out of range [3]\n\ngoroutine 1\nFAIL\n")))
+	require.False(t, failed([]byte("go: cannot find module\n")))
+	require.False(t, failed([]byte("x.go:1: undefined: y\nFAIL penstock/p [build failed]\n")))
 }
