@@ -110,7 +110,7 @@ func (l *listing) equality(out deleteFile, d iceberg.DataFile, in *manifestEntri
 		}
 		if _, primitive := f.Type.(iceberg.PrimitiveType); !primitive || !column.Served(f.Type) {
 			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q of type %s, which is not served by this version",
-				out.Location, l.meta.name, f.Name, f.Type).In(l.meta.name, out.Location).
+				out.Location, l.meta.name, f.Name, l.meta.typeName(f)).In(l.meta.name, out.Location).
 				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 		}
 		out.Columns = append(out.Columns, column.Convert([]iceberg.NestedField{f})...)

@@ -122,7 +122,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 		}
 		if !column.Served(f.Type) {
 			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
-				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("leave column %q out", f.Name)
+				f.Name, meta.name, meta.typeName(f)).In(meta.name, "").WithRemedy("leave column %q out", f.Name)
 		}
 	}
 	return l, meta.servable()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -29,6 +30,7 @@ type loaded struct {
 	stores   store.Kinds
 	// noRowIDs is whether metadata of format version 3 does not say which row ids are free, as early writers left it.
 	noRowIDs bool
+	later    later
 	icetable.Metadata
 }
 
@@ -49,10 +51,7 @@ func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
 	if err := out.file.ChargeParsing(out.text); err != nil {
 		return err
 	}
-	out.Metadata, err = icetable.ParseMetadataBytes(out.text)
-	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) || errors.Is(err, icetable.ErrInvalidMetadata) {
-		err = out.parseAgain(err)
-	}
+	err = out.parseText()
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
@@ -64,6 +63,21 @@ func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
 	return nil
 }
 
+// parseText parses the text of the metadata.
+func (m *loaded) parseText() (err error) {
+	m.noRowIDs, m.later = false, later{}
+	m.Metadata, err = icetable.ParseMetadataBytes(m.text)
+	for _, mendable := range []error{
+		icetable.ErrInvalidMetadataFormatVersion, icetable.ErrInvalidMetadata, icetable.ErrInvalidRefType,
+		iceberg.ErrInvalidSchema, iceberg.ErrInvalidTypeString,
+	} {
+		if errors.Is(err, mendable) {
+			return m.parseAgain(err)
+		}
+	}
+	return err
+}
+
 // laterFields returns fields of metadata with the format versions that introduced them. In
 // metadata of an older version they are meaningless: Iceberg's Java library ignores them,
 // and iceberg-go 0.7.0 refuses the table.
@@ -72,8 +86,8 @@ func laterFields() map[string]int { return map[string]int{"last-sequence-number"
 // nextRowID is the field of metadata that has the next free row id.
 const nextRowID = "next-row-id"
 
-// parseAgain parses metadata that iceberg-go refused, without the fields of later versions and with a
-// next row id. It returns an error if neither is why the metadata was refused.
+// parseAgain parses metadata that iceberg-go refused, without the fields of later versions and the refs and types that
+// are not known, and with a next row id. It returns an error if none of these is why the metadata was refused.
 func (m *loaded) parseAgain(refused error) error {
 	// Decoding copies the fields, and encoding copies them again.
 	if err := m.file.Charge(2 * int64(len(m.text))); err != nil {
@@ -98,7 +112,11 @@ func (m *loaded) parseAgain(refused error) error {
 		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // otherwise there was no commit, and no row has an id
 		fields[nextRowID], before = json.RawMessage("0"), -1
 	}
-	if len(fields) == before {
+	unknown, err := m.later.remove(fields, m.file)
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err // the memory budget's
+	}
+	if err != nil || !unknown && len(fields) == before {
 		return refused
 	}
 	text, err := json.Marshal(fields)
@@ -115,8 +133,11 @@ func (m *loaded) parseAgain(refused error) error {
 // hasLineage reports whether rows of the table have ids.
 func (m *loaded) hasLineage() bool { return m.Version() >= lineageVersion && !m.noRowIDs }
 
-// changeable returns an error if no snapshot can be added to the table, as the ids of its rows are not known.
+// changeable returns an error if no snapshot can be added to the table, as types or the ids of its rows are not known.
 func (m *loaded) changeable() error {
+	if err := m.knowsTypes(); err != nil {
+		return err
+	}
 	if !m.noRowIDs {
 		return nil
 	}

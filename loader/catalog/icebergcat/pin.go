@@ -51,6 +51,9 @@ func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	}
 	refs := maps.Collect(m.Refs())
 	name := cmp.Or(ref.Name, icetable.MainBranch)
+	if err := m.unknownRef(name); err != nil {
+		return pin, err
+	}
 	named, ok := refs[name]
 	if !ok && name == icetable.MainBranch {
 		return pin, nil

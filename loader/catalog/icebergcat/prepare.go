@@ -21,6 +21,9 @@ import (
 
 // head returns the snapshot of a branch: nil for main of a table without snapshots.
 func (m *loaded) head(branch string) (*icetable.Snapshot, error) {
+	if err := m.unknownRef(branch); err != nil {
+		return nil, err
+	}
 	refs := maps.Collect(m.Refs())
 	ref, ok := refs[branch]
 	switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -230,10 +231,7 @@ func (c *Catalog) revisedFile(m *loaded, r revision, location string) ([]byte, e
 	}
 	read := *m
 	read.text = text
-	if read.Metadata, err = icetable.ParseMetadataBytes(text); errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) {
-		err = read.parseAgain(err)
-	}
-	if err == nil {
+	if err = read.parseText(); err == nil {
 		err = m.onlyDiffers(&read, r)
 	}
 	if err != nil {
@@ -276,6 +274,8 @@ func (m *loaded) onlyDiffers(read *loaded, r revision) error {
 		return errors.New("its snapshots or schemas are not those that it should have")
 	case read.CurrentSchema().ID != current:
 		return fmt.Errorf("its current schema is %d", read.CurrentSchema().ID)
+	case !maps.Equal(read.later.refs, m.later.refs):
+		return errors.New("its refs of unknown kinds were changed")
 	case head != r.to:
 		return fmt.Errorf("its branch %s is at %d", r.branch, head)
 	case r.to != 0 && read.SnapshotByID(r.to) == nil:

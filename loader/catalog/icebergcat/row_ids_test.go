@@ -3,8 +3,14 @@ package icebergcat_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
@@ -12,13 +18,35 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
 )
+
+// metadataPath returns the path of the last metadata file of the table, which iceberg-go may not be able to read.
+func (w *writer) metadataPath(t *testing.T) string {
+	t.Helper()
+	var files []string
+	require.NoError(t, filepath.WalkDir(w.dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".metadata.json") {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.NotEmpty(t, files)
+	return slices.MaxFunc(files, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+}
+
+func (w *writer) metadataText(t *testing.T) []byte {
+	t.Helper()
+	content, err := os.ReadFile(w.metadataPath(t))
+	require.NoError(t, err)
+	return content
+}
 
 // edit changes the current metadata file of a table.
 func (w *writer) edit(t *testing.T, change func(fields map[string]json.RawMessage)) {
 	t.Helper()
-	path := local(t, w.load(t, events).MetadataLocation())
+	path := w.metadataPath(t)
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	fields := map[string]json.RawMessage{}
@@ -86,6 +114,113 @@ func TestTablesWithoutNextRowID(t *testing.T) {
 // firstRow gives the rows of a file ids from 0 on.
 func firstRow(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }
 
+// TestUnknownRefs asks for a ref that is neither a branch nor a tag, and changes a table with one, in all format versions.
+//
+// spec: resolve-129, write-67
+func TestUnknownRefs(t *testing.T) {
+	for _, version := range []string{"1", "2", "3"} {
+		w := newWriter(t)
+		spec := w.create(t, events, idSchema(), formatVersion(version)).Spec()
+		w.add(t, events, "", dataFile(t, spec, location("a"), nil, firstRow))
+		snapshot := w.load(t, events).CurrentSnapshot().SnapshotID
+		mark := fmt.Sprintf(`{"snapshot-id":%d,"type":"bookmark","later":[1.10, 2]}`, snapshot)
+		own := icebergcat.TagPrefix + itoa(snapshot)
+		w.edit(t, func(fields map[string]json.RawMessage) {
+			require.Contains(t, string(fields["refs"]), `{"main":`)
+			fields["refs"] = bytes.Replace(fields["refs"], []byte(`{`), fmt.Appendf(nil, `{"mark":%s,"%s":%s,`, mark, own, mark), 1)
+		})
+		tables := w.changes(t).tables
+		table, err := tables.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		before := w.metadataText(t)
+		_, err = tables.Table(t.Context(), events, dataset.Ref{Name: "mark"})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, `ref mark of table ml.events is a "bookmark", which this version does not know`)
+		_, err = tables.State(t.Context(), events, "mark")
+		require.ErrorContains(t, err, `is a "bookmark"`)
+		_, err = tables.Commit(t.Context(), commit.Change{Table: events, Branch: "mark", Begin: snapshot, Token: token("x"), Add: addedFile("b")})
+		require.ErrorContains(t, err, `is a "bookmark"`)
+		require.ErrorContains(t, tables.Move(t.Context(), commit.Move{Table: events, Ref: "mark", To: snapshot}), `is a "bookmark"`)
+		require.ErrorContains(t, tables.Move(t.Context(), commit.Move{Table: events, Ref: "mark", From: snapshot}), `is a "bookmark"`)
+		_, err = tables.Tag(t.Context(), table, until(time.Now(), time.Now().Add(time.Hour)))
+		require.ErrorContains(t, err, "ref "+own+` of table ml.events is a "bookmark"`)
+		require.Equal(t, string(before), string(w.metadataText(t)))
+
+		// Commits to other refs keep these as they are.
+		_, err = tables.Commit(t.Context(), commit.Change{Table: events, Token: token("y"), Add: addedFile("b")})
+		require.NoError(t, err)
+		table, err = tables.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		_, err = tables.Tag(t.Context(), table, until(time.Now(), time.Now().Add(time.Hour)))
+		require.NoError(t, err)
+		text := string(w.metadataText(t))
+		compact := strings.ReplaceAll(mark, ", ", ",") // as edit writes it
+		require.Contains(t, text, `"mark":`+compact)
+		require.Contains(t, text, `"`+own+`":`+compact)
+		files, err := list(t, tables, 1)
+		require.NoError(t, err)
+		require.Len(t, files, 2)
+	}
+}
+
+// addedFile returns a file to add.
+func addedFile(name string) []commit.DataFile {
+	return []commit.DataFile{{Location: location(name), Rows: 1, Bytes: 9}}
+}
+
+// TestUnknownColumnTypes asks for columns of types that are not known, and changes a table with them, in all format versions.
+//
+// spec: resolve-129, write-67
+func TestUnknownColumnTypes(t *testing.T) {
+	date := iceberg.PrimitiveTypes.Date
+	for _, version := range []string{"1", "2", "3"} {
+		w := newWriter(t)
+		spec := w.create(t, events, iceberg.NewSchema(0, idSchema().Field(0),
+			field(2, "s", structOf(field(3, "x", date), field(4, "y", iceberg.PrimitiveTypes.Int64))),
+			field(5, "l", &iceberg.ListType{ElementID: 6, Element: date, ElementRequired: true}), field(7, "d", date),
+			field(8, "m", &iceberg.MapType{KeyID: 9, KeyType: date, ValueID: 10, ValueType: date, ValueRequired: true})), formatVersion(version)).Spec()
+		w.add(t, events, "", dataFile(t, spec, location("a"), nil, firstRow))
+		snapshot := w.load(t, events).CurrentSnapshot().SnapshotID
+		w.edit(t, func(fields map[string]json.RawMessage) {
+			for _, name := range []string{"schema", "schemas"} {
+				if fields[name] != nil {
+					fields[name] = bytes.ReplaceAll(fields[name], []byte(`"date"`), []byte(`"interval"`))
+				}
+			}
+		})
+		tables := w.changes(t).tables
+		table, err := tables.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		_, err = tables.Files(t.Context(), table, []int{1, 4}, []int{1})
+		require.NoError(t, err)
+		for id, text := range map[int]string{2: `"s" of table ml.events is of type struct`, 3: `"s.x" of table ml.events is of type interval`, 5: `"l" of table`, 7: `"d" of table ml.events is of type interval`, 8: `"m" of table`} {
+			_, err = tables.Files(t.Context(), table, []int{id}, nil)
+			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+			require.ErrorContains(t, err, "column "+text)
+			require.ErrorContains(t, err, "which is not served by this version")
+		}
+		before := w.metadataText(t)
+		_, err = tables.State(t.Context(), events, "")
+		require.ErrorContains(t, err, "it has columns of type interval, which this version does not know")
+		_, err = tables.Commit(t.Context(), commit.Change{Table: events, Token: token("z"), Add: addedFile("c")})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		_, err = tables.AddSchema(t.Context(), commit.SchemaEdit{Table: events, UUID: table.Pin.UUID})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.Equal(t, string(before), string(w.metadataText(t)))
+
+		// Refs can be set, which keeps the schemas as they are.
+		require.NoError(t, tables.Move(t.Context(), commit.Move{Table: events, Ref: "copy", To: snapshot}))
+		_, err = tables.Tag(t.Context(), table, until(time.Now(), time.Now().Add(time.Hour)))
+		require.NoError(t, err)
+		var was, is map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(before, &was))
+		require.NoError(t, json.Unmarshal(w.metadataText(t), &is))
+		require.Equal(t, string(was["schemas"]), string(is["schemas"]))
+		require.Equal(t, string(was["schema"]), string(is["schema"]))
+		require.Contains(t, string(is["refs"]), `"copy":`)
+	}
+}
+
 // TestMetadataOfLaterWriters reads metadata with what later writers may add: fields, operations, references,
 // statistics and transforms that are not known.
 //
@@ -112,6 +247,10 @@ func TestMetadataOfLaterWriters(t *testing.T) {
 		"a column of type geometry":  replace("schemas", `"type":"struct","fields":[`, `"type":"struct","fields":[{"id":99,"name":"strange","required":false,"type":"geometry(srid:4326)"},`),
 		"a column of type geography": replace("schemas", `"type":"struct","fields":[`, `"type":"struct","fields":[{"id":99,"name":"strange","required":false,"type":"geography"},`),
 		"a column of type unknown":   replace("schemas", `"type":"struct","fields":[`, `"type":"struct","fields":[{"id":99,"name":"strange","required":false,"type":"unknown"},`),
+		"a column of a later type":   replace("schemas", `"type":"struct","fields":[`, `"type":"struct","fields":[{"id":99,"name":"strange","required":false,"type":"interval"},`),
+		"a required column":          replace("schemas", `"type":"struct","fields":[`, `"type":"struct","fields":[{"id":99,"name":"strange","required":true,"type":"interval(6)","initial-default":{"months":[7]},"write-default":7},`),
+		"a column of a nested type":  replace("schemas", `"type":"struct","fields":[`, `"type":"struct","fields":[{"id":99,"name":"strange","required":false,"type":{"type":"union","of":["int"]}},`),
+		"a ref":                      replace("refs", `{"main":`, `{"mark":{"snapshot-id":1,"type":"bookmark","later":[]},"main":`),
 		"a transform":                set("partition-specs", `[{"spec-id":0,"fields":[]},{"spec-id":5,"fields":[{"name":"p","transform":"later[7]","source-id":1,"field-id":1000}]}]`),
 		"a transform of several":     set("partition-specs", `[{"spec-id":0,"fields":[]},{"spec-id":5,"fields":[{"name":"p","transform":"later","source-ids":[1],"field-id":1000}]}]`),
 		"an order":                   set("sort-orders", `[{"order-id":0,"fields":[]},{"order-id":9,"fields":[{"transform":"later","source-id":1,"direction":"asc","null-order":"nulls-first"}]}]`),

@@ -142,6 +142,9 @@ func (e *editing) once(ctx context.Context) (bool, error) {
 	if err := meta.servable(); err != nil {
 		return false, err
 	}
+	if err := meta.knowsTypes(); err != nil {
+		return false, err
+	}
 	e.settle(e.state(meta))
 	r, err := e.next(meta)
 	if err != nil {

@@ -3,6 +3,7 @@ package icebergcat
 import (
 	"bytes"
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -104,6 +105,9 @@ func (c *Catalog) tagOnce(ctx context.Context, t *catalog.Table, until Until) (t
 		return time.Time{}, locator.Refused, fault.New(fault.Internal, "table %s has no snapshot to tag", t.Name).In(t.Name, "")
 	}
 	tag := locator.Tag{UUID: t.Pin.UUID, Name: TagPrefix + strconv.FormatInt(snapshot.SnapshotID, 10), Snapshot: snapshot.SnapshotID}
+	if err := meta.unknownRef(tag.Name); err != nil {
+		return time.Time{}, locator.Refused, err
+	}
 	for name, ref := range meta.Refs() {
 		if name != tag.Name {
 			continue
@@ -230,11 +234,13 @@ func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]b
 	if err := meta.file.ChargeParsing(text); err != nil {
 		return nil, err
 	}
-	read, err := icetable.ParseMetadataBytes(text)
-	if err != nil {
+	read := *meta
+	read.text = text
+	if err := read.parseText(); err != nil {
 		return nil, fault.New(fault.Internal, "the new metadata of table %s cannot be read back: %w", meta.name, err).In(meta.name, location)
 	}
 	same := read.TableUUID() == meta.TableUUID() && read.Version() == meta.Version() && len(read.Snapshots()) == len(meta.Snapshots())
+	same = same && maps.Equal(read.later.refs, meta.later.refs)
 	refs := 0
 	for name, ref := range read.Refs() {
 		refs++
