@@ -369,7 +369,7 @@ $(GOLANGCI):
 # An S3 gateway, of a module of its own.
 $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 	@echo "$@: building the S3 gateway of the tests"
-	@tools/progress.sh $@ $(GO) build -v -C tools/s3gateway -o $@ .
+	@tools/progress.sh $@ $(GO) build -C tools/s3gateway -v -o $@ .
 
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.
