@@ -209,7 +209,7 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 
 # What test leaves out for the sake of its time. CI runs it after test.
 .PHONY: test-more
-test-more: test-random test-python-more test-torch test-docs test-packages test-attack ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages and attacks
+test-more: test-random test-python-more test-torch test-docs test-packages test-attack test-fuzz ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -298,6 +298,11 @@ test-fixtures: spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spark-
 .PHONY: test-attack
 test-attack: build
 	$(GO) run ./benchmarks/attack -quick -untimed
+
+# What is accepted of a client's messages is decoded within its charge.
+.PHONY: test-fuzz
+test-fuzz:
+	FUZZTIME=20s GO=$(GO) tools/fuzz.sh FuzzMessages FuzzDamagedMessages
 
 # Everything above, and what takes long; make -j2 fuzzes beside the rest.
 .PHONY: test-long

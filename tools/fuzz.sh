@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module, one after another, for FUZZTIME each (such
-# as 30s); without it for half an hour in all. An input that fails is kept under the package's testdata/fuzz, to be
-# committed with the mend.
+# Runs every fuzz target of the module, or those whose names are given, one after another,
+# for FUZZTIME each (such as 30s); without it for half an hour in all. An input that fails is
+# kept under the package's testdata/fuzz, to be committed with the mend.
 set -euo pipefail
 
 go=${GO:-go}
 cd "$(dirname "$0")/.."
 
 targets=$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func /:/' | sort)
+[ $# -eq 0 ] || targets=$(grep -E ":($(IFS='|' && echo "$*"))\$" <<<"$targets")
 if [ -z "$targets" ]; then
   echo 'fuzz.sh: there is no fuzz target' >&2
   exit 1
