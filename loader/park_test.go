@@ -48,31 +48,39 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 			}
 		})
 		require.NoError(t, err, c.Name)
-		require.Len(t, got, len(want))
-		for i := range want {
-			require.Equal(t, scenario.Texts(want[i].Rows()), scenario.Texts(got[i].Rows()), c.Name)
-			require.Equal(t, want[i].Cursors, got[i].Cursors, c.Name)
-			for name, of := range got[i].Report.Staging {
-				again += of.ReadAgain
-				of.ReadAgain = 0
-				// What is built ahead counts, and may be dropped: for a range without
-				// rows, or because another lane ends first.
-				was := want[i].Report.Staging[name]
-				of.Strategy, of.BytesRead, of.Amplification = was.Strategy, was.BytesRead, was.Amplification
-				if c.Query.Limit > 0 { // so may joins ahead of the end
-					of.Counts = was.Counts
-				}
-				got[i].Report.Staging[name] = of
-			}
-			if c.Query.Limit > 0 {
-				got[i].Report.Divided = want[i].Report.Divided
-			}
-			require.Equal(t, want[i].Report, got[i].Report, c.Name)
-		}
+		again += requireSameStreams(t, c, want, got)
 		require.Zero(t, limit.Used())
 	}
 	require.Greater(t, parked, 200/share)
 	require.Positive(t, again, "staging rows were read again")
+}
+
+// requireSameStreams checks that interrupted streams have the rows, order, cursors and reports of others, except for what was read
+// again. It returns the staging rows that were read again.
+func requireSameStreams(t *testing.T, c *scenario.Case, want, got []scenario.Shard) (again int64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, scenario.Texts(want[i].Rows()), scenario.Texts(got[i].Rows()), c.Name)
+		require.Equal(t, want[i].Cursors, got[i].Cursors, c.Name)
+		for name, of := range got[i].Report.Staging {
+			again += of.ReadAgain
+			of.ReadAgain = 0
+			// What is built ahead counts, and may be dropped: for a range without
+			// rows, or because another lane ends first.
+			was := want[i].Report.Staging[name]
+			of.Strategy, of.BytesRead, of.Amplification = was.Strategy, was.BytesRead, was.Amplification
+			if c.Query.Limit > 0 { // so may joins ahead of the end
+				of.Counts = was.Counts
+			}
+			got[i].Report.Staging[name] = of
+		}
+		if c.Query.Limit > 0 {
+			got[i].Report.Divided = want[i].Report.Divided
+		}
+		require.Equal(t, want[i].Report, got[i].Report, c.Name)
+	}
+	return again
 }
 
 // keepAllRows makes a case return each training row once, so that its plan knows the

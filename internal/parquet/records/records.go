@@ -21,7 +21,8 @@ import (
 	ownparquet "github.com/penstock/penstock/internal/parquet"
 )
 
-// Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, and most bytes if it has several rows, the buffer that a column is read through, what a column is taken to need for its pages, and what is read ahead.
+// Bounds of what is in memory: rows of a batch, bytes of a batch to aim at, and most bytes if it has several rows, the
+// buffer that a column is read through, what a column is taken to need for its pages, and what is read ahead.
 const (
 	maxRows     = 8192
 	batchBytes  = 4 << 20
