@@ -32,18 +32,24 @@ func (c *Catalog) MayCreate(table commit.NewTable) error {
 }
 
 func (c *Catalog) mayCreate(table commit.NewTable) error {
-	parts, err := catalog.Parts(table.Table)
-	if err != nil {
-		return err
-	}
-	form, err := newForm(table)
+	of, form, err := defined(table)
 	if err != nil {
 		return err
 	}
 	if _, ours := c.tables.(locator.Swapper); ours { // others choose the location themselves
-		_, err = c.newLocation(locator.Table{Name: table.Table, Parts: parts}, form.table.Location)
+		_, err = c.newLocation(of, form.table.Location)
 	}
 	return err
+}
+
+// defined returns the name and the form of a new table.
+func defined(table commit.NewTable) (locator.Table, *tableForm, error) {
+	parts, err := catalog.Parts(table.Table)
+	if err != nil {
+		return locator.Table{}, nil, err
+	}
+	form, err := newForm(table)
+	return locator.Table{Name: table.Table, Parts: parts}, form, err
 }
 
 // Create creates a table without snapshots. See commit.Committer.
@@ -58,21 +64,17 @@ func (c *Catalog) Create(ctx context.Context, table commit.NewTable) error {
 func (c *Catalog) create(ctx context.Context, table commit.NewTable) error {
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
-	parts, err := catalog.Parts(table.Table)
-	if err != nil {
-		return err
-	}
-	form, err := newForm(table)
+	of, form, err := defined(table)
 	if err != nil {
 		return err
 	}
 	held := c.hold(table.Table)
 	defer held.Release()
-	of := locator.Table{Name: table.Table, Parts: parts, Most: c.options.MaxMetadata, Charge: held.Grow}
+	of.Most, of.Charge = c.options.MaxMetadata, held.Grow
 	var outcome locator.Outcome
 	switch tables := c.tables.(type) {
 	case locator.Updater:
-		request, encoding := form.request(parts[len(parts)-1], table.Location)
+		request, encoding := form.request(of.Parts[len(of.Parts)-1], table.Location)
 		if encoding != nil {
 			return encoding
 		}
