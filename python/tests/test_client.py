@@ -5,7 +5,11 @@ from __future__ import annotations
 import http.server
 import pickle
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -231,6 +235,90 @@ def test_closed_client(fake_address: str) -> None:
     with pytest.raises(penstock.Invalid, match="closed"):
         client.datasets()
     assert "closed" in repr(client)
+
+
+class Paused:
+    """Pauses the next call of a client's thread right before it uses the connection, until the client is closed."""
+
+    def __init__(self, client: penstock.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._client = client
+        self._paused, self._go_on = threading.Event(), threading.Event()
+        calls = client._servers.current._calls
+        watched = calls.watched
+
+        @contextmanager
+        def wait() -> Iterator[Any]:
+            self._paused.set()
+            assert self._go_on.wait(60)
+            with watched() as call:
+                yield call
+
+        monkeypatch.setattr(calls, "watched", wait)
+
+    def outcome(self, act: Callable[[], Any]) -> Any:
+        """What `act` returns or raises in a thread, if the client is closed while its call is paused."""
+        found: list[Any] = []
+
+        def run() -> None:
+            try:
+                found.append(act())
+            except Exception as e:
+                found.append(e)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        assert self._paused.wait(60)
+        self._client.close()
+        self._go_on.set()
+        thread.join(60)
+        return found[0]
+
+
+def test_calls_go_on_while_another_thread_closes_the_client(
+    fake_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inside a call, pyarrow crashes if its client is closed."""
+    client = penstock.connect(fake_address)
+    listed = Paused(client, monkeypatch).outcome(client.datasets)
+    assert [one.name for one in listed] == ["good", "broken"]
+    assert client._servers.current.disconnect_if_idle(), "the call has closed the connection that it used"
+
+
+def test_streams_do_not_begin_while_another_thread_closes_the_client(
+    fake_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = penstock.connect(fake_address)
+    stream = client.read("endless")
+    refused = Paused(client, monkeypatch).outcome(lambda: next(stream))
+    assert isinstance(refused, penstock.Invalid)
+    assert "the client is closed" in str(refused)
+    assert client._servers.current.disconnect_if_idle(), "the stream has closed the connection that it used"
+
+
+def test_a_read_in_another_thread_ends_when_the_client_is_closed(
+    fake_address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no broken stream, which would be resumed."""
+    client = penstock.connect(fake_address)
+    stream = client.read("endless")
+    assert len(list(islice(stream, 3))) == 3
+    caught: list[Exception] = []
+
+    def read() -> None:
+        try:
+            next(stream)
+        except penstock.Error as e:
+            caught.append(e)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while not stream._readings[0]._messages.begun:  # type: ignore[union-attr]
+        time.sleep(0.01)
+    client.close()
+    thread.join(60)
+    assert [type(e) for e in caught] == [penstock.Invalid]
+    assert "closed" in str(caught[0])
+    assert not caplog.records
 
 
 def test_pickled_client(fake: penstock.Client) -> None:

@@ -249,6 +249,24 @@ def test_failures_in_the_middle_write_nothing(house: House, client: penstock.Cli
     assert house.snapshots() == 2
 
 
+def test_stage_ends_at_its_next_batch_if_the_client_is_closed(house: House, client: penstock.Client) -> None:
+    """Nothing is written then. Closing must not end the call meanwhile: pyarrow crashes if two threads use a writer."""
+    client.stage(TABLE, table(), key=["id"], buckets=2)
+
+    def closing() -> Iterator[pa.RecordBatch]:
+        yield from batches(table(10, 20))
+        thread = threading.Thread(target=client.close)
+        thread.start()
+        thread.join(60)
+        yield from batches(table(20, 30))
+
+    with pytest.raises(penstock.Invalid, match="the client was closed while it was sending rows"):
+        client.stage(TABLE, closing())
+    assert client._servers.current.disconnect_if_idle(), "the call has closed the connection that it used"
+    assert house.snapshots() == 1
+    assert house.rows() == table().to_pylist()
+
+
 def test_plain_flight_needs_the_number_of_rows(house: House, client: penstock.Client) -> None:
     """A writer of pyarrow that is only closed, or lost, writes nothing.
 

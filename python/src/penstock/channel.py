@@ -196,6 +196,9 @@ class Calls(flight.ClientMiddlewareFactory):
 class Lease:
     """The use of a connection by one call or stream. The holder must release it.
 
+    Any thread may release the lease of a stream, which cancels it. The lease of a call is released by the thread
+    that makes the call: pyarrow crashes if its client or writer is closed while another thread is inside it.
+
     Attributes:
         client: the Flight client; None once released.
         reader: the stream's reader, if it is used by a stream; None once released.
@@ -225,7 +228,7 @@ class Lease:
         Raises:
             Invalid: the client was closed meanwhile, or this process is a fork of the one that began the call.
         """
-        if self.foreign or self.writer is None:
+        if self.foreign or self.writer is None or self._channel.closed:
             raise errors.Invalid(
                 "the client was closed while it was sending rows, or this process was forked meanwhile",
                 remedy="call stage again, with the same token",
@@ -234,9 +237,12 @@ class Lease:
 
     def release(self) -> None:
         """Ends the use, and the stream if there is one. Safe to call more than once."""
-        if self.foreign or self.client is None:
+        if self.foreign:
             return
-        reader, client, self.reader, self.client = self.reader, self.client, None, None
+        with _process.lock:
+            reader, client, self.reader, self.client = self.reader, self.client, None, None
+        if client is None:
+            return
         if reader is not None:
             reader.cancel()
         del reader
@@ -269,8 +275,7 @@ class Channel:
     def lease(self) -> Lease:
         """Leases the connection, and opens it if there is none."""
         with _process.lock:
-            if self._closed:
-                raise errors.Invalid("the client is closed", remedy="connect again")
+            self._check_open()
             if _process.unusable:
                 raise errors.Invalid(
                     f"this process was forked while {_process.unusable}; gRPC does not work in it",
@@ -354,6 +359,7 @@ class Channel:
         try:
             with self._calls.watched() as call:
                 lease.reader = lease.client.do_get(ticket, options)
+            self._check_open()  # `close` releases the streams that it sees
         except BaseException as e:
             lease.broken = isinstance(e, errors.Unavailable)
             lease.release()
@@ -381,33 +387,39 @@ class Channel:
             self._leases.discard(lease)
             if lease.broken and client is self._client:
                 self._client = None
-            if client is not self._client and all(other.client is not client for other in self._leases):
-                client.close()
+            self._close_unused(client)
+
+    def _close_unused(self, client: flight.FlightClient) -> None:
+        """Closes a connection that no later call gets, unless a lease uses it. The lock is held."""
+        if client is not self._client and all(other.client is not client for other in self._leases):
+            client.close()
 
     def close(self) -> None:
-        """Closes all streams and the connection. Later calls fail."""
+        """Closes all streams, and the connection once the calls in other threads have ended. Later calls fail."""
         with _process.lock:
             self._closed = True
-            leases = list(self._leases)
-        for lease in leases:
+            streams = [lease for lease in self._leases if lease.reader is not None]
+            client, self._client = self._client, None
+        for lease in streams:
             lease.release()
-        with _process.lock:
-            self._drop()
+        if client is not None:
+            with _process.lock:
+                self._close_unused(client)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise errors.Invalid("the client is closed", remedy="connect again")
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed
 
-    def _drop(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
     def disconnect_if_idle(self) -> bool:
         """Closes the connection if nothing uses it. Reports whether it is closed."""
-        if not self._leases:
-            self._drop()
+        if not self._leases and self._client is not None:
+            client, self._client = self._client, None
+            client.close()
         return self._client is None and not self._leases
 
     def abandon(self) -> tuple[Any, ...]:

@@ -70,6 +70,8 @@ class Messages:
         try:
             return self._next()
         except errors.Unavailable:
+            if self.channel.closed:  # which canceled the read
+                raise _client_closed() from None
             if self._lease is not None:
                 self._lease.broken = True
             raise
@@ -130,9 +132,7 @@ class Messages:
         """The open reader. Do not store it: exceptions keep the locals of all frames they passed."""
         reader = None if self._lease is None else self._lease.reader
         if reader is None:
-            raise errors.Invalid(
-                "the client was closed while its stream was being read", remedy="connect again"
-            )
+            raise _client_closed()
         return reader
 
     def _batch(self, batch: pa.RecordBatch, cursor: bytes) -> pa.RecordBatch:
@@ -182,6 +182,10 @@ class Messages:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _client_closed() -> errors.Invalid:
+    return errors.Invalid("the client was closed while its stream was being read", remedy="connect again")
 
 
 def _object(text: bytes) -> dict[str, Any]:
