@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import torch
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 from trained import QUERY, Served, rows, served
@@ -51,6 +52,26 @@ def test_workers_with_other_start_methods(here: Served, method: str, workers: in
     ds = here.dataset(rank=1, world=2)
     ds.set_epoch(2)
     assert rows(loader(ds, workers, multiprocessing_context=method)) == here.steps(1, 2, epoch=2)
+
+
+def many_tensors(batch: Any) -> list[torch.Tensor]:  # noqa: ARG001 - a transform
+    return [torch.zeros(1 << 16) for _ in range(200)]
+
+
+def test_spawned_workers_that_are_sending_batches_exit_cleanly(here: Served) -> None:
+    """Torch aborts a process that ends while a thread is inside torch, as the one that sends batches may be."""
+    exits: list[int | str | None] = []
+    for _ in range(4):  # without the wait, two of three end by SIGABRT
+        iterator = iter(loader(here.dataset(transform=many_tensors), 1, multiprocessing_context="spawn"))
+        next(iterator)
+        [worker] = iterator._workers  # type: ignore[attr-defined]
+        try:
+            iterator._shutdown_workers()  # type: ignore[attr-defined]
+        except RuntimeError as e:  # a worker was killed by a signal
+            exits.append(str(e))
+        else:
+            exits.append(worker.exitcode)
+    assert exits == [0] * 4
 
 
 # spec: trainer-2

@@ -9,12 +9,17 @@ import weakref
 from collections import deque
 from typing import Protocol
 
+from torch.utils.data import get_worker_info
+
 from penstock import errors
 from penstock.torch.meter import StallReporter
 from penstock.torch.source import Item, Source
 
 # Seconds that `close` waits for a thread that is inside a call or a transformation.
 _PATIENCE = 5.0
+
+# Seconds that the exit of a DataLoader worker waits for the thread that sends its last batches.
+_SENDING_LIMIT = 1.0
 
 
 class Feed(Protocol):
@@ -177,3 +182,10 @@ if hasattr(os, "register_at_fork"):
 def _close_all() -> None:
     for feed in list(_open):
         feed.close()
+    if get_worker_info() is None:
+        return
+    # A loop that is left early ends its workers while a thread of their queue may be sending batches. If that thread
+    # is inside torch when the interpreter ends, torch aborts the process.
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(_SENDING_LIMIT)
