@@ -274,7 +274,7 @@ class Paused:
         return found[0]
 
 
-def test_calls_go_on_while_another_thread_closes_the_client(
+def test_calls_continue_while_another_thread_closes_the_client(
     fake_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Inside a call, pyarrow crashes if its client is closed."""
