@@ -85,10 +85,10 @@ func registered(t *testing.T) (names []string, table string) {
 	return names, b.String()
 }
 
-// TestOperationsPage: the page that operators read has every metric, and no page names
+// TestMetricsPage: the page of metrics has every metric, and no page names
 // one that is not there.
-func TestOperationsPage(t *testing.T) {
-	const page, from, to = "../../docs/operations.md", "<!-- metrics: ", "<!-- end of metrics -->\n"
+func TestMetricsPage(t *testing.T) {
+	const page, from, to = "../../docs/metrics.md", "<!-- metrics: ", "<!-- end of metrics -->\n"
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), from)

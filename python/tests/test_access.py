@@ -240,8 +240,8 @@ def test_token_and_file_are_alternatives(tmp_path: Path) -> None:
         penstock.connect("localhost:1", token_file=1)  # type: ignore[arg-type]
 
 
-def test_commands_of_the_page_about_operations_work(config: Path, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+def test_commands_of_the_page_on_running_a_server_work(config: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/run.md").read_text()
     section = page.partition("## TLS and tokens\n")[2].partition("\n## ")[0]
     found = re.findall(r"^```(sh|python)\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
     assert [language for language, _ in found] == ["sh", "python", "python"]
