@@ -25,9 +25,9 @@ GOTEST := CGO_ENABLED=$(if $(RACE),1,0) GORACE=atexit_sleep_ms=100 $(GO) test $(
 # shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
-# What reads sources and pages alone: imports, words, examples. The race detector would
+# What reads sources and pages alone: imports, fields, examples. The race detector would
 # only make it slow.
-SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/prosetest ./internal/spectest
+SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/spectest
 # All random cases of packages that try a share of them with the race detector.
 RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader ./loader/extsort
 # Random worlds on real tables, ours and other writers': without the race

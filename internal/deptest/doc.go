@@ -6,10 +6,9 @@
 // decision that must be added to the table. The package also checks that every row of
 // the table has a folder, that every package has a package comment and a meaningful
 // name, that code outside their packages does not compare enumerated words (CheckWords),
-// that no two packages declare a type of one name (SharedTypeNames, with the exceptions
-// of type_names.txt), that the Makefile runs each test whole of which only a share runs
-// under the race detector (CheckShares), and that the decision records in docs/adr are numbered without
-// gaps or duplicates.
+// that nothing depends on cleared memory (CheckMemory), that make test-random runs the
+// whole of each test that runs in part under the race detector (CheckShares), and that
+// the decision records in docs/adr are numbered without gaps or duplicates.
 //
 // The test's own process opens and parses the sources. If it ran "go list" instead, go
 // test would not know that the result depends on them, and could return a cached "pass"

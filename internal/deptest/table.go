@@ -189,7 +189,6 @@ func Graph() []Row {
 		{Folder: "internal/scenario/exchange", Imports: "* scenario"},
 		{Folder: "internal/scenario/fixtures", Imports: "* scenario cell storetest", Outside: libSQLite},
 		{Folder: "internal/docstest", Imports: "*", Outside: libTesting},
-		{Folder: "internal/prosetest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/parquet/parquettest", Imports: "*", Outside: libParquet},
