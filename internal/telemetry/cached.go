@@ -35,10 +35,10 @@ func (m *Metrics) Cache(read CacheSource) {
 		CacheSource: read,
 		bytes:       desc("penstock_cache_bytes", "Bytes of decoded columns in memory."),
 		chunks:      desc("penstock_cache_columns", "Decoded columns of row groups in memory."),
-		partial:     desc("penstock_cache_partial_columns", "Those of them of which rows are missing."),
+		partial:     desc("penstock_cache_partial_columns", "Cached columns that hold only part of their rows."),
 		misses:      desc("penstock_cache_misses_total", "Columns of row groups, or of parts of them, that streams did not find in memory."),
 		saved:       desc("penstock_cache_saved_seconds_total", "Seconds that decoding would have taken without the cache."),
-		filled:      desc("penstock_cache_filled_total", "Columns of row groups that were added, when all their rows were."),
+		filled:      desc("penstock_cache_filled_total", "Columns of row groups that became completely cached."),
 		evicted:     desc("penstock_cache_evicted_total", "Columns of row groups that were dropped for others."),
 		passed:      desc("penstock_cache_passed_total", "Columns of row groups, or of parts of them, for which there was no room."),
 		givenUp:     desc("penstock_cache_given_up_bytes_total", "Bytes that were dropped because streams needed the memory."),
@@ -47,7 +47,7 @@ func (m *Metrics) Cache(read CacheSource) {
 		hitBytes:    desc("penstock_cache_hit_bytes_total", "Decoded bytes that streams read from memory, by table.", "table"),
 		keptSides:   desc("penstock_kept_build_sides", "Build sides in memory that no stream needs."),
 		sideBytes:   desc("penstock_kept_build_sides_bytes", "Bytes of these build sides."),
-		sideHits:    desc("penstock_kept_build_sides_hits_total", "How often a stream needed a build side that was kept."),
+		sideHits:    desc("penstock_kept_build_sides_hits_total", "How often a stream used a build side that was kept."),
 	})
 }
 

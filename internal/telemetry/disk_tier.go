@@ -22,16 +22,16 @@ func (m *Metrics) DiskTier(read func() disk.TierStats) {
 	m.registry.MustRegister(diskTierMetrics{
 		read:   read,
 		chunks: desc("penstock_disk_cache_chunks", "Decoded columns of row groups in the folder cache_dir."),
-		bytes:  desc("penstock_disk_cache_bytes", "Bytes of their files that count against cache_disk, of incomplete files too."),
+		bytes:  desc("penstock_disk_cache_bytes", "Bytes of these files, also incomplete ones, that count toward cache_disk."),
 		limit:  desc("penstock_disk_cache_limit_bytes", "The setting cache_disk."),
-		queued: desc("penstock_disk_cache_queued_bytes", "Bytes of the memory budget for columns that wait to be written there."),
+		queued: desc("penstock_disk_cache_queued_bytes", "Bytes of the memory budget for columns that wait to be written to disk."),
 		reads: desc("penstock_disk_cache_reads_total",
-			"Columns that were looked for there, by result: hit, miss, memory (none was free), damaged, failed or canceled.", "result"),
+			"Lookups of columns on disk, by result: hit, miss, memory (none was free), damaged, failed or canceled.", "result"),
 		writes: desc("penstock_disk_cache_writes_total",
-			"Columns that were offered to it, by result: written, present, dropped (it was behind, or the disk did not work), unstored (of a type or size that it does not store) or failed.", "result"),
-		readBytes:    desc("penstock_disk_cache_read_bytes_total", "Bytes of columns that were read from there."),
-		writtenBytes: desc("penstock_disk_cache_written_bytes_total", "Bytes of files that were written there."),
-		saved:        desc("penstock_disk_cache_saved_seconds_total", "Time that it took to decode the columns that were read from there, each time that they were."),
+			"Columns to write to disk, by result: written, present, dropped (the writer was behind, or the disk did not work), unstored (of a type or size that is not stored) or failed.", "result"),
+		readBytes:    desc("penstock_disk_cache_read_bytes_total", "Bytes of columns that were read from disk."),
+		writtenBytes: desc("penstock_disk_cache_written_bytes_total", "Bytes of files that were written to cache_dir."),
+		saved:        desc("penstock_disk_cache_saved_seconds_total", "Seconds that decoding the columns read from disk would have taken, counted at each read."),
 		evicted:      desc("penstock_disk_cache_evicted_total", "Columns that were deleted to make room for others."),
 	})
 }

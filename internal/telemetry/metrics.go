@@ -167,8 +167,8 @@ func (m *Metrics) Budget(b *budget.Budget) {
 	m.registry.MustRegister(
 		gauge("penstock_memory_budget_bytes", "The memory budget.", b.Limit),
 		gauge("penstock_memory_reserved_bytes", "Bytes of the memory budget that are reserved.", b.Used),
-		gauge("penstock_memory_idle_bytes", "Those of the reserved bytes that are kept for later streams, and given up when memory is needed.", b.Idle),
-		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were reserved at a time.", b.Peak),
+		gauge("penstock_memory_idle_bytes", "Reserved bytes of caches for later streams, which are released when memory is needed.", b.Idle),
+		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were ever reserved at the same time.", b.Peak),
 	)
 }
 
