@@ -25,6 +25,9 @@ GOTEST := CGO_ENABLED=$(if $(RACE),1,0) GORACE=atexit_sleep_ms=100 $(GO) test $(
 # shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+# The product is the module of this folder. Benchmarks and the programs of developers are modules
+# of their own, in the same workspace (go.work).
+ALL_MODULES := ./... ./benchmarks/... ./tools/...
 # What reads sources and pages alone: imports, fields, examples. The race detector would
 # only make it slow.
 SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/spectest
@@ -83,7 +86,7 @@ demo-s3: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY) ## the demo with tables o
 	.venv/demo/bin/python demo/run.py --s3
 
 # What users install, in dist/. The same commit gives the same files.
-RELEASE = $(GO) run -C tools/release . -out $(CURDIR)/dist -python $(CURDIR)/.venv/wheel/bin/python
+RELEASE = GOWORK=off $(GO) run -C tools/release . -out $(CURDIR)/dist -python $(CURDIR)/.venv/wheel/bin/python
 HOST_PLATFORM = $(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH)
 
 .PHONY: wheel
@@ -218,7 +221,7 @@ check: check-go check-python ## lint alone
 check-go: $(GOLANGCI)
 	$(GO) test -vet=off $(SOURCE_TESTS)
 	$(GOLANGCI) config verify
-	failed=0; $(GOLANGCI) fmt --diff || failed=1; $(GOLANGCI) run ./... || failed=1; exit $$failed
+	failed=0; $(GOLANGCI) fmt --diff || failed=1; for module in . benchmarks tools; do (cd $$module && $(CURDIR)/$(GOLANGCI) run ./...) || failed=1; done; exit $$failed
 
 .PHONY: check-python
 check-python: .venv/test/.stamp
@@ -228,7 +231,7 @@ check-python: .venv/test/.stamp
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
-	$(GOTEST) -timeout 15m $$($(GO) list ./... | grep -vE '/internal/(dep|docs|prose|spec)test$$')
+	$(GOTEST) -timeout 15m $$($(GO) list $(ALL_MODULES) | grep -vE '/internal/(dep|docs|prose|spec)test$$')
 
 # The cases of which test-go tries a share, without the race detector.
 .PHONY: test-random
@@ -314,9 +317,9 @@ test-long: test test-more long fuzz ## test, test-more, long cases, release buil
 # small ones it is busy with itself, and takes 5 GB.
 .PHONY: long
 long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
-	$(GO) test -timeout 30m ./...
-	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
-	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 60m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
+	$(GO) test -timeout 30m $(ALL_MODULES)
+	$(GOTEST) -shuffle=on -count=3 -timeout 30m $(ALL_MODULES)
+	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 60m $$($(GO) list $(ALL_MODULES) | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
 	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)

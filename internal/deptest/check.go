@@ -117,14 +117,12 @@ func newGraph(module string, rows []Row) (*graph, error) {
 	}
 	for _, row := range rows {
 		name := path.Base(row.Folder)
-		if name != "..." {
-			if other, twice := g.named[name]; twice {
-				return nil, fmt.Errorf("the import table has %s and %s: a name would mean both", other.Folder, row.Folder)
-			}
-			g.named[name] = row
+		if other, twice := g.named[name]; twice {
+			return nil, fmt.Errorf("the import table has %s and %s: a name would mean both", other.Folder, row.Folder)
 		}
+		g.named[name] = row
 		for library := range strings.FieldsSeq(row.Outside) {
-			g.closed[library] = library != "*"
+			g.closed[library] = true
 		}
 	}
 	for _, row := range rows {
@@ -137,17 +135,13 @@ func newGraph(module string, rows []Row) (*graph, error) {
 	return g, nil
 }
 
-// row returns the row of a folder; an exact one takes precedence over a tree.
+// row returns the row of a folder.
 func (g *graph) row(dir string) (Row, bool) {
-	if row, known := g.named[path.Base(dir)]; known && row.Folder == dir {
-		return row, true
+	row, known := g.named[path.Base(dir)]
+	if !known || row.Folder != dir {
+		return Row{}, false
 	}
-	for _, row := range g.rows {
-		if tree, isTree := strings.CutSuffix(row.Folder, "..."); isTree && strings.HasPrefix(dir+"/", tree) {
-			return row, true
-		}
-	}
-	return Row{}, false
+	return row, true
 }
 
 // fault returns why a package of row may not import target; "" if it may.
@@ -168,9 +162,9 @@ func (g *graph) faultInside(row Row, dir string) string {
 		return "there is no row for it in internal/deptest/table.go"
 	}
 	allowed := strings.Fields(row.Imports)
-	named := slices.Contains(allowed, path.Base(target.Folder)) && !strings.HasSuffix(target.Folder, "...")
+	named := slices.Contains(allowed, path.Base(target.Folder))
 	reach := slices.Contains(strings.Fields(target.Imports), "*")
-	if named || target.Folder == row.Folder || slices.Contains(allowed, "*") && !reach {
+	if named || slices.Contains(allowed, "*") && !reach {
 		return ""
 	}
 	if len(allowed) == 0 {
@@ -182,9 +176,6 @@ func (g *graph) faultInside(row Row, dir string) string {
 // faultOutside checks an import of a library by the longest listed prefix.
 func (g *graph) faultOutside(row Row, target string) string {
 	mine := strings.Fields(row.Outside)
-	if slices.Contains(mine, "*") {
-		return ""
-	}
 	prefix := ""
 	for library := range g.closed {
 		if len(library) > len(prefix) && strings.HasPrefix(target+"/", library+"/") {

@@ -4,14 +4,13 @@ package deptest
 // Imports of the standard library, and of files that end in _test.go, are not
 // restricted.
 type Row struct {
-	// Folder is the path from the module's root. "tools/..." stands for every
-	// folder below tools; those may import each other.
+	// Folder is the path from the module's root.
 	Folder string
 	// Imports lists packages of the module by the last element of their folder. "*"
 	// stands for every package whose own row has no "*"; others must be listed by name.
 	Imports string
 	// Outside lists libraries, by prefixes of their paths. They are closed to every
-	// package whose row does not list them. "*" stands for any library.
+	// package whose row does not list them.
 	Outside string
 }
 
@@ -171,9 +170,6 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libCobra + " " + libGRPC},
-
-		{Folder: "benchmarks/...", Imports: "* gatewaytest localtest", Outside: "*"},
-		{Folder: "tools/...", Imports: "*", Outside: "*"},
 
 		// Test kits may import everything, but only tests and other kits may import
 		// them: therefore each has a star.

@@ -51,7 +51,6 @@ func end(r *Reader[int]) { r.ended = true }
 		"other/go.mod":      {Data: []byte("module other\n")},
 		"other/other.go":    {Data: []byte("package other\n")},
 		"a/atest/kit.go":    {Data: []byte("package atest\n")},
-		"tools/b/main.go":   {Data: []byte("package main\n")},
 		".hidden/hidden.go": {Data: []byte("package hidden\n")},
 	})
 	require.NoError(t, err)

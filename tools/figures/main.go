@@ -1,5 +1,5 @@
-// Command figures prints the size and shape of the product's Go code as a table, which
-// is that of the module without tests, test kits, tools and benchmarks.
+// Command figures prints the size and shape of the product's Go code as a table: that of the
+// module in the root folder, without tests and test kits.
 //
 //	go run ./tools/figures [-root .] [-long 12] [-files 24]
 //

@@ -61,9 +61,9 @@ func measure(root fs.FS) (*figures, error) {
 	return f, err
 }
 
-// outside are the folders that are not the product: test kits, programs for developers,
-// data of tests, hidden folders.
-var outside = regexp.MustCompile(`(^|/)([a-z0-9]*test|errstore|testdata|[._].*)$|^(tools|benchmarks|internal/scenario)$`)
+// outside are the folders of the module that are not the product: test kits, data of tests,
+// hidden folders.
+var outside = regexp.MustCompile(`(^|/)([a-z0-9]*test|errstore|testdata|[._].*)$|^internal/scenario$`)
 
 // folder adds the files of one folder.
 func (f *figures) folder(root fs.FS, dir string) error {

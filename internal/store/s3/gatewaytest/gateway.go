@@ -78,7 +78,7 @@ func Start(ctx context.Context, root string) (_ *Gateway, err error) {
 
 // build makes the gateway of tools/s3gateway.
 func (g *Gateway) build(ctx context.Context) (program string, err error) {
-	root, err := moduleRoot()
+	root, err := workspace()
 	if err != nil {
 		return "", err
 	}
@@ -93,15 +93,15 @@ func (g *Gateway) build(ctx context.Context) (program string, err error) {
 	return program, nil
 }
 
-// moduleRoot is the folder of go.mod above the working directory.
-func moduleRoot() (string, error) {
+// workspace returns the nearest folder above the working directory that has a go.work: the checkout.
+func workspace() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
-		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "go.work")); missing == nil {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("the working directory is in no module")
+			return "", errors.New("the working directory is in no checkout with a go.work")
 		}
 	}
 	return "", err
