@@ -271,7 +271,8 @@ test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## t
 	$(PYTHON) tools/tour.py docs/quickstart.md --environment .venv/torch
 	for page in compare rows runs; do $(PYTHON) tools/tour.py docs/recipes/README.md docs/recipes/$$page.md --environment .venv/torch || exit 1; done
 	$(PYTHON) tools/tour.py docs/nulls.md --environment .venv/torch
-	$(PYTHON) tools/tour.py docs/staging.md --environment .venv/torch
+	$(PYTHON) tools/tour.py docs/layout.md --environment .venv/torch
+	$(PYTHON) tools/tour.py docs/writing.md --environment .venv/torch
 	.venv/demo/bin/python demo/run.py --s3
 
 # What users install, on this machine: the wheel in a new environment without Go, the image as a container has it, the chart.

@@ -28,7 +28,7 @@ func (p process) promoteCommand() *cobra.Command {
 		Long: "Make the columns of left and overlay entries of a dataset columns of its training table: every data\n" +
 			"file of main is replaced by one with the new columns, whose other columns are copied as they\n" +
 			"are. Readers see no change until the last commit, which changes the table's schema. The\n" +
-			"table's catalog must allow writes to its namespace (docs/promote.md).\n\n" +
+			"table's catalog must allow writes to its namespace (docs/changes.md).\n\n" +
 			"A call that was interrupted continues when it is repeated. --dry-run tells what it would cost.",
 		Example: "  penstock promote homefeed history --dry-run --config penstock.yaml\n" +
 			"  penstock promote homefeed history embedding --config penstock.yaml",

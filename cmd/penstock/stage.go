@@ -31,7 +31,7 @@ func (p process) stageCommand() *cobra.Command {
 			"commit. Columns are matched by name: int is widened to long and float to double, optional\n" +
 			"columns that the files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
-			"catalog must allow writes to its namespace (docs/stage.md).\n\n" +
+			"catalog must allow writes to its namespace (docs/changes.md).\n\n" +
 			"A call that is repeated with its --token writes nothing, and prints the snapshot that has the rows.",
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
 			"  penstock stage features.embedding new.parquet --key request_id --like ml.impressions --config penstock.yaml",

@@ -1,4 +1,4 @@
-"""The statements of docs/staging.md for Spark write a table that is laid out as the page says."""
+"""The statements of docs/layout.md for Spark write a table that is laid out as the page says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from reading import BINARY, Reader
 from spark_session import java_table
 
-PAGE = Path(__file__).parents[3] / "docs" / "staging.md"
+PAGE = Path(__file__).parents[3] / "docs" / "layout.md"
 REQUESTS, BUCKETS = 400, 16
 
 
