@@ -51,6 +51,7 @@ func Graph() []Row {
 		{Folder: "internal/release", Imports: "invariant"},
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/digest"},
+		{Folder: "internal/backoff"},
 		{Folder: "internal/identity"},
 		{Folder: "internal/audit", Imports: "fault"},
 		{Folder: "internal/tokens", Imports: "fault"},
@@ -94,7 +95,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
 		{Folder: "loader/catalog/icebergcat/manifests", Imports: "catalog commit", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog commit manifests metafile column locator tablestore dircat sqlcat restcat dataset cache expr budget digest fault store",
+			Folder: "loader/catalog/icebergcat", Imports: "catalog commit manifests metafile column locator tablestore dircat sqlcat restcat dataset cache expr backoff budget digest fault store",
 			Outside: libIceberg,
 		},
 		{Folder: "loader/partition", Imports: "catalog bucket fault"},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -46,7 +47,7 @@ func (c *Catalog) moveRef(ctx context.Context, move commit.Move) error {
 // move makes attempts until the branch is where it should be.
 func (w *writing) move(ctx context.Context, move commit.Move, last **loaded) error {
 	for try := range maxCommitTries {
-		if err := waitAgain(ctx, try); err != nil {
+		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
 			return err
 		}
 		if done, err := w.moveOnce(ctx, move, last); done || err != nil {

@@ -9,6 +9,7 @@ import (
 
 	icetable "github.com/apache/iceberg-go/table"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -67,7 +68,7 @@ func (c *Catalog) Commit(ctx context.Context, change commit.Change) (commit.Comm
 // run makes attempts until one of them ends the call.
 func (p *committing) run(ctx context.Context) (out commit.Committed, err error) {
 	for try := range maxCommitTries {
-		if err := waitAgain(ctx, try); err != nil {
+		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
 			return out, err
 		}
 		out, done, err := p.once(ctx)

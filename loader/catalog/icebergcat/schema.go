@@ -3,6 +3,7 @@ package icebergcat
 import (
 	"context"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
@@ -115,7 +116,7 @@ func (e *editing) run(ctx context.Context) error {
 
 func (e *editing) tries(ctx context.Context) error {
 	for try := range maxCommitTries {
-		if err := waitAgain(ctx, try); err != nil {
+		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
 			return err
 		}
 		if done, err := e.once(ctx); done || err != nil {

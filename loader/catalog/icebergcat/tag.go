@@ -5,12 +5,12 @@ import (
 	"context"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
 	icetable "github.com/apache/iceberg-go/table"
 
+	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
@@ -23,11 +23,12 @@ import (
 const TagPrefix = "penstock-"
 
 // The number of attempts to commit, how many of these may have an unknown outcome (each may
-// take as long as the timeout), and the maximum wait after the first attempt, which doubles.
+// take as long as the timeout), and the first and the longest wait between them.
 const (
 	maxTagTries = 8
 	maxUnknown  = 3
 	tagWait     = 50 * time.Millisecond
+	maxTagWait  = 4 * time.Second
 )
 
 // Until is how long a tag should keep a snapshot. A tag that lasts until Least or longer is
@@ -54,10 +55,8 @@ func (c *Catalog) Tags() error {
 func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
 	unknown := 0
 	for try := range maxTagTries {
-		if try > 0 {
-			if err := pause(ctx, tagWait<<(try-1)); err != nil {
-				return time.Time{}, err
-			}
+		if err := backoff.Wait(ctx, try, tagWait, maxTagWait); err != nil {
+			return time.Time{}, err
 		}
 		at, outcome, err := c.tagOnce(ctx, t, until)
 		switch outcome {
@@ -74,18 +73,6 @@ func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.
 	}
 	return time.Time{}, fault.New(fault.Conflict, "table %s: snapshot %d was not tagged in %d attempts, since others committed first",
 		t.Name, t.Pin.Snapshot, maxTagTries).In(t.Name, "").WithRemedy("try again")
-}
-
-// pause waits for a random part of limit.
-func pause(ctx context.Context, limit time.Duration) error {
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(limit)))) //nolint:gosec // it spreads retries
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // tagOnce loads the table and commits the tag if necessary. With Committed, the tag lasts

@@ -15,12 +15,11 @@ import (
 )
 
 // Bounds of a commit: the number of attempts, the first and the longest wait between them,
-// how often it doubles, and the time for all of them. See also maxUnknown.
+// and the time for all of them. See also maxUnknown.
 const (
 	maxCommitTries = 64
 	commitWait     = 25 * time.Millisecond
 	maxCommitWait  = 2 * time.Second
-	maxDoublings   = 7
 	commitLimit    = 10 * time.Minute
 )
 
@@ -75,14 +74,6 @@ type attempt struct {
 	outcome locator.Outcome
 	sent    bool // to the catalog
 	settled bool // it was not made, and will not be
-}
-
-// waitAgain waits before another attempt.
-func waitAgain(ctx context.Context, try int) error {
-	if try == 0 {
-		return nil
-	}
-	return pause(ctx, min(commitWait<<min(try-1, maxDoublings), maxCommitWait))
 }
 
 // writing is one call that changes a table.
