@@ -106,9 +106,10 @@ func Graph() []Row {
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{Folder: "loader/compact", Imports: "catalog"},
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
+		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
 		{
 			Folder:  "loader/stage",
-			Imports: "compact plan dataset extsort partition sortkey conform catalog commit upload write chunk batch budget store fault",
+			Imports: "compact plan dataset extsort partition sortkey conform catalog commit transaction upload write chunk batch budget store fault",
 		},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",

@@ -3,15 +3,14 @@ package stage
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
 // coarse reports whether partitions of a field are replaced as a whole: those of a column or of
@@ -73,53 +72,39 @@ func baseOf(s *commit.TableState) int64 {
 	return s.Table.Pin.Snapshot
 }
 
-// Bounds of attempts to replace partitions of a table that others commit to: their number, and the first and the longest wait
-// between them, which doubles. Any commit of others ends an attempt, so there must be enough of them beside many writers.
-const (
-	maxReplaceTries = 64
-	replaceWait     = 25 * time.Millisecond
-	maxDoublings    = 3
-)
-
-// commitReplacing commits a change that removes some files. If others committed to the branch since these were listed, they
-// may have added files to the same partitions: the files to remove are listed again.
-func (c *staging) commitReplacing(ctx context.Context, change commit.Change, removed []string, parts []extsort.Partition) (commit.Committed, error) {
-	for try := 1; ; try++ {
-		change.Mode, change.Remove, c.result.Removed = commit.Append, removed, len(removed)
-		if len(removed) > 0 {
-			change.Mode = commit.Overwrite
-		}
-		if c.request.Mode == Replace {
-			change.Base, change.Unmoved = baseOf(c.target.state), true
-		}
-		made, err := c.tables.Commit(ctx, change)
-		if !change.Unmoved || fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries {
-			return made, err
-		}
-		if failed := pauseUpTo(ctx, replaceWait<<min(try-1, maxDoublings)); failed != nil {
-			return made, failed
-		}
-		state, failed := c.tables.State(ctx, c.request.Table, c.request.Branch)
-		if failed != nil || state.Spec != c.target.state.Spec || baseOf(state) == change.Base {
-			return made, err
-		}
-		c.target.state = state
-		if removed, failed = c.replaced(ctx, parts); failed != nil {
-			return made, failed
-		}
-	}
+// commitFiles commits the files that were written. Files to replace are listed again whenever others committed to the
+// branch, since they may have added some to the same partitions.
+func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *uploading, removed []string, parts []extsort.Partition) (commit.Committed, error) {
+	replaces := c.request.Mode == Replace
+	return transaction.Transaction{
+		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.state, Once: !replaces, Discard: files.discard,
+		Prepare: func(ctx context.Context, a *transaction.Attempt) (err error) {
+			if a.State != c.target.state {
+				if removed, err = c.replacedAt(ctx, a.State, parts); err != nil {
+					return err
+				}
+			}
+			change.Mode, change.Remove, c.result.Removed = commit.Append, removed, len(removed)
+			if len(removed) > 0 {
+				change.Mode = commit.Overwrite
+			}
+			if replaces {
+				change.Base, change.Unmoved = baseOf(a.State), true
+			}
+			a.Commit = func(ctx context.Context) (commit.Committed, error) { return c.tables.Commit(ctx, change) }
+			return nil
+		},
+	}.Run(ctx)
 }
 
-// pauseUpTo waits for a random part of limit.
-func pauseUpTo(ctx context.Context, limit time.Duration) error {
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(limit)))) //nolint:gosec // it spreads attempts
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// replacedAt returns the files that new rows replace in a later state of the table.
+func (c *staging) replacedAt(ctx context.Context, state *commit.TableState, parts []extsort.Partition) ([]string, error) {
+	if state.Spec != c.target.state.Spec {
+		return nil, fault.New(fault.Conflict, "the partition spec of table %s was changed while rows were written", c.request.Table).In(c.request.Table, "").
+			WithRemedy("repeat the call")
 	}
+	c.target.state = state
+	return c.replaced(ctx, parts)
 }
 
 // covers reports whether files of a spec have a value for each field of another one whose

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/compact"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
 // Restoration is what to restore of a table.
@@ -70,7 +71,7 @@ type restoring struct {
 	result  RestorationResult
 }
 
-// run makes attempts until one of them is committed. An attempt fails with Conflict if others commit meanwhile.
+// run looks for the token, and restores the rows if no earlier call did.
 func (c *restoring) run(ctx context.Context) (err error) {
 	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
 		return err
@@ -86,21 +87,18 @@ func (c *restoring) run(ctx context.Context) (err error) {
 		c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, true
 		return nil
 	}
-	last := int64(-1)
-	for try := 1; ; try++ {
-		base, err := c.once(ctx)
-		if fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || try == maxReplaceTries || base == last {
-			return err
-		}
-		last = base
+	made, err = transaction.Transaction{Tables: c.tables, Table: c.name, Branch: c.request.Branch, Prepare: c.prepare}.Run(ctx)
+	if err == nil {
+		c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, made.Existed
 	}
+	return err
 }
 
-// once makes an attempt, and returns the snapshot that it began with.
-func (c *restoring) once(ctx context.Context) (base int64, err error) {
-	o, err := c.compare(ctx)
+// prepare writes the restored files of an attempt.
+func (c *restoring) prepare(ctx context.Context, a *transaction.Attempt) error {
+	o, err := c.compare(ctx, a.State)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	c.result = RestorationResult{Token: c.request.Token, Unchanged: o.unchanged, Removed: len(o.removed)}
 	for _, f := range o.restored {
@@ -112,9 +110,16 @@ func (c *restoring) once(ctx context.Context) (base int64, err error) {
 		c.result.Bytes += f.Bytes
 	}
 	if c.request.DryRun || len(o.restored)+len(o.removed) == 0 {
-		return 0, nil
+		return nil
 	}
-	return baseOf(o.state), o.make(ctx)
+	files, err := o.write(ctx)
+	if err != nil {
+		return err
+	}
+	a.Discard = files.discard
+	change := o.change(files.added)
+	a.Commit = func(ctx context.Context) (commit.Committed, error) { return c.tables.Commit(ctx, change) }
+	return nil
 }
 
 // restoreAttempt is one attempt: what of the table is to change.
@@ -130,12 +135,8 @@ type restoreAttempt struct {
 }
 
 // compare compares the files of the snapshot and of the branch.
-func (c *restoring) compare(ctx context.Context) (*restoreAttempt, error) {
-	state, err := c.tables.State(ctx, c.name, c.request.Branch)
-	if err != nil {
-		return nil, err
-	}
-	o := &restoreAttempt{restoring: c, state: state}
+func (c *restoring) compare(ctx context.Context, state *commit.TableState) (o *restoreAttempt, err error) {
+	o = &restoreAttempt{restoring: c, state: state}
 	pin := state.Table.Pin
 	if pin.Snapshot = c.request.Snapshot; pin.Snapshot <= 0 {
 		return nil, fault.InvalidField("snapshot", "%d is not the id of a snapshot", pin.Snapshot).WithRemedy("name a snapshot of the table")
@@ -229,28 +230,14 @@ func deletesText(f catalog.File) string {
 	return string(text)
 }
 
-// make writes the restored files and commits them.
-func (o *restoreAttempt) make(ctx context.Context) error {
-	files, err := o.write(ctx)
-	if err != nil {
-		return err
-	}
+// change returns the change that puts the restored files in place of those of the branch.
+func (o *restoreAttempt) change(added []commit.DataFile) commit.Change {
 	change := commit.Change{
 		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,
-		Add: files.added, Base: baseOf(o.state), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
+		Add: added, Base: baseOf(o.state), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
 	}
 	for _, f := range o.removed {
 		change.Remove = append(change.Remove, f.Location)
 	}
-	made, err := o.tables.Commit(ctx, change)
-	if err != nil && commit.Uncertain(err) {
-		return err // the files may be the table's
-	}
-	if err != nil || made.Existed {
-		files.discard(ctx)
-	}
-	if err == nil {
-		o.result.Snapshot, o.result.Parent, o.result.Existed = made.Snapshot, made.Parent, made.Existed
-	}
-	return err
+	return change
 }

@@ -254,12 +254,11 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	if c.target.branches {
 		change.Begin = c.target.state.Table.Pin.Snapshot
 	}
-	made, err := c.commitReplacing(ctx, change, removed, sorted.Partitions())
+	made, err := c.commitFiles(ctx, change, files, removed, sorted.Partitions())
 	if err != nil && commit.Uncertain(err) {
-		return err // the files may be the table's
+		return err
 	}
 	if err != nil || made.Existed {
-		files.discard(ctx)
 		c.result.Files, c.result.Bytes = 0, 0
 	}
 	if err == nil {

@@ -1,0 +1,148 @@
+// Package transaction makes one change of a table, in as many attempts as it takes while others commit.
+//
+// Each attempt loads the table's state, prepares the change on top of it, and commits. What becomes of the files that it
+// wrote follows from the outcome alone:
+//
+//   - The change was made: the files are the table's.
+//   - The outcome is unknown (commit.Uncertain): the files stay, since the table may have them. Run does not look
+//     further; a caller that repeats the change with its token finds out.
+//   - An earlier call made the change: the files are removed.
+//   - Others committed first (Conflict): the files are removed, and another attempt follows after a wait, unless the table
+//     is still as the attempt saw it. Then the conflict would come back.
+//   - Any other error: the files are removed.
+//
+// The package knows neither files nor changes: its users prepare and commit.
+package transaction
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/internal/backoff"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/upload"
+)
+
+// MaxAttempts bounds the attempts of one transaction. Each commit of others ends an attempt, so there must be enough of them beside
+// many writers.
+const MaxAttempts = 64
+
+// The longest wait after the first attempt, and after any.
+const (
+	minWait = 25 * time.Millisecond
+	maxWait = 200 * time.Millisecond
+)
+
+// TableStates loads the states of tables. See commit.Committer.
+type TableStates interface {
+	State(ctx context.Context, table, branch string) (*commit.TableState, error)
+}
+
+// Attempt is one attempt. Prepare fills it in.
+type Attempt struct {
+	// State is the state of the table that the attempt begins with.
+	State *commit.TableState
+	// Commit makes the change; nil: there is nothing to change, and the transaction is done.
+	Commit func(ctx context.Context) (commit.Committed, error)
+	// Discard removes the files that were written for this attempt alone; nil: there are none. It is set
+	// before the first of them is written.
+	Discard func(ctx context.Context)
+}
+
+// Transaction is a change of a branch of a table.
+type Transaction struct {
+	Tables        TableStates
+	Table, Branch string
+	// First is the state that the first attempt begins with; nil: it is loaded.
+	First *commit.TableState
+	// Once says that the change does not depend on the state of the branch: a conflict is final.
+	Once bool
+	// Prepare prepares an attempt: it writes files and sets the attempt's Commit. Its errors are final.
+	Prepare func(ctx context.Context, a *Attempt) error
+	// Discard removes the files that all attempts share; nil: there are none.
+	Discard func(ctx context.Context)
+}
+
+// Run makes the change. It returns a Committed without a snapshot if there was nothing to change.
+//
+// Errors: those of Prepare, State and Commit; Conflict if the change does not fit, or others did not stop committing.
+func (t Transaction) Run(ctx context.Context) (commit.Committed, error) {
+	var last attemptEnd
+	var seen *commit.TableState // by the last attempt
+	for attempts := range MaxAttempts {
+		state, err := t.next(ctx, attempts)
+		if last.err != nil && fault.KindOf(err) == fault.NotFound {
+			break // the branch was not made, and the conflict says why
+		}
+		if err != nil {
+			last = attemptEnd{err: err}
+			break
+		}
+		if attempts > 0 && equal(state, seen) {
+			break
+		}
+		if last = t.attempt(ctx, state); last.final {
+			break
+		}
+		seen = state
+	}
+	if !last.kept {
+		discard(ctx, t.Discard)
+	}
+	return last.made, last.err
+}
+
+// next returns the state that the next attempt begins with, after a wait.
+func (t Transaction) next(ctx context.Context, attempts int) (*commit.TableState, error) {
+	if attempts == 0 && t.First != nil {
+		return t.First, nil
+	}
+	if err := backoff.Wait(ctx, attempts, minWait, maxWait); err != nil {
+		return nil, err
+	}
+	return t.Tables.State(ctx, t.Table, t.Branch)
+}
+
+// attemptEnd is how an attempt ended.
+type attemptEnd struct {
+	made  commit.Committed
+	err   error
+	kept  bool // the files are the table's, or may be
+	final bool // no attempt follows
+}
+
+// attempt makes one attempt, and removes its files unless they are kept.
+func (t Transaction) attempt(ctx context.Context, state *commit.TableState) attemptEnd {
+	a := &Attempt{State: state}
+	err := t.Prepare(ctx, a)
+	if err != nil || a.Commit == nil {
+		discard(ctx, a.Discard)
+		return attemptEnd{err: err, final: true}
+	}
+	made, err := a.Commit(ctx)
+	unknown := commit.Uncertain(err)
+	out := attemptEnd{
+		made: made, err: err, kept: unknown || err == nil && !made.Existed,
+		final: unknown || t.Once || fault.KindOf(err) != fault.Conflict,
+	}
+	if !out.kept {
+		discard(ctx, a.Discard)
+	}
+	return out
+}
+
+// discard removes files, also if ctx has ended.
+func discard(ctx context.Context, remove func(context.Context)) {
+	if remove == nil {
+		return
+	}
+	ctx, cancel := upload.AfterFailure(ctx)
+	defer cancel()
+	remove(ctx)
+}
+
+// equal reports whether nothing that a change can depend on differs between two states of a branch.
+func equal(a, b *commit.TableState) bool {
+	return a.Table.Pin == b.Table.Pin && a.Current == b.Current && a.LastColumn == b.LastColumn && a.Spec == b.Spec && a.SortOrder == b.SortOrder
+}
