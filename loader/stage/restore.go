@@ -89,6 +89,9 @@ func (c *restoring) run(ctx context.Context) (err error) {
 	}
 	made, err = transaction.Transaction{Tables: c.tables, Table: c.name, Branch: c.request.Branch, Prepare: c.prepare}.Run(ctx)
 	if err == nil {
+		if made.Existed {
+			c.result = RestorationResult{Token: c.request.Token} // the counts are those of the earlier call
+		}
 		c.result.Snapshot, c.result.Parent, c.result.Existed = made.Snapshot, made.Parent, made.Existed
 	}
 	return err

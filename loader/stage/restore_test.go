@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +184,34 @@ func TestOthersCommitDuringARestoration(t *testing.T) {
 	r.restore(t, stage.Restoration{Snapshot: snapshot})
 	require.Equal(t, then, r.written(t, ""), "what others added to the partition goes, too")
 	require.Len(t, r.listed(t, ""), 2)
+}
+
+// Another call with the token that commits first has the change, and the files of this one go.
+//
+// spec: compact-24
+func TestEqualTokensRestoreOnce(t *testing.T) {
+	r := newRig(t, unlimited, nil)
+	r.plain(t, 2)
+	r.appends(t, 2)
+	snapshot := r.current(t)
+	r.eraseValues(t, r.listed(t, "")[0], 1)
+	request := stage.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "twin")}
+	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.tables.commit = nil
+		r.restore(t, request)
+		return r.tables.Commit(ctx, change)
+	}
+	files := len(r.parquet(t))
+	out := r.restore(t, request)
+	require.Equal(t, stage.RestorationResult{Token: request.Token, Snapshot: out.Snapshot, Parent: out.Parent, Existed: true}, out)
+	restored := 0
+	for _, f := range r.listed(t, "") {
+		if strings.Contains(f.Location, commit.FilePrefix(request.Token)) {
+			restored++
+		}
+	}
+	require.Positive(t, restored)
+	require.Len(t, r.parquet(t), files+restored, "the files of the second call are gone")
 }
 
 // spec: compact-26
