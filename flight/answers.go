@@ -24,9 +24,9 @@ const (
 	answerRest = 4 << 10
 )
 
-// answers charges the answers of calls, and the messages of streams that carry no batch, until they are written: to the
-// budget, and to an account like that of batches in flight. It is one of their own, so that a client that does not read its
-// answers takes nothing from streams.
+// answers charges the answers of calls, and messages of streams without a batch, until they are written: to the budget, and
+// to an account like that of batches in flight. The account is separate, so a client that stops reading its answers cannot
+// starve streams.
 type answers struct {
 	inflight   *inflightBatches
 	budget     *budget.Budget // nil: unlimited

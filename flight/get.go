@@ -117,8 +117,8 @@ func contextCause(ctx context.Context, err error) error {
 	return err
 }
 
-// read returns the content of a ticket and what the caller may read of its query, if this server can still serve it to the client
-// of a call.
+// read opens a ticket and returns its content and the caller's rights to its query. It fails if this server can no longer serve
+// the ticket to the caller.
 func (s *Server) read(ctx context.Context, ticket []byte) (content, callerAccess, error) {
 	c, err := s.opened(ctx, ticket)
 	if err != nil {

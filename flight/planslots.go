@@ -31,10 +31,9 @@ const (
 	maxKnownHosts = 4096
 )
 
-// planSlots limits the calls that plan, or make an answer, at the same time: each takes a processor, and memory. A
-// free slot goes to the host that has the fewest, then to the one that has used them for the shortest time of late, in seconds,
-// then to the one whose last turn is longest ago. So a host does not wait for all calls of others, but for one of each at most.
-// It is safe for concurrent use.
+// planSlots limits the calls that plan, or make an answer, at the same time: each takes a processor, and memory. A free slot
+// goes to the host with the fewest slots, then least recent use (in seconds), then longest since its last slot. So a host waits
+// for at most one call of each other host. It is safe for concurrent use.
 type planSlots struct {
 	limit int // slots
 	share int // slots of one host; that of Unix domain sockets is "", and may have all

@@ -19,8 +19,8 @@ import (
 
 // Bounds of calls that write rows.
 const (
-	// maxPutMessage is the most bytes of a message with rows, and minPutMessage the least limit. Between them, the limit is
-	// a share of the memory budget, twice of which is reserved for each call.
+	// maxPutMessage and minPutMessage bound the limit of a message with rows. Within these bounds the limit is the memory
+	// budget divided by putMessageShare. Each call reserves twice the limit.
 	maxPutMessage, minPutMessage, putMessageShare = 64 << 20, 2 << 20, 128
 	// putTimeout is how long a client may take for a message with rows.
 	putTimeout = 10 * time.Minute

@@ -95,11 +95,12 @@ func (s *Server) permitChange(ctx context.Context, table string, what policy.Per
 		return nil
 	}
 	return fault.New(fault.Forbidden, "this client may not %s table %s on this server", what, fault.Shorten(table, maxAudited)).
-		WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s] and write: [%s]; without a policy, tables are written to only by programs on the machine of a server without credentials", what, fault.Shorten(table, maxAudited))
+		WithRemedy("ask the operator of the server for a rule of its policy with allow: [%s] and write: [%s]; without a policy, only local clients of a server without credentials may write", what, fault.Shorten(table, maxAudited))
 }
 
-// permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error unless
-// the caller may read all of it. A name that a dataset has is that of the dataset, as it is for the writer: a right to tables of such a name does not help.
+// permitKeysOf returns the caller's rights to a dataset or a table, whose keys decide which rows are kept. It returns an error
+// unless the caller may read all of it. If a dataset and a table share a name, the dataset wins, as in the writer; rights to
+// the table do not apply.
 func (s *Server) permitKeysOf(ctx context.Context, of string) (policy.Rights, error) {
 	d, rights, err := s.readable(ctx, of)
 	if err != nil {

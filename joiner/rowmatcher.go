@@ -111,8 +111,8 @@ func (m *RowMatcher) chooseByTime(wanted times) {
 	}
 }
 
-// latest returns which of the rows of a key, which ascend by time, have the latest time
-// that the rule admits.
+// latest returns the range of a key's rows (ascending by time) that share the latest time that the
+// rule admits.
 func (m *RowMatcher) latest(rows []int32, wanted int64) (low, high int) {
 	at := m.built.times
 	high = sort.Search(len(rows), func(i int) bool { return m.rule.Time.after(at[rows[i]], wanted) })

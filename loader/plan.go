@@ -110,8 +110,8 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query, o
 // buildKey is the key of a context's function of OnBuild.
 type buildKey struct{}
 
-// OnBuild returns a context with which Plan calls enter before it makes a plan that is not cached: that takes long. Plan fails with
-// its error.
+// OnBuild returns a context that makes Plan call enter before it builds an uncached plan, the slow path. Plan fails with the
+// error of enter.
 func OnBuild(ctx context.Context, enter func() error) context.Context {
 	return context.WithValue(ctx, buildKey{}, enter)
 }

@@ -48,7 +48,7 @@ func (p process) stageCommand() *cobra.Command {
 		key:       cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
 		sort:      cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
 		buckets:   cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
-		like:      cmdline.Text(c, "like", "TABLE", "of a new table: the training table whose number of buckets it takes, and whose days and other partitions if the files have the columns"),
+		like:      cmdline.Text(c, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"),
 		partition: cmdline.Texts(c, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated"),
 		token:     cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
 		branch:    cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),

@@ -36,8 +36,8 @@ func (q *queue) removeStream(from string) {
 	q.countPeers()
 }
 
-// countPeers updates several, and removes peers without streams and memory. A peer may
-// have memory without streams: batches in flight outlive their streams. q.mu is held.
+// countPeers recomputes q.several and drops peers with neither streams nor memory. A peer may have
+// memory without streams: batches in flight outlive their streams. q.mu is held.
 func (q *queue) countPeers() {
 	open := 0
 	for from, p := range q.peers {

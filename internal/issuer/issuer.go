@@ -3,7 +3,7 @@
 //
 // A token is accepted if it is signed by a current key of the issuer, by an asymmetric algorithm that the key is for, names the
 // issuer and the audience, is valid now, and has a subject. Everything else is refused: tokens without an expiry, secrets
-// instead of keys, and texts that differ from the form that the issuer writes, even where they would mean the same.
+// instead of keys, and non-canonical encodings.
 package issuer
 
 import (
@@ -64,7 +64,7 @@ func New(name, audience string, clock func() time.Time, unknownKey func()) *Issu
 	return &Issuer{name: name, audience: audience, clock: clock, unknownKey: unknownKey, waiting: waitingTokens{arrived: map[[sha256.Size]byte]time.Time{}}}
 }
 
-// LimitAge has keys check tokens for a time after SetKeys, and no longer. It is called before the issuer is used.
+// LimitAge expires keys maxAge after SetKeys. It is called before the issuer is used.
 func (i *Issuer) LimitAge(maxAge time.Duration) { i.maxAge = maxAge }
 
 // SetKeys replaces the keys by those of a JWKS, whose fetch started at asOf. Keys that are not for signatures, or not public,

@@ -120,8 +120,8 @@ func locationsOf(group []rewritten) []string {
 	return out
 }
 
-// commit replaces the old files of a group. Files that others removed meanwhile are left out, and what was written for them is
-// discarded; deletes that others committed are taken along.
+// commit replaces the old files of a group. Files that were removed concurrently are skipped and their replacements deleted;
+// concurrent deletes are carried over.
 func (r *replacing) commit(ctx context.Context, group []rewritten) error {
 	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+commit.AttemptName())
 	var last error

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// rawTable is a catalog in which the training table has some of its files, without their deletes: each stored row is a row.
+// rawTable restricts the training table to some of its files and ignores deletes, so rows keep their stored positions.
 type rawTable struct {
 	catalog.Catalog
 	name   string

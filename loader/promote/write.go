@@ -202,7 +202,7 @@ func (p *promoting) columnOptions() rewrite.Options {
 	return out
 }
 
-// discard removes files that no table has. What cannot be removed stays: it does no harm, and its name tells that it is ours.
+// discard removes files that no table has. Errors are ignored: leftovers are harmless and recognized by name.
 func discard(ctx context.Context, files PromotedFiles, locations []string) {
 	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()

@@ -121,8 +121,8 @@ func (p *partitionFiles) Finish(ctx context.Context, w write.WrittenFile) error 
 	return nil
 }
 
-// discard ends the open upload and removes the files. What cannot be removed stays: it does no harm,
-// and its name tells that it is ours.
+// discard ends the open upload and removes the files. Errors are ignored: leftovers are harmless and
+// recognized by name.
 func (p *partitionFiles) discard(ctx context.Context) {
 	if p.current != nil {
 		_ = p.current.Abort(ctx)

@@ -14,8 +14,9 @@ import (
 	"github.com/penstock/penstock/loader/extsort"
 )
 
-// Stage writes rows to a table as one change. It borrows the reader, and reads no row if the
-// change was made before. With the context of a stream of the budget it waits for memory.
+// Stage writes rows to a table as one change. It borrows the reader, and reads no row if the change
+// was made before. If ctx comes from Budget.Enter, Stage waits for memory; otherwise it fails at
+// once.
 //
 // Errors: Invalid if the columns do not fit the table, NotFound for an unknown table that the
 // request does not say how to create, Forbidden for a table that may not be written to,

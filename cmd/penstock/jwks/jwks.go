@@ -58,7 +58,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Want has Run fetch the keys soon. It does not block.
+// Want asks Run to refresh the keys. It does not block.
 func (k *Remote) Want() {
 	select {
 	case k.wanted <- struct{}{}:

@@ -21,8 +21,8 @@ var (
 	_ commit.Brancher  = (*Catalog)(nil)
 )
 
-// committing is one call of Commit. All attempts have the same snapshot id: whichever of
-// them is made, it is found, and a catalog cannot make two.
+// committing is one call of Commit. Attempts share one snapshot id, so a retry finds the one that
+// landed and no catalog can apply two.
 type committing struct {
 	writing
 	change commit.Change
@@ -196,8 +196,8 @@ func (p *committing) find(meta *loaded, head *icetable.Snapshot) (*icetable.Snap
 		WithRemedy("check whether the table has the rows; if not, commit them with a new token")
 }
 
-// latestForgotten returns the latest time that a token of a snapshot before the oldest one that is kept may have. No snapshot
-// is older than its token, nor one with a token older than its parent.
+// latestForgotten returns the newest token time that expiry may already have dropped, given the oldest snapshot that is kept.
+// No snapshot is older than its token, and no snapshot with a token is older than its parent.
 func latestForgotten(oldest *icetable.Snapshot) time.Time {
 	at := time.UnixMilli(oldest.TimestampMs)
 	if oldest.Summary == nil || oldest.Summary.Properties[commit.SummaryToken] == "" {

@@ -49,9 +49,9 @@ func (w *waiting) take(a *asked) bool {
 	return at >= 0
 }
 
-// read runs a question that reads. A connection that one question opens also answers those that waited
-// before it was opened, so that a query of many tables costs one: opening takes longer than a question. They
-// read what is there now, as with connections of their own.
+// read runs a lookup. The first lookup opens a connection and also serves all lookups queued before it was
+// open, so that a query of many tables opens one connection: opening takes longer than a lookup. Each lookup
+// reads the current state, as on a connection of its own.
 func (c *sqliteFile) read(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (string, error) {
 	began, own := c.clock(), &asked{ctx: ctx, question: q, done: make(chan struct{})}
 	c.waiting.add(own)

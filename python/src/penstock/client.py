@@ -360,8 +360,8 @@ class Client:
             key: the key's columns. If omitted, those of the table's buckets.
             sort: of a new table: the columns to sort by, such as ["user_id", "ts desc"]. If omitted, the key.
             buckets: of a new table: the number of buckets of the key's first column.
-            like: of a new table: the training table whose buckets it has, and whose days and other partitions if the
-                rows have the columns.
+            like: for a new table: the training table to copy the bucket count and, where the rows have the columns,
+                the partitions from.
             partition: of a new table: partition fields in front of the buckets, such as ["day(ts)"].
             branch: the branch to commit to, which begins at main. If omitted, main.
             evolve: add columns that the table does not have.
