@@ -13,32 +13,32 @@ import (
 )
 
 // Move moves, creates or removes a branch. See commit.Brancher.
-func (c *Catalog) Move(ctx context.Context, move commit.Move) error {
+func (w *TableWriter) Move(ctx context.Context, move commit.Move) error {
 	if move.Ref == "" || move.Ref == commit.Main && move.To == 0 {
 		return fault.InvalidField("ref", "branch %q cannot be removed", move.Ref).In(move.Table, "").WithRemedy("name a branch other than %s", commit.Main)
 	}
-	return c.moveRef(ctx, move)
+	return w.moveRef(ctx, move)
 }
 
 // moveRef moves, creates or removes a branch, which may be main.
-func (c *Catalog) moveRef(ctx context.Context, move commit.Move) error {
-	if err := c.MayWrite(move.Table); err != nil {
+func (w *TableWriter) moveRef(ctx context.Context, move commit.Move) error {
+	if err := w.MayWrite(move.Table); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
-	done, err := c.takeTurn(ctx, move.Table)
+	done, err := w.takeTurn(ctx, move.Table)
 	if err != nil {
 		return err
 	}
 	defer done()
-	w := &writing{catalog: c, table: move.Table}
+	call := &writing{source: w.source, table: move.Table}
 	var last *loaded
-	err = w.move(ctx, move, &last)
+	err = call.move(ctx, move, &last)
 	if last != nil {
-		w.clean(ctx, last)
+		call.clean(ctx, last)
 	}
-	if err != nil && w.uncertain() {
+	if err != nil && call.uncertain() {
 		err = commit.AsUncertain(err)
 	}
 	return fault.Op(err, "move branch %s of table %s", move.Ref, move.Table)
@@ -59,9 +59,9 @@ func (w *writing) move(ctx context.Context, move commit.Move, last **loaded) err
 }
 
 func (w *writing) moveOnce(ctx context.Context, move commit.Move, last **loaded) (bool, error) {
-	held := w.catalog.hold(w.table)
+	held := w.source.hold(w.table)
 	defer held.Release()
-	meta, err := w.catalog.load(ctx, w.table, held)
+	meta, err := w.source.load(ctx, w.table, held)
 	if err != nil {
 		return false, err
 	}
@@ -99,7 +99,7 @@ func (w *writing) moveOnce(ctx context.Context, move commit.Move, last **loaded)
 // moved settles attempts of a move that was made: those whose metadata file is not in the
 // table's history.
 func (w *writing) moved(meta *loaded) {
-	made := map[string]bool{meta.location: true}
+	made := map[string]bool{meta.file.Location: true}
 	for entry := range meta.PreviousFiles() {
 		made[entry.MetadataFile] = true
 	}
@@ -125,13 +125,13 @@ func snapshotName(id int64) string {
 }
 
 // look loads a table for a decision about its branches.
-func (c *Catalog) look(ctx context.Context, table string, decide func(*loaded) (commit.Move, error)) (commit.Move, error) {
-	if err := c.MayWrite(table); err != nil {
+func (w *TableWriter) look(ctx context.Context, table string, decide func(*loaded) (commit.Move, error)) (commit.Move, error) {
+	if err := w.MayWrite(table); err != nil {
 		return commit.Move{}, err
 	}
-	held := c.hold(table)
+	held := w.source.hold(table)
 	defer held.Release()
-	meta, err := c.load(ctx, table, held)
+	meta, err := w.source.load(ctx, table, held)
 	if err != nil {
 		return commit.Move{}, err
 	}
@@ -139,8 +139,8 @@ func (c *Catalog) look(ctx context.Context, table string, decide func(*loaded) (
 }
 
 // Publish moves main to the snapshot of a branch. See commit.Brancher.
-func (c *Catalog) Publish(ctx context.Context, table, branch string) (commit.Move, error) {
-	move, err := c.look(ctx, table, func(m *loaded) (commit.Move, error) {
+func (w *TableWriter) Publish(ctx context.Context, table, branch string) (commit.Move, error) {
+	move, err := w.look(ctx, table, func(m *loaded) (commit.Move, error) {
 		head, err := m.head(branch)
 		if err != nil {
 			return commit.Move{}, err
@@ -158,7 +158,7 @@ func (c *Catalog) Publish(ctx context.Context, table, branch string) (commit.Mov
 			In(table, "").WithRemedy("commit the change to %s, or to a new branch that begins there", commit.Main)
 	})
 	if err == nil {
-		err = c.Move(ctx, move)
+		err = w.Move(ctx, move)
 	}
 	return move, fault.Op(err, "publish branch %s of table %s", branch, table)
 }
@@ -185,8 +185,8 @@ func (m *loaded) since(from int64, branch string) string {
 }
 
 // Undo takes a move of a branch back. See commit.Brancher.
-func (c *Catalog) Undo(ctx context.Context, made commit.Move) error {
-	back, err := c.look(ctx, made.Table, func(m *loaded) (commit.Move, error) {
+func (w *TableWriter) Undo(ctx context.Context, made commit.Move) error {
+	back, err := w.look(ctx, made.Table, func(m *loaded) (commit.Move, error) {
 		at, err := m.at(made.Ref)
 		if err != nil {
 			return commit.Move{}, err
@@ -203,7 +203,7 @@ func (c *Catalog) Undo(ctx context.Context, made commit.Move) error {
 		return commit.Move{Table: made.Table, UUID: made.UUID, Ref: made.Ref, From: made.To, To: made.From}, nil
 	})
 	if err == nil {
-		err = c.moveRef(ctx, back)
+		err = w.moveRef(ctx, back)
 	}
 	return fault.Op(err, "undo snapshot %d of table %s", made.To, made.Table)
 }

@@ -33,7 +33,7 @@ func (m *loaded) withColumns(columns []commit.NewColumn) (*iceberg.Schema, *sche
 	}
 	text, err := m.schemaText(current.ID)
 	if err != nil {
-		return nil, nil, metafile.Corrupt(m.name, m.location, "the schemas of table %s cannot be read: %w", m.name, err)
+		return nil, nil, metafile.Corrupt(m.name, m.file.Location, "the schemas of table %s cannot be read: %w", m.name, err)
 	}
 	out := &schemaRevision{lastColumn: m.LastColumnID(), current: true}
 	for _, s := range m.Schemas() {

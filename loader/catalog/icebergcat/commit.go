@@ -36,24 +36,24 @@ type committing struct {
 // id, the call is done. Otherwise it writes the files of a new snapshot and commits, on the
 // condition that the branch has not moved. If it has, or if the outcome is unknown, another
 // attempt begins.
-func (c *Catalog) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
+func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
 	change.Branch = cmp.Or(change.Branch, commit.Main)
-	err := c.MayWrite(change.Table)
+	err := w.MayWrite(change.Table)
 	if err == nil {
-		err = change.Check(c.now())
+		err = change.Check(w.source.now())
 	}
 	if err != nil {
 		return commit.Committed{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
-	done, err := c.takeTurn(ctx, change.Table)
+	done, err := w.takeTurn(ctx, change.Table)
 	if err != nil {
 		return commit.Committed{}, err
 	}
 	defer done()
 	p := &committing{change: change, id: rand.Int64N(1<<62) + 1} //nolint:gosec,mnd // an id, not a secret
-	p.catalog, p.table = c, change.Table
+	p.source, p.table = w.source, change.Table
 	p.prefix = commit.FilePrefix(cmp.Or(change.Token, strconv.FormatInt(p.id, 10)))
 	out, err := p.run(ctx)
 	if p.last != nil {
@@ -82,9 +82,9 @@ func (p *committing) run(ctx context.Context) (out commit.Committed, err error) 
 
 // once makes an attempt. It returns false if another one should follow.
 func (p *committing) once(ctx context.Context) (out commit.Committed, done bool, err error) {
-	held := p.catalog.hold(p.table)
+	held := p.source.hold(p.table)
 	defer held.Release()
-	meta, err := p.catalog.load(ctx, p.table, held)
+	meta, err := p.source.load(ctx, p.table, held)
 	if err != nil {
 		return out, false, p.unloaded(ctx, err)
 	}

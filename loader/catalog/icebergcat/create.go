@@ -24,20 +24,20 @@ import (
 )
 
 // MayCreate checks a new table before its rows are read. See commit.Committer.
-func (c *Catalog) MayCreate(table commit.NewTable) error {
-	if err := c.MayWrite(table.Table); err != nil {
+func (w *TableWriter) MayCreate(table commit.NewTable) error {
+	if err := w.MayWrite(table.Table); err != nil {
 		return err
 	}
-	return fault.Op(c.mayCreate(table), "create table %s", table.Table)
+	return fault.Op(w.mayCreate(table), "create table %s", table.Table)
 }
 
-func (c *Catalog) mayCreate(table commit.NewTable) error {
+func (w *TableWriter) mayCreate(table commit.NewTable) error {
 	of, form, err := defined(table)
 	if err != nil {
 		return err
 	}
-	if _, ours := c.tables.(locator.Swapper); ours { // others choose the location themselves
-		_, err = c.newLocation(of, form.table.Location)
+	if _, ours := w.source.locator.(locator.Swapper); ours { // others choose the location themselves
+		_, err = w.newLocation(of, form.table.Location)
 	}
 	return err
 }
@@ -53,26 +53,26 @@ func defined(table commit.NewTable) (locator.Table, *tableForm, error) {
 }
 
 // Create creates a table without snapshots. See commit.Committer.
-func (c *Catalog) Create(ctx context.Context, table commit.NewTable) error {
-	if err := c.MayWrite(table.Table); err != nil {
+func (w *TableWriter) Create(ctx context.Context, table commit.NewTable) error {
+	if err := w.MayWrite(table.Table); err != nil {
 		return err
 	}
-	err := c.create(ctx, table)
+	err := w.create(ctx, table)
 	return fault.Op(err, "create table %s", table.Table)
 }
 
-func (c *Catalog) create(ctx context.Context, table commit.NewTable) error {
+func (w *TableWriter) create(ctx context.Context, table commit.NewTable) error {
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
 	of, form, err := defined(table)
 	if err != nil {
 		return err
 	}
-	held := c.hold(table.Table)
+	held := w.source.hold(table.Table)
 	defer held.Release()
-	of.Most, of.Charge = c.options.MaxMetadata, held.Grow
+	of.Most, of.Charge = w.source.most, held.Grow
 	var outcome locator.Outcome
-	switch tables := c.tables.(type) {
+	switch tables := w.source.locator.(type) {
 	case locator.Updater:
 		request, encoding := form.request(of.Parts[len(of.Parts)-1], table.Location)
 		if encoding != nil {
@@ -80,9 +80,9 @@ func (c *Catalog) create(ctx context.Context, table commit.NewTable) error {
 		}
 		outcome, err = tables.Create(ctx, of, request)
 	case locator.Swapper:
-		outcome, err = c.insert(ctx, tables, of, form)
+		outcome, err = w.insert(ctx, tables, of, form)
 	default:
-		return c.checkWrites()
+		return unwritable(table.Table)
 	}
 	switch {
 	case outcome == locator.Lost:
@@ -94,12 +94,12 @@ func (c *Catalog) create(ctx context.Context, table commit.NewTable) error {
 }
 
 // insert writes the metadata file of a new table, and records its location.
-func (c *Catalog) insert(ctx context.Context, tables locator.Swapper, of locator.Table, form *tableForm) (locator.Outcome, error) {
-	location, err := c.newLocation(of, form.table.Location)
+func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of locator.Table, form *tableForm) (locator.Outcome, error) {
+	location, err := w.newLocation(of, form.table.Location)
 	if err != nil {
 		return locator.Refused, err
 	}
-	content, err := form.metadata(location, c.now())
+	content, err := form.metadata(location, w.source.now())
 	if err != nil {
 		return locator.Refused, err
 	}
@@ -107,7 +107,7 @@ func (c *Catalog) insert(ctx context.Context, tables locator.Swapper, of locator
 		return locator.Refused, err
 	}
 	to := location + "/" + metadataFolder + "/00000-" + commit.MetadataID() + metafile.Suffix("")
-	files, err := c.files.Store(ctx, to)
+	files, err := w.source.files.Store(ctx, to)
 	if err != nil {
 		return locator.Refused, err
 	}
@@ -118,7 +118,7 @@ func (c *Catalog) insert(ctx context.Context, tables locator.Swapper, of locator
 	if err := writer.Create(ctx, to, content); err != nil {
 		return locator.Refused, err
 	}
-	outcome, err := locator.Refused, c.confirmNew(ctx, of, to, content)
+	outcome, err := locator.Refused, w.confirmNew(ctx, of, to, content)
 	if err == nil {
 		outcome, err = tables.Insert(ctx, of, to)
 	}
@@ -131,10 +131,10 @@ func (c *Catalog) insert(ctx context.Context, tables locator.Swapper, of locator
 }
 
 // confirmNew reads the metadata file of a new table back, and checks that it can be parsed.
-func (c *Catalog) confirmNew(ctx context.Context, of locator.Table, to string, content []byte) error {
-	held := c.hold(of.Name)
+func (w *TableWriter) confirmNew(ctx context.Context, of locator.Table, to string, content []byte) error {
+	held := w.source.hold(of.Name)
 	defer held.Release()
-	there, err := c.read(ctx, c.files, c.allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held))
+	there, err := w.source.read(ctx, w.source.files, w.source.allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held))
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (c *Catalog) confirmNew(ctx context.Context, of locator.Table, to string, c
 
 // newLocation returns the folder of a new table: as given, or below the catalog's warehouse. No two names give the same folder, or
 // one inside another's: programs that remove orphaned files of a table take all files in its folder.
-func (c *Catalog) newLocation(of locator.Table, given string) (string, error) {
-	if given == "" && c.options.Warehouse == "" {
+func (w *TableWriter) newLocation(of locator.Table, given string) (string, error) {
+	if given == "" && w.warehouse == "" {
 		return "", fault.InvalidField("location", "table %s has no location, and the catalog has no warehouse to put it into", of.Name).In(of.Name, "").
 			WithRemedy("set warehouse in the catalog's block, or name the table's location")
 	}
@@ -159,14 +159,10 @@ func (c *Catalog) newLocation(of locator.Table, given string) (string, error) {
 		return "", fault.InvalidField("table", "table %s has a slash in its name, so that its folder may be that of another table, or inside it", of.Name).In(of.Name, "").
 			WithRemedy("choose a name without slashes")
 	}
-	warehouse, err := c.absolute(c.options.Warehouse)
-	if err != nil {
-		return "", err
-	}
 	last := len(of.Parts) - 1
-	usual := strings.TrimRight(warehouse, "/") + "/" + strings.Join(of.Parts[:last], ".") + "/" + of.Parts[last] // as PyIceberg does
+	usual := strings.TrimRight(w.warehouse, "/") + "/" + strings.Join(of.Parts[:last], ".") + "/" + of.Parts[last] // as PyIceberg does
 	location := strings.TrimRight(cmp.Or(given, usual), "/")
-	if c.prefixes.Contain(location + "/") {
+	if w.source.prefixes.Contain(location + "/") {
 		return location, nil
 	}
 	return "", fault.New(fault.Forbidden, "the location %s of table %s does not lie under the catalog's warehouse or allowed_prefixes", location, of.Name).In(of.Name, "").

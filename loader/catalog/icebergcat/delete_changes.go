@@ -113,7 +113,7 @@ func (s *preparing) checkApplied(ctx context.Context, head *listing, gone *remov
 	if len(gone.deletes) == 0 && s.change.DroppedRows == 0 {
 		return nil
 	}
-	t, err := s.catalog.table(ctx, s.meta, dataset.TablePin{
+	t, err := s.source.table(ctx, s.meta, dataset.TablePin{
 		UUID: s.meta.TableUUID().String(), Snapshot: head.snapshot.SnapshotID, Schema: head.schema.ID, Mapping: dataset.NoMapping,
 	})
 	if err != nil {

@@ -82,7 +82,7 @@ func (l *listing) vector(out deleteFile, d iceberg.DataFile, in *manifestEntries
 	out.Kind = catalog.DeletionVector
 	offset, length := d.ContentOffset(), d.ContentSizeInBytes()
 	outside := func() bool { return *length > out.Bytes || *offset > out.Bytes-*length } // the reader compares with stored sizes
-	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || !l.catalog.options.StoredSizes && outside() {
+	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || !l.source.storedSizes && outside() {
 		return metafile.Corrupt(l.meta.name, in.location, "manifest %s does not say where in %s a deletion vector lies, or of which data file it is",
 			in.location, out.Location)
 	}

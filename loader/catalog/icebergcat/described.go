@@ -16,18 +16,18 @@ import (
 // DataFiles returns data files of a pinned table as its manifests describe them, with all statistics of columns
 // that a schema of the table has: those whose location wanted returns true for, in no order. Each has the sequence number and the
 // first row id that a file with the same rows keeps.
-func (c *Catalog) DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error) {
-	held := c.hold(t.Name)
+func (f *FileLister) DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error) {
+	held := f.source.hold(t.Name)
 	defer held.Release()
-	meta, err := c.load(ctx, t.Name, held)
+	meta, err := f.source.load(ctx, t.Name, held)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.newListing(meta, t.Pin, nil, nil)
+	l, err := newListing(f.source, meta, t.Pin, nil, nil)
 	if err != nil || l.snapshot == nil {
 		return nil, err
 	}
-	l.held, l.sizes = held, []int{} // manifests are decoded with all of their statistics
+	l.held = held
 	manifests, err := l.manifests(ctx)
 	if err != nil {
 		return nil, err
@@ -59,19 +59,15 @@ func (l *listing) described(ctx context.Context, m iceberg.ManifestFile, own map
 	if m.ManifestContent() == iceberg.ManifestContentDeletes || !m.HasAddedFiles() && !m.HasExistingFiles() {
 		return nil, nil
 	}
-	if len(m.KeyMetadata()) > 0 {
-		return nil, l.encrypted(m.FilePath())
-	}
-	held := l.catalog.hold(l.meta.name)
+	held := l.source.hold(l.meta.name)
 	defer held.Release()
-	file := l.catalog.allow(metafile.Subject{What: "manifest", Table: l.meta.name, Location: m.FilePath()}, held)
-	content, err := l.manifestFile(ctx, file, m.Length())
+	opened, err := l.open(ctx, m, held)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := l.entries(m, file, content)
+	entries, err := opened.entries(statistics)
 	if err != nil {
-		return nil, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
+		return nil, err
 	}
 	var out []commit.DataFile
 	for _, e := range entries.live {
@@ -80,7 +76,7 @@ func (l *listing) described(ctx context.Context, m iceberg.ManifestFile, own map
 		}
 		one, err := l.describe(e, entries, own)
 		if err != nil {
-			return nil, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
+			return nil, opened.orForget(err)
 		}
 		out = append(out, one)
 	}
@@ -111,7 +107,7 @@ func (m *loaded) ownColumns() (map[int]bool, error) {
 	for _, s := range m.Schemas() {
 		fields, err := iceberg.IndexByID(s)
 		if err != nil {
-			return nil, metafile.Corrupt(m.name, m.location, "schema %d of table %s cannot be read: %w", s.ID, m.name, err)
+			return nil, metafile.Corrupt(m.name, m.file.Location, "schema %d of table %s cannot be read: %w", s.ID, m.name, err)
 		}
 		for id := range fields {
 			out[id] = true

@@ -19,11 +19,11 @@ type expectedTables struct {
 }
 
 // expectedKey is the key of a context's expectedTables of a catalog.
-type expectedKey struct{ of *Catalog }
+type expectedKey struct{ of *Source }
 
 // Expect returns a context in which tables are looked up together. See catalog.Expecter.
-func (c *Catalog) Expect(ctx context.Context, names []string) context.Context {
-	if _, ok := c.tables.(locator.Together); !ok || len(names) < 2 {
+func (s *Source) Expect(ctx context.Context, names []string) context.Context {
+	if _, ok := s.locator.(locator.Together); !ok || len(names) < 2 {
 		return ctx
 	}
 	e := &expectedTables{}
@@ -32,18 +32,18 @@ func (c *Catalog) Expect(ctx context.Context, names []string) context.Context {
 			e.tables = append(e.tables, locator.Table{Name: name, Parts: parts})
 		}
 	}
-	return context.WithValue(ctx, expectedKey{c}, e)
+	return context.WithValue(ctx, expectedKey{s}, e)
 }
 
 // expected returns where an expected table is; false if it has to be looked up by itself: it is not expected, or its lookup failed.
 // A catalog that did not answer is not asked again, which would take as long once more.
-func (c *Catalog) expected(ctx context.Context, name string) (locator.Located, bool, error) {
-	e, ok := ctx.Value(expectedKey{c}).(*expectedTables)
+func (s *Source) expected(ctx context.Context, name string) (locator.Located, bool, error) {
+	e, ok := ctx.Value(expectedKey{s}).(*expectedTables)
 	if !ok || !slices.ContainsFunc(e.tables, func(t locator.Table) bool { return t.Name == name }) {
 		return locator.Located{}, false, nil
 	}
 	e.ask.Do(func() {
-		if together, ok := c.tables.(locator.Together); ok {
+		if together, ok := s.locator.(locator.Together); ok {
 			found, err := together.LocateAll(ctx, e.tables)
 			e.found, e.failed = found, map[string]error{}
 			for _, t := range e.tables {

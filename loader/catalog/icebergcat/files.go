@@ -3,11 +3,9 @@ package icebergcat
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
@@ -40,8 +37,7 @@ const (
 
 // listing is one call of Files. It is immutable, because manifests are read concurrently.
 type listing struct {
-	catalog  *Catalog
-	meta     *loaded
+	*Manifests
 	snapshot *icetable.Snapshot
 	schema   *iceberg.Schema       // the pinned one
 	chain    catalog.Chain         // of snapshot
@@ -53,19 +49,24 @@ type listing struct {
 	held     *budget.Reservation // for memory that is needed until all files are listed
 	commits  *commits            // of Appended; nil lists all files
 	mapped   bool                // the pin has a name mapping
-	avro     *metafile.Schemas
 }
+
+// FileLister lists the files of pinned tables. It is safe for concurrent use.
+type FileLister struct{ source *Source }
+
+// newFileLister returns the FileLister of a catalog.
+func newFileLister(source *Source) *FileLister { return &FileLister{source: source} }
 
 // Files lists the data files of a pinned table, or refuses the table. See the package
 // comment and catalog.Catalog.
-func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
-	held := c.hold(t.Name)
+func (f *FileLister) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	held := f.source.hold(t.Name)
 	defer held.Release()
-	meta, err := c.load(ctx, t.Name, held)
+	meta, err := f.source.load(ctx, t.Name, held)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.newListing(meta, t.Pin, columns, bounds)
+	l, err := newListing(f.source, meta, t.Pin, columns, bounds)
 	if err != nil || l.snapshot == nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 // expired during the call, and its files were removed, it returns that error instead of
 // err.
 func (l *listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err error) error {
-	meta, again := l.catalog.load(ctx, t.Name, l.held)
+	meta, again := l.source.load(ctx, t.Name, l.held)
 	if again != nil {
 		return err
 	}
@@ -96,15 +97,15 @@ func (l *listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err er
 	return err
 }
 
-func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds []int) (*listing, error) {
+func newListing(source *Source, meta *loaded, pin dataset.TablePin, columns, bounds []int) (*listing, error) {
 	snapshot, schema, err := meta.check(pin)
 	if err != nil {
 		return nil, err
 	}
 	l := &listing{
-		catalog: c, meta: meta, snapshot: snapshot, schema: schema, schemas: meta.Schemas(),
+		Manifests: newManifests(source, meta), snapshot: snapshot, schema: schema, schemas: meta.Schemas(),
 		chain: catalog.NewChain(pin.Snapshot, meta.parent),
-		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping, avro: &metafile.Schemas{},
+		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping,
 	}
 	for _, spec := range meta.PartitionSpecs() {
 		l.specs[spec.ID()] = spec
@@ -218,84 +219,31 @@ type found struct {
 
 // manifests reads the snapshot's manifest list.
 func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error) {
-	return l.manifestsOf(ctx, l.snapshot, l.held)
-}
-
-// manifestsOf reads the manifest list of a snapshot. Its memory is charged to held.
-func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
-	location := snapshot.ManifestList
-	if location == "" {
-		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 from before 2019)",
-			"rewrite its manifests with a current writer")
-	}
-	file := l.catalog.allow(metafile.Subject{What: "manifest list", Table: l.meta.name, Location: location}, held)
-	content, err := l.listFile(ctx, file)
-	if err != nil {
-		return nil, err
-	}
-	manifests, err := l.decodeList(snapshot, file, content)
-	return manifests, l.catalog.orForget(l.keyOf(location, store.SizeUnknown), err)
-}
-
-// decodeList decodes a manifest list.
-func (l *listing) decodeList(snapshot *icetable.Snapshot, file metafile.Allowance, content []byte) (manifests []iceberg.ManifestFile, err error) {
-	location, id := snapshot.ManifestList, snapshot.SnapshotID
-	list, err := metafile.NewContainer(file, content, metafile.ReadOptions{PerByte: metafile.PerBounds, Schemas: l.avro})
-	if err == nil {
-		defer list.Close()
-		manifests, err = iceberg.ReadManifestList(list)
-		err = list.Failure(err)
-	}
-	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return nil, err
-	}
-	if err != nil {
-		return nil, metafile.Corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
-	}
-	if total := total(snapshot); len(manifests) == 0 && total > 0 {
-		// A list that was truncated after its header looks like an empty one.
-		return nil, metafile.Corrupt(l.meta.name, location, "manifest list %s is empty, but snapshot %d has %d files", location, id, total)
-	}
-	return manifests, nil
-}
-
-// total returns the number of data files in a snapshot's summary, or 0 if unknown.
-func total(snapshot *icetable.Snapshot) int {
-	if snapshot.Summary == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(snapshot.Summary.Properties["total-data-files"])
-	if err != nil {
-		return 0
-	}
-	return n
+	return l.list(ctx, l.snapshot, l.held)
 }
 
 // manifest reads one manifest and converts its files, or refuses one.
 func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, error) {
-	if len(m.KeyMetadata()) > 0 {
-		return found{}, l.encrypted(m.FilePath())
-	}
 	if !m.HasAddedFiles() && !m.HasExistingFiles() || l.commits.passes(m) {
 		return found{}, nil // nothing in it is listed
 	}
 	if l.sizes != nil && m.ManifestContent() == iceberg.ManifestContentDeletes {
 		return found{}, nil
 	}
-	held := l.catalog.hold(l.meta.name)
+	held := l.source.hold(l.meta.name)
 	defer held.Release()
-	file := l.catalog.allow(metafile.Subject{What: "manifest", Table: l.meta.name, Location: m.FilePath()}, held)
-	content, err := l.manifestFile(ctx, file, m.Length())
+	opened, err := l.open(ctx, m, held)
 	if err != nil {
 		return found{}, err
 	}
-	entries, err := l.entries(m, file, content)
+	entries, err := opened.entries(l.detail(m))
 	if err != nil {
-		return found{}, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
+		return found{}, err
 	}
 	entries.live = l.commits.keep(m, entries.live)
-	file.Held = l.held // the files stay until all are listed
-	if err := file.Charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
+	listed := opened.file
+	listed.Held = l.held // the files stay until all are listed
+	if err := listed.Charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
 		return found{}, err
 	}
 	if m.ManifestContent() == iceberg.ManifestContentDeletes {
@@ -313,7 +261,7 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	files := make([]catalog.File, len(entries.live))
 	for i, e := range entries.live {
 		if files[i], err = l.file(e, entries); err != nil {
-			return found{}, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
+			return found{}, opened.orForget(err)
 		}
 	}
 	return found{data: files}, nil
@@ -367,7 +315,13 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 	return out, nil
 }
 
-func (l *listing) encrypted(location string) error {
-	return fault.New(fault.Invalid, "file %s of table %s is encrypted, which is not served by this version", location, l.meta.name).
-		In(l.meta.name, location).WithRemedy("read a copy of the table that is not encrypted")
+// detail returns what the listing needs of a manifest. The value ranges of delete files tell which data file they apply to.
+func (l *listing) detail(m iceberg.ManifestFile) detail {
+	switch {
+	case l.sizes != nil:
+		return statistics
+	case len(l.bounds) > 0 || m.ManifestContent() == iceberg.ManifestContentDeletes:
+		return ranges
+	}
+	return plain
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/dircat"
+	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/sqlcat"
 )
@@ -21,9 +22,9 @@ const (
 )
 
 // kinds returns the types that are served, each with the function that opens it.
-func kinds() map[string]func(*Catalog, context.Context) error {
-	return map[string]func(*Catalog, context.Context) error{
-		typeSQL: (*Catalog).openSQL, typeREST: (*Catalog).openREST, typeDirectory: (*Catalog).openDirectory,
+func kinds() map[string]func(Options, context.Context, *Source) error {
+	return map[string]func(Options, context.Context, *Source) error{
+		typeSQL: Options.openSQL, typeREST: Options.openREST, typeDirectory: Options.openDirectory,
 	}
 }
 
@@ -48,18 +49,19 @@ func aliases() map[string]string {
 	}
 }
 
-// open opens the Locator and the files of the catalog.
-func (c *Catalog) open(ctx context.Context) error {
-	if open, ok := kinds()[c.options.Type]; ok {
-		return open(c, ctx)
+// open opens the Locator and the files of a source.
+func (o Options) open(ctx context.Context, s *Source) error {
+	if open, ok := kinds()[o.Type]; ok {
+		s.files = o.files(o.Properties, nil)
+		return open(o, ctx, s)
 	}
 	served := slices.Sorted(maps.Keys(kinds()))
-	e := fault.InvalidField("type", "catalog type %q is not served by this version", c.options.Type)
-	if remedy, ok := unsupported()[c.options.Type]; ok {
+	e := fault.InvalidField("type", "catalog type %q is not served by this version", o.Type)
+	if remedy, ok := unsupported()[o.Type]; ok {
 		return e.WithRemedy("%s", remedy)
 	}
-	if e.Faults[0].Nearest = aliases()[c.options.Type]; e.Faults[0].Nearest == "" {
-		e.Faults[0].Nearest = fault.Nearest(c.options.Type, served)
+	if e.Faults[0].Nearest = aliases()[o.Type]; e.Faults[0].Nearest == "" {
+		e.Faults[0].Nearest = fault.Nearest(o.Type, served)
 	}
 	remedy := "use one of: " + strings.Join(served, ", ")
 	if near := e.Faults[0].Nearest; near != "" {
@@ -68,8 +70,7 @@ func (c *Catalog) open(ctx context.Context) error {
 	return e.WithRemedy("%s", remedy)
 }
 
-func (c *Catalog) openSQL(ctx context.Context) error {
-	o := c.options
+func (o Options) openSQL(ctx context.Context, s *Source) error {
 	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && len(o.Stores) == 0 {
 		return fault.InvalidField("warehouse", "storage %s: is not served by this version", scheme).
 			WithRemedy("%s", o.Stores.Served())
@@ -78,37 +79,49 @@ func (c *Catalog) openSQL(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.tables = tables
+	s.locator = tables
 	return nil
+}
+
+// checkWrites returns an error if tables are to be changed in a catalog that takes no changes.
+func (o Options) checkWrites(l locator.Locator) error {
+	switch l.(type) {
+	case locator.Swapper, locator.Updater:
+		return nil
+	}
+	if len(o.WriteNamespaces) == 0 {
+		return nil
+	}
+	return fault.InvalidField("writes", "a catalog of type %s cannot be written to: two writers could replace each other's commits", o.Type).
+		WithRemedy("leave writes out, or keep the tables in a catalog of type sql or rest")
 }
 
 // tablesPrefix begins properties with the paths of metadata files: tables.NAMESPACE.TABLE.
 const tablesPrefix = "tables."
 
-func (c *Catalog) openDirectory(context.Context) error {
-	o := c.options
+func (o Options) openDirectory(_ context.Context, s *Source) error {
 	named := map[string]string{}
 	for property, path := range o.Properties {
 		if table, ok := strings.CutPrefix(property, tablesPrefix); ok {
 			named[table] = path
 		}
 	}
-	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Stores: o.Stores, Open: c.files.Open})
+	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Stores: o.Stores, Open: s.files.Open})
 	if err != nil {
 		return err
 	}
-	c.tables = tables
+	s.locator = tables
 	return nil
 }
 
-func (c *Catalog) openREST(ctx context.Context) error {
-	o := c.options
+func (o Options) openREST(ctx context.Context, s *Source) error {
 	tables, err := restcat.Open(ctx, restcat.Options{
 		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Stores: o.Stores, Timeout: o.Timeout, Clock: o.Clock, Sign: o.Sign,
 	})
 	if err != nil {
 		return err
 	}
-	c.tables, c.files = tables, c.newFiles(tables.Properties(), tables)
+	s.locator = tables
+	s.files = o.files(tables.Properties(), s.grants)
 	return nil
 }

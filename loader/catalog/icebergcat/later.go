@@ -162,6 +162,9 @@ func knownType(name json.RawMessage) bool {
 	return json.Unmarshal(text, new(iceberg.NestedField)) == nil
 }
 
+// sameUnknownRefs reports whether two tables have the same refs of kinds that are not known.
+func (m *loaded) sameUnknownRefs(other *loaded) bool { return maps.Equal(m.later.refs, other.later.refs) }
+
 // unknownRef returns an error if a ref is of a kind that is not known.
 func (m *loaded) unknownRef(name string) error {
 	kind, ok := m.later.refs[name]
@@ -169,7 +172,7 @@ func (m *loaded) unknownRef(name string) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, "ref %s of table %s is a %q, which this version does not know", name, m.name, kind).
-		In(m.name, m.location).WithRemedy("name a branch or a tag, or the id of a snapshot")
+		In(m.name, m.file.Location).WithRemedy("name a branch or a tag, or the id of a snapshot")
 }
 
 // typeName returns the name of a field's type as the metadata has it.

@@ -12,7 +12,7 @@ import (
 // List returns the names of all tables, sorted, with dots between their parts. A table with
 // a dot in a part cannot be named and is left out.
 func (c *Catalog) List(ctx context.Context) ([]string, error) {
-	lister, ok := c.tables.(locator.Lister)
+	lister, ok := c.source.locator.(locator.Lister)
 	if !ok {
 		return nil, fault.InvalidField("type", "a catalog of type %s cannot be listed", c.options.Type).
 			WithRemedy("name the tables yourself")
@@ -29,4 +29,15 @@ func (c *Catalog) List(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog cannot list
+// them. Others may come too.
+func (c *Catalog) CurrentMetadata(ctx context.Context) (locations []string, known bool, err error) {
+	lister, known := c.source.locator.(locator.CurrentLister)
+	if !known {
+		return nil, false, nil
+	}
+	locations, err = lister.ListCurrent(ctx)
+	return locations, true, fault.Op(err, "list the metadata files of catalog %s", c.name)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 
 	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
@@ -21,10 +20,9 @@ import (
 // loaded is the current metadata of a table.
 type loaded struct {
 	name     string
-	location string // of the metadata file
-	file     metafile.Allowance
-	text     []byte // of the metadata file, unpacked
-	returned bool   // by the catalog, instead of read from the file
+	file     metafile.Allowance // of the metadata file
+	text     []byte             // of the metadata file, unpacked
+	returned bool               // by the catalog, instead of read from the file
 	files    tablestore.Opener
 	prefixes store.Prefixes // that its files may lie under
 	stores   store.Kinds
@@ -35,10 +33,10 @@ type loaded struct {
 }
 
 // load reads the metadata of a table. Its memory is charged to held.
-func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservation) (*loaded, error) {
-	out, grants, err := c.metadata(ctx, name, held)
+func (s *Source) load(ctx context.Context, name string, held *budget.Reservation) (*loaded, error) {
+	out, grants, err := s.metadata(ctx, name, held)
 	if err == nil {
-		err = c.parse(out, grants)
+		err = s.parse(out, grants)
 	}
 	if err != nil {
 		return nil, err
@@ -47,7 +45,7 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 }
 
 // parse parses the text of a table's metadata, and opens what the catalog grants for its files.
-func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
+func (s *Source) parse(out *loaded, grants []locator.Grant) (err error) {
 	if err := out.file.ChargeParsing(out.text); err != nil {
 		return err
 	}
@@ -56,10 +54,10 @@ func (c *Catalog) parse(out *loaded, grants []locator.Grant) (err error) {
 		return err
 	}
 	if err != nil {
-		return c.orForget(metadataKey(out.file), metafile.Corrupt(out.name, out.location, "metadata of table %s cannot be read: %w", out.name, err))
+		return s.orForget(metadataKey(out.file), metafile.Corrupt(out.name, out.file.Location, "metadata of table %s cannot be read: %w", out.name, err))
 	}
-	out.files = c.files.Table(out.name, out.TableUUID().String(), grants)
-	out.prefixes, out.stores = c.prefixesOf(out), c.options.Stores
+	out.files = s.files.Table(out.name, out.TableUUID().String(), grants)
+	out.prefixes, out.stores = s.prefixesOf(out), s.stores
 	return nil
 }
 
@@ -86,6 +84,19 @@ func laterFields() map[string]int { return map[string]int{"last-sequence-number"
 // nextRowID is the field of metadata that has the next free row id.
 const nextRowID = "next-row-id"
 
+// with returns the table with another text of its metadata.
+func (m *loaded) with(text []byte) (*loaded, error) {
+	if err := m.file.ChargeParsing(text); err != nil {
+		return nil, err
+	}
+	out := *m
+	out.text = text
+	if err := out.parseText(); err != nil {
+		return nil, fault.New(fault.Internal, "the new metadata of table %s cannot be read back: %w", m.name, err).In(m.name, m.file.Location)
+	}
+	return &out, nil
+}
+
 // parseAgain parses metadata that iceberg-go refused, without the fields of later versions and the refs and types that
 // are not known, and with a next row id. It returns an error if none of these is why the metadata was refused.
 func (m *loaded) parseAgain(refused error) error {
@@ -100,7 +111,7 @@ func (m *loaded) parseAgain(refused error) error {
 	var version int
 	if err := json.Unmarshal(fields["format-version"], &version); err != nil || version < 1 || version > lineageVersion {
 		return fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", m.name, refused).
-			In(m.name, m.location).WithRemedy("use a table of format version 1, 2 or 3")
+			In(m.name, m.file.Location).WithRemedy("use a table of format version 1, 2 or 3")
 	}
 	before := len(fields)
 	for name, since := range laterFields() {
@@ -153,45 +164,45 @@ type metadataPlace struct {
 }
 
 // locate asks the catalog where the metadata of a table is. Its memory is charged to held.
-func (c *Catalog) locate(ctx context.Context, name string, held *budget.Reservation) (metadataPlace, error) {
+func (s *Source) locate(ctx context.Context, name string, held *budget.Reservation) (metadataPlace, error) {
 	parts, err := catalog.Parts(name)
 	if err != nil {
 		return metadataPlace{}, err
 	}
-	file := c.allow(metafile.Subject{What: "metadata", Table: name}, held)
-	of := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge}
-	at, known, err := c.expected(ctx, name)
+	file := s.allow(metafile.Subject{What: "metadata", Table: name}, held)
+	of := locator.Table{Name: name, Parts: parts, Most: s.most, Charge: file.Charge}
+	at, known, err := s.expected(ctx, name)
 	if !known && err == nil {
-		at, err = c.tables.Locate(ctx, of)
+		at, err = s.locator.Locate(ctx, of)
 	}
 	return metadataPlace{Located: at, of: of, file: file}, err
 }
 
 // metadata returns the text of a table's metadata.
-func (c *Catalog) metadata(ctx context.Context, name string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
-	at, err := c.locate(ctx, name, held)
+func (s *Source) metadata(ctx context.Context, name string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
+	at, err := s.locate(ctx, name, held)
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.metadataAt(ctx, at)
+	return s.metadataAt(ctx, at)
 }
 
 // metadataAt returns the text of a table's metadata, from the catalog or from the file that it
 // names. Writers may remove old metadata files, so a missing file is an error only if the
 // catalog still names it.
-func (c *Catalog) metadataAt(ctx context.Context, of metadataPlace) (_ *loaded, _ []locator.Grant, err error) {
+func (s *Source) metadataAt(ctx context.Context, of metadataPlace) (_ *loaded, _ []locator.Grant, err error) {
 	at, file, name := of.Located, of.file, of.of.Name
 	for err == nil {
 		file.Location = at.Location
 		if at.Text != nil {
-			return &loaded{name: name, location: at.Location, file: file, text: at.Text, returned: true}, at.Grants, nil
+			return &loaded{name: name, file: file, text: at.Text, returned: true}, at.Grants, nil
 		}
 		var text []byte
-		text, err = c.metadataFile(ctx, file)
+		text, err = s.metadataFile(ctx, file)
 		if fault.KindOf(err) != fault.Corrupt {
-			return &loaded{name: name, location: at.Location, file: file, text: text}, at.Grants, err
+			return &loaded{name: name, file: file, text: text}, at.Grants, err
 		}
-		now, again := c.tables.Locate(ctx, of.of)
+		now, again := s.locator.Locate(ctx, of.of)
 		if again == nil && now.Location == at.Location {
 			return nil, nil, err
 		}
@@ -201,22 +212,22 @@ func (c *Catalog) metadataAt(ctx context.Context, of metadataPlace) (_ *loaded, 
 }
 
 // metadataFile reads a metadata file and unpacks it.
-func (c *Catalog) metadataFile(ctx context.Context, file metafile.Allowance) ([]byte, error) {
-	content, err := c.metadataContent(ctx, file)
+func (s *Source) metadataFile(ctx context.Context, file metafile.Allowance) ([]byte, error) {
+	content, err := s.metadataContent(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	text, err := file.Text(content)
 	if _, ok := errors.AsType[*fault.Error](err); err != nil && !ok {
-		return nil, c.orForget(metadataKey(file), metafile.Corrupt(file.Table, file.Location, "metadata of table %s cannot be unpacked: %w", file.Table, err))
+		return nil, s.orForget(metadataKey(file), metafile.Corrupt(file.Table, file.Location, "metadata of table %s cannot be unpacked: %w", file.Table, err))
 	}
 	return text, err
 }
 
 // read returns the content of a metadata file. Errors after it are of the content and not
 // of the storage.
-func (c *Catalog) read(ctx context.Context, from tablestore.Opener, file metafile.Allowance) ([]byte, error) {
-	content, err := c.readFile(ctx, from, file)
+func (s *Source) read(ctx context.Context, from tablestore.Opener, file metafile.Allowance) ([]byte, error) {
+	content, err := s.readFile(ctx, from, file)
 	if err == nil {
 		return content, nil
 	}
@@ -226,7 +237,7 @@ func (c *Catalog) read(ctx context.Context, from tablestore.Opener, file metafil
 	return nil, fault.As(fault.Op(err, "read table %s", file.Table)).In(file.Table, file.Location)
 }
 
-func (c *Catalog) readFile(ctx context.Context, from tablestore.Opener, file metafile.Allowance) (content []byte, err error) {
+func (s *Source) readFile(ctx context.Context, from tablestore.Opener, file metafile.Allowance) (content []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -247,19 +258,4 @@ func (c *Catalog) readFile(ctx context.Context, from tablestore.Opener, file met
 		return nil, err
 	}
 	return content, nil
-}
-
-// hold returns an empty reservation for the metadata of a table. The caller releases it.
-func (c *Catalog) hold(table string) *budget.Reservation {
-	held, _ := c.options.Budget.Reserve("the metadata of table "+table, 0) // zero bytes always fit
-	return held
-}
-
-// allow returns the allowance of a file, which lasts until held is released.
-func (c *Catalog) allow(s metafile.Subject, held *budget.Reservation) metafile.Allowance {
-	limit := c.options.MaxMetadata
-	if limit <= 0 {
-		limit = math.MaxInt64
-	}
-	return metafile.Allowance{Subject: s, Max: limit, Held: held}
 }

@@ -21,31 +21,62 @@ type manifestEntries struct {
 	checked  map[int64]error // result of unchanged for the files that a snapshot added
 }
 
+// manifest is a manifest whose content was read.
+type manifest struct {
+	iceberg.ManifestFile
+	source  *Source
+	file    metafile.Allowance
+	content []byte // must not be modified
+	key     string // under which the content is remembered
+	avro    *metafile.Schemas
+}
+
+// orForget returns err. See Source.orForget.
+func (m *manifest) orForget(err error) error { return m.source.orForget(m.key, err) }
+
+// detail is what the entries of a manifest are decoded with.
+type detail int
+
+const (
+	plain      detail = iota // without statistics of columns
+	ranges                   // with value ranges, null counts and NaN counts
+	statistics               // with all statistics
+	rewritable               // with everything that is needed to write the entries again
+)
+
+// perByte is charged for each byte of the records.
+func (d detail) perByte() int64 {
+	switch d {
+	case plain:
+		return metafile.PerPlain
+	case ranges, statistics:
+		return metafile.PerBounds
+	case rewritable:
+	}
+	return 2 * metafile.PerBounds // the entries are encoded again
+}
+
 // entries decodes a manifest. A manifest that was truncated between blocks looks complete,
 // so the number of entries is compared with the manifest list.
-func (l *listing) entries(m iceberg.ManifestFile, file metafile.Allowance, content []byte) (*manifestEntries, error) {
+func (m *manifest) entries(how detail) (*manifestEntries, error) {
 	out := &manifestEntries{location: m.FilePath(), snapshot: m.SnapshotID(), checked: map[int64]error{}}
 	unreadable := func(err error) error {
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return err
 		}
-		return metafile.Corrupt(l.meta.name, out.location, "manifest %s cannot be read: %w", out.location, err)
+		return m.orForget(metafile.Corrupt(m.file.Table, out.location, "manifest %s cannot be read: %w", out.location, err))
 	}
-	perByte, ranges := int64(metafile.PerPlain), l.needsRanges(m)
-	if ranges {
-		perByte = metafile.PerBounds
-	}
-	unpacked, err := metafile.NewContainer(file, content, metafile.ReadOptions{PerByte: perByte, Schemas: l.avro, Content: m.ManifestContent().String()})
+	unpacked, err := metafile.NewContainer(m.file, m.content, metafile.ReadOptions{PerByte: how.perByte(), Schemas: m.avro, Content: m.ManifestContent().String()})
 	if err != nil {
 		return nil, unreadable(err)
 	}
 	defer unpacked.Close()
-	reader, err := l.reader(m, unpacked, ranges)
+	reader, err := m.reader(unpacked, how)
 	if err != nil {
 		return nil, unreadable(unpacked.Failure(err))
 	}
 	defer reader.Close() //nolint:errcheck // it reads from memory
-	if err := file.ChargeParsing(unpacked.Schema); err != nil {
+	if err := m.file.ChargeParsing(unpacked.Schema); err != nil {
 		return nil, err
 	}
 	var schema iceberg.Schema
@@ -71,22 +102,16 @@ func (l *listing) entries(m iceberg.ManifestFile, file metafile.Allowance, conte
 		return out, nil // written before counts were kept
 	}
 	if want := int(m.AddedDataFiles()) + int(m.ExistingDataFiles()); len(out.live) != want {
-		return nil, metafile.Corrupt(l.meta.name, out.location, "manifest %s holds %d live files, its manifest list says %d",
-			out.location, len(out.live), want)
+		return nil, m.orForget(metafile.Corrupt(m.file.Table, out.location, "manifest %s holds %d live files, its manifest list says %d",
+			out.location, len(out.live), want))
 	}
 	return out, nil
 }
 
-// reader decodes a manifest with what the listing needs of it.
-func (l *listing) reader(m iceberg.ManifestFile, content io.Reader, ranges bool) (*iceberg.ManifestReader, error) {
-	if l.sizes != nil {
-		return iceberg.NewManifestReader(m, content)
+// reader decodes a manifest.
+func (m *manifest) reader(content io.Reader, how detail) (*iceberg.ManifestReader, error) {
+	if how == statistics || how == rewritable {
+		return iceberg.NewManifestReader(m.ManifestFile, content)
 	}
-	return iceberg.NewManifestReaderWithProjection(m, content, iceberg.ManifestEntryProjection{IncludePruningStats: ranges})
-}
-
-// needsRanges reports whether the value ranges of a manifest's files are needed. Those of
-// delete files tell which data file they apply to.
-func (l *listing) needsRanges(m iceberg.ManifestFile) bool {
-	return l.sizes != nil || len(l.bounds) > 0 || m.ManifestContent() == iceberg.ManifestContentDeletes
+	return iceberg.NewManifestReaderWithProjection(m.ManifestFile, content, iceberg.ManifestEntryProjection{IncludePruningStats: how == ranges})
 }

@@ -41,7 +41,7 @@ func (m *loaded) mappingOf(properties map[string]string, schema *iceberg.Schema)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Corrupt, "property %s of table %s: %w", nameMappingProperty, m.name, err).
-			In(m.name, m.location).WithRemedy("set it to the name mapping of the table's columns")
+			In(m.name, m.file.Location).WithRemedy("set it to the name mapping of the table's columns")
 	}
 	return within(written, schema.Fields()), nil
 }
@@ -127,7 +127,7 @@ func (m *loaded) mapped(pin dataset.TablePin, schema *iceberg.Schema) (dataset.T
 
 // mapping returns the name mapping of a pin. A mapping other than the schema's own names is
 // found as long as the table has it, or metadata in the table's metadata log does.
-func (c *Catalog) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, schema *iceberg.Schema) (catalog.NameMapping, error) {
+func (s *Source) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, schema *iceberg.Schema) (catalog.NameMapping, error) {
 	switch pin.Mapping {
 	case dataset.NoMapping:
 		return nil, nil
@@ -140,7 +140,7 @@ func (c *Catalog) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, 
 	}
 	log := slices.Collect(m.PreviousFiles())
 	for _, entry := range slices.Backward(log) {
-		before, err := c.mappingBefore(ctx, m, entry.MetadataFile, schema)
+		before, err := s.mappingBefore(ctx, m, entry.MetadataFile, schema)
 		if err != nil {
 			return nil, err
 		}
@@ -153,14 +153,14 @@ func (c *Catalog) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, 
 
 // mappingBefore returns the name mapping in older metadata of the table; nil if it had none or
 // if the file no longer exists.
-func (c *Catalog) mappingBefore(ctx context.Context, m *loaded, location string, schema *iceberg.Schema) (catalog.NameMapping, error) {
-	held := c.hold(m.name)
+func (s *Source) mappingBefore(ctx context.Context, m *loaded, location string, schema *iceberg.Schema) (catalog.NameMapping, error) {
+	held := s.hold(m.name)
 	defer held.Release()
-	file := c.allow(metafile.Subject{What: "metadata", Table: m.name, Location: location}, held)
+	file := s.allow(metafile.Subject{What: "metadata", Table: m.name, Location: location}, held)
 	if err := m.may(file.What, location); err != nil {
 		return nil, err
 	}
-	content, err := c.read(ctx, m.files, file)
+	content, err := s.read(ctx, m.files, file)
 	if fault.KindOf(err) == fault.Corrupt {
 		return nil, nil // the file may no longer exist
 	}

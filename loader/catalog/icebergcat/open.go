@@ -2,7 +2,6 @@ package icebergcat
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/penstock/penstock/cache"
@@ -10,10 +9,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/tablestore"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Options configure a Catalog.
@@ -60,14 +59,12 @@ type Options struct {
 
 // Catalog reads and changes the tables of one Iceberg catalog. It is safe for concurrent use.
 type Catalog struct {
+	*FileLister
+	*TableWriter
+	*Tagger
 	name    string
 	options Options
-	tables  locator.Locator
-	files   *tablestore.Files
-	// prefixes are those for all tables, see prefixesOf.
-	prefixes store.Prefixes
-	// turns has a channel for each table that was changed: see takeTurn.
-	turns sync.Map
+	source  *Source
 }
 
 var (
@@ -84,48 +81,62 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if o.Name == "" {
 		return nil, fault.InvalidField("name", "the catalog has no name")
 	}
-	c := &Catalog{name: o.Name, options: o}
-	c.files = c.newFiles(o.Properties, nil)
-	if err := c.checkWrites(); err != nil {
-		return nil, err
-	}
-	if err := c.allowPrefixes(); err != nil {
-		return nil, err
-	}
-	if err := c.open(ctx); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// newFiles returns what opens files with a catalog's properties and, unless source
-// is nil, with what it grants for each table.
-func (c *Catalog) newFiles(properties map[string]string, source locator.Granter) *tablestore.Files {
-	o := tablestore.Options{Local: c.options.Store, Kinds: c.options.Stores, Properties: properties, Clock: c.options.Clock}
-	if source != nil {
-		o.Grants = func(ctx context.Context, table string) ([]locator.Grant, error) { return c.grants(ctx, source, table) }
-	}
-	return tablestore.New(o)
-}
-
-// grants asks the catalog what it grants for a table.
-func (c *Catalog) grants(ctx context.Context, source locator.Granter, table string) ([]locator.Grant, error) {
-	parts, err := catalog.Parts(table)
+	warehouse, err := o.absolute(o.Warehouse)
 	if err != nil {
 		return nil, err
 	}
-	held := c.hold(table)
-	defer held.Release()
-	file := c.allow(metafile.Subject{What: "metadata", Table: table}, held)
-	return source.Grants(ctx, locator.Table{Name: table, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge})
+	s := &Source{
+		catalog: o.Name, stores: o.Stores, onlyPrefixes: len(o.AllowedPrefixes) > 0, storedSizes: o.StoredSizes, clock: o.Clock,
+		most: o.MaxMetadata, budget: o.Budget, manifests: o.Manifests, tables: o.Tables,
+	}
+	if s.prefixes, err = o.prefixes(); err != nil {
+		return nil, err
+	}
+	if err := o.open(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := o.checkWrites(s.locator); err != nil {
+		s.locator.Close()
+		return nil, err
+	}
+	return &Catalog{
+		name: o.Name, options: o, source: s,
+		FileLister: newFileLister(s), Tagger: newTagger(s, o.Type),
+		TableWriter: newTableWriter(s, o.WriteNamespaces, warehouse, o.Type == typeREST),
+	}, nil
+}
+
+// files returns what opens files with a catalog's properties and, unless grants is nil, with what it grants for each table.
+func (o Options) files(properties map[string]string, grants func(context.Context, string) ([]locator.Grant, error)) *tablestore.Files {
+	return tablestore.New(tablestore.Options{Local: o.Store, Kinds: o.Stores, Properties: properties, Clock: o.Clock, Grants: grants})
+}
+
+// Table pins the current state of a ref. See Source.Table.
+func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
+	return c.source.Table(ctx, name, ref)
+}
+
+// At opens a state that was pinned before. See Source.At.
+func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
+	return c.source.At(ctx, name, pin)
+}
+
+// Expect returns a context in which tables are looked up together. See catalog.Expecter.
+func (c *Catalog) Expect(ctx context.Context, names []string) context.Context {
+	return c.source.Expect(ctx, names)
+}
+
+// MetadataFile reads a metadata file below a table's folder. See Source.MetadataFile.
+func (c *Catalog) MetadataFile(ctx context.Context, table, uuid, location string, each func(location string)) (owner string, snapshots int, err error) {
+	return c.source.MetadataFile(ctx, table, uuid, location, each)
 }
 
 // Open opens a file of a pinned table. See catalog.Opener.
 func (c *Catalog) Open(ctx context.Context, t *catalog.Table, location string, size int64) (store.Object, error) {
 	if !c.options.StoredSizes {
-		return c.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
+		return c.source.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
 	}
-	out, err := c.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, store.SizeUnknown)
+	out, err := c.source.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, store.SizeUnknown)
 	if err == nil && out.Size() != size && size != store.SizeUnknown && c.options.SizeDiffers != nil {
 		c.options.SizeDiffers(SizeDifference{Table: t.Name, UUID: t.Pin.UUID, Location: location, Manifest: size, Stored: out.Size()})
 	}
@@ -139,4 +150,4 @@ type SizeDifference struct {
 }
 
 // Close closes the catalog's connections. It is the last call.
-func (c *Catalog) Close() { c.tables.Close() }
+func (c *Catalog) Close() { c.source.locator.Close() }

@@ -19,8 +19,8 @@ import (
 // Table pins the current state of a ref: the zero Ref is main, and main of a table without
 // snapshots is NoSnapshot. A branch is read with the table's current schema, a tag or a
 // snapshot with the schema that it was committed with.
-func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
-	return c.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *loaded) (dataset.TablePin, error) {
+func (s *Source) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
+	return s.pinned(ctx, tableOf{name: name, ref: ref}, func(meta *loaded) (dataset.TablePin, error) {
 		pin, err := meta.resolve(ref)
 		if err != nil {
 			return pin, err
@@ -35,8 +35,8 @@ func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*cat
 
 // At opens a state that was pinned before. It returns Expired if the snapshot, the schema or
 // the table no longer exists, or NotFound if there is no table of that name.
-func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
-	return c.pinned(ctx, tableOf{name: name, pin: pin}, func(*loaded) (dataset.TablePin, error) { return pin, nil })
+func (s *Source) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
+	return s.pinned(ctx, tableOf{name: name, pin: pin}, func(*loaded) (dataset.TablePin, error) { return pin, nil })
 }
 
 func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
@@ -63,7 +63,7 @@ func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	}
 	snapshot := m.SnapshotByID(named.SnapshotID)
 	if snapshot == nil {
-		return pin, metafile.Corrupt(m.name, m.location, "%s of table %s points to snapshot %d, which does not exist",
+		return pin, metafile.Corrupt(m.name, m.file.Location, "%s of table %s points to snapshot %d, which does not exist",
 			name, m.name, named.SnapshotID)
 	}
 	pin.Snapshot = named.SnapshotID
@@ -115,12 +115,12 @@ func (m *loaded) check(pin dataset.TablePin) (*icetable.Snapshot, *iceberg.Schem
 	return snapshot, schemas[i], nil
 }
 
-func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*catalog.Table, error) {
+func (s *Source) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*catalog.Table, error) {
 	_, schema, err := m.check(pin)
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := c.mapping(ctx, m, pin, schema)
+	mapping, err := s.mapping(ctx, m, pin, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -246,5 +246,5 @@ func kindOf(transform iceberg.Transform) (catalog.Transform, bool) {
 // unserved returns the refusal of a table that cannot be read at all.
 func (m *loaded) unserved(what, remedy string) error {
 	return fault.New(fault.Invalid, "table %s: %s: not served by this version", m.name, what).
-		In(m.name, m.location).WithRemedy("%s", remedy)
+		In(m.name, m.file.Location).WithRemedy("%s", remedy)
 }

@@ -37,7 +37,7 @@ func (m *loaded) head(branch string) (*icetable.Snapshot, error) {
 	}
 	s := m.SnapshotByID(ref.SnapshotID)
 	if s == nil {
-		return nil, fault.New(fault.Corrupt, "%s of table %s points to snapshot %d, which does not exist", branch, m.name, ref.SnapshotID).In(m.name, m.location)
+		return nil, fault.New(fault.Corrupt, "%s of table %s points to snapshot %d, which does not exist", branch, m.name, ref.SnapshotID).In(m.name, m.file.Location)
 	}
 	return s, nil
 }
@@ -237,7 +237,7 @@ func (s *preparing) list(ctx context.Context, files []iceberg.ManifestFile) (*ne
 // snapshots that are kept tell which tokens may have been forgotten, and not before the
 // table's last change, which other readers require.
 func (s *preparing) time() int64 {
-	out := max(s.catalog.now().UnixMilli(), s.meta.LastUpdatedMillis())
+	out := max(s.source.now().UnixMilli(), s.meta.LastUpdatedMillis())
 	if s.head != nil {
 		out = max(out, s.head.TimestampMs)
 	}

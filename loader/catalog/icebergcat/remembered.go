@@ -25,66 +25,66 @@ const perTable = 2000
 
 // pinned returns a table at the pin that resolve finds in its metadata. The catalog is asked for the current
 // metadata in any case: only what follows from that is remembered.
-func (c *Catalog) pinned(ctx context.Context, of tableOf, resolve func(*loaded) (dataset.TablePin, error)) (*catalog.Table, error) {
-	held := c.hold(of.name)
+func (s *Source) pinned(ctx context.Context, of tableOf, resolve func(*loaded) (dataset.TablePin, error)) (*catalog.Table, error) {
+	held := s.hold(of.name)
 	defer held.Release()
-	at, err := c.locate(ctx, of.name, held)
+	at, err := s.locate(ctx, of.name, held)
 	if err != nil {
 		return nil, err
 	}
-	of.catalog = c.name
-	if c.options.Tables == nil || at.Text != nil || !unique(at.Location) {
-		meta, grants, err := c.metadataAt(ctx, at)
+	of.catalog = s.catalog
+	if s.tables == nil || at.Text != nil || !unique(at.Location) {
+		meta, grants, err := s.metadataAt(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		of.metadata = sha256.Sum256(meta.text)
-		return c.cachedTable(ctx, of, grants, func(ctx context.Context) (*catalog.Table, int64, error) {
-			return c.resolved(ctx, meta, grants, resolve)
+		return s.cachedTable(ctx, of, grants, func(ctx context.Context) (*catalog.Table, int64, error) {
+			return s.resolved(ctx, meta, grants, resolve)
 		})
 	}
 	of.location = at.Location
 	moved := false
-	t, err := c.cachedTable(ctx, of, at.Grants, func(ctx context.Context) (*catalog.Table, int64, error) {
-		meta, grants, err := c.metadataAt(ctx, at)
+	t, err := s.cachedTable(ctx, of, at.Grants, func(ctx context.Context) (*catalog.Table, int64, error) {
+		meta, grants, err := s.metadataAt(ctx, at)
 		if err != nil {
 			return nil, 0, err
 		}
-		moved = meta.location != at.Location
-		return c.resolved(ctx, meta, grants, resolve)
+		moved = meta.file.Location != at.Location
+		return s.resolved(ctx, meta, grants, resolve)
 	})
 	if moved { // a commit came in between, and removed the file
-		c.options.Tables.Forget(digest.Of(of))
+		s.tables.Forget(digest.Of(of))
 	}
 	return t, err
 }
 
 // cachedTable returns a table from the cache, or opens it.
-func (c *Catalog) cachedTable(ctx context.Context, of tableOf, grants []locator.Grant, open func(context.Context) (*catalog.Table, int64, error)) (*catalog.Table, error) {
-	if c.options.Tables == nil {
+func (s *Source) cachedTable(ctx context.Context, of tableOf, grants []locator.Grant, open func(context.Context) (*catalog.Table, int64, error)) (*catalog.Table, error) {
+	if s.tables == nil {
 		t, _, err := open(ctx)
 		return t, err
 	}
 	opened := false
-	t, err := c.options.Tables.Get(ctx, digest.Of(of), func(ctx context.Context) (*catalog.Table, int64, error) {
+	t, err := s.tables.Get(ctx, digest.Of(of), func(ctx context.Context) (*catalog.Table, int64, error) {
 		opened = true
 		return open(ctx)
 	})
 	if err == nil && !opened {
-		c.files.Table(of.name, t.Pin.UUID, grants) // files are opened with what was granted last
+		s.files.Table(of.name, t.Pin.UUID, grants) // files are opened with what was granted last
 	}
 	return t, err
 }
 
 // resolved returns the table at the pin that resolve finds in metadata, and what it costs to remember.
-func (c *Catalog) resolved(ctx context.Context, meta *loaded, grants []locator.Grant, resolve func(*loaded) (dataset.TablePin, error)) (*catalog.Table, int64, error) {
-	if err := c.parse(meta, grants); err != nil {
+func (s *Source) resolved(ctx context.Context, meta *loaded, grants []locator.Grant, resolve func(*loaded) (dataset.TablePin, error)) (*catalog.Table, int64, error) {
+	if err := s.parse(meta, grants); err != nil {
 		return nil, 0, err
 	}
 	pin, err := resolve(meta)
 	if err != nil {
 		return nil, 0, err
 	}
-	t, err := c.table(ctx, meta, pin)
+	t, err := s.table(ctx, meta, pin)
 	return t, int64(len(meta.text)) + perTable, err
 }

@@ -2,9 +2,6 @@ package icebergcat
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 
@@ -13,7 +10,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/manifests"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -66,7 +62,7 @@ func (s *preparing) missing(files []string) error {
 // listing returns the listing of a snapshot with the current schema.
 func (s *preparing) listing(snapshot int64) (*listing, error) {
 	pin := dataset.TablePin{UUID: s.meta.TableUUID().String(), Snapshot: snapshot, Schema: s.meta.CurrentSchema().ID}
-	l, err := s.catalog.newListing(s.meta, pin, nil, nil)
+	l, err := newListing(s.source, s.meta, pin, nil, nil)
 	if l != nil {
 		l.held = s.meta.file.Held
 	}
@@ -75,72 +71,32 @@ func (s *preparing) listing(snapshot int64) (*listing, error) {
 
 // without returns a manifest without files to remove, and records those that it had.
 func (s *preparing) without(ctx context.Context, l *listing, m iceberg.ManifestFile, gone *removing) (iceberg.ManifestFile, error) {
-	held := s.catalog.hold(s.table)
+	held := s.source.hold(s.table)
 	defer held.Release()
-	file := s.catalog.allow(metafile.Subject{What: "manifest", Table: s.table, Location: m.FilePath()}, held)
-	content, err := l.manifestFile(ctx, file, m.Length())
+	opened, err := l.open(ctx, m, held)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := l.entries(m, file, content)
+	entries, err := opened.entries(plain)
 	if err != nil {
-		return nil, s.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
+		return nil, err
 	}
 	if !slices.ContainsFunc(entries.live, func(e iceberg.ManifestEntry) bool { return gone.takes(e.DataFile()) }) {
 		return m, nil
 	}
-	whole, schema, err := l.wholeEntries(m, file, content)
-	if err != nil {
+	if entries, err = opened.entries(rewritable); err != nil {
 		return nil, err
 	}
-	kept, taken := s.new.Without(whole, gone.takes)
+	kept, taken := s.new.Without(entries.live, gone.takes)
 	for _, e := range taken {
 		gone.took(e.DataFile())
 		s.counts.remove(e.DataFile())
 	}
-	form := manifests.ManifestForm{Spec: s.specs[int(m.PartitionSpecID())], Schema: schema, Content: m.ManifestContent()}
-	if schema == nil {
+	form := manifests.ManifestForm{Spec: s.specs[int(m.PartitionSpecID())], Schema: entries.schema, Content: m.ManifestContent()}
+	if entries.schema == nil {
 		form.Schema = s.schema
 	}
 	return s.manifest(ctx, form, append(kept, taken...))
-}
-
-// perWhole is charged for each byte of a manifest's records whose statistics are all read.
-const perWhole = 2 * metafile.PerBounds
-
-// wholeEntries decodes a manifest with everything that its entries have, so that they can be
-// written again, and the schema that it was written with, or nil. The caller has checked with
-// entries that the manifest is complete.
-func (l *listing) wholeEntries(m iceberg.ManifestFile, file metafile.Allowance, content []byte) ([]iceberg.ManifestEntry, *iceberg.Schema, error) {
-	unreadable := func(err error) error {
-		return metafile.Corrupt(l.meta.name, m.FilePath(), "manifest %s cannot be read: %w", m.FilePath(), err)
-	}
-	unpacked, err := metafile.NewContainer(file, content, metafile.ReadOptions{PerByte: perWhole, Schemas: l.avro, Content: m.ManifestContent().String()})
-	if err != nil {
-		return nil, nil, unreadable(err)
-	}
-	defer unpacked.Close()
-	reader, err := iceberg.NewManifestReader(m, unpacked)
-	if err != nil {
-		return nil, nil, unreadable(unpacked.Failure(err))
-	}
-	defer reader.Close() //nolint:errcheck // it reads from memory
-	var schema *iceberg.Schema
-	if read := (&iceberg.Schema{}); json.Unmarshal(unpacked.Schema, read) == nil {
-		read.ID, _ = reader.SchemaID() // if the writer set it
-		schema = read
-	}
-	var out []iceberg.ManifestEntry
-	for {
-		e, err := reader.ReadEntry()
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return out, schema, nil
-		}
-		if err != nil {
-			return nil, nil, unreadable(unpacked.Failure(err))
-		}
-		out = append(out, e)
-	}
 }
 
 // checkDeletes returns Conflict if deletes were committed after the change's base that apply
@@ -189,7 +145,7 @@ func (s *preparing) checkDeletes(ctx context.Context, head *listing, now []icebe
 
 // deletesOf returns the names of the delete files of each data file of a snapshot.
 func (s *preparing) deletesOf(ctx context.Context, l *listing) (map[string]string, error) {
-	t, err := s.catalog.table(ctx, s.meta, dataset.TablePin{
+	t, err := s.source.table(ctx, s.meta, dataset.TablePin{
 		UUID: s.meta.TableUUID().String(), Snapshot: l.snapshot.SnapshotID, Schema: l.schema.ID, Mapping: dataset.NoMapping,
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -218,23 +217,19 @@ func (m *loaded) cut(log json.RawMessage) (json.RawMessage, error) {
 
 // revisedFile returns the new metadata file of a revision, after checking that it can be
 // parsed and has what it should.
-func (c *Catalog) revisedFile(m *loaded, r revision, location string) ([]byte, error) {
+func (m *loaded) revisedFile(r revision, location string, now time.Time) ([]byte, error) {
 	if err := m.file.Charge(rewriteCopies * int64(len(m.text))); err != nil {
 		return nil, err
 	}
-	text, err := m.revised(r, c.now())
+	text, err := m.revised(r, now)
 	if err != nil {
-		return nil, metafile.Corrupt(m.name, m.location, "metadata of table %s cannot be changed: %w", m.name, err)
+		return nil, metafile.Corrupt(m.name, m.file.Location, "metadata of table %s cannot be changed: %w", m.name, err)
 	}
-	if err := m.file.ChargeParsing(text); err != nil {
+	read, err := m.with(text)
+	if err != nil {
 		return nil, err
 	}
-	read := *m
-	read.text = text
-	if err = read.parseText(); err == nil {
-		err = m.onlyDiffers(&read, r)
-	}
-	if err != nil {
+	if err := m.onlyDiffers(read, r); err != nil {
 		return nil, fault.New(fault.Internal, "the new metadata of table %s is wrong: %w", m.name, err).In(m.name, location)
 	}
 	return metafile.Pack(location, text)
@@ -274,7 +269,7 @@ func (m *loaded) onlyDiffers(read *loaded, r revision) error {
 		return errors.New("its snapshots or schemas are not those that it should have")
 	case read.CurrentSchema().ID != current:
 		return fmt.Errorf("its current schema is %d", read.CurrentSchema().ID)
-	case !maps.Equal(read.later.refs, m.later.refs):
+	case !read.sameUnknownRefs(m):
 		return errors.New("its refs of unknown kinds were changed")
 	case head != r.to:
 		return fmt.Errorf("its branch %s is at %d", r.branch, head)

@@ -23,8 +23,8 @@ type editing struct {
 }
 
 // AddSchema adds a schema that is not current. See commit.SchemaEditor.
-func (c *Catalog) AddSchema(ctx context.Context, edit commit.SchemaEdit) (id int, err error) {
-	if err := c.MayWrite(edit.Table); err != nil {
+func (w *TableWriter) AddSchema(ctx context.Context, edit commit.SchemaEdit) (id int, err error) {
+	if err := w.MayWrite(edit.Table); err != nil {
 		return 0, err
 	}
 	if err := edit.Check(); err != nil {
@@ -42,13 +42,13 @@ func (c *Catalog) AddSchema(ctx context.Context, edit commit.SchemaEdit) (id int
 		}
 		return &revision{schema: r}, nil
 	}
-	e.catalog, e.table = c, edit.Table
-	return id, fault.Op(e.run(ctx), "add a schema to table %s", edit.Table)
+	e.source, e.table = w.source, edit.Table
+	return id, fault.Op(w.run(ctx, e), "add a schema to table %s", edit.Table)
 }
 
 // SetSchema makes another schema current. See commit.SchemaEditor.
-func (c *Catalog) SetSchema(ctx context.Context, move commit.SchemaMove) error {
-	if err := c.MayWrite(move.Table); err != nil {
+func (w *TableWriter) SetSchema(ctx context.Context, move commit.SchemaMove) error {
+	if err := w.MayWrite(move.Table); err != nil {
 		return err
 	}
 	if err := move.Check(); err != nil {
@@ -77,8 +77,8 @@ func (c *Catalog) SetSchema(ctx context.Context, move commit.SchemaMove) error {
 		}
 		return &revision{from: move.Head, schema: &schemaRevision{id: move.To, lastColumn: meta.LastColumnID(), current: true}}, nil
 	}
-	e.catalog, e.table = c, move.Table
-	return fault.Op(e.run(ctx), "set the schema of table %s", move.Table)
+	e.source, e.table = w.source, move.Table
+	return fault.Op(w.run(ctx, e), "set the schema of table %s", move.Table)
 }
 
 // setsFrom returns Conflict if a table is not where a move of its schema begins.
@@ -96,10 +96,10 @@ func (m *loaded) setsFrom(move commit.SchemaMove) error {
 }
 
 // run makes attempts until the table is as it should be.
-func (e *editing) run(ctx context.Context) error {
+func (w *TableWriter) run(ctx context.Context, e *editing) error {
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
-	done, err := e.catalog.takeTurn(ctx, e.table)
+	done, err := w.takeTurn(ctx, e.table)
 	if err != nil {
 		return err
 	}
@@ -130,9 +130,9 @@ func (e *editing) tries(ctx context.Context) error {
 // once makes an attempt. It returns true if the table is as it should be; after a commit, the
 // next attempt finds out, since the catalog chooses the ids of schemas.
 func (e *editing) once(ctx context.Context) (bool, error) {
-	held := e.catalog.hold(e.table)
+	held := e.source.hold(e.table)
 	defer held.Release()
-	meta, err := e.catalog.load(ctx, e.table, held)
+	meta, err := e.source.load(ctx, e.table, held)
 	if err != nil {
 		return false, err
 	}

@@ -29,11 +29,11 @@ func (m *loaded) editedSchema(edit commit.SchemaEdit) (*iceberg.Schema, *schemaR
 	}
 	text, err := m.schemaText(edit.Base)
 	if err != nil {
-		return nil, nil, metafile.Corrupt(m.name, m.location, "the schemas of table %s cannot be read: %w", m.name, err)
+		return nil, nil, metafile.Corrupt(m.name, m.file.Location, "the schemas of table %s cannot be read: %w", m.name, err)
 	}
 	object, fields, err := splitSchema(text)
 	if err != nil {
-		return nil, nil, metafile.Corrupt(m.name, m.location, "schema %d of table %s cannot be read: %w", edit.Base, m.name, err)
+		return nil, nil, metafile.Corrupt(m.name, m.file.Location, "schema %d of table %s cannot be read: %w", edit.Base, m.name, err)
 	}
 	if fields, err = m.editFields(fields, edit); err != nil {
 		return nil, nil, err

@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
 // Appended lists the files that were appended after a snapshot. See
@@ -20,14 +19,14 @@ import (
 //
 // The listing is correct if no snapshot but appends added rows, and if all files that
 // appends added are live: then as many files are listed as the manifest lists count.
-func (c *Catalog) Appended(ctx context.Context, t *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
-	held := c.hold(t.Name)
+func (f *FileLister) Appended(ctx context.Context, t *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
+	held := f.source.hold(t.Name)
 	defer held.Release()
-	meta, err := c.load(ctx, t.Name, held)
+	meta, err := f.source.load(ctx, t.Name, held)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.newListing(meta, t.Pin, columns, bounds)
+	l, err := newListing(f.source, meta, t.Pin, columns, bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func (l *listing) readCommits(ctx context.Context, snapshots []int64) error {
 
 // count reads how many files a snapshot added and removed.
 func (l *listing) count(ctx context.Context, c *pastCommit) error {
-	held := l.catalog.hold(l.meta.name)
+	held := l.source.hold(l.meta.name)
 	defer held.Release()
 	wrote, err := l.wrote(ctx, c, held)
 	for _, m := range wrote {
@@ -93,7 +92,7 @@ func (l *listing) count(ctx context.Context, c *pastCommit) error {
 
 // wrote returns the manifests of data files that a snapshot wrote.
 func (l *listing) wrote(ctx context.Context, c *pastCommit, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
-	all, err := l.manifestsOf(ctx, c.Snapshot, held)
+	all, err := l.list(ctx, c.Snapshot, held)
 	return slices.DeleteFunc(all, func(m iceberg.ManifestFile) bool {
 		return m.ManifestContent() != iceberg.ManifestContentData || m.SnapshotID() != c.SnapshotID
 	}), err
@@ -230,21 +229,20 @@ func (l *listing) took(ctx context.Context, c *pastCommit, files map[string]bool
 
 // gather adds the locations of the data files whose entries a snapshot wrote with a status.
 func (l *listing) gather(ctx context.Context, c *pastCommit, status iceberg.ManifestEntryStatus, into map[string]bool) error {
-	held := l.catalog.hold(l.meta.name)
+	held := l.source.hold(l.meta.name)
 	defer held.Release()
 	wrote, err := l.wrote(ctx, c, held)
 	if err != nil {
 		return err
 	}
 	for _, m := range wrote {
-		file := l.catalog.allow(metafile.Subject{What: "manifest", Table: l.meta.name, Location: m.FilePath()}, held)
-		content, err := l.manifestFile(ctx, file, m.Length())
+		opened, err := l.open(ctx, m, held)
 		if err != nil {
 			return err
 		}
-		entries, err := l.entries(m, file, content)
+		entries, err := opened.entries(plain)
 		if err != nil {
-			return l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
+			return err
 		}
 		for _, e := range slices.Concat(entries.live, entries.removed) {
 			if e.Status() == status && e.SnapshotID() == c.SnapshotID {

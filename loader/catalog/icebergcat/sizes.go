@@ -11,14 +11,14 @@ import (
 
 // ColumnBytes returns the stored sizes of columns that the manifests of a pinned table have. See
 // catalog.Sizer. Manifests are decoded with all of their statistics, which listing files leaves out.
-func (c *Catalog) ColumnBytes(ctx context.Context, t *catalog.Table, columns []int) (map[string]int64, error) {
-	held := c.hold(t.Name)
+func (f *FileLister) ColumnBytes(ctx context.Context, t *catalog.Table, columns []int) (map[string]int64, error) {
+	held := f.source.hold(t.Name)
 	defer held.Release()
-	meta, err := c.load(ctx, t.Name, held)
+	meta, err := f.source.load(ctx, t.Name, held)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.newListing(meta, t.Pin, columns, nil)
+	l, err := newListing(f.source, meta, t.Pin, columns, nil)
 	if err != nil || l.snapshot == nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // State returns what a change of a table begins with. See commit.Committer.
-func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.TableState, error) {
-	held := c.hold(table)
+func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.TableState, error) {
+	held := w.source.hold(table)
 	defer held.Release()
-	meta, err := c.load(ctx, table, held)
+	meta, err := w.source.load(ctx, table, held)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 	if pin, err = meta.mapped(pin, schema); err != nil {
 		return nil, err
 	}
-	t, err := c.table(ctx, meta, pin)
+	t, err := w.source.table(ctx, meta, pin)
 	if err != nil {
 		return nil, fault.Op(err, "read table %s", table)
 	}
@@ -68,13 +68,13 @@ func (c *Catalog) State(ctx context.Context, table, branch string) (*commit.Tabl
 // those of Commit: Conflict if the change was undone, and Expired if it may have been made in a
 // snapshot that is gone. It writes nothing, but returns Forbidden for a table that may not be
 // changed.
-func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
-	if err := c.MayWrite(table); err != nil {
+func (w *TableWriter) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
+	if err := w.MayWrite(table); err != nil {
 		return commit.Committed{}, false, err
 	}
-	held := c.hold(table)
+	held := w.source.hold(table)
 	defer held.Release()
-	meta, err := c.load(ctx, table, held)
+	meta, err := w.source.load(ctx, table, held)
 	if err != nil {
 		return commit.Committed{}, false, err
 	}
@@ -83,7 +83,7 @@ func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit
 		return commit.Committed{}, false, err
 	}
 	p := &committing{change: commit.Change{Token: token, Branch: cmp.Or(branch, commit.Main)}}
-	p.catalog, p.table = c, table
+	p.source, p.table = w.source, table
 	found, err := p.find(meta, head)
 	if found == nil || err != nil {
 		return commit.Committed{}, false, fault.Op(err, "look for a change of table %s", table)
@@ -96,17 +96,17 @@ func (c *Catalog) Made(ctx context.Context, table, branch, token string) (commit
 // FileStore returns what writes and removes data files of a table, with the credentials that the
 // catalog gives for it, and only where files of the table may lie. All files are below a
 // folder.
-func (c *Catalog) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
-	if err := c.MayWrite(table); err != nil {
+func (w *TableWriter) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
+	if err := w.MayWrite(table); err != nil {
 		return nil, err
 	}
-	held := c.hold(table)
+	held := w.source.hold(table)
 	defer held.Release()
-	meta, err := c.load(ctx, table, held)
+	meta, err := w.source.load(ctx, table, held)
 	if err != nil {
 		return nil, err
 	}
-	files, err := c.files.StoreIn(ctx, table, meta.TableUUID().String(), strings.TrimRight(folder, "/")+"/file")
+	files, err := w.source.files.StoreIn(ctx, table, meta.TableUUID().String(), strings.TrimRight(folder, "/")+"/file")
 	if err != nil {
 		return nil, err
 	}

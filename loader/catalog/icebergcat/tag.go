@@ -3,7 +3,6 @@ package icebergcat
 import (
 	"bytes"
 	"context"
-	"maps"
 	"math"
 	"strconv"
 	"time"
@@ -22,26 +21,36 @@ import (
 // All servers share the tag of a snapshot.
 const TagPrefix = "penstock-"
 
-// The number of attempts to commit, how many of these may have an unknown outcome (each may
-// take as long as the timeout), and the first and the longest wait between them.
+// The number of attempts to commit, and the first and the longest wait between them.
 const (
 	maxTagTries = 8
-	maxUnknown  = 3
 	tagWait     = 50 * time.Millisecond
 	maxTagWait  = 4 * time.Second
 )
+
+// maxUnknown bounds the attempts with an unknown outcome, each of which may take as long as the timeout.
+const maxUnknown = 3
 
 // Until is how long a tag should keep a snapshot. A tag that lasts until Least or longer is
 // not changed; otherwise it is set to last until Wanted.
 type Until struct{ Least, Wanted time.Time }
 
+// Tagger commits tags that keep pinned snapshots from expiring. It is safe for concurrent use.
+type Tagger struct {
+	source *Source
+	kind   string // the type of the catalog
+}
+
+// newTagger returns the Tagger of a catalog of a type.
+func newTagger(source *Source, kind string) *Tagger { return &Tagger{source: source, kind: kind} }
+
 // Tags returns an error if tags cannot be committed to the catalog.
-func (c *Catalog) Tags() error {
-	switch c.tables.(type) {
+func (g *Tagger) Tags() error {
+	switch g.source.locator.(type) {
 	case locator.Swapper, locator.Updater:
 		return nil
 	}
-	return fault.InvalidField("pin_tags", "a catalog of type %s cannot commit tags", c.options.Type).
+	return fault.InvalidField("pin_tags", "a catalog of type %s cannot commit tags", g.kind).
 		WithRemedy("leave pin_tags out, or keep the tables in a catalog of type sql or rest")
 }
 
@@ -52,13 +61,13 @@ func (c *Catalog) Tags() error {
 // A commit is retried if another one came first or if its outcome is unknown. If others keep
 // committing, it returns Conflict. If the table, snapshot or schema no longer exists, the
 // error is as in At. If the catalog or its storage refuses, it is Unavailable.
-func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
+func (g *Tagger) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
 	unknown := 0
 	for try := range maxTagTries {
 		if err := backoff.Wait(ctx, try, tagWait, maxTagWait); err != nil {
 			return time.Time{}, err
 		}
-		at, outcome, err := c.tagOnce(ctx, t, until)
+		at, outcome, err := g.tagOnce(ctx, t, until)
 		switch outcome {
 		case locator.Committed:
 			return at, nil
@@ -77,10 +86,10 @@ func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.
 
 // tagOnce loads the table and commits the tag if necessary. With Committed, the tag lasts
 // until the returned time. Errors before the commit are Refused.
-func (c *Catalog) tagOnce(ctx context.Context, t *catalog.Table, until Until) (time.Time, locator.Outcome, error) {
-	held := c.hold(t.Name)
+func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (time.Time, locator.Outcome, error) {
+	held := g.source.hold(t.Name)
 	defer held.Release()
-	meta, err := c.load(ctx, t.Name, held)
+	meta, err := g.source.load(ctx, t.Name, held)
 	if err != nil {
 		return time.Time{}, locator.Refused, err
 	}
@@ -111,7 +120,7 @@ func (c *Catalog) tagOnce(ctx context.Context, t *catalog.Table, until Until) (t
 	// The age counts from the snapshot, not from the tag. It is rounded up, so that the tag
 	// lasts at least until the wanted time.
 	tag.MaxAge = max((until.Wanted.Sub(time.UnixMilli(snapshot.TimestampMs)) + time.Millisecond - 1).Truncate(time.Millisecond), time.Millisecond)
-	outcome, err := c.commit(ctx, meta, tag)
+	outcome, err := g.commit(ctx, meta, tag)
 	return time.UnixMilli(snapshot.TimestampMs).Add(tag.MaxAge), outcome, err
 }
 
@@ -134,19 +143,19 @@ func (m *loaded) tagEnds(ref icetable.SnapshotRef, of *icetable.Snapshot) time.T
 }
 
 // commit sets a tag in the way that the catalog supports.
-func (c *Catalog) commit(ctx context.Context, meta *loaded, tag locator.Tag) (locator.Outcome, error) {
+func (g *Tagger) commit(ctx context.Context, meta *loaded, tag locator.Tag) (locator.Outcome, error) {
 	parts, err := catalog.Parts(meta.name)
 	if err != nil {
 		return locator.Refused, err
 	}
-	of := locator.Table{Name: meta.name, Parts: parts, Most: c.options.MaxMetadata, Charge: meta.file.Charge}
-	switch tables := c.tables.(type) {
+	of := locator.Table{Name: meta.name, Parts: parts, Most: g.source.most, Charge: meta.file.Charge}
+	switch tables := g.source.locator.(type) {
 	case locator.Updater:
 		return tables.SetTag(ctx, of, tag)
 	case locator.Swapper:
-		return c.rewrite(ctx, tables, of, meta, tag)
+		return g.rewrite(ctx, tables, of, meta, tag)
 	}
-	return locator.Refused, c.Tags()
+	return locator.Refused, g.Tags()
 }
 
 // rewriteCopies is the number of copies of the metadata's text while it is rewritten: in
@@ -159,16 +168,16 @@ const maxRemoving = 10 * time.Second
 // rewrite writes a metadata file with the tag, and swaps it into the catalog. If the swap
 // failed, the file is removed. If its outcome is unknown, the file stays: if it is an orphan,
 // it is small, and maintenance removes orphan files.
-func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locator.Table, meta *loaded, tag locator.Tag) (locator.Outcome, error) {
+func (g *Tagger) rewrite(ctx context.Context, tables locator.Swapper, of locator.Table, meta *loaded, tag locator.Tag) (locator.Outcome, error) {
 	if err := meta.file.Charge(rewriteCopies * int64(len(meta.text))); err != nil {
 		return locator.Refused, err
 	}
-	to := following(meta.location)
-	content, err := c.rewritten(meta, tag, to)
+	to := following(meta.file.Location)
+	content, err := g.rewritten(meta, tag, to)
 	if err != nil {
 		return locator.Refused, err
 	}
-	files, err := c.files.Store(ctx, meta.location)
+	files, err := g.source.files.Store(ctx, meta.file.Location)
 	if err != nil {
 		return locator.Refused, err
 	}
@@ -180,9 +189,9 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 		store.WhenReturned(err, meta.file.Held.Split(meta.file.Held.Held()).Release)
 		return locator.Refused, fault.As(fault.Op(err, "tag a snapshot of table %s", of.Name)).In(of.Name, to)
 	}
-	outcome, err := locator.Refused, c.written(ctx, meta, to, content)
+	outcome, err := locator.Refused, g.written(ctx, meta, to, content)
 	if err == nil {
-		outcome, err = tables.Swap(ctx, of, meta.location, to)
+		outcome, err = tables.Swap(ctx, of, meta.file.Location, to)
 	}
 	if outcome == locator.Lost || outcome == locator.Refused {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
@@ -195,10 +204,10 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 // written reads a written file back. If the catalog named a missing or incomplete file, the
 // table would be lost, and a proxy may have acknowledged the write although it did not reach
 // the storage.
-func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content []byte) error {
+func (g *Tagger) written(ctx context.Context, meta *loaded, to string, content []byte) error {
 	file := meta.file
 	file.Location = to
-	there, err := c.read(ctx, c.files, file)
+	there, err := g.source.read(ctx, g.source.files, file)
 	if err == nil && !bytes.Equal(there, content) {
 		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", to)
 	}
@@ -213,21 +222,17 @@ func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content 
 }
 
 // rewritten returns a new metadata file, after checking that it can be parsed.
-func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]byte, error) {
-	text, err := meta.tagged(tag, c.now())
+func (g *Tagger) rewritten(meta *loaded, tag locator.Tag, location string) ([]byte, error) {
+	text, err := meta.tagged(tag, g.source.now())
 	if err != nil {
-		return nil, metafile.Corrupt(meta.name, meta.location, "metadata of table %s cannot be read: %w", meta.name, err)
+		return nil, metafile.Corrupt(meta.name, meta.file.Location, "metadata of table %s cannot be read: %w", meta.name, err)
 	}
-	if err := meta.file.ChargeParsing(text); err != nil {
+	read, err := meta.with(text)
+	if err != nil {
 		return nil, err
 	}
-	read := *meta
-	read.text = text
-	if err := read.parseText(); err != nil {
-		return nil, fault.New(fault.Internal, "the new metadata of table %s cannot be read back: %w", meta.name, err).In(meta.name, location)
-	}
 	same := read.TableUUID() == meta.TableUUID() && read.Version() == meta.Version() && len(read.Snapshots()) == len(meta.Snapshots())
-	same = same && maps.Equal(read.later.refs, meta.later.refs)
+	same = same && read.sameUnknownRefs(meta)
 	refs := 0
 	for name, ref := range read.Refs() {
 		refs++
@@ -242,12 +247,4 @@ func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]b
 		return nil, fault.New(fault.Internal, "the new metadata of table %s differs in more than the tag", meta.name).In(meta.name, location)
 	}
 	return metafile.Pack(location, text)
-}
-
-// now returns the current time.
-func (c *Catalog) now() time.Time {
-	if c.options.Clock == nil {
-		return time.Time{} // then the metadata's timestamp does not change
-	}
-	return c.options.Clock()
 }

@@ -162,7 +162,7 @@ func (m *loaded) withLog(text json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	file, err := json.Marshal(m.location)
+	file, err := json.Marshal(m.file.Location)
 	if err != nil {
 		return nil, err
 	}

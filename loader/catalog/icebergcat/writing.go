@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -26,37 +27,48 @@ const (
 // refMarks separate a table from a branch, tag or commit of a whole catalog, in the names of catalogs such as Nessie.
 const refMarks = "@#"
 
+// TableWriter changes the tables of the namespaces that a catalog may write to. It is safe for concurrent use.
+type TableWriter struct {
+	source     *Source
+	namespaces []string
+	warehouse  string   // the folder of new tables; "" if there is none
+	refs       bool     // names may have refMarks
+	turns      sync.Map // has a channel for each table that was changed: see takeTurn
+}
+
+// newTableWriter returns the TableWriter of a catalog, for the tables of some namespaces. New tables come to lie below the
+// warehouse; "" if there is none. With refs, a name may have refMarks.
+func newTableWriter(source *Source, namespaces []string, warehouse string, refs bool) *TableWriter {
+	return &TableWriter{source: source, namespaces: namespaces, warehouse: warehouse, refs: refs}
+}
+
+// unwritable is the failure of a change in a catalog that takes none, which is refused when it is opened.
+func unwritable(table string) error {
+	return fault.New(fault.Internal, "table %s is in a catalog that takes no changes", table).In(table, "")
+}
+
 // MayWrite returns Forbidden for a table that this catalog may not change.
-func (c *Catalog) MayWrite(table string) error {
+func (w *TableWriter) MayWrite(table string) error {
 	parts, err := catalog.Parts(table)
 	if err != nil {
 		return err
 	}
-	if name := parts[len(parts)-1]; c.options.Type == typeREST && strings.ContainsAny(name, refMarks) {
+	if name := parts[len(parts)-1]; w.refs && strings.ContainsAny(name, refMarks) {
 		return fault.New(fault.Forbidden, "table %s may not be changed: %s names a reference of the catalog beside the table, as in Nessie, and writes are allowed to tables", table, name).In(table, "").
 			WithRemedy("name the reference in the uri of a catalog's block of its own, and the table without it")
 	}
 	namespace := strings.Join(parts[:len(parts)-1], ".")
-	if slices.Contains(c.options.WriteNamespaces, namespace) {
+	if slices.Contains(w.namespaces, namespace) {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "table %s may not be changed: namespace %s is not one that this catalog may write to", table, namespace).In(table, "").
 		WithRemedy("list %s in writes.namespaces of the catalog's block", namespace)
 }
 
-// checkWrites returns an error for a type of catalog that cannot be written to.
-func (c *Catalog) checkWrites() error {
-	if len(c.options.WriteNamespaces) == 0 || c.options.Type != typeDirectory {
-		return nil
-	}
-	return fault.InvalidField("writes", "a catalog of type %s cannot be written to: two writers could replace each other's commits", typeDirectory).
-		WithRemedy("leave writes out, or keep the tables in a catalog of type sql or rest")
-}
-
 // takeTurn waits until no other call of this process changes a table. The caller returns the
 // turn. Calls of one process would only take each other's chances.
-func (c *Catalog) takeTurn(ctx context.Context, table string) (func(), error) {
-	found, _ := c.turns.LoadOrStore(table, make(chan struct{}, 1))
+func (w *TableWriter) takeTurn(ctx context.Context, table string) (func(), error) {
+	found, _ := w.turns.LoadOrStore(table, make(chan struct{}, 1))
 	turn, _ := found.(chan struct{})
 	select {
 	case turn <- struct{}{}:
@@ -78,7 +90,7 @@ type attempt struct {
 
 // writing is one call that changes a table.
 type writing struct {
-	catalog  *Catalog
+	source   *Source
 	table    string
 	prefix   string // of the names of files
 	attempts []*attempt
@@ -128,7 +140,7 @@ func (w *writing) clean(ctx context.Context, meta *loaded) {
 
 // writer returns what writes a file of the table.
 func (w *writing) writer(ctx context.Context, meta *loaded, location string) (store.Writer, error) {
-	files, err := w.catalog.files.StoreIn(ctx, w.table, meta.TableUUID().String(), location)
+	files, err := w.source.files.StoreIn(ctx, w.table, meta.TableUUID().String(), location)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +175,7 @@ func (w *writing) write(ctx context.Context, meta *loaded, a *attempt, location 
 func (w *writing) confirm(ctx context.Context, meta *loaded, location string, content []byte) error {
 	file := meta.file
 	file.Location = location
-	there, err := w.catalog.read(ctx, meta.files, file)
+	there, err := w.source.read(ctx, meta.files, file)
 	if err == nil && !bytes.Equal(there, content) {
 		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", location)
 	}
@@ -184,7 +196,7 @@ func (w *writing) send(ctx context.Context, meta *loaded, a *attempt, r revision
 	if err != nil {
 		return locator.Refused, err
 	}
-	switch tables := w.catalog.tables.(type) {
+	switch tables := w.source.locator.(type) {
 	case locator.Updater:
 		request, err := meta.request(r)
 		if err != nil {
@@ -193,8 +205,8 @@ func (w *writing) send(ctx context.Context, meta *loaded, a *attempt, r revision
 		a.sent = true
 		return tables.Update(ctx, of, request)
 	case locator.Swapper:
-		to := following(meta.location)
-		content, err := w.catalog.revisedFile(meta, r, to)
+		to := following(meta.file.Location)
+		content, err := meta.revisedFile(r, to, w.source.now())
 		if err == nil {
 			err = w.write(ctx, meta, a, to, content)
 		}
@@ -202,14 +214,14 @@ func (w *writing) send(ctx context.Context, meta *loaded, a *attempt, r revision
 			return locator.Refused, err
 		}
 		a.sent = true
-		return tables.Swap(ctx, of, meta.location, to)
+		return tables.Swap(ctx, of, meta.file.Location, to)
 	}
-	return locator.Refused, w.catalog.checkWrites()
+	return locator.Refused, unwritable(w.table)
 }
 
 func (w *writing) located(meta *loaded) (locator.Table, error) {
 	parts, err := catalog.Parts(w.table)
-	return locator.Table{Name: w.table, Parts: parts, Most: w.catalog.options.MaxMetadata, Charge: meta.file.Charge}, err
+	return locator.Table{Name: w.table, Parts: parts, Most: w.source.most, Charge: meta.file.Charge}, err
 }
 
 // outcome records the outcome of an attempt. It returns an error if no other attempt is to
@@ -217,7 +229,7 @@ func (w *writing) located(meta *loaded) (locator.Table, error) {
 func (w *writing) outcome(meta *loaded, a *attempt, outcome locator.Outcome, err error) (made bool, failed error) {
 	a.outcome = outcome
 	// A catalog that swaps locations answers once; others may have been asked more than once.
-	if _, swaps := w.catalog.tables.(locator.Swapper); swaps {
+	if _, swaps := w.source.locator.(locator.Swapper); swaps {
 		a.settled = outcome == locator.Lost || outcome == locator.Refused
 	}
 	switch outcome {
@@ -242,5 +254,5 @@ func (w *writing) outcome(meta *loaded, a *attempt, outcome locator.Outcome, err
 
 // state identifies the state of a table that was loaded.
 func (m *loaded) state() string {
-	return fmt.Sprintf("%s %d %d %d", m.location, m.LastUpdatedMillis(), m.LastSequenceNumber(), m.NextRowID())
+	return fmt.Sprintf("%s %d %d %d", m.file.Location, m.LastUpdatedMillis(), m.LastSequenceNumber(), m.NextRowID())
 }
