@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -34,7 +35,7 @@ func (e *engine) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.C
 	tags := pintag.New(pintag.Options{
 		Keep: o.PinTags, Clock: time.Now,
 		Tag: func(ctx context.Context, t *catalog.Table, least, wanted time.Time) (time.Time, error) {
-			until, err := one.Tag(ctx, t, icebergcat.Until{Least: least, Wanted: wanted})
+			until, err := one.Tag(ctx, t, tags.Until{Least: least, Wanted: wanted})
 			return until, fault.Op(err, "keep snapshot %d of table %s", t.Pin.Snapshot, t.Name)
 		},
 		Observe: func(l pintag.Look) {

@@ -95,8 +95,19 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
 		{Folder: "loader/catalog/icebergcat/manifests", Imports: "catalog commit", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog commit manifests metafile column locator tablestore dircat sqlcat restcat dataset cache expr backoff budget digest fault store",
+			Folder: "loader/catalog/icebergcat/metadata", Imports: "catalog metafile column locator tablestore dataset cache budget digest fault store",
 			Outside: libIceberg,
+		},
+		{Folder: "loader/catalog/icebergcat/listing", Imports: "catalog commit metadata metafile column dataset expr budget digest fault store", Outside: libIceberg},
+		{Folder: "loader/catalog/icebergcat/revision", Imports: "commit metadata metafile column locator fault", Outside: libIceberg},
+		{
+			Folder: "loader/catalog/icebergcat/commits", Imports: "catalog commit metadata listing revision manifests metafile column locator dataset backoff fault store",
+			Outside: libIceberg,
+		},
+		{Folder: "loader/catalog/icebergcat/tags", Imports: "catalog metadata revision commits metafile locator backoff fault store", Outside: libIceberg},
+		{
+			Folder:  "loader/catalog/icebergcat",
+			Imports: "catalog metadata listing commits tags locator tablestore dircat sqlcat restcat dataset cache budget fault store",
 		},
 		{Folder: "loader/partition", Imports: "catalog bucket fault"},
 		{Folder: "loader/extsort", Imports: "partition conform sortkey batch budget fault invariant"},

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/dircat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
 	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/sqlcat"
@@ -22,8 +23,8 @@ const (
 )
 
 // kinds returns the types that are served, each with the function that opens it.
-func kinds() map[string]func(Options, context.Context, *Source) error {
-	return map[string]func(Options, context.Context, *Source) error{
+func kinds() map[string]func(Options, context.Context, *metadata.Source) error {
+	return map[string]func(Options, context.Context, *metadata.Source) error{
 		typeSQL: Options.openSQL, typeREST: Options.openREST, typeDirectory: Options.openDirectory,
 	}
 }
@@ -50,9 +51,9 @@ func aliases() map[string]string {
 }
 
 // open opens the Locator and the files of a source.
-func (o Options) open(ctx context.Context, s *Source) error {
+func (o Options) open(ctx context.Context, s *metadata.Source) error {
 	if open, ok := kinds()[o.Type]; ok {
-		s.files = o.files(o.Properties, nil)
+		s.Files = o.files(o.Properties, nil)
 		return open(o, ctx, s)
 	}
 	served := slices.Sorted(maps.Keys(kinds()))
@@ -70,7 +71,7 @@ func (o Options) open(ctx context.Context, s *Source) error {
 	return e.WithRemedy("%s", remedy)
 }
 
-func (o Options) openSQL(ctx context.Context, s *Source) error {
+func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && len(o.Stores) == 0 {
 		return fault.InvalidField("warehouse", "storage %s: is not served by this version", scheme).
 			WithRemedy("%s", o.Stores.Served())
@@ -79,7 +80,7 @@ func (o Options) openSQL(ctx context.Context, s *Source) error {
 	if err != nil {
 		return err
 	}
-	s.locator = tables
+	s.Locator = tables
 	return nil
 }
 
@@ -99,29 +100,29 @@ func (o Options) checkWrites(l locator.Locator) error {
 // tablesPrefix begins properties with the paths of metadata files: tables.NAMESPACE.TABLE.
 const tablesPrefix = "tables."
 
-func (o Options) openDirectory(_ context.Context, s *Source) error {
+func (o Options) openDirectory(_ context.Context, s *metadata.Source) error {
 	named := map[string]string{}
 	for property, path := range o.Properties {
 		if table, ok := strings.CutPrefix(property, tablesPrefix); ok {
 			named[table] = path
 		}
 	}
-	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Stores: o.Stores, Open: s.files.Open})
+	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Stores: o.Stores, Open: s.Files.Open})
 	if err != nil {
 		return err
 	}
-	s.locator = tables
+	s.Locator = tables
 	return nil
 }
 
-func (o Options) openREST(ctx context.Context, s *Source) error {
+func (o Options) openREST(ctx context.Context, s *metadata.Source) error {
 	tables, err := restcat.Open(ctx, restcat.Options{
 		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Stores: o.Stores, Timeout: o.Timeout, Clock: o.Clock, Sign: o.Sign,
 	})
 	if err != nil {
 		return err
 	}
-	s.locator = tables
-	s.files = o.files(tables.Properties(), s.grants)
+	s.Locator = tables
+	s.Files = o.files(tables.Properties(), s.Grants)
 	return nil
 }

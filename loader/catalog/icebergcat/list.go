@@ -12,7 +12,7 @@ import (
 // List returns the names of all tables, sorted, with dots between their parts. A table with
 // a dot in a part cannot be named and is left out.
 func (c *Catalog) List(ctx context.Context) ([]string, error) {
-	lister, ok := c.source.locator.(locator.Lister)
+	lister, ok := c.source.Locator.(locator.Lister)
 	if !ok {
 		return nil, fault.InvalidField("type", "a catalog of type %s cannot be listed", c.options.Type).
 			WithRemedy("name the tables yourself")
@@ -34,7 +34,7 @@ func (c *Catalog) List(ctx context.Context) ([]string, error) {
 // CurrentMetadata returns the locations of the current metadata files of all tables, or false if the catalog cannot list
 // them. Others may come too.
 func (c *Catalog) CurrentMetadata(ctx context.Context) (locations []string, known bool, err error) {
-	lister, known := c.source.locator.(locator.CurrentLister)
+	lister, known := c.source.Locator.(locator.CurrentLister)
 	if !known {
 		return nil, false, nil
 	}

@@ -9,6 +9,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/commits"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/listing"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/tablestore"
@@ -59,12 +63,12 @@ type Options struct {
 
 // Catalog reads and changes the tables of one Iceberg catalog. It is safe for concurrent use.
 type Catalog struct {
-	*FileLister
-	*TableWriter
-	*Tagger
+	*listing.FileLister
+	*commits.TableWriter
+	*tags.Tagger
 	name    string
 	options Options
-	source  *Source
+	source  *metadata.Source
 }
 
 var (
@@ -85,24 +89,24 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{
-		catalog: o.Name, stores: o.Stores, onlyPrefixes: len(o.AllowedPrefixes) > 0, storedSizes: o.StoredSizes, clock: o.Clock,
-		most: o.MaxMetadata, budget: o.Budget, manifests: o.Manifests, tables: o.Tables,
+	s := &metadata.Source{
+		Catalog: o.Name, Stores: o.Stores, OnlyPrefixes: len(o.AllowedPrefixes) > 0, StoredSizes: o.StoredSizes, Clock: o.Clock,
+		Most: o.MaxMetadata, Budget: o.Budget, Manifests: o.Manifests, Tables: o.Tables,
 	}
-	if s.prefixes, err = o.prefixes(); err != nil {
+	if s.Prefixes, err = o.prefixes(); err != nil {
 		return nil, err
 	}
 	if err := o.open(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := o.checkWrites(s.locator); err != nil {
-		s.locator.Close()
+	if err := o.checkWrites(s.Locator); err != nil {
+		s.Locator.Close()
 		return nil, err
 	}
 	return &Catalog{
 		name: o.Name, options: o, source: s,
-		FileLister: newFileLister(s), Tagger: newTagger(s, o.Type),
-		TableWriter: newTableWriter(s, o.WriteNamespaces, warehouse, o.Type == typeREST),
+		FileLister: listing.New(s), Tagger: tags.New(s, o.Type),
+		TableWriter: commits.New(s, o.WriteNamespaces, warehouse, o.Type == typeREST),
 	}, nil
 }
 
@@ -134,9 +138,9 @@ func (c *Catalog) MetadataFile(ctx context.Context, table, uuid, location string
 // Open opens a file of a pinned table. See catalog.Opener.
 func (c *Catalog) Open(ctx context.Context, t *catalog.Table, location string, size int64) (store.Object, error) {
 	if !c.options.StoredSizes {
-		return c.source.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
+		return c.source.Files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
 	}
-	out, err := c.source.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, store.SizeUnknown)
+	out, err := c.source.Files.OpenIn(ctx, t.Name, t.Pin.UUID, location, store.SizeUnknown)
 	if err == nil && out.Size() != size && size != store.SizeUnknown && c.options.SizeDiffers != nil {
 		c.options.SizeDiffers(SizeDifference{Table: t.Name, UUID: t.Pin.UUID, Location: location, Manifest: size, Stored: out.Size()})
 	}
@@ -150,4 +154,4 @@ type SizeDifference struct {
 }
 
 // Close closes the catalog's connections. It is the last call.
-func (c *Catalog) Close() { c.source.locator.Close() }
+func (c *Catalog) Close() { c.source.Locator.Close() }

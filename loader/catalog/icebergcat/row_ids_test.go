@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -124,7 +124,7 @@ func TestUnknownRefs(t *testing.T) {
 		w.add(t, events, "", dataFile(t, spec, location("a"), nil, firstRow))
 		snapshot := w.load(t, events).CurrentSnapshot().SnapshotID
 		mark := fmt.Sprintf(`{"snapshot-id":%d,"type":"bookmark","later":[1.10, 2]}`, snapshot)
-		own := icebergcat.TagPrefix + itoa(snapshot)
+		own := tags.TagPrefix + itoa(snapshot)
 		w.edit(t, func(fields map[string]json.RawMessage) {
 			require.Contains(t, string(fields["refs"]), `{"main":`)
 			fields["refs"] = bytes.Replace(fields["refs"], []byte(`{`), fmt.Appendf(nil, `{"mark":%s,"%s":%s,`, mark, own, mark), 1)

@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
 	"github.com/penstock/penstock/loader/dataset"
@@ -104,7 +105,7 @@ func (w *writer) tags(t *testing.T) map[int64]time.Duration {
 	t.Helper()
 	out := map[int64]time.Duration{}
 	for name, ref := range w.load(t, events).Metadata().Refs() {
-		if strings.HasPrefix(name, icebergcat.TagPrefix) {
+		if strings.HasPrefix(name, tags.TagPrefix) {
 			require.Equal(t, icetable.TagRef, ref.SnapshotRefType)
 			require.NotNil(t, ref.MaxRefAgeMs, "it ends by itself")
 			out[ref.SnapshotID] = time.Duration(*ref.MaxRefAgeMs) * time.Millisecond
@@ -135,8 +136,8 @@ func (w *writer) expireAll(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func until(least, wanted time.Time) icebergcat.Until {
-	return icebergcat.Until{Least: least, Wanted: wanted}
+func until(least, wanted time.Time) tags.Until {
+	return tags.Until{Least: least, Wanted: wanted}
 }
 
 // The metadata file of a tag is known by its name, should the tag not be set in the end.
@@ -187,7 +188,7 @@ func TestTagKeepsASnapshotUntilItEnds(t *testing.T) {
 		require.Equal(t, map[int64]time.Duration{id: later.Sub(c.committed(t, id))}, c.tags(t))
 
 		// Once it has ended nothing is left of it: expiry removes tag and snapshot.
-		c.update(t, events, icetable.NewSetSnapshotRefUpdate(icebergcat.TagPrefix+itoa(id), id, icetable.TagRef, 1, 0, 0))
+		c.update(t, events, icetable.NewSetSnapshotRefUpdate(tags.TagPrefix+itoa(id), id, icetable.TagRef, 1, 0, 0))
 		c.expireAll(t)
 		require.Empty(t, c.tags(t))
 		require.Len(t, c.load(t, events).Metadata().Snapshots(), 1)
@@ -240,7 +241,7 @@ func TestTagsThatRace(t *testing.T) {
 func TestTagsThatAreRefused(t *testing.T) {
 	eachTagging(t, func(t *testing.T, c tagging) {
 		pinned := c.table(t, c.Catalog, 2)
-		name := icebergcat.TagPrefix + itoa(pinned.Pin.Snapshot)
+		name := tags.TagPrefix + itoa(pinned.Pin.Snapshot)
 		wanted := time.Now().Add(time.Hour)
 		refused := func(kind fault.Kind, text string) {
 			t.Helper()
@@ -273,7 +274,7 @@ func TestTagsWithoutAnAge(t *testing.T) {
 	w := newWriter(t)
 	c := tagging{w, w.open(t)}
 	pinned := c.table(t, c.Catalog, 2)
-	c.setRef(t, events, icebergcat.TagPrefix+itoa(pinned.Pin.Snapshot), pinned.Pin.Snapshot, icetable.TagRef)
+	c.setRef(t, events, tags.TagPrefix+itoa(pinned.Pin.Snapshot), pinned.Pin.Snapshot, icetable.TagRef)
 	before := c.load(t, events).MetadataLocation()
 	wanted := time.Now().Add(time.Hour)
 	ends, err := c.Tag(t.Context(), pinned, until(wanted, wanted))

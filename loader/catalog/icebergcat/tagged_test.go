@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/tags"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -156,7 +157,7 @@ func TestNewMetadataKeepsItsCompression(t *testing.T) {
 			require.NoError(t, err)
 			text, err := io.ReadAll(c.open(bytes.NewReader(stored)))
 			require.NoError(t, err)
-			require.Contains(t, string(text), icebergcat.TagPrefix)
+			require.Contains(t, string(text), tags.TagPrefix)
 			_, err = reader.At(t.Context(), events, pinned.Pin)
 			require.NoError(t, err)
 		})

@@ -1,0 +1,219 @@
+package commits
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/penstock/penstock/internal/backoff"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+var (
+	_ commit.Committer = (*TableWriter)(nil)
+	_ commit.Brancher  = (*TableWriter)(nil)
+)
+
+// committing is one call of Commit. Attempts share one snapshot id, so a retry finds the one that
+// landed and no catalog can apply two.
+type committing struct {
+	writing
+	change commit.Change
+	id     int64
+	last   *metadata.Loaded // for cleaning up
+}
+
+// Commit makes a change. See commit.Committer.
+//
+// Each attempt loads the table. If the branch has the change, by its token or by its snapshot
+// id, the call is done. Otherwise it writes the files of a new snapshot and commits, on the
+// condition that the branch has not moved. If it has, or if the outcome is unknown, another
+// attempt begins.
+func (w *TableWriter) Commit(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	change.Branch = cmp.Or(change.Branch, commit.Main)
+	err := w.MayWrite(change.Table)
+	if err == nil {
+		err = change.Check(w.source.Now())
+	}
+	if err != nil {
+		return commit.Committed{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	done, err := w.takeTurn(ctx, change.Table)
+	if err != nil {
+		return commit.Committed{}, err
+	}
+	defer done()
+	p := &committing{change: change, id: rand.Int64N(1<<62) + 1} //nolint:gosec,mnd // an id, not a secret
+	p.source, p.table = w.source, change.Table
+	p.prefix = commit.FilePrefix(cmp.Or(change.Token, strconv.FormatInt(p.id, 10)))
+	out, err := p.run(ctx)
+	if p.last != nil {
+		p.clean(ctx, p.last)
+	}
+	if err != nil && p.uncertain() {
+		err = commit.AsUncertain(err)
+	}
+	return out, fault.Op(err, "commit to table %s", change.Table)
+}
+
+// run makes attempts until one of them ends the call.
+func (p *committing) run(ctx context.Context) (out commit.Committed, err error) {
+	for try := range maxCommitTries {
+		if err := backoff.Wait(ctx, try, commitWait, maxCommitWait); err != nil {
+			return out, err
+		}
+		out, done, err := p.once(ctx)
+		if done || err != nil {
+			return out, err
+		}
+	}
+	return out, fault.New(fault.Conflict, "branch %s of table %s was not changed in %d attempts, since others committed first",
+		p.change.Branch, p.table, maxCommitTries).In(p.table, "").WithRemedy("try again")
+}
+
+// once makes an attempt. It returns false if another one should follow.
+func (p *committing) once(ctx context.Context) (out commit.Committed, done bool, err error) {
+	held := p.source.Hold(p.table)
+	defer held.Release()
+	meta, err := p.source.Load(ctx, p.table, held)
+	if err != nil {
+		return out, false, p.unloaded(ctx, err)
+	}
+	p.last = meta
+	if uuid := meta.TableUUID().String(); p.change.UUID != "" && uuid != p.change.UUID {
+		return out, false, catalog.RecreatedTable(p.table, p.change.UUID, uuid)
+	}
+	head, at, err := p.begins(meta)
+	if err != nil {
+		return out, false, err
+	}
+	found, err := p.find(meta, head)
+	if found != nil && at == 0 && p.change.Begin != 0 && found.SnapshotID != p.id {
+		return out, false, fault.New(fault.Conflict, "%s of table %s has the change of token %s since, and branch %s does not exist", commit.Main, p.table, p.change.Token, p.change.Branch).
+			In(p.table, "").WithRemedy("repeat the call, which creates the branch, or use a new token for another change")
+	}
+	if found != nil || err != nil {
+		return p.result(found), err == nil, err
+	}
+	p.settle(at)
+	if p.refused != nil && p.at == state(meta) {
+		return out, false, p.refused
+	}
+	if p.change.Unmoved && metadata.IDOf(head) != p.change.Base {
+		return out, false, fault.New(fault.Conflict, "branch %s of table %s is at %s, and the change was derived from %s",
+			p.change.Branch, p.table, metadata.SnapshotName(metadata.IDOf(head)), metadata.SnapshotName(p.change.Base)).In(p.table, "").WithRemedy("make the change again from the branch's current snapshot")
+	}
+	a := p.begin(at)
+	r, err := p.prepare(ctx, meta, head, a)
+	if err != nil {
+		return out, false, err
+	}
+	outcome, err := p.send(ctx, meta, a, r)
+	made, err := p.outcome(meta, a, outcome, err)
+	if made {
+		out = commit.Committed{Snapshot: p.id, Parent: metadata.IDOf(head), Began: at == 0 && p.change.Begin != 0, Tries: len(p.attempts), Time: time.UnixMilli(r.Snapshot.Time)}
+		p.found(&icetable.Snapshot{ManifestList: a.list})
+	}
+	return out, made, err
+}
+
+// begins returns the snapshot that the new one comes after, and where the branch is: 0 if it does not exist.
+func (p *committing) begins(meta *metadata.Loaded) (*icetable.Snapshot, int64, error) {
+	head, err := meta.Head(p.change.Branch)
+	if p.change.Begin == 0 || fault.KindOf(err) != fault.NotFound {
+		return head, metadata.IDOf(head), err
+	}
+	if head = meta.SnapshotByID(p.change.Begin); head == nil {
+		return nil, 0, fault.New(fault.Expired, "branch %s of table %s does not exist, and snapshot %d, at which it would begin, no longer does", p.change.Branch, p.table, p.change.Begin).
+			In(p.table, "").WithRemedy("make the change again from the current snapshot of %s", commit.Main)
+	}
+	return head, 0, nil
+}
+
+// unloaded returns the error of an attempt that could not load the table. While the outcome
+// of an earlier attempt is unknown, it is tried again.
+func (p *committing) unloaded(ctx context.Context, err error) error {
+	if fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil || !p.uncertain() {
+		return err
+	}
+	if p.unknown++; p.unknown >= MaxUnknown {
+		return err
+	}
+	return nil
+}
+
+// result describes a snapshot that has the change.
+func (p *committing) result(s *icetable.Snapshot) commit.Committed {
+	if s == nil {
+		return commit.Committed{}
+	}
+	out := commit.Committed{Snapshot: s.SnapshotID, Existed: s.SnapshotID != p.id, Tries: len(p.attempts), Time: time.UnixMilli(s.TimestampMs)}
+	if s.ParentSnapshotID != nil {
+		out.Parent = *s.ParentSnapshotID
+	}
+	return out
+}
+
+// find returns the snapshot that has the change, or nil. It returns Conflict if the change is
+// in another branch or was undone, and Expired if the snapshots that would have it are gone.
+func (p *committing) find(meta *metadata.Loaded, head *icetable.Snapshot) (*icetable.Snapshot, error) {
+	if made := meta.SnapshotByID(p.id); made != nil {
+		p.found(made)
+		return made, nil
+	}
+	if p.change.Token == "" {
+		return nil, nil
+	}
+	oldest, cut := head, false
+	for s := range meta.Ancestors(head) {
+		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {
+			p.found(s)
+			return s, nil
+		}
+		oldest, cut = s, s.ParentSnapshotID != nil
+	}
+	for _, s := range meta.Snapshots() {
+		if s.Summary != nil && s.Summary.Properties[commit.SummaryToken] == p.change.Token {
+			return nil, fault.New(fault.Conflict, "token %s is that of snapshot %d of table %s, which branch %s does not have: it was undone, or is of another branch",
+				p.change.Token, s.SnapshotID, p.table, p.change.Branch).In(p.table, "").WithRemedy("use a new token for another change")
+		}
+	}
+	at, err := commit.TokenTime(p.change.Token)
+	if err != nil || !cut || at.After(latestForgotten(oldest)) || p.change.Fresh && !p.uncertain() {
+		return nil, err
+	}
+	return nil, fault.New(fault.Expired, "token %s is older than snapshot %d, the oldest that is kept of branch %s of table %s: the change may have been made in one that is gone",
+		p.change.Token, oldest.SnapshotID, p.change.Branch, p.table).In(p.table, "").
+		WithRemedy("check whether the table has the rows; if not, commit them with a new token")
+}
+
+// latestForgotten returns the newest token time that expiry may already have dropped, given the oldest snapshot that is kept.
+// No snapshot is older than its token, and no snapshot with a token is older than its parent.
+func latestForgotten(oldest *icetable.Snapshot) time.Time {
+	at := time.UnixMilli(oldest.TimestampMs)
+	if oldest.Summary == nil || oldest.Summary.Properties[commit.SummaryToken] == "" {
+		at = at.Add(commit.MaxBehind)
+	}
+	return at
+}
+
+// found settles the attempts, given the snapshot that has the change.
+func (p *committing) found(made *icetable.Snapshot) {
+	for _, a := range p.attempts {
+		if a.list == made.ManifestList {
+			a.outcome = locator.Committed
+		} else {
+			a.settled = true
+		}
+	}
+}

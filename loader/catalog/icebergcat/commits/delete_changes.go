@@ -1,0 +1,169 @@
+package commits
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/apache/iceberg-go"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/listing"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/manifests"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// firstVersionOfDeletes is the first format version with delete files.
+const firstVersionOfDeletes = 2
+
+// addDeletes writes manifests of the added delete files: one for each partition spec.
+func (s *preparing) addDeletes(ctx context.Context) ([]iceberg.ManifestFile, error) {
+	bySpec := map[int][]iceberg.ManifestEntry{}
+	for _, d := range s.change.AddDeletes {
+		if err := s.mayDelete(d); err != nil {
+			return nil, err
+		}
+		if err := s.meta.File.Charge(perAdded + 2*int64(len(d.Data))); err != nil {
+			return nil, err
+		}
+		form, err := s.form(d.Spec)
+		if err != nil {
+			return nil, err
+		}
+		file, err := form.Deletes(d)
+		if err != nil {
+			return nil, fault.InvalidField("add_deletes", "delete file %s of table %s: %s", d.Location, s.table, err).In(s.table, d.Location)
+		}
+		bySpec[d.Spec] = append(bySpec[d.Spec], s.new.Added(file, d.Sequence))
+		s.counts.addDeletes(d)
+	}
+	var out []iceberg.ManifestFile
+	for _, id := range slices.Sorted(maps.Keys(bySpec)) {
+		form, err := s.form(id)
+		if err != nil {
+			return nil, err
+		}
+		form.Content = iceberg.ManifestContentDeletes
+		file, err := s.manifest(ctx, form, bySpec[id])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	return out, nil
+}
+
+// mayDelete returns an error for a delete file that the table cannot have.
+func (s *preparing) mayDelete(d catalog.DeleteFile) error {
+	vector := d.Kind == catalog.DeletionVector
+	switch version := s.new.Version; {
+	case version < firstVersionOfDeletes || vector != (version >= metadata.LineageVersion):
+		return fault.InvalidField("add_deletes", "%s is %s, which cannot be added to table %s of format version %d", d.Location, d.Kind, s.table, version).
+			In(s.table, d.Location).WithRemedy("write deletion vectors for tables of format version 3, position deletes for those of version 2, and none for those of version 1")
+	case d.Sequence > s.meta.LastSequenceNumber():
+		return fault.InvalidField("add_deletes", "delete file %s has sequence number %d, but the last one of table %s is %d", d.Location, d.Sequence, s.table, s.meta.LastSequenceNumber()).
+			In(s.table, d.Location)
+	}
+	return s.meta.May("delete file", d.Location)
+}
+
+// form returns what manifests of a partition spec have in common. Their schema is the current
+// one or, if that no longer has the columns of the spec, the last one that does.
+func (s *preparing) form(spec int) (manifests.ManifestForm, error) {
+	of, ok := s.specs[spec]
+	if !ok {
+		return manifests.ManifestForm{}, fault.New(fault.Conflict, "partition spec %d is not one of table %s", spec, s.table).In(s.table, "").
+			WithRemedy("write the files again with the table's current spec")
+	}
+	schemas := slices.Clone(s.meta.Schemas())
+	slices.SortFunc(schemas, func(a, b *iceberg.Schema) int { return b.ID - a.ID })
+	for _, schema := range append([]*iceberg.Schema{s.schema}, schemas...) {
+		if hasSources(schema, of) {
+			return manifests.ManifestForm{Spec: of, Schema: schema}, nil
+		}
+	}
+	return manifests.ManifestForm{Spec: of, Schema: s.schema}, nil // the encoder says what is missing
+}
+
+// hasSources reports whether a schema has all columns that a partition spec derives values from.
+func hasSources(schema *iceberg.Schema, spec iceberg.PartitionSpec) bool {
+	for i := range spec.NumFields() {
+		if slices.ContainsFunc(spec.Field(i).SourceIDs, func(id int) bool { _, ok := schema.FindFieldByID(id); return !ok }) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkRows returns Invalid if a rewrite does not have the rows that it should have.
+func (s *preparing) checkRows() error {
+	added, removed := s.counts.added.rows, s.counts.removed.rows
+	if s.change.Mode != commit.Rewrite || removed-added == s.change.DroppedRows {
+		return nil
+	}
+	return fault.InvalidField("add", "the change only rewrites rows of table %s, but removes files of %d rows and adds files of %d: %d rows should be left out",
+		s.table, removed, added, s.change.DroppedRows).In(s.table, "").WithRemedy("write all rows of the removed files again, and no others")
+}
+
+// checkApplied returns an error if removed delete files apply to files that stay, or if more rows
+// were left out than can have been deleted. It reads the manifests of the branch only if the
+// change can be wrong in this.
+func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gone *removing) error {
+	if len(gone.deletes) == 0 && s.change.DroppedRows == 0 {
+		return nil
+	}
+	t, err := s.source.TableAt(ctx, s.meta, dataset.TablePin{
+		UUID: s.meta.TableUUID().String(), Snapshot: head.Snapshot.SnapshotID, Schema: head.Schema.ID, Mapping: dataset.NoMapping,
+	})
+	if err != nil {
+		return err
+	}
+	all, err := head.Read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range s.change.Add {
+		if f.Sequence > 0 { // other files are newer than all deletes
+			all.Data = append(all.Data, catalog.File{Location: f.Location, Rows: f.Rows, Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition})
+		}
+	}
+	if err := catalog.Delete(t, all.Data, all.Named()); err != nil {
+		return err
+	}
+	deleted := int64(0)
+	for _, f := range all.Data {
+		if gone.files[f.Location] {
+			deleted += mayBeDeleted(f)
+			continue
+		}
+		for _, d := range f.Deletes.All(f.Sequence) {
+			if gone.deletes[d.Location] && !spansFiles(d) {
+				return fault.New(fault.Conflict, "delete file %s of table %s cannot be removed: it deletes rows of %s, which stays", d.Location, s.table, f.Location).
+					In(s.table, d.Location).WithRemedy("make the change again from the branch's current snapshot")
+			}
+		}
+	}
+	if deleted < s.change.DroppedRows {
+		return fault.InvalidField("dropped_rows", "the change leaves %d rows of table %s out, but at most %d of the removed files were deleted", s.change.DroppedRows, s.table, deleted).
+			In(s.table, "").WithRemedy("write all rows of the removed files again that were not deleted")
+	}
+	return nil
+}
+
+// spansFiles reports whether only the content of a delete file tells which data files it is of.
+func spansFiles(d *catalog.DeleteFile) bool { return d.Kind == catalog.PositionDeletes && d.Data == "" }
+
+// mayBeDeleted returns the largest number of deleted rows that a data file can have.
+func mayBeDeleted(f catalog.File) int64 {
+	n := int64(0)
+	for _, d := range f.Deletes.All(f.Sequence) {
+		if d.Kind == catalog.EqualityDeletes {
+			return f.Rows
+		}
+		n += d.Rows
+	}
+	return min(n, f.Rows)
+}

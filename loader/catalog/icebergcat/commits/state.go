@@ -1,0 +1,125 @@
+package commits
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// State returns what a change of a table begins with. See commit.Committer.
+func (w *TableWriter) State(ctx context.Context, table, branch string) (*commit.TableState, error) {
+	held := w.source.Hold(table)
+	defer held.Release()
+	meta, err := w.source.Load(ctx, table, held)
+	if err != nil {
+		return nil, err
+	}
+	if err := meta.Changeable(); err != nil {
+		return nil, err
+	}
+	if branch == "" {
+		branch = commit.Main
+	}
+	if _, err := meta.Head(branch); err != nil {
+		return nil, err
+	}
+	pin, err := meta.Resolve(dataset.Ref{Name: branch})
+	if err != nil {
+		return nil, err
+	}
+	_, schema, err := meta.Check(pin)
+	if err != nil {
+		return nil, err
+	}
+	if pin, err = meta.Mapped(pin, schema); err != nil {
+		return nil, err
+	}
+	t, err := w.source.TableAt(ctx, meta, pin)
+	if err != nil {
+		return nil, fault.Op(err, "read table %s", table)
+	}
+	var defaults []int
+	for _, f := range schema.Fields() {
+		if f.WriteDefault != nil {
+			defaults = append(defaults, f.ID)
+		}
+	}
+	schemas := make([]commit.TableSchema, len(meta.Schemas()))
+	for i, s := range meta.Schemas() {
+		schemas[i] = commit.TableSchema{ID: s.ID, Fields: column.Convert(s.Fields()), Docs: docs(s)}
+	}
+	return &commit.TableState{
+		Schemas: schemas, Current: meta.CurrentSchema().ID,
+		Table: t, Version: meta.Version(), Spec: meta.DefaultPartitionSpec(), SortOrder: meta.DefaultSortOrder(),
+		LastColumn: meta.LastColumnID(), UUIDs: column.UUIDs(schema), WriteDefaults: defaults, Properties: maps.Clone(meta.Properties()),
+	}, nil
+}
+
+// Made returns the snapshot of a branch that has the change of a token, or false. Its errors are
+// those of Commit: Conflict if the change was undone, and Expired if it may have been made in a
+// snapshot that is gone. It writes nothing, but returns Forbidden for a table that may not be
+// changed.
+func (w *TableWriter) Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error) {
+	if err := w.MayWrite(table); err != nil {
+		return commit.Committed{}, false, err
+	}
+	held := w.source.Hold(table)
+	defer held.Release()
+	meta, err := w.source.Load(ctx, table, held)
+	if err != nil {
+		return commit.Committed{}, false, err
+	}
+	head, err := meta.Head(cmp.Or(branch, commit.Main))
+	if err != nil {
+		return commit.Committed{}, false, err
+	}
+	p := &committing{change: commit.Change{Token: token, Branch: cmp.Or(branch, commit.Main)}}
+	p.source, p.table = w.source, table
+	found, err := p.find(meta, head)
+	if found == nil || err != nil {
+		return commit.Committed{}, false, fault.Op(err, "look for a change of table %s", table)
+	}
+	out := p.result(found)
+	out.Existed = true
+	return out, true, nil
+}
+
+// FileStore returns what writes and removes data files of a table, with the credentials that the
+// catalog gives for it, and only where files of the table may lie. All files are below a
+// folder.
+func (w *TableWriter) FileStore(ctx context.Context, table, folder string) (*store.Confined, error) {
+	if err := w.MayWrite(table); err != nil {
+		return nil, err
+	}
+	held := w.source.Hold(table)
+	defer held.Release()
+	meta, err := w.source.Load(ctx, table, held)
+	if err != nil {
+		return nil, err
+	}
+	files, err := w.source.Files.StoreIn(ctx, table, meta.TableUUID().String(), strings.TrimRight(folder, "/")+"/file")
+	if err != nil {
+		return nil, err
+	}
+	return store.Confine(files, meta.Prefixes), nil
+}
+
+// docs returns the documentation of the columns of a schema, by field id.
+func docs(s *iceberg.Schema) map[int]string {
+	out := map[int]string{}
+	for _, f := range s.Fields() {
+		if f.Doc != "" {
+			out[f.ID] = f.Doc
+		}
+	}
+	return out
+}

@@ -1,0 +1,266 @@
+package commits
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/revision"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// MaxUnknown bounds the attempts with an unknown outcome, each of which may take as long as the timeout.
+const MaxUnknown = 3
+
+// MaxRemoving bounds the time to remove a file, even after the context has ended.
+const MaxRemoving = 10 * time.Second
+
+// Bounds of a commit: the number of attempts, the first and the longest wait between them,
+// and the time for all of them. See also maxUnknown.
+const (
+	maxCommitTries = 64
+	commitWait     = 25 * time.Millisecond
+	maxCommitWait  = 2 * time.Second
+	commitLimit    = 10 * time.Minute
+)
+
+// refMarks separate a table from a branch, tag or commit of a whole catalog, in the names of catalogs such as Nessie.
+const refMarks = "@#"
+
+// TableWriter changes the tables of the namespaces that a catalog may write to. It is safe for concurrent use.
+type TableWriter struct {
+	source     *metadata.Source
+	namespaces []string
+	warehouse  string   // the folder of new tables; "" if there is none
+	refs       bool     // names may have refMarks
+	turns      sync.Map // has a channel for each table that was changed: see takeTurn
+}
+
+// New returns the TableWriter of a catalog, for the tables of some namespaces. New tables come to lie below the
+// warehouse; "" if there is none. With refs, a name may have refMarks.
+func New(source *metadata.Source, namespaces []string, warehouse string, refs bool) *TableWriter {
+	return &TableWriter{source: source, namespaces: namespaces, warehouse: warehouse, refs: refs}
+}
+
+// unwritable is the failure of a change in a catalog that takes none, which is refused when it is opened.
+func unwritable(table string) error {
+	return fault.New(fault.Internal, "table %s is in a catalog that takes no changes", table).In(table, "")
+}
+
+// MayWrite returns Forbidden for a table that this catalog may not change.
+func (w *TableWriter) MayWrite(table string) error {
+	parts, err := catalog.Parts(table)
+	if err != nil {
+		return err
+	}
+	if name := parts[len(parts)-1]; w.refs && strings.ContainsAny(name, refMarks) {
+		return fault.New(fault.Forbidden, "table %s may not be changed: %s names a reference of the catalog beside the table, as in Nessie, and writes are allowed to tables", table, name).In(table, "").
+			WithRemedy("name the reference in the uri of a catalog's block of its own, and the table without it")
+	}
+	namespace := strings.Join(parts[:len(parts)-1], ".")
+	if slices.Contains(w.namespaces, namespace) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "table %s may not be changed: namespace %s is not one that this catalog may write to", table, namespace).In(table, "").
+		WithRemedy("list %s in writes.namespaces of the catalog's block", namespace)
+}
+
+// takeTurn waits until no other call of this process changes a table. The caller returns the
+// turn. Calls of one process would only take each other's chances.
+func (w *TableWriter) takeTurn(ctx context.Context, table string) (func(), error) {
+	found, _ := w.turns.LoadOrStore(table, make(chan struct{}, 1))
+	turn, _ := found.(chan struct{})
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// attempt is one attempt to commit, and the files that were written for it.
+type attempt struct {
+	parent  int64 // where the branch was
+	files   []string
+	list    string // the manifest list, if there is a new snapshot
+	outcome locator.Outcome
+	sent    bool // to the catalog
+	settled bool // it was not made, and will not be
+}
+
+// writing is one call that changes a table.
+type writing struct {
+	source   *metadata.Source
+	table    string
+	prefix   string // of the names of files
+	attempts []*attempt
+	unknown  int    // attempts with an unknown outcome
+	refused  error  // of the last attempt, if the catalog refused it
+	at       string // the state of the table then
+}
+
+// begin adds an attempt.
+func (w *writing) begin(parent int64) *attempt {
+	a := &attempt{parent: parent}
+	w.attempts = append(w.attempts, a)
+	return a
+}
+
+// settle finds out which attempts were not made, given that the table's new snapshot, if any,
+// does not exist and that the branch is at a snapshot. A request that was sent earlier could
+// still arrive, unless the branch has moved.
+func (w *writing) settle(head int64) {
+	for _, a := range w.attempts {
+		a.settled = a.outcome != locator.Committed && (a.settled || !a.sent || a.outcome == locator.Refused || head != a.parent)
+	}
+}
+
+// uncertain reports whether an attempt may have been made, or may still be.
+func (w *writing) uncertain() bool {
+	return slices.ContainsFunc(w.attempts, func(a *attempt) bool { return a.sent && !a.settled && a.outcome != locator.Committed })
+}
+
+// clean removes the files of attempts that were not made. Those that cannot be removed stay;
+// they do no harm.
+func (w *writing) clean(ctx context.Context, meta *metadata.Loaded) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxRemoving)
+	defer cancel()
+	for _, a := range w.attempts {
+		if a.sent && !a.settled { // made, or not known
+			continue
+		}
+		for _, location := range a.files {
+			if writer, err := w.writer(ctx, meta, location); err == nil {
+				_ = writer.Remove(ctx, location)
+			}
+		}
+		a.files = nil
+	}
+}
+
+// writer returns what writes a file of the table.
+func (w *writing) writer(ctx context.Context, meta *metadata.Loaded, location string) (store.Writer, error) {
+	files, err := w.source.Files.StoreIn(ctx, w.table, meta.TableUUID().String(), location)
+	if err != nil {
+		return nil, err
+	}
+	writer, ok := files.(store.Writer)
+	if !ok {
+		return nil, fault.As(store.ReadOnly(location)).In(w.table, location)
+	}
+	return writer, nil
+}
+
+// write writes a file and reads it back: if the catalog named a missing or incomplete file,
+// the table could not be read any more. Its content has been charged.
+func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, location string, content []byte) error {
+	if err := meta.May("file", location); err != nil {
+		return err
+	}
+	writer, err := w.writer(ctx, meta, location)
+	if err != nil {
+		return err
+	}
+	a.files = append(a.files, location)
+	err = writer.Create(ctx, location, content)
+	if err != nil && fault.KindOf(err) != fault.Conflict {
+		store.WhenReturned(err, meta.File.Held.Split(int64(len(content))).Release)
+		return fault.As(err).In(w.table, location)
+	}
+	// Its name is random: if it exists, an earlier request of Create was answered too late.
+	return w.confirm(ctx, meta, location, content)
+}
+
+// confirm reads a written file back.
+func (w *writing) confirm(ctx context.Context, meta *metadata.Loaded, location string, content []byte) error {
+	file := meta.File
+	file.Location = location
+	there, err := w.source.Read(ctx, meta.Files, file)
+	if err == nil && !bytes.Equal(there, content) {
+		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", location)
+	}
+	file.Held.Shrink(int64(len(there)))
+	switch {
+	case err == nil || fault.KindOf(err) == fault.Exhausted:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fault.New(fault.Unavailable, "storage accepted a file but does not have it: %w", err).In(w.table, location).
+		WithRemedy("check what responds in place of the store; the table is unchanged")
+}
+
+// send makes a revision in the way that the catalog supports.
+func (w *writing) send(ctx context.Context, meta *metadata.Loaded, a *attempt, r revision.Revision) (locator.Outcome, error) {
+	of, err := w.located(meta)
+	if err != nil {
+		return locator.Refused, err
+	}
+	switch tables := w.source.Locator.(type) {
+	case locator.Updater:
+		request, err := revision.Request(meta, r)
+		if err != nil {
+			return locator.Refused, err
+		}
+		a.sent = true
+		return tables.Update(ctx, of, request)
+	case locator.Swapper:
+		to := revision.NextLocation(meta.File.Location)
+		content, err := revision.File(meta, r, to, w.source.Now())
+		if err == nil {
+			err = w.write(ctx, meta, a, to, content)
+		}
+		if err != nil {
+			return locator.Refused, err
+		}
+		a.sent = true
+		return tables.Swap(ctx, of, meta.File.Location, to)
+	}
+	return locator.Refused, unwritable(w.table)
+}
+
+func (w *writing) located(meta *metadata.Loaded) (locator.Table, error) {
+	parts, err := catalog.Parts(w.table)
+	return locator.Table{Name: w.table, Parts: parts, Most: w.source.Most, Charge: meta.File.Charge}, err
+}
+
+// outcome records the outcome of an attempt. It returns an error if no other attempt is to
+// follow.
+func (w *writing) outcome(meta *metadata.Loaded, a *attempt, outcome locator.Outcome, err error) (made bool, failed error) {
+	a.outcome = outcome
+	// A catalog that swaps locations answers once; others may have been asked more than once.
+	if _, swaps := w.source.Locator.(locator.Swapper); swaps {
+		a.settled = outcome == locator.Lost || outcome == locator.Refused
+	}
+	switch outcome {
+	case locator.Committed:
+		return true, nil
+	case locator.Lost:
+		return false, nil
+	case locator.Refused:
+		if !a.sent {
+			return false, err
+		}
+		// A catalog also refuses a snapshot that another branch's commit has outdated.
+		w.refused, w.at = err, state(meta)
+		return false, nil
+	case locator.Unknown:
+		if w.unknown++; w.unknown == MaxUnknown {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// state identifies the state of a table that was loaded.
+func state(m *metadata.Loaded) string {
+	return fmt.Sprintf("%s %d %d %d", m.File.Location, m.LastUpdatedMillis(), m.LastSequenceNumber(), m.NextRowID())
+}

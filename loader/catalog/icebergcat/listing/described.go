@@ -1,0 +1,129 @@
+package listing
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/iceberg-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+)
+
+// DataFiles returns data files of a pinned table as its manifests describe them, with all statistics of columns
+// that a schema of the table has: those whose location wanted returns true for, in no order. Each has the sequence number and the
+// first row id that a file with the same rows keeps.
+func (f *FileLister) DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error) {
+	held := f.source.Hold(t.Name)
+	defer held.Release()
+	meta, err := f.source.Load(ctx, t.Name, held)
+	if err != nil {
+		return nil, err
+	}
+	l, err := NewListing(f.source, meta, t.Pin, nil, nil)
+	if err != nil || l.Snapshot == nil {
+		return nil, err
+	}
+	l.Held = held
+	manifests, err := l.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownColumns(meta)
+	if err != nil {
+		return nil, err
+	}
+	of := make([][]commit.DataFile, len(manifests))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(manifestReaders)
+	for i, m := range manifests {
+		group.Go(func() (err error) {
+			of[i], err = l.described(groupCtx, m, own, wanted)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		if fault.KindOf(err) == fault.Corrupt {
+			err = l.expiredMeanwhile(ctx, t, err)
+		}
+		return nil, err
+	}
+	return slices.Concat(of...), nil
+}
+
+// described returns the wanted files of a manifest.
+func (l *Listing) described(ctx context.Context, m iceberg.ManifestFile, own map[int]bool, wanted func(location string) bool) ([]commit.DataFile, error) {
+	if m.ManifestContent() == iceberg.ManifestContentDeletes || !m.HasAddedFiles() && !m.HasExistingFiles() {
+		return nil, nil
+	}
+	held := l.source.Hold(l.meta.Name)
+	defer held.Release()
+	opened, err := l.Open(ctx, m, held)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := opened.Entries(Statistics)
+	if err != nil {
+		return nil, err
+	}
+	var out []commit.DataFile
+	for _, e := range entries.Live {
+		if !wanted(e.DataFile().FilePath()) {
+			continue
+		}
+		one, err := l.describe(e, entries, own)
+		if err != nil {
+			return nil, opened.orForget(err)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// describe converts an entry, with the statistics of own columns.
+func (l *Listing) describe(e iceberg.ManifestEntry, in *ManifestEntries, own map[int]bool) (commit.DataFile, error) {
+	f, err := l.file(e, in)
+	if err != nil {
+		return commit.DataFile{}, err
+	}
+	d := e.DataFile()
+	return commit.DataFile{
+		Location: f.Location, Spec: f.Spec, Partition: f.Partition, Rows: f.Rows, Bytes: f.Bytes, SortOrder: f.SortOrder,
+		Splits: d.SplitOffsets(), Sequence: f.Sequence, FirstRow: f.FirstRow,
+		ColumnMetrics: commit.ColumnMetrics{
+			ColumnBytes: only(d.ColumnSizes(), own), Values: only(d.ValueCounts(), own), Nulls: only(d.NullValueCounts(), own), NaNs: only(d.NaNValueCounts(), own),
+			Lower: only(d.LowerBoundValues(), own), Upper: only(d.UpperBoundValues(), own),
+		},
+	}, nil
+}
+
+// ownColumns returns the field ids of all schemas of the table. Files may have others: those of row lineage, which Spark stores
+// along with statistics when it rewrites rows, and those of columns whose schemas were removed.
+func ownColumns(m *metadata.Loaded) (map[int]bool, error) {
+	out := map[int]bool{}
+	for _, s := range m.Schemas() {
+		fields, err := iceberg.IndexByID(s)
+		if err != nil {
+			return nil, metafile.Corrupt(m.Name, m.File.Location, "schema %d of table %s cannot be read: %w", s.ID, m.Name, err)
+		}
+		for id := range fields {
+			out[id] = true
+		}
+	}
+	return out, nil
+}
+
+// only returns the entries of some columns.
+func only[V any](of map[int]V, columns map[int]bool) map[int]V {
+	out := make(map[int]V, len(of))
+	for id, v := range of {
+		if columns[id] {
+			out[id] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,271 @@
+package metadata
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/locator"
+	"github.com/penstock/penstock/loader/catalog/tablestore"
+)
+
+// Loaded is the current metadata of a table.
+type Loaded struct {
+	Name     string
+	File     metafile.Allowance // of the metadata file
+	Text     []byte             // of the metadata file, unpacked
+	Returned bool               // by the catalog, instead of read from the file
+	Files    tablestore.Opener
+	Prefixes store.Prefixes // that its files may lie under
+	stores   store.Kinds
+	// noRowIDs is whether metadata of format version 3 does not say which row ids are free, as early writers left it.
+	noRowIDs bool
+	later    later
+	icetable.Metadata
+}
+
+// Load reads the metadata of a table. Its memory is charged to held.
+func (s *Source) Load(ctx context.Context, name string, held *budget.Reservation) (*Loaded, error) {
+	out, grants, err := s.metadata(ctx, name, held)
+	if err == nil {
+		err = s.parse(out, grants)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// parse parses the text of a table's metadata, and opens what the catalog grants for its files.
+func (s *Source) parse(out *Loaded, grants []locator.Grant) (err error) {
+	if err := out.File.ChargeParsing(out.Text); err != nil {
+		return err
+	}
+	err = out.parseText()
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	if err != nil {
+		return s.OrForget(metadataKey(out.File), metafile.Corrupt(out.Name, out.File.Location, "metadata of table %s cannot be read: %w", out.Name, err))
+	}
+	out.Files = s.Files.Table(out.Name, out.TableUUID().String(), grants)
+	out.Prefixes, out.stores = s.prefixesOf(out), s.Stores
+	return nil
+}
+
+// parseText parses the text of the metadata.
+func (m *Loaded) parseText() (err error) {
+	m.noRowIDs, m.later = false, later{}
+	m.Metadata, err = icetable.ParseMetadataBytes(m.Text)
+	for _, mendable := range []error{
+		icetable.ErrInvalidMetadataFormatVersion, icetable.ErrInvalidMetadata, icetable.ErrInvalidRefType,
+		iceberg.ErrInvalidSchema, iceberg.ErrInvalidTypeString,
+	} {
+		if errors.Is(err, mendable) {
+			return m.parseAgain(err)
+		}
+	}
+	return err
+}
+
+// laterFields returns fields of metadata with the format versions that introduced them. In
+// metadata of an older version they are meaningless: Iceberg's Java library ignores them,
+// and iceberg-go 0.7.0 refuses the table.
+func laterFields() map[string]int { return map[string]int{"last-sequence-number": 2, nextRowID: 3} }
+
+// nextRowID is the field of metadata that has the next free row id.
+const nextRowID = "next-row-id"
+
+// With returns the table with another text of its metadata.
+func (m *Loaded) With(text []byte) (*Loaded, error) {
+	if err := m.File.ChargeParsing(text); err != nil {
+		return nil, err
+	}
+	out := *m
+	out.Text = text
+	if err := out.parseText(); err != nil {
+		return nil, fault.New(fault.Internal, "the new metadata of table %s cannot be read back: %w", m.Name, err).In(m.Name, m.File.Location)
+	}
+	return &out, nil
+}
+
+// parseAgain parses metadata that iceberg-go refused, without the fields of later versions and the refs and types that
+// are not known, and with a next row id. It returns an error if none of these is why the metadata was refused.
+func (m *Loaded) parseAgain(refused error) error {
+	// Decoding copies the fields, and encoding copies them again.
+	if err := m.File.Charge(2 * int64(len(m.Text))); err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(m.Text, &fields); err != nil {
+		return err
+	}
+	var version int
+	if err := json.Unmarshal(fields["format-version"], &version); err != nil || version < 1 || version > LineageVersion {
+		return fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", m.Name, refused).
+			In(m.Name, m.File.Location).WithRemedy("use a table of format version 1, 2 or 3")
+	}
+	before := len(fields)
+	for name, since := range laterFields() {
+		if version < since {
+			delete(fields, name)
+		}
+	}
+	if next, ok := fields[nextRowID]; version == LineageVersion && (!ok || string(next) == "null") {
+		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // otherwise there was no commit, and no row has an id
+		fields[nextRowID], before = json.RawMessage("0"), -1
+	}
+	unknown, err := m.later.remove(fields, m.File)
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err // the memory budget's
+	}
+	if err != nil || !unknown && len(fields) == before {
+		return refused
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	if err := m.File.ChargeParsing(text); err != nil {
+		return err
+	}
+	m.Metadata, err = icetable.ParseMetadataBytes(text)
+	return err
+}
+
+// HasLineage reports whether rows of the table have ids.
+func (m *Loaded) HasLineage() bool { return m.Version() >= LineageVersion && !m.noRowIDs }
+
+// Changeable returns an error if no snapshot can be added to the table, as types or the ids of its rows are not known.
+func (m *Loaded) Changeable() error {
+	if err := m.KnowsTypes(); err != nil {
+		return err
+	}
+	if !m.noRowIDs {
+		return nil
+	}
+	return m.Unserved("its metadata of format version 3 has no "+nextRowID+", so that new rows cannot be given ids",
+		"write it with an engine that sets the field, or create the table again")
+}
+
+// metadataPlace is where the catalog says that the metadata of a table is.
+type metadataPlace struct {
+	locator.Located
+	of   locator.Table
+	file metafile.Allowance
+}
+
+// locate asks the catalog where the metadata of a table is. Its memory is charged to held.
+func (s *Source) locate(ctx context.Context, name string, held *budget.Reservation) (metadataPlace, error) {
+	parts, err := catalog.Parts(name)
+	if err != nil {
+		return metadataPlace{}, err
+	}
+	file := s.Allow(metafile.Subject{What: "metadata", Table: name}, held)
+	of := locator.Table{Name: name, Parts: parts, Most: s.Most, Charge: file.Charge}
+	at, known, err := s.expected(ctx, name)
+	if !known && err == nil {
+		at, err = s.Locator.Locate(ctx, of)
+	}
+	return metadataPlace{Located: at, of: of, file: file}, err
+}
+
+// metadata returns the text of a table's metadata.
+func (s *Source) metadata(ctx context.Context, name string, held *budget.Reservation) (*Loaded, []locator.Grant, error) {
+	at, err := s.locate(ctx, name, held)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.metadataAt(ctx, at)
+}
+
+// metadataAt returns the text of a table's metadata, from the catalog or from the file that it
+// names. Writers may remove old metadata files, so a missing file is an error only if the
+// catalog still names it.
+func (s *Source) metadataAt(ctx context.Context, of metadataPlace) (_ *Loaded, _ []locator.Grant, err error) {
+	at, file, name := of.Located, of.file, of.of.Name
+	for err == nil {
+		file.Location = at.Location
+		if at.Text != nil {
+			return &Loaded{Name: name, File: file, Text: at.Text, Returned: true}, at.Grants, nil
+		}
+		var text []byte
+		text, err = s.metadataFile(ctx, file)
+		if fault.KindOf(err) != fault.Corrupt {
+			return &Loaded{Name: name, File: file, Text: text}, at.Grants, err
+		}
+		now, again := s.Locator.Locate(ctx, of.of)
+		if again == nil && now.Location == at.Location {
+			return nil, nil, err
+		}
+		at, err = now, again
+	}
+	return nil, nil, err
+}
+
+// metadataFile reads a metadata file and unpacks it.
+func (s *Source) metadataFile(ctx context.Context, file metafile.Allowance) ([]byte, error) {
+	content, err := s.metadataContent(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	text, err := file.Text(content)
+	if _, ok := errors.AsType[*fault.Error](err); err != nil && !ok {
+		return nil, s.OrForget(metadataKey(file), metafile.Corrupt(file.Table, file.Location, "metadata of table %s cannot be unpacked: %w", file.Table, err))
+	}
+	return text, err
+}
+
+// Read returns the content of a metadata file. Errors after it are of the content and not
+// of the storage.
+func (s *Source) Read(ctx context.Context, from tablestore.Opener, file metafile.Allowance) ([]byte, error) {
+	content, err := s.readFile(ctx, from, file)
+	if err == nil {
+		return content, nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); !ok {
+		return nil, err // the context's
+	}
+	return nil, fault.As(fault.Op(err, "read table %s", file.Table)).In(file.Table, file.Location)
+}
+
+func (s *Source) readFile(ctx context.Context, from tablestore.Opener, file metafile.Allowance) (content []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	object, err := from.Open(ctx, file.Location, store.SizeUnknown)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	if err := file.Fits(object.Size(), "as stored"); err != nil {
+		return nil, err
+	}
+	if err := file.Charge(object.Size()); err != nil {
+		return nil, err
+	}
+	content = make([]byte, object.Size())
+	if err := object.ReadAt(ctx, content, 0); err != nil {
+		store.WhenReturned(err, file.Held.Split(object.Size()).Release)
+		return nil, err
+	}
+	return content, nil
+}
+
+// SchemaByID returns a schema of the table, or false.
+func (m *Loaded) SchemaByID(id int) (*iceberg.Schema, bool) {
+	for _, s := range m.Schemas() {
+		if s.ID == id {
+			return s, true
+		}
+	}
+	return nil, false
+}

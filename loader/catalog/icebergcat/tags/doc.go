@@ -1,0 +1,2 @@
+// Package tags keeps pinned snapshots from expiring, by tags in the tables' metadata.
+package tags

@@ -1,0 +1,243 @@
+package tags
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/penstock/penstock/internal/backoff"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/commits"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/revision"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// TagPrefix begins the names of tags that keep pinned snapshots. The snapshot's id follows.
+// All servers share the tag of a snapshot.
+const TagPrefix = "penstock-"
+
+// The number of attempts to commit, and the first and the longest wait between them.
+const (
+	maxTagTries = 8
+	tagWait     = 50 * time.Millisecond
+	maxTagWait  = 4 * time.Second
+)
+
+// Until is how long a tag should keep a snapshot. A tag that lasts until Least or longer is
+// not changed; otherwise it is set to last until Wanted.
+type Until struct{ Least, Wanted time.Time }
+
+// Tagger commits tags that keep pinned snapshots from expiring. It is safe for concurrent use.
+type Tagger struct {
+	source *metadata.Source
+	kind   string // the type of the catalog
+}
+
+// New returns the Tagger of a catalog of a type.
+func New(source *metadata.Source, kind string) *Tagger { return &Tagger{source: source, kind: kind} }
+
+// Tags returns an error if tags cannot be committed to the catalog.
+func (g *Tagger) Tags() error {
+	switch g.source.Locator.(type) {
+	case locator.Swapper, locator.Updater:
+		return nil
+	}
+	return fault.InvalidField("pin_tags", "a catalog of type %s cannot commit tags", g.kind).
+		WithRemedy("leave pin_tags out, or keep the tables in a catalog of type sql or rest")
+}
+
+// Tag keeps the snapshot of a pinned table from expiring with a tag, and returns when the tag
+// expires. Expiring snapshots removes a tag once its snapshot is older than the tag's maximum
+// age, and then the snapshot, unless something else references it.
+//
+// A commit is retried if another one came first or if its outcome is unknown. If others keep
+// committing, it returns Conflict. If the table, snapshot or schema no longer exists, the
+// error is as in At. If the catalog or its storage refuses, it is Unavailable.
+func (g *Tagger) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
+	unknown := 0
+	for try := range maxTagTries {
+		if err := backoff.Wait(ctx, try, tagWait, maxTagWait); err != nil {
+			return time.Time{}, err
+		}
+		at, outcome, err := g.tagOnce(ctx, t, until)
+		switch outcome {
+		case locator.Committed:
+			return at, nil
+		case locator.Refused:
+			return time.Time{}, err
+		case locator.Unknown:
+			if unknown++; unknown == commits.MaxUnknown || ctx.Err() != nil {
+				return time.Time{}, err
+			}
+		case locator.Lost:
+		}
+	}
+	return time.Time{}, fault.New(fault.Conflict, "table %s: snapshot %d was not tagged in %d attempts, since others committed first",
+		t.Name, t.Pin.Snapshot, maxTagTries).In(t.Name, "").WithRemedy("try again")
+}
+
+// tagOnce loads the table and commits the tag if necessary. With Committed, the tag lasts
+// until the returned time. Errors before the commit are Refused.
+func (g *Tagger) tagOnce(ctx context.Context, t *catalog.Table, until Until) (time.Time, locator.Outcome, error) {
+	held := g.source.Hold(t.Name)
+	defer held.Release()
+	meta, err := g.source.Load(ctx, t.Name, held)
+	if err != nil {
+		return time.Time{}, locator.Refused, err
+	}
+	snapshot, _, err := meta.Check(t.Pin)
+	if err != nil {
+		return time.Time{}, locator.Refused, err
+	}
+	if snapshot == nil {
+		return time.Time{}, locator.Refused, fault.New(fault.Internal, "table %s has no snapshot to tag", t.Name).In(t.Name, "")
+	}
+	tag := locator.Tag{UUID: t.Pin.UUID, Name: TagPrefix + strconv.FormatInt(snapshot.SnapshotID, 10), Snapshot: snapshot.SnapshotID}
+	if err := meta.UnknownRef(tag.Name); err != nil {
+		return time.Time{}, locator.Refused, err
+	}
+	for name, ref := range meta.Refs() {
+		if name != tag.Name {
+			continue
+		}
+		if ref.SnapshotID != tag.Snapshot || ref.SnapshotRefType != icetable.TagRef {
+			return time.Time{}, locator.Refused, fault.New(fault.Conflict, "table %s has a %s called %s at snapshot %d, which is not one of Penstock's",
+				t.Name, ref.SnapshotRefType, name, ref.SnapshotID).In(t.Name, "").WithRemedy("remove it, or give it another name")
+		}
+		tag.There = true
+		if ends := tagEnds(meta, ref, snapshot); !ends.Before(until.Least) {
+			return ends, locator.Committed, nil
+		}
+	}
+	// The age counts from the snapshot, not from the tag. It is rounded up, so that the tag
+	// lasts at least until the wanted time.
+	tag.MaxAge = max((until.Wanted.Sub(time.UnixMilli(snapshot.TimestampMs)) + time.Millisecond - 1).Truncate(time.Millisecond), time.Millisecond)
+	outcome, err := g.commit(ctx, meta, tag)
+	return time.UnixMilli(snapshot.TimestampMs).Add(tag.MaxAge), outcome, err
+}
+
+// propertyMaxRefAge is the default maximum age of refs.
+const propertyMaxRefAge = "history.expire.max-ref-age-ms"
+
+// tagEnds returns when a tag expires.
+func tagEnds(m *metadata.Loaded, ref icetable.SnapshotRef, of *icetable.Snapshot) time.Time {
+	age := int64(math.MaxInt64)
+	if n, err := strconv.ParseInt(m.Properties()[propertyMaxRefAge], 10, 64); err == nil {
+		age = n
+	}
+	if ref.MaxRefAgeMs != nil {
+		age = *ref.MaxRefAgeMs
+	}
+	if age > math.MaxInt64-of.TimestampMs {
+		age = math.MaxInt64 - of.TimestampMs
+	}
+	return time.UnixMilli(of.TimestampMs + age)
+}
+
+// commit sets a tag in the way that the catalog supports.
+func (g *Tagger) commit(ctx context.Context, meta *metadata.Loaded, tag locator.Tag) (locator.Outcome, error) {
+	parts, err := catalog.Parts(meta.Name)
+	if err != nil {
+		return locator.Refused, err
+	}
+	of := locator.Table{Name: meta.Name, Parts: parts, Most: g.source.Most, Charge: meta.File.Charge}
+	switch tables := g.source.Locator.(type) {
+	case locator.Updater:
+		return tables.SetTag(ctx, of, tag)
+	case locator.Swapper:
+		return g.rewrite(ctx, tables, of, meta, tag)
+	}
+	return locator.Refused, g.Tags()
+}
+
+// rewrite writes a metadata file with the tag, and swaps it into the catalog. If the swap
+// failed, the file is removed. If its outcome is unknown, the file stays: if it is an orphan,
+// it is small, and maintenance removes orphan files.
+func (g *Tagger) rewrite(ctx context.Context, tables locator.Swapper, of locator.Table, meta *metadata.Loaded, tag locator.Tag) (locator.Outcome, error) {
+	if err := meta.File.Charge(revision.Copies * int64(len(meta.Text))); err != nil {
+		return locator.Refused, err
+	}
+	to := revision.NextLocation(meta.File.Location)
+	content, err := g.rewritten(meta, tag, to)
+	if err != nil {
+		return locator.Refused, err
+	}
+	files, err := g.source.Files.Store(ctx, meta.File.Location)
+	if err != nil {
+		return locator.Refused, err
+	}
+	writer, ok := files.(store.Writer)
+	if !ok {
+		return locator.Refused, fault.As(store.ReadOnly(to)).In(of.Name, to)
+	}
+	if err := writer.Create(ctx, to, content); err != nil {
+		store.WhenReturned(err, meta.File.Held.Split(meta.File.Held.Held()).Release)
+		return locator.Refused, fault.As(fault.Op(err, "tag a snapshot of table %s", of.Name)).In(of.Name, to)
+	}
+	outcome, err := locator.Refused, g.written(ctx, meta, to, content)
+	if err == nil {
+		outcome, err = tables.Swap(ctx, of, meta.File.Location, to)
+	}
+	if outcome == locator.Lost || outcome == locator.Refused {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), commits.MaxRemoving)
+		defer cancel()
+		_ = writer.Remove(removing, to) // an orphan does no harm
+	}
+	return outcome, err
+}
+
+// written reads a written file back. If the catalog named a missing or incomplete file, the
+// table would be lost, and a proxy may have acknowledged the write although it did not reach
+// the storage.
+func (g *Tagger) written(ctx context.Context, meta *metadata.Loaded, to string, content []byte) error {
+	file := meta.File
+	file.Location = to
+	there, err := g.source.Read(ctx, g.source.Files, file)
+	if err == nil && !bytes.Equal(there, content) {
+		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", to)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	e := fault.New(fault.Unavailable, "tag a snapshot of table %s: storage accepted a file but does not have it: %w", meta.Name, err).In(meta.Name, to)
+	return e.WithRemedy("check what responds in place of the store; the catalog and its table are unchanged")
+}
+
+// rewritten returns a new metadata file, after checking that it can be parsed.
+func (g *Tagger) rewritten(meta *metadata.Loaded, tag locator.Tag, location string) ([]byte, error) {
+	text, err := revision.Tagged(meta, tag, g.source.Now())
+	if err != nil {
+		return nil, metafile.Corrupt(meta.Name, meta.File.Location, "metadata of table %s cannot be read: %w", meta.Name, err)
+	}
+	read, err := meta.With(text)
+	if err != nil {
+		return nil, err
+	}
+	same := read.TableUUID() == meta.TableUUID() && read.Version() == meta.Version() && len(read.Snapshots()) == len(meta.Snapshots())
+	same = same && read.SameUnknownRefs(meta)
+	refs := 0
+	for name, ref := range read.Refs() {
+		refs++
+		if name == tag.Name {
+			same = same && ref.SnapshotID == tag.Snapshot && ref.MaxRefAgeMs != nil && *ref.MaxRefAgeMs == tag.MaxAge.Milliseconds()
+		}
+	}
+	for range meta.Refs() {
+		refs--
+	}
+	if more := map[bool]int{false: 1, true: 0}[tag.There]; !same || refs != more {
+		return nil, fault.New(fault.Internal, "the new metadata of table %s differs in more than the tag", meta.Name).In(meta.Name, location)
+	}
+	return metafile.Pack(location, text)
+}
