@@ -121,11 +121,14 @@ func (s accidentTables) commit(do func() (locator.Outcome, error)) (outcome loca
 // accidental opens the catalog as a process that has an accident.
 func (c *changing) accidental(t *testing.T, a *accidents) *icebergcat.Catalog {
 	t.Helper()
-	out := c.another(t, func(o *icebergcat.Options) { o.Store = accidentStore{accidents: a} })
-	out.Wrap(func(s locator.Swapper) locator.Swapper { return accidentTables{s, a} })
+	change := func(o *icebergcat.Options) { o.Store = accidentStore{accidents: a} }
 	if c.server == nil {
-		return out
+		o := c.options()
+		allow(&o)
+		change(&o)
+		return openOver(t, o, func(s locator.Swapper) locator.Swapper { return accidentTables{s, a} })
 	}
+	out := c.another(t, change)
 	c.server.Change(func(s *restcattest.Server) {
 		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
 			err := a.call(r.Method, func() error {

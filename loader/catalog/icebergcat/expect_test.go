@@ -93,9 +93,8 @@ func TestCatalogsThatDoNotAnswerAreAskedOnce(t *testing.T) {
 	appends(t, w, 1)
 	const other = "ml.other"
 	w.create(t, other, idSchema())
-	c := w.open(t)
 	of := &silent{}
-	c.Wrap(func(s locator.Swapper) locator.Swapper {
+	c := openOver(t, w.options(), func(s locator.Swapper) locator.Swapper {
 		of.Swapper = s
 		return of
 	})

@@ -82,24 +82,36 @@ var (
 // Open opens a catalog and checks that it can be read. A type or URI that is not served is
 // Invalid; see the package of each type for other errors. The caller closes the catalog.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
-	if o.Name == "" {
-		return nil, fault.InvalidField("name", "the catalog has no name")
-	}
-	warehouse, err := o.absolute(o.Warehouse)
+	s, err := OpenSource(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	return Over(s, o)
+}
+
+// OpenSource opens what reads the metadata of a catalog's tables. The caller closes its Locator.
+func OpenSource(ctx context.Context, o Options) (*metadata.Source, error) {
+	if o.Name == "" {
+		return nil, fault.InvalidField("name", "the catalog has no name")
 	}
 	s := &metadata.Source{
 		Catalog: o.Name, Stores: o.Stores, OnlyPrefixes: len(o.AllowedPrefixes) > 0, StoredSizes: o.StoredSizes, Clock: o.Clock,
 		Most: o.MaxMetadata, Budget: o.Budget, Manifests: o.Manifests, Tables: o.Tables,
 	}
+	var err error
 	if s.Prefixes, err = o.prefixes(); err != nil {
 		return nil, err
 	}
-	if err := o.open(ctx, s); err != nil {
-		return nil, err
+	return s, o.open(ctx, s)
+}
+
+// Over returns the catalog of a source, which it closes if there is an error.
+func Over(s *metadata.Source, o Options) (*Catalog, error) {
+	warehouse, err := o.absolute(o.Warehouse)
+	if err == nil {
+		err = o.checkWrites(s.Locator)
 	}
-	if err := o.checkWrites(s.Locator); err != nil {
+	if err != nil {
 		s.Locator.Close()
 		return nil, err
 	}

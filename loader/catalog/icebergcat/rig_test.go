@@ -24,6 +24,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
 )
 
@@ -69,6 +70,20 @@ func (w *writer) options() icebergcat.Options {
 func (w *writer) open(t *testing.T) *icebergcat.Catalog {
 	t.Helper()
 	c, err := icebergcat.Open(t.Context(), w.options())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// openOver opens a catalog whose tables are located by what wrap returns.
+func openOver(t *testing.T, o icebergcat.Options, wrap func(locator.Swapper) locator.Swapper) *icebergcat.Catalog {
+	t.Helper()
+	s, err := icebergcat.OpenSource(t.Context(), o)
+	require.NoError(t, err)
+	swapper, ok := s.Locator.(locator.Swapper)
+	require.True(t, ok)
+	s.Locator = wrap(swapper)
+	c, err := icebergcat.Over(s, o)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
