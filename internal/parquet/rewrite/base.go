@@ -32,9 +32,6 @@ type Options struct {
 	// Write has the new columns, how they are encoded, and the account for memory. Its Sorting is
 	// not used: the order of the old file stays.
 	Write write.Options
-	// FieldIDs are the ids of fields that have none, by the path of the names in the file, such as those of tags, list and
-	// element, which PathOf joins.
-	FieldIDs map[string]int
 	// NameMapping gives ids to the fields of a file that has none, at any depth: it returns the id of the field at a path
 	// of names, in which the fields in lists and maps are called element, key and value, and the number of fields that it
 	// knows inside. Fields that it does not know get ids that no table uses, and so do structs of which the file has
@@ -103,14 +100,10 @@ func newBase(ctx context.Context, from store.Object, checked *parquet.Footer, op
 			}
 		}
 	}
-	ids, err := opts.FieldIDs, error(nil)
 	if opts.NameMapping != nil && !checked.HasAnyFieldID() {
-		if ids, err = b.mapped(opts.NameMapping); err != nil {
+		if err := b.mapNames(opts.NameMapping); err != nil {
 			return nil, err
 		}
-	}
-	if err := b.setIDs(ids); err != nil {
-		return nil, err
 	}
 	if opts.OtherNames {
 		b.freeIDs(opts.Write.Schema)
@@ -146,22 +139,6 @@ func (b *base) readFooter(ctx context.Context) (err error) {
 	return nil
 }
 
-// setIDs gives ids to fields without one.
-func (b *base) setIDs(ids map[string]int) error {
-	set := idSetter{base: b, ids: ids}
-	next := 1
-	for range b.meta.FileMetaData.Schema[0].GetNumChildren() {
-		next = set.visit(next, "")
-	}
-	if set.err != nil {
-		return set.err
-	}
-	if set.found < len(ids) {
-		return fault.New(fault.Invalid, "%d of the columns that get field ids are not in %s", len(ids)-set.found, b.from.Location())
-	}
-	return nil
-}
-
 // setFields finds the columns by the footer.
 func (b *base) setFields() error {
 	root, err := schema.FromParquet(b.meta.FileMetaData.Schema)
@@ -176,33 +153,6 @@ func (b *base) setFields() error {
 		b.fields = append(b.fields, group.Field(i))
 	}
 	return nil
-}
-
-// idSetter sets the ids of a footer's fields.
-type idSetter struct {
-	base  *base
-	ids   map[string]int
-	found int // how many of ids
-	err   error
-}
-
-// visit sets the ids of the field that is an element of the footer's schema, and of those inside
-// it. It returns the next element.
-func (s *idSetter) visit(element int, parent string) (next int) {
-	e := s.base.meta.FileMetaData.Schema[element]
-	path := parent + e.Name
-	if id, ok := s.ids[path]; ok {
-		s.found++
-		if e.FieldID != nil && *e.FieldID >= 0 && int(*e.FieldID) != id {
-			s.err = fault.New(fault.Invalid, "column %s of %s has the field id %d, not %d", dotted(path), s.base.from.Location(), *e.FieldID, id)
-		}
-		e.FieldID = new(int32(id))
-	}
-	next = element + 1
-	for range e.GetNumChildren() {
-		next = s.visit(next, path+pathSeparator)
-	}
-	return next
 }
 
 // dropUnordered removes the minima and maxima of columns whose order the file does not define:

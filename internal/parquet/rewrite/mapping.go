@@ -20,8 +20,8 @@ const firstUnknownID = 2_000_000_000
 // pathSeparator is between the names of a path. Names may have dots.
 const pathSeparator = "\x00"
 
-// PathOf joins the names of a field and of those around it.
-func PathOf(names ...string) string { return strings.Join(names, pathSeparator) }
+// pathOf joins the names of a field and of those around it.
+func pathOf(names ...string) string { return strings.Join(names, pathSeparator) }
 
 // dotted returns a path as it is shown.
 func dotted(path string) string { return strings.ReplaceAll(path, pathSeparator, ".") }
@@ -33,11 +33,11 @@ type nameMapper struct {
 	next int
 }
 
-// mapped returns ids for all fields of a file without any.
-func (b *base) mapped(find func(path []string) (id, inside int, ok bool)) (map[string]int, error) {
+// mapNames gives ids to all fields of a file without any.
+func (b *base) mapNames(find func(path []string) (id, inside int, ok bool)) error {
 	root, err := schema.FromParquet(b.meta.FileMetaData.Schema)
 	if err != nil {
-		return nil, fault.New(fault.Corrupt, "the schema of %s cannot be read: %w", b.from.Location(), err)
+		return fault.New(fault.Corrupt, "the schema of %s cannot be read: %w", b.from.Location(), err)
 	}
 	m := nameMapper{find: find, ids: map[string]int{}, next: firstUnknownID}
 	for _, f := range children(root) {
@@ -47,12 +47,31 @@ func (b *base) mapped(find func(path []string) (id, inside int, ok bool)) (map[s
 	for _, path := range slices.Sorted(maps.Keys(m.ids)) {
 		id := m.ids[path]
 		if other, twice := seen[id]; twice {
-			return nil, fault.New(fault.Invalid, "the name mapping gives the columns %s and %s of %s the same field id %d", dotted(other), dotted(path), b.from.Location(), id).
+			return fault.New(fault.Invalid, "the name mapping gives the columns %s and %s of %s the same field id %d", dotted(other), dotted(path), b.from.Location(), id).
 				WithRemedy("change the table's name mapping, or rewrite the file")
 		}
 		seen[id] = path
 	}
-	return m.ids, nil
+	next := 1 // the first element of the footer's schema is its root
+	for range b.meta.FileMetaData.Schema[0].GetNumChildren() {
+		next = b.setIDs(m.ids, next, "")
+	}
+	return nil
+}
+
+// setIDs sets the ids of the field that is an element of the footer's schema, and of those inside
+// it. It returns the next element.
+func (b *base) setIDs(ids map[string]int, element int, parent string) (next int) {
+	e := b.meta.FileMetaData.Schema[element]
+	path := parent + e.Name
+	if id, ok := ids[path]; ok {
+		e.FieldID = new(int32(id))
+	}
+	next = element + 1
+	for range e.GetNumChildren() {
+		next = b.setIDs(ids, next, path+pathSeparator)
+	}
+	return next
 }
 
 // field sets the ids of a field and of those inside it, and reports whether the mapping knows one of them. at is
@@ -104,17 +123,17 @@ func fieldsInside(n schema.Node) []insideField {
 	switch kind := n.ConvertedType(); {
 	case repeated && (kind == schema.ConvertedTypes.Map || kind == schema.ConvertedTypes.MapKeyValue):
 		for i, c := range children(fields[0]) {
-			out = append(out, insideField{c, [...]string{"key", "value"}[min(i, 1)], PathOf("", fields[0].Name(), c.Name()), true})
+			out = append(out, insideField{c, [...]string{"key", "value"}[min(i, 1)], pathOf("", fields[0].Name(), c.Name()), true})
 		}
 	case repeated && kind == schema.ConvertedTypes.List:
 		entry, inner := fields[0], children(fields[0])
 		if len(inner) != 1 || entry.Name() == "array" || entry.Name() == n.Name()+"_tuple" {
-			return []insideField{{entry, "element", PathOf("", entry.Name()), true}} // lists of two levels, of older writers
+			return []insideField{{entry, "element", pathOf("", entry.Name()), true}} // lists of two levels, of older writers
 		}
-		out = append(out, insideField{inner[0], "element", PathOf("", entry.Name(), inner[0].Name()), true})
+		out = append(out, insideField{inner[0], "element", pathOf("", entry.Name(), inner[0].Name()), true})
 	default:
 		for _, c := range fields {
-			out = append(out, insideField{c, c.Name(), PathOf("", c.Name()), false})
+			out = append(out, insideField{c, c.Name(), pathOf("", c.Name()), false})
 		}
 	}
 	return out
