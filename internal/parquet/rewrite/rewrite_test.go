@@ -216,22 +216,24 @@ func oldRows(n int) arrow.RecordBatch {
 // spec: file-16, file-17
 func TestAddColumns(t *testing.T) {
 	t.Parallel()
-	old := oldRows(2000)
+	const rows = 21_000 // a row group of this server ends after 8192 rows at the earliest
+	old := oldRows(rows)
 	var files [][]byte
 	var to memoryFile
-	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), Bloom: []int{1}, PageRows: 100, RowGroupRows: 700, Sorting: []write.SortingColumn{{FieldID: 1}}})
+	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), Bloom: []int{1}, PageRows: 100, RowGroupBytes: 1, Sorting: []write.SortingColumn{{FieldID: 1}}})
 	require.NoError(t, err)
 	require.NoError(t, w.Write(t.Context(), old))
 	_, err = w.Close(t.Context())
 	require.NoError(t, err)
 	w.Release()
+	require.Equal(t, 3, footer(t, to.Bytes()).NumRowGroups())
 	files = append(files, to.Bytes())
 	for i := range 5 {
 		reader, err := array.NewRecordReader(old.Schema(), []arrow.RecordBatch{old})
 		require.NoError(t, err)
 		var to bytes.Buffer
 		require.NoError(t, parquettest.Write(&to, reader, parquettest.Options{
-			Codec: parquettest.Codec(i), PageV2: i%2 == 0, PageIndex: i%3 == 0, RowGroupRows: []int64{0, 333, 90}[i%3], PageBytes: 500, NoStatistics: i == 4, CreatedBy: "parquet-mr version 1.12.3 (build f8dced182c4c1fbdec6ccb3185537b5a01e6ed6b)",
+			Codec: parquettest.Codec(i), PageV2: i%2 == 0, PageIndex: i%3 == 0, RowGroupRows: []int64{0, 3333, 900}[i%3], PageBytes: 500, NoStatistics: i == 4, CreatedBy: "parquet-mr version 1.12.3 (build f8dced182c4c1fbdec6ccb3185537b5a01e6ed6b)",
 		}))
 		files = append(files, to.Bytes())
 		reader.Release()
@@ -239,13 +241,13 @@ func TestAddColumns(t *testing.T) {
 	for i, content := range files {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			made, out, err := add(t, content, 2000, rewrite.Options{Write: write.Options{PageRows: 100}})
+			made, out, err := add(t, content, rows, rewrite.Options{Write: write.Options{PageRows: 100}})
 			require.NoError(t, err)
 			require.Equal(t, int64(len(made)), out.Bytes)
-			require.Equal(t, map[int]int64{1001: 2000, 1003: 2666}, out.Values)
+			require.Equal(t, map[int]int64{1001: rows, 1003: 28_000}, out.Values)
 			requireMoved(t, content, made)
 			requireColumns(t, made, []int{1, 2, 3}, old)
-			requireColumns(t, made, []int{1001, 1002}, news(0, 2000))
+			requireColumns(t, made, []int{1001, 1002}, news(0, rows))
 			meta := footer(t, made)
 			require.Len(t, out.Splits, meta.NumRowGroups())
 			for g := range meta.NumRowGroups() {
@@ -254,7 +256,7 @@ func TestAddColumns(t *testing.T) {
 			}
 		})
 	}
-	made, _, err := add(t, files[0], 2000, rewrite.Options{})
+	made, _, err := add(t, files[0], rows, rewrite.Options{})
 	require.NoError(t, err)
 	f, err := parquet.Open(t.Context(), object(t, made), parquet.Options{})
 	require.NoError(t, err)
@@ -352,13 +354,11 @@ func addToFile(t *testing.T, name, folder string) {
 func TestOtherNumbersOfRows(t *testing.T) {
 	t.Parallel()
 	old := oldRows(1000)
-	var to memoryFile
-	w, err := write.New(t.Context(), &to, write.Options{Schema: old.Schema(), RowGroupRows: 400})
+	var to bytes.Buffer
+	reader, err := array.NewRecordReader(old.Schema(), []arrow.RecordBatch{old})
 	require.NoError(t, err)
-	defer w.Release()
-	require.NoError(t, w.Write(t.Context(), old))
-	_, err = w.Close(t.Context())
-	require.NoError(t, err)
+	defer reader.Release()
+	require.NoError(t, parquettest.Write(&to, reader, parquettest.Options{RowGroupRows: 400}))
 	for _, rows := range []int{0, 1, 400, 800, 999, 1001, 1200} {
 		for _, pageRows := range []int64{0, 100} {
 			_, _, err := add(t, to.Bytes(), rows, rewrite.Options{Write: write.Options{PageRows: pageRows}})

@@ -76,7 +76,7 @@ func weight(encoding parquet.Encoding, inList bool) int64 {
 // Encodings are compared at the fast level of compression.
 func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting, error) {
 	leaves, inList := column.leaves(nil), column.inLists(false, nil)
-	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: min(fastLevel, opts.ZstdLevel)}
+	chosen := setting{encodings: make([]parquet.Encoding, len(leaves)), bloom: make([]bool, len(leaves)), level: fastLevel}
 	stored := make([]int64, len(leaves)) // by the chosen encodings
 	best, perRow := make([]int64, len(leaves)), make([]int64, len(leaves))
 	for round := range rounds {
@@ -84,7 +84,7 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 		if !slices.Contains(has, true) {
 			break
 		}
-		tried := setting{encodings: encodings, bloom: make([]bool, len(leaves)), pageBytes: opts.PageBytes, level: chosen.level}
+		tried := setting{encodings: encodings, bloom: make([]bool, len(leaves)), pageBytes: opts.pageBytes, level: fastLevel}
 		sizes, err := measure(column, sample, tried, opts.PageRows)
 		if err != nil {
 			return setting{}, err
@@ -101,7 +101,7 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 	demand(leaves, opts, chosen.encodings)
 	chosen.pageBytes = 1
 	for i := range leaves {
-		chosen.pageBytes = max(chosen.pageBytes, min(opts.PageBytes, perRow[i]*opts.PageRows/perRowUnit))
+		chosen.pageBytes = max(chosen.pageBytes, min(opts.pageBytes, perRow[i]*opts.PageRows/perRowUnit))
 	}
 	if err := chosen.chooseLevel(column, sample, opts, stored); err != nil {
 		return setting{}, err
@@ -116,16 +116,14 @@ func choose(column *fieldNode, sample []arrow.ArrayData, opts Options) (setting,
 // hardly more bytes: identifiers and hashes have few repetitions to find, sorted histories long ones.
 const (
 	fastLevel    = 1
+	usualLevel   = 3
 	levelPercent = 2 // more bytes at the fast level that are accepted
 )
 
-// chooseLevel sets the level of compression: that of the options if it takes clearly fewer bytes than the fast one.
+// chooseLevel sets the usual level of compression if it takes clearly fewer bytes than the fast one.
 func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts Options, fast []int64) error {
-	if opts.ZstdLevel <= fastLevel {
-		return nil
-	}
 	tried := *s
-	tried.level, tried.pageBytes = opts.ZstdLevel, opts.PageBytes // as the fast one was measured
+	tried.level, tried.pageBytes = usualLevel, opts.pageBytes // as the fast one was measured
 	sizes, err := measure(column, sample, tried, opts.PageRows)
 	if err != nil {
 		return err
@@ -135,7 +133,7 @@ func (s *setting) chooseLevel(column *fieldNode, sample []arrow.ArrayData, opts 
 		slow, sum = slow+size.stored, sum+fast[i]
 	}
 	if sum > slow+slow*levelPercent/100 {
-		s.level = opts.ZstdLevel
+		s.level = usualLevel
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func TestCodesOfIntegers(t *testing.T) {
 				c.value = func(at int) int64 { return value(rng, at) }
 				c.length = func(row int) int { return row % 5 }
 				sc, rows := c.column(3000, rng)
-				opts := write.Options{Schema: sc, Dictionary: []int{1, 2}, PageBytes: 4000, RowGroupRows: 1300}
+				opts := write.Options{Schema: sc, Dictionary: []int{1, 2}}.WithRowGroupRows(1300).WithPageBytes(4000)
 				content, out := writeFile(t, opts, rows)
 				requireRows(t, content, sc, rows)
 				for _, encoding := range out.Encodings {

@@ -148,11 +148,11 @@ func TestPages(t *testing.T) {
 	i64, text := schemaOf(arrow.PrimitiveTypes.Int64), schemaOf(arrow.BinaryTypes.String)
 	require.InDelta(t, 10, pages(i64, write.Options{PageRows: 2048}, numbers(i64, 0, 20_480)), 3)
 	random := filled(i64, 20_480, func(to array.Builder, row int) { to.(*array.Int64Builder).Append(mixed(row)) })
-	require.InDelta(t, 20, pages(i64, write.Options{PageBytes: 8192}, random), 3)
+	require.InDelta(t, 20, pages(i64, write.Options{}.WithPageBytes(8192), random), 3)
 	long := filled(text, 64, func(to array.Builder, row int) {
 		to.(*array.StringBuilder).Append(string(bytes.Repeat([]byte{byte('a' + row%26)}, 100_000+row)))
 	})
-	require.InDelta(t, 64, pages(text, write.Options{PageBytes: 100_000}, long), 3)
+	require.InDelta(t, 64, pages(text, write.Options{}.WithPageBytes(100_000), long), 3)
 }
 
 // BenchmarkWrite writes 200,000 rows of numbers, texts and histories.
@@ -233,7 +233,7 @@ func TestDeltasAfterNulls(t *testing.T) {
 	} {
 		rows := values(20_000, has)
 		batches := []arrow.RecordBatch{all, rows.NewSlice(0, 9000), rows.NewSlice(9000, 20_000), all}
-		content, out := writeFile(t, write.Options{Schema: sc, PageRows: 1000, RowGroupRows: 15_000}, batches...)
+		content, out := writeFile(t, write.Options{Schema: sc, PageRows: 1000}.WithRowGroupRows(15_000), batches...)
 		require.Equal(t, "DELTA_BINARY_PACKED", out.Encodings[1], name)
 		require.Equal(t, "DELTA_BYTE_ARRAY", out.Encodings[2], name)
 		requireRows(t, content, sc, batches...)

@@ -8,13 +8,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The defaults of Options, which are Iceberg's, except for RowGroupRows and the page size.
+// The defaults of Options, which are Iceberg's, except for the rows of row groups and the page size.
 const (
 	defaultRowGroupBytes = 128 << 20
 	defaultRowGroupRows  = 1 << 20
 	defaultPageBytes     = 1 << 20
 	defaultPageRows      = 20_000
-	defaultZstdLevel     = 3
 	defaultFormat        = 2
 
 	dictionaryBytes = 2 << 20 // a larger dictionary is given up, and later pages are plain
@@ -42,13 +41,10 @@ type Options struct {
 	UUIDs []int
 	// FormatVersion is that of the table. Before 3, tables have no timestamps in nanoseconds.
 	FormatVersion int
-	// ZstdLevel is the level of compression, 1 to 22, of columns that take clearly fewer bytes at it than at level 1.
-	ZstdLevel int
-	// RowGroupBytes and RowGroupRows end a row group: compressed bytes and rows.
-	RowGroupBytes, RowGroupRows int64
-	// PageBytes and PageRows end a page, approximately: uncompressed bytes and rows. PageRows is
-	// also the number of rows that encodings are chosen by.
-	PageBytes, PageRows int64
+	// RowGroupBytes ends a row group: compressed bytes.
+	RowGroupBytes int64
+	// PageRows ends a page, approximately, and is the number of rows that encodings are chosen by.
+	PageRows int64
 	// Sorting declares the order of the rows. It is not checked.
 	Sorting []SortingColumn
 	// Bloom are the ids of the fields with bloom filters. Booleans have none.
@@ -64,6 +60,9 @@ type Options struct {
 	Parallel int
 	// Memory is the account for memory; nil is unlimited.
 	Memory MemoryAccount
+
+	// rowGroupRows also ends a row group, and pageBytes a page, by its uncompressed bytes. Only tests set them.
+	rowGroupRows, pageBytes int64
 }
 
 // SortingColumn is a primitive column that the rows are sorted by.
@@ -77,7 +76,7 @@ func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		value    *int64
 		standard int64
-	}{{&o.RowGroupBytes, defaultRowGroupBytes}, {&o.RowGroupRows, defaultRowGroupRows}, {&o.PageBytes, defaultPageBytes}, {&o.PageRows, defaultPageRows}} {
+	}{{&o.RowGroupBytes, defaultRowGroupBytes}, {&o.rowGroupRows, defaultRowGroupRows}, {&o.pageBytes, defaultPageBytes}, {&o.PageRows, defaultPageRows}} {
 		if *d.value == 0 {
 			*d.value = d.standard
 		}
@@ -88,13 +87,10 @@ func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		value    *int
 		standard int
-	}{{&o.ZstdLevel, defaultZstdLevel}, {&o.FormatVersion, defaultFormat}, {&o.Parallel, 1}} {
+	}{{&o.FormatVersion, defaultFormat}, {&o.Parallel, 1}} {
 		if *d.value == 0 {
 			*d.value = d.standard
 		}
-	}
-	if o.ZstdLevel < 1 || o.ZstdLevel > 22 {
-		return o, fault.New(fault.Invalid, "zstd has no level %d", o.ZstdLevel).WithRemedy("use a level from 1 to 22")
 	}
 	if o.Memory == nil {
 		o.Memory = unlimited{}

@@ -64,7 +64,7 @@ func TestOtherReaders(t *testing.T) {
 			sc = w.schema(1 + w.rng.IntN(5))
 		}
 		styles := w.styles(sc)
-		opts := write.Options{Schema: sc, FormatVersion: 3, ByteStreamSplit: i%2 == 0, Parallel: i % 3, PageRows: []int64{0, 50, 300}[i%3], RowGroupRows: []int64{0, 700}[i/2%2], PageBytes: []int64{0, 2000}[i/3%2], UUIDs: uuids(sc.Fields(), i)}
+		opts := write.Options{Schema: sc, FormatVersion: 3, ByteStreamSplit: i%2 == 0, Parallel: i % 3, PageRows: []int64{0, 50, 300}[i%3], UUIDs: uuids(sc.Fields(), i)}.WithRowGroupRows([]int64{0, 700}[i/2%2]).WithPageBytes([]int64{0, 2000}[i/3%2])
 		var batches []arrow.RecordBatch
 		for range w.rng.IntN(4) {
 			batches = append(batches, w.batch(sc, w.rng.IntN(800), styles))

@@ -275,7 +275,7 @@ func rowsWithin(columns []arrow.ArrayData, at, n int64) int64 {
 // room returns the number of rows that the open row group lacks.
 func (w *DataWriter) room() (int64, error) {
 	if w.base == nil {
-		return w.opts.RowGroupRows - w.open, nil
+		return w.opts.rowGroupRows - w.open, nil
 	}
 	groups, done := w.base.Rows(), len(w.file.Splits())
 	if done == len(groups) {

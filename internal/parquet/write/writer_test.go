@@ -55,7 +55,7 @@ func TestRowGroups(t *testing.T) {
 	t.Parallel()
 	sc := schemaOf(arrow.PrimitiveTypes.Int64)
 	rows := numbers(sc, 0, 1000)
-	content, out := writeFile(t, write.Options{Schema: sc, RowGroupRows: 300, Sorting: []write.SortingColumn{{FieldID: 1, Descending: true, NullsFirst: true}}}, rows.NewSlice(0, 130), rows.NewSlice(130, 380), rows.NewSlice(380, 1000))
+	content, out := writeFile(t, write.Options{Schema: sc, Sorting: []write.SortingColumn{{FieldID: 1, Descending: true, NullsFirst: true}}}.WithRowGroupRows(300), rows.NewSlice(0, 130), rows.NewSlice(130, 380), rows.NewSlice(380, 1000))
 	requireRows(t, content, sc, rows)
 	require.Len(t, out.Splits, 4)
 	require.Equal(t, int64(1000), out.Rows)
@@ -68,7 +68,7 @@ func TestRowGroups(t *testing.T) {
 		require.Len(t, group.SortingColumns(), 1)
 		require.Equal(t, []any{int32(0), true, true}, []any{group.SortingColumns()[0].ColumnIdx, group.SortingColumns()[0].Descending, group.SortingColumns()[0].NullsFirst})
 	}
-	_, out = writeFile(t, write.Options{Schema: sc, RowGroupBytes: 1, PageBytes: 4096}, filled(sc, 20_000, func(to array.Builder, row int) { to.(*array.Int64Builder).Append(mixed(row)) }))
+	_, out = writeFile(t, write.Options{Schema: sc, RowGroupBytes: 1}.WithPageBytes(4096), filled(sc, 20_000, func(to array.Builder, row int) { to.(*array.Int64Builder).Append(mixed(row)) }))
 	require.Len(t, out.Splits, 3, "row groups end after 8192 rows at the earliest")
 }
 
@@ -87,7 +87,7 @@ func TestPageIndex(t *testing.T) {
 		"longer":  {`[{"c0": 9, "c1": "` + strings.Repeat("z", 1025) + `", "c2": 2}]`, [3]bool{true, false, true}},
 		"nulls":   {`[{}]`, [3]bool{true, true, true}},
 	} {
-		content, _ := writeFile(t, write.Options{Schema: sc, PageBytes: 1}, fromJSON(t, sc, `[{"c0": 5, "c1": "a", "c2": 1}]`), fromJSON(t, sc, c.last))
+		content, _ := writeFile(t, write.Options{Schema: sc}.WithPageBytes(1), fromJSON(t, sc, `[{"c0": 5, "c1": "a", "c2": 1}]`), fromJSON(t, sc, c.last))
 		f := openFile(t, content)
 		for i, want := range c.indexed {
 			_, has := f.HasPageStatistics(0, i+1)
@@ -185,7 +185,7 @@ func TestSameBytes(t *testing.T) {
 		styles[i].values = 1 << 40
 	}
 	batches := []arrow.RecordBatch{w.batch(sc, 300, styles), w.batch(sc, 2500, styles)}
-	opts := write.Options{Schema: sc, FormatVersion: 3, PageRows: 100, RowGroupRows: 1500, Bloom: []int{2, 12}}
+	opts := write.Options{Schema: sc, FormatVersion: 3, PageRows: 100, Bloom: []int{2, 12}}.WithRowGroupRows(1500)
 	want, _ := writeFile(t, opts, batches...)
 	for i := range 5 {
 		opts.Parallel = i
@@ -231,7 +231,7 @@ func TestBloomFilters(t *testing.T) {
 		b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf("text %d", i%100))
 		b.Field(2).(*array.Int64Builder).Append(i)
 	}
-	content, _ := writeFile(t, write.Options{Schema: sc, Bloom: []int{1, 2}, RowGroupRows: 1000}, b.NewRecordBatch())
+	content, _ := writeFile(t, write.Options{Schema: sc, Bloom: []int{1, 2}}.WithRowGroupRows(1000), b.NewRecordBatch())
 	f := openFile(t, content)
 	hold := func(group, id int, as arrow.DataType, v any) bool {
 		may, err := f.MayHold(t.Context(), group, id, as, []any{v})
@@ -309,7 +309,6 @@ func TestRefusals(t *testing.T) {
 		"a filter of booleans":        {write.Options{Schema: schemaOf(arrow.FixedWidthTypes.Boolean), Bloom: []int{1}}, nil, "cannot have a bloom filter"},
 		"an unknown order":            {write.Options{Schema: nested, Sorting: []write.SortingColumn{{FieldID: 3}}}, nil, "no primitive column with field id 3"},
 		"an order by elements":        {write.Options{Schema: nested, Sorting: []write.SortingColumn{{FieldID: 2}}}, nil, "no primitive column with field id 2"},
-		"an unknown level":            {write.Options{Schema: texts, ZstdLevel: 23}, nil, "no level 23"},
 		"a negative size":             {write.Options{Schema: texts, PageRows: -1}, nil, "cannot be negative"},
 	} {
 		var batches []arrow.RecordBatch
@@ -332,10 +331,10 @@ func TestBrokenDestination(t *testing.T) {
 	t.Parallel()
 	sc := schemaOf(arrow.PrimitiveTypes.Int64)
 	rows := numbers(sc, 0, 3000)
-	content, _ := writeFile(t, write.Options{Schema: sc, RowGroupRows: 1000, Bloom: []int{1}}, rows)
+	content, _ := writeFile(t, write.Options{Schema: sc, Bloom: []int{1}}.WithRowGroupRows(1000), rows)
 	for left := 0; left < len(content); left += 1 + len(content)/50 {
 		to := &broken{left: left}
-		w, err := write.New(t.Context(), to, write.Options{Schema: sc, RowGroupRows: 1000, Bloom: []int{1}})
+		w, err := write.New(t.Context(), to, write.Options{Schema: sc, Bloom: []int{1}}.WithRowGroupRows(1000))
 		if err == nil {
 			if err = w.Write(t.Context(), rows); err == nil {
 				_, err = w.Close(t.Context())
@@ -373,7 +372,7 @@ func TestMemory(t *testing.T) {
 	rows := w.batch(sc, 5000, styles)
 	write1 := func(limit int64) (*limited, error) {
 		account := &limited{limit: limit}
-		out, err := write.New(t.Context(), &memoryFile{}, write.Options{Schema: sc, FormatVersion: 3, RowGroupRows: 10_000, RowGroupBytes: 1 << 20, Memory: account, Bloom: []int{2}})
+		out, err := write.New(t.Context(), &memoryFile{}, write.Options{Schema: sc, FormatVersion: 3, RowGroupBytes: 1 << 20, Memory: account, Bloom: []int{2}}.WithRowGroupRows(10_000))
 		require.NoError(t, err)
 		for range 6 {
 			if err = out.Write(t.Context(), rows); err != nil {
