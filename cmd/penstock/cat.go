@@ -51,7 +51,7 @@ func (p process) catCommand() *cobra.Command {
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	flags := catFlags{
 		format: cmdline.Text(c, "format,f", "FORMAT", strings.Join(rowformat.Names(), ", ")+" (default: by the extension of FILE, else table)"),
-		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output, the default; a regular file is created, or replaced, once it is complete"),
+		output: cmdline.Text(c, "output,o", "FILE", "the file to write, or - for standard output, the default; a file is created, or replaced, once it is complete"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "the maximum number of rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters per line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
@@ -79,13 +79,12 @@ func (p process) catCommand() *cobra.Command {
 				return err
 			}
 			defer rows.Release()
-			return p.writeOutput(ctx, *flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
+			return p.writeOutput(*flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
 		})
 	}
 	return c
 }
 
-// writeOutput calls f with a writer for a path, or for standard output if path is "" or "-".
 // limited returns a query that ends after one row more than a limit, so that its report says what
 // these rows matched. 0 is no limit. It returns false, and the query as it is, if that may not have a
 // limit.
@@ -107,11 +106,12 @@ func limited(query []byte, limit int64) ([]byte, bool) {
 	return text, true
 }
 
-func (p process) writeOutput(ctx context.Context, path string, f func(io.Writer) error) error {
+// writeOutput calls f with a writer for a path, or for standard output if path is "" or "-".
+func (p process) writeOutput(path string, f func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return f(p.stdout)
 	}
-	err := outfile.Write(ctx, path, f)
+	err := outfile.Write(path, f)
 	if _, ok := errors.AsType[outfile.TargetError](err); ok {
 		return cmdline.Error{Err: err}
 	}

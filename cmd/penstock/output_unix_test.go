@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,73 +55,8 @@ func TestCatWritesToStandardOutput(t *testing.T) {
 	onlyEntries(t, ".")
 }
 
-// spec: output-2
-func TestCatWritesIntoFIFO(t *testing.T) {
-	l, dir := readLake(t), t.TempDir()
-	path := filepath.Join(dir, "pipe")
-	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	read := make(chan string, 1)
-	go func() {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			content = []byte(err.Error())
-		}
-		read <- string(content)
-	}()
-	got := catInto(t, l, path)
-	require.Zero(t, got.code, got.stderr)
-	at, err := os.Lstat(path)
-	require.NoError(t, err)
-	require.Equal(t, fs.ModeNamedPipe, at.Mode().Type())
-	require.Equal(t, csvOf(t, l), <-read)
-	onlyEntries(t, dir, "pipe")
-}
-
-// spec: output-2
-func TestCatEndsWhileFIFOWaits(t *testing.T) {
-	l, path := readLake(t), filepath.Join(t.TempDir(), "pipe")
-	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	t.Run("for a reader to open it", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- outfile.Write(ctx, path, func(io.Writer) error { return errors.New("written") })
-		}()
-		cancel()
-		require.ErrorIs(t, <-ended, context.Canceled)
-		// A reader ends the pending open.
-		reader, err := os.Open(path)
-		require.NoError(t, err)
-		require.NoError(t, reader.Close())
-	})
-	t.Run("for a reader to read", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		reader, err := os.OpenFile(path, os.O_RDWR, 0) // which does not wait for a writer
-		require.NoError(t, err)
-		defer func() { require.NoError(t, reader.Close()) }()
-		p := process{stdout: io.Discard, stderr: io.Discard, clock: time.Now}
-		ended := make(chan int, 1)
-		go func() {
-			ended <- p.run(ctx, []string{"cat", "large", "--config", l.config, "--format", "csv", "--output", path})
-		}()
-		written := make(chan error, 1)
-		go func() {
-			_, err := io.ReadFull(reader, make([]byte, 1))
-			written <- err
-		}()
-		select {
-		case err := <-written:
-			require.NoError(t, err)
-		case code := <-ended:
-			require.Fail(t, "it has written nothing into the FIFO", "exit code %d", code)
-		}
-		cancel()
-		require.Equal(t, exitInterrupted, <-ended)
-	})
-}
-
 // spec: output-3
-func TestCatRefusesFoldersAndSockets(t *testing.T) {
+func TestCatRefusesFoldersSocketsAndFIFOs(t *testing.T) {
 	l, dir := readLake(t), t.TempDir()
 	got := catInto(t, l, dir)
 	require.Equal(t, exitUsage, got.code)
@@ -132,10 +65,14 @@ func TestCatRefusesFoldersAndSockets(t *testing.T) {
 	listener, err := net.Listen("unix", socket) //nolint:noctx // a socket in a folder of the test
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
-	got = catInto(t, l, socket)
-	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "is a socket")
-	onlyEntries(t, dir, "s")
+	fifo := filepath.Join(dir, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	for _, path := range []string{socket, fifo} {
+		got = catInto(t, l, path)
+		require.Equal(t, exitUsage, got.code)
+		require.Contains(t, got.stderr, path+" is not a regular file")
+	}
+	onlyEntries(t, dir, "s", "fifo")
 }
 
 // spec: output-4
@@ -208,7 +145,7 @@ func TestCatThatFailsKeepsOldFile(t *testing.T) {
 	path := filepath.Join(dir, "rows.csv")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
 	broken := errors.New("the disk is gone")
-	err := outfile.Write(t.Context(), path, func(w io.Writer) error {
+	err := outfile.Write(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, "half")
 		return errors.Join(err, broken)
 	})
@@ -229,35 +166,38 @@ func catChild(t *testing.T, before string, args ...string) *exec.Cmd {
 	return c
 }
 
-// SIGHUP, like Ctrl-C, ends a command and removes its temporary file, unless the command was
-// started to ignore it, as by nohup.
-//
-// spec: output-1
+// SIGHUP, like Ctrl-C, ends a command, unless the command was started to ignore it, as by nohup.
 func TestCatEndsWithItsTerminal(t *testing.T) {
-	l := readLake(t)
 	// A child ignores a signal that its parent ignores, as this process does under nohup, but
 	// not one that its parent handles.
 	handled := make(chan os.Signal, 1)
 	signal.Notify(handled, syscall.SIGHUP)
 	defer signal.Stop(handled)
-	for before, code := range map[string]int{":": exitInterrupted, `trap "" HUP`: exitOK} {
-		path := filepath.Join(t.TempDir(), "pipe")
-		require.NoError(t, syscall.Mkfifo(path, 0o600))
-		c := catChild(t, before, "large", "--config", l.config, "--format", "csv", "--output", path)
-		require.NoError(t, c.Start())
-		reader, err := os.Open(path)
+	t.Run("while it waits for a server", func(t *testing.T) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on the loopback interface
 		require.NoError(t, err)
-		_, err = io.ReadFull(reader, make([]byte, 1))
+		defer func() { require.NoError(t, silent.Close()) }()
+		c := catChild(t, ":", "large", "--uri", "grpc://"+silent.Addr().String())
+		require.NoError(t, c.Start())
+		connection, err := silent.Accept()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, connection.Close()) }()
+		require.NoError(t, c.Process.Signal(syscall.SIGHUP))
+		_ = c.Wait()
+		require.Equal(t, exitInterrupted, c.ProcessState.ExitCode())
+	})
+	t.Run("unless it ignores the signal", func(t *testing.T) {
+		c := catChild(t, `trap "" HUP`, "large", "--config", readLake(t).config, "--format", "csv")
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, c.Start())
+		_, err = io.ReadFull(out, make([]byte, 1))
 		require.NoError(t, err)
 		require.NoError(t, c.Process.Signal(syscall.SIGHUP))
-		if code == exitOK {
-			_, err = io.Copy(io.Discard, reader)
-			require.NoError(t, err)
-		}
-		_ = c.Wait()
-		require.Equal(t, code, c.ProcessState.ExitCode(), before)
-		require.NoError(t, reader.Close())
-	}
+		_, err = io.Copy(io.Discard, out)
+		require.NoError(t, err)
+		require.NoError(t, c.Wait())
+	})
 }
 
 // spec: output-5

@@ -1,12 +1,11 @@
-// Package outfile writes the file that --output names, whatever is at that path.
+// Package outfile writes the file that --output names.
 //
-// A regular file is replaced as a whole or not at all: programs never read half of
-// one. A symbolic link, a FIFO or a device at the path stays. A file that this process has
-// open, such as the one behind /dev/stdout, is written to where it stands.
+// A file is replaced as a whole or not at all: programs never read half of one. A symbolic
+// link at the path stays. Anything else that is not a regular file is refused, and so are
+// paths of open files, such as /dev/stdout, which others write to as well.
 package outfile
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -34,10 +33,9 @@ func (e TargetError) Error() string { return e.Message }
 //
 // A regular file is replaced, by a rename, only after f has returned without an error. The
 // new file has the owner and permissions of the old one. If path is a symbolic link, the
-// file that it points to is replaced or created. If it is a device or a FIFO, f writes into
-// it. If it names a descriptor of this process, as /dev/stdout does, f writes to that
-// descriptor, after everything else that was written to it.
-func Write(ctx context.Context, path string, f func(io.Writer) error) error {
+// file that it points to is replaced or created. Write returns a TargetError for a path that
+// names something else.
+func Write(path string, f func(io.Writer) error) error {
 	found, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -46,26 +44,26 @@ func Write(ctx context.Context, path string, f func(io.Writer) error) error {
 		return unwritten(path, err)
 	case found.IsDir():
 		return TargetError{fmt.Sprintf("--output %s is a folder: name a file in it", path)}
-	case found.Mode()&fs.ModeSocket != 0:
-		return TargetError{fmt.Sprintf("--output %s is a socket: name a file, a FIFO or a device", path)}
 	case !found.Mode().IsRegular():
-		return writeInto(ctx, path, f)
+		return notRegular(path)
 	}
 	target, err := linked(path)
+	if errors.Is(err, errOpenFile) {
+		return notRegular(path)
+	}
 	if err != nil {
 		return unwritten(path, err)
 	}
-	if fd, ok := descriptor(target); ok {
-		return writeOpen(path, fd, f)
-	}
-	if found != nil {
-		// A link of /proc may name a file that was removed or replaced.
-		if at, err := os.Lstat(target); err != nil || !os.SameFile(found, at) {
-			return writeInto(ctx, path, f)
-		}
-	}
 	return replace(target, found, f)
 }
+
+// notRegular returns the error of a path that names no regular file.
+func notRegular(path string) error {
+	return TargetError{fmt.Sprintf("--output %s is not a regular file: name a file, or leave --output out and redirect the standard output", path)}
+}
+
+// errOpenFile is the error of a path that names an open file.
+var errOpenFile = errors.New("the path names an open file")
 
 // unwritten returns the error of a path that cannot be written. It names path, instead of
 // the temporary file that the system's error may name.
@@ -86,8 +84,7 @@ func unwritten(path string, err error) error {
 const maxLinks = 40
 
 // linked follows the symbolic links at path to the file that they name, which may not
-// exist, or to a descriptor of this process. Like the system, it resolves folders before
-// "..".
+// exist. Like the system, it resolves folders before "..".
 func linked(path string) (string, error) {
 	for range maxLinks {
 		folder, name := filepath.Split(path)
@@ -98,10 +95,10 @@ func linked(path string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		path = filepath.Join(folder, name)
-		if _, ok := descriptor(path); ok {
-			return path, nil
+		if folder == "/dev/fd" || strings.HasPrefix(folder, "/proc/") {
+			return "", errOpenFile
 		}
+		path = filepath.Join(folder, name)
 		at, err := os.Lstat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -181,43 +178,4 @@ func createBeside(path string, mode fs.FileMode) (*os.File, error) {
 			return file, err
 		}
 	}
-}
-
-// writeOpen lets f write to a descriptor. Opening its file again would overwrite what other
-// programs have written to it, and renaming another file over it would lose that.
-func writeOpen(path string, fd int, f func(io.Writer) error) error {
-	file, err := duplicate(fd, path)
-	if err != nil {
-		return unwritten(path, err)
-	}
-	return errors.Join(f(file), file.Close())
-}
-
-// writeInto lets f write to the existing file at path. Opening a FIFO waits for a reader,
-// and so does writing to it, until ctx ends.
-func writeInto(ctx context.Context, path string, f func(io.Writer) error) error {
-	type opened struct {
-		file *os.File
-		err  error
-	}
-	arrived := make(chan opened, 1)
-	go func() {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-		arrived <- opened{file, err}
-	}()
-	var to opened
-	select {
-	case to = <-arrived:
-	case <-ctx.Done():
-		return ctx.Err() // the pending open ends with the process
-	}
-	if to.err != nil {
-		return unwritten(path, to.err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = to.file.SetWriteDeadline(time.Unix(1, 0)) })() // writes to files without deadlines do not wait
-	err := f(to.file)
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return errors.Join(err, to.file.Close())
 }

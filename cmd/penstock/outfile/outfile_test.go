@@ -16,7 +16,7 @@ func TestErrorsNameThePath(t *testing.T) {
 	const longest = 255
 	dir := t.TempDir()
 	path := filepath.Join(dir, strings.Repeat("n", longest))
-	err := Write(t.Context(), path, func(w io.Writer) error {
+	err := Write(path, func(w io.Writer) error {
 		to, ok := w.(besideWriter)
 		require.True(t, ok)
 		require.NoError(t, to.file.Close())
@@ -25,7 +25,7 @@ func TestErrorsNameThePath(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "write "+path+": file already closed")
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
-	err = Write(t.Context(), filepath.Join(dir, strings.Repeat("n", longest+1)), func(io.Writer) error { return nil })
+	err = Write(filepath.Join(dir, strings.Repeat("n", longest+1)), func(io.Writer) error { return nil })
 	require.ErrorContains(t, err, "name too long")
 	require.NotContains(t, err.Error(), ".part")
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import stat
 from collections.abc import Callable
@@ -20,8 +19,7 @@ def write_atomically(file: Path, write: Callable[[BinaryIO], object], *, replace
     """Writes a file under a temporary name and renames it when it is complete and on disk.
 
     The new file keeps the owner and permissions of the one it replaces. A symbolic link is kept: the file that
-    it points to is replaced or created. A device or FIFO is kept too, and written to, and so is a file that the path
-    names as an open one of this process, as /dev/stdout does.
+    it points to is replaced or created.
 
     Args:
         file: the path; its folder must exist.
@@ -32,7 +30,7 @@ def write_atomically(file: Path, write: Callable[[BinaryIO], object], *, replace
         Whether the file was written; False if it existed and `replace` is False.
 
     Raises:
-        Invalid: the path names a folder or a socket.
+        Invalid: the path names something else than a regular file, or an open file, as /dev/stdout does.
         OSError: the file cannot be written. The error names `file`, not the temporary file.
     """
     try:
@@ -47,14 +45,9 @@ def _write_atomically(file: Path, write: Callable[[BinaryIO], object], replace: 
     old = _status(file)
     if old is not None and not replace:
         return False
+    if old is not None and (not stat.S_ISREG(old.st_mode) or _is_open_file(file)):
+        raise errors.Invalid(f"{file} is not a regular file, and cannot be replaced", remedy="name a file")
     target = Path(os.path.realpath(file))
-    if old is not None and stat.S_ISREG(old.st_mode) and (opened := _descriptor(file)) is not None:
-        with os.fdopen(os.dup(opened), "wb") as out:
-            write(out)
-        return True
-    if old is not None and not _replaceable(target, old):
-        _write_into(file, old, write)
-        return True
     # The name does not include the target's, which may already have the maximum length.
     part = target.with_name(f".penstock-{secrets.token_hex(4)}.part")
     handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, _NEW if old is None else _PRIVATE)
@@ -84,37 +77,16 @@ def _status(file: Path) -> os.stat_result | None:
         return None
 
 
-_DESCRIPTORS = re.compile(r"/dev/fd|/proc/(?P<process>\d+)(/task/\d+)?/fd")
-_MAX_LINKS = 40  # in a chain, as on Linux
-
-
-def _descriptor(file: Path) -> int | None:
-    """The descriptor of this process that a path names, following links; None if it names none."""
-    for _ in range(_MAX_LINKS):
+def _is_open_file(file: Path) -> bool:
+    """Whether the path of a file, following links, is that of an open file of a process."""
+    while True:
         folder = os.path.realpath(file.parent)
-        inside = _DESCRIPTORS.fullmatch(folder)
-        if inside and file.name.isdecimal() and inside["process"] in (None, str(os.getpid())):
-            return int(file.name)
+        if folder == "/dev/fd" or folder.startswith("/proc/"):
+            return True
         file = Path(folder, file.name)
         if not file.is_symlink():
-            return None
+            return False
         file = Path(folder, file.readlink())
-    return None
-
-
-def _replaceable(target: Path, old: os.stat_result) -> bool:
-    """Whether it is a regular file that still has this name; a path in /proc may name one that has not."""
-    at = _status(target)
-    return stat.S_ISREG(old.st_mode) and at is not None and os.path.samestat(at, old)
-
-
-def _write_into(file: Path, old: os.stat_result, write: Callable[[BinaryIO], object]) -> None:
-    """Writes to an existing device or FIFO. Opening a FIFO waits for a reader."""
-    if stat.S_ISDIR(old.st_mode) or stat.S_ISSOCK(old.st_mode):
-        kind = "folder" if stat.S_ISDIR(old.st_mode) else "socket"
-        raise errors.Invalid(f"{file} is a {kind}, and cannot be written", remedy="name a file")
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_TRUNC), "wb") as out:  # not created, if it is gone by now
-        write(out)
 
 
 def _keep_owner(part: Path, old: os.stat_result) -> None:
