@@ -225,7 +225,7 @@ type outgoing struct {
 	// mappedBytes is the size of the batches that were delivered in mapped memory. bytes does not include it.
 	mappedBytes int64
 	cursor      dataset.Cursor
-	pin         dataset.PinText                 // of the cursors
+	planText    dataset.PlanText                // of the cursors
 	staging     map[string]stream.StagingReport // once the stream has ended
 	access      callerAccess                    // of the client
 }
@@ -367,7 +367,7 @@ func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatc
 
 // transmit sends a batch over the network.
 func (o *outgoing) transmit(ctx context.Context, frames *frames, b arrow.RecordBatch, lease *batchLease) error {
-	made, err := frames.batch(b, o.cursor.Text(&o.pin), lease)
+	made, err := frames.batch(b, o.cursor.Text(&o.planText), lease)
 	defer func() {
 		for _, f := range made {
 			f.Release()

@@ -55,7 +55,7 @@ func (o *outgoing) deliver(ctx context.Context, frames *frames, b arrow.RecordBa
 		return false, nil
 	}
 	o.mappedBytes += int64(in.bytes)
-	return true, o.write(&frame{metadata: marshal(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.pin))})})
+	return true, o.write(&frame{metadata: marshal(mappedBatch{number, in.bytes, json.RawMessage(o.cursor.Text(&o.planText))})})
 }
 
 // segmentBatch is a batch as a complete IPC stream in a segment. Several streams may deliver it.

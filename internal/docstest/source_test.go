@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // sources returns the parsed files of a package of the module, without its tests.
@@ -38,7 +39,8 @@ func sources(t *testing.T, folder string) []*ast.File {
 }
 
 // decoded returns the decoder's fields by type, each with whether it is served: the rows of
-// every []field[T] of loader/dataset/decode.
+// every []field[T] of loader/dataset/decode, and the fields of queries and cursors that
+// loader/dataset describes.
 func decoded(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	out := map[string]map[string]bool{}
@@ -62,12 +64,11 @@ func decoded(t *testing.T) map[string]map[string]bool {
 			return true
 		})
 	}
-	for part, wholes := range map[string][]string{"Rows": {"Query", "Cursor"}, "Reading": {"Query"}} { // embedded
-		require.NotEmpty(t, out[part])
-		for _, whole := range wholes {
-			maps.Copy(out[whole], out[part])
-		}
-		delete(out, part)
+	for _, f := range dataset.QueryFields() {
+		out["Query"][f.Name] = true
+	}
+	for _, f := range dataset.RowsFields() {
+		out["Cursor"][f.Name] = true
 	}
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 )
 
@@ -47,56 +46,40 @@ func (d Dataset) RowsDigest(decides func(entry int) bool) string {
 // their defaults omitted. Decoding it gives q.Defaults().
 func (q Query) Canonical() []byte {
 	q = q.Defaults()
-	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor, BatchRequests: q.BatchRequests}}.Defaults()
-	preset.Shuffle = Query{Rows: Rows{Order: q.Order}, Reading: Reading{Cursor: q.Cursor}}.Defaults().Shuffle
-	form := queryForm{rowsForm: q.formWithout(preset.Rows), readingForm: q.Reading.form(preset.Reading), Snapshots: q.Pin.form()}
-	if len(q.Cursor) > 0 && q.Pin.within(q.Cursor[0].Pin) {
-		form.Snapshots = nil
-	}
-	return encode(form)
-}
-
-// form returns the JSON form of a reading whose defaults are set, without the fields that
-// equal those of preset.
-func (r Reading) form(preset Reading) readingForm {
-	form := readingForm{
-		Columns: r.Columns, Dense: r.Dense, BatchRows: r.BatchRows, GlobalBatchRows: r.GlobalBatchRows, BatchRequests: r.BatchRequests,
-		Tail: unless(r.Tail, preset.Tail), Limit: r.Limit, Count: unless(r.Count, preset.Count), Wire: unless(r.Wire, preset.Wire),
-		Cache: unless(r.Cache, preset.Cache), Endpoints: unless(r.Endpoints, preset.Endpoints), Job: r.Job,
-	}
-	if unset := (Reading{Cursor: r.Cursor}).defaults(); r.Shard != unset.Shard {
-		form.Shard = &shardForm{Of: r.Shard.Of}
-		if r.Shard.Index != AllShards {
-			form.Shard.Index = &r.Shard.Index
+	preset := q.preset()
+	o := newObject()
+	for _, f := range inTexts(QueryFields()) {
+		if !f.equal(&q, &preset) {
+			o.put(f.Name, f.form(&q))
 		}
 	}
-	if r.Every != preset.Every {
-		form.Every = &r.Every
+	return o.bytes()
+}
+
+// preset returns the values that decoding the text of q restores if the text omits them. The defaults of q
+// must be set.
+func (q Query) preset() Query {
+	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor}}.Defaults()
+	preset.Shuffle = Query{Rows: Rows{Order: q.Order}, Reading: Reading{Cursor: q.Cursor}}.Defaults().Shuffle
+	preset.Shard = Reading{Cursor: q.Cursor}.defaults().Shard
+	preset.Cursor, preset.Pin = nil, Pin{}
+	if len(q.Cursor) > 0 && q.Pin.within(q.Cursor[0].Pin) {
+		preset.Pin = q.Pin
 	}
-	switch len(r.Cursor) {
-	case 0:
-	case 1:
-		form.Cursor = r.Cursor[0]
-	default:
-		form.Cursor = r.Cursor
-	}
-	return form
+	return preset
 }
 
 // JSON returns the cursor as clients receive it (docs/spec/cursor.md): its canonical
 // text, with the checksum of that text as the last field.
-func (c Cursor) JSON() []byte { return c.Text(&PinText{}) }
+func (c Cursor) JSON() []byte { return c.Text(&PlanText{}) }
 
-// PinText is the JSON text of a pin, which all cursors of a stream have: with many staging entries, it is most of
-// their text. The zero PinText has none yet.
-type PinText struct{ text []byte }
+// PlanText is the part of a cursor's text that all cursors of a stream have: its plan, rows and pin. With many
+// staging entries, it is most of the text. The zero PlanText has none yet.
+type PlanText struct{ text []byte }
 
-// Text returns the cursor as JSON, whose pin has the given text: that of the first cursor with which Text was called.
-func (c Cursor) Text(pin *PinText) []byte {
-	if pin.text == nil {
-		pin.text = encode(c.Pin)
-	}
-	text := c.canonical(pin.text)
+// Text returns the cursor as JSON. It is of the plan of the first cursor with which Text was called.
+func (c Cursor) Text(plan *PlanText) []byte {
+	text := c.canonical(plan)
 	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(`,"sum":"`+checksum(text)+`"}`))
 }
 
@@ -112,35 +95,41 @@ func checksum(text []byte) string {
 }
 
 // Checksum returns the checksum of the cursor's other fields, the last field of its text.
-func (c Cursor) Checksum() string { return checksum(c.canonical(encode(c.Pin))) }
+func (c Cursor) Checksum() string { return checksum(c.canonical(&PlanText{})) }
 
-// canonical returns the canonical text, given that of the pin.
-func (c Cursor) canonical(pin []byte) []byte {
-	const before, empty = `"pin":`, `0`
-	text := encode(c.form())
-	at := bytes.Index(text, []byte(before+empty)) + len(before) // within strings, a quote has a backslash before it
-	return slices.Concat(text[:at], pin, text[at+len(empty):])
+// canonical returns the canonical text. It has lists and objects where c may have nil.
+func (c Cursor) canonical(plan *PlanText) []byte {
+	o := newObject()
+	if plan.text == nil {
+		o.put("v", c.Version)
+		o.put("plan", c.Plan)
+		o.put("algorithm", c.Algorithm)
+		o.putRows(c.Rows)
+		o.put("pin", c.Pin)
+		plan.text = slices.Clone(o.text.Bytes()[1:])
+	} else {
+		o.text.Write(plan.text)
+	}
+	o.put("shard", c.Shard)
+	o.put("step", c.Step)
+	if c.Requests {
+		o.put("requests", c.Given)
+	} else {
+		o.put("rows", c.Given)
+	}
+	if c.Uneven {
+		o.put("uneven", true)
+	}
+	o.put("at", c.positions())
+	if c.Counted != nil {
+		o.put("counted", c.Counted)
+	}
+	return o.bytes()
 }
 
 // MarshalJSON returns the same text as JSON. The encoder that calls it may escape
 // characters differently.
 func (c Cursor) MarshalJSON() ([]byte, error) { return c.JSON(), nil }
-
-// cursorForm is the JSON form of a cursor without its checksum.
-type cursorForm struct {
-	Version   int    `json:"v"`
-	Plan      string `json:"plan"`
-	Algorithm int    `json:"algorithm"`
-	rowsForm
-	Pin      int            `json:"pin"` // 0, in place of the text of the pin
-	Shard    Shard          `json:"shard"`
-	Step     int64          `json:"step"`
-	Rows     *int64         `json:"rows,omitempty"`
-	Requests *int64         `json:"requests,omitempty"`
-	Uneven   bool           `json:"uneven,omitempty"`
-	At       []positionForm `json:"at"`
-	Counted  *Counted       `json:"counted,omitempty"`
-}
 
 // positionForm is the JSON form of a Position. Window is set only in plans with windows.
 type positionForm struct {
@@ -150,8 +139,8 @@ type positionForm struct {
 	Row    int64  `json:"row"`
 }
 
-// form returns the JSON form of a cursor. It has lists and objects where c may have nil.
-func (c Cursor) form() cursorForm {
+// positions returns the JSON form of the cursor's positions.
+func (c Cursor) positions() []positionForm {
 	at := make([]positionForm, len(c.At))
 	for i, p := range c.At {
 		at[i] = positionForm{Lane: p.Lane, Range: p.Range, Row: p.Row}
@@ -159,47 +148,32 @@ func (c Cursor) form() cursorForm {
 			at[i].Window = &p.Window
 		}
 	}
-	form := cursorForm{
-		Version: c.Version, Plan: c.Plan, Algorithm: c.Algorithm, rowsForm: c.Rows.form(),
-		Shard: c.Shard, Step: c.Step, Uneven: c.Uneven, At: at, Counted: c.Counted,
-	}
-	if c.Requests {
-		form.Requests = &c.Given
-	} else {
-		form.Rows = &c.Given
-	}
-	return form
+	return at
 }
 
-// queryForm is the JSON form of a query.
-type queryForm struct {
-	rowsForm
-	Snapshots any `json:"snapshots,omitempty"`
-	readingForm
-}
-
-// readingForm is the JSON form of a Reading.
-type readingForm struct {
-	Columns         []Column   `json:"columns,omitzero"`
-	Dense           denseForm  `json:"dense,omitempty"`
-	Shard           *shardForm `json:"shard,omitempty"`
-	Every           *Every     `json:"every,omitempty"`
-	BatchRows       int        `json:"batch_rows,omitempty"`
-	GlobalBatchRows int        `json:"global_batch_rows,omitempty"`
-	BatchRequests   int        `json:"batch_requests,omitempty"`
-	Tail            Tail       `json:"tail,omitempty"`
-	Limit           int64      `json:"limit,omitempty"`
-	Count           Count      `json:"count,omitempty"`
-	Wire            Wire       `json:"wire,omitempty"`
-	Cache           CacheUse   `json:"cache,omitempty"`
-	Endpoints       Endpoints  `json:"endpoints,omitempty"`
-	Job             string     `json:"job,omitempty"`
-	Cursor          any        `json:"cursor,omitempty"`
+// form returns the JSON form of the cursors of a query: nil if there is none, and one without a list.
+func (cs Cursors) form() any {
+	switch len(cs) {
+	case 0:
+		return nil
+	case 1:
+		return cs[0]
+	}
+	return cs
 }
 
 type shardForm struct {
 	Index *int `json:"index,omitempty"`
 	Of    int  `json:"of"`
+}
+
+// form returns the JSON form of a shard.
+func (s Shard) form() any {
+	out := shardForm{Of: s.Of}
+	if s.Index != AllShards {
+		out.Index = &s.Index
+	}
+	return out
 }
 
 // MarshalJSON writes Staging as an object even if it is nil.
@@ -218,19 +192,6 @@ func unless[T comparable](v, preset T) T {
 		return zero
 	}
 	return v
-}
-
-// encode returns v as compact JSON. It does not escape <, > and &, which are common in
-// filters. Forms hold only text, numbers, and lists and objects of them, so encoding
-// cannot fail. If it did, the empty result could not be decoded.
-func encode(v any) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // form returns the JSON form of a pin: all tables if the pin is whole, otherwise the

@@ -7,9 +7,6 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// MaxBatchRows is the maximum number of rows or requests in a batch.
-const MaxBatchRows = 1 << 24
-
 // Check returns an Invalid error if fields of a query that are valid individually cannot
 // be combined. The defaults of q must be set. Check covers the fields that select a part
 // of a plan; the loader checks conditions that depend on the plan.

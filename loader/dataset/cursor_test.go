@@ -120,9 +120,9 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, []string{"seed (1, not -9223372036854775808)"}, fault.As(err).Differs)
 }
 
-// TestCursorsShareTheTextOfTheirPin writes cursors of a stream with one text of the pin, also with a filter that has the
+// TestCursorsShareTheTextOfTheirPlan writes cursors of a stream with one text of their plan, also with a filter that has the
 // name of the field.
-func TestCursorsShareTheTextOfTheirPin(t *testing.T) {
+func TestCursorsShareTheTextOfTheirPlan(t *testing.T) {
 	t.Parallel()
 	c := dataset.Cursor{Version: dataset.CursorVersion, Rows: dataset.Rows{
 		Filter: dataset.MustFilter(`a = '"pin":0,' OR b = 'pin\":0'`),
@@ -131,10 +131,10 @@ func TestCursorsShareTheTextOfTheirPin(t *testing.T) {
 			Staging:  map[string]dataset.TablePin{`"pin":0,`: {UUID: "v", Snapshot: 4}, "<b>": {UUID: "w", Snapshot: 5}},
 		},
 	}}
-	var pin dataset.PinText
+	var plan dataset.PlanText
 	for step := range int64(3) {
 		c.Step = step
-		require.Equal(t, string(c.JSON()), string(c.Text(&pin)))
+		require.Equal(t, string(c.JSON()), string(c.Text(&plan)))
 		require.True(t, json.Valid(c.JSON()))
 		require.Contains(t, string(c.JSON()), `"sum":"`+c.Checksum()+`"`)
 	}

@@ -24,11 +24,8 @@ type denseForm []Dense
 // MarshalJSON keeps the order, which a map would lose, and writes columns without a fill
 // in the short form.
 func (f denseForm) MarshalJSON() ([]byte, error) {
-	object := []byte("{")
-	for i, one := range f {
-		if i > 0 {
-			object = append(object, ',')
-		}
+	o := newObject()
+	for _, one := range f {
 		var value any = one.Columns
 		if one.Fill != nil {
 			value = struct {
@@ -36,7 +33,7 @@ func (f denseForm) MarshalJSON() ([]byte, error) {
 				Fill    float32  `json:"fill"`
 			}{one.Columns, *one.Fill}
 		}
-		object = append(append(append(object, encode(one.Name)...), ':'), encode(value)...)
+		o.put(one.Name, value)
 	}
-	return append(object, '}'), nil
+	return o.bytes(), nil
 }

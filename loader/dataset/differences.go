@@ -85,9 +85,12 @@ func (d FieldDifference) String() string { return fmt.Sprintf("%s (%s, not %s)",
 // RowsDifferences returns the fields in which two plans' rows differ, except for the pin.
 func RowsDifferences(a, b Rows) []FieldDifference {
 	var l fieldDifferences
-	for i, one := range a.texts() {
-		l.add(one.name, one.text, b.texts()[i].text)
+	l.add("dataset", a.Dataset, b.Dataset)
+	a.Sample, b.Sample = a.Sample.Normal(), b.Sample.Normal()
+	for _, f := range RowsFields() {
+		l.add(f.Name, f.text(&a), f.text(&b))
 	}
+	l.add("batches of", a.unit(), b.unit())
 	return l
 }
 
@@ -127,14 +130,6 @@ func (l *fieldDifferences) table(path string, a, b TablePin) {
 	l.add(path+" snapshot", snapshot(a.Snapshot), snapshot(b.Snapshot))
 	l.add(path+" schema", strconv.Itoa(a.Schema), strconv.Itoa(b.Schema))
 	l.add(path+" mapping", a.Mapping, b.Mapping)
-}
-
-// orNone returns a number as text, or "" for 0.
-func orNone(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func snapshot(id int64) string {

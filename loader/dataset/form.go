@@ -170,18 +170,14 @@ type defaultsForm []Default
 // MarshalJSON keeps the order, and distinguishes floating-point numbers from whole ones:
 // 1.0 is not 1.
 func (f defaultsForm) MarshalJSON() ([]byte, error) {
-	object := []byte("{")
-	for i, one := range f {
-		if i > 0 {
-			object = append(object, ',')
+	o := newObject()
+	for _, one := range f {
+		o.put(one.Column, one.Value)
+		if _, fraction := one.Value.(float64); fraction && !bytes.ContainsAny(encode(one.Value), ".e") {
+			o.text.WriteString(".0")
 		}
-		value := encode(one.Value)
-		if _, fraction := one.Value.(float64); fraction && !bytes.ContainsAny(value, ".e") {
-			value = append(value, ".0"...)
-		}
-		object = append(append(append(object, encode(one.Column)...), ':'), value...)
 	}
-	return append(object, '}'), nil
+	return o.bytes(), nil
 }
 
 // keyForm is the JSON form of a key: a list if the names are the same in both tables,
@@ -191,18 +187,15 @@ type keyForm []KeyPair
 // MarshalJSON keeps the order, which a map would lose.
 func (k keyForm) MarshalJSON() ([]byte, error) {
 	names := make([]string, len(k))
-	object := []byte("{")
+	o := newObject()
 	for i, p := range k {
 		names[i] = p.Training
-		if i > 0 {
-			object = append(object, ',')
-		}
-		object = append(append(append(object, encode(p.Training)...), ':'), encode(p.Staging)...)
+		o.put(p.Training, p.Staging)
 	}
 	if slices.Equal(samePairs(names), k) {
 		return encode(names), nil
 	}
-	return append(object, '}'), nil
+	return o.bytes(), nil
 }
 
 // MarshalJSON writes a column that is neither renamed nor shaped as its name.

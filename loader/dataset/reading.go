@@ -1,7 +1,5 @@
 package dataset
 
-import "cmp"
-
 // Reading describes how a client reads a plan: the columns, the part of the rows, the
 // starting position and the form of the batches. Different readings of the same Rows see
 // the same rows in the same order.
@@ -30,11 +28,7 @@ type Reading struct {
 
 // defaults sets each unset field to its default.
 func (r Reading) defaults() Reading {
-	r.Tail = cmp.Or(r.Tail, TailKeep)
-	r.Count = cmp.Or(r.Count, CountEstimate)
-	r.Wire = cmp.Or(r.Wire, WirePlain)
-	r.Cache = cmp.Or(r.Cache, CacheRead)
-	r.Endpoints = cmp.Or(r.Endpoints, EndpointsShards)
+	setDefaults(&r, ReadingFields())
 	if r.Shard.Of == 0 {
 		r.Shard = Shard{Index: AllShards, Of: 1}
 		if len(r.Cursor) == 1 && r.Cursor[0].Shard.Of > 0 {
@@ -43,6 +37,17 @@ func (r Reading) defaults() Reading {
 	}
 	if r.Every.Of == 0 {
 		r.Every = Every{Of: 1}
+	}
+	return r
+}
+
+// Shared returns the reading without the fields in which streams that share rows may differ.
+func (r Reading) Shared() Reading {
+	unset := Reading{}.defaults()
+	for _, f := range ReadingFields() {
+		if f.perStream {
+			f.assign(&r, &unset)
+		}
 	}
 	return r
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -129,20 +128,11 @@ func (r Rows) Shuffling(keyed bool) (Rows, error) {
 // Dataset, With and Requests are not, since the query sets them.
 func (r Rows) resumed(c Rows) Rows {
 	r.Pin = r.Pin.filledFrom(c.Pin)
-	if r.Filter.IsZero() {
-		r.Filter = c.Filter
+	for _, f := range RowsFields() {
+		if !f.isSet(&r) {
+			f.assign(&r, &c)
+		}
 	}
-	if r.Sample == nil {
-		r.Sample = c.Sample
-	}
-	r.Since = cmp.Or(r.Since, c.Since)
-	r.Order = cmp.Or(r.Order, c.Order)
-	r.Shuffle = cmp.Or(r.Shuffle, c.Shuffle)
-	r.ShuffleWindow = cmp.Or(r.ShuffleWindow, c.ShuffleWindow)
-	r.ShuffleParts = cmp.Or(r.ShuffleParts, c.ShuffleParts)
-	r.Seed = cmp.Or(r.Seed, c.Seed)
-	r.Epoch = cmp.Or(r.Epoch, c.Epoch)
-	r.Lanes = cmp.Or(r.Lanes, c.Lanes)
 	return r
 }
 
@@ -159,7 +149,7 @@ func (r Rows) defaults(reading Reading) Rows {
 		sample := r.Sample.defaults()
 		r.Sample = &sample
 	}
-	r.Order = cmp.Or(r.Order, Stored)
+	setDefaults(&r, RowsFields())
 	if !r.Order.IsShuffled() {
 		r.Shuffle = cmp.Or(r.Shuffle, ShuffleSplits)
 	}
@@ -168,91 +158,28 @@ func (r Rows) defaults(reading Reading) Rows {
 	return r
 }
 
-// rowsForm is the JSON form of Rows without the pin. A nil field is omitted.
-type rowsForm struct {
-	Dataset       any           `json:"dataset,omitempty"`
-	With          []stagingForm `json:"with,omitempty"`
-	Filter        *string       `json:"filter,omitempty"`
-	Sample        *sampleForm   `json:"sample,omitempty"`
-	Since         *int64        `json:"since,omitempty"`
-	Order         *Order        `json:"order,omitempty"`
-	Shuffle       *Shuffle      `json:"shuffle,omitempty"`
-	ShuffleWindow *int64        `json:"shuffle_window,omitempty"`
-	ShuffleParts  *int64        `json:"shuffle_parts,omitempty"`
-	Seed          *int64        `json:"seed,omitempty"`
-	Epoch         *int64        `json:"epoch,omitempty"`
-	Lanes         *int          `json:"lanes,omitempty"`
-}
-
-// form returns the JSON form of a plan's rows, as in cursors. It omits only an unset
-// sample, since, shuffle window and shuffle parts.
-func (r Rows) form() rowsForm {
-	text := r.Filter.String()
-	return rowsForm{
-		Dataset: r.Dataset, Filter: &text, Sample: r.Sample.form(), Since: other(r.Since, 0), Order: &r.Order, Shuffle: &r.Shuffle,
-		ShuffleWindow: other(r.ShuffleWindow, 0), ShuffleParts: other(r.ShuffleParts, 0), Seed: &r.Seed, Epoch: &r.Epoch, Lanes: &r.Lanes,
-	}
-}
-
-// formWithout returns the JSON form of a query's rows without the fields that equal those
-// of preset, which decoding restores.
-func (r Rows) formWithout(preset Rows) rowsForm {
-	form := rowsForm{
-		Dataset: r.Dataset, Filter: other(r.Filter.String(), preset.Filter.String()), Since: other(r.Since, preset.Since), Order: other(r.Order, preset.Order),
-		Shuffle: other(r.Shuffle, preset.Shuffle), ShuffleWindow: other(r.ShuffleWindow, preset.ShuffleWindow), ShuffleParts: other(r.ShuffleParts, preset.ShuffleParts),
-		Seed: other(r.Seed, preset.Seed), Epoch: other(r.Epoch, preset.Epoch), Lanes: other(r.Lanes, preset.Lanes),
-	}
-	if r.Sample.text() != preset.Sample.text() {
-		form.Sample = r.Sample.form()
-	}
+// source returns the JSON form of the query's dataset.
+func (r *Rows) source() any {
 	if r.Inline != nil {
-		form.Dataset = r.Inline.form()
+		return r.Inline.form()
 	}
-	for _, s := range r.With {
-		form.With = append(form.With, s.form(nil))
-	}
-	return form
-}
-
-// other returns a pointer to v, or nil if v equals preset.
-func other[T comparable](v, preset T) *T {
-	if v == preset {
-		return nil
-	}
-	return &v
+	return r.Dataset
 }
 
 // Digest returns the digest of all fields of a plan's rows.
 func (r Rows) Digest() string {
-	sum := sha256.Sum256(encode(struct {
-		rowsForm
-		Pin      Pin  `json:"pin"`
-		Requests bool `json:"requests"`
-	}{r.form(), r.Pin, r.Requests}))
+	o := newObject()
+	o.putRows(r)
+	o.put("pin", r.Pin)
+	o.put("requests", r.Requests)
+	sum := sha256.Sum256(o.bytes())
 	return hex.EncodeToString(sum[:])
 }
 
-// rowsText is a field of Rows as errors show it: its JSON name and its value.
-type rowsText struct{ name, text string }
-
-// texts returns the fields of Rows without the pin, as errors show them.
-func (r Rows) texts() []rowsText {
-	unit := "rows"
+// unit returns what a plan counts in batches, as errors show it.
+func (r Rows) unit() string {
 	if r.Requests {
-		unit = "requests"
+		return "requests"
 	}
-	return []rowsText{
-		{"dataset", r.Dataset},
-		{"filter", r.Filter.String()},
-		{"sample", r.Sample.Canonical()},
-		{"since", orNone(r.Since)},
-		{"order", string(r.Order)},
-		{"shuffle", string(r.Shuffle)},
-		{"shuffle_window", orNone(r.ShuffleWindow)},
-		{"shuffle_parts", orNone(r.ShuffleParts)},
-		{"seed", strconv.FormatInt(r.Seed, 10)},
-		{"epoch", strconv.FormatInt(r.Epoch, 10)},
-		{"lanes", strconv.Itoa(r.Lanes)},
-		{"batches of", unit},
-	}
+	return "rows"
 }

@@ -25,7 +25,7 @@ type groupKey struct {
 // mayDiffer removes from a reading what a group's reader and its members may have different: where
 // they begin, where they end, which steps they take, their labels, and, if all use the caches, how.
 func mayDiffer(r dataset.Reading) dataset.Reading {
-	r.Cursor, r.Limit, r.Every, r.Job = nil, 0, dataset.Every{Of: 1}, ""
+	r = r.Shared()
 	if !r.Cache.Off() {
 		r.Cache = ""
 	}

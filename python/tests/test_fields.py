@@ -1,14 +1,13 @@
-"""The fields of a query: those that the server serves, known to type checkers."""
+"""The fields of a query, known to type checkers. internal/docstest compares their names and words with the server's."""
 
 from __future__ import annotations
 
-import keyword
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_origin, get_type_hints
 
 import pytest
 
@@ -16,30 +15,14 @@ import penstock
 from penstock import fields
 
 ROOT = Path(__file__).parents[2]
-SERVER = ROOT / "loader" / "dataset"
-DECODER = SERVER / "decode"
+DECODER = ROOT / "loader" / "dataset" / "decode"
 
 
-def served(function: str, file: str = "query.go") -> list[str]:
+def served(function: str, file: str) -> list[str]:
     """The fields that a function of the server's decoder lists."""
     source = (DECODER / file).read_text()
     body = source[source.index(f"func {function}(") :]
     return re.findall(r'\{name: "(\w+)"', body[: body.index("\n}\n")])
-
-
-def words(field: str) -> set[str]:
-    """What a type checker lets a field say."""
-    hint = get_type_hints(penstock.Query)[field]
-    options = get_args(hint) if get_origin(hint) is not Literal else (hint,)
-    return {word for option in options if get_origin(option) is Literal for word in get_args(option)}
-
-
-def test_query_has_the_fields_that_the_server_serves() -> None:
-    known = served("datasetFields") + served("rowsFields") + served("readingFields")
-    assert known[0] == "dataset"
-    python = [f"{name}_" if keyword.iskeyword(name) else name for name in known[1:]]
-    assert sorted(python) == sorted(penstock.Query.__optional_keys__)
-    assert not penstock.Query.__required_keys__
 
 
 @pytest.mark.parametrize(
@@ -54,22 +37,6 @@ def test_query_has_the_fields_that_the_server_serves() -> None:
 )
 def test_forms_have_the_fields_that_the_server_reads(known: type, function: str, file: str) -> None:
     assert sorted(served(f"(d *decoder) {function}", file)) == sorted(known.__annotations__)
-
-
-@pytest.mark.parametrize(
-    ("field", "go"),
-    [
-        ("order", "Order"),
-        ("shuffle", "Shuffle"),
-        ("tail", "Tail"),
-        ("count", "Count"),
-        ("wire", "Wire"),
-        ("endpoints", "Endpoints"),
-    ],
-)
-def test_literals_are_the_servers_values(field: str, go: str) -> None:
-    source = "".join((SERVER / name).read_text() for name in ("rows.go", "words.go"))
-    assert words(field) == set(re.findall(rf'^\t\w+ +{go} += "(\w+)"', source, re.MULTILINE)) != set()
 
 
 def test_every_field_is_described() -> None:

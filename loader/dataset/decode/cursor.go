@@ -25,7 +25,7 @@ func (d *decoder) cursors(at place) dataset.Cursors {
 	if len(at.items) == 0 {
 		d.fail(at.path, "the list is empty; leave the field out to read from the start")
 	}
-	return list(d, at, maxLanes, (*decoder).cursor)
+	return list(d, at, dataset.MaxLanes, (*decoder).cursor)
 }
 
 // cursor decodes a cursor of this version. For a cursor of another version, the version
@@ -51,9 +51,9 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 		{name: "counted", read: func(d *decoder, at place, c *dataset.Cursor) { c.Counted = d.counted(at) }},
 		{name: "sum", read: func(d *decoder, at place, _ *dataset.Cursor) { sum = d.text(at) }},
 	}
-	rows := must(fieldsOf(rowsFields(), func(c *dataset.Cursor) *dataset.Rows { return &c.Rows }))
-	for i := range rows {
-		rows[i].must = !slices.Contains([]string{"sample", "since", "shuffle_window", "shuffle_parts"}, rows[i].name)
+	rows := fieldsOf(rowsFields(), func(c *dataset.Cursor) *dataset.Rows { return &c.Rows })
+	for i, f := range dataset.RowsFields() {
+		rows[i].must = !f.Optional
 	}
 	object(d, at, &out, slices.Concat(must([]field[dataset.Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *dataset.Cursor) {
@@ -66,7 +66,9 @@ func (d *decoder) cursor(at place) dataset.Cursor {
 		{name: "pin", read: func(d *decoder, at place, c *dataset.Cursor) { c.Pin = d.pin(at) }},
 		{name: "shard", read: func(d *decoder, at place, c *dataset.Cursor) { c.Shard = d.cursorShard(at) }},
 		{name: "step", read: func(d *decoder, at place, c *dataset.Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
-		{name: "at", read: func(d *decoder, at place, c *dataset.Cursor) { c.At = list(d, at, maxLanes, (*decoder).position) }},
+		{name: "at", read: func(d *decoder, at place, c *dataset.Cursor) {
+			c.At = list(d, at, dataset.MaxLanes, (*decoder).position)
+		}},
 	}), optional))
 	d.checkGiven(at)
 	if d.sound(at.path) {
@@ -130,7 +132,7 @@ func (d *decoder) yes(at place) bool {
 func (d *decoder) position(at place) dataset.Position {
 	var out dataset.Position
 	object(d, at, &out, append(must([]field[dataset.Position]{
-		{name: "lane", read: func(d *decoder, at place, p *dataset.Position) { p.Lane = int(d.whole(at, 0, maxLanes-1)) }},
+		{name: "lane", read: func(d *decoder, at place, p *dataset.Position) { p.Lane = int(d.whole(at, 0, dataset.MaxLanes-1)) }},
 		{name: "split", read: func(d *decoder, at place, p *dataset.Position) { p.Range = int(d.whole(at, 0, maxInt32)) }},
 		{name: "row", read: func(d *decoder, at place, p *dataset.Position) { p.Row = d.whole(at, 0, maxInt64) }},
 	}), field[dataset.Position]{name: "window", read: func(d *decoder, at place, p *dataset.Position) { p.Window = d.whole(at, 0, maxInt64) }}))
@@ -190,7 +192,7 @@ func (d *decoder) counted(at place) *dataset.Counted {
 		{name: "shortest", read: func(d *decoder, at place, c *dataset.Counted) { c.Shortest = d.whole(at, 0, maxCounted) }},
 		{name: "longest", read: func(d *decoder, at place, c *dataset.Counted) { c.Longest = d.whole(at, 0, maxCounted) }},
 		{name: "lanes", read: func(d *decoder, at place, c *dataset.Counted) {
-			c.Lanes = list(d, at, maxLanes, func(d *decoder, at place) int64 { return d.whole(at, 0, maxCounted) })
+			c.Lanes = list(d, at, dataset.MaxLanes, func(d *decoder, at place) int64 { return d.whole(at, 0, maxCounted) })
 		}},
 	}))
 	return &out

@@ -3,16 +3,13 @@ package decode
 // The limits of decoding. They bound time, memory and stack for malicious input, and are
 // far above the size of real datasets and queries.
 const (
-	maxBytes         = 1 << 20 // in one JSON text
-	maxKeys          = 32      // columns in a join key
-	maxColumns       = 10_000  // columns in one list
-	maxName          = 1024    // bytes in the name of a table, column, ref or staging table
-	maxLanes         = 4096    // lanes in a plan, and thus also shards and cursors
-	maxWorkers       = 4096    // DataLoader workers that share the steps of a shard
-	maxCounted       = 1 << 50 // rows in a lane; their sum over all lanes does not overflow
-	maxShuffleWindow = 1 << 24 // rows in a shuffle window
-	maxShuffleParts  = 64      // parts of a run, each of which is read on its own
-	maxFaults        = 100     // faults reported individually
+	maxBytes   = 1 << 20 // in one JSON text
+	maxKeys    = 32      // columns in a join key
+	maxColumns = 10_000  // columns in one list
+	maxName    = 1024    // bytes in the name of a table, column, ref or staging table
+	maxWorkers = 4096    // DataLoader workers that share the steps of a shard
+	maxCounted = 1 << 50 // rows in a lane; their sum over all lanes does not overflow
+	maxFaults  = 100     // faults reported individually
 
 	maxDepth = 32      // nesting of lists and objects
 	maxNodes = 1 << 17 // values in one text, with YAML aliases expanded

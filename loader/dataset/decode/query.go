@@ -35,8 +35,7 @@ func (d *decoder) query(at place) dataset.Query {
 // queryFields are the fields of a query that this version supports.
 func queryFields() []field[dataset.Query] {
 	return slices.Concat(
-		datasetFields(),
-		fieldsOf(rowsFields(), func(q *dataset.Query) *dataset.Rows { return &q.Rows }),
+		fieldsOf(slices.Concat(sourceFields(), rowsFields()), func(q *dataset.Query) *dataset.Rows { return &q.Rows }),
 		fieldsOf(readingFields(), func(q *dataset.Query) *dataset.Reading { return &q.Reading }),
 	)
 }
@@ -53,77 +52,56 @@ func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T]
 	return out
 }
 
-// datasetFields are the fields of Rows whose form in queries differs from that in
-// cursors.
-func datasetFields() []field[dataset.Query] {
-	return []field[dataset.Query]{
-		{name: "dataset", must: true, read: func(d *decoder, at place, out *dataset.Query) { d.queryDataset(at, out) }},
-		{name: "with", also: []string{"staging", "joins", "add", "extra"}, read: func(d *decoder, at place, out *dataset.Query) {
-			out.With = list(d, at, dataset.MaxStaging, (*decoder).staging)
-		}},
-		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *dataset.Query) { out.Pin = d.partialPin(at) }},
+// readFunc decodes the value of a field.
+type readFunc[T any] func(d *decoder, at place, into *T)
+
+// described returns how the described fields are decoded. own has those of a form of their own.
+func described[T any](fields []dataset.QueryField[T], own map[string]readFunc[T]) []field[T] {
+	out := make([]field[T], len(fields))
+	for i, f := range fields {
+		out[i] = field[T]{name: f.Name, must: f.Required, also: f.Also}
+		switch {
+		case f.Number:
+			out[i].read = func(d *decoder, at place, into *T) { f.SetNumber(into, d.whole(at, f.Low, f.High)) }
+		case f.Words != nil:
+			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, choice(d, at, f.Words)) }
+		case f.Label:
+			out[i].read = func(d *decoder, at place, into *T) { f.SetText(into, d.label(at)) }
+		default:
+			out[i].read = own[f.Name]
+		}
 	}
+	return out
+}
+
+// sourceFields are the fields that select the tables of a query.
+func sourceFields() []field[dataset.Rows] {
+	return described(dataset.SourceFields(), map[string]readFunc[dataset.Rows]{
+		"dataset": (*decoder).queryDataset,
+		"with": func(d *decoder, at place, out *dataset.Rows) {
+			out.With = list(d, at, dataset.MaxStaging, (*decoder).staging)
+		},
+		"snapshots": func(d *decoder, at place, out *dataset.Rows) { out.Pin = d.partialPin(at) },
+	})
 }
 
 // rowsFields are the fields of Rows that have the same form in queries and cursors.
 func rowsFields() []field[dataset.Rows] {
-	return []field[dataset.Rows]{
-		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *dataset.Rows) { out.Filter = d.filter(at) }},
-		{name: "sample", read: func(d *decoder, at place, out *dataset.Rows) { out.Sample = d.sample(at) }},
-		{name: "since", read: func(d *decoder, at place, out *dataset.Rows) { out.Since = d.whole(at, 1, maxInt64) }},
-		{name: "order", read: func(d *decoder, at place, out *dataset.Rows) {
-			out.Order = choice(d, at, []dataset.Order{dataset.Stored, dataset.Shuffled})
-		}},
-		{name: "shuffle", read: func(d *decoder, at place, out *dataset.Rows) { out.Shuffle = d.shuffle(at) }},
-		{name: "shuffle_window", read: func(d *decoder, at place, out *dataset.Rows) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
-		{name: "shuffle_parts", read: func(d *decoder, at place, out *dataset.Rows) { out.ShuffleParts = d.whole(at, 1, maxShuffleParts) }},
-		{name: "seed", read: func(d *decoder, at place, out *dataset.Rows) { out.Seed = d.whole(at, minInt64, maxInt64) }},
-		{name: "epoch", read: func(d *decoder, at place, out *dataset.Rows) { out.Epoch = d.whole(at, 0, maxInt64) }},
-		{name: "lanes", read: func(d *decoder, at place, out *dataset.Rows) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
-	}
+	return described(dataset.RowsFields(), map[string]readFunc[dataset.Rows]{
+		"filter": func(d *decoder, at place, out *dataset.Rows) { out.Filter = d.filter(at) },
+		"sample": func(d *decoder, at place, out *dataset.Rows) { out.Sample = d.sample(at) },
+	})
 }
 
 // readingFields are the fields of Reading.
 func readingFields() []field[dataset.Reading] {
-	return []field[dataset.Reading]{
-		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *dataset.Reading) {
-			out.Columns = d.columns(at)
-			if at.kind == kindList && len(at.items) == 0 {
-				d.fail(at.path, "must name at least one column; leave the field out for all")
-			}
-			d.checkOutputs(at.path, "", out.Columns)
-		}},
-		{name: "dense", read: func(d *decoder, at place, out *dataset.Reading) { out.Dense = d.dense(at) }},
-		{name: "shard", also: []string{"rank", "world", "num_shards"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Shard = d.shard(at, dataset.AllShards) }},
-		{name: "every", also: []string{"workers", "num_workers"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Every = d.every(at) }},
-		{name: "batch_rows", also: []string{"batch_size", "batchsize", "rows_per_batch"}, read: func(d *decoder, at place, out *dataset.Reading) {
-			out.BatchRows = int(d.whole(at, 1, dataset.MaxBatchRows))
-		}},
-		{name: "global_batch_rows", also: []string{"global_batch_size"}, read: func(d *decoder, at place, out *dataset.Reading) {
-			out.GlobalBatchRows = int(d.whole(at, 1, dataset.MaxBatchRows))
-		}},
-		{name: "batch_requests", read: func(d *decoder, at place, out *dataset.Reading) {
-			out.BatchRequests = int(d.whole(at, 1, dataset.MaxBatchRows))
-		}},
-		{name: "limit", also: []string{"head", "max_rows", "rows"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Limit = d.whole(at, 1, maxInt64) }},
-		{name: "tail", also: []string{"drop_last", "drop_remainder"}, read: func(d *decoder, at place, out *dataset.Reading) {
-			out.Tail = choice(d, at, []dataset.Tail{dataset.TailKeep, dataset.TailDrop})
-		}},
-		{name: "count", read: func(d *decoder, at place, out *dataset.Reading) {
-			out.Count = choice(d, at, []dataset.Count{dataset.CountEstimate, dataset.CountExact})
-		}},
-		{name: "cursor", read: func(d *decoder, at place, out *dataset.Reading) { out.Cursor = d.cursors(at) }},
-		{name: "wire", read: func(d *decoder, at place, out *dataset.Reading) {
-			out.Wire = choice(d, at, []dataset.Wire{dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto, dataset.WireGrouped})
-		}},
-		{name: "cache", read: func(d *decoder, at place, out *dataset.Reading) {
-			out.Cache = choice(d, at, []dataset.CacheUse{dataset.CacheRead, dataset.CacheFill, dataset.CacheOff})
-		}},
-		{name: "endpoints", read: func(d *decoder, at place, out *dataset.Reading) {
-			out.Endpoints = choice(d, at, []dataset.Endpoints{dataset.EndpointsShards, dataset.EndpointsSplits})
-		}},
-		{name: "job", also: []string{"label", "run", "run_id"}, read: func(d *decoder, at place, out *dataset.Reading) { out.Job = d.job(at) }},
-	}
+	return described(dataset.ReadingFields(), map[string]readFunc[dataset.Reading]{
+		"columns": func(d *decoder, at place, out *dataset.Reading) { out.Columns = d.queryColumns(at) },
+		"dense":   func(d *decoder, at place, out *dataset.Reading) { out.Dense = d.dense(at) },
+		"shard":   func(d *decoder, at place, out *dataset.Reading) { out.Shard = d.shard(at, dataset.AllShards) },
+		"every":   func(d *decoder, at place, out *dataset.Reading) { out.Every = d.every(at) },
+		"cursor":  func(d *decoder, at place, out *dataset.Reading) { out.Cursor = d.cursors(at) },
+	})
 }
 
 // unservedFields are specified fields that this version does not support.
@@ -134,7 +112,7 @@ func unservedFields() []field[dataset.Query] {
 }
 
 // queryDataset decodes the name of a dataset, or an inline dataset.
-func (d *decoder) queryDataset(at place, out *dataset.Query) {
+func (d *decoder) queryDataset(at place, out *dataset.Rows) {
 	switch at.kind {
 	case kindText:
 		out.Dataset = d.name(at)
@@ -146,8 +124,18 @@ func (d *decoder) queryDataset(at place, out *dataset.Query) {
 	}
 }
 
-// job decodes the label of a query.
-func (d *decoder) job(at place) string {
+// queryColumns decodes the columns of a query.
+func (d *decoder) queryColumns(at place) []dataset.Column {
+	out := d.columns(at)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "must name at least one column; leave the field out for all")
+	}
+	d.checkOutputs(at.path, "", out)
+	return out
+}
+
+// label decodes a label.
+func (d *decoder) label(at place) string {
 	out := d.text(at)
 	if at.kind == kindText && !dataset.JobLabel(out) {
 		d.fail(at.path, "must be 1 to %d letters, digits and characters of ._-/:@+=", dataset.MaxJob)
@@ -155,16 +143,12 @@ func (d *decoder) job(at place) string {
 	return out
 }
 
-func (d *decoder) shuffle(at place) dataset.Shuffle {
-	return choice(d, at, []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows, dataset.ShuffleSplits})
-}
-
 // shard decodes {index, of}. The index is unset if it is omitted.
 func (d *decoder) shard(at place, unset int) dataset.Shard {
 	out := dataset.Shard{Index: unset, Of: 1}
 	object(d, at, &out, []field[dataset.Shard]{
-		{name: "index", read: func(d *decoder, at place, out *dataset.Shard) { out.Index = int(d.whole(at, 0, maxLanes)) }},
-		{name: "of", read: func(d *decoder, at place, out *dataset.Shard) { out.Of = int(d.whole(at, 1, maxLanes)) }},
+		{name: "index", read: func(d *decoder, at place, out *dataset.Shard) { out.Index = int(d.whole(at, 0, dataset.MaxLanes)) }},
+		{name: "of", read: func(d *decoder, at place, out *dataset.Shard) { out.Of = int(d.whole(at, 1, dataset.MaxLanes)) }},
 	})
 	if d.sound(at.path) && out.Index >= out.Of {
 		d.fail(at.pathOf("index"), "shard %d is out of range for %s; the last one is %d", out.Index, fault.Count(out.Of, "shard"), out.Of-1)
@@ -233,10 +217,10 @@ func (d *decoder) checkSteps(at place, given, q dataset.Query) {
 		switch {
 		case given.Lanes == 0 && len(q.Cursor) > 0:
 			message += "the cursor sets the lanes: resume with a number of shards that divides them"
-		case more <= maxLanes:
+		case more <= dataset.MaxLanes:
 			message += fmt.Sprintf("set lanes to a multiple of %d, such as %d", q.Shard.Of, more)
 		default:
-			message += fmt.Sprintf("set lanes to %d", maxLanes/q.Shard.Of*q.Shard.Of)
+			message += fmt.Sprintf("set lanes to %d", dataset.MaxLanes/q.Shard.Of*q.Shard.Of)
 		}
 		d.fail(at.pathOf("shard")+".of", "%s", message)
 		return
