@@ -27,8 +27,8 @@ type BuildSpec struct {
 	Matched string
 	// OrderBy orders the staging rows of one key; ties are in order of arrival.
 	OrderBy []Order
-	// Arrival tells what is known of the order in which the rows were written. Nil
-	// means that they were written in the order of the stream.
+	// Arrival describes the order in which the rows were written, as far as it is known. Nil means
+	// that they were written in the order of the stream.
 	Arrival Arrival
 	// Time is the position of the time column, for a Rule with a TimeRule; nil
 	// is none. A staging row without a time matches nothing.
@@ -44,8 +44,8 @@ func (b BuildSpec) HasDefaults() bool {
 	return slices.ContainsFunc(b.Defaults, func(a arrow.Array) bool { return a != nil })
 }
 
-// Arrival tells what is known of the order in which the files of a stream were written. Rows that
-// do not fit in memory are compared portion by portion, which relies on these properties:
+// Arrival describes the order in which the files of a stream were written, as far as it is known.
+// Rows that do not fit in memory are compared portion by portion, which relies on these properties:
 //
 //   - Files of one commit have a known order, and the order of each of them and another file is
 //     known for all or for none.

@@ -243,7 +243,7 @@ func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
 	return v, nil
 }
 
-// assemble returns the result of a training batch of which no row is repeated.
+// assemble returns the result of a training batch whose rows are not repeated.
 func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	var made []arrow.Array
 	defer func() {

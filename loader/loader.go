@@ -93,7 +93,7 @@ func New(options Options) *Loader {
 	return l
 }
 
-// KeptBuildSides returns the build sides that are kept for streams to come.
+// KeptBuildSides returns the build sides that are kept for later streams.
 func (l *Loader) KeptBuildSides() cache.KeptStats { return l.streams.Joins.Kept() }
 
 // DropKeptBuildSides releases all build sides that no stream needs, and returns their bytes.

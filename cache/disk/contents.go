@@ -71,7 +71,7 @@ func existing(folder string) ([]foundFile, error) {
 	return files, err
 }
 
-// headSummary is what a head tells without a type of the process.
+// headSummary is the part of a head that can be read without knowing the Arrow type.
 type headSummary struct {
 	id   ColumnID
 	of   string

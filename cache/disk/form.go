@@ -119,8 +119,8 @@ func unsupported(of arrow.DataType) error {
 	return fault.New(fault.Invalid, "the disk tier does not store columns of type %s", of)
 }
 
-// typeText returns a text that differs between types of different arrays. Metadata of
-// fields does not count: a reader gets arrays of its own type.
+// typeText returns a text that is equal for types with the same arrays. Metadata of fields is
+// ignored, since a reader gets arrays of the type that it asks for.
 func typeText(of arrow.DataType) string {
 	nested, ok := of.(arrow.NestedType)
 	if !ok {

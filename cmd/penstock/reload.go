@@ -23,12 +23,12 @@ const maxCheckTime = time.Minute
 // configFiles is the watcher's name of the config file.
 const configFiles = "the configuration"
 
-// configReloader applies changes of the config file to a running server. Of a file that it accepts, all datasets are served
-// from then on, at once; of one that it refuses, nothing is. Streams that are open, and tickets and cursors of datasets that
-// are the same, do not notice.
+// configReloader applies changes of the config file to a running server. All datasets of an accepted file are served from
+// the same moment on; a refused file changes nothing. Open streams, and tickets and cursors of unchanged datasets, are not
+// affected.
 //
-// Catalogs are opened when the server starts, and the settings of the server are applied then: a file with other catalogs is
-// refused, since a name of a table could mean another table, and other settings are logged.
+// Catalogs are opened, and the settings of the server applied, when the server starts: a file with other catalogs is
+// refused, since the name of a table could then mean another table, and changed settings are logged.
 type configReloader struct {
 	read    func() (*config.Config, error)
 	loader  *loader.Loader
@@ -39,13 +39,13 @@ type configReloader struct {
 	reloads reloadStatus
 }
 
-// reloadStatus is what came of the reloads so far.
+// reloadStatus counts the reloads so far, and has the last one's result.
 type reloadStatus struct {
 	mu   sync.Mutex
 	last flight.ConfigStatus
 }
 
-// note notes what came of a reload.
+// note adds the result of a reload.
 func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *reloadStatus) note(came telemetry.Reload, at time.Time, err error) {
 	s.last.Error = fault.Shorten(fault.Redact(err.Error()), maxReloadError)
 }
 
-// read returns what came of the reloads so far.
+// read returns the status of the reloads so far.
 func (s *reloadStatus) read() flight.ConfigStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

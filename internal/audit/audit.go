@@ -1,9 +1,9 @@
 // Package audit writes the audit log: a line of JSON for each stream and each refusal, with
 // the subject, the tables and the numbers of rows and bytes.
 //
-// A line has no secret and no value of a row: neither tokens, nor filters, nor texts of errors. A line that cannot be written is
-// returned as an error and logged whole, and Err fails from then on until a line is written, so that the server admits no
-// stream that would leave no trace.
+// A line has no secret and no value of a row: neither tokens, nor filters, nor texts of errors. A line that cannot be written
+// is returned as an error and logged whole, and Err then fails until a line is written, so that the server admits no stream
+// without an audit line.
 package audit
 
 import (
@@ -104,7 +104,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// Close closes the file. Refusals without lines of their own are written first.
+// Close closes the file. A line for the refusals that were only counted is written first.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil

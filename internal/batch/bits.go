@@ -16,9 +16,9 @@ const (
 	someNulls
 )
 
-// nullness inspects the source. Sources whose only null is row 0, as WithFirst
-// makes them, are a case of their own: a selection without row 0 has no nulls,
-// and with it all columns of the source have the same validity.
+// nullness inspects the source. Sources whose only null is row 0, as WithFirst makes them, are a
+// separate case: a selection without row 0 has no nulls, and with it all columns of the source have
+// the same validity.
 func (p input) nullness() nullness {
 	if p.data == nil {
 		return someNulls

@@ -9,11 +9,11 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// A column of texts or binary values may be coded: it then is a dictionary array whose indices,
-// the codes, are of uint8, uint16 or int32, and whose dictionary has the values, without nulls.
-// All codes are within the dictionary, but those of nulls, which stand for nothing. Schemas and
-// the types of structs name the type of the values; only an array, or a batch's own schema,
-// tells its form. Gather, Choose, SameRow and ValueBytes take both forms, and return values.
+// A column of texts or binary values may be coded: it then is a dictionary array whose indices, the
+// codes, are of uint8, uint16 or int32, and whose dictionary has the values, without nulls. All
+// codes are within the dictionary, except the codes of nulls, which are undefined. Schemas and the
+// types of structs name the type of the values; only an array, or a batch's own schema, shows
+// whether it is coded. Gather, Choose, SameRow and ValueBytes take both forms, and return values.
 
 // Coded returns the type of a coded column with int32 codes, given that of its values.
 func Coded(values arrow.DataType) *arrow.DictionaryType {

@@ -10,8 +10,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// recoding makes one coded column, with one dictionary, of the rows of arrays of which some are
-// coded: with different dictionaries, or none. Its result has the rows of WithFirst.
+// recoding makes one coded column, with one dictionary, of the rows of several arrays. Some of the
+// arrays are coded, with different dictionaries; the others have values. Its result has the rows of
+// WithFirst.
 type recoding struct {
 	values arrow.DataType
 	first  arrow.Array

@@ -131,8 +131,8 @@ func (b *Budget) tryReserve(n, reserve int64) bool {
 	}
 }
 
-// Reserve makes a reservation of n bytes, or fails with Exhausted. What it is for is named
-// in errors. The caller releases it.
+// Reserve makes a reservation of n bytes, or fails with Exhausted. Errors name its purpose, what.
+// The caller releases it.
 func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 	r := &Reservation{budget: b, what: what}
 	if err := r.Grow(n); err != nil {

@@ -93,9 +93,8 @@ func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
 
-// MarkBlocked marks the stream of ctx as waiting for another stream, until the Handle
-// is released: meanwhile it does not free the memory that it holds, and other streams
-// must not wait for that.
+// MarkBlocked marks the stream of ctx as waiting for another stream, until the Handle is released.
+// A blocked stream does not free the memory that it holds, so other streams must not wait for it.
 func MarkBlocked(ctx context.Context) *release.Handle {
 	s, _ := ctx.Value(streamKey{}).(*stream)
 	waiting := waits.Of(ctx)

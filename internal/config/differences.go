@@ -50,7 +50,7 @@ func (c *Config) SettingsUnlike(o *Config) []string {
 	return out
 }
 
-// only returns settings of which one alone has the value that the configuration gives it.
+// only returns settings in which s alone has the value that the configuration gives it.
 func (c *Config) only(s Setting) Server {
 	var out Server
 	v, given := c.given[s.Name]

@@ -102,7 +102,7 @@ func (r *Reader) lookAhead(group int) []column {
 	return r.coming.without(r.all)
 }
 
-// useCached sets the columns of the row group that is opened, of which rows before from are not
+// useCached sets the cached columns of the row group that is being opened. Rows before from are not
 // read.
 func (r *Reader) useCached(group int, from int64) {
 	if r.coming.looked && r.coming.group == group {

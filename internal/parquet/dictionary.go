@@ -9,8 +9,8 @@ import (
 
 // sharedDictionaries are the decompressed dictionaries of a row group whose stored bytes are
 // shared, for the decoders of this package: in files whose values rarely repeat, they are most of
-// the work and of the memory of a reader that decodes few rows. With them are the rows of the
-// pages of lists, which only decompressing all pages tells.
+// the work and of the memory of a reader that decodes few rows. They come with the row counts of
+// the pages of lists, which are only known once all pages are decompressed.
 type sharedDictionaries struct {
 	mu     sync.Mutex // held while pages are counted
 	leaf   map[int]*sharedDictionary

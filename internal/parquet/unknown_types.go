@@ -24,7 +24,7 @@ const (
 	lastPhysical  = 7
 	lastConverted = 21
 
-	// The members of the union of logical types with members of their own.
+	// The members of the union of logical types that have members themselves.
 	logicalTime       = 7
 	logicalTimestamp  = 8
 	logicalUnassigned = 9

@@ -16,7 +16,7 @@ type chunkView struct {
 	rows, values     int64  // of body; values are levels, if there are any
 }
 
-// pages returns the pages of the view, of which newPages has those of the whole chunk.
+// pages returns the pages of the view, given those of the whole chunk from newPages.
 func (v *chunkView) pages(whole *pages) *pages {
 	whole.rest, whole.then = v.dictionary, v.body
 	return whole
@@ -37,10 +37,10 @@ type pageStart struct {
 }
 
 // findPages returns the data pages of a leaf's chunk in a row group. It returns false if the
-// headers do not tell how many rows each page has, which they never do for lists in version 1
-// pages, or if they contradict the footer, or if a page continues a row, which the format forbids
-// in version 2: its writer may count rows in another way. counts has the rows of the data pages if
-// they were counted; otherwise it is nil.
+// headers lack the number of rows of a page, as they always do for lists in version 1 pages, if
+// they contradict the footer, or if a page continues a row, which the format forbids in version 2:
+// its writer may count rows in another way. counts has the rows of the data pages if they were
+// counted; otherwise it is nil.
 func (f *Footer) findPages(group, leaf int, chunk []byte, counts []pageCount) (*pageStarts, bool) {
 	described := f.meta.Schema.Column(leaf)
 	starts := &pageStarts{}
@@ -84,7 +84,7 @@ type pageCount struct {
 	begins bool
 }
 
-// countOf returns the rows of a data page by its header. It returns false if that does not tell.
+// countOf returns the rows of a data page by its header. It returns false if the header does not have their number.
 func countOf(h *pageHeader, body []byte, described *schema.Column) (pageCount, bool) {
 	if described.MaxRepetitionLevel() == 0 {
 		return pageCount{rows: h.count, begins: true}, h.count >= 0

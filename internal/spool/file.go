@@ -48,7 +48,7 @@ type schema struct {
 	head []byte // as an IPC message, which an IPC reader needs first
 }
 
-// Create creates an empty file. What it is for is named in errors. The caller releases it.
+// Create creates an empty file. Errors name its purpose, what. The caller releases it.
 func (s *Spool) Create(what string) (*File, error) {
 	disk, err := os.CreateTemp(s.folder, pattern)
 	if err != nil {

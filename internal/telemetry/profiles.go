@@ -11,7 +11,7 @@ import (
 const (
 	// maxProfileSeconds is the longest time that a profile or trace covers.
 	maxProfileSeconds = 60
-	// traceStall is how long a client of a trace may read nothing. What the trace records meanwhile is in memory.
+	// traceStall is how long a client of a trace may read nothing. Until then, the trace's records are kept in memory.
 	traceStall = 5 * time.Second
 )
 

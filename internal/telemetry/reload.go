@@ -2,10 +2,10 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Reload is what came of the config file when it was read again.
+// Reload is the result of reading the config file again.
 type Reload int
 
-// What came of a reload.
+// The results of a reload.
 const (
 	ReloadWhole   Reload = iota // all of the file is in use
 	ReloadPartly                // its datasets are in use, and some of its settings need a restart

@@ -2,18 +2,18 @@ package rule
 
 import "fmt"
 
-// Few training rows match if it is none of at least noneRows, or less than one of fewShare of at
-// least fewRows.
+// Few training rows match if none of at least noneRows rows match, or less than 1/fewShare of at
+// least fewRows rows.
 const (
 	noneRows = 100
 	fewRows  = 10_000
 	fewShare = 100
 )
 
-// FewMatches reports whether few of the training rows that were looked up match, probably
-// because the tables write their keys in different ways: none of at least 100 rows, or less
-// than 1 % of at least 10,000. Anti joins and overlays may be meant to match few rows: of
-// these, it is none.
+// FewMatches reports whether few of the training rows that were looked up match, probably because
+// the tables write their keys in different ways: none of at least 100 rows, or less than 1 % of at
+// least 10,000. Anti joins and overlays may be meant to match few rows, so for these it is true
+// only if no row matches.
 func (k Kind) FewMatches(rows, matched int64) bool {
 	none := rows >= noneRows && matched == 0
 	switch k {

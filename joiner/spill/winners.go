@@ -66,9 +66,9 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 	return p.writeMatches(ctx, built, training, w)
 }
 
-// markWinners marks the staging rows that training rows take. Of several matches it marks
-// the first and the last, which also shows that there are several, and which; and the
-// row that the rule cannot tell from the chosen one.
+// markWinners marks the staging rows that training rows take. Of several matches it marks the first
+// and the last, which shows that there are several, and which, and the row that ties with the
+// chosen one.
 func (f *found) markWinners(wins []bool) {
 	for i, ref := range f.refs {
 		if ref == 0 {

@@ -33,16 +33,15 @@
 //	                                       ▼
 //	                                     freed
 //
-// It is built by Probeable, when a row needs it, or before that by a goroutine that
-// Prefetch starts. It is pinned while a range that needs it is open, from Begin to
-// Release. It is idle while it only has references of ranges to come, or none, and is
-// then evicted if a reservation lacks room, if a row needs more of a full disk, or if more
-// than half of the budget is in use. A stream that has built a group
-// in memory, and has to build it again, does so on disk. A build side is freed when no
-// stream needs it any more: each has released its references and has no range to come
-// (Groups.Expect, Groups.MarkReached), or has closed its Groups. With Options.Keep, one in
-// memory is kept then for streams to come, as idle memory of the budget, which is given up
-// first when a reservation lacks room.
+// It is built by Probeable, when a row needs it, or before that by a goroutine that Prefetch
+// starts. It is pinned while a range that needs it is open, from Begin to Release. It is idle while
+// it has no references, or only references of upcoming ranges. An idle one is evicted if a
+// reservation lacks room, if a row needs more of a full disk, or if more than half of the budget is
+// in use. A stream that has built a group in memory, and has to build it again, does so on disk. A
+// build side is freed when no stream needs it any more: each has released its references and has no
+// upcoming range (Groups.Expect, Groups.MarkReached), or has closed its Groups. With Options.Keep,
+// a build side in memory is then kept for later streams, as idle memory of the budget, which is
+// released first when a reservation lacks room.
 //
 // A prefetch ends with its build. WaitPrefetch, Probeable and Release wait for its goroutine and
 // take its result; Release of a group's last reference cancels it first.

@@ -97,8 +97,8 @@ func (g *Groups) Close() {
 	}
 }
 
-// group is one file group as a stream uses it. It is among the open ones of its Groups
-// while it has references or a range to come needs it.
+// group is one file group as a stream uses it. It is among the open groups of its Groups while it
+// has references or an upcoming range needs it.
 type group struct {
 	*Groups
 	number        int

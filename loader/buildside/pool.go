@@ -29,7 +29,7 @@ func New(o Options) *Pool {
 	return &Pool{options: o, shared: cache.NewKeeping[buildSide](o.Budget, o.Keep)}
 }
 
-// Kept returns what is kept for streams to come.
+// Kept returns the build sides that are kept for later streams.
 func (p *Pool) Kept() cache.KeptStats { return p.shared.Stats() }
 
 // DropKept releases all build sides that no stream needs, and returns their bytes.

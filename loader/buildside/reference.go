@@ -60,8 +60,8 @@ func (g *Groups) Reference(at plan.Range) *Reference {
 	return r
 }
 
-// ReferenceAhead acquires a reference to the group of a range to come. Until Begin, its
-// build side may be evicted. The caller releases it.
+// ReferenceAhead acquires a reference to the group of an upcoming range. Until Begin, its build
+// side may be evicted. The caller releases it.
 func (g *Groups) ReferenceAhead(at plan.Range) *Reference {
 	one := g.group(at)
 	one.references++
@@ -76,9 +76,8 @@ func (r *Reference) Pin() {
 	}
 }
 
-// Release drops the reference. While a range to come needs the group, its build side
-// stays if memory is plentiful. The last reference cancels a prefetch and waits for its
-// end.
+// Release drops the reference. While an upcoming range needs the group, its build side stays if
+// memory is plentiful. The last reference cancels a prefetch and waits for its end.
 func (r *Reference) Release() {
 	g := r.group
 	switch p := g.prefetch; {

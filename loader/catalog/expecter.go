@@ -2,14 +2,14 @@ package catalog
 
 import "context"
 
-// Expecter is a Catalog that looks several tables up together, which takes less than one after the other.
+// Expecter is a Catalog that can look up several tables in one call, which is faster than one after the other.
 type Expecter interface {
-	// Expect returns a context in which the named tables, which are asked for next, are looked up together when the
-	// first of them is. Each is looked up so once. What the catalog answers does not depend on it.
+	// Expect returns a context in which the first lookup of one of the named tables looks up all of them. This
+	// serves one lookup of each table. The answers are the same as without it.
 	Expect(ctx context.Context, names []string) context.Context
 }
 
-// Expect tells each catalog of the set which of its tables are asked for next. See Expecter.
+// Expect passes to each catalog of the set the names of its tables that will be looked up next. See Expecter.
 func (s *Set) Expect(ctx context.Context, names []string) context.Context {
 	of := map[Expecter][]string{}
 	var catalogs []Expecter

@@ -85,9 +85,9 @@ func (g *readerGroup) agrees(m *groupMember) bool {
 	return g.formed && g.form.Agrees(m.form)
 }
 
-// approach makes a member, which is in a group of its own, come to a group whose last steps lack what
-// it needs: that group reads its next steps for the member too, and keeps them until the member
-// has read those before them. s.mu is held.
+// approach moves a member that is alone in its group toward a group whose last steps lack columns or
+// rows that it needs: that group reads its next steps for the member too, and keeps them until the
+// member has read the steps before them. s.mu is held.
 func (s *Sharer) approach(m *groupMember) {
 	if m.apart > 0 {
 		return

@@ -96,8 +96,8 @@ func (b batchSpec) contains(o batchSpec) bool {
 	return b.perLane%o.perLane == 0 && b.perLane/o.perLane <= maxSlices && b.columns.contains(o.columns)
 }
 
-// with returns the smallest spec that contains both; false if there is none, or none that
-// streams should share.
+// with returns the smallest spec that contains both; false if there is none that streams should
+// share.
 func (b batchSpec) with(o batchSpec) (batchSpec, bool) {
 	union := batchSpec{b.columns.with(o.columns), max(b.perLane, o.perLane)}
 	return union, union.contains(b) && union.contains(o)
@@ -108,9 +108,9 @@ func (b batchSpec) equal(o batchSpec) bool {
 	return b.perLane == o.perLane && b.columns.id == o.columns.id
 }
 
-// marks returns the distance of the marks of a step (stream.ShardReader.MarkEvery) of which the
-// members take slices, in rows. It is smaller than they need, so that streams with other, usual
-// batch sizes find some too. If there would be too many marks, the last members find none. 0 means
+// marks returns the distance in rows of the marks of a step (stream.ShardReader.MarkEvery), between
+// which members take slices. It is smaller than the members need, so that streams with other usual
+// batch sizes find marks too. If there would be too many marks, the last members find none. 0 means
 // that only whole steps are taken.
 func (b batchSpec) marks(members []batchSpec) int64 {
 	every := b.perLane

@@ -103,7 +103,7 @@ func (o *OpenRange) split(first, at int64) (row int64, counts []joiner.Counts) {
 // min_match is checked.
 const minMatchFrom = 10_000
 
-// checkMinMatch is Ranges.checkMinMatch for a range, or for the run of which it is a section.
+// checkMinMatch is Ranges.checkMinMatch for a range, or for the run that the range is a section of.
 func (o *OpenRange) checkMinMatch(ended bool) error {
 	switch {
 	case o.run == nil:

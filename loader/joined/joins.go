@@ -58,7 +58,7 @@ func New(o Options) *Joins {
 	return &Joins{options: o, pool: buildside.New(buildside.Options{Options: o.joining(), Disk: o.Disk, Keep: o.KeepBuildSides})}
 }
 
-// Kept returns the build sides that are kept for streams to come.
+// Kept returns the build sides that are kept for later streams.
 func (j *Joins) Kept() cache.KeptStats { return j.pool.Kept() }
 
 // DropKept releases all build sides that no stream needs, and returns their bytes.

@@ -168,8 +168,8 @@ func (s *Ranges) PrefetchGroups(number int, sections []SectionSpec) {
 	}
 }
 
-// Finish ends the join of a section, of which no row follows. It keeps the build sides, to which batches may refer,
-// until Release. Later calls do nothing.
+// Finish ends the join of a section after its last row. It keeps the build sides, to which batches may refer, until
+// Release. Later calls do nothing.
 func (o *OpenRange) Finish() {
 	r := o.run
 	at := slices.Index(r.open, o)
@@ -202,7 +202,7 @@ func (r *RunJoin) Counts() []joiner.Counts {
 	return all
 }
 
-// End checks the counts of a run of which all rows were joined.
+// End checks the counts of a run after all of its rows were joined.
 func (r *RunJoin) End() error { return r.ranges.checkMinMatch(r, r.rows, true) }
 
 // Release ends the run, whether or not it was read to its end.

@@ -149,8 +149,8 @@ func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
 	return staging
 }
 
-// coded returns the ids of the columns of which only the dictionary has the values: the joiner looks
-// at those of keys, orders and times.
+// coded returns the ids of the columns that may come as codes: the joiner needs the values of the
+// others, which are keys, orders and times.
 func (in *stagingInput) coded() []int {
 	var only []int
 	for _, c := range in.shown {

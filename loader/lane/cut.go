@@ -198,7 +198,7 @@ func (r *Reader) shared(c Column, runs []run) arrow.Array {
 	return array.NewSlice(own.Dictionary().(*array.Struct).Field(c.Field), int64(rows[0]), int64(rows[0])+int64(x.rows))
 }
 
-// sharedBytes returns the size of the batches of which shared columns are slices.
+// sharedBytes returns the size of the batches that shared columns are slices of.
 func sharedBytes(of []source) int64 {
 	var columns []arrow.Array
 	for _, c := range of {

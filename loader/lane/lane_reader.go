@@ -127,10 +127,9 @@ func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 	return nil
 }
 
-// lookAhead finds out whether the lane has another row if the plan does not tell, so that
-// the position of a cursor is never before an end that was not reached: then shards
-// that ended at different steps can be distinguished from shards that were stopped at
-// different steps.
+// lookAhead reads on to find out whether the lane has another row, if the plan does not know. So a
+// cursor after the last row says that the lane has ended, and shards that ended at different steps
+// can be distinguished from shards that were stopped at different steps.
 func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
 		if err := l.fill(ctx, s); err != nil {

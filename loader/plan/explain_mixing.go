@@ -17,7 +17,7 @@ const (
 	moreWindow  = 8    // how many times the window is tried
 )
 
-// Mixes tells how well the rows of a query's batches are mixed.
+// Mixes describes how well the rows of a query's batches are mixed.
 type Mixes struct {
 	Deviation float64 // as returned by Plan.Mixing; 0 if rows are not permuted within windows
 	Rows      int64   // of a batch

@@ -15,10 +15,10 @@ const (
 	minSteps     = 16      // the least number of steps of each shard
 )
 
-// Mixing tells how well the batches of some shards of a query are mixed: the standard deviation of their mean stored
-// position over that of batches of as many rows that are drawn independently. 1 is as good as independent
-// rows. Requests that stay together make batches deviate more, since a batch has fewer of them than rows. It is 0 if the
-// plan does not permute rows within windows.
+// Mixing measures how well the batches of some shards of a query are mixed: the standard deviation of their mean stored
+// position over that of batches of as many rows that are drawn independently. 1 is as good as independent rows. Requests
+// that stay together make batches deviate more, since a batch has fewer of them than rows. It is 0 if the plan does not
+// permute rows within windows.
 //
 // The stored position of a row is its place in the order of partitions and bucket counts, and among the rows of its
 // bucket there, from 0 to 1. It follows time if the table was written in the order of time. Buckets do not count, since

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// ColumnSizes are the stored sizes of the columns that streams of a plan read, by the location of a file. Files of which
-// they are not known are left out. They only serve explain texts.
+// ColumnSizes are the stored sizes of the columns that streams of a plan read, by the location of a file. Files without
+// known sizes are left out. They only serve explain texts.
 type ColumnSizes struct {
 	Training map[string]int64
 	Staging  []map[string]int64 // by staging entry

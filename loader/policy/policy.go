@@ -29,13 +29,13 @@ func Actions() []Permission {
 	return []Permission{Explain, Verify, Cache, Status, Stage, Publish}
 }
 
-// Writes reports whether an action changes tables, which the rule has in write.
+// Writes reports whether an action changes tables, so that it needs a table in the rule's write.
 func (p Permission) Writes() bool { return p == Stage || p == Publish }
 
 // Reserved returns the words for rights of later versions, which no rule can have yet.
 func Reserved() []Permission { return []Permission{"promote"} }
 
-// Policy is who may do what. It does not change.
+// Policy is a list of access rules. It is immutable.
 type Policy struct {
 	// Groups has the patterns of the subjects of each group.
 	Groups map[string][]string
@@ -44,9 +44,9 @@ type Policy struct {
 	Names Names
 }
 
-// AccessRule is what some clients may do.
+// AccessRule lists the rights of some clients.
 type AccessRule struct {
-	// Subjects, Groups and Claims say whom the rule is for: clients that one of them names. Subjects are patterns.
+	// Subjects, Groups and Claims select the clients: one of them must name the client. Subjects are patterns.
 	Subjects []string
 	Groups   []string
 	Claims   map[string][]string // of a JWT: the values, one of which it has
@@ -68,8 +68,8 @@ type TableLimits struct {
 // IsZero reports whether the whole table may be read.
 func (t TableLimits) IsZero() bool { return len(t.Withheld) == 0 && t.Filter.IsZero() }
 
-// Open returns the policy of a server without one: every client may do everything, except that it may send datasets of its
-// own, and write to tables, only if inline is true.
+// Open returns the policy of a server without a policy file: every client may do everything, but may send its own datasets
+// and write to tables only if inline is true.
 func Open(inline bool) *Policy {
 	r := AccessRule{Subjects: []string{"*"}, Read: []string{"*"}, Allow: Actions()}
 	if inline {
@@ -152,8 +152,8 @@ func (p *Policy) May(who identity.Caller, action Permission) bool {
 	return slices.ContainsFunc(p.Rules, func(r AccessRule) bool { return p.names(r, who) && slices.Contains(r.Allow, action) })
 }
 
-// Unmatched returns the patterns of read that match none of the given datasets, each once. "*" is none of them: it also stands
-// for datasets that are added later.
+// Unmatched returns the patterns of read that match none of the given datasets, each once. It never returns "*", which also
+// stands for datasets that are added later.
 func (p *Policy) Unmatched(datasets []string) []string {
 	var out []string
 	for _, r := range p.Rules {

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Seen is an error that tells only of what the client may read.
+// Seen is an error that only contains what the client may read.
 type Seen struct{ error }
 
 // AsSeen marks an error, which may be nil.
@@ -42,11 +42,11 @@ func (p *Policy) rights(r AccessRule) Rights {
 // key is a table's name in Rights.tables. Some catalogs do not distinguish cases: a name in another case is no way around.
 func (r Rights) key(table string) string { return strings.ToLower(r.names.Full(table)) }
 
-// Of returns what may not be read of a table, which a dataset names.
+// Of returns the limits of a table that a dataset names.
 func (r Rights) Of(table string) TableLimits { return r.tables[r.key(table)] }
 
-// Others returns the tables with limits that have none of the names. A catalog may know one of them by such a name too: as
-// table@branch, for example.
+// Others returns the tables with limits whose names are not among the given ones. A catalog may know such a table by one
+// of these names too, as table@branch, for example.
 func (r Rights) Others(names []string) []string {
 	var out []string
 	for key, limits := range r.tables {

@@ -21,7 +21,7 @@ func (d *Dense) arrow() arrow.DataType {
 	return arrow.FixedSizeListOfField(int32(len(d.Columns)), arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Float32})
 }
 
-// Leaves returns the table columns of which outputs consist, including those of dense ones.
+// Leaves returns the table columns that outputs consist of, including the columns of dense outputs.
 func Leaves(outputs []Output) []Output {
 	var all []Output
 	for _, o := range outputs {

@@ -80,8 +80,7 @@ func (b *binder) noKey(t *catalog.Table, name string, other catalog.Field, at st
 	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", t.Name, name, with(near))
 }
 
-// noPair reports two columns of which neither exists. If they are swapped, it says so: only
-// then does the swapped pair exist.
+// noPair reports a key pair whose two columns do not exist. If the swapped pair exists, it says so.
 func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
 	turned := dataset.KeyPair{Training: pairs[i].Staging, Staging: pairs[i].Training}
 	_, okT := training.Field(turned.Training)

@@ -146,8 +146,8 @@ func (c *fileCache) of(column, group int) (chunkcache.ChunkID, bool) {
 	return out, out.Type != ""
 }
 
-// find returns the function that finds the cached columns of a row group, of which rows [from, to) of the file
-// are read; nil if there is no cache.
+// find returns the function that finds the cached columns of a row group for a read of rows [from, to) of the
+// file; nil if there is no cache.
 func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup, from, to int64) func(group int) []parquet.CachedColumn {
 	if c == nil {
 		return nil

@@ -29,9 +29,9 @@ type fileReader struct {
 	end     int64 // row in the file after those that are read of the open row group
 }
 
-// newFileReader makes a reader of a file, which it owns from then on unless it fails. It
-// checks that the file's columns can be read with the table's types, even if statistics
-// rule out all row groups. Reads of statistics reserve memory with admit.
+// newFileReader makes a reader of a file. It takes ownership of the file unless it fails. It checks
+// that the file's columns can be read with the table's types, even if statistics rule out all row
+// groups. Reads of statistics reserve memory with admit.
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange, admit admission) (*fileReader, error) {
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.shared, _ = w.source.Shared.(*expectedScan)
@@ -123,8 +123,8 @@ func (r *fileReader) resume(ctx context.Context, w *walk) error {
 	return nil
 }
 
-// readOn reads the rest of the open row group, of which a cached column was given up, from the file: if it
-// were looked up again, it could be given up again, without end.
+// readOn reads the rest of the open row group from the file after the cache has dropped one of its
+// columns. Looking the column up again could end in the same way, endlessly.
 func (r *fileReader) readOn(ctx context.Context, w *walk) error {
 	r.pause()
 	r.cache.lost = r.groups[r.current] + 1

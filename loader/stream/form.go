@@ -9,7 +9,7 @@ import (
 // Form is the form of the batches of a stream: which of the columns that may be indexed are.
 type Form struct{ indexed, plain []string }
 
-// Agrees reports whether no column that two forms share is indexed in one of them alone.
+// Agrees reports whether two forms index the same of their common columns.
 func (f Form) Agrees(o Form) bool {
 	in := func(names []string) func(string) bool {
 		return func(name string) bool { return slices.Contains(names, name) }
@@ -46,7 +46,7 @@ func formOf(candidates, indexed []resolve.Indexed) Form {
 	return f
 }
 
-// SetForm sets the form of the batches, of which that of another stream decides.
+// SetForm sets the form of the batches to the form that another stream has chosen.
 func (s *ShardReader) SetForm(f Form) {
 	if !s.layout.decided {
 		s.setForm(f)

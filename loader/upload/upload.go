@@ -49,7 +49,7 @@ func (d destination) Write(ctx context.Context, p []byte) error {
 }
 
 // AfterFailure returns a context for removing what a failed call has written: it lasts a minute, also if the call's own
-// context has ended. What cannot be removed until then stays: it does no harm, and its name tells that it is ours.
+// context has ended. What cannot be removed until then stays: it is harmless, and recognized by its name.
 func AfterFailure(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), discardLimit)
 }

@@ -1,12 +1,12 @@
 // Package watch loads files again when they change.
 //
 // It compares the content of the files every two seconds. Notifications of the operating system were considered: Kubernetes
-// replaces a symbolic link to a folder, editors rename, network file systems notify of nothing; their content tells all of
-// these alike, and the files are small.
+// replaces a symbolic link to a folder, editors rename files, and network file systems send no notifications. Comparing
+// contents covers all of these, and the files are small.
 //
 // A change is loaded once the content was the same in two comparisons, so that a file, or a certificate and its key, that is
-// being written is not loaded halfway. If the new content cannot be loaded, that is logged, and what was loaded before stays
-// in use until the content changes again.
+// being written is not loaded halfway. If the new content cannot be loaded, that is logged, and the previous content stays
+// in use until the files change again.
 //
 // Groups of files are compared and loaded apart: a load may wait for a catalog for a minute,
 // and a token that was deleted must not be valid until then.
@@ -62,8 +62,8 @@ type contentDigest [sha256.Size]byte
 // New returns a watcher of no files.
 func New(log *slog.Logger) *Watcher { return &Watcher{log: log} }
 
-// Load loads a group of files, and returns the error of that. If there is none, Run loads them again after the content or the
-// mode of one of them has changed. Load must not be called any more once Run is.
+// Load loads a group of files, and returns the error of loading. If there is none, Run loads the group again after the
+// content or the mode of one of its files has changed. Load must not be called after Run.
 func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
 	now := digestOf(f.Paths) // before the load: a change during it is seen by the next comparison
 	if err := f.Load(ctx); err != nil {

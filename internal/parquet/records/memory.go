@@ -2,8 +2,8 @@ package records
 
 import "github.com/apache/arrow-go/v18/arrow/memory"
 
-// batchMemory allocates the memory of one batch after the other, and reserves it first. The library decodes as many rows as it is
-// asked for, whatever they take: a column that stores a text once may have it in each row. It is used by one goroutine, apart
+// batchMemory allocates the memory of one batch after the other, and reserves it first. The library decodes the requested
+// number of rows, whatever their size: a text that a column stores once may be in each row. It is used by one goroutine, apart
 // from Free.
 type batchMemory struct {
 	memory.Allocator

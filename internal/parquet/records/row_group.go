@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// rowGroup is a row group that is read, by a goroutine of its own. Its batches are sent in their order. Row
+// rowGroup is a row group that is being read, by a separate goroutine. Its batches are sent in their order. Row
 // groups that are not next share some memory: if that is not enough, the goroutine waits until the row group is next.
 type rowGroup struct {
 	of      *openFile
@@ -141,8 +141,8 @@ func (g *rowGroup) send(ctx context.Context, held *budget.Reservation, b arrow.R
 	}
 }
 
-// reserve reserves memory. If there is none to read ahead, it waits until the row group is next, and then as a
-// stream does.
+// reserve reserves memory. If there is none for reading ahead, it waits until the row group is next, and then
+// like a stream.
 func (g *rowGroup) reserve(ctx context.Context, held *budget.Reservation, bytes int64) error {
 	if g.mayRead(bytes) && held.Grow(bytes) == nil {
 		return nil

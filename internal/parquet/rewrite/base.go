@@ -34,8 +34,7 @@ type Options struct {
 	Write write.Options
 	// NameMapping gives ids to the fields of a file that has none, at any depth: it returns the id of the field at a path
 	// of names, in which the fields in lists and maps are called element, key and value, and the number of fields that it
-	// knows inside. Fields that it does not know get ids that no table uses, and so do structs of which the file has
-	// no field that it knows inside.
+	// knows inside. Unknown fields, and structs without a known field inside, get ids that no table uses.
 	NameMapping func(path []string) (id, inside int, ok bool)
 	// OtherNames stores a new column whose name the file has as name_id, and gives old fields with the id of a new one an id that no table
 	// uses. Tables find columns by id: so the new columns replace those of an earlier file.

@@ -25,8 +25,8 @@ func (u *upload) allocate(ctx context.Context, size int) (*buffer, error) {
 	return &buffer{content: make([]byte, 0, size), held: held}, nil
 }
 
-// take begins a part of which n bytes are known: in a buffer that is idle, in a new one, or
-// in the next one whose part has been sent.
+// take begins a part whose first n bytes are known: in a buffer that is idle, in a new one, or in
+// the next one whose part has been sent.
 func (u *upload) take(ctx context.Context, n int) error {
 	size := partSize(u.sent + 1)
 	if u.sent == 0 {

@@ -33,7 +33,7 @@ func (s *Store) Discard(ctx context.Context, unfinished store.FolderEntry) error
 	return s.discard(ctx, unfinished.Location, unfinished.Upload)
 }
 
-// keyListing is a list of which one page is requested at a time.
+// keyListing is a listing that is requested one page at a time.
 type keyListing struct {
 	folder *object // its key ends with a slash, or is empty
 	root   string  // what precedes a key in a location

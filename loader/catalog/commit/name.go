@@ -24,8 +24,8 @@ const filePrefixDigits = 16
 // tokenOf is what the digest in the names of files is computed from.
 type tokenOf struct{ token string }
 
-// AttemptName returns a random name. It tells the files of an attempt from those of others with the same token, which may be
-// the table's.
+// AttemptName returns a random name. It distinguishes the files of an attempt from the files of other attempts with the same
+// token, which may belong to the table.
 func AttemptName() string { return uuid.NewString()[:attemptDigits] }
 
 // attemptDigits is the length of the names of attempts.
@@ -47,7 +47,7 @@ const metadataMark = "pensto"
 // ownMetadata matches the name of a metadata file of ours.
 var ownMetadata = regexp.MustCompile(`^\d+-70656e73-746f-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(\.[a-z]+)?\.metadata\.json$`)
 
-// ownFile matches the name of another file of ours: FilePrefix, and what tells files of a change apart.
+// ownFile matches the name of another file of ours: FilePrefix, the digest of the change, and a dash.
 var ownFile = regexp.MustCompile(`^penstock-[0-9a-f]{16}-`)
 
 // Owned reports whether a file was written for a change, by its name.

@@ -36,10 +36,10 @@ type SchemaEdit struct {
 	// can be swapped. Drop are field ids of top-level columns to leave out.
 	Rename map[int]string
 	Drop   []int
-	// Add are columns to append. The field id of each is larger than any that the table has
-	// used, or is that of the same column in another schema of the table, with the same name, type and
+	// Add are columns to append. The field id of each is larger than any that the table has used, or
+	// is that of the same column in another schema of the table, with the same name, type and
 	// documentation; then that column comes back with all attributes that it had there. The
-	// documentation tells columns apart whose writers chose one id and name at the same time.
+	// documentation distinguishes columns whose writers chose the same id and name at the same time.
 	Add []NewColumn
 	// DryRun checks the edit against the table, and adds nothing.
 	DryRun bool

@@ -16,8 +16,8 @@ import (
 // the same name has another uuid, and other grants.
 type tableID struct{ name, uuid string }
 
-// maxTables bounds the tables whose grants are remembered. When it is reached, all
-// grants are forgotten and asked for again.
+// maxTables bounds the tables whose grants are remembered. When it is reached, all grants are
+// dropped and requested again.
 const maxTables = 1000
 
 // tableFiles opens the files of one table with what its catalog granted for it. It

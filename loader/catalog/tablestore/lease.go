@@ -25,8 +25,8 @@ const (
 	minValid  = time.Second
 )
 
-// next returns a valid credential. A second request for the same credential means
-// that it has expired or was rejected, so the catalog is asked for another one.
+// next returns a valid credential. A second request for the same credential means that it has
+// expired or was rejected, so another one is requested from the catalog.
 func (l *lease) next(ctx context.Context) (store.Credential, error) {
 	t := l.table
 	select {

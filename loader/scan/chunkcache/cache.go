@@ -58,7 +58,7 @@ type Options struct {
 	Clock func() time.Time
 	// Limit is the maximum of the bytes of units.
 	Limit int64
-	// Disk is asked for what is not in memory, and gets what is filled; nil: there is none.
+	// Disk is searched for columns that are not in memory, and gets columns that are filled. Nil is no disk.
 	Disk Disk
 	// Lose makes units disappear at random points, for tests: a unit for which it returns true is
 	// dropped before it is found or read. Nil loses none.
@@ -144,8 +144,8 @@ func (c *ColumnCache) pin(u *cachedUnit) *Pinned {
 	return &Pinned{cache: c, unit: u, spans: u.content.spans, unchecked: u.unchecked}
 }
 
-// unpin undoes pin. used is whether rows were read: a spare unit then stays as others do, and is offered to the disk, after c.mu,
-// which is held, is unlocked.
+// unpin undoes pin. used is whether rows were read: a spare unit then becomes an ordinary unit, and is offered to the disk by
+// the returned function, after c.mu, which is held, is unlocked.
 func (c *ColumnCache) unpin(u *cachedUnit, used bool, e *effects) (offer func()) {
 	offer = func() {}
 	if u.pins--; c.units[u.of] != u && c.passing[u.of] != u {

@@ -29,8 +29,8 @@ func (c *ColumnCache) reserve(bytes int64) (*budget.Reservation, error) {
 // disk if it may not stay, and of Options.Limit for how many bytes may pass for scans of fewer.
 const partDivisor = 4
 
-// asksDisk reports whether the disk is asked for a column: it reads all rows, which can take longer than decoding few of
-// them. c.mu is held.
+// asksDisk reports whether the disk is searched for a column: it reads all rows, which can take longer than decoding few
+// of them. c.mu is held.
 func (c *ColumnCache) asksDisk(want Wanted) bool {
 	limit := c.options.Limit
 	return c.options.Disk != nil && (want.To-want.From >= want.Rows/partDivisor || c.bytes+c.promised+c.passingBytes <= limit+limit/partDivisor)

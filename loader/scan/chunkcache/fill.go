@@ -192,7 +192,7 @@ func (c *ColumnCache) count(u *cachedUnit, more, less tally) {
 	u.promised = promised
 }
 
-// Commit makes the rows available, if all of the scan's rows were added or are there.
+// Commit makes the rows available, if all of the scan's rows were added or were cached before.
 func (f *Fill) Commit() { f.end(f.at == f.to) }
 
 // Abandon ends the fill without a result. It is idempotent, and does nothing after Commit.

@@ -28,8 +28,8 @@ func newGhosts(limit int64) ghosts {
 
 func (g *ghosts) hash(of ChunkID) uint64 { return max(maphash.Comparable(g.seed, of), 1) }
 
-// read remembers that some rows of a column are read, and reports whether at least as many as it has were read
-// before.
+// read remembers that some rows of a column are read, and reports whether as many rows as the column holds
+// were read before.
 func (g *ghosts) read(of ChunkID, rows, all int64) bool {
 	h := g.hash(of)
 	if at, ok := g.place[h]; ok {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CacheStats counts what a ColumnCache has, and what it has done.
+// CacheStats has the contents and the counters of a ColumnCache.
 type CacheStats struct {
 	Units, Bytes, Limit int64
 	Partial             int64 // units of which rows are missing
@@ -102,7 +102,8 @@ func (c *ColumnCache) hit(u *cachedUnit, first bool, rows int64) (bytes int64, s
 	return bytes, saved
 }
 
-// UUIDs returns the uuids of tables of a name of which the cache has units: of several if the table was created again.
+// UUIDs returns the uuids of the tables of a name that the cache has units of. There are several if the table was
+// created again.
 func (c *ColumnCache) UUIDs(table string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

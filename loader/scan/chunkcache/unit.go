@@ -60,8 +60,8 @@ const (
 	// maxRepeated is the divisor of a row group's rows that gives how many rows of a unit may be in several arrays. If
 	// more are, the unit is dropped.
 	maxRepeated = 2
-	// tellingRows is how many rows tell how many bytes a column takes, and tellingDivisor the divisor of a row
-	// group's rows that gives the same for small ones: arrays of fewer rows have unused memory.
+	// tellingRows is the number of rows from which the bytes of a column can be estimated: arrays of fewer
+	// rows have unused memory. For small row groups it is their rows divided by tellingDivisor.
 	tellingRows, tellingDivisor = 4 << 10, 8
 )
 

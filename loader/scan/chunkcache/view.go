@@ -125,7 +125,8 @@ func (p *Pinned) join(rows int64, mem memory.Allocator) (arrow.Array, error) {
 	return batch.Gather(parts[0].Values.DataType(), parts, mem)
 }
 
-// view returns a view of the next rows, which are in one array, without their dictionary, of which p then has a view.
+// view returns a view of the next rows, which are in one array, without their dictionary. The view of the dictionary is
+// then in p.
 func (p *Pinned) view(rows int64) (arrow.Array, error) {
 	c, s := p.cache, p.spans[0].segment
 	var e effects
