@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // runs returns queries of all orders, with which a stream returns several batches.
@@ -74,7 +75,7 @@ func projected(rows [][]any, columns int) []string {
 // spec: cursor-30, cursor-31, ticket-17, resolve-91, resolve-116
 func TestRunsResumeAfterAnEntryWasAdded(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	whole, before := c.Dataset, c.Dataset
 	before.Staging = before.Staging[:1]
 	added := slices.Clone(whole.Staging[1:])
@@ -113,7 +114,7 @@ func TestRunsResumeAfterAnEntryWasAdded(t *testing.T) {
 // spec: ticket-17
 func TestOpenStreamsKeepTheirDataset(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for name, q := range runs() {
 		l := c.Loader()
 		want, err := scenario.Read(t.Context(), l, q)
@@ -139,10 +140,10 @@ func priced(t *testing.T) *scenario.World {
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	row := func(value int) func(int) string { return func(i int) string { return fmt.Sprint(i, " ", i*value) } }
-	written{"ml.t", "id:long price:long", "bucket(2,id)", 40, row(1)}.in(t, w)
-	written{"features.prices", "id:long price:long", "bucket(2,id)", 40, row(10)}.in(t, w)
-	written{"features.scores", "id:long score:long", "bucket(2,id)", 40, row(100)}.in(t, w)
-	written{"features.others", "id:long score:long", "bucket(2,id)", 40, row(1000)}.in(t, w)
+	loadertest.Rows("ml.t", "id:long price:long", "bucket(2,id)", 40, row(1)).In(t, w)
+	loadertest.Rows("features.prices", "id:long price:long", "bucket(2,id)", 40, row(10)).In(t, w)
+	loadertest.Rows("features.scores", "id:long score:long", "bucket(2,id)", 40, row(100)).In(t, w)
+	loadertest.Rows("features.others", "id:long score:long", "bucket(2,id)", 40, row(1000)).In(t, w)
 	return w
 }
 
@@ -156,7 +157,7 @@ func TestAddedOverlaysAreAskedFor(t *testing.T) {
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}}
 	prices := dataset.Staging{Table: "features.prices", Join: rule.Overlay}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
-	old, err := scenario.Read(t.Context(), l, one(1, 8))
+	old, err := scenario.Read(t.Context(), l, loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	resumed := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 8, Cursor: old[0].Cursors[1:2]}}
 	first := func(q dataset.Query) string {
@@ -208,7 +209,7 @@ func TestAnEntryOfTheSameNameMustBeTheSameTable(t *testing.T) {
 	w := priced(t)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}, Staging: []dataset.Staging{{Table: "features.scores", Name: "s"}}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	old, err := scenario.Read(t.Context(), l, one(1, 8))
+	old, err := scenario.Read(t.Context(), l, loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	d.Staging = []dataset.Staging{{Table: "features.others", Name: "s"}}
 	l.SetDatasets([]dataset.Dataset{d.Defaults()})
@@ -234,7 +235,7 @@ func TestAddedEntriesArePinnedFromThereOn(t *testing.T) {
 	w := priced(t)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
-	old, err := scenario.Read(t.Context(), l, one(1, 8))
+	old, err := scenario.Read(t.Context(), l, loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	d.Staging = []dataset.Staging{{Table: "features.scores", Duplicates: rule.DuplicatesLast}}
 	l.SetDatasets([]dataset.Dataset{d.Defaults()})
@@ -266,7 +267,7 @@ func TestAddedEntriesArePinnedFromThereOn(t *testing.T) {
 func TestFaultsOfAddedEntriesNameTheirPlaceInTheQuery(t *testing.T) {
 	t.Parallel()
 	w := priced(t)
-	written{"features.texts", "id:string v:long", "bucket(2,id)", 4, func(i int) string { return fmt.Sprint(i, " 1") }}.in(t, w)
+	loadertest.Rows("features.texts", "id:string v:long", "bucket(2,id)", 4, func(i int) string { return fmt.Sprint(i, " 1") }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}, Staging: []dataset.Staging{{Table: "features.scores"}}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	for _, c := range []struct {

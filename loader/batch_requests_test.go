@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -144,7 +145,7 @@ func TestBatchesOfRequests(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 6, StagingBuckets: []int{3}}
 	several, resumed, joined := 0, 0, 0
-	for _, seed := range seeds(t, thorough(24, 200), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 24, 200), shape) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		shape.BatchRows = 1 + r.IntN(9)
 		c, err := scenario.Random(seed, shape)
@@ -273,7 +274,7 @@ func TestRequestsOnWindowBordersResume(t *testing.T) {
 	for i := range 60 {
 		c.Training.Commits[0].Lines = append(c.Training.Commits[0].Lines, fmt.Sprintf("%d %d u 0.5", i/3, i))
 	}
-	m := made(t, c)
+	m := loadertest.Made(t, c)
 	whole, err := scenario.Read(t.Context(), m.Loader(), c.Query)
 	require.NoError(t, err)
 	require.Len(t, whole[0].Batches, 20, "no request is divided")
@@ -289,7 +290,7 @@ func TestRequestsOnWindowBordersResume(t *testing.T) {
 	}
 	c.Training.Commits[0].Lines[50] = "0 50 u 0.5"
 	c.Query.Filter = dataset.MustFilter("item = 0 OR item = 50")
-	far, err := scenario.Read(t.Context(), made(t, c).Loader(), c.Query)
+	far, err := scenario.Read(t.Context(), loadertest.Made(t, c).Loader(), c.Query)
 	require.NoError(t, err)
 	require.Len(t, far[0].Batches, 1, "a request of which whole blocks are dropped stays one")
 	require.EqualValues(t, 2, far[0].Report.Rows)
@@ -302,7 +303,7 @@ func TestRequestsOnWindowBordersResume(t *testing.T) {
 // spec: request-6
 func TestPlansOfRequests(t *testing.T) {
 	t.Parallel()
-	c := made(t, grouped())
+	c := loadertest.Made(t, grouped())
 	id := func(q dataset.Query) string {
 		q.Dataset, q.Lanes = "d", 1
 		p, err := c.Loader().Plan(t.Context(), q)
@@ -335,7 +336,7 @@ func TestEvenStepsOfRequests(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4}, BatchRows: 5}
 	steps := 0
-	for _, seed := range seeds(t, thorough(10, 60), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 10, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)

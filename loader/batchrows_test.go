@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // sized returns a loader of a dataset whose rows have strings of the given length.
@@ -18,8 +19,8 @@ func sized(t *testing.T, text int, limit int64) *loader.Loader {
 	t.Helper()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long a:int", "", 60, func(i int) string { return fmt.Sprint(i, i) }}.in(t, w)
-	written{"features.f", "id:long text:string", "", 60, func(i int) string { return fmt.Sprint(i, " ", strings.Repeat("x", text)) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long a:int", "", 60, func(i int) string { return fmt.Sprint(i, i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long text:string", "", 60, func(i int) string { return fmt.Sprint(i, " ", strings.Repeat("x", text)) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, MaxBatchBytes: limit})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -43,10 +44,10 @@ func timesRead(w *scenario.World) map[string]int {
 // spec: join-63, resolve-2
 func TestBuildSidesAreKept(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
 		for _, lanes := range []int{1, 2, 3, 4, 6} {
-			q := one(lanes, 2*lanes)
+			q := loadertest.OneShard(lanes, 2*lanes)
 			q.Order = order
 			var needed int64
 			var want []string
@@ -131,8 +132,8 @@ func TestNeededBuildSidesDisplacePrefetchedOnes(t *testing.T) {
 			}
 		}
 	}
-	written{"ml.train", "id:long item:long", "bucket(4,id)", len(training), func(i int) string { return training[i] }}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(4,id)", len(staging), func(i int) string { return staging[i] }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", len(training), func(i int) string { return training[i] }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(4,id)", len(staging), func(i int) string { return staging[i] }).In(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
 	}
@@ -164,7 +165,7 @@ func TestNeededBuildSidesDisplacePrefetchedOnes(t *testing.T) {
 			},
 		})
 		batches := 0
-		shards, err := scenario.ReadBetween(context.Background(), l, one(2, 2), func(loader.Stream) {
+		shards, err := scenario.ReadBetween(context.Background(), l, loadertest.OneShard(2, 2), func(loader.Stream) {
 			if batches++; batches == 2 {
 				first = b.Peak()
 				close(on)
@@ -188,11 +189,11 @@ func TestNeededBuildSidesDisplacePrefetchedOnes(t *testing.T) {
 // spec: join-63
 func TestIdleBuildSidesAreReleased(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	read := func(limit int64) (int, error) {
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: budget.New(limit)})
 		_ = timesRead(c.World)
-		_, err := scenario.Read(context.Background(), l, one(1, 8))
+		_, err := scenario.Read(context.Background(), l, loadertest.OneShard(1, 8))
 		most := 0
 		for _, n := range timesRead(c.World) {
 			most = max(most, n)
@@ -217,12 +218,12 @@ func TestIdleBuildSidesAreReleased(t *testing.T) {
 // spec: join-62
 func TestStreamsShareBuildSides(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
-	other := one(1, 8)
+	other := loadertest.OneShard(1, 8)
 	other.Columns, other.Filter = nil, dataset.MustFilter("item > 3")
-	first, second := open(t, l, one(1, 8)), open(t, l, other)
+	first, second := loadertest.Open(t, l, loadertest.OneShard(1, 8)), loadertest.Open(t, l, other)
 	_ = timesRead(c.World)
 	for more := true; more; {
 		more = first.Next()
@@ -261,16 +262,16 @@ type heldRows struct {
 // local disk.
 func TestBuildSidesDoNotRetainTheirStreams(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	onDisk := 0
 	for limit := int64(1 << 20); limit > 1<<11; limit /= 2 {
-		s, create := disk(t, 0)
+		s, create := loadertest.Disk(t, 0)
 		scan := func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := c.Scan(ctx, source, columns)
 			return heldRows{rows, ctx}, err
 		}
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Budget: budget.New(limit), Disk: create})
-		p, err := l.Plan(context.Background(), one(1, 8))
+		p, err := l.Plan(context.Background(), loadertest.OneShard(1, 8))
 		require.NoError(t, err)
 		second, err := l.Open(context.Background(), p, loader.StreamOptions{})
 		require.NoError(t, err)
@@ -303,17 +304,17 @@ func TestBuildSidesDoNotRetainTheirStreams(t *testing.T) {
 // spec: join-62
 func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
-	want, err := scenario.Read(context.Background(), c.Loader(), one(1, 8))
+	want, err := scenario.Read(context.Background(), c.Loader(), loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	var group sync.WaitGroup
 	for i := range 12 {
 		group.Go(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			p, err := l.Plan(ctx, one(1, 8))
+			p, err := l.Plan(ctx, loadertest.OneShard(1, 8))
 			if err != nil {
 				t.Error(err)
 				return
@@ -346,7 +347,7 @@ func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
 // spec: join-62
 func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	plain, strict, filled := c.Dataset, c.Dataset, c.Dataset
 	plain.Name, strict.Name, filled.Name = "plain", "strict", "filled"
 	entry := func(change func(*dataset.Staging)) []dataset.Staging {
@@ -364,9 +365,9 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 	streams := make([]loader.Stream, len(datasets))
 	got := make([][]string, len(datasets))
 	for i, d := range datasets {
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Dataset = d.Name
-		streams[i] = open(t, together, q)
+		streams[i] = loadertest.Open(t, together, q)
 		defer streams[i].Release()
 	}
 	for more := true; more; {
@@ -380,7 +381,7 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 	}
 	for i, d := range datasets {
 		require.NoError(t, streams[i].Err())
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Dataset = d.Name
 		alone := loader.New(loader.Options{Datasets: datasets, Catalog: c.World, Scan: c.Scan})
 		want, err := scenario.Read(context.Background(), alone, q)
@@ -399,10 +400,10 @@ func TestStreamsOfOtherTimesShareNothing(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long at:long item:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i%3, 10+i, i) }}.in(t, w)
-	written{"features.f", "id:long early:long late:long v:long", "bucket(2,id)", 30, func(i int) string {
+	loadertest.Rows("ml.train", "id:long at:long item:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i%3, 10+i, i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long early:long late:long v:long", "bucket(2,id)", 30, func(i int) string {
 		return fmt.Sprint(i%3, i, 30-i, i)
-	}}.in(t, w)
+	}).In(t, w)
 	datasets := make([]dataset.Dataset, 2)
 	for i, column := range []string{"early", "late"} {
 		d := dataset.Dataset{
@@ -426,8 +427,8 @@ func TestStreamsOfOtherFiltersShareNothing(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i, " ", i%2) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i, " ", i%2) }).In(t, w)
 	datasets := make([]dataset.Dataset, 2)
 	for i, filter := range []string{"", "v = 0 OR id > 15"} {
 		d := dataset.Dataset{
@@ -446,11 +447,11 @@ func shareNothing(t *testing.T, w *scenario.World, datasets []dataset.Dataset) {
 	t.Helper()
 	options := loader.Options{Datasets: datasets, Catalog: w, Scan: w.Scan}
 	together := loader.New(options)
-	held := open(t, together, dataset.Query{Rows: dataset.Rows{Dataset: datasets[0].Name, Lanes: 1}, Reading: dataset.Reading{BatchRows: 1, Shard: dataset.Shard{Of: 1}}})
+	held := loadertest.Open(t, together, dataset.Query{Rows: dataset.Rows{Dataset: datasets[0].Name, Lanes: 1}, Reading: dataset.Reading{BatchRows: 1, Shard: dataset.Shard{Of: 1}}})
 	defer held.Release()
 	require.True(t, held.Next(), "its build sides stay while it is open")
 	read := func(l *loader.Loader, d dataset.Dataset) []string {
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Dataset = d.Name
 		shards, err := scenario.Read(context.Background(), l, q)
 		require.NoError(t, err)

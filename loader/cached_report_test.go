@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestReportsCountWhatCameFromTheCache reads a table of 10 row groups of three columns several times. The reports add up
@@ -19,14 +20,14 @@ import (
 func TestReportsCountWhatCameFromTheCache(t *testing.T) {
 	t.Parallel()
 	const rows, groups, columns = 5000, 10, 3
-	table := newParquetTable(t, rows, rows/groups)
-	l, c := table.caching(t, budget.New(1<<30), 1<<28, nil)
+	table := loadertest.NewParquetTable(t, rows, rows/groups)
+	l, c := caching(t, table, budget.New(1<<30), 1<<28, nil)
 	for _, of := range []struct {
 		use  dataset.CacheUse
 		want int64
 	}{{dataset.CacheFill, 0}, {dataset.CacheRead, groups * columns}, {dataset.CacheOff, 0}} {
 		before := c.Stats()
-		q := one(1, 400)
+		q := loadertest.OneShard(1, 400)
 		q.Cache = of.use
 		shards, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)
@@ -51,10 +52,10 @@ func TestReportsCountWhatCameFromTheCache(t *testing.T) {
 func TestReportsOfSharingStreams(t *testing.T) {
 	t.Parallel()
 	for _, wire := range []dataset.Wire{dataset.WirePlain, dataset.WireAuto} {
-		table := newParquetTable(t, 5000, 500)
+		table := loadertest.NewParquetTable(t, 5000, 500)
 		limit := budget.New(1 << 30)
-		l, c := table.caching(t, limit, 1<<28, nil)
-		q := one(1, 400)
+		l, c := caching(t, table, limit, 1<<28, nil)
+		q := loadertest.OneShard(1, 400)
 		q.Wire, q.Cache = wire, dataset.CacheFill
 		_, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)

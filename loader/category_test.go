@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -106,8 +107,8 @@ func valueSchema(schema *arrow.Schema) *arrow.Schema {
 func TestCategoriesAreTheTexts(t *testing.T) {
 	t.Parallel()
 	r, seen := rand.New(rand.NewPCG(46, 1)), 0
-	for _, c := range generated(t, thorough(16, 300), func(*scenario.Case) {}) {
-		m := made(t, c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 16, 300), func(*scenario.Case) {}) {
+		m := loadertest.Made(t, c)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: m.World, Scan: m.Scan})
 		if c.Query.Wire.Grouped() {
 			c.Query.Wire = dataset.WirePlain
@@ -131,8 +132,8 @@ func TestCategoriesAreTheTexts(t *testing.T) {
 func TestCategoriesBesideIndexedColumns(t *testing.T) {
 	t.Parallel()
 	ctx, own, staged, requests := context.Background(), 0, 0, 0
-	for _, c := range generated(t, thorough(24, 300), func(*scenario.Case) {}) {
-		m := made(t, c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 24, 300), func(*scenario.Case) {}) {
+		m := loadertest.Made(t, c)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: m.World, Scan: m.Scan})
 		q := c.Query
 		q.Wire = dataset.WirePlain

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -47,7 +48,7 @@ func (c *beginning) Release() {
 // not they were needed.
 func TestTrainingRowsAreReadAhead(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, shuffle := range []dataset.Shuffle{"", dataset.ShuffleSplits, dataset.ShuffleRows} {
 		for _, lanes := range []int{1, 3} {
 			for _, stop := range []bool{false, true} {
@@ -63,7 +64,7 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 						return &beginning{Rows: rows, of: seen}, nil
 					},
 				})
-				q := one(lanes, 2*lanes)
+				q := loadertest.OneShard(lanes, 2*lanes)
 				if shuffle != "" {
 					q.Order, q.Shuffle = dataset.Shuffled, shuffle
 				}
@@ -105,8 +106,8 @@ func sixteen(t *testing.T) (*loader.Loader, *readers) {
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	text := func(i int) string { return fmt.Sprint(i, " ", i) }
-	written{"ml.train", "id:long item:long", "bucket(16,id)", 160, text}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(16,id)", 160, text}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(16,id)", 160, text).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(16,id)", 160, text).In(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
 	}
@@ -133,7 +134,7 @@ func TestReadAheadGrowsWithRequestedBatches(t *testing.T) {
 	t.Parallel()
 	const ranges = 16
 	l, seen := sixteen(t)
-	q := one(1, 1)
+	q := loadertest.OneShard(1, 1)
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
 	require.Len(t, p.Lanes[0].Ranges, ranges)
@@ -185,7 +186,7 @@ func TestNothingIsPrefetchedBeyondTheLimit(t *testing.T) {
 		require.Equal(t, limit, rows)
 		return seen.opened, s.Cursor()
 	}
-	q := one(1, 2)
+	q := loadertest.OneShard(1, 2)
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
 	first, second := p.Lanes[0].Ranges[0].To, p.Lanes[0].Ranges[1].To

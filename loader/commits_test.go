@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // commit is a committed file: its name, the rank of its snapshot, its sequence number
@@ -121,7 +122,7 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 				}},
 			}
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-			shards, err := scenario.Read(context.Background(), l, one(1, 8))
+			shards, err := scenario.Read(context.Background(), l, loadertest.OneShard(1, 8))
 			if c.tie != "" {
 				require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
 				require.ErrorContains(t, err, c.tie)
@@ -134,7 +135,7 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 			}
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
 			require.ErrorContains(t, err, "duplicates: last depends on which row was written first")
-			pinned := one(1, 8)
+			pinned := loadertest.OneShard(1, 8)
 			table := func(name string) dataset.TablePin {
 				table, err := w.Table(t.Context(), name, dataset.Ref{})
 				require.NoError(t, err)
@@ -183,7 +184,7 @@ func TestDistinctGoesByCommits(t *testing.T) {
 			Table: "ml.train", Distinct: &dataset.Distinct{By: []string{"id"}, Keep: c.keep, OrderBy: c.order},
 		}}
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Columns = []dataset.Column{{Column: "v"}}
 		shards, err := scenario.Read(context.Background(), l, q)
 		if c.want == nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -49,9 +50,9 @@ func count(ctx context.Context, l *loader.Loader, q dataset.Query, let *atomic.I
 func TestCountsEqualTheRowsOfStreams(t *testing.T) {
 	t.Parallel()
 	counted := 0
-	for _, c := range stepped(t, thorough(40, 1500)) {
-		m := made(t, c)
-		mem, limit := memory.NewCheckedAllocator(batch.Default()), budget.New(plenty)
+	for _, c := range loadertest.Stepped(t, loadertest.Cases(share, 40, 1500)) {
+		m := loadertest.Made(t, c)
+		mem, limit := memory.NewCheckedAllocator(batch.Default()), budget.New(loadertest.Plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Memory: mem, Budget: limit})
 		q := c.Query
 		q.Count = dataset.CountExact
@@ -62,7 +63,7 @@ func TestCountsEqualTheRowsOfStreams(t *testing.T) {
 		require.Zero(t, limit.Used())
 		require.Zero(t, mem.CurrentAlloc())
 		var want []int64
-		for _, rows := range laneRows(t, m, c.Query) {
+		for _, rows := range loadertest.LaneRows(t, m, c.Query) {
 			want = append(want, int64(len(rows)))
 		}
 		require.Equal(t, dataset.NewCounts(want), got, c.Name)
@@ -75,13 +76,13 @@ func counting(t *testing.T) (*scenario.World, dataset.Dataset) {
 	t.Helper()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long day:long text:string", "bucket(4,id)", 200, func(i int) string { return fmt.Sprintf("%d %d t%d", i, i%3, i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long day:long text:string", "bucket(4,id)", 200, func(i int) string { return fmt.Sprintf("%d %d t%d", i, i%3, i) }).In(t, w)
 	for _, name := range []string{"inner", "semi", "left", "named", "most"} {
 		rows := 150
 		if name == "left" {
 			rows = 200
 		}
-		written{"features." + name, "id:long " + name + ":long more_" + name + ":long", "", rows, func(i int) string { return fmt.Sprint(i, i%5, i) }}.in(t, w)
+		loadertest.Rows("features."+name, "id:long "+name+":long more_"+name+":long", "", rows, func(i int) string { return fmt.Sprint(i, i%5, i) }).In(t, w)
 	}
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{
 		{Table: "features.inner", Join: rule.Inner},

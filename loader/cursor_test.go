@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -22,7 +23,7 @@ import (
 // spec: cursor-13, cursor-18, cursor-22
 func TestBadReadings(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	two := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), two)
 	require.NoError(t, err)
@@ -79,7 +80,7 @@ func TestBadReadings(t *testing.T) {
 // spec: cursor-25
 func TestInconsistentStepsAreRefused(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for name, filter := range map[string]dataset.Filter{"rows that are known": {}, "rows that are not": dataset.MustFilter("item >= 0")} {
 		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4, Filter: filter}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}}
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
@@ -125,12 +126,12 @@ func TestInconsistentStepsAreRefused(t *testing.T) {
 // spec: cursor-22
 func TestPositionsBeyondTheRows(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for name, order := range map[string]dataset.Query{
 		"stored":   {},
 		"shuffled": {Rows: dataset.Rows{Order: dataset.Shuffled, ShuffleWindow: 4}},
 	} {
-		q := one(1, 4)
+		q := loadertest.OneShard(1, 4)
 		q.Order, q.ShuffleWindow, q.Filter = order.Order, order.ShuffleWindow, dataset.MustFilter("item >= 0")
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err, name)
@@ -150,7 +151,7 @@ func TestPositionsBeyondTheRows(t *testing.T) {
 // spec: cursor-6
 func TestRowsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: 0, Of: 1}, Tail: dataset.TailDrop}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
@@ -172,9 +173,9 @@ func TestRowsThatDoNotFit(t *testing.T) {
 // spec: cursor-8, cursor-14
 func TestFinishedCursor(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, filter := range []string{"", "item >= 0"} {
-		q := one(4, 8)
+		q := loadertest.OneShard(4, 8)
 		q.Filter = dataset.MustFilter(filter)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
@@ -200,11 +201,11 @@ func TestFinishedCursorHasTheNumberOfRows(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(7,id)", 1003, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(7,id)", 1003, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	for _, filter := range []string{"", "item >= 0"} {
-		q := one(1, 64)
+		q := loadertest.OneShard(1, 64)
 		q.Filter = dataset.MustFilter(filter)
 		whole, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)
@@ -251,7 +252,7 @@ func TestFinishedCursorHasTheNumberOfRows(t *testing.T) {
 // spec: cursor-20
 func TestForeignCursors(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	q := dataset.Query{
 		Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Filter: dataset.MustFilter("item >= 0"), Sample: &dataset.Sample{Rate: 0.5}, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 64, Seed: 1, Epoch: 1},
 		Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Of: 1}},
@@ -302,7 +303,7 @@ func TestForeignCursors(t *testing.T) {
 // spec: cursor-16
 func TestCursorsOfTwoRuns(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	read := func(q dataset.Query) dataset.Cursors {
 		shards, err := scenario.Read(t.Context(), c.Loader(), q)
 		require.NoError(t, err)
@@ -340,7 +341,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 // spec: cursor-6, cursor-7, cursor-9
 func TestCursorCounts(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	p, err := c.Loader().Plan(context.Background(), q)
 	require.NoError(t, err)
@@ -373,9 +374,9 @@ func TestCursorCounts(t *testing.T) {
 // spec: cursor-12
 func TestResumeReadsOneSplitAgain(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, filter := range []string{"", "item >= 2"} {
-		q := one(2, 4)
+		q := loadertest.OneShard(2, 4)
 		q.Filter = dataset.MustFilter(filter)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
@@ -407,7 +408,7 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 // shard.
 func TestOneCursorIsEnough(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 4, Shard: dataset.Shard{Index: 1, Of: 2}}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // nearest finds the row with the greatest key that is at most the key looked up.
@@ -48,8 +49,8 @@ func TestCustomStrategy(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(4,id)", 30, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i*7+5, " ", i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 30, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i*7+5, " ", i) }).In(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 		Staging: []dataset.Staging{{Table: "features.f", Strategy: rule.StrategyCustom, Custom: "nearest"}},
@@ -57,7 +58,7 @@ func TestCustomStrategy(t *testing.T) {
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Strategies: map[string]joiner.Custom{"nearest": nearest{}},
 	})
-	shards, err := scenario.Read(context.Background(), l, one(1, 8))
+	shards, err := scenario.Read(context.Background(), l, loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	rows := scenario.Texts(shards[0].Rows())
 	require.Len(t, rows, 30)
@@ -79,8 +80,8 @@ func TestUnknownStrategy(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(4,id)", 3, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 3, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
 	with := func(name, known string) *loader.Loader {
 		d := dataset.Dataset{
 			Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
@@ -90,14 +91,14 @@ func TestUnknownStrategy(t *testing.T) {
 			Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Strategies: map[string]joiner.Custom{known: nearest{}},
 		})
 	}
-	_, err := with("nearst", "nearest").Plan(context.Background(), one(1, 8))
+	_, err := with("nearst", "nearest").Plan(context.Background(), loadertest.OneShard(1, 8))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, `no strategy is registered as "nearst"`)
 	require.Equal(t, []fault.Field{{
 		Field: "staging[0].strategy", Message: `no strategy is registered as "nearst"`, Nearest: "nearest",
 	}}, fault.As(err).Faults)
 
-	p, err := with("nearest", "nearest").Plan(context.Background(), one(1, 8))
+	p, err := with("nearest", "nearest").Plan(context.Background(), loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	_, err = with("nearest", "other").Open(context.Background(), p, loader.StreamOptions{})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestStreamsKeepDeletes checks that a stream keeps the deletes of the files of all its
@@ -17,7 +18,7 @@ import (
 // spec: delete-7
 func TestStreamsKeepDeletes(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	deletes := catalog.Deletes{Positions: []*catalog.DeleteFile{{Location: "d"}}}
 	kept, ended := map[string]int{}, map[string]int{}
 	l := loader.New(loader.Options{
@@ -30,14 +31,14 @@ func TestStreamsKeepDeletes(t *testing.T) {
 			return release.New(func() { ended[table.Name] += len(files) })
 		},
 	})
-	s := open(t, l, one(4, 8))
+	s := loadertest.Open(t, l, loadertest.OneShard(4, 8))
 	require.Zero(t, kept[c.Dataset.Training.Table])
 	s.Release()
 
 	for _, table := range []string{c.Dataset.Training.Table, c.Dataset.Staging[0].Table} {
 		c.SetAllDeletes(table, deletes)
 	}
-	s = open(t, l, one(4, 8))
+	s = loadertest.Open(t, l, loadertest.OneShard(4, 8))
 	require.Positive(t, kept[c.Dataset.Training.Table])
 	require.Positive(t, kept[c.Dataset.Staging[0].Table])
 	require.True(t, s.Next())

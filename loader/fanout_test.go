@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/fanout"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -213,19 +214,19 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 	var shared, views, widened int64
 	alone := map[fanout.Reason]int64{}
 	changed := 0
-	for _, c := range generated(t, thorough(60, 2000), func(c *scenario.Case) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 60, 2000), func(c *scenario.Case) {
 		if changed++; changed%2 == 0 {
-			keepAllRows(c)
+			loadertest.KeepAllRows(c)
 		}
 	}) {
 		c.ScanRows = 1 + random.IntN(9)
-		resized(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
+		loadertest.Resize(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
 		if random.IntN(2) == 0 {
 			c.Query.Limit = 0
 		}
-		m := made(t, c)
+		m := loadertest.Made(t, c)
 		mem := memory.NewCheckedAllocator(batch.Default())
-		limit := budget.New(plenty)
+		limit := budget.New(loadertest.Plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit, Memory: mem})
 		p, err := l.Plan(t.Context(), c.Query)
 		require.NoError(t, err)
@@ -262,11 +263,11 @@ func TestSharedStreamsGiveTheSame(t *testing.T) {
 // that a stream alone has, also those that were read before the form of the batches was chosen.
 func TestSharingStreamsReportWhatTheyRead(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, wire := range []dataset.Wire{dataset.WirePlain, dataset.WireAuto} {
 		limit := budget.New(1 << 30)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: limit})
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Wire = wire
 		p, err := l.Plan(t.Context(), q)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // grouped returns a case of two staging tables: one joined by the key of requests, one
@@ -68,7 +69,7 @@ func asSent(t *testing.T, l *loader.Loader, q dataset.Query) (scenario.Shard, er
 func TestGrouped(t *testing.T) {
 	t.Parallel()
 	c := grouped()
-	m := made(t, c)
+	m := loadertest.Made(t, c)
 	q := c.Query
 	q.Dense = []dataset.Dense{{Name: "packed", Columns: []dataset.Column{{Column: "price"}, {Column: "score"}}, Fill: new(float32(-1))}}
 	sent, err := asSent(t, m.Loader(), q)
@@ -119,7 +120,7 @@ func TestColumnsThatRequestsHaveOnce(t *testing.T) {
 	country := func(change func(c *scenario.Case)) string {
 		c := grouped()
 		change(c)
-		m := made(t, c)
+		m := loadertest.Made(t, c)
 		p, err := m.Loader().Plan(t.Context(), c.Query)
 		require.NoError(t, err)
 		schema, err := p.Schema(c.Query.Selection(), dataset.WireGrouped)
@@ -137,7 +138,7 @@ func TestColumnsThatRequestsHaveOnce(t *testing.T) {
 	}))
 	c := grouped()
 	c.Query.Dense = []dataset.Dense{{Name: "both", Columns: []dataset.Column{{Column: "request_id"}, {Column: "item"}}}, {Name: "one", Columns: []dataset.Column{{Column: "request_id"}}, Fill: new(float32)}}
-	p, err := made(t, c).Loader().Plan(t.Context(), c.Query)
+	p, err := loadertest.Made(t, c).Loader().Plan(t.Context(), c.Query)
 	require.NoError(t, err)
 	schema, err := p.Schema(c.Query.Selection(), dataset.WireGrouped)
 	require.NoError(t, err)
@@ -154,13 +155,13 @@ func TestColumnsThatRequestsHaveOnce(t *testing.T) {
 func TestRowsOfARequestThatDiffer(t *testing.T) {
 	t.Parallel()
 	outcomes := map[bool]int{}
-	for _, c := range generated(t, thorough(80, 400), func(c *scenario.Case) {
-		whole(c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 80, 400), func(c *scenario.Case) {
+		loadertest.Whole(c)
 		c.Query.Dense, c.Query.Columns, c.Dataset.Training.RequestLevel = nil, nil, nil
 		c.Query.Order, c.Query.Shuffle, c.Query.ShuffleWindow = "", "", 0
 		c.Query.Wire, c.Query.Lanes, c.Query.BatchRows, c.Query.BatchRequests = dataset.WirePlain, 1, 0, 1 // a batch is a request
 	}) {
-		plain, err := scenario.Read(context.Background(), made(t, c).Loader(), c.Query)
+		plain, err := scenario.Read(context.Background(), loadertest.Made(t, c).Loader(), c.Query)
 		require.NoError(t, err, c.Name)
 		for _, name := range []string{"p0", "p1", "p2", "tags", "score", "region"} {
 			if overlaid(c, name) {
@@ -169,7 +170,7 @@ func TestRowsOfARequestThatDiffer(t *testing.T) {
 			d := c.Clone()
 			d.Dataset.Training.RequestLevel = []string{name}
 			d.Query.Wire, d.Query.BatchRequests = dataset.WireGrouped, 8
-			_, err := scenario.Read(context.Background(), made(t, d).Loader(), d.Query)
+			_, err := scenario.Read(context.Background(), loadertest.Made(t, d).Loader(), d.Query)
 			same := constant(plain, append([]string{name}, c.Dataset.Key...))
 			outcomes[same]++
 			if same {
@@ -189,7 +190,7 @@ func TestRowsOfARequestThatDiffer(t *testing.T) {
 	c.Dataset.Staging[0].Key[0] = dataset.KeyPair{Training: "user", Staging: "country"} // its column is not requested
 	c.Staging[0].Commits[0].Lines = []string{"1 [7,8] u1"}
 	c.Query.Columns = []dataset.Column{{Column: "item"}, {Column: "pins"}}
-	_, err := asSent(t, made(t, c).Loader(), c.Query)
+	_, err := asSent(t, loadertest.Made(t, c).Loader(), c.Query)
 	require.ErrorContains(t, err, "column pins is sent once for a request, but the rows of request request_id = 1 have different values")
 	require.Contains(t, fault.As(err).Remedy, "remove the columns that are not constant")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // holds counts the holds on each table.
@@ -53,13 +54,13 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
-	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(4,id)", 40, pair}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 40, pair).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(4,id)", 40, pair).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	h := &holds{now: map[string]int{}}
 	memory := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Hold: h.hold, Budget: memory})
-	query := one(1, 8)
+	query := loadertest.OneShard(1, 8)
 	query.Count = dataset.CountExact
 	p, err := l.Plan(t.Context(), query)
 	require.NoError(t, err)
@@ -67,7 +68,7 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, h.begun)
 
-	query = one(1, 8)
+	query = loadertest.OneShard(1, 8)
 	s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"ml.train": 1, "features.f": 1}, h.now)
@@ -99,8 +100,8 @@ func TestFailedHoldDoesNotCancelTheOthers(t *testing.T) {
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
-	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(4,id)", 40, pair}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 40, pair).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(4,id)", 40, pair).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	refused := make(chan struct{})
 	ended := make(chan error, 1)
@@ -124,7 +125,7 @@ func TestFailedHoldDoesNotCancelTheOthers(t *testing.T) {
 			return release.New(func() {}), ctx.Err()
 		},
 	})
-	p, err := l.Plan(t.Context(), one(1, 8))
+	p, err := l.Plan(t.Context(), loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	_, err = l.Open(t.Context(), p, loader.StreamOptions{})
 	require.ErrorContains(t, err, "refused")
@@ -141,13 +142,13 @@ func TestAddedEntriesAreNotHeld(t *testing.T) {
 	t.Cleanup(w.Release)
 	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
 	for _, name := range []string{"features.f", "features.g"} {
-		written{name, "id:long v:long", "bucket(4,id)", 40, pair}.in(t, w)
+		loadertest.Rows(name, "id:long v:long", "bucket(4,id)", 40, pair).In(t, w)
 	}
-	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 40, pair).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	h := &holds{now: map[string]int{}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Hold: h.hold})
-	query := one(1, 8)
+	query := loadertest.OneShard(1, 8)
 	query.With = []dataset.Staging{{Table: "features.g", Prefix: "g_"}}
 	p, err := l.Plan(t.Context(), query)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestKeptBuildSidesGiveTheSame reads streams of one loader that keeps build sides, with much and with
@@ -24,11 +25,11 @@ func TestKeptBuildSidesGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(31, 32))
 	hits := int64(0)
-	for _, c := range generated(t, thorough(20, 1000), func(*scenario.Case) {}) {
-		m := made(t, c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 20, 1000), func(*scenario.Case) {}) {
+		m := loadertest.Made(t, c)
 		want, err := scenario.Read(context.Background(), m.Loader(), c.Query)
 		require.NoError(t, err, c.Name)
-		for _, size := range []int64{plenty, 1 << 16} {
+		for _, size := range []int64{loadertest.Plenty, 1 << 16} {
 			mem, limit := memory.NewCheckedAllocator(batch.Default()), budget.New(size)
 			l := loader.New(loader.Options{
 				Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Memory: mem, Budget: limit, KeepBuildSides: size / 2,
@@ -39,7 +40,7 @@ func TestKeptBuildSidesGiveTheSame(t *testing.T) {
 						s.Park(false)
 					}
 				})
-				if size < plenty && fault.KindOf(err) == fault.Exhausted {
+				if size < loadertest.Plenty && fault.KindOf(err) == fault.Exhausted {
 					continue
 				}
 				require.NoError(t, err, c.Name)

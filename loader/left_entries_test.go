@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestLeftEntriesMayChangeUnderACursor checks that a cursor resumes with the next row
@@ -19,7 +20,7 @@ import (
 // spec: cursor-28
 func TestLeftEntriesMayChangeUnderACursor(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	with := func(change func(d *dataset.Dataset)) *dataset.Dataset {
 		d := c.Dataset
 		d.Name, d.Staging = "", slices.Clone(d.Staging)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // leaving is a catalog during whose calls the client leaves; that does not end the call.
@@ -36,7 +37,7 @@ func TestPlansEndWithTheirClients(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.t", "id:long v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }}.in(t, w)
+	loadertest.Rows("ml.t", "id:long v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }).In(t, w)
 	left := errors.New("the client has left")
 	for _, at := range []string{"table", "files", ""} {
 		ctx, leave := context.WithCancelCause(t.Context())

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestLimit ends streams after each number of rows and checks that these are the first
@@ -21,11 +22,11 @@ import (
 // spec: endpoint-10, endpoint-12, endpoint-13
 func TestLimit(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	uneven := 0
 	for _, lanes := range []int{1, 3} {
 		for _, filter := range []string{"", "item >= 2"} {
-			q := one(lanes, 4*lanes)
+			q := loadertest.OneShard(lanes, 4*lanes)
 			q.Filter = dataset.MustFilter(filter)
 			whole, err := scenario.Read(context.Background(), c.Loader(), q)
 			require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestLimit(t *testing.T) {
 				if lanes == 1 {
 					require.Equal(t, all[given:], append([]string{}, rest...))
 				}
-				require.Equal(t, sorted(all[given:]), sorted(rest), "behind %d rows", n)
+				require.Equal(t, loadertest.Sorted(all[given:]), loadertest.Sorted(rest), "behind %d rows", n)
 				if end.Uneven {
 					uneven++
 					several := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Cursor: dataset.Cursors{end}, Shard: dataset.Shard{Index: dataset.AllShards, Of: 3}}}
@@ -67,7 +68,7 @@ func TestLimit(t *testing.T) {
 						rows = append(rows, scenario.Texts(s.Rows())...)
 						require.True(t, s.Report.Cursor.Uneven)
 					}
-					require.Equal(t, sorted(all[given:]), sorted(rows), "in three shards")
+					require.Equal(t, loadertest.Sorted(all[given:]), loadertest.Sorted(rows), "in three shards")
 				}
 			}
 		}
@@ -81,8 +82,8 @@ func TestLimit(t *testing.T) {
 // spec: endpoint-10
 func TestLimitAfterLimit(t *testing.T) {
 	t.Parallel()
-	c := world(t)
-	q := one(1, 4)
+	c := loadertest.World(t)
+	q := loadertest.OneShard(1, 4)
 	want := readTexts(t, c.Loader(), q)
 	var rows []string
 	q.Limit = 5
@@ -101,7 +102,7 @@ func TestLimitAfterLimit(t *testing.T) {
 		require.Less(t, len(rows), len(want)+5)
 	}
 	require.Equal(t, want, rows)
-	q = one(2, 4)
+	q = loadertest.OneShard(2, 4)
 	q.Limit = 3
 	got, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
@@ -120,7 +121,7 @@ func TestLimitReadsNoFurther(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long day:long", "day", 40, func(i int) string { return fmt.Sprint(i, i/4) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long day:long", "day", 40, func(i int) string { return fmt.Sprint(i, i/4) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("id < 6")}, Reading: dataset.Reading{Limit: 6}}
@@ -139,7 +140,7 @@ func TestLimitReadsNoFurther(t *testing.T) {
 // spec: endpoint-15
 func TestGlobalBatchRows(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{GlobalBatchRows: 8}}
 	var want [][]string
 	cursors := map[int][]dataset.Cursors{} // by shards and step
@@ -148,7 +149,7 @@ func TestGlobalBatchRows(t *testing.T) {
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		require.Len(t, shards[0].Batches[0], 8/of)
-		steps := globalSteps(shards)
+		steps := loadertest.GlobalSteps(shards)
 		if of == 1 {
 			want = steps
 		}
@@ -167,7 +168,7 @@ func TestGlobalBatchRows(t *testing.T) {
 				next := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Cursor: at, GlobalBatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: of}}}
 				shards, err := scenario.Read(context.Background(), c.Loader(), next)
 				require.NoError(t, err)
-				require.Equal(t, want[step+1:], append([][]string{}, globalSteps(shards)...), "from %d shards to %d behind step %d", from, of, step)
+				require.Equal(t, want[step+1:], append([][]string{}, loadertest.GlobalSteps(shards)...), "from %d shards to %d behind step %d", from, of, step)
 			}
 		}
 	}
@@ -200,7 +201,7 @@ func TestGlobalBatchesThatDoNotFit(t *testing.T) {
 	require.Zero(t, q.GlobalBatchRows%4)
 	shards, err := scenario.Read(t.Context(), l, q)
 	require.NoError(t, err)
-	require.Len(t, slices.Concat(globalSteps(shards)...), 60)
+	require.Len(t, slices.Concat(loadertest.GlobalSteps(shards)...), 60)
 
 	_, err = l.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{GlobalBatchRows: 6}})
 	require.ErrorContains(t, err, "such as 4 or 8")

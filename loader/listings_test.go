@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // listed counts how often files are listed.
@@ -40,7 +41,7 @@ func (l *listed) Files(ctx context.Context, t *catalog.Table, columns []int, bou
 func TestFilesAreListedOnceForEachPin(t *testing.T) {
 	t.Parallel()
 	for _, unranked := range []bool{false, true} {
-		c := world(t)
+		c := loadertest.World(t)
 		listings, err := loader.NewListings(1 << 20)
 		require.NoError(t, err)
 		t.Cleanup(listings.Close)
@@ -48,7 +49,7 @@ func TestFilesAreListedOnceForEachPin(t *testing.T) {
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: tables, Scan: c.Scan, Listings: listings})
 		plan := func(calls int64, seed int64, columns ...dataset.Column) (string, error) {
 			t.Helper()
-			q := one(1, 8)
+			q := loadertest.OneShard(1, 8)
 			q.Order, q.Shuffle, q.Seed, q.Columns = dataset.Shuffled, dataset.ShuffleRows, seed, columns
 			tables.calls.Store(0)
 			p, err := l.Plan(t.Context(), q)

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -35,47 +36,18 @@ func TestScenarios(t *testing.T) {
 	scenario.Run(t, "testdata/*.txt")
 }
 
-// world returns a case without a filter, with two left staging tables.
-func world(t *testing.T) *scenario.Made {
-	t.Helper()
-	c, err := scenario.Random(seeds(t, 1, scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})[0],
-		scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})
-	require.NoError(t, err)
-	c.Dataset.Training.Filter = dataset.Filter{}
-	for i := range c.Dataset.Staging {
-		s := &c.Dataset.Staging[i]
-		s.Join, s.Missing, s.Duplicates, s.Filter = rule.Left, rule.MissingNull, rule.DuplicatesFirst, dataset.Filter{}
-	}
-	t.Cleanup(c.Release)
-	return c
-}
-
-func open(t *testing.T, l *loader.Loader, q dataset.Query) loader.Stream {
-	t.Helper()
-	p, err := l.Plan(context.Background(), q)
-	require.NoError(t, err)
-	s, err := l.Open(context.Background(), p, loader.StreamOptions{})
-	require.NoError(t, err)
-	return s
-}
-
-// one returns a query of one shard.
-func one(lanes, rows int) dataset.Query {
-	return dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: lanes}, Reading: dataset.Reading{BatchRows: rows, Shard: dataset.Shard{Index: 0, Of: 1}}}
-}
-
 // TestNothingLeaks releases a stream after each number of batches and checks that its
 // staging memory and reservations are released.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	c := world(t)
-	whole, err := scenario.Read(context.Background(), c.Loader(), one(4, 8))
+	c := loadertest.World(t)
+	whole, err := scenario.Read(context.Background(), c.Loader(), loadertest.OneShard(4, 8))
 	require.NoError(t, err)
 	for batches := range len(whole[0].Batches) + 2 {
 		mem := memory.NewCheckedAllocator(batch.Default())
 		limit := budget.New(1 << 20)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Memory: mem, Budget: limit})
-		s := open(t, l, one(4, 8))
+		s := loadertest.Open(t, l, loadertest.OneShard(4, 8))
 		require.Zero(t, limit.Used(), "nothing starts before the first Next")
 		for range batches {
 			s.Next()
@@ -91,12 +63,12 @@ func TestNothingLeaks(t *testing.T) {
 // Exhausted with a remedy and releases everything.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	failures := 0
 	for limit := int64(64); ; limit += limit/4 + 64 {
 		b := budget.New(limit)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
-		s := open(t, l, one(2, 8))
+		s := loadertest.Open(t, l, loadertest.OneShard(2, 8))
 		for s.Next() {
 		}
 		err := s.Err()
@@ -119,7 +91,7 @@ func TestBudget(t *testing.T) {
 // spec: resolve-2
 func TestFileGroupsAreReadOnce(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
 		c.Scanned = map[string]int{}
 		for i := range c.Dataset.Staging {
@@ -127,7 +99,7 @@ func TestFileGroupsAreReadOnce(t *testing.T) {
 			c.Dataset.Staging[i].Columns = []dataset.Column{{Column: "s0_user", Name: c.Dataset.Staging[i].Name}}
 		}
 		c.Dataset.Staging = c.Dataset.Staging[:1]
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Order = order
 		if order == dataset.Stored {
 			q.Filter = dataset.MustFilter("day = 1 OR day IS NULL")
@@ -148,8 +120,8 @@ func TestFileGroupsAreReadOnce(t *testing.T) {
 // spec: resolve-16
 func TestUnneededStagingTablesAreNotRead(t *testing.T) {
 	t.Parallel()
-	c := world(t)
-	q := one(1, 8)
+	c := loadertest.World(t)
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "item"}}
 	scanned := func() bool {
 		c.Scanned = map[string]int{}
@@ -171,8 +143,8 @@ func TestUnneededStagingTablesAreNotRead(t *testing.T) {
 
 func TestColumnsMayRepeat(t *testing.T) {
 	t.Parallel()
-	c := world(t)
-	q := one(1, 8)
+	c := loadertest.World(t)
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "item"}, {Column: "item", Name: "again"}, {Column: "s1_u"}, {Column: "s1_u", Name: "u2"}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
@@ -185,7 +157,7 @@ func TestColumnsMayRepeat(t *testing.T) {
 // spec: order-16
 func TestTailDrop(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, Tail: dataset.TailDrop}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
@@ -214,7 +186,7 @@ func TestTailDrop(t *testing.T) {
 // TestErrorsEndTheStream makes each source fail in turn, however often it is opened.
 func TestErrorsEndTheStream(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	broken := errors.New("broken")
 	for nth := range 100 {
 		mem := memory.NewCheckedAllocator(batch.Default())
@@ -234,7 +206,7 @@ func TestErrorsEndTheStream(t *testing.T) {
 			return c.Scan(ctx, source, columns)
 		}
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Memory: mem})
-		s := open(t, l, one(2, 8))
+		s := loadertest.Open(t, l, loadertest.OneShard(2, 8))
 		for s.Next() {
 		}
 		err := s.Err()
@@ -256,10 +228,10 @@ func TestErrorsEndTheStream(t *testing.T) {
 // spec: pin-4
 func TestPinnedPlans(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	ctx := context.Background()
 	l := c.Loader()
-	before, err := l.Plan(ctx, one(2, 8))
+	before, err := l.Plan(ctx, loadertest.OneShard(2, 8))
 	require.NoError(t, err)
 	table, err := c.Table(ctx, "features.s0", dataset.Ref{})
 	require.NoError(t, err)
@@ -270,12 +242,12 @@ func TestPinnedPlans(t *testing.T) {
 	require.NoError(t, err)
 	defer rows.Release()
 	require.NoError(t, c.Append(table, 0, rows, 0))
-	q := one(2, 8)
+	q := loadertest.OneShard(2, 8)
 	q.Pin = before.Rows.Pin
 	again, err := l.Plan(ctx, q)
 	require.NoError(t, err)
 	require.Equal(t, before.String(), again.String())
-	after, err := l.Plan(ctx, one(2, 8))
+	after, err := l.Plan(ctx, loadertest.OneShard(2, 8))
 	require.NoError(t, err)
 	require.Equal(t, before.ID, after.ID, "the commit was to a left entry")
 	require.NotEqual(t, before.FilesID, after.FilesID)
@@ -305,17 +277,17 @@ func TestPinnedPlans(t *testing.T) {
 
 func TestPlansAreCached(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	plans, err := loader.NewPlans(1 << 20)
 	require.NoError(t, err)
 	defer plans.Close()
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Plans: plans})
-	first, err := l.Plan(context.Background(), one(2, 8))
+	first, err := l.Plan(context.Background(), loadertest.OneShard(2, 8))
 	require.NoError(t, err)
-	again, err := l.Plan(context.Background(), one(2, 16))
+	again, err := l.Plan(context.Background(), loadertest.OneShard(2, 16))
 	require.NoError(t, err)
 	require.Same(t, first.Plan, again.Plan, "the batch size does not belong to the plan")
-	other, err := l.Plan(context.Background(), one(4, 16))
+	other, err := l.Plan(context.Background(), loadertest.OneShard(4, 16))
 	require.NoError(t, err)
 	require.NotSame(t, first.Plan, other.Plan)
 }
@@ -332,10 +304,10 @@ func (u unpruned) Files(ctx context.Context, t *catalog.Table, columns, _ []int)
 // spec: resolve-15
 func TestPruningChangesNothing(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	pruned := 0
 	for item := range 60 {
-		q := one(1, 6)
+		q := loadertest.OneShard(1, 6)
 		q.Filter = dataset.MustFilter(fmt.Sprintf("item BETWEEN %d AND %d", item*2, item*2+9))
 		c.Dataset.Staging[0].Filter = dataset.MustFilter(fmt.Sprintf("version <> %d", item%5))
 		with, err := scenario.Read(context.Background(), c.Loader(), q)
@@ -357,9 +329,9 @@ func TestPruningChangesNothing(t *testing.T) {
 // spec: resolve-2
 func TestReadingAheadReadsNothingTwice(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, lanes := range []int{2, 3, 4, 6} {
-		q := one(lanes, 2*lanes)
+		q := loadertest.OneShard(lanes, 2*lanes)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
 		most := map[string]int{}
@@ -395,11 +367,11 @@ func TestPlansAreCharged(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long", "bucket(1500,id)", 3000, strconv.Itoa}.in(t, w)
+	loadertest.Rows("ml.train", "id:long", "bucket(1500,id)", 3000, strconv.Itoa).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: b})
-	p, err := l.Plan(t.Context(), one(1, 8))
+	p, err := l.Plan(t.Context(), loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	open := func() loader.Stream {
 		s, err := l.Open(t.Context(), p, loader.StreamOptions{})

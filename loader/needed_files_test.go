@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 	"github.com/penstock/penstock/loader/stream"
@@ -150,7 +151,7 @@ func (f *featureFiles) query(t *testing.T, d dataset.Dataset, change func(*datas
 			return rows, nil
 		},
 	})
-	q := one(1, 500)
+	q := loadertest.OneShard(1, 500)
 	for _, name := range columns {
 		q.Columns = append(q.Columns, dataset.Column{Column: name})
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // plainly makes a case read all columns of all rows on the plain wire, in batches whose size no
 // column affects.
 func plainly(c *scenario.Case) {
-	whole(c)
+	loadertest.Whole(c)
 	q := &c.Query
 	q.BatchRows, q.Wire, q.Columns, q.Dense = max(4, q.BatchRows), dataset.WirePlain, nil, nil
 	q.BatchRows -= q.BatchRows % max(1, q.Lanes)
@@ -62,7 +63,7 @@ func columnsOf(names []string, rows [][]any, columns []dataset.Column) []string 
 func TestAnyColumnsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
 	unread, failed := 0, 0
-	for number, c := range generated(t, thorough(24, 400), plainly) {
+	for number, c := range loadertest.Generated(t, loadertest.Cases(share, 24, 400), plainly) {
 		r := rand.New(rand.NewPCG(uint64(number), 34))
 		all := readShards(t, c)
 		var names []string
@@ -77,7 +78,7 @@ func TestAnyColumnsGiveTheSameRows(t *testing.T) {
 		}
 		for range 4 {
 			strict.Query.Columns = someColumns(r, names)
-			want := strict.Expect(made(t, strict).World)
+			want := strict.Expect(loadertest.Made(t, strict).World)
 			if want.Fails != "" {
 				failed++
 				continue // TestOracle compares errors
@@ -102,7 +103,7 @@ func TestAnyColumnsGiveTheSameRows(t *testing.T) {
 // readShards reads a case.
 func readShards(t *testing.T, c *scenario.Case) []scenario.Shard {
 	t.Helper()
-	shards, err := scenario.Read(t.Context(), made(t, c).Loader(), c.Query)
+	shards, err := scenario.Read(t.Context(), loadertest.Made(t, c).Loader(), c.Query)
 	require.NoError(t, err, c.Name)
 	require.NotEmpty(t, shards)
 	return shards
@@ -150,7 +151,7 @@ func repeated(t *testing.T) *scenario.Made {
 			Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
 		})
 	}
-	return made(t, c)
+	return loadertest.Made(t, c)
 }
 
 // TestDuplicateKeysOfUnreadEntries has duplicate keys in two entries that refuse them. Which values
@@ -202,7 +203,7 @@ func TestDuplicateKeysOfUnreadEntries(t *testing.T) {
 		if test.staging != nil {
 			c.Dataset.Staging = test.staging
 		}
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		for _, name := range test.columns {
 			q.Columns = append(q.Columns, dataset.Column{Column: name})
 		}
@@ -230,11 +231,11 @@ func TestDuplicateKeysOfUnreadEntries(t *testing.T) {
 func TestVerifyJudgesUnreadEntries(t *testing.T) {
 	t.Parallel()
 	c := repeated(t)
-	q := one(1, 8)
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "item"}}
 	for _, missing := range []rule.Missing{rule.MissingNull, rule.MissingError} {
 		c.Dataset.Staging[0].Missing = missing
-		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: budget.New(plenty)})
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: budget.New(loadertest.Plenty)})
 		found, err := l.Verify(t.Context(), q)
 		require.NoError(t, err)
 		var kinds []string

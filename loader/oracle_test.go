@@ -22,20 +22,8 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
-
-// readAll reads every shard of a query and returns the rows in the order of shards, or
-// the error.
-func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
-	t.Helper()
-	q.Dataset = "d"
-	shards, err := scenario.Read(context.Background(), c.Loader(), q)
-	var rows [][]any
-	for _, s := range shards {
-		rows = append(rows, s.Rows()...)
-	}
-	return rows, err
-}
 
 // TestOracle joins random tables of every layout with every rule, all pairs of
 // bucket counts up to 16 among them, and compares with nested loops. Half of
@@ -48,7 +36,7 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	const lanes = 4 // cases that run concurrently
-	cases := thorough(288, 10000)
+	cases := loadertest.Cases(share, 288, 10000)
 	seen := make([]scenario.Coverage, lanes)
 	var group errgroup.Group
 	for lane := range lanes {
@@ -82,9 +70,7 @@ func TestOracle(t *testing.T) {
 
 // budgets are the budgets of the cases, in turn: plenty of memory, or too little for
 // some or for most build sides.
-var budgets = []int64{plenty, 9_000, 24_000, plenty, plenty, 12_000, plenty, 16_000, 20_000, plenty, plenty, 20_000}
-
-const plenty = 1 << 30
+var budgets = []int64{loadertest.Plenty, 9_000, 24_000, loadertest.Plenty, loadertest.Plenty, 12_000, loadertest.Plenty, 16_000, 20_000, loadertest.Plenty, loadertest.Plenty, 20_000}
 
 // covered lists the features that the cases of TestOracle must cover.
 var covered = []string{
@@ -156,15 +142,15 @@ func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, 
 	options := loader.Options{Memory: mem, Budget: b}
 	spilling := &watch{seen: scenario.Coverage{}}
 	files := func() int { return 0 }
-	if limit < plenty {
+	if limit < loadertest.Plenty {
 		var s *spool.Spool
-		s, options.Disk = disk(t, 0)
+		s, options.Disk = loadertest.Disk(t, 0)
 		options.Disk = spilling.disk(options.Disk)
 		files = func() int { return s.Stats().Files }
 	}
 	difference, seen := c.Differs(w, options)
 	seen.Add(spilling.seen)
-	if limit < plenty && strings.HasPrefix(difference.Kind, "the read fails") && strings.Contains(difference.Kind, fault.Exhausted.String()) {
+	if limit < loadertest.Plenty && strings.HasPrefix(difference.Kind, "the read fails") && strings.Contains(difference.Kind, fault.Exhausted.String()) {
 		difference = scenario.Difference{}
 		seen["exhausted"]++
 	}
@@ -174,52 +160,15 @@ func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, 
 	return difference, seen
 }
 
-// thorough returns the number of random cases of a test: few, or many if
-// PENSTOCK_LONG=1 is set, and a fraction of few under the race detector.
-func thorough(few, many int) int {
-	if os.Getenv("PENSTOCK_LONG") == "1" {
-		return many
-	}
-	return max(2, few/share)
-}
-
-// seeds returns seeds of plain cases of a shape that have some rows.
-func seeds(t *testing.T, n int, shape scenario.Shape) []uint64 {
-	t.Helper()
-	var good []uint64
-	for seed := uint64(1); len(good) < n; seed++ {
-		c, err := scenario.Random(seed, shape)
-		require.NoError(t, err)
-		if c.Training.Rows() > 20 {
-			good = append(good, seed)
-		}
-		c.Release()
-	}
-	return good
-}
-
 // read reads the whole case in a shape and returns its rows as text, in order.
 func read(t *testing.T, seed uint64, shape scenario.Shape, q dataset.Query) []string {
 	t.Helper()
 	c, err := scenario.Random(seed, shape)
 	require.NoError(t, err)
 	defer c.Release()
-	rows, err := readAll(t, c, q)
+	rows, err := loadertest.ReadAll(t, c, q)
 	require.NoError(t, err, "seed %d, %+v", seed, shape)
 	return scenario.Texts(rows)
-}
-
-// sorted returns rows of unspecified order in a fixed order.
-func sorted(rows []string) []string { return slices.Sorted(slices.Values(rows)) }
-
-// orders has one query for each kind of order.
-var orders = []dataset.Query{
-	{Rows: dataset.Rows{Order: dataset.Stored}},
-	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits}},
-	{Rows: dataset.Rows{Order: dataset.Shuffled}},
-	{Rows: dataset.Rows{Order: dataset.Shuffled, ShuffleWindow: 5}},
-	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 7}},
-	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows}},
 }
 
 // TestSameRowsSameOrder varies what must change neither rows nor their order.
@@ -228,8 +177,8 @@ var orders = []dataset.Query{
 func TestSameRowsSameOrder(t *testing.T) {
 	t.Parallel()
 	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
-	for _, seed := range seeds(t, thorough(5, 40), base) {
-		for _, query := range orders {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 5, 40), base) {
+		for _, query := range loadertest.Orders() {
 			query.Seed, query.Epoch = 5, int64(seed)
 			want := read(t, seed, base, query)
 			for i := range 6 {
@@ -250,14 +199,14 @@ func TestSameRowsSameOrder(t *testing.T) {
 func TestSameRows(t *testing.T) {
 	t.Parallel()
 	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
-	for _, seed := range seeds(t, thorough(5, 40), base) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 5, 40), base) {
 		want := read(t, seed, base, dataset.Query{})
 		for i := range 6 {
 			shape := base
 			shape.TrainingBuckets, shape.FileRows = 1+i*3, i
-			q := orders[i%len(orders)]
+			q := loadertest.Orders()[i%len(loadertest.Orders())]
 			q.Lanes, q.BatchRows, q.Seed = 1+i, 6*(1+i), int64(i)
-			require.Equal(t, sorted(want), sorted(read(t, seed, shape, q)), "seed %d, %+v", seed, shape)
+			require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(read(t, seed, shape, q)), "seed %d, %+v", seed, shape)
 		}
 	}
 }
@@ -269,20 +218,20 @@ func TestSameRows(t *testing.T) {
 func TestOrderWithoutStaging(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 6, StagingBuckets: []int{4, 9}, FileRows: 3}
-	for _, seed := range seeds(t, thorough(12, 100), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 12, 100), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		for i := range c.Dataset.Staging {
 			c.Dataset.Staging[i].Join = rule.Left
 		}
 		columns := []dataset.Column{{Column: "item"}, {Column: "request_id"}}
-		for _, q := range orders {
+		for _, q := range loadertest.Orders() {
 			q.Seed, q.Lanes, q.BatchRows, q.Columns = 9, 2, 4, columns
-			with, err := readAll(t, c, q)
+			with, err := loadertest.ReadAll(t, c, q)
 			require.NoError(t, err)
 			all := c.Dataset
 			c.Dataset.Staging = nil
-			without, err := readAll(t, c, q)
+			without, err := loadertest.ReadAll(t, c, q)
 			require.NoError(t, err)
 			require.Equal(t, with, without, "seed %d", seed)
 			c.Dataset = all
@@ -298,16 +247,16 @@ func TestOrderWithoutStaging(t *testing.T) {
 func TestShards(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
-	for _, seed := range seeds(t, thorough(10, 60), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 10, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		var want [][]string
 		for _, of := range []int{1, 2, 3, 6} {
-			q := orders[int(seed)%len(orders)]
+			q := loadertest.Orders()[int(seed)%len(loadertest.Orders())]
 			q.Dataset, q.Lanes, q.Shard, q.BatchRows = "d", 6, dataset.Shard{Index: dataset.AllShards, Of: of}, 6/of*2
 			shards, err := scenario.Read(context.Background(), c.Loader(), q)
 			require.NoError(t, err)
-			steps := globalSteps(shards)
+			steps := loadertest.GlobalSteps(shards)
 			if of == 1 {
 				want = steps
 			}
@@ -317,23 +266,6 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// globalSteps returns the sorted rows of each step over all shards.
-func globalSteps(shards []scenario.Shard) [][]string {
-	var steps [][]string
-	for _, s := range shards {
-		for i, b := range s.Batches {
-			if i == len(steps) {
-				steps = append(steps, nil)
-			}
-			steps[i] = append(steps[i], scenario.Texts(b)...)
-		}
-	}
-	for _, s := range steps {
-		slices.Sort(s)
-	}
-	return steps
-}
-
 // TestResume stops after every batch and resumes from its cursor with another batch
 // size and another number of shards.
 //
@@ -341,10 +273,10 @@ func globalSteps(shards []scenario.Shard) [][]string {
 func TestResume(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6, 4}}
-	for _, seed := range seeds(t, thorough(4, 30), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 4, 30), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
-		for _, q := range orders {
+		for _, q := range loadertest.Orders() {
 			q.Dataset, q.Seed, q.Lanes, q.Shard, q.BatchRows = "d", 3, 4, dataset.Shard{Index: dataset.AllShards, Of: 2}, 6
 			resumeEverywhere(t, c, q)
 		}
@@ -389,7 +321,7 @@ func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 			for _, s := range rest {
 				got = append(got, scenario.Texts(s.Rows())...)
 			}
-			require.Equal(t, sorted(want), sorted(got), "resume at step %d with %d shards", step, of)
+			require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(got), "resume at step %d with %d shards", step, of)
 		}
 	}
 	resumeOne(t, c, q, shards[1])

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestParkedStreamsGiveTheSame parks streams at random points and checks that rows,
@@ -24,15 +25,15 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(11, 12))
 	parked, again, changed := 0, int64(0), 0
-	for _, c := range generated(t, thorough(40, 2000), func(c *scenario.Case) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 40, 2000), func(c *scenario.Case) {
 		if changed++; changed%2 == 0 {
-			keepAllRows(c)
+			loadertest.KeepAllRows(c)
 		}
 	}) {
 		c.ScanRows = 1 + random.IntN(9)
-		resized(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
-		m := made(t, c)
-		limit := budget.New(plenty)
+		loadertest.Resize(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
+		m := loadertest.Made(t, c)
+		limit := budget.New(loadertest.Plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit})
 		want, err := scenario.Read(context.Background(), l, c.Query)
 		require.NoError(t, err, c.Name)
@@ -83,25 +84,6 @@ func requireSameStreams(t *testing.T, c *scenario.Case, want, got []scenario.Sha
 	return again
 }
 
-// keepAllRows makes a case return each training row once, so that its plan knows the
-// number of rows of a range. Such streams, when parked, resume within a joined batch.
-func keepAllRows(c *scenario.Case) {
-	c.Query.Filter, c.Query.Sample = dataset.Filter{}, nil
-	c.Dataset.Training.Filter, c.Dataset.Training.Distinct = dataset.Filter{}, nil
-	for i := range c.Dataset.Staging {
-		entry := &c.Dataset.Staging[i]
-		if !entry.Join.Adds() && !entry.Join.KeepsAll() { // semi and anti
-			entry.Columns = []dataset.Column{}
-		}
-		if !entry.Join.KeepsAll() {
-			entry.Join = rule.Left
-		}
-		if entry.Duplicates.Multiply() {
-			entry.Duplicates = rule.DuplicatesFirst
-		}
-	}
-}
-
 // freePlan is the plan size that is not charged to the budget.
 const freePlan = 256 << 10
 
@@ -111,11 +93,11 @@ func TestParkedStreamsOnDisk(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(13, 14))
 	spilled := int64(0)
-	for _, c := range generated(t, thorough(20, 500), func(*scenario.Case) {}) {
-		m := made(t, c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 20, 500), func(*scenario.Case) {}) {
+		m := loadertest.Made(t, c)
 		want, err := scenario.Read(context.Background(), m.Loader(), c.Query)
 		require.NoError(t, err, c.Name)
-		s, create := disk(t, 0)
+		s, create := loadertest.Disk(t, 0)
 		limit := budget.New(20_000)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit, Disk: create})
 		got, err := scenario.ReadBetween(context.Background(), l, c.Query, func(s loader.Stream) {
@@ -150,11 +132,11 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	w := scenario.NewWorld()
 	w.BatchRows = 100 // rows of a joined batch, which are read again
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long", "", 90, strconv.Itoa}.in(t, w)
-	written{"features.f", "id:long v:long", "", 90, func(i int) string { return fmt.Sprint(i, -i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long", "", 90, strconv.Itoa).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "", 90, func(i int) string { return fmt.Sprint(i, -i) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	s := open(t, l, one(1, 4))
+	s := loadertest.Open(t, l, loadertest.OneShard(1, 4))
 	defer s.Release()
 	require.True(t, s.Next())
 	require.True(t, s.Next())
@@ -176,13 +158,13 @@ func TestRowsReadAgainCountOnce(t *testing.T) {
 	w := scenario.NewWorld()
 	w.BatchRows = 7 // rows of a joined batch
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long", "", 90, strconv.Itoa}.in(t, w)
-	written{"features.f", "id:long v:long", "", 60, func(i int) string { return fmt.Sprint(i, -i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long", "", 90, strconv.Itoa).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "", 60, func(i int) string { return fmt.Sprint(i, -i) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	for _, rows := range []int{1, 3, 4, 7, 10} {
 		between := 0
-		shards, err := scenario.ReadBetween(context.Background(), l, one(1, rows), func(s loader.Stream) {
+		shards, err := scenario.ReadBetween(context.Background(), l, loadertest.OneShard(1, rows), func(s loader.Stream) {
 			if s.Park(false) {
 				between++
 			}
@@ -196,17 +178,6 @@ func TestRowsReadAgainCountOnce(t *testing.T) {
 	}
 }
 
-// resized sets the batch size of a query to n rows, or to n requests if the query has
-// batches of requests.
-func resized(q *dataset.Query, n int) {
-	q.GlobalBatchRows = 0
-	if q.BatchRequests > 0 {
-		q.BatchRequests = n
-	} else {
-		q.BatchRows = n
-	}
-}
-
 // TestParkedWorkersTakeTheirSteps checks that the stream of one of several DataLoader
 // workers returns the same steps however often it is parked, and ends where the others
 // do.
@@ -216,10 +187,10 @@ func TestParkedWorkersTakeTheirSteps(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(15, 16))
 	parked := 0
-	for _, c := range generated(t, thorough(16, 500), whole) {
-		m, q := made(t, c), c.Query
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 16, 500), loadertest.Whole) {
+		m, q := loadertest.Made(t, c), c.Query
 		q.Count = dataset.CountExact
-		resized(&q, q.Lanes*(1+random.IntN(3)))
+		loadertest.Resize(&q, q.Lanes*(1+random.IntN(3)))
 		if random.IntN(2) == 0 {
 			q.Tail = dataset.TailDrop
 		}
@@ -249,8 +220,8 @@ func TestParkedWorkersTakeTheirSteps(t *testing.T) {
 // spec: wire-11
 func TestParkedStreamsEndWithTheirSteps(t *testing.T) {
 	t.Parallel()
-	c := world(t)
-	q := one(3, 6)
+	c := loadertest.World(t)
+	q := loadertest.OneShard(3, 6)
 	q.Tail = dataset.TailDrop
 	want, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
@@ -272,14 +243,14 @@ func TestParkingCountsDroppedRows(t *testing.T) {
 	w := scenario.NewWorld()
 	w.BatchRows = kept // rows of a joined batch
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long", "", 3 * window, strconv.Itoa}.in(t, w)
-	written{"features.f", "id:long", "", 3 * kept, func(i int) string { return strconv.Itoa(i/kept*window + i%kept) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long", "", 3*window, strconv.Itoa).In(t, w)
+	loadertest.Rows("features.f", "id:long", "", 3*kept, func(i int) string { return strconv.Itoa(i/kept*window + i%kept) }).In(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 		Staging: []dataset.Staging{{Table: "features.f", Join: rule.Inner}},
 	}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := one(1, kept)
+	q := loadertest.OneShard(1, kept)
 	q.Order, q.Shuffle, q.ShuffleWindow = dataset.Shuffled, dataset.ShuffleRows, window
 	want, err := scenario.Read(t.Context(), l, q)
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -46,7 +47,7 @@ func TestSplits(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 6, StagingBuckets: []int{4}, FileRows: 5}
 	several, within := 0, 0
-	for i, seed := range seeds(t, thorough(5, 60), shape) {
+	for i, seed := range loadertest.Seeds(t, loadertest.Cases(share, 5, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: []dataset.Order{dataset.Stored, dataset.Shuffled}[i%2], Shuffle: dataset.ShuffleSplits, Seed: 5}, Reading: dataset.Reading{BatchRows: 4}}
@@ -107,7 +108,7 @@ func TestSplits(t *testing.T) {
 // spec: endpoint-8, endpoint-13
 func TestCountsOfSplits(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for _, filter := range []string{"", "item >= 0"} {
 		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{BatchRows: 2, Endpoints: dataset.EndpointsSplits}}
 		parts, err := scenario.Read(context.Background(), c.Loader(), q)
@@ -153,7 +154,7 @@ func TestRangesOfSplits(t *testing.T) {
 	const splits = 1500
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long day:long", "day", splits, func(i int) string { return fmt.Sprint(i, i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long day:long", "day", splits, func(i int) string { return fmt.Sprint(i, i) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits}}
@@ -182,7 +183,7 @@ func TestRangesOfSplits(t *testing.T) {
 // Internal errors.
 func TestImpossiblePartsAreInternalErrors(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	for name, bad := range map[string]struct {
 		lanes int
 		part  plan.Part
@@ -192,13 +193,13 @@ func TestImpossiblePartsAreInternalErrors(t *testing.T) {
 		"before":          {1, plan.Part{From: -1, To: 1}},
 		"the wrong order": {1, plan.Part{From: 2, To: 1}},
 	} {
-		q := one(bad.lanes, 4)
+		q := loadertest.OneShard(bad.lanes, 4)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
 		_, err = c.Loader().Open(context.Background(), p, loader.StreamOptions{Part: bad.part})
 		require.Equal(t, fault.Internal, fault.KindOf(err), name)
 	}
-	q := one(1, 2)
+	q := loadertest.OneShard(1, 2)
 	p, err := c.Loader().Plan(context.Background(), q)
 	require.NoError(t, err)
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)

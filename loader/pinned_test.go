@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -92,14 +93,14 @@ func TestMissingFilesOfExpiredSnapshots(t *testing.T) {
 				w := scenario.NewWorld()
 				t.Cleanup(w.Release)
 				pair := func(i int) string { return fmt.Sprint(i, " ", i) }
-				written{"ml.train", "id:long item:long", "bucket(4,id)", 400, pair}.in(t, w)
-				written{"features.f", "id:long v:long", "bucket(4,id)", 400, pair}.in(t, w)
+				loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 400, pair).In(t, w)
+				loadertest.Rows("features.f", "id:long v:long", "bucket(4,id)", 400, pair).In(t, w)
 				d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 				under := &losing{World: w, of: table}
 				l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: under.scan})
 				pinned, err := w.Table(t.Context(), table, dataset.Ref{})
 				require.NoError(t, err)
-				p, err := l.Plan(t.Context(), one(1, 8))
+				p, err := l.Plan(t.Context(), loadertest.OneShard(1, 8))
 				require.NoError(t, err)
 				s, err := l.Open(t.Context(), p, loader.StreamOptions{})
 				require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
 	t.Parallel()
 	missing := store.Missing("mem:///gone.parquet")
 	count := func(ctx context.Context, l *loader.Loader) error {
-		q := one(1, 8)
+		q := loadertest.OneShard(1, 8)
 		q.Count = dataset.CountExact
 		p, err := l.Plan(ctx, q)
 		if err != nil {
@@ -148,7 +149,7 @@ func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
 		return err
 	}
 	verify := func(ctx context.Context, l *loader.Loader) error {
-		report, err := l.Verify(ctx, one(1, 8))
+		report, err := l.Verify(ctx, loadertest.OneShard(1, 8))
 		if err == nil {
 			return fault.New(fault.Corrupt, "%s", report)
 		}
@@ -170,8 +171,8 @@ func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
 					w := scenario.NewWorld()
 					t.Cleanup(w.Release)
 					pair := func(i int) string { return fmt.Sprint(i, " ", i) }
-					written{"ml.train", "id:long item:long", "bucket(4,id)", 400, pair}.in(t, w)
-					written{"features.f", "id:long v:long", "bucket(4,id)", 400, pair}.in(t, w)
+					loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 400, pair).In(t, w)
+					loadertest.Rows("features.f", "id:long v:long", "bucket(4,id)", 400, pair).In(t, w)
 					d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f", Join: rule.Inner}}}
 					pinned, err := w.Table(t.Context(), table, dataset.Ref{})
 					require.NoError(t, err)

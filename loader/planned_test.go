@@ -10,13 +10,14 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // late creates a table with a required column that was added after its rows were
 // written.
 func late(t *testing.T, w *scenario.World, name string) {
 	t.Helper()
-	written{name, "id:long " + name[3:] + "_v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }}.in(t, w)
+	loadertest.Rows(name, "id:long "+name[3:]+"_v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }).In(t, w)
 	fields, err := scenario.Fields("id:long " + name[3:] + "_v:long " + name[3:] + "_new:long")
 	require.NoError(t, err)
 	fields[2].Required = true
@@ -83,7 +84,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 			t.Parallel()
 			d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}}
 			s := dataset.Staging{Table: "ml.s", Duplicates: rule.DuplicatesFirst}
-			q := one(1, 8)
+			q := loadertest.OneShard(1, 8)
 			q.Columns = []dataset.Column{{Column: "id"}, {Column: "s_v"}}
 			c.change(&d, &s, &q)
 			d.Staging = []dataset.Staging{s}
@@ -114,7 +115,7 @@ func TestOpenReadsPlannedColumnsAlone(t *testing.T) {
 		Staging: []dataset.Staging{{Table: "ml.s", Duplicates: rule.DuplicatesFirst}},
 	}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := one(1, 8)
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "id"}, {Column: "s_v"}}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)

@@ -18,40 +18,13 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
-
-// generated returns cases of every rule that return rows, modified by change.
-func generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Case {
-	t.Helper()
-	var good []*scenario.Case
-	for seed := uint64(50000); len(good) < n; seed++ {
-		c := scenario.Generate(seed, 1+int(seed)%16, 1+int(seed)/16%16)
-		change(c)
-		w, err := c.Make()
-		require.NoError(t, err)
-		if want := c.Expect(w); want.Fails == "" && len(want.Rows) > 10 {
-			good = append(good, c)
-		}
-		w.Release()
-	}
-	return good
-}
-
-// whole makes a case read all of its rows, in batches of BatchRows, for tests that
-// change the plan.
-func whole(c *scenario.Case) {
-	q := &c.Query
-	q.BatchRows, q.GlobalBatchRows, q.BatchRequests = max(q.BatchRows, q.GlobalBatchRows, q.BatchRequests), 0, 0
-	q.Limit, q.Endpoints = 0, dataset.EndpointsShards
-	if q.Wire.Grouped() || q.Wire.Auto() { // other batches may have other columns
-		q.Wire = dataset.WireIndexed
-	}
-}
 
 // rowsOf reads a case and returns its rows as text, in order.
 func rowsOf(t *testing.T, c *scenario.Case, options loader.Options) []string {
 	t.Helper()
-	m := made(t, c)
+	m := loadertest.Made(t, c)
 	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{c.Dataset}, m.World, m.Scan
 	shards, err := scenario.Read(context.Background(), loader.New(options), c.Query)
 	require.NoError(t, err, c.Name)
@@ -62,21 +35,12 @@ func rowsOf(t *testing.T, c *scenario.Case, options loader.Options) []string {
 	return rows
 }
 
-// made creates the tables of a case.
-func made(t *testing.T, c *scenario.Case) *scenario.Made {
-	t.Helper()
-	w, err := c.Make()
-	require.NoError(t, err)
-	t.Cleanup(w.Release)
-	return &scenario.Made{World: w, Case: c}
-}
-
 // TestStrategiesGiveTheSameRows reads cases with each strategy.
 //
 // spec: join-40
 func TestStrategiesGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(5, 200), func(*scenario.Case) {}) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 5, 200), func(*scenario.Case) {}) {
 		want := rowsOf(t, c, loader.Options{})
 		for _, strategy := range []rule.Strategy{
 			rule.StrategyAuto, rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip, rule.StrategyBroadcast,
@@ -94,8 +58,8 @@ func TestStrategiesGiveTheSameRows(t *testing.T) {
 // for build sides and with little.
 func TestCodesGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	_, create := disk(t, 0)
-	for i, c := range generated(t, thorough(20, 400), func(*scenario.Case) {}) {
+	_, create := loadertest.Disk(t, 0)
+	for i, c := range loadertest.Generated(t, loadertest.Cases(share, 20, 400), func(*scenario.Case) {}) {
 		d := c.Clone()
 		d.NoCodes = true
 		options := loader.Options{}
@@ -111,7 +75,7 @@ func TestCodesGiveTheSameRows(t *testing.T) {
 // spec: order-14
 func TestCutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(5, 200), whole) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 5, 200), loadertest.Whole) {
 		want := rowsOf(t, c, loader.Options{})
 		for i := range 4 {
 			d := c.Clone()
@@ -120,7 +84,7 @@ func TestCutsGiveTheSameRows(t *testing.T) {
 				require.Equal(t, want, rowsOf(t, d, loader.Options{}), "%s, batches of %d", c.Name, d.Query.BatchRows)
 				continue
 			}
-			require.Equal(t, sorted(want), sorted(rowsOf(t, d, loader.Options{})), "%s, batches of %d", c.Name, d.Query.BatchRows)
+			require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(rowsOf(t, d, loader.Options{})), "%s, batches of %d", c.Name, d.Query.BatchRows)
 		}
 	}
 }
@@ -130,7 +94,7 @@ func TestCutsGiveTheSameRows(t *testing.T) {
 // spec: order-14
 func TestStagingLayoutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(5, 200), func(c *scenario.Case) { layStaging(c, func(int) []string { return []string{"bucket(8,%s)"} }) }) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 5, 200), func(c *scenario.Case) { layStaging(c, func(int) []string { return []string{"bucket(8,%s)"} }) }) {
 		want := rowsOf(t, c, loader.Options{})
 		for i, specs := range [][]string{
 			{"bucket(1,%s)"}, {"bucket(7,%s)"}, {"bucket(12,%s)", "bucket(16,%s)"}, {""}, {"bucket(3,%s)", ""}, {"%s"}, {"truncate(2,%s)", "bucket(5,%s)", "%s"},
@@ -181,13 +145,13 @@ func layStaging(c *scenario.Case, specs func(table int) []string) {
 func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
 	free := func(c *scenario.Case) {
-		whole(c)
+		loadertest.Whole(c)
 		c.Dataset.Training.Distinct = nil
 		for i := range c.Dataset.Staging {
 			c.Dataset.Staging[i].Align = nil
 		}
 	}
-	for _, c := range generated(t, thorough(5, 200), free) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 5, 200), free) {
 		want := rowsOf(t, c, loader.Options{})
 		for i, specs := range [][]string{
 			{"bucket(1,k)"}, {"bucket(7,k)"}, {"day bucket(12,k)", "bucket(16,k)"}, {""}, {"bucket(3,k)", "region"}, {"hour(ts) bucket(4,k2)", "bucket(2,k) bucket(3,k2)"},
@@ -198,7 +162,7 @@ func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 				d.Training.Commits[at].Spec, d.Training.Commits[at].FileRows = at%len(specs), i*at
 			}
 			d.Query.Lanes, d.Query.BatchRows = 1+i, 6*(1+i)
-			require.Equal(t, sorted(want), sorted(rowsOf(t, d, loader.Options{})), "%s in %v", c.Name, specs)
+			require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(rowsOf(t, d, loader.Options{})), "%s in %v", c.Name, specs)
 		}
 	}
 }
@@ -209,18 +173,18 @@ func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 // spec: order-13, cursor-10, cursor-11
 func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(3, 60), func(c *scenario.Case) {
-		whole(c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 3, 60), func(c *scenario.Case) {
+		loadertest.Whole(c)
 		c.Query.Lanes, c.Query.BatchRows = 4, 8
 	}) {
-		m := made(t, c)
+		m := loadertest.Made(t, c)
 		var want [][]string
 		for _, of := range []int{1, 2, 4} {
 			q := c.Query
 			q.Shard.Of, q.BatchRows = of, 4/of*3
 			shards, err := scenario.Read(context.Background(), m.Loader(), q)
 			require.NoError(t, err)
-			steps := globalSteps(shards)
+			steps := loadertest.GlobalSteps(shards)
 			if of == 1 {
 				want = steps
 			}
@@ -240,11 +204,11 @@ func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 func TestSampleAndComplementHaveAllRows(t *testing.T) {
 	t.Parallel()
 	plain := func(c *scenario.Case) {
-		whole(c)
+		loadertest.Whole(c)
 		c.Query.Sample, c.Query.Dense, c.Dataset.Training.Distinct = nil, nil, nil
 	}
 	named, kept := 0, 0
-	for i, c := range generated(t, thorough(10, 200), plain) {
+	for i, c := range loadertest.Generated(t, loadertest.Cases(share, 10, 200), plain) {
 		want := rowsOf(t, c, loader.Options{})
 		for _, by := range []dataset.SampleBy{dataset.SampleByRequest, dataset.SampleByKey} {
 			a, b := float64(i%8)/8, 0.3+float64(i%5)/8
@@ -254,7 +218,7 @@ func TestSampleAndComplementHaveAllRows(t *testing.T) {
 			part, rest := c.Clone(), c.Clone()
 			part.Query.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: a, To: b}, By: by, Rate: 1}
 			rest.Query.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: b, To: a}, By: by, Rate: 1}
-			require.Equal(t, sorted(want), sorted(slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{}))), "%s by %s", c.Name, by)
+			require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{}))), "%s by %s", c.Name, by)
 		}
 		rated := c.Clone()
 		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, dataset.Filter{}
@@ -262,7 +226,7 @@ func TestSampleAndComplementHaveAllRows(t *testing.T) {
 		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
 		some := rowsOf(t, rated, loader.Options{})
 		rated.ScanRows, rated.Query.BatchRows = 3, rated.Query.Lanes
-		require.Equal(t, sorted(some), sorted(rowsOf(t, rated, loader.Options{})), "the same rows in other batches")
+		require.Equal(t, loadertest.Sorted(some), loadertest.Sorted(rowsOf(t, rated, loader.Options{})), "the same rows in other batches")
 		count := func(rows []string, text string) (n int) {
 			for _, row := range rows {
 				if row == text {
@@ -288,10 +252,10 @@ func TestRatesKeepTheirShare(t *testing.T) {
 	const rows, rate, drawn = 12_000, 0.25, 8_000
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long label:int", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", max(0, i%3-1)) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long label:int", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", max(0, i%3-1)) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := one(2, 512)
+	q := loadertest.OneShard(2, 512)
 	q.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: rate, Where: dataset.MustFilter("label = 0")}
 	shards, err := scenario.Read(context.Background(), l, q)
 	require.NoError(t, err)
@@ -305,7 +269,7 @@ func TestRatesKeepTheirShare(t *testing.T) {
 func TestStreamsThatShareBuildSides(t *testing.T) {
 	t.Parallel()
 	timed := func(c *scenario.Case) {
-		whole(c)
+		loadertest.Whole(c)
 		c.Query.Columns, c.Query.Dense, c.Query.Filter = nil, nil, dataset.Filter{}
 		for i := range c.Dataset.Staging {
 			s := &c.Dataset.Staging[i]
@@ -317,8 +281,8 @@ func TestStreamsThatShareBuildSides(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range generated(t, thorough(3, 100), timed) {
-		m := made(t, c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 3, 100), timed) {
+		m := loadertest.Made(t, c)
 		variants := sharing(c)
 		l := loader.New(loader.Options{Catalog: m.World, Scan: m.Scan})
 		var group errgroup.Group
@@ -383,10 +347,10 @@ func TestStagingIsReadOnce(t *testing.T) {
 	t.Parallel()
 	for _, staging := range [][]int{{12}, {7}, {12, 7}, {16, 5, 3}} {
 		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
-			for seed := range uint64(thorough(4, 40)) {
+			for seed := range uint64(loadertest.Cases(share, 4, 40)) {
 				c, err := scenario.Random(seed, scenario.Shape{TrainingBuckets: 16, StagingBuckets: staging})
 				require.NoError(t, err)
-				q := one(1, 16)
+				q := loadertest.OneShard(1, 16)
 				q.Order = order
 				_, err = scenario.Read(context.Background(), c.Loader(), q)
 				require.NoError(t, err)
@@ -409,11 +373,11 @@ func TestStagingIsReadOnce(t *testing.T) {
 func TestBudgetsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
 	spilled := int64(0)
-	for _, c := range generated(t, thorough(6, 200), func(*scenario.Case) {}) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 6, 200), func(*scenario.Case) {}) {
 		want := rowsOf(t, c, loader.Options{})
-		for _, limit := range []int64{plenty, 20_000, 6_000, 2_000} {
-			m, b := made(t, c), budget.New(limit)
-			s, create := disk(t, 0)
+		for _, limit := range []int64{loadertest.Plenty, 20_000, 6_000, 2_000} {
+			m, b := loadertest.Made(t, c), budget.New(limit)
+			s, create := loadertest.Disk(t, 0)
 			shards, err := scenario.Read(context.Background(), loader.New(loader.Options{
 				Datasets: []dataset.Dataset{c.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: b, Disk: create,
 			}), c.Query)

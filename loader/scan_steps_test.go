@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -20,7 +21,7 @@ func TestScansKnowTheSteps(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(16,id)", 160, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(16,id)", 160, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
 	var sources []plan.Source
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{
@@ -67,17 +68,17 @@ func TestScansKnowTheSteps(t *testing.T) {
 			require.Equal(t, ((before-origin)%step+step)%step, source.Begun)
 		}
 	}
-	got, p, _ := read(one(1, step), 1000, -1)
+	got, p, _ := read(loadertest.OneShard(1, step), 1000, -1)
 	require.GreaterOrEqual(t, len(got), len(p.Lanes[0].Ranges))
 	check(p, got, 0)
-	got, p, _ = read(one(1, step), 1000, 3)
+	got, p, _ = read(loadertest.OneShard(1, step), 1000, 3)
 	check(p, got, 0)
-	_, _, cursor := read(one(1, 5), 4, -1)
+	_, _, cursor := read(loadertest.OneShard(1, 5), 4, -1)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: step, Cursor: dataset.Cursors{cursor}}}
 	got, p, _ = read(q, 1000, 2)
 	check(p, got, 20)
 
-	q = one(1, step)
+	q = loadertest.OneShard(1, step)
 	q.Filter = dataset.MustFilter("item >= 0")
 	got, _, _ = read(q, 1000, -1)
 	for _, source := range got {

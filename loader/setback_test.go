@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestStreamsSetBackGiveTheSame takes the memory away at random steps, sets the streams back, and
@@ -21,15 +22,15 @@ func TestStreamsSetBackGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(21, 22))
 	back, changed := 0, 0
-	for _, c := range generated(t, thorough(40, 2000), func(c *scenario.Case) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 40, 2000), func(c *scenario.Case) {
 		if changed++; changed%2 == 0 {
-			keepAllRows(c)
+			loadertest.KeepAllRows(c)
 		}
 	}) {
 		c.ScanRows = 1 + random.IntN(9)
-		resized(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
-		m := made(t, c)
-		limit := budget.New(plenty)
+		loadertest.Resize(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
+		m := loadertest.Made(t, c)
+		limit := budget.New(loadertest.Plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit})
 		want, err := scenario.Read(context.Background(), l, c.Query)
 		require.NoError(t, err, c.Name)

@@ -17,19 +17,20 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/scan"
 	"github.com/penstock/penstock/loader/scan/chunkcache"
 )
 
 // caching returns a loader of the table with a cache of decoded columns and one of footers. At the end of the test, no
 // memory may be in use.
-func (p *parquetTable) caching(t *testing.T, limit *budget.Budget, columns int64, lose func(chunkcache.ChunkID) bool) (*loader.Loader, *chunkcache.ColumnCache) {
+func caching(t *testing.T, p *loadertest.ParquetTable, limit *budget.Budget, columns int64, lose func(chunkcache.ChunkID) bool) (*loader.Loader, *chunkcache.ColumnCache) {
 	t.Helper()
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	t.Cleanup(footers.Close)
 	c := chunkcache.New(chunkcache.Options{Budget: limit, Clock: time.Now, Limit: columns, Lose: lose})
-	l, _ := p.loader(t, scan.Options{Budget: limit, Footers: footers, Chunks: c})
+	l, _ := p.Loader(t, scan.Options{Budget: limit, Footers: footers, Chunks: c})
 	t.Cleanup(func() {
 		require.Zero(t, limit.InUse())
 		c.Drop("")
@@ -50,7 +51,7 @@ func TestShuffledEpochsFillTheCache(t *testing.T) {
 		if share > 1 && i > 0 {
 			continue // with the race detector: one of them
 		}
-		table := newParquetTable(t, rows, groupRows)
+		table := loadertest.NewParquetTable(t, rows, groupRows)
 		for _, lanes := range []int{1, 8} {
 			for _, change := range []func(*dataset.Query){
 				func(q *dataset.Query) { q.Shuffle = dataset.ShuffleRequests },
@@ -59,16 +60,16 @@ func TestShuffledEpochsFillTheCache(t *testing.T) {
 				func(q *dataset.Query) { q.Shuffle, q.ShuffleWindow = dataset.ShuffleSplits, 0 },
 			} {
 				for read, first := range map[dataset.CacheUse]int{dataset.CacheFill: 2, dataset.CacheRead: 3} {
-					l, c := table.caching(t, budget.New(1<<30), 1<<28, nil)
+					l, c := caching(t, table, budget.New(1<<30), 1<<28, nil)
 					for epoch := 1; epoch <= first; epoch++ {
-						q := one(lanes, 400)
+						q := loadertest.OneShard(lanes, 400)
 						q.Order, q.ShuffleWindow, q.Epoch, q.Cache = dataset.Shuffled, 2000, int64(epoch), read
 						change(&q)
-						table.store.Reset()
+						table.Store.Reset()
 						shards, err := scenario.Read(t.Context(), l, q)
 						require.NoError(t, err)
 						require.Len(t, shards[0].Rows(), rows)
-						require.Equal(t, epoch >= first, table.bytesRead() == 0, "epoch %d with %s, %d lanes, %s, row groups of %d", epoch, read, lanes, q.Shuffle, groupRows)
+						require.Equal(t, epoch >= first, table.BytesRead() == 0, "epoch %d with %s, %d lanes, %s, row groups of %d", epoch, read, lanes, q.Shuffle, groupRows)
 					}
 					require.Zero(t, c.Stats().Partial)
 				}
@@ -96,13 +97,13 @@ func TestShuffledStreamsWithACache(t *testing.T) {
 	for _, of := range []struct {
 		memory, columns int64
 		lose            int
-	}{{plentiful, plenty, 0}, {plentiful, 40 << 10, 0}, {plentiful, plenty, 30}, {short, short / 2, 200}} {
+	}{{plentiful, loadertest.Plenty, 0}, {plentiful, 40 << 10, 0}, {plentiful, loadertest.Plenty, 30}, {short, short / 2, 200}} {
 		t.Run(fmt.Sprint(of), func(t *testing.T) {
 			const rows = 6000
-			table := newParquetTable(t, rows, 500+draw(3000))
-			plain, _ := table.loader(t, scan.Options{BatchRows: 1 + draw(300)})
-			l, c := table.caching(t, budget.New(of.memory), of.columns, func(chunkcache.ChunkID) bool { return of.lose > 0 && draw(of.lose) == 0 })
-			for range thorough(16, 300) {
+			table := loadertest.NewParquetTable(t, rows, 500+draw(3000))
+			plain, _ := table.Loader(t, scan.Options{BatchRows: 1 + draw(300)})
+			l, c := caching(t, table, budget.New(of.memory), of.columns, func(chunkcache.ChunkID) bool { return of.lose > 0 && draw(of.lose) == 0 })
+			for range loadertest.Cases(share, 16, 300) {
 				q := shuffledQuery(draw, rows)
 				want, err := scenario.Read(t.Context(), plain, q)
 				require.NoError(t, err)
@@ -130,8 +131,8 @@ func TestShuffledStreamsWithACache(t *testing.T) {
 				group.Wait()
 			}
 			require.LessOrEqual(t, c.Stats().Bytes, of.columns)
-			if of.columns == plenty && of.lose == 0 { // otherwise, another stream may take the place of a column before its next use
-				q := one(1, 100)
+			if of.columns == loadertest.Plenty && of.lose == 0 { // otherwise, another stream may take the place of a column before its next use
+				q := loadertest.OneShard(1, 100)
 				q.Cache = dataset.CacheFill
 				_, err := scenario.Read(t.Context(), l, q)
 				require.NoError(t, err)
@@ -147,7 +148,7 @@ func TestShuffledStreamsWithACache(t *testing.T) {
 // shuffledQuery returns a random query.
 func shuffledQuery(draw func(int) int, rows int) dataset.Query {
 	lanes := 1 << draw(4)
-	q := one(lanes, lanes*(1+draw(300)))
+	q := loadertest.OneShard(lanes, lanes*(1+draw(300)))
 	q.Shard = dataset.Shard{Index: dataset.AllShards, Of: 1 << draw(2)}
 	if q.Shard.Of > lanes {
 		q.Shard.Of = 1

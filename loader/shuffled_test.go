@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -27,7 +28,7 @@ type row struct {
 func itemsOf(t *testing.T, c *scenario.Made, q dataset.Query) []row {
 	t.Helper()
 	q.Columns = []dataset.Column{{Column: "item"}, {Column: "request_id"}}
-	given, err := readAll(t, c, q)
+	given, err := loadertest.ReadAll(t, c, q)
 	require.NoError(t, err)
 	return itemRows(given)
 }
@@ -60,7 +61,7 @@ func TestWindows(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 2, StagingBuckets: []int{3}}
 	moved := 0
-	for _, seed := range seeds(t, thorough(10, 60), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 10, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
@@ -117,11 +118,11 @@ func TestDroppedRowsLeaveTheOrder(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
 	dropped := 0
-	for _, seed := range seeds(t, thorough(10, 60), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 10, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
-		for _, q := range orders {
+		for _, q := range loadertest.Orders() {
 			q.Seed, q.Lanes = int64(seed), 1
 			all := itemsOf(t, c, q)
 			less := func(what string, q dataset.Query) {
@@ -163,7 +164,7 @@ func TestShufflesAreUniform(t *testing.T) {
 	withoutRace(t)
 	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{1}}
 	tested := 0
-	for _, seed := range seeds(t, 12, shape) {
+	for _, seed := range loadertest.Seeds(t, 12, shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
@@ -251,7 +252,7 @@ func TestDividedRequests(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{3}}
 	total := int64(0)
-	for _, seed := range seeds(t, thorough(10, 60), shape) {
+	for _, seed := range loadertest.Seeds(t, loadertest.Cases(share, 10, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
@@ -297,7 +298,7 @@ func TestResumeReadsOneWindowAgain(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{3}}
 	later := 0
-	for _, seed := range seeds(t, 4, shape) {
+	for _, seed := range loadertest.Seeds(t, 4, shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestSince reads the rows appended to a training table, joined, in one and in two
@@ -24,8 +25,8 @@ func TestSince(t *testing.T) {
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
-	written{"features.f", "id:long v:long", "bucket(4,id)", 100, pair}.in(t, w)
-	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(4,id)", 100, pair).In(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(4,id)", 40, pair).In(t, w)
 	table, err := w.Table(t.Context(), "ml.train", dataset.Ref{})
 	require.NoError(t, err)
 	before := table.Pin.Snapshot
@@ -43,11 +44,11 @@ func TestSince(t *testing.T) {
 	require.NoError(t, err)
 	defer plans.Close()
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Plans: plans})
-	all, err := scenario.Read(context.Background(), l, one(2, 8))
+	all, err := scenario.Read(context.Background(), l, loadertest.OneShard(2, 8))
 	require.NoError(t, err)
 	require.Len(t, all[0].Rows(), 60)
 
-	q := one(2, 8)
+	q := loadertest.OneShard(2, 8)
 	q.Since = before
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestSince(t *testing.T) {
 
 	for at, cursor := range shards[0].Cursors {
 		require.Equal(t, before, cursor.Since)
-		resumed := one(2, 8)
+		resumed := loadertest.OneShard(2, 8)
 		resumed.Cursor = dataset.Cursors{cursor}
 		rest, err := scenario.Read(context.Background(), l, resumed)
 		require.NoError(t, err)
@@ -88,7 +89,7 @@ func TestSince(t *testing.T) {
 
 	now, err := w.Table(t.Context(), "ml.train", dataset.Ref{})
 	require.NoError(t, err)
-	q = one(2, 8)
+	q = loadertest.OneShard(2, 8)
 	q.Since = now.Pin.Snapshot
 	nothing, err := scenario.Read(context.Background(), l, q)
 	require.NoError(t, err)

@@ -16,27 +16,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/spool"
-	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
-
-// disk opens a spool for the test.
-func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (spill.Store, error)) {
-	t.Helper()
-	s, err := spool.Open(spool.Options{Folder: t.TempDir(), Limit: limit})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.Zero(t, s.Stats().Files, "spool files that are still open") })
-	return s, func(what string) (spill.Store, error) {
-		f, err := s.Create(what)
-		if err != nil {
-			return nil, err
-		}
-		return f, nil
-	}
-}
 
 // TestTightBudgets reads the same rows in the same order with budgets from unlimited
 // memory down to one for which even the spool is not enough.
@@ -44,20 +29,20 @@ func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (spill.Sto
 // spec: join-66
 func TestTightBudgets(t *testing.T) {
 	t.Parallel()
-	c := world(t)
+	c := loadertest.World(t)
 	step := int64(15)
 	if share > 1 {
 		step = 12
 	}
 	for _, lanes := range []int{1, 3} {
-		want, err := scenario.Read(context.Background(), c.Loader(), one(lanes, 2*lanes))
+		want, err := scenario.Read(context.Background(), c.Loader(), loadertest.OneShard(lanes, 2*lanes))
 		require.NoError(t, err)
 		spilled := int64(0)
 		for limit := int64(1 << 16); ; limit = limit * step / 16 {
-			s, create := disk(t, 0)
+			s, create := loadertest.Disk(t, 0)
 			b := budget.New(limit)
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b, Disk: create})
-			got, err := scenario.Read(context.Background(), l, one(lanes, 2*lanes))
+			got, err := scenario.Read(context.Background(), l, loadertest.OneShard(lanes, 2*lanes))
 			require.Zero(t, b.Used())
 			require.LessOrEqual(t, b.Peak(), limit)
 			require.Zero(t, s.Stats().Used)
@@ -95,16 +80,16 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		w := scenario.NewWorld()
 		w.BatchRows = 20
 		t.Cleanup(w.Release)
-		written{"ml.train", "id:long day:long item:long", spec, 3000, func(i int) string { return fmt.Sprint(i%1700, i%3, i) }}.in(t, w)
-		written{"features.f", "id:long v:long text:string", fmt.Sprintf("bucket(%d,id)", buckets), 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
+		loadertest.Rows("ml.train", "id:long day:long item:long", spec, 3000, func(i int) string { return fmt.Sprint(i%1700, i%3, i) }).In(t, w)
+		loadertest.Rows("features.f", "id:long v:long text:string", fmt.Sprintf("bucket(%d,id)", buckets), 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }).In(t, w)
 		d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 		open := func(limit int64) *loader.Loader {
-			_, create := disk(t, 0)
+			_, create := loadertest.Disk(t, 0)
 			return loader.New(loader.Options{
 				Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(limit), Disk: create,
 			})
 		}
-		p, err := open(1<<30).Plan(context.Background(), one(1, 8))
+		p, err := open(1<<30).Plan(context.Background(), loadertest.OneShard(1, 8))
 		require.NoError(t, err)
 		fits := p.StagingUse(0).Largest.Memory()
 		var want []string
@@ -113,13 +98,13 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		for i, limit := range []int64{1 << 30, fits*8/7 + 7, fits*8/7 - 1, fits / 2} {
 			for _, lanes := range []int{1, 4} {
 				w.Scanned = map[string]int{}
-				got, err := scenario.Read(context.Background(), open(limit), one(lanes, 8*lanes))
+				got, err := scenario.Read(context.Background(), open(limit), loadertest.OneShard(lanes, 8*lanes))
 				require.NoError(t, err, "%d buckets, %d lanes, %d bytes", buckets, lanes, limit)
 				rows := scenario.Texts(got[0].Rows())
 				if want == nil {
 					want = rows
 				}
-				require.Equal(t, sorted(want), sorted(rows))
+				require.Equal(t, loadertest.Sorted(want), loadertest.Sorted(rows))
 				report := got[0].Report.Staging["f"]
 				for file, n := range w.Scanned {
 					if strings.HasPrefix(file, "mem:///features") {
@@ -142,17 +127,17 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 // spec: join-56
 func TestStreamsWaitForOneAnother(t *testing.T) {
 	t.Parallel()
-	c := world(t)
-	want, err := scenario.Read(context.Background(), c.Loader(), one(2, 8))
+	c := loadertest.World(t)
+	want, err := scenario.Read(context.Background(), c.Loader(), loadertest.OneShard(2, 8))
 	require.NoError(t, err)
 	b := budget.New(24 << 10)
-	_, create := disk(t, 0)
+	_, create := loadertest.Disk(t, 0)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b, Disk: create})
 	var group sync.WaitGroup
 	var whole atomic.Int64
 	for range 8 {
 		group.Go(func() {
-			got, err := scenario.Read(context.Background(), l, one(2, 8))
+			got, err := scenario.Read(context.Background(), l, loadertest.OneShard(2, 8))
 			switch {
 			case fault.KindOf(err) == fault.Exhausted:
 			case err != nil || !slices.Equal(scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows())):
@@ -174,12 +159,12 @@ func tight(t *testing.T, layouts ...string) (*loader.Loader, *spool.Spool) {
 	w := scenario.NewWorld()
 	w.BatchRows = 100
 	t.Cleanup(w.Release)
-	written{"features.f", "id:long v:long text:string", "bucket(7,id)", 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
-	s, create := disk(t, 0)
+	loadertest.Rows("features.f", "id:long v:long text:string", "bucket(7,id)", 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }).In(t, w)
+	s, create := loadertest.Disk(t, 0)
 	options := loader.Options{Catalog: w, Scan: w.Scan, Disk: create}
 	for i, layout := range layouts {
 		name := strconv.Itoa(i)
-		written{"ml.t" + name, "id:long item:long", layout, 2000, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+		loadertest.Rows("ml.t"+name, "id:long item:long", layout, 2000, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
 		d := dataset.Dataset{Name: name, Key: []string{"id"}, Training: dataset.Training{Table: "ml.t" + name}, Staging: []dataset.Staging{{Table: "features.f"}}}
 		options.Datasets = append(options.Datasets, d.Defaults())
 	}
@@ -191,7 +176,7 @@ func tight(t *testing.T, layouts ...string) (*loader.Loader, *spool.Spool) {
 
 // reading returns a query of one lane over a dataset.
 func reading(name string) dataset.Query {
-	q := one(1, 8)
+	q := loadertest.OneShard(1, 8)
 	q.Dataset = name
 	return q
 }
@@ -212,7 +197,7 @@ func TestDividedGroupsAndOtherStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := tight(t, "bucket(16,id)", "bucket(4,id)")
-			held := open(t, l, c.first)
+			held := loadertest.Open(t, l, c.first)
 			defer held.Release()
 			require.True(t, held.Next(), "what it divided stays while it is open")
 			require.Positive(t, held.Report().Staging["f"].SpilledBytes)
@@ -263,10 +248,10 @@ func TestFailedPrefetchWritesNothingToDisk(t *testing.T) {
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
-	written{"ml.train", "id:long item:long", "bucket(2,id)", 40, pair}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(2,id)", 40, pair}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(2,id)", 40, pair).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(2,id)", 40, pair).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
-	_, create := disk(t, 0)
+	_, create := loadertest.Disk(t, 0)
 	var opened atomic.Int64
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Budget: budget.New(1 << 30), Disk: create,
@@ -277,7 +262,7 @@ func TestFailedPrefetchWritesNothingToDisk(t *testing.T) {
 			return w.Scan(ctx, source, columns)
 		},
 	})
-	got, err := scenario.Read(context.Background(), l, one(1, 8))
+	got, err := scenario.Read(context.Background(), l, loadertest.OneShard(1, 8))
 	require.NoError(t, err)
 	require.Len(t, got[0].Rows(), 40)
 	require.EqualValues(t, 3, opened.Load(), "the second group is tried again")
@@ -293,10 +278,10 @@ func TestErrorsOfPrefetchedBuildsAreReported(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(2,id)", 40, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(2,id)", 40, func(i int) string { return fmt.Sprint(i, " ", i+1<<40) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(2,id)", 40, func(i int) string { return fmt.Sprint(i, " ", i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(2,id)", 40, func(i int) string { return fmt.Sprint(i, " ", i+1<<40) }).In(t, w)
 	first := true
-	_, create := disk(t, 0)
+	_, create := loadertest.Disk(t, 0)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 		Staging: []dataset.Staging{{Table: "features.f", Columns: []dataset.Column{{Column: "v", As: "int"}}}},
@@ -312,7 +297,7 @@ func TestErrorsOfPrefetchedBuildsAreReported(t *testing.T) {
 			return w.Scan(ctx, source, columns)
 		},
 	})
-	_, err := scenario.Read(context.Background(), l, one(1, 8))
+	_, err := scenario.Read(context.Background(), l, loadertest.OneShard(1, 8))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "load the build side f")
 	require.NotContains(t, err.Error(), "local disk")

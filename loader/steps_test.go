@@ -10,32 +10,8 @@ import (
 
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
-
-// stepped returns cases of every rule with eight lanes, by seed.
-func stepped(t *testing.T, n int) []*scenario.Case {
-	t.Helper()
-	return generated(t, n, func(c *scenario.Case) {
-		whole(c)
-		if c.Query.Wire.Auto() { // the columns of streams may be in different orders
-			c.Query.Wire = dataset.WireIndexed
-		}
-		c.Query.Lanes, c.Query.BatchRows, c.Query.BatchRequests, c.Query.Shard.Of = 8, 0, 0, 1
-	})
-}
-
-// laneRows reads each lane separately to its end and returns its rows as text.
-func laneRows(t *testing.T, m *scenario.Made, q dataset.Query) [][]string {
-	t.Helper()
-	q.Shard, q.BatchRows, q.Tail, q.Count = dataset.Shard{Index: dataset.AllShards, Of: q.Lanes}, 5, dataset.TailKeep, dataset.CountEstimate
-	shards, err := scenario.Read(context.Background(), m.Loader(), q)
-	require.NoError(t, err)
-	rows := make([][]string, len(shards))
-	for i, s := range shards {
-		rows[i] = scenario.Texts(s.Rows())
-	}
-	return rows
-}
 
 // stepsOf computes the steps of one shard from the rows of the lanes: blocks of q rows,
 // beginning with row number from, and the remaining rows of the lanes.
@@ -81,9 +57,9 @@ func TestStepsOfShardsAndWorkers(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 9))
 	inexact, dropped, resumed := 0, 0, 0
-	for _, c := range stepped(t, thorough(24, 600)) {
-		m := made(t, c)
-		lanes := laneRows(t, m, c.Query)
+	for _, c := range loadertest.Stepped(t, loadertest.Cases(share, 24, 600)) {
+		m := loadertest.Made(t, c)
+		lanes := loadertest.LaneRows(t, m, c.Query)
 		for range 6 {
 			drop := random.IntN(2) == 0
 			from, cursors := 0, dataset.Cursors(nil)

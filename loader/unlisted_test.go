@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // listingCatalog counts the listings of each table.
@@ -65,7 +66,7 @@ func TestFilesOfUnreadEntriesAreNotListed(t *testing.T) {
 	t.Cleanup(plans.Close)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{f.dataset(all...)}, Catalog: tables, Plans: plans})
 	planned := func(columns ...string) loader.Planned {
-		q := one(2, 500)
+		q := loadertest.OneShard(2, 500)
 		for _, name := range columns {
 			q.Columns = append(q.Columns, dataset.Column{Column: name})
 		}
@@ -109,8 +110,8 @@ func TestUnreadEntriesAreVerified(t *testing.T) {
 	plans, err := loader.NewPlans(1 << 20)
 	require.NoError(t, err)
 	t.Cleanup(plans.Close)
-	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: tables, Scan: c.Scan, Budget: budget.New(plenty), Plans: plans})
-	q := one(1, 8)
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: tables, Scan: c.Scan, Budget: budget.New(loadertest.Plenty), Plans: plans})
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "item"}}
 	for range 2 {
 		p, err := l.Plan(t.Context(), q)
@@ -133,7 +134,7 @@ func TestALayoutIsJudgedWhereItIsRead(t *testing.T) {
 	c := repeated(t)
 	c.Dataset.Staging[1].Align = &dataset.Align{Training: "item", Staging: "s1_u", Rule: dataset.AlignSame}
 	c.Dataset = c.Dataset.Defaults()
-	q := one(1, 8)
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "item"}}
 	shards, err := scenario.Read(t.Context(), c.Loader(), q)
 	require.NoError(t, err)
@@ -160,7 +161,7 @@ func TestUnlistedTablesAreNotJoined(t *testing.T) {
 	t.Parallel()
 	c := repeated(t)
 	l := c.Loader()
-	q := one(1, 8)
+	q := loadertest.OneShard(1, 8)
 	q.Columns = []dataset.Column{{Column: "item"}}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)

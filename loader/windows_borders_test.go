@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -26,13 +27,13 @@ func (s sparse) loader(t *testing.T) *loader.Loader {
 	t.Helper()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long req:long item:long keep:long", "bucket(1,id)", s.rows, func(i int) string {
+	loadertest.Rows("ml.train", "id:long req:long item:long keep:long", "bucket(1,id)", s.rows, func(i int) string {
 		keep := 0
 		if s.kept(i) {
 			keep = 1
 		}
 		return fmt.Sprint(i, " ", s.request(i), " ", i, " ", keep)
-	}}.in(t, w)
+	}).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"req"}, Training: dataset.Training{Table: "ml.train", Filter: dataset.MustFilter("keep = 1")}}
 	return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 }
@@ -141,10 +142,10 @@ func TestCutRangesJoinTheRunBefore(t *testing.T) {
 	t.Cleanup(w.Release)
 	const rows, buckets, lanes = 600, 2, 3
 	splitOf, stored := make([]int, rows), map[storedRow]int64{}
-	written{"ml.train", "id:long item:long", "bucket(2,id)", rows, func(i int) string {
+	loadertest.Rows("ml.train", "id:long item:long", "bucket(2,id)", rows, func(i int) string {
 		splitOf[i] = int(bucket.Of(bucket.HashInt64(int64(i)), buckets))
 		return fmt.Sprint(i, " ", i)
-	}}.in(t, w)
+	}).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	mixed := 0
@@ -211,21 +212,21 @@ func TestFileGroupsOfSkippedRangesAreReleased(t *testing.T) {
 			training = append(training, fmt.Sprint(id, " ", n*days/perBucket, " ", keep))
 		}
 	}
-	written{"ml.train", "id:long day:long keep:long", "day bucket(2,id)", len(training), func(i int) string { return training[i] }}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(2,id)", len(staging), func(i int) string { return staging[i] }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long day:long keep:long", "day bucket(2,id)", len(training), func(i int) string { return training[i] }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(2,id)", len(staging), func(i int) string { return staging[i] }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: b})
 	q := dataset.Query{Rows: dataset.Rows{
 		Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: 50, ShuffleParts: 1, Lanes: 2, Filter: dataset.MustFilter("keep = 1"),
 	}, Reading: dataset.Reading{BatchRows: 20, Shard: dataset.Shard{Index: 0, Of: 1}}}
-	s := open(t, l, q)
+	s := loadertest.Open(t, l, q)
 	for range 5 { // 50 of 100 rows of the first lane
 		require.True(t, s.Next())
 	}
 	q.Cursor = dataset.Cursors{s.Cursor()}
 	s.Release()
-	s = open(t, l, q)
+	s = loadertest.Open(t, l, q)
 	defer s.Release()
 	whole := int64(0)
 	for range 4 {
@@ -251,7 +252,7 @@ func TestMinMatchOfRuns(t *testing.T) {
 	w.BatchRows = 1000
 	t.Cleanup(w.Release)
 	const rows, matched = 24_000, 13_000
-	written{"ml.train", "id:long", "bucket(1,id)", rows, strconv.Itoa}.in(t, w)
+	loadertest.Rows("ml.train", "id:long", "bucket(1,id)", rows, strconv.Itoa).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
 	of := func() *loader.Loader {
 		return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
@@ -260,7 +261,7 @@ func TestMinMatchOfRuns(t *testing.T) {
 	p, err := of().Plan(t.Context(), q)
 	require.NoError(t, err)
 	late := lastOf(p.Plan, matched)
-	written{"features.f", "id:long v:long", "bucket(1,id)", matched, func(i int) string { return fmt.Sprint(late[i], " ", i) }}.in(t, w)
+	loadertest.Rows("features.f", "id:long v:long", "bucket(1,id)", matched, func(i int) string { return fmt.Sprint(late[i], " ", i) }).In(t, w)
 	d.Staging = []dataset.Staging{{Table: "features.f", MinMatch: 0.54}}
 	shards, err := scenario.Read(t.Context(), of(), q)
 	require.NoError(t, err, "13,000 of 24,000 rows match")

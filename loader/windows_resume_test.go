@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // requireResumes checks that from each cursor of a stream of one shard, another stream has the remaining rows.
@@ -49,13 +50,13 @@ func TestRequestsWithoutRepeatedRowsResume(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long at:long item:long req:long", "bucket(1,id)", 80, func(i int) string {
+	loadertest.Rows("ml.train", "id:long at:long item:long req:long", "bucket(1,id)", 80, func(i int) string {
 		id := i
 		if i%4 == 3 {
 			id--
 		}
 		return fmt.Sprint(id, " ", i, " ", i, " ", (i+1)/2)
-	}}.in(t, w)
+	}).In(t, w)
 	d := distinctByID("req")
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1, Order: dataset.Shuffled, ShuffleWindow: 4}, Reading: dataset.Reading{BatchRequests: 1}}
@@ -72,19 +73,19 @@ func TestSpilledJoinsWithoutRepeatedRowsResume(t *testing.T) {
 	w.BatchRows = 50
 	t.Cleanup(w.Release)
 	const ids = 600
-	written{"ml.train", "id:long at:long item:long", "bucket(1,id)", 2 * ids, func(i int) string {
+	loadertest.Rows("ml.train", "id:long at:long item:long", "bucket(1,id)", 2*ids, func(i int) string {
 		id := i
 		if i >= ids && i%2 == 0 {
 			id -= ids // repeats a row of the first windows, between rows that do not
 		}
 		return fmt.Sprint(id, " ", i, " ", i)
-	}}.in(t, w)
-	written{"features.f", "id:long v:long text:string", "bucket(1,id)", 2 * ids, func(i int) string { return fmt.Sprint(i, " ", -i, " t", i) }}.in(t, w)
+	}).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long text:string", "bucket(1,id)", 2*ids, func(i int) string { return fmt.Sprint(i, " ", -i, " t", i) }).In(t, w)
 	d := distinctByID("id")
 	d.Staging = []dataset.Staging{{Table: "features.f"}}
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1, Order: dataset.Shuffled, ShuffleWindow: 200}, Reading: dataset.Reading{BatchRows: 100}}
 	open := func(limit int64) *loader.Loader {
-		_, create := disk(t, 0)
+		_, create := loadertest.Disk(t, 0)
 		return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(limit), Disk: create})
 	}
 	p, err := open(1<<30).Plan(t.Context(), q)
@@ -147,14 +148,14 @@ func TestFinishedSectionsCloseTheirStores(t *testing.T) {
 	w.BatchRows = 50
 	t.Cleanup(w.Release)
 	const rows, days, features = 1200, 100, 12_000
-	written{"ml.train", "id:long day:long item:long", "day bucket(1,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i*days/rows, " ", i) }}.in(t, w)
-	written{"features.f", "id:long v:long text:string", "bucket(1,id)", features, func(i int) string { return fmt.Sprint(i, " ", -i, " t", i) }}.in(t, w)
+	loadertest.Rows("ml.train", "id:long day:long item:long", "day bucket(1,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i*days/rows, " ", i) }).In(t, w)
+	loadertest.Rows("features.f", "id:long v:long text:string", "bucket(1,id)", features, func(i int) string { return fmt.Sprint(i, " ", -i, " t", i) }).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1, Order: dataset.Shuffled, ShuffleWindow: 600}, Reading: dataset.Reading{BatchRows: 100}}
 	options := loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(1 << 40)}
 	p, err := loader.New(options).Plan(t.Context(), q)
 	require.NoError(t, err)
-	_, create := disk(t, 0)
+	_, create := loadertest.Disk(t, 0)
 	var open, most atomic.Int64
 	options.Budget = budget.New(p.StagingUse(0).Largest.Memory() / 4)
 	options.Disk = func(what string) (spill.Store, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/loadertest"
 )
 
 // TestIndexedExpandsToPlain reads cases in all forms and checks that schema, rows,
@@ -22,8 +23,8 @@ import (
 func TestIndexedExpandsToPlain(t *testing.T) {
 	t.Parallel()
 	saved, requests := false, false
-	for _, c := range generated(t, thorough(12, 300), func(*scenario.Case) {}) {
-		m := made(t, c)
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 12, 300), func(*scenario.Case) {}) {
+		m := loadertest.Made(t, c)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: m.World, Scan: m.Scan})
 		q := c.Query
 		q.Wire = dataset.WirePlain
@@ -120,11 +121,11 @@ func TestIndexedColumns(t *testing.T) {
 func TestColumnsThatDifferWithinARequest(t *testing.T) {
 	t.Parallel()
 	outcomes := map[bool]int{}
-	for _, c := range generated(t, thorough(40, 400), func(c *scenario.Case) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 40, 400), func(c *scenario.Case) {
 		c.Query.Dense, c.Query.Columns, c.Dataset.Training.RequestLevel = nil, nil, nil
 		c.Query.Wire = dataset.WirePlain
 	}) {
-		l := made(t, c).Loader()
+		l := loadertest.Made(t, c).Loader()
 		plain, err := scenario.Read(context.Background(), l, c.Query)
 		require.NoError(t, err, c.Name)
 		for _, name := range []string{"p0", "p1", "p2", "tags", "score", "region"} {
@@ -134,7 +135,7 @@ func TestColumnsThatDifferWithinARequest(t *testing.T) {
 			d := c.Clone()
 			d.Dataset.Training.RequestLevel = []string{name}
 			d.Query.Wire = dataset.WireIndexed
-			_, err := scenario.Read(context.Background(), made(t, d).Loader(), d.Query)
+			_, err := scenario.Read(context.Background(), loadertest.Made(t, d).Loader(), d.Query)
 			same := constant(plain, append([]string{name}, c.Dataset.Key...))
 			outcomes[same]++
 			if same {

@@ -208,6 +208,7 @@ func Graph() []Row {
 		{Folder: "flight/rawclient"},
 		{Folder: "flight/local/localtest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
+		{Folder: "loader/loadertest", Imports: "* catalogtest errstore parquettest scenario storetest", Outside: libTesting},
 		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/restcat/restcattest", Imports: "*"},
