@@ -67,43 +67,131 @@ func TestUnreadChunksLoseWorth(t *testing.T) {
 	}
 }
 
-// TestLedgersAddUp: after any calls, the bytes are those of the files that are there or being read.
-func TestLedgersAddUp(t *testing.T) {
+// ledgerModel is what a ledger must do, with a search of all chunks in place of a heap.
+type ledgerModel struct {
+	floor  float64
+	uses   int
+	chunks map[ChunkKey]*modelChunk
+}
+
+type modelChunk struct {
+	bytes   int64 // whole blocks of 4 KiB, and one more
+	cost    float64
+	worth   float64
+	used    int // of two with equal worth, the one used earlier is evicted
+	readers int
+	evicted bool
+}
+
+func (m *ledgerModel) use(c *modelChunk) {
+	m.uses++
+	c.worth, c.used = m.floor+c.cost/float64(c.bytes), m.uses
+}
+
+// least returns the chunk that is evicted next; false if all are being read.
+func (m *ledgerModel) least() (least ChunkKey, found bool) {
+	for key, c := range m.chunks {
+		if c.readers > 0 || c.evicted {
+			continue
+		}
+		if l := m.chunks[least]; !found || c.worth < l.worth || c.worth == l.worth && c.used < l.used {
+			least, found = key, true
+		}
+	}
+	return least, found
+}
+
+// evict removes a chunk, whose bytes count until its last reader ends.
+func (m *ledgerModel) evict(key ChunkKey) {
+	m.chunks[key].evicted = true
+	m.drop(key)
+}
+
+func (m *ledgerModel) drop(key ChunkKey) {
+	if c := m.chunks[key]; c.evicted && c.readers == 0 {
+		delete(m.chunks, key)
+	}
+}
+
+func (m *ledgerModel) bytes() int64 {
+	sum := int64(0)
+	for _, c := range m.chunks {
+		sum += c.bytes
+	}
+	return sum
+}
+
+// TestLedgersAgreeWithAModel compares a ledger with a model after each of many calls: which chunks
+// can be opened, which one is evicted, and how many bytes are used.
+//
+// spec: disk-2
+func TestLedgersAgreeWithAModel(t *testing.T) {
 	t.Parallel()
 	random, l := rand.New(rand.NewPCG(1, 2)), newLedger(1<<30)
+	m := ledgerModel{chunks: map[ChunkKey]*modelChunk{}}
 	var reading []*chunkFile
+	seen := map[string]int{}
 	for n := range 5_000 {
 		switch random.IntN(4) {
 		case 0:
-			l.addChunk(n, int64(random.IntN(50_000)), uint32(random.IntN(9)))
+			size, cost := int64(random.IntN(50_000)), uint32(random.IntN(9))
+			c := &modelChunk{bytes: (size+4095)/4096*4096 + 4096, cost: float64(cost)}
+			m.chunks[l.addChunk(n, size, cost)] = c
+			m.use(c)
 		case 1:
-			if f := l.open(numbered(random.IntN(n + 1)).Key()); f != nil {
+			key := numbered(max(0, n-random.IntN(60))).Key()
+			c := m.chunks[key]
+			f := l.open(key)
+			require.Equal(t, c != nil && !c.evicted, f != nil, "chunk %d can be opened", n)
+			if f != nil {
+				c.readers++
 				reading = append(reading, f)
+				seen["opened"]++
 			}
 		case 2:
-			if len(reading) > 0 {
-				l.close(reading[0])
-				reading = reading[1:]
+			if len(reading) == 0 {
+				continue
 			}
+			f := reading[0]
+			reading = reading[1:]
+			c := m.chunks[f.key]
+			c.readers--
+			if random.IntN(4) == 0 {
+				l.closeUnread(f)
+				seen["closed unread"]++
+			} else {
+				l.close(f)
+				if c.readers == 0 && !c.evicted {
+					m.use(c)
+				}
+			}
+			m.drop(f.key)
 		case 3:
-			if f := l.least(); f != nil {
-				require.NotContains(t, reading, f, "what is read is not evicted")
-				l.left(f, true)
-			} else if len(reading) > 0 && l.leave(reading[0]) {
-				l.left(reading[0], true)
+			var f *chunkFile
+			if len(reading) > 0 && random.IntN(8) == 0 {
+				if f = reading[0]; !l.leave(f) {
+					continue
+				}
+				seen["evicted while it was read"]++
+			} else {
+				want, found := m.least()
+				f = l.least()
+				require.Equal(t, found, f != nil)
+				if !found {
+					continue
+				}
+				require.Equal(t, want, f.key, "the chunk that is worth least")
+				m.floor = m.chunks[want].worth
+				seen["evicted"]++
 			}
+			require.Nil(t, l.open(f.key), "a chunk is not opened while its file is deleted")
+			require.Equal(t, m.bytes(), l.used)
+			m.evict(f.key)
+			l.left(f, true)
 		}
-		counted := map[*chunkFile]bool{}
-		for _, f := range reading {
-			counted[f] = true
-		}
-		for _, f := range l.files {
-			counted[f] = true
-		}
-		var sum int64
-		for f := range counted {
-			sum += footprint(f.size)
-		}
-		require.Equal(t, sum, l.used)
+		require.Equal(t, m.bytes(), l.used)
+	}
+	for _, what := range []string{"opened", "closed unread", "evicted", "evicted while it was read"} {
+		require.Positive(t, seen[what], what)
 	}
 }
