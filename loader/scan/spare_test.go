@@ -2,7 +2,7 @@ package scan_test
 
 import (
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,64 +27,64 @@ func TestSmallFileIsOneRead(t *testing.T) {
 // TestNextRowGroupIsReadAhead checks that the stored bytes of the next row group and of the
 // next file are read while batches of a row group wait for their consumer.
 func TestNextRowGroupIsReadAhead(t *testing.T) {
-	r := newRig(t)
-	first, second := r.grow(200, 100, 1), r.grow(100, 100, 1)
-	limit := budget.New(1 << 30)
-	s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail, Ahead: 1, BatchRows: 10})
-	r.store.Reset()
-	rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
-	require.NoError(t, err)
-	require.Zero(t, r.store.Counts().Reads)
-	require.True(t, rdr.Next())
-	reads := func(location string) int {
-		n := 0
-		for _, q := range r.store.Requests() {
-			if q.Location == location {
-				n++
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		first, second := r.grow(200, 100, 1), r.grow(100, 100, 1)
+		limit := budget.New(1 << 30)
+		s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail, Ahead: 1, BatchRows: 10})
+		r.store.Reset()
+		rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+		require.NoError(t, err)
+		require.Zero(t, r.store.Counts().Reads)
+		require.True(t, rdr.Next())
+		reads := func(location string) int {
+			n := 0
+			for _, q := range r.store.Requests() {
+				if q.Location == location {
+					n++
+				}
 			}
+			return n
 		}
-		return n
-	}
-	require.Eventually(t, func() bool { return reads(first.Location) == 3 && reads(second.Location) == 2 }, time.Minute, time.Millisecond,
-		"footer and two row groups of the first file, footer and row group of the second")
-	rows := rdr.RecordBatch().NumRows()
-	for rdr.Next() {
-		rows += rdr.RecordBatch().NumRows()
-	}
-	require.NoError(t, rdr.Err())
-	require.Equal(t, int64(300), rows)
-	rdr.Release()
-	require.Equal(t, 5, r.store.Counts().Reads)
-	require.Zero(t, limit.Used())
+		synctest.Wait()
+		require.Equal(t, 3, reads(first.Location), "footer and two row groups")
+		require.Equal(t, 2, reads(second.Location), "footer and row group")
+		rows := rdr.RecordBatch().NumRows()
+		for rdr.Next() {
+			rows += rdr.RecordBatch().NumRows()
+		}
+		require.NoError(t, rdr.Err())
+		require.Equal(t, int64(300), rows)
+		rdr.Release()
+		require.Equal(t, 5, r.store.Counts().Reads)
+		require.Zero(t, limit.Used())
+	})
 }
 
 // TestReadAheadIsReleasedUnderPressure checks that memory needed elsewhere is taken from
 // read-ahead, which is read again when it is needed.
 func TestReadAheadIsReleasedUnderPressure(t *testing.T) {
-	r := newRig(t)
-	r.grow(200, 100, 1)
-	limit := budget.New(1 << 20)
-	s := r.scanner(scan.Options{Budget: limit, Ahead: 1, BatchRows: 10})
-	rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
-	require.NoError(t, err)
-	require.True(t, rdr.Next())
-	need := limit.Limit() - limit.Used() + 1
-	require.Eventually(t, func() bool { // as soon as what is read ahead is there
-		held, err := limit.Reserve("another stream", need)
-		if err != nil {
-			return false
-		}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.grow(200, 100, 1)
+		limit := budget.New(1 << 20)
+		s := r.scanner(scan.Options{Budget: limit, Ahead: 1, BatchRows: 10})
+		rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+		require.NoError(t, err)
+		require.True(t, rdr.Next())
+		synctest.Wait() // until the next row group is there
+		held, err := limit.Reserve("another stream", limit.Limit()-limit.Used()+1)
+		require.NoError(t, err)
 		held.Release()
-		return true
-	}, time.Minute, time.Millisecond)
-	rows := rdr.RecordBatch().NumRows()
-	for rdr.Next() {
-		rows += rdr.RecordBatch().NumRows()
-	}
-	require.NoError(t, rdr.Err())
-	require.Equal(t, int64(200), rows)
-	rdr.Release()
-	require.Zero(t, limit.Used())
+		rows := rdr.RecordBatch().NumRows()
+		for rdr.Next() {
+			rows += rdr.RecordBatch().NumRows()
+		}
+		require.NoError(t, rdr.Err())
+		require.Equal(t, int64(200), rows)
+		rdr.Release()
+		require.Zero(t, limit.Used())
+	})
 }
 
 // TestRowGroupBeingDecodedIsNotReleased checks that the row group after the one being
@@ -93,25 +93,28 @@ func TestReadAheadIsReleasedUnderPressure(t *testing.T) {
 // spec: storage-11
 func TestRowGroupBeingDecodedIsNotReleased(t *testing.T) {
 	for range 20 {
-		r := newRig(t)
-		r.grow(400, 100, 1)
-		limit := budget.New(1 << 20)
-		s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail, Ahead: 1, BatchRows: 10})
-		rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
-		require.NoError(t, err)
-		reads := func(n int) {
-			t.Helper()
-			require.Eventually(t, func() bool { return r.store.Counts().Reads == n }, time.Minute, time.Millisecond)
-		}
-		rdr.Begin()
-		reads(2)
-		require.True(t, rdr.Next())
-		reads(3)
-		ctx, stream := limit.Enter(t.Context(), "another stream") // waits for what is being read still
-		require.NoError(t, limit.Await(ctx, "another stream", limit.Limit()-limit.Used()+1))
-		stream.Release()
-		rdr.Release()
-		require.Zero(t, limit.Used())
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.grow(400, 100, 1)
+			limit := budget.New(1 << 20)
+			s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail, Ahead: 1, BatchRows: 10})
+			rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+			require.NoError(t, err)
+			reads := func(n int) {
+				t.Helper()
+				synctest.Wait()
+				require.Equal(t, n, r.store.Counts().Reads)
+			}
+			rdr.Begin()
+			reads(2)
+			require.True(t, rdr.Next())
+			reads(3)
+			ctx, stream := limit.Enter(t.Context(), "another stream") // waits for what is being read still
+			require.NoError(t, limit.Await(ctx, "another stream", limit.Limit()-limit.Used()+1))
+			stream.Release()
+			rdr.Release()
+			require.Zero(t, limit.Used())
+		})
 	}
 }
 
@@ -130,47 +133,53 @@ func TestReadAheadThatFails(t *testing.T) {
 // TestBegin checks that a reader after Begin reads its first row group before the first
 // Next, once, decodes nothing, and leaves nothing behind if Next is never called.
 func TestBegin(t *testing.T) {
-	r := newRig(t)
-	r.grow(200, 100, 1)
-	r.grow(100, 100, 1)
-	limit := budget.New(1 << 30)
-	s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail})
-	for _, asks := range []bool{true, false} {
-		r.store.Reset()
-		rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
-		require.NoError(t, err)
-		rdr.Begin()
-		rdr.Begin()
-		require.Eventually(t, func() bool { return r.store.Counts().Reads == 2 }, time.Minute, time.Millisecond, "a footer and a row group")
-		if asks {
-			rows := int64(0)
-			for rdr.Next() {
-				rows += rdr.RecordBatch().NumRows()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.grow(200, 100, 1)
+		r.grow(100, 100, 1)
+		limit := budget.New(1 << 30)
+		s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail})
+		for _, asks := range []bool{true, false} {
+			r.store.Reset()
+			rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+			require.NoError(t, err)
+			rdr.Begin()
+			rdr.Begin()
+			synctest.Wait()
+			require.Equal(t, 2, r.store.Counts().Reads, "a footer and a row group")
+			if asks {
+				rows := int64(0)
+				for rdr.Next() {
+					rows += rdr.RecordBatch().NumRows()
+				}
+				require.NoError(t, rdr.Err())
+				require.Equal(t, int64(300), rows)
+				require.Equal(t, 5, r.store.Counts().Reads)
 			}
-			require.NoError(t, rdr.Err())
-			require.Equal(t, int64(300), rows)
-			require.Equal(t, 5, r.store.Counts().Reads)
+			rdr.Release()
+			require.Zero(t, limit.Used())
+			require.Zero(t, r.store.Counts().Open)
 		}
-		rdr.Release()
-		require.Zero(t, limit.Used())
-		require.Zero(t, r.store.Counts().Open)
-	}
+	})
 }
 
 // TestBeginWithoutMemory checks that work for which Begin has no memory is done by Next.
 func TestBeginWithoutMemory(t *testing.T) {
-	r := newRig(t)
-	r.grow(100, 100, 1)
-	limit := budget.New(1 << 20)
-	all, err := limit.Reserve("another stream", limit.Limit())
-	require.NoError(t, err)
-	rdr, err := r.scanner(scan.Options{Budget: limit}).Open(t.Context(), r.source(), r.columns("id"))
-	require.NoError(t, err)
-	rdr.Begin()
-	require.Eventually(t, func() bool { return r.store.Counts().Reads == 1 }, time.Minute, time.Millisecond)
-	all.Release()
-	require.True(t, rdr.Next())
-	require.Equal(t, int64(100), rdr.RecordBatch().NumRows())
-	rdr.Release()
-	require.Zero(t, limit.Used())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.grow(100, 100, 1)
+		limit := budget.New(1 << 20)
+		all, err := limit.Reserve("another stream", limit.Limit())
+		require.NoError(t, err)
+		rdr, err := r.scanner(scan.Options{Budget: limit}).Open(t.Context(), r.source(), r.columns("id"))
+		require.NoError(t, err)
+		rdr.Begin()
+		synctest.Wait()
+		require.Equal(t, 1, r.store.Counts().Reads)
+		all.Release()
+		require.True(t, rdr.Next())
+		require.Equal(t, int64(100), rdr.RecordBatch().NumRows())
+		rdr.Release()
+		require.Zero(t, limit.Used())
+	})
 }
