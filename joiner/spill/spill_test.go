@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -461,7 +461,8 @@ func TestDivide(t *testing.T) {
 func TestDivideLeavesMemoryToOthers(t *testing.T) {
 	t.Parallel()
 	x := skewed(rand.New(rand.NewPCG(5, 9)), 0, 3000, joiner.Rule{}, joiner.BuildSpec{}).Staging[0].Table
-	peak := func(streams int, wait bool) int64 {
+	peak := func(t *testing.T, streams int, wait bool) int64 {
+		t.Helper()
 		mem, limit := joinertest.Checked(t), budget.New(1<<20)
 		stores := &shelf{mem: mem}
 		for range streams {
@@ -475,9 +476,8 @@ func TestDivideLeavesMemoryToOthers(t *testing.T) {
 			require.NoError(t, err)
 			ended := make(chan error)
 			go func() { ended <- held.GrowWait(ctx, 1<<20) }()
-			for !limit.Waited() {
-				time.Sleep(time.Millisecond)
-			}
+			synctest.Wait()
+			require.True(t, limit.Waited())
 			defer func() {
 				cancel()
 				require.Error(t, <-ended)
@@ -494,9 +494,11 @@ func TestDivideLeavesMemoryToOthers(t *testing.T) {
 		divided.Release()
 		return limit.Peak()
 	}
-	alone := peak(1, false)
-	require.Less(t, peak(32, false), alone/2)
-	require.Less(t, peak(1, true), alone/2)
+	synctest.Test(t, func(t *testing.T) {
+		alone := peak(t, 1, false)
+		require.Less(t, peak(t, 32, false), alone/2)
+		require.Less(t, peak(t, 1, true), alone/2)
+	})
 }
 
 // TestJoinsCountTheirOwnBytes: each of two joins with one build side reports the bytes that it
