@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -127,36 +128,38 @@ func TestSizesWithManyMarks(t *testing.T) {
 // form, for the first time.
 func TestStreamJoinsInTheFormThatIsRead(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, 2000, plenty, func(k *kit) { k.id = func(row int) int { return row * 7 % 50 } })
-	plain := withWire(dataset.WireAuto, queryOf(2, "item", "v"))
-	want := k.alone(t, plain)
-	first := k.open(t.Context(), t, withWire(dataset.WireAuto, queryOf(2, "item")))
-	defer first.Release()
-	second := k.open(t.Context(), t, withWire(dataset.WireAuto, queryOf(32, "item", "v")))
-	defer second.Release()
-	third := k.open(t.Context(), t, plain)
-	defer third.Release()
-	for _, s := range []loader.Stream{first, second, third} {
-		require.NoError(t, s.Begin())
-	}
-	require.NotEqual(t, second.Schema().String(), third.Schema().String())
-	reading, proceed := make(chan struct{}), make(chan struct{})
-	begun := sync.OnceFunc(func() { close(reading) })
-	k.set(func(context.Context, string) error {
-		begun()
-		<-proceed
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, 2000, plenty, func(k *kit) { k.id = func(row int) int { return row * 7 % 50 } })
+		plain := withWire(dataset.WireAuto, queryOf(2, "item", "v"))
+		want := k.alone(t, plain)
+		first := k.open(t.Context(), t, withWire(dataset.WireAuto, queryOf(2, "item")))
+		defer first.Release()
+		second := k.open(t.Context(), t, withWire(dataset.WireAuto, queryOf(32, "item", "v")))
+		defer second.Release()
+		third := k.open(t.Context(), t, plain)
+		defer third.Release()
+		for _, s := range []loader.Stream{first, second, third} {
+			require.NoError(t, s.Begin())
+		}
+		require.NotEqual(t, second.Schema().String(), third.Schema().String())
+		reading, proceed := make(chan struct{}), make(chan struct{})
+		begun := sync.OnceFunc(func() { close(reading) })
+		k.set(func(context.Context, string) error {
+			begun()
+			<-proceed
+			return nil
+		})
+		var group sync.WaitGroup
+		group.Go(func() { second.Next() })
+		<-reading
+		group.Go(func() { third.Next() })
+		synctest.Wait()
+		close(proceed)
+		group.Wait()
+		require.NoError(t, second.Err())
+		require.NoError(t, third.Err())
+		require.Equal(t, want[0], given(third))
 	})
-	var group sync.WaitGroup
-	group.Go(func() { second.Next() })
-	<-reading
-	group.Go(func() { third.Next() })
-	time.Sleep(20 * time.Millisecond)
-	close(proceed)
-	group.Wait()
-	require.NoError(t, second.Err())
-	require.NoError(t, third.Err())
-	require.Equal(t, want[0], given(third))
 }
 
 // TestFormsAreDecidedAtOnce has equal streams begin at once whose form depends on their first batch. It is
@@ -265,15 +268,17 @@ func (c *silentCatalog) At(ctx context.Context, name string, pin dataset.TablePi
 // while it is planned what they need together.
 func TestStreamDoesNotWaitForCatalog(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, 400, plenty, same)
-	c := &silentCatalog{Catalog: k.World}
-	k.loader = k.sharer.Over(loader.New(loader.Options{Datasets: []dataset.Dataset{k.dataset()}, Catalog: c, Scan: k.scan, Budget: k.budget}))
-	want := [][]string{k.alone(t, queryOf(8, "v")), k.alone(t, queryOf(8))}
-	all := []loader.Stream{k.open(t.Context(), t, queryOf(8, "v")), k.open(t.Context(), t, queryOf(8))}
-	c.silent.Store(true)
-	begun := time.Now()
-	require.Equal(t, want, readTogether(t, all))
-	require.Less(t, time.Since(begun), 20*time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, 400, plenty, same)
+		c := &silentCatalog{Catalog: k.World}
+		k.loader = k.sharer.Over(loader.New(loader.Options{Datasets: []dataset.Dataset{k.dataset()}, Catalog: c, Scan: k.scan, Budget: k.budget}))
+		want := [][]string{k.alone(t, queryOf(8, "v")), k.alone(t, queryOf(8))}
+		all := []loader.Stream{k.open(t.Context(), t, queryOf(8, "v")), k.open(t.Context(), t, queryOf(8))}
+		c.silent.Store(true)
+		begun := time.Now()
+		require.Equal(t, want, readTogether(t, all))
+		require.Equal(t, time.Second, time.Since(begun), "the clock of the bubble moves for the catalog alone")
+	})
 }
 
 // TestViewWaitsForMemory checks that a stream waits for the memory that a part of an indexed batch needs.
