@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
@@ -211,32 +211,31 @@ func TestReleaseEndsFetch(t *testing.T) {
 	rdr.Release()
 	require.Zero(t, p.held)
 
-	m := storetest.NewMemory()
-	content := write(t, parquettest.Options{RowGroupRows: 250, Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 1000))
-	m.Put(location, content)
-	hanging := errstore.New(m)
-	o, err := store.NewBounded(hanging, store.NewCalls(store.Options{})).Open(t.Context(), location, int64(len(content)))
-	require.NoError(t, err)
-	f, err = parquet.Open(t.Context(), o, parquet.Options{})
-	require.NoError(t, err)
-	asked, gate := make(chan struct{}), make(chan struct{})
-	hanging.Set(errstore.Rule{Nth: 2, Action: errstore.Hang(asked, gate)})
-	scratch := memory.NewCheckedAllocator(batch.Default())
-	rdr, err = f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), Memory: allocator(t), Scratch: scratch, Ahead: p.ahead})
-	require.NoError(t, err)
-	require.True(t, rdr.Next())
-	<-asked
-	rdr.Release()
-	require.Positive(t, p.held)
-	require.Positive(t, scratch.CurrentAlloc())
-	close(gate)
-	require.Eventually(t, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.held == 0
-	}, time.Minute, time.Millisecond)
-	scratch.AssertSize(t, 0)
-	require.NoError(t, o.Close())
+	synctest.Test(t, func(t *testing.T) {
+		m := storetest.NewMemory()
+		content := write(t, parquettest.Options{RowGroupRows: 250, Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 1000))
+		m.Put(location, content)
+		hanging := errstore.New(m)
+		o, err := store.NewBounded(hanging, store.NewCalls(store.Options{})).Open(t.Context(), location, int64(len(content)))
+		require.NoError(t, err)
+		f, err := parquet.Open(t.Context(), o, parquet.Options{})
+		require.NoError(t, err)
+		asked, gate := make(chan struct{}), make(chan struct{})
+		hanging.Set(errstore.Rule{Nth: 2, Action: errstore.Hang(asked, gate)})
+		scratch := memory.NewCheckedAllocator(batch.Default())
+		rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), Memory: allocator(t), Scratch: scratch, Ahead: p.ahead})
+		require.NoError(t, err)
+		require.True(t, rdr.Next())
+		<-asked
+		rdr.Release()
+		require.Positive(t, p.held)
+		require.Positive(t, scratch.CurrentAlloc())
+		close(gate)
+		synctest.Wait()
+		require.Zero(t, p.held)
+		scratch.AssertSize(t, 0)
+		require.NoError(t, o.Close())
+	})
 }
 
 // TestEndIsNotReadAgain reads a file inside its End without storage, and no byte of a
