@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -161,58 +160,4 @@ func TestBlocksAreValid(t *testing.T) {
 	require.Greater(t, seen["json"], 3)
 	require.Error(t, judge(t, block{"yaml", "datasets: {a: {trainings: {}}}"}))
 	require.Error(t, judge(t, block{"json", `{"dataset": "d", "seeds": 1}`}))
-}
-
-// said finds fields with a value in the text of a page, as `tail: drop` and `{step: w}`.
-var said = regexp.MustCompile("`\\{?([a-z_]+): ([^`]*?)\\}?`")
-
-// TestInlineFields: fields in the text of a page, such as `tail: drop`, are existing
-// fields or settings.
-func TestInlineFields(t *testing.T) {
-	known := map[string]bool{}
-	for _, fields := range decoded(t) {
-		for name := range fields {
-			known[name] = true
-		}
-	}
-	for _, s := range config.Settings() {
-		known[s.Name] = true
-	}
-	// Properties of catalogs, and a column of an example.
-	for _, name := range []string{"type", "uri", "warehouse", "pin_tags", "keep", "file_sizes", "request_id"} {
-		known[name] = true
-	}
-	seen := 0
-	for path, page := range pages(t) {
-		for _, m := range said.FindAllStringSubmatch(page, -1) {
-			seen++
-			require.True(t, known[m[1]], "%s says %s", path, m[0])
-		}
-	}
-	require.Greater(t, seen, 40)
-}
-
-// TestInlineWords: words in the text of a page, such as `tail: drop`, are valid for their
-// fields.
-func TestInlineWords(t *testing.T) {
-	words := map[string][]string{}
-	for of, f := range forms() {
-		for _, r := range tables(read(t, f.page), "fields of "+of) {
-			for _, name := range r.names() {
-				query := object(t, of)
-				path := with(query, f.at, name, "?")
-				text, _ := asked(t, query, path)
-				if _, list, found := strings.Cut(text, "known: "); found && f.at != nil {
-					words[name] = append(words[name], strings.Split(list, ", ")...)
-				}
-			}
-		}
-	}
-	for path, page := range pages(t) {
-		for _, m := range said.FindAllStringSubmatch(page, -1) {
-			if list, takesWords := words[m[1]]; takesWords && word.MatchString(m[2]) && m[1] != "order" {
-				require.True(t, slices.Contains(list, m[2]), "%s says %s", path, m[0])
-			}
-		}
-	}
 }
