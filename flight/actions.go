@@ -21,32 +21,36 @@ type action struct {
 	name, description string
 	needs             policy.Permission // the right without which it is refused; run checks it for the dataset of its body
 	run               func(ctx context.Context, body []byte) ([]byte, error)
+	change            func(ctx context.Context, body []byte, progress *progressMessages) (any, error) // instead of run, for a change that takes long
 }
 
 func (s *service) actions() []action {
 	all := []action{
-		{"explain", "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", policy.Explain, s.explain},
-		{"explain_splits", "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", policy.Explain, s.explainSplits},
-		{"manifest", "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", policy.Reading, s.manifest},
-		{"stall", "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", policy.Reading, s.stall},
-		{"status", "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", policy.Reading, s.status},
-		{arrowflight.RenewFlightEndpointActionType, "Renew the ticket of an endpoint. Body and result are defined by Flight.", policy.Reading, s.renew},
+		{name: "explain", description: "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", needs: policy.Explain, run: s.explain},
+		{name: "explain_splits", description: "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", needs: policy.Explain, run: s.explainSplits},
+		{name: "manifest", description: "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", needs: policy.Reading, run: s.manifest},
+		{name: "stall", description: "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", needs: policy.Reading, run: s.stall},
+		{name: "status", description: "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", needs: policy.Reading, run: s.status},
+		{name: arrowflight.RenewFlightEndpointActionType, description: "Renew the ticket of an endpoint. Body and result are defined by Flight.", needs: policy.Reading, run: s.renew},
 	}
 	if s.options.Verifier != nil {
 		all = append(all, action{
-			"verify", "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", policy.Verify, s.verify,
+			name: "verify", description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", needs: policy.Verify, run: s.verify,
 		})
 	}
 	if s.options.Tables != nil {
 		all = append(all,
-			action{"publish", "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", policy.Publish, s.publish},
-			action{"undo", "Move main of a table back from the snapshot to to the snapshot from, if nothing else was committed. Body: {table, from, to} as JSON. Result: JSON.", policy.Publish, s.undo},
+			action{name: "publish", description: "Move main of a table to the snapshot of a branch. Body: {table, branch} as JSON. Result: JSON, with the snapshots from and to for undo.", needs: policy.Publish, run: s.publish},
+			action{name: "undo", description: "Move main of a table back from the snapshot to to the snapshot from, if nothing else was committed. Body: {table, from, to} as JSON. Result: JSON.", needs: policy.Publish, run: s.undo},
 		)
+	}
+	if s.options.Maintenance != nil {
+		all = append(all, s.maintenanceActions()...)
 	}
 	if s.options.Cache != nil {
 		all = append(all,
-			action{"cache_ls", "List what is kept for later streams, by table and file. Result: JSON.", policy.Cache, s.listCache},
-			action{"cache_drop", "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", policy.Cache, s.dropCache},
+			action{name: "cache_ls", description: "List what is kept for later streams, by table and file. Result: JSON.", needs: policy.Cache, run: s.listCache},
+			action{name: "cache_drop", description: "Drop what is kept for later streams. Body: {table} as JSON, a name or a uuid, or nothing to drop all. Result: JSON.", needs: policy.Cache, run: s.dropCache},
 		)
 	}
 	return all
@@ -85,6 +89,9 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 		}
 		if err := enterCall(stream.Context()); err != nil {
 			return err
+		}
+		if a.change != nil {
+			return s.runChange(a, asked.GetBody(), stream)
 		}
 		body, err := a.run(stream.Context(), asked.GetBody())
 		if err != nil {

@@ -117,11 +117,14 @@ func (n *auditNote) table(name string) {
 	}
 }
 
-// change notes that a table may be changed.
-func (n *auditNote) change(event audit.Event, table, token string) {
-	if n != nil {
-		n.served, n.line.Event, n.line.Token = true, event, cut(token, maxAudited)
-		n.table(table)
+// change notes that tables may be changed.
+func (n *auditNote) change(event audit.Event, token string, tables ...string) {
+	if n == nil {
+		return
+	}
+	n.served, n.line.Event, n.line.Token, n.line.Tables = true, event, cut(token, maxAudited), nil
+	for _, table := range tables {
+		n.line.Tables = append(n.line.Tables, audit.TableSnapshot{Table: cut(table, maxAudited)})
 	}
 }
 

@@ -27,8 +27,6 @@ const (
 	// Compressed bodies, and values of dictionaries and views, which are written once for each row, may stand for freeExpanded
 	// bytes in a call, and for maxExpansion more for each byte that has come.
 	freeExpanded, maxExpansion = 256 << 20, 1000
-	// putProgressEvery is the time between two messages with progress.
-	putProgressEvery = time.Second
 	// defaultStages is the number of calls that write rows at the same time.
 	defaultStages = 4
 )
@@ -47,19 +45,10 @@ type putBegins struct {
 	MaxMessage int64  `json:"max_message"` // bytes of a message with rows
 }
 
-// putProgress is how far a call is.
-type putProgress struct {
-	Step        string `json:"step"`
-	RowsRead    int64  `json:"rows_read"`
-	RowsWritten int64  `json:"rows_written"`
-	Files       int    `json:"files"`
-	Bytes       int64  `json:"bytes"`
-}
-
 // putResult is a message to a client that writes rows. It has one of its fields.
 type putResult struct {
 	Begin    *putBegins         `json:"begin,omitempty"`
-	Progress *putProgress       `json:"progress,omitempty"`
+	Progress *ChangeProgress    `json:"progress,omitempty"`
 	Result   *stage.WriteResult `json:"result,omitempty"`
 }
 
@@ -106,7 +95,7 @@ func (s *service) DoPut(stream arrowflight.FlightService_DoPutServer) error {
 	ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
 	defer entered.Release()
 	note := noteOf(ctx)
-	note.change(audit.Stage, command.Table, command.Token)
+	note.change(audit.Stage, command.Token, command.Table)
 	out, err := s.stage(ctx, stream, heldPut{first, held}, permittedStage{command, from}, slot)
 	slot.leave() // the result may wait for the client
 	if err != nil {
@@ -167,14 +156,15 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first hel
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
 	}
 	request := tableWrite(command.StageCommand)
-	if command.Progress {
-		request.Progress = s.putProgress(send)
-	}
+	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
+	progress.wanted(command.Progress)
+	request.Progress = progress.writing
 	log := s.options.Logger.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", clientOf(ctx))
 	reader := rows.records()
 	defer reader.Release()
 	out, err := s.options.Tables.Stage(ctx, request, command.from, reader)
+	progress.flush()
 	noteOf(ctx).wrote(rows)
 	attributes := []any{"rows", out.Rows, "snapshot", out.Snapshot, "files", out.Files, "received", rows.bytes}
 	if err != nil {
@@ -196,27 +186,13 @@ func tableWrite(c decode.StageCommand) stage.TableWrite {
 	return out
 }
 
-// putProgress returns a function that sends the progress of a call from time to time.
-func (s *service) putProgress(send func(putResult) error) func(stage.WriteProgress) {
-	last := s.options.Clock()
-	return func(at stage.WriteProgress) {
-		now := s.options.Clock()
-		if now.Sub(last) < s.options.PutProgressEvery {
-			return
-		}
-		last = now
-		p := putProgress{Step: at.Step.String(), RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: at.Files, Bytes: at.Bytes}
-		_ = send(putResult{Progress: &p}) // if the client has gone, the next message does not arrive either
-	}
-}
-
 // sendPut sends a message to a client that writes rows.
 func (s *service) sendPut(stream grpc.ServerStream, m putResult) error {
 	return stream.SendMsg(&arrowflight.PutResult{AppMetadata: marshal(m)})
 }
 
 // putEnded returns the error of a call that the server or the client ended, instead of the error that resulted from it. An error
-// after which it is uncertain whether the change was made stays as it is.
+// after which it is uncertain whether the change was made stays as it is. A token is that of the change; "" if it has none.
 func putEnded(ctx context.Context, err error, token string) error {
 	if err == nil || commit.Uncertain(err) {
 		return err
@@ -224,7 +200,10 @@ func putEnded(ctx context.Context, err error, token string) error {
 	err = contextCause(ctx, err)
 	if errors.As(err, new(endedByServer)) {
 		e := *fault.As(err)
-		e.Remedy = "repeat the call with token " + token + ", here after the restart or on another server"
+		e.Remedy = "repeat the call, here after the restart or on another server"
+		if token != "" {
+			e.Remedy = "repeat the call with token " + token + ", here after the restart or on another server"
+		}
 		return endedByServer{&e}
 	}
 	return err

@@ -209,7 +209,7 @@ const stageOf = `{"stage": {"table": "ml.history", "token": "` + testToken + `"}
 // spec: stage-60, stage-62
 func TestRowsOfAClientAreOneChange(t *testing.T) {
 	w := &writtenRows{}
-	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), PutProgressEvery: time.Nanosecond, Clock: time.Now})
+	s := serveTables(t, w, Options{Budget: budget.New(1 << 30), ProgressEvery: time.Nanosecond, Clock: time.Now})
 	p := put(t, s.Client, `{"stage": {"table": "ml.history", "mode": "replace", "token": "`+testToken+`", "branch": "try", "evolve": true,
 		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "dry_run": true, "progress": true}}`, idSchema())
 	p.rows(t, ids(0, 3), ids(3, 5)).declare(t, 5)

@@ -112,11 +112,13 @@ type Options struct {
 	Cache CacheAdmin
 	// Tables writes to tables; nil: nothing is written.
 	Tables TableWriter
+	// Maintenance rewrites tables that Tables writes to, and cleans their folders; nil: nothing does.
+	Maintenance TableMaintenance
 	// MaxStages is the number of calls that write rows at the same time, of which one client may have PeerShare; 0: defaultStages.
 	MaxStages int
-	// PutTimeout is how long a client may take for a message with rows, and PutProgressEvery the time between two messages
-	// with progress; 0: putTimeout and putProgressEvery.
-	PutTimeout, PutProgressEvery time.Duration
+	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
+	// with progress; 0: putTimeout and progressEvery.
+	PutTimeout, ProgressEvery time.Duration
 	// Config returns what came of the configuration when it was loaded again, for status; nil: it is not.
 	Config func() ConfigStatus
 	// Authenticate checks the token of each call; nil: there are no credentials, and a token is refused.
@@ -183,7 +185,7 @@ func (options Options) withDefaults() Options {
 	options.PlanSlots = cmp.Or(options.PlanSlots, max(1, runtime.GOMAXPROCS(0)/2))
 	options.MaxStages = cmp.Or(options.MaxStages, defaultStages)
 	options.PutTimeout = cmp.Or(options.PutTimeout, putTimeout)
-	options.PutProgressEvery = cmp.Or(options.PutProgressEvery, putProgressEvery)
+	options.ProgressEvery = cmp.Or(options.ProgressEvery, progressEvery)
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
 // TrailerKey is the trailer that carries a failure's details as JSON.
@@ -43,6 +44,7 @@ type details struct {
 	RowGroup     *int          `json:"row_group,omitempty"`
 	RetryAfterMS int64         `json:"retry_after_ms,omitempty"`
 	Differs      []string      `json:"differs,omitempty"`
+	Uncertain    bool          `json:"uncertain,omitempty"` // the change of a table may have been made
 }
 
 // ending is how a call ends on the wire.
@@ -151,7 +153,7 @@ func detailsOf(e *fault.Error) details {
 	}
 	return details{
 		Kind: e.Kind.String(), Message: message, Remedy: e.Remedy, Faults: e.Faults, Table: e.Table, File: e.File,
-		RowGroup: e.RowGroup, RetryAfterMS: e.RetryAfter.Milliseconds(), Differs: e.Differs,
+		RowGroup: e.RowGroup, RetryAfterMS: e.RetryAfter.Milliseconds(), Differs: e.Differs, Uncertain: commit.Uncertain(e),
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *service) publish(ctx context.Context, body []byte) ([]byte, error) {
 	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
-	note.change(audit.Publish, asked.Table, "")
+	note.change(audit.Publish, "", asked.Table)
 	move, err := s.options.Tables.Publish(ctx, asked.Table, asked.Branch)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *service) undo(ctx context.Context, body []byte) ([]byte, error) {
 	if err := s.permitChange(ctx, asked.Table, policy.Publish); err != nil {
 		return nil, err
 	}
-	note.change(audit.Undo, asked.Table, "")
+	note.change(audit.Undo, "", asked.Table)
 	branch := cmp.Or(asked.Branch, commit.Main)
 	if err := s.options.Tables.Undo(ctx, commit.Move{Table: asked.Table, Ref: branch, From: asked.From, To: asked.To}); err != nil {
 		return nil, err

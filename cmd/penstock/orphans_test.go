@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/store"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/orphans"
 )
 
 // filesBelow are the files below a folder, with hidden ones, relative to it.
@@ -100,7 +101,7 @@ func TestLeftoversOfATableAreRemoved(t *testing.T) {
 		require.Zero(t, got.code, got.stderr)
 		return got.stdout
 	}
-	orphans := func(args ...string) string {
+	search := func(args ...string) string {
 		got := run(t, append([]string{"orphans", "features.history", "--config", l.config}, args...)...)
 		require.Zero(t, got.code, got.stderr)
 		require.Empty(t, got.stderr)
@@ -121,8 +122,8 @@ func TestLeftoversOfATableAreRemoved(t *testing.T) {
 	leave(t, folder, "data/"+ours+"young.parquet")
 
 	all := filesBelow(t, folder)
-	require.Contains(t, orphans("--older-than", "5d"), "table features.history: 0 leftovers, 0 bytes\n")
-	listed := orphans()
+	require.Contains(t, search("--older-than", "5d"), "table features.history: 0 leftovers, 0 bytes\n")
+	listed := search()
 	for _, name := range append(left, lost) {
 		require.Contains(t, listed, "/"+name+", ")
 	}
@@ -132,11 +133,11 @@ func TestLeftoversOfATableAreRemoved(t *testing.T) {
 	require.Equal(t, 7, strings.Count(listed, "\n"), listed)
 	require.Equal(t, all, filesBelow(t, folder))
 
-	require.Contains(t, orphans("--remove"), "table features.history: removed 6 leftovers, ")
+	require.Contains(t, search("--remove"), "table features.history: removed 6 leftovers, ")
 	require.Equal(t, slices.Sorted(slices.Values(append(kept, "data/"+ours+"young.parquet"))), filesBelow(t, folder))
-	require.Contains(t, orphans(), ": 0 leftovers, ")
+	require.Contains(t, search(), ": 0 leftovers, ")
 	require.Equal(t, before, rows())
-	require.Contains(t, orphans("--older-than", "1h"), ": 0 leftovers, ")
+	require.Contains(t, search("--older-than", "1h"), ": 0 leftovers, ")
 	got := run(t, "publish", "features.history", "candidate", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.NotEqual(t, before, rows())
@@ -155,7 +156,7 @@ func TestLeftoversAsJSON(t *testing.T) {
 		}
 		got := run(t, args...)
 		require.Zero(t, got.code, got.stderr)
-		var out []leftoversJSON
+		var out []orphans.TableLeftovers
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
 		require.Len(t, out, 1)
 		require.Equal(t, "features.history", out[0].Table)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -34,8 +35,7 @@ func progressFlag(c *cobra.Command) *string {
 // that one program reads them all:
 //
 //	g, err := p.progressOf(*flag, "stage", table)  // before anything is done
-//	g.step("read")                                 // when a step begins
-//	g.at(progressCounts{RowsRead: 1})              // as often as there is something new
+//	g.report(flight.ChangeProgress{Step: "read"})        // when a step begins, and as often as there is something new
 //	return g.end(err)                              // once, with the error of the command
 //
 // As text, a line is printed at most every 5 seconds. As JSON, each step, the counts at its end and the end of the command are
@@ -57,19 +57,8 @@ type progressLine struct {
 	Step    string    `json:"step"`
 	// Seconds is the time since the command began.
 	Seconds float64 `json:"seconds"`
-	progressCounts
+	flight.ProgressCounts
 	Failure *progressFailure `json:"failure,omitempty"`
-}
-
-// progressCounts is how much a step has done. Zero is left out.
-type progressCounts struct {
-	RowsRead    int64 `json:"rows_read,omitempty"`
-	RowsWritten int64 `json:"rows_written,omitempty"`
-	// Files and Bytes are done; OfFiles and OfBytes are all, where they are known.
-	Files   int64 `json:"files,omitempty"`
-	OfFiles int64 `json:"of_files,omitempty"`
-	Bytes   int64 `json:"bytes,omitempty"`
-	OfBytes int64 `json:"of_bytes,omitempty"`
 }
 
 // progressFailure is why a command failed.
@@ -90,10 +79,19 @@ func (p process) progressOf(flag, command, table string) (*commandProgress, erro
 	return &commandProgress{p: p, asJSON: flag == progressJSON, begun: now, lastLine: now, line: progressLine{Command: command, Table: table}}, nil
 }
 
+// report reports how far a server is.
+func (g *commandProgress) report(now flight.ChangeProgress) {
+	if now.Table != "" && now.Table != g.line.Table {
+		g.of(now.Table)
+	}
+	g.step(now.Step)
+	g.at(now.ProgressCounts)
+}
+
 // of begins to report on another table of the command.
 func (g *commandProgress) of(table string) {
 	g.flush()
-	g.line.Table, g.line.progressCounts = table, progressCounts{}
+	g.line.Table, g.line.ProgressCounts = table, flight.ProgressCounts{}
 }
 
 // step reports that a step begins. Its counts begin at zero.
@@ -102,16 +100,16 @@ func (g *commandProgress) step(name string) {
 		return
 	}
 	g.flush()
-	g.line.Step, g.line.progressCounts = name, progressCounts{}
+	g.line.Step, g.line.ProgressCounts = name, flight.ProgressCounts{}
 	if g.asJSON {
 		g.say()
 	}
 }
 
 // at reports how much the step has done. It prints a line if the last one is 5 seconds old.
-func (g *commandProgress) at(counts progressCounts) {
-	g.unsaid = g.unsaid || counts != g.line.progressCounts
-	g.line.progressCounts = counts
+func (g *commandProgress) at(counts flight.ProgressCounts) {
+	g.unsaid = g.unsaid || counts != g.line.ProgressCounts
+	g.line.ProgressCounts = counts
 	if g.p.clock().Sub(g.lastLine) >= progressEvery {
 		g.say()
 	}
@@ -120,7 +118,7 @@ func (g *commandProgress) at(counts progressCounts) {
 // end reports the end of the command, and returns its error.
 func (g *commandProgress) end(err error) error {
 	g.flush()
-	g.line.progressCounts, g.line.Step = progressCounts{}, stepDone
+	g.line.ProgressCounts, g.line.Step = flight.ProgressCounts{}, stepDone
 	if err != nil {
 		e := fault.As(err)
 		g.line.Step = stepFailed

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -63,7 +64,7 @@ func TestProgressAsJSON(t *testing.T) {
 	require.Equal(t, []string{"read", "write", "commit", stepDone}, stepsOf(lines))
 	require.Len(t, lines, strings.Count(first.stderr, "\n"), "a line that is not JSON: %s", first.stderr)
 	last := lines[len(lines)-2]
-	require.Equal(t, progressCounts{RowsRead: 2, RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.progressCounts)
+	require.Equal(t, flight.ProgressCounts{RowsRead: 2, RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Positive(t, last.Bytes)
 
 	_, second := call(exitOK, "stage", "features.history", a)
@@ -83,7 +84,7 @@ func TestProgressAsJSON(t *testing.T) {
 	age(t, folder, 4)
 	lines, _ = call(exitOK, "orphans", "features.history", "--remove")
 	require.Equal(t, []string{"search", "remove", stepDone}, stepsOf(lines))
-	require.Equal(t, progressCounts{Files: 2, OfFiles: 2, Bytes: 8, OfBytes: 8}, lines[len(lines)-2].progressCounts)
+	require.Equal(t, flight.ProgressCounts{Files: 2, OfFiles: 2, Bytes: 8, OfBytes: 8}, lines[len(lines)-2].ProgressCounts)
 
 	wrong := run(t, "stage", "features.history", a, "--progress", "yaml")
 	require.Equal(t, exitUsage, wrong.code)
@@ -108,13 +109,13 @@ func TestProgressOfRewritesAsJSON(t *testing.T) {
 	lines := call(exitOK, "compact", "features.history", "--min-files", "2")
 	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(lines))
 	last := lines[len(lines)-2]
-	require.Equal(t, progressCounts{RowsRead: 4, RowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.progressCounts)
+	require.Equal(t, flight.ProgressCounts{RowsRead: 4, RowsWritten: 4, OfFiles: 2, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Equal(t, []string{stepDone}, stepsOf(call(exitOK, "compact", "features.history")))
 
 	lines = call(exitOK, "restore", "features.history", "--snapshot", snapshot)
 	require.Equal(t, []string{"write", stepDone}, stepsOf(lines))
 	last = lines[len(lines)-2]
-	require.Equal(t, progressCounts{RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.progressCounts)
+	require.Equal(t, flight.ProgressCounts{RowsWritten: 2, Files: 1, Bytes: last.Bytes}, last.ProgressCounts)
 	require.Positive(t, last.Bytes)
 
 	require.Equal(t, []string{"move", stepFailed}, stepsOf(call(exitFailure, "demote", "features.history", "country")))
@@ -129,11 +130,11 @@ func TestProgressAsText(t *testing.T) {
 	g, err := process{stderr: &said, clock: func() time.Time { return now }}.progressOf("", "stage", "features.a")
 	require.NoError(t, err)
 	g.step("write")
-	g.at(progressCounts{RowsRead: 1})
+	g.at(flight.ProgressCounts{RowsRead: 1})
 	require.Empty(t, said.String())
 	now = now.Add(progressEvery)
-	g.at(progressCounts{RowsRead: 7, RowsWritten: 3, Files: 1, OfFiles: 2})
-	g.at(progressCounts{RowsRead: 8})
+	g.at(flight.ProgressCounts{RowsRead: 7, RowsWritten: 3, Files: 1, OfFiles: 2})
+	g.at(flight.ProgressCounts{RowsRead: 8})
 	uncertain := tablecommit.AsUncertain(fault.New(fault.Unavailable, "no answer"))
 	require.Equal(t, uncertain, g.end(uncertain))
 	require.Equal(t, "table features.a, write: rows read 7, rows written 3, files 1 of 2\n", said.String())

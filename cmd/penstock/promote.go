@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
@@ -82,11 +83,11 @@ func (p process) promoteCommand() *cobra.Command {
 func (g *commandProgress) promoting(at promote.PromotionProgress) {
 	if at.FilesChecked > 0 {
 		g.step("check")
-		g.at(progressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)})
+		g.at(flight.ProgressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)})
 		return
 	}
 	g.step("rewrite")
-	g.at(progressCounts{RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten})
+	g.at(flight.ProgressCounts{RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten})
 }
 
 // configured returns a dataset of the config file.

@@ -8,15 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
 )
 
 // restoreFlags are the flags of restore.
 type restoreFlags struct {
-	config, snapshot, token, branch, progress *string
-	partition                                 *[]string
-	dry, asJSON                               *bool
+	changeFlags
+	snapshot, token, branch *string
+	partition               *[]string
+	dry, asJSON             *bool
 }
 
 func (p process) restoreCommand() *cobra.Command {
@@ -31,45 +34,33 @@ func (p process) restoreCommand() *cobra.Command {
 		Args: oneTable,
 	}
 	f := restoreFlags{
-		config:    configFlag(c),
-		progress:  progressFlag(c),
-		snapshot:  cmdline.Text(c, "snapshot", "ID", "the snapshot whose rows are restored"),
-		partition: cmdline.Texts(c, "partition", "FIELD=VALUE", "restore only partitions with this value, as in ts_day=2026-11-01; may be repeated"),
-		token:     cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
-		branch:    cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main)"),
-		dry:       c.Flags().Bool("dry-run", false, "print what would be restored"),
-		asJSON:    c.Flags().Bool("json", false, "print the result as JSON"),
+		changeFlags: newChangeFlags(c),
+		snapshot:    cmdline.Text(c, "snapshot", "ID", "the snapshot whose rows are restored"),
+		partition:   cmdline.Texts(c, "partition", "FIELD=VALUE", "restore only partitions with this value, as in ts_day=2026-11-01; may be repeated"),
+		token:       cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
+		branch:      cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main)"),
+		dry:         c.Flags().Bool("dry-run", false, "print what would be restored"),
+		asJSON:      c.Flags().Bool("json", false, "print the result as JSON"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		id, err := strconv.ParseInt(*f.snapshot, 10, 64)
 		if err != nil || id <= 0 {
 			return cmdline.Errorf("--snapshot %q is not the id of a snapshot", *f.snapshot)
 		}
-		g, err := p.progressOf(*f.progress, "restore", args[0])
-		if err != nil {
-			return err
-		}
-		request := stage.Restoration{Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, DryRun: *f.dry, Progress: g.staging}
-		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
-			return p.restore(ctx, e, request, *f.asJSON)
-		}))
+		request := decode.RestoreCommand{Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, DryRun: *f.dry, Progress: true}
+		return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
+			var out stage.RestorationResult
+			if err := s.Change(ctx, "restore", request, &out, g.report); err != nil {
+				return err
+			}
+			return p.printResult(*f.asJSON, out, restoreText(request, out))
+		})
 	}
 	return c
 }
 
-// restore restores partitions and prints the result.
-func (p process) restore(ctx context.Context, e *engine, request stage.Restoration, asJSON bool) error {
-	ctx, entered := e.budget.Enter(ctx, "restore")
-	defer entered.Release()
-	out, err := e.stager(1).Restore(ctx, request)
-	if err != nil {
-		return err
-	}
-	return p.printResult(asJSON, out, restoreText(request, out))
-}
-
 // restoreText describes a result.
-func restoreText(request stage.Restoration, r stage.RestorationResult) string {
+func restoreText(request decode.RestoreCommand, r stage.RestorationResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {

@@ -157,6 +157,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer mapped.Close()
+	tables := e.tableWriter(stageCalls(c.Server.Memory))
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.streams, Verifier: e.loader, Keys: entry.ticketKeys.Load, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
@@ -165,7 +166,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Policy: allowed.policy, Audit: entry.audits,
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(),
-		Tables: e.tableWriter(stageCalls(c.Server.Memory)), MaxStages: stageCalls(c.Server.Memory), Config: reloader.status(),
+		Tables: tables, Maintenance: tables, MaxStages: stageCalls(c.Server.Memory), Config: reloader.status(),
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)

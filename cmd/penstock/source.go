@@ -32,7 +32,7 @@ type sourceFlags struct {
 func newSourceFlags(c *cobra.Command) sourceFlags {
 	return sourceFlags{
 		config:  configFlag(c),
-		uri:     cmdline.Text(c, "uri,u", "URI", "the server to read from, as grpc://host:port or grpc+tls://host:port ("+envURI+")"),
+		uri:     cmdline.Text(c, "uri,u", "URI", "the server to call, as grpc://host:port or grpc+tls://host:port ("+envURI+")"),
 		tlsCA:   cmdline.Text(c, "tls-ca", "FILE", "the CA of the server's certificate in PEM form, instead of the system's ("+envTLSCA+")"),
 		tlsCert: cmdline.Text(c, "tls-cert", "FILE", "the certificate of this client, for mutual TLS"),
 		tlsKey:  cmdline.Text(c, "tls-key", "FILE", "the key of that certificate"),
@@ -44,7 +44,7 @@ func newSourceFlags(c *cobra.Command) sourceFlags {
 func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error) {
 	file, uri := *f.config, *f.uri
 	if file != "" && uri != "" {
-		return nil, cmdline.Errorf("--config reads in process, --uri from a server: give one of them")
+		return nil, cmdline.Errorf("--config runs in process, --uri on a server: give one of them")
 	}
 	if file == "" && uri == "" {
 		file, uri = p.orEnv("", envConfig), p.orEnv("", envURI)
@@ -59,7 +59,7 @@ func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error
 	case file != "":
 		return p.openLocal(ctx, file)
 	}
-	return nil, cmdline.Errorf("give --config FILE to read in process, or --uri grpc://host:port to read from a server")
+	return nil, cmdline.Errorf("give --config FILE to run in process, or --uri grpc://host:port to call a server")
 }
 
 // orEnv returns the text of a flag, or else of a variable.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/records"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
@@ -82,7 +83,7 @@ func (p process) stageCommand() *cobra.Command {
 // staging reports how far a stage is.
 func (g *commandProgress) staging(at stage.WriteProgress) {
 	g.step(at.Step.String())
-	g.at(progressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
+	g.at(flight.ProgressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
 }
 
 // request returns the request that the flags make.

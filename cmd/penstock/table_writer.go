@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -74,4 +79,81 @@ func (w tableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 	}
 	made.Table = name
 	return tables.Undo(ctx, made)
+}
+
+// Compact implements flight.TableMaintenance.
+func (w tableWriter) Compact(ctx context.Context, request stage.Compaction, shown func(string) bool) (stage.CompactionResult, error) {
+	if request.AnyOrder {
+		if err := w.engine.checkAnyOrder(request.Table, shown); err != nil {
+			return stage.CompactionResult{}, err
+		}
+	}
+	return w.stager.Compact(ctx, request)
+}
+
+// Restore implements flight.TableMaintenance.
+func (w tableWriter) Restore(ctx context.Context, request stage.Restoration) (stage.RestorationResult, error) {
+	return w.stager.Restore(ctx, request)
+}
+
+// Clean implements flight.TableMaintenance.
+func (w tableWriter) Clean(ctx context.Context, request flight.LeftoverSearch) ([]orphans.TableLeftovers, error) {
+	tables := make([]orphans.SearchedTable, len(request.Tables))
+	for i, table := range request.Tables {
+		of, name, err := w.engine.catalogOf(table)
+		if err != nil {
+			return nil, err
+		}
+		tables[i] = orphans.SearchedTable{Catalog: searchable{of}, Name: name, Shown: table}
+	}
+	search := orphans.Search{Owned: tablecommit.Owned, Before: request.Before}
+	return search.Clean(ctx, tables, request.Remove, request.Held, request.Progress)
+}
+
+// checkAnyOrder returns Invalid if a dataset of the config file takes rows of a table by the order in which they
+// were written. The error names the dataset if it is shown.
+func (e *engine) checkAnyOrder(table string, shown func(dataset string) bool) error {
+	of := trainedKeys{engine: e, staged: table}
+	for _, d := range e.loader.Datasets() {
+		takes := d.Training.Distinct != nil && of.stages(d.Training.Table)
+		for _, s := range d.Staging {
+			takes = takes || s.Duplicates.Choose() && of.stages(s.Table)
+		}
+		if takes {
+			name := "a dataset of the server"
+			if shown(d.Name) {
+				name = "dataset " + d.Name
+			}
+			return fault.InvalidField("any_order", "%s takes the first or last of several rows of table %s, and then could find other rows than now", name, table).
+				In(table, "").WithRemedy("leave any_order out: files whose rows would change their order stay")
+		}
+	}
+	return nil
+}
+
+// searchable is a catalog in whose tables leftovers are looked for.
+type searchable struct{ *icebergcat.Catalog }
+
+// Folder implements orphans.SearchedTables.
+func (s searchable) Folder(ctx context.Context, table string) (orphans.TableFolder, error) {
+	state, err := s.State(ctx, table, "")
+	if err != nil {
+		return orphans.TableFolder{}, err
+	}
+	out := orphans.TableFolder{UUID: state.Table.Pin.UUID, Location: strings.TrimRight(state.Table.Location, "/")}
+	for _, property := range []string{"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"} {
+		if folder := state.Properties[property]; folder != "" && !strings.HasPrefix(folder+"/", out.Location+"/") && !slices.Contains(out.Elsewhere, folder) {
+			out.Elsewhere = append(out.Elsewhere, folder)
+		}
+	}
+	return out, nil
+}
+
+// Files implements orphans.SearchedTables.
+func (s searchable) Files(ctx context.Context, table, folder string) (orphans.Remover, error) {
+	files, err := s.FileStore(ctx, table, folder)
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
 }

@@ -27,6 +27,9 @@ const (
 	Stage   Event = "stage"   // rows that a client sent to a table
 	Publish Event = "publish" // a move of the main branch of a table, and Undo one that was taken back
 	Undo    Event = "undo"
+	Compact Event = "compact" // files of a table that were rewritten
+	Restore Event = "restore" // rows of an earlier snapshot that a table has again
+	Orphans Event = "orphans" // files without a snapshot that were listed or removed
 	Refusal Event = "refusal" // a call that was refused, or a stream that ended before it began
 )
 

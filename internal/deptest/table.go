@@ -162,7 +162,7 @@ func Graph() []Row {
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan policy stage commit rule batch budget waits fault identity audit local segment conform",
+			Folder: "flight", Imports: "loader stream dataset decode plan policy stage orphans commit rule batch budget waits fault identity audit local segment conform",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf + " " + libUnix,
 		},
 
@@ -178,7 +178,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight loader fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "flight loader commit fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},

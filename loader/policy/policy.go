@@ -19,7 +19,7 @@ const (
 	Explain Permission = "explain" // show what a plan reads
 	Verify  Permission = "verify"  // check the tables of a dataset
 	Cache   Permission = "cache"   // list and drop what the server keeps in memory and on disk
-	Stage   Permission = "stage"   // send rows to the tables that the rule has in write
+	Stage   Permission = "stage"   // send rows to the tables that the rule has in write, and compact, restore and clean these
 	Publish Permission = "publish" // move main of these tables to a branch, and back
 	Status  Permission = "status"  // see the streams of all clients, and what the server has of memory and slots
 )

@@ -220,20 +220,36 @@ func (c *Client) unread(format string, args ...any) error {
 // act calls an action and returns its results, concatenated. Its failures do not begin
 // with the name of the action, which the user knows from the command.
 func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, error) {
+	var out []byte
+	err := c.each(ctx, name, body, func(answer []byte) error {
+		out = append(out, answer...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// each calls an action, and take with each of its results.
+func (c *Client) each(ctx context.Context, name string, body []byte, take func([]byte) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	answers, err := c.flight.DoAction(ctx, &arrowflight.Action{Type: name, Body: body})
 	if err != nil {
-		return nil, trimName(c.fault(ctx, err, nil), name)
+		return trimName(c.fault(ctx, err, nil), name)
 	}
-	var out []byte
 	for {
 		answer, err := answers.Recv()
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return nil
 		}
 		if err != nil {
-			return nil, trimName(c.fault(ctx, err, answers.Trailer()), name)
+			return trimName(c.fault(ctx, err, answers.Trailer()), name)
 		}
-		out = append(out, answer.GetBody()...)
+		if err := take(answer.GetBody()); err != nil {
+			return err
+		}
 	}
 }
 

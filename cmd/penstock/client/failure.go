@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
 // fault converts a gRPC error and the call's trailer: to the failure that the server sent,
@@ -88,6 +89,7 @@ func parseDetails(text []byte) *fault.Error {
 		RowGroup     *int          `json:"row_group"`
 		RetryAfterMS int64         `json:"retry_after_ms"`
 		Differs      []string      `json:"differs"`
+		Uncertain    bool          `json:"uncertain"`
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return fault.New(fault.Internal, "read the details of a failure: %w", err)
@@ -106,6 +108,9 @@ func parseDetails(text []byte) *fault.Error {
 		if kind.String() == d.Kind {
 			e.Kind = kind
 		}
+	}
+	if d.Uncertain {
+		return fault.As(commit.AsUncertain(e))
 	}
 	return e
 }

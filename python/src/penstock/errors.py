@@ -47,6 +47,7 @@ class Error(Exception):
         row_group: the row group of `file`, None if it is not about one.
         retry_after: seconds after which to retry, None if unknown.
         differs: for a cursor of a different plan: the differences.
+        uncertain: for a change of a table: whether it may have been made.
         token: the token of the change of a table, if `Client.stage` failed; "" otherwise.
         final: whether the server has ended for good, so that it is no use to try again.
     """
@@ -54,6 +55,7 @@ class Error(Exception):
     kind = "internal"
     final = False
     token = ""
+    uncertain = False
 
     def __init__(
         self,
@@ -224,6 +226,7 @@ def from_details(details: Mapping[str, Any]) -> Error:
     )
     if kind and kind not in _CLASSES:
         made.kind = kind  # from a newer server: still an Error, under its own name
+    made.uncertain = bool(details.get("uncertain", False))
     return made
 
 

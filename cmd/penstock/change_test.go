@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/audit"
+)
+
+// changing is a server with a policy, an audit log, and tokens of a client that may change tables and of one that may not.
+type changing struct {
+	*child
+	audit          string // its file
+	writer, reader string // files with tokens
+}
+
+// changingServer starts a server of a lake. The writer may do what a list says to the tables of features.
+func changingServer(t *testing.T, l lake, allow string) changing {
+	t.Helper()
+	tokens, c := filepath.Join(t.TempDir(), "server.tokens"), changing{audit: filepath.Join(t.TempDir(), "audit.log")}
+	c.writer, c.reader = issued(t, tokens, "writer"), issued(t, tokens, "reader")
+	c.child = start(t, "--config", l.config, "--tokens", tokens, "--audit-log", c.audit, "--policy", policyFile(t, `
+rules:
+- {subjects: [writer], read: ["*"], write: ["*"], allow: [`+allow+`]}
+- {subjects: [reader], read: ["*"]}
+`))
+	return c
+}
+
+// call runs a command of the server as a client, with progress as JSON.
+func (c changing) call(t *testing.T, token string, args ...string) ran {
+	t.Helper()
+	return run(t, append(args, "--uri", c.uri(), "--token-file", token, "--progress", "json")...)
+}
+
+// lines returns the lines of the audit log so far.
+func (c changing) lines(t *testing.T) []audit.Line {
+	t.Helper()
+	text, err := os.ReadFile(c.audit)
+	require.NoError(t, err)
+	return audited(t, string(text))
+}
+
+// check runs a command without the right and then with it, and returns the progress and the line of the audit log.
+func (c changing) check(t *testing.T, event audit.Event, right string, args ...string) ([]progressLine, audit.Line) {
+	t.Helper()
+	before := len(c.lines(t))
+	got := c.call(t, c.reader, args...)
+	require.Equal(t, exitFailure, got.code, got.stdout)
+	require.Contains(t, got.stderr, "may not ")
+	require.Contains(t, got.stderr, "allow: ["+right+"]")
+	got = c.call(t, c.writer, args...)
+	require.Zero(t, got.code, got.stderr)
+	lines := c.lines(t)[before:]
+	require.Len(t, lines, 2)
+	require.Equal(t, []any{audit.Refusal, "reader", "forbidden"}, []any{lines[0].Event, lines[0].Subject, lines[0].End})
+	require.Equal(t, []any{event, "writer", "ok"}, []any{lines[1].Event, lines[1].Subject, lines[1].End})
+	require.Equal(t, "features.history", lines[1].Tables[0].Table)
+	return progressLines(t, got.stderr), lines[1]
+}
+
+// spec: change-1, change-3, change-4, change-5
+func TestCommandsMaintainTablesOfAServer(t *testing.T) {
+	l, folder := stagedHistory(t)
+	a := l.parquetFile(t, "more.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+	staged := run(t, "stage", "features.history", a, "--config", l.config)
+	require.Zero(t, staged.code, staged.stderr)
+	snapshot := regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(staged.stdout)[1]
+	leave(t, folder, "data/penstock-0123456789abcdef-1.parquet")
+	age(t, folder, 4)
+	server := changingServer(t, l, "stage")
+
+	steps, line := server.check(t, audit.Compact, "stage", "compact", "features.history", "--min-files", "2")
+	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(steps))
+	require.Equal(t, int64(4), steps[len(steps)-2].RowsRead)
+	require.NotZero(t, line.Tables[0].Snapshot)
+	steps, line = server.check(t, audit.Restore, "stage", "restore", "features.history", "--snapshot", snapshot, "--token", "20261128T000000.000Z-restored")
+	require.Equal(t, []string{"write", stepDone}, stepsOf(steps))
+	require.Equal(t, "20261128T000000.000Z-restored", line.Token)
+	steps, _ = server.check(t, audit.Orphans, "stage", "orphans", "features.history", "--remove")
+	require.Equal(t, []string{"search", "remove", stepDone}, stepsOf(steps))
+	require.Equal(t, int64(1), steps[len(steps)-2].Files)
+	require.False(t, slices.Contains(filesBelow(t, folder), "data/penstock-0123456789abcdef-1.parquet"))
+}

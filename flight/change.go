@@ -1,0 +1,86 @@
+package flight
+
+import (
+	"context"
+	"log/slog"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/policy"
+)
+
+// changeMessage is a message of an action that changes tables and takes long. It has one of its fields.
+type changeMessage struct {
+	Progress *ChangeProgress `json:"progress,omitempty"`
+	Result   any             `json:"result,omitempty"`
+}
+
+// runChange runs an action that changes tables. A change that failed after a part of it was made may have a result too.
+func (s *service) runChange(a action, body []byte, stream arrowflight.FlightService_DoActionServer) error {
+	send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: marshal(m)}) }
+	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(changeMessage{Progress: &p}) })
+	out, err := a.change(stream.Context(), body, progress)
+	progress.flush()
+	if out != nil {
+		if failed := send(changeMessage{Result: out}); err == nil {
+			err = failed
+		}
+	}
+	return fault.Op(err, "%s", a.name)
+}
+
+// tableChange is what a call changes: it determines the right that the call needs, and its line in the audit log.
+type tableChange struct {
+	event  audit.Event
+	needs  policy.Permission
+	tables []string
+	token  string // "": the change has none
+}
+
+// permitted returns an error unless the caller may make a change.
+func (s *Server) permitted(ctx context.Context, c tableChange) error {
+	for _, table := range c.tables {
+		if err := s.permitChange(ctx, table, c.needs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change makes a change with one of the slots of calls that write, once the caller may make it. The change ends with the call,
+// and when Shutdown stops waiting for calls.
+func (s *Server) change(ctx context.Context, c tableChange, request int, run func(context.Context) error) error {
+	ctx, leave := s.enter(ctx)
+	defer leave()
+	if err := s.permitted(ctx, c); err != nil {
+		return err
+	}
+	for _, table := range c.tables {
+		if err := s.options.Tables.Writable(table); err != nil {
+			return err
+		}
+	}
+	leavePlan(ctx)
+	slot, err := s.stageSlot(ctx, int64(request))
+	if err != nil {
+		return putEnded(ctx, err, c.token)
+	}
+	defer slot.leave()
+	if err := s.permitted(ctx, c); err != nil { // the policy may have changed while the call waited
+		return err
+	}
+	ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+	defer entered.Release()
+	noteOf(ctx).change(c.event, c.token, c.tables...)
+	log := s.options.Logger.With(slog.String("change", string(c.event)), slog.Any("tables", c.tables))
+	log.InfoContext(ctx, "change begins", "client", clientOf(ctx))
+	err = putEnded(ctx, run(ctx), c.token)
+	var attributes []any
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	log.InfoContext(ctx, "change ends", attributes...)
+	return err
+}

@@ -1,0 +1,134 @@
+package flight
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/identity"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/orphans"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// TableMaintenance rewrites files of tables, and cleans their folders. It is safe for concurrent use.
+type TableMaintenance interface {
+	// Compact rewrites files of a table; see stage.Stager. An error names no dataset for which shown is false.
+	Compact(ctx context.Context, request stage.Compaction, shown func(dataset string) bool) (stage.CompactionResult, error)
+	// Restore restores rows of a table; see stage.Stager.
+	Restore(ctx context.Context, request stage.Restoration) (stage.RestorationResult, error)
+	// Clean finds leftovers, and removes them if the search says so; see orphans.Search.
+	Clean(ctx context.Context, request LeftoverSearch) ([]orphans.TableLeftovers, error)
+}
+
+// LeftoverSearch is a search for the leftovers of tables.
+type LeftoverSearch struct {
+	Tables   []string
+	Before   time.Time // the time before which they were last written
+	Remove   bool
+	Progress func(orphans.CleanProgress)
+	Held     *budget.Reservation // of the memory of the result
+}
+
+// maintenanceActions returns the actions of a TableMaintenance.
+func (s *service) maintenanceActions() []action {
+	return []action{
+		{name: "compact", description: "Rewrite the small files of a table, and those with deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.compact},
+		{name: "restore", description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.restore},
+		{name: "orphans", description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.orphans},
+	}
+}
+
+func (s *service) compact(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+	asked, err := decode.Compact(body)
+	if err != nil {
+		return nil, err
+	}
+	progress.wanted(asked.Progress)
+	request := stage.Compaction{
+		Table: asked.Table, Branch: asked.Branch, Partition: asked.Partition, Key: asked.Key, AnyOrder: asked.AnyOrder,
+		MinFiles: asked.MinFiles, FileBytes: asked.FileSize, DryRun: asked.DryRun, Progress: progress.compacting,
+	}
+	var out stage.CompactionResult
+	err = s.change(ctx, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
+		out, err = s.options.Maintenance.Compact(ctx, request, func(dataset string) bool {
+			_, may := s.policy().Read(identity.CallerOf(ctx), dataset)
+			return may
+		})
+		noteOf(ctx).changed(out.Snapshot)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// compacting reports how far a compaction is. Rows and bytes are those of the files that are rewritten together.
+func (p *progressMessages) compacting(at stage.CompactionProgress) {
+	now := writeProgress(at.WriteProgress)
+	now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)
+	p.at(now)
+}
+
+func (s *service) restore(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+	asked, err := decode.Restore(body)
+	if err != nil {
+		return nil, err
+	}
+	if asked.Token == "" {
+		asked.Token = commit.NewToken(s.options.Clock(), "")
+	}
+	progress.wanted(asked.Progress)
+	request := stage.Restoration{
+		Table: asked.Table, Branch: asked.Branch, Token: asked.Token, Snapshot: asked.Snapshot, Partition: asked.Partition,
+		DryRun: asked.DryRun, Progress: progress.writing,
+	}
+	var out stage.RestorationResult
+	err = s.change(ctx, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
+		out, err = s.options.Maintenance.Restore(ctx, request)
+		noteOf(ctx).changed(out.Snapshot)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *service) orphans(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+	asked, err := decode.Orphans(body)
+	if err != nil {
+		return nil, err
+	}
+	progress.wanted(asked.Progress)
+	held, err := s.options.Budget.Reserve("the leftovers of tables", 0)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	var out []orphans.TableLeftovers
+	err = s.change(ctx, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
+		out, err = s.options.Maintenance.Clean(ctx, LeftoverSearch{
+			Tables: asked.Tables, Before: s.options.Clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
+		})
+		return err
+	})
+	if out == nil {
+		return nil, err
+	}
+	return out, err
+}
+
+// cleaning reports how far the removal of leftovers is.
+func (p *progressMessages) cleaning(at orphans.CleanProgress) {
+	now := ChangeProgress{Table: at.Table, Step: "search"}
+	if at.Removing {
+		now.Step = "remove"
+		now.ProgressCounts = ProgressCounts{Files: int64(at.Removed), OfFiles: int64(at.All), Bytes: at.Bytes, OfBytes: at.AllBytes}
+	}
+	p.at(now)
+}

@@ -1,0 +1,79 @@
+package flight
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// progressEvery is the time between two messages with the counts of one step.
+const progressEvery = time.Second
+
+// ChangeProgress is how far a change of a table is.
+type ChangeProgress struct {
+	Table string `json:"table,omitempty"` // of a call that changes several, or that does not name its table
+	Step  string `json:"step"`
+	ProgressCounts
+}
+
+// ProgressCounts is how much of a step is done.
+type ProgressCounts struct {
+	RowsRead    int64 `json:"rows_read,omitempty"`
+	RowsWritten int64 `json:"rows_written,omitempty"`
+	// Files and Bytes are done; OfFiles and OfBytes are all, where they are known.
+	Files   int64 `json:"files,omitempty"`
+	OfFiles int64 `json:"of_files,omitempty"`
+	Bytes   int64 `json:"bytes,omitempty"`
+	OfBytes int64 `json:"of_bytes,omitempty"`
+}
+
+// progressMessages tells a client how far its call is: when a step begins, from time to time while its counts grow, and at the
+// end of the step. It is not safe for concurrent use.
+type progressMessages struct {
+	send   func(ChangeProgress) error
+	quiet  bool // the client wants none
+	clock  func() time.Time
+	every  time.Duration
+	last   ChangeProgress // as the change reported it
+	sentAt time.Time
+	unsent bool // last was not sent
+}
+
+// newProgressMessages returns what sends the progress of a call.
+func (s *service) newProgressMessages(send func(ChangeProgress) error) *progressMessages {
+	return &progressMessages{send: send, clock: s.options.Clock, every: s.options.ProgressEvery}
+}
+
+// wanted sets whether the client wants messages.
+func (p *progressMessages) wanted(yes bool) { p.quiet = !yes }
+
+// at reports how far the call is.
+func (p *progressMessages) at(now ChangeProgress) {
+	begins := now.Step != p.last.Step || now.Table != p.last.Table
+	if begins {
+		p.flush()
+	}
+	p.unsent = p.unsent || now != p.last
+	p.last = now
+	if begins || p.clock().Sub(p.sentAt) >= p.every {
+		p.flush()
+	}
+}
+
+// flush sends what was reported last, if it was not sent.
+func (p *progressMessages) flush() {
+	if p.quiet || !p.unsent {
+		return
+	}
+	p.unsent, p.sentAt = false, p.clock()
+	_ = p.send(p.last) // if the client has gone, the context of the call ends
+}
+
+// writing reports how far a write is.
+func (p *progressMessages) writing(at stage.WriteProgress) { p.at(writeProgress(at)) }
+
+func writeProgress(at stage.WriteProgress) ChangeProgress {
+	return ChangeProgress{Step: at.Step.String(), ProgressCounts: ProgressCounts{
+		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes,
+	}}
+}

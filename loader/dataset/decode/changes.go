@@ -1,0 +1,153 @@
+package decode
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Bounds of the fields of changes.
+const (
+	minFileBytes = 1 << 20
+	minMinFiles  = 2 // one file becomes no fewer
+	// A file is written before a snapshot names it: one that is younger than minOrphanAge may belong to a write that runs.
+	defaultOrphanAge = OrphanAge(3 * 24 * time.Hour)
+	minOrphanAge     = time.Hour
+	maxTables        = 1000 // of a call
+	maxShown         = 80   // bytes of a text in a message
+)
+
+// CompactCommand is the body of the action compact, as JSON.
+type CompactCommand struct {
+	Table     string   `json:"table"`
+	Branch    string   `json:"branch,omitempty"` // "": main
+	Partition []string `json:"partition,omitempty"`
+	Key       []string `json:"key,omitempty"`
+	AnyOrder  bool     `json:"any_order,omitempty"`
+	MinFiles  int      `json:"min_files,omitempty"` // 0: the default
+	FileSize  int64    `json:"file_size,omitempty"` // bytes; 0: the default
+	DryRun    bool     `json:"dry_run,omitempty"`
+	Progress  bool     `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Compact decodes the body of the action compact.
+func Compact(text []byte) (CompactCommand, error) {
+	return command(text, []field[CompactCommand]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *CompactCommand) { out.Table = d.table(at) }},
+		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *CompactCommand) { out.Branch = d.name(at) }},
+		{name: "partition", read: func(d *decoder, at place, out *CompactCommand) { out.Partition = d.names(at) }},
+		{name: "key", read: func(d *decoder, at place, out *CompactCommand) { out.Key = d.key(at) }},
+		{name: "any_order", read: func(d *decoder, at place, out *CompactCommand) { out.AnyOrder = d.truth(at) }},
+		{name: "min_files", read: func(d *decoder, at place, out *CompactCommand) {
+			out.MinFiles = int(d.whole(at, minMinFiles, math.MaxInt32))
+		}},
+		{name: "file_size", read: func(d *decoder, at place, out *CompactCommand) { out.FileSize = d.whole(at, minFileBytes, maxInt64) }},
+		{name: "dry_run", read: func(d *decoder, at place, out *CompactCommand) { out.DryRun = d.truth(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *CompactCommand) { out.Progress = d.truth(at) }},
+	})
+}
+
+// RestoreCommand is the body of the action restore, as JSON.
+type RestoreCommand struct {
+	Table     string   `json:"table"`
+	Snapshot  int64    `json:"snapshot"`
+	Branch    string   `json:"branch,omitempty"` // "": main
+	Partition []string `json:"partition,omitempty"`
+	Token     string   `json:"token,omitempty"`
+	DryRun    bool     `json:"dry_run,omitempty"`
+	Progress  bool     `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Restore decodes the body of the action restore.
+func Restore(text []byte) (RestoreCommand, error) {
+	return command(text, []field[RestoreCommand]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *RestoreCommand) { out.Table = d.table(at) }},
+		{name: "snapshot", must: true, read: func(d *decoder, at place, out *RestoreCommand) { out.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "branch", also: []string{"ref"}, read: func(d *decoder, at place, out *RestoreCommand) { out.Branch = d.name(at) }},
+		{name: "partition", read: func(d *decoder, at place, out *RestoreCommand) { out.Partition = d.names(at) }},
+		{name: "token", read: func(d *decoder, at place, out *RestoreCommand) { out.Token = d.name(at) }},
+		{name: "dry_run", read: func(d *decoder, at place, out *RestoreCommand) { out.DryRun = d.truth(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *RestoreCommand) { out.Progress = d.truth(at) }},
+	})
+}
+
+// OrphansCommand is the body of the action orphans, as JSON.
+type OrphansCommand struct {
+	Tables    []string  `json:"tables"`
+	OlderThan OrphanAge `json:"older_than,omitempty"` // how long ago leftovers were written
+	Remove    bool      `json:"remove,omitempty"`
+	Progress  bool      `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Orphans decodes the body of the action orphans.
+func Orphans(text []byte) (OrphansCommand, error) {
+	out, err := command(text, []field[OrphansCommand]{
+		{name: "tables", must: true, read: func(d *decoder, at place, out *OrphansCommand) { out.Tables = d.tables(at) }},
+		{name: "older_than", read: func(d *decoder, at place, out *OrphansCommand) { out.OlderThan = d.orphanAge(at) }},
+		{name: "remove", read: func(d *decoder, at place, out *OrphansCommand) { out.Remove = d.truth(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *OrphansCommand) { out.Progress = d.truth(at) }},
+	})
+	out.OlderThan = cmp.Or(out.OlderThan, defaultOrphanAge)
+	return out, err
+}
+
+// OrphanAge is how long ago leftovers were written.
+type OrphanAge time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (a OrphanAge) MarshalText() ([]byte, error) { return []byte(time.Duration(a).String()), nil }
+
+// ParseOrphanAge parses an age: a number of days, such as 7d, or a duration such as 12h or 1h30m. "" is the default.
+func ParseOrphanAge(text string) (OrphanAge, error) {
+	if text == "" {
+		return defaultOrphanAge, nil
+	}
+	age, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // at most 65535
+	}
+	if err != nil || age < minOrphanAge {
+		return 0, fault.New(fault.Invalid, "%q is not an age of at least 1h, such as 12h or 7d", fault.Shorten(text, maxShown))
+	}
+	return OrphanAge(age), nil
+}
+
+// orphanAge decodes the age of leftovers.
+func (d *decoder) orphanAge(at place) OrphanAge {
+	out, err := ParseOrphanAge(d.name(at))
+	if err != nil {
+		d.fail(at.path, "%s", fault.As(err).Message)
+	}
+	return out
+}
+
+// tables decodes the names of some tables, each once.
+func (d *decoder) tables(at place) []string {
+	out := list(d, at, maxTables, (*decoder).table)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "the list is empty; name a table")
+	}
+	for i, name := range out {
+		for _, other := range out[:i] {
+			if name != "" && name == other {
+				d.fail(at.path+indexed(i), "table %s is given twice", fault.Shorten(name, maxShown))
+			}
+		}
+	}
+	return out
+}
+
+// command decodes the body of an action.
+func command[T any](text []byte, fields []field[T]) (T, error) {
+	return parse(text, "body", func(d *decoder, at place) T {
+		var out T
+		object(d, at, &out, fields)
+		return out
+	})
+}

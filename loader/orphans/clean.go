@@ -1,0 +1,113 @@
+package orphans
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// leftoverBytes is what an entry takes in a result, beside its texts.
+const leftoverBytes = 128
+
+// SearchedTable is a table of a catalog.
+type SearchedTable struct {
+	Catalog SearchedTables
+	Name    string // in the catalog
+	Shown   string // in results and errors
+}
+
+// CleanProgress is how far Clean is.
+type CleanProgress struct {
+	Table           string
+	Removing        bool // false: the search of the table begins
+	Removed, All    int
+	Bytes, AllBytes int64 // as far as the sizes are known
+}
+
+// TableLeftovers are the leftovers of a table, as JSON.
+type TableLeftovers struct {
+	Table string `json:"table"`
+	// Removed is the number of leftovers that are removed: the first of the list.
+	Removed   int            `json:"removed"`
+	Bytes     int64          `json:"bytes"`
+	Leftovers []LeftoverFile `json:"leftovers"`
+	// NotSearched are folders that the table's properties name.
+	NotSearched []string `json:"not_searched,omitempty"`
+}
+
+// LeftoverFile is a file, or an unfinished upload of one.
+type LeftoverFile struct {
+	Location string `json:"location"`
+	// Upload is the name of an unfinished upload; "" is a file.
+	Upload   string    `json:"upload,omitempty"`
+	Bytes    *int64    `json:"bytes,omitempty"` // absent: unknown
+	Modified time.Time `json:"modified"`
+}
+
+// Size returns the size in bytes, or 0 if it is unknown.
+func (l LeftoverFile) Size() int64 {
+	if l.Bytes == nil {
+		return 0
+	}
+	return *l.Bytes
+}
+
+// Clean finds the leftovers of all tables, and then removes them if remove is true. If the search of one table fails, nothing
+// is removed. If a leftover cannot be removed, Clean returns the error together with what was found and removed. It reserves
+// the memory of the result from held.
+func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, held *budget.Reservation, progress func(CleanProgress)) ([]TableLeftovers, error) {
+	found := make([]Leftovers, len(tables))
+	for i, t := range tables {
+		progress(CleanProgress{Table: t.Shown})
+		var err error
+		if found[i], err = s.Find(ctx, t.Catalog, t.Name, held); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]TableLeftovers, len(tables))
+	for i, f := range found {
+		if err := held.Grow(int64(leftoverBytes * len(f.Entries))); err != nil {
+			return nil, err
+		}
+		out[i] = TableLeftovers{Table: tables[i].Shown, Bytes: f.Bytes(), Leftovers: []LeftoverFile{}, NotSearched: f.Elsewhere}
+		for _, e := range f.Entries {
+			out[i].Leftovers = append(out[i].Leftovers, leftoverOf(e))
+		}
+	}
+	for i, f := range found {
+		if !remove {
+			break
+		}
+		var err error
+		if out[i].Removed, err = f.remove(ctx, tables[i].Shown, progress); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// remove removes the leftovers of a table, and returns how many are removed.
+func (l Leftovers) remove(ctx context.Context, table string, progress func(CleanProgress)) (int, error) {
+	at := CleanProgress{Table: table, Removing: true, All: len(l.Entries), AllBytes: l.Bytes()}
+	progress(at)
+	for i, e := range l.Entries {
+		if err := Remove(ctx, l.Files, e); err != nil {
+			return i, fault.Op(err, "remove leftovers of table %s", table)
+		}
+		at.Removed, at.Bytes = at.Removed+1, at.Bytes+max(e.Size, 0)
+		progress(at)
+	}
+	return len(l.Entries), nil
+}
+
+// leftoverOf returns an entry as JSON.
+func leftoverOf(e store.FolderEntry) LeftoverFile {
+	out := LeftoverFile{Location: e.Location, Upload: e.Upload, Modified: e.Modified.UTC()}
+	if e.Size != store.SizeUnknown {
+		out.Bytes = &e.Size
+	}
+	return out
+}
