@@ -161,7 +161,7 @@ def test_large_batches_are_divided(house: House) -> None:
     long = "x" * 1000
     rows = pa.table({"id": pa.array(range(60_000), pa.int64()), "country": [long] * 60_000}).combine_chunks()
     assert rows.nbytes > 50 << 20
-    seen: list[penstock.StageProgress] = []
+    seen: list[penstock.ChangeProgress] = []
     with Server(house.config, "--memory", "256MiB") as small, penstock.connect(small.address) as other:
         staged = other.stage(TABLE, rows, key=["id"], buckets=2, progress=seen.append)
         assert staged.rows == 60_000

@@ -12,6 +12,7 @@
 Every failure is an `Error`, of a class for its kind.
 """
 
+from penstock.changes import ChangeProgress, Compacted, LeftoverFile, Leftovers, Restored
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
 from penstock.errors import (
     Conflict,
@@ -34,15 +35,17 @@ from penstock.members import Member
 from penstock.mixing import Mix, mix
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
-from penstock.staged import Published, Staged, StageProgress
+from penstock.staged import Published, Staged
 from penstock.states import merge_states
 from penstock.status import ServerStatus, StreamStatus, Waited
 from penstock.stream import Stats, Stream
 from penstock.version import __version__
 
 __all__ = [
+    "ChangeProgress",
     "Client",
     "Column",
+    "Compacted",
     "Conflict",
     "Corrupt",
     "Cursor",
@@ -57,19 +60,21 @@ __all__ = [
     "Forbidden",
     "Internal",
     "Invalid",
+    "LeftoverFile",
+    "Leftovers",
     "Member",
     "Mix",
     "NotFound",
     "Plan",
     "Published",
     "Query",
+    "Restored",
     "RunQuery",
     "Sample",
     "ServerStatus",
     "Shard",
     "Split",
     "Splits",
-    "StageProgress",
     "Staged",
     "Stats",
     "Stream",

@@ -15,6 +15,7 @@ import pyarrow.flight as flight
 
 from penstock import arguments, errors, manifests, mistakes, query
 from penstock.bound import BoundQuery
+from penstock.changes import Compacted, Leftovers, ProgressFunction, Restored, change
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query
@@ -27,7 +28,7 @@ from penstock.repeat import Repeat, RepeatedStream, epochs
 from penstock.servers import Servers
 from penstock.splits import Splits
 from penstock.staged import Published, Staged
-from penstock.staging import ProgressFunction, new_token, stage
+from penstock.staging import new_token, stage
 from penstock.status import ServerStatus
 from penstock.stream import Stream
 
@@ -418,6 +419,108 @@ class Client:
             if change.branched:
                 body["from"] = 0
         return self._moved("undo", body)
+
+    def compact(
+        self,
+        table: str,
+        *,
+        partition: Sequence[str] | None = None,
+        key: Sequence[str] | None = None,
+        min_files: int | None = None,
+        file_size: int | None = None,
+        branch: str | None = None,
+        any_order: bool = False,
+        dry_run: bool = False,
+        progress: ProgressFunction | None = None,
+        timeout: float | None = None,
+    ) -> Compacted:
+        """Rewrites the files of a table that are small or have deletes. A call that failed continues when it is repeated.
+
+        Args:
+            table: [catalog.]namespace.table.
+            partition: rewrite only files of partitions with these values, such as ["ts_day=2026-11-01"].
+            key: columns that are equal in all rows of a key. If omitted, those of the table's buckets.
+            min_files: the number of small files of a partition from which on they are rewritten; 4 if omitted.
+            file_size: the bytes of new files; 256 MiB if omitted.
+            branch: the branch whose files are rewritten. If omitted, main.
+            any_order: also rewrite files whose rows of a key then come in another order.
+            dry_run: write nothing.
+            progress: called when a step begins and about once a second.
+            timeout: seconds after which the server ends the call; None for no limit.
+        """
+        body = {
+            "table": table,
+            "partition": mistakes.names("partition", partition),
+            "key": mistakes.names("key", key),
+            "min_files": None if min_files is None else mistakes.whole("min_files", min_files, minimum=2),
+            "file_size": None if file_size is None else mistakes.whole("file_size", file_size, minimum=1),
+            "branch": branch,
+            "any_order": any_order,
+            "dry_run": dry_run,
+        }
+        return Compacted.of(table, change(self._servers, "compact", body, progress, timeout))
+
+    def restore(
+        self,
+        table: str,
+        snapshot: int,
+        *,
+        partition: Sequence[str] | None = None,
+        token: str | None = None,
+        branch: str | None = None,
+        dry_run: bool = False,
+        progress: ProgressFunction | None = None,
+        timeout: float | None = None,
+    ) -> Restored:
+        """Restores a table, or some of its partitions, as they were at a snapshot, as one change.
+
+        Args:
+            table: [catalog.]namespace.table.
+            snapshot: the snapshot whose rows are restored.
+            partition: restore only partitions with these values, such as ["ts_day=2026-11-01"].
+            token: the name of the change; a call with that of an earlier one writes nothing. If omitted, one is made.
+            branch: the branch to commit to. If omitted, main.
+            dry_run: write nothing.
+            progress: called when a step begins and about once a second.
+            timeout: seconds after which the server ends the call; None for no limit.
+
+        Raises:
+            Error: its `token` names the change.
+        """
+        body = {
+            "table": table,
+            "snapshot": mistakes.whole("snapshot", snapshot, minimum=1),
+            "partition": mistakes.names("partition", partition),
+            "token": new_token() if token is None else token,
+            "branch": branch,
+            "dry_run": dry_run,
+        }
+        try:
+            return Restored.of(table, change(self._servers, "restore", body, progress, timeout))
+        except errors.Error as failure:
+            failure.token = str(body["token"])
+            raise
+
+    def orphans(
+        self,
+        *tables: str,
+        older_than: str | None = None,
+        remove: bool = False,
+        progress: ProgressFunction | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Leftovers, ...]:
+        """Finds files of failed writes that no snapshot names, and removes them if `remove` is true.
+
+        Args:
+            tables: each [catalog.]namespace.table.
+            older_than: how long ago they were written, such as "12h" or "7d": longer than the longest write. If omitted, 3d.
+            remove: remove them.
+            progress: called when a step begins and about once a second.
+            timeout: seconds after which the server ends the call; None for no limit.
+        """
+        body = {"tables": list(tables), "older_than": older_than, "remove": remove}
+        found = change(self._servers, "orphans", body, progress, timeout)
+        return tuple(Leftovers.of(one) for one in found)
 
     def _moved(self, name: str, body: Mapping[str, Any]) -> Published:
         action = flight.Action(name, query.text(body))

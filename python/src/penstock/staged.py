@@ -11,28 +11,6 @@ from penstock import errors
 
 
 @dataclass(frozen=True)
-class StageProgress:
-    """How far a call of `Client.stage` is.
-
-    Attributes:
-        rows_read: rows that the server has received.
-        rows_written: rows in data files.
-        files: data files that are complete.
-        bytes: the bytes of these files.
-    """
-
-    rows_read: int
-    rows_written: int
-    files: int
-    bytes: int
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
-        """Reads a message of a server."""
-        return cls(*(int(found.get(name, 0)) for name in ("rows_read", "rows_written", "files", "bytes")))
-
-
-@dataclass(frozen=True)
 class Staged:
     """What `Client.stage` did, or would have done.
 

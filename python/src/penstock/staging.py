@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +13,11 @@ import pyarrow.flight as flight
 
 from penstock import errors, query
 from penstock.backoff import Backoff
+from penstock.changes import ChangeProgress, ProgressFunction
 from penstock.channel import Call, Channel, Lease
 from penstock.outgoing import Rows, parts
 from penstock.servers import Servers, is_retryable
-from penstock.staged import Staged, StageProgress
-
-ProgressFunction = Callable[[StageProgress], None]
+from penstock.staged import Staged
 
 
 def new_token() -> str:
@@ -158,7 +157,7 @@ class _Sending:
         if isinstance(message.get("result"), dict):
             self._result = message["result"]
         if self._progress is not None and isinstance(message.get("progress"), dict):
-            self._progress(StageProgress.of(message["progress"]))
+            self._progress(ChangeProgress.of(message["progress"]))
         return dict(message)
 
     def _listen(self, call: Call, answers: flight.FlightMetadataReader) -> None:

@@ -1,0 +1,237 @@
+"""Changes of tables that a server makes without rows from the client, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Self
+
+import pyarrow.flight as flight
+
+from penstock import errors, query
+from penstock.servers import Servers
+
+
+@dataclass(frozen=True)
+class ChangeProgress:
+    """How far a change of a table is.
+
+    Attributes:
+        step: what the server does: "keys", "read", "write" or "commit" of `Client.stage`, "write" of `restore`,
+            "rewrite" of `compact` and `promote`, "check" of a dry run of `promote`, "search" or "remove" of `orphans`.
+        rows_read: rows that the server has received or read.
+        rows_written: rows in data files.
+        files: files that are done.
+        bytes: the bytes of these files.
+        of_files: all files; 0 if unknown.
+        of_bytes: the bytes of all files; 0 if unknown.
+        table: the table, if the call is about several.
+    """
+
+    step: str
+    rows_read: int = 0
+    rows_written: int = 0
+    files: int = 0
+    bytes: int = 0
+    of_files: int = 0
+    of_bytes: int = 0
+    table: str = ""
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Reads a message of a server."""
+        counts = ("rows_read", "rows_written", "files", "bytes", "of_files", "of_bytes")
+        numbers = {name: int(found.get(name, 0)) for name in counts}
+        return cls(step=str(found.get("step", "")), table=str(found.get("table", "")), **numbers)
+
+
+ProgressFunction = Callable[[ChangeProgress], None]
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What `Client.compact` did, or would do.
+
+    Attributes:
+        table: the table.
+        snapshot: the last snapshot that was committed; 0 if there is none.
+        commits: the number of commits.
+        files: files that were read.
+        bytes: the bytes of these files.
+        rows: the rows of these files, deleted ones included.
+        deleted: deleted rows that are in no file any more.
+        files_written: new files; of a dry run, an estimate.
+        bytes_written: the bytes of new files; of a dry run, an estimate.
+        deletes: delete files that were removed with the files.
+        kept: files that stay, since rows of a key would change their order.
+    """
+
+    table: str
+    snapshot: int
+    commits: int
+    files: int
+    bytes: int
+    rows: int
+    deleted: int
+    files_written: int
+    bytes_written: int
+    deletes: int
+    kept: int
+
+    @classmethod
+    def of(cls, table: str, found: Mapping[str, Any]) -> Self:
+        """Reads a result of a server."""
+        counts = (
+            "snapshot",
+            "commits",
+            "files",
+            "bytes",
+            "rows",
+            "deleted",
+            "files_written",
+            "bytes_written",
+        )
+        return cls(table=table, **{name: int(found.get(name, 0)) for name in (*counts, "deletes", "kept")})
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What `Client.restore` did, or would do.
+
+    Attributes:
+        table: the table.
+        token: the name of the change.
+        snapshot: the snapshot that has the rows; 0 for a dry run, and if there is nothing to change.
+        previous: the snapshot before; 0 if nothing was committed.
+        existed: whether an earlier call with the token had made the change. Then the numbers below are 0.
+        copied: files that were restored as they were.
+        rewritten: files that were restored without their deleted rows.
+        rows: the rows of these files at the snapshot, deleted ones included.
+        bytes: the bytes of these files.
+        unchanged: files that the branch still had.
+        removed: files that the branch had instead.
+    """
+
+    table: str
+    token: str
+    snapshot: int
+    previous: int
+    existed: bool
+    copied: int
+    rewritten: int
+    rows: int
+    bytes: int
+    unchanged: int
+    removed: int
+
+    @classmethod
+    def of(cls, table: str, found: Mapping[str, Any]) -> Self:
+        """Reads a result of a server."""
+        counts = ("snapshot", "copied", "rewritten", "rows", "bytes", "unchanged", "removed")
+        return cls(
+            table=table,
+            token=str(found.get("token", "")),
+            previous=int(found.get("parent", 0)),
+            existed=bool(found.get("existed", False)),
+            **{name: int(found.get(name, 0)) for name in counts},
+        )
+
+
+@dataclass(frozen=True)
+class LeftoverFile:
+    """A file that no snapshot names, or an unfinished upload of one.
+
+    Attributes:
+        location: where it is.
+        modified: when it was last written.
+        bytes: its size; None if unknown.
+        upload: the name of an unfinished upload; "" for a file.
+    """
+
+    location: str
+    modified: datetime
+    bytes: int | None = None
+    upload: str = ""
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """The leftovers of a table, as `Client.orphans` found them.
+
+    Attributes:
+        table: the table.
+        removed: how many were removed: the first of `files`.
+        bytes: the bytes of all, as far as they are known.
+        files: the leftovers.
+        not_searched: folders outside of the table's folder that its properties name.
+    """
+
+    table: str
+    removed: int
+    bytes: int
+    files: tuple[LeftoverFile, ...]
+    not_searched: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Reads a result of a server."""
+        return cls(
+            table=str(found["table"]),
+            removed=int(found["removed"]),
+            bytes=int(found["bytes"]),
+            files=tuple(
+                LeftoverFile(
+                    location=str(one["location"]),
+                    modified=datetime.fromisoformat(str(one["modified"])),
+                    bytes=int(one["bytes"]) if "bytes" in one else None,
+                    upload=str(one.get("upload", "")),
+                )
+                for one in found["leftovers"]
+            ),
+            not_searched=tuple(str(one) for one in found.get("not_searched") or ()),
+        )
+
+
+def change(
+    servers: Servers,
+    action: str,
+    body: Mapping[str, Any],
+    progress: ProgressFunction | None,
+    timeout: float | None,
+) -> Any:
+    """Calls an action that changes tables, and returns its result.
+
+    Args:
+        servers: the servers.
+        action: the name of the action.
+        body: its fields; those that are None are left out.
+        progress: called with the server's messages; None for nothing.
+        timeout: seconds after which the server ends the change; None for no limit.
+    """
+    fields = {name: value for name, value in body.items() if value is not None}
+    sent = flight.Action(action, query.text({**fields, "progress": progress is not None}))
+    limited = replace(servers.settings, timeout=timeout)
+
+    def call(client: flight.FlightClient, _: flight.FlightCallOptions) -> list[Any]:
+        results = []
+        for answer in client.do_action(sent, limited.options(unlimited=False)):
+            message = _message(answer.body.to_pybytes())
+            if progress is not None and isinstance(message.get("progress"), dict):
+                progress(ChangeProgress.of(message["progress"]))
+            if "result" in message:
+                results.append(message["result"])
+        return results
+
+    results = servers.call(call, unlimited=True)
+    if len(results) != 1:
+        raise errors.Internal(f"the server answered {action} with {len(results)} results instead of one")
+    return results[0]
+
+
+def _message(text: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError) as e:
+        raise errors.Internal(f"the server's answer cannot be read: {e}") from e

@@ -1,0 +1,96 @@
+"""Changes of tables that a server makes without rows from the client."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from server import Server
+from test_stage import TABLE, House
+
+import penstock
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+@pytest.fixture
+def client(house: House) -> Iterator[penstock.Client]:
+    with Server(house.config) as server, penstock.connect(server.address, timeout=60) as client:
+        yield client
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64()), "country": ["CH"] * len(numbers)})
+
+
+# spec: change-9
+def test_tables_are_compacted(house: House, client: penstock.Client) -> None:
+    for i in range(4):
+        client.stage(TABLE, rows(i, 10 + i), key=["id"], buckets=1)
+    before = house.rows()
+    dry = client.compact(TABLE, dry_run=True)
+    assert (dry.files, dry.rows, dry.snapshot) == (4, 8, 0)
+    seen: list[penstock.ChangeProgress] = []
+    done = client.compact(TABLE, min_files=2, progress=seen.append)
+    assert (done.table, done.files, done.rows, done.files_written, done.commits) == (TABLE, 4, 8, 1, 1)
+    assert {one.step for one in seen} == {"rewrite"}
+    assert seen[-1].rows_written == 8
+    assert house.rows() == before
+    with pytest.raises(penstock.Invalid, match="min_files"):
+        client.compact(TABLE, min_files=1)
+    with pytest.raises(penstock.Unavailable):
+        client.compact(TABLE, timeout=0.000001)
+
+
+# spec: change-9
+def test_tables_are_restored(house: House, client: penstock.Client) -> None:
+    first = client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
+    before = house.rows()
+    client.stage(TABLE, rows(3))
+    dry = client.restore(TABLE, first.snapshot, dry_run=True)
+    assert (dry.copied, dry.rows, dry.snapshot) == (0, 0, 0) or dry.snapshot == 0
+    done = client.restore(TABLE, first.snapshot)
+    assert done.snapshot
+    assert done.removed + done.unchanged >= 1
+    assert house.rows() == before
+    again = client.restore(TABLE, first.snapshot, token=done.token)
+    assert again.existed
+    assert again.snapshot == done.snapshot
+    with pytest.raises(penstock.Expired) as gone:
+        client.restore(TABLE, 7, token=done.token + "-other")
+    assert gone.value.token == done.token + "-other"
+
+
+# spec: change-9
+def test_leftovers_are_removed(house: House, client: penstock.Client, tmp_path: Path) -> None:
+    client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
+    [data] = tmp_path.glob("warehouse/**/data")
+    left = data / "penstock-0123456789abcdef-1.parquet"
+    left.write_text("left")
+    old = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=4)
+    os.utime(left, (old.timestamp(), old.timestamp()))
+    [found] = client.orphans(TABLE)
+    assert (found.table, found.removed, found.bytes) == (TABLE, 0, 4)
+    [file] = found.files
+    assert file.location.endswith(left.name)
+    assert (file.bytes, file.upload) == (4, "")
+    assert abs(file.modified - old) < datetime.timedelta(seconds=2)
+    assert left.exists()
+    assert not client.orphans(TABLE, older_than="5d")[0].files
+    seen: list[penstock.ChangeProgress] = []
+    [found] = client.orphans(TABLE, remove=True, progress=seen.append)
+    assert found.removed == 1
+    assert [(one.step, one.table) for one in seen] == [
+        ("search", TABLE),
+        ("remove", TABLE),
+        ("remove", TABLE),
+    ]
+    assert not left.exists()
+    assert len(house.rows()) == 2
