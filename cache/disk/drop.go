@@ -103,7 +103,7 @@ func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case t.hanging.Load() > before:
-		return "", fault.New(fault.Unavailable, "the disk of the cache folder does not answer: %w", err).WithRemedy("drop the table again when the disk works; its columns are not read meanwhile")
+		return "", fault.New(fault.Unavailable, "the disk of the cache folder does not answer: %w", err).WithRemedy("drop the table again when the disk works; until then, its columns are not read")
 	default:
 		return "", nil
 	}

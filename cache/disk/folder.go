@@ -80,7 +80,7 @@ func checkFolder(folder string) error {
 		return fault.New(fault.Invalid, "the cache folder %s is not a folder, or is a symbolic link", folder).
 			WithRemedy("name a folder with the setting cache_dir")
 	case found.Mode().Perm()&othersModes != 0 || !ours(found):
-		return fault.New(fault.Invalid, "the cache folder %s has mode %s, or belongs to another user: others could read or replace what it contains", folder, found.Mode()).
+		return fault.New(fault.Invalid, "the cache folder %s has mode %s, or belongs to another user: other users could read or replace its files", folder, found.Mode()).
 			WithRemedy("name a folder with the setting cache_dir that does not exist yet; it is created with mode 0700")
 	}
 	return nil

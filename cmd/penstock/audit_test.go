@@ -53,7 +53,7 @@ func TestAuditLogHasStreamsAndRefusals(t *testing.T) {
 	require.NoError(t, os.Chmod(path, 0o622))
 	got = run(t, "serve", "--config", readLake(t).config, "--audit-log", path)
 	require.Equal(t, exitFailure, got.code)
-	require.Contains(t, got.stderr, "others may write "+path)
+	require.Contains(t, got.stderr, "other users may write "+path)
 }
 
 // spec: access-21

@@ -109,7 +109,7 @@ func TestServersDoNotShareAFolder(t *testing.T) {
 	require.NoError(t, os.Chmod(open, 0o755))
 	got := run(t, "serve", "--config", config, "--listen", "127.0.0.1:0", "--cache-dir", open)
 	require.Equal(t, exitFailure, got.code)
-	require.Contains(t, got.stderr, "others could read or replace what it contains")
+	require.Contains(t, got.stderr, "other users could read or replace its files")
 }
 
 // TestTablesAreDroppedOnDisk: after a restart, when nothing in memory knows a table, its columns on disk are dropped by its name or

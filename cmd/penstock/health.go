@@ -16,8 +16,8 @@ const healthTimeout = 5 * time.Second
 
 func (p process) healthCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "health --uri URI", Short: "Tell whether a server takes calls", Args: cmdline.NoArguments,
-		Long: "Tell whether a server takes calls: the health check of gRPC, which needs no token.\n\n" +
+		Use: "health --uri URI", Short: "Check whether a server accepts calls", Args: cmdline.NoArguments,
+		Long: "Check whether a server accepts calls: the health check of gRPC, which needs no token.\n\n" +
 			"The exit code is 1 if it does not, as while it shuts down. This is for probes: over TLS, the\n" +
 			"certificate of the server is not checked, and nothing is sent but the question.",
 		Example: "  penstock health --uri grpc+tls://127.0.0.1:8815",

@@ -282,7 +282,7 @@ func open(path string) (*os.File, error) {
 	case !stat.Mode().IsRegular():
 		err = refused("audit_log: %s is not a regular file", path)
 	case stat.Mode().Perm()&othersMayWrite != 0:
-		err = refused("audit_log: others may write %s (mode %s)", path, stat.Mode())
+		err = refused("audit_log: other users may write %s (mode %s)", path, stat.Mode())
 	}
 	if err != nil {
 		_ = file.Close() // nothing was written

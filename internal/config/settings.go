@@ -109,12 +109,12 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "policy", Shape: "FILE",
-			Usage: "who may read which datasets, columns and rows, and send datasets of which tables; loaded again when it changes (default: every client that is admitted reads all datasets)",
+			Usage: "the access rules: which datasets, columns and rows clients may read, and which tables they may write; loaded again when it changes (default: every client that is admitted reads all datasets)",
 			set:   func(s *Server, v value) error { s.Policy = v.path(); return nil },
 		},
 		{
 			Name: "memory", Shape: "BYTES",
-			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB, and what 1.25 times the budget and 256MiB leave)",
+			Usage: "the memory budget, such as 4GiB (default: half of the memory of the machine or container, at most 64GiB, so that 1.25 times the budget and 256MiB fit)",
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
 		},
 		{
@@ -124,7 +124,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "spool_limit", Shape: "BYTES",
-			Usage: "how much of that disk may be used at a time, such as 200GiB (default: what leaves a tenth of the disk, and 10GiB at most, free)",
+			Usage: "how much of that disk may be used at a time, such as 200GiB (default: all but a tenth of the disk or 10GiB, whichever is less)",
 			set:   func(s *Server, v value) error { return size(&s.SpoolLimit, v) },
 		},
 		{
@@ -184,7 +184,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "cache_memory", Shape: "BYTES",
-			Usage: "how much of the memory budget may hold decoded columns for later streams, at most half, and as much again build sides; it is given up when streams need it; 0 is none (default: a quarter of the memory budget)",
+			Usage: "how much of the memory budget may hold decoded columns for later streams, at most half, and as much again for build sides; it is released when streams need memory; 0 is none (default: a quarter of the memory budget)",
 			set:   func(s *Server, v value) error { return sizeFrom(&s.CacheMemory, v, 0) },
 		},
 		{
@@ -229,7 +229,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "advertise", Shape: "URI", List: true,
-			Usage: "the locations in tickets, such as grpc://host:port (default: where the client asked)",
+			Usage: "the locations in tickets, such as grpc://host:port (default: the address that the client used)",
 			set:   func(s *Server, v value) error { return locations(&s.Advertise, v) },
 		},
 		{

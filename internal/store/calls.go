@@ -208,7 +208,7 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 		return call(ctx)
 	}
 	if c.hangs(s.location) {
-		return none, unanswered(s, "storage did not answer for file %s within %s, and is not asked again before it does", s.location, c.timeout)
+		return none, unanswered(s, "storage did not answer for file %s within %s; further calls fail until it does", s.location, c.timeout)
 	}
 	if err := m.enter(ctx, c.timeout, s); err != nil {
 		return none, err

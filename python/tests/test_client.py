@@ -191,10 +191,10 @@ def test_addresses_with_a_port(uri: str, location: str) -> None:
         ("host:", "has the host host and no port", "grpc://host:8815"),
         (
             "http://host:1",
-            "has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix",
+            "has the scheme http, and not one of grpc, grpc+tcp, grpc+tls, grpc+unix",
             "grpc://host:1",
         ),
-        ("http://host", "has the scheme http, which is none of", "grpc://host:8815"),
+        ("http://host", "has the scheme http, and not one of", "grpc://host:8815"),
         ("unix:///run/p", "has the scheme of a socket, without grpc+", "grpc+unix:///run/p"),
         ("host:port", "has a port that is not a number from 1 to 65535", ""),
         ("host:65536", "has a port that is not a number from 1 to 65535", ""),

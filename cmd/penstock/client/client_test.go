@@ -37,9 +37,9 @@ func TestURIWithoutAPort(t *testing.T) {
 		"":                   {`"" names no host`, "write grpc://127.0.0.1:8815 for a server on this machine"},
 		"grpc://":            {`"grpc://" names no host`, "write grpc://127.0.0.1:8815 for a server on this machine"},
 		":8815":              {`":8815" names no host`, "write grpc://127.0.0.1:8815 for a server on this machine"},
-		"http://host:1":      {`"http://host:1" has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://host:1"},
-		"http://host":        {`"http://host" has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://host:8815" + another},
-		"http://host:1/a":    {`"http://host:1/a" has the scheme http, which is none of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://127.0.0.1:8815 for"},
+		"http://host:1":      {`"http://host:1" has the scheme http, and not one of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://host:1"},
+		"http://host":        {`"http://host" has the scheme http, and not one of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://host:8815" + another},
+		"http://host:1/a":    {`"http://host:1/a" has the scheme http, and not one of grpc, grpc+tcp, grpc+tls, grpc+unix`, "write grpc://127.0.0.1:8815 for"},
 		"unix:///run/p":      {`"unix:///run/p" has the scheme of a socket, without grpc+`, "write grpc+unix:///run/p"},
 	} {
 		_, _, err := target(uri)

@@ -78,7 +78,7 @@ func checkURI(uri string) error {
 	_, _, err := hostport.Split(strings.TrimSuffix(address, "/"), DefaultPort)
 	wrong, _ := errors.AsType[*hostport.Problem](err)
 	if !slices.Contains(schemes(), scheme) {
-		e := fault.InvalidField("uri", "%q has the scheme %s, which is none of %s", fault.RedactURI(uri), scheme, strings.Join(schemes(), ", "))
+		e := fault.InvalidField("uri", "%q has the scheme %s, and not one of %s", fault.RedactURI(uri), scheme, strings.Join(schemes(), ", "))
 		switch {
 		case err == nil:
 			return e.WithRemedy("write grpc://%s", address)

@@ -66,7 +66,7 @@ def location(uri: str) -> str:
     if scheme not in _SCHEMES:
         write = f"; write 'grpc://{meant}'{on_default}" if meant else ""
         raise query.invalid(
-            "uri", f"{uri!r} has the scheme {scheme}, which is none of {', '.join(_SCHEMES)}{write}"
+            "uri", f"{uri!r} has the scheme {scheme}, and not one of {', '.join(_SCHEMES)}{write}"
         )
     if problem:
         write = f"; write '{scheme}://{meant}'{on_default}" if meant else ""
