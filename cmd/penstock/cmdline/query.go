@@ -5,51 +5,57 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Query is the flags that make a query, as JSON.
 type Query struct {
 	command *cobra.Command
 	query   *string
-	with    *repeatedText
+	with    *[]string
+	fields  []dataset.About // that have a flag of this command
 }
 
 // NewQuery adds the flags of a whole query.
-func NewQuery(c *cobra.Command) Query {
-	f := c.Flags()
-	q := NewRows(c)
-	Text(c, "columns", "a,b", "the columns, by output name (default: all)")
-	Text(c, "order", "ORDER", "stored or shuffled (default stored)")
-	Text(c, "shuffle", "WHAT", "what a shuffled order permutes besides splits: requests, rows, or splits alone (default requests)")
-	f.Int64("shuffle-window", 0, "how many stored rows are shuffled together (default 131072)")
-	f.Int64("shuffle-parts", 0, "from how many places of a bucket they come (default 8)")
-	f.Int64("seed", 0, "the seed of a shuffled order")
-	f.Int64("epoch", 0, "the epoch of a shuffled order, each with an order of its own")
-	f.Int("lanes", 0, "the number of lanes (default: the number of shards)")
-	Text(c, "shard", "i/n", "shard i of n, counted from 0; /n reads all n, one after the other")
-	Text(c, "every", "w/n", "the steps of DataLoader worker w of n, counted from 0")
-	f.Int("batch-rows", 0, "rows per batch")
-	f.Int("batch-requests", 0, "requests per batch, instead of rows")
-	Text(c, "tail", "TAIL", "keep or drop the rows that do not fill a last step (default keep)")
-	Text(c, "count", "COUNT", "estimate, or exact: count the rows first (default estimate)")
-	Text(c, "cursor", "JSON", "the cursor to resume from, or @FILE")
-	Text(c, "job", "LABEL", "a label for the stream in penstock status, logs and metrics")
-	return q
-}
+func NewQuery(c *cobra.Command) Query { return newQuery(c, func(string) bool { return true }) }
 
 // NewRows adds only the flags that select rows.
 func NewRows(c *cobra.Command) Query {
-	q := Query{command: c, with: &repeatedText{shape: "TABLE"}, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
-	c.Flags().Var(q.with, "with", "a staging table to add to the dataset, by name, or a whole staging entry as JSON; repeat it for several")
-	Text(c, "filter", "SQL", "the rows to read, such as \"day >= DATE '2026-10-01' AND label = 1\"")
+	return newQuery(c, func(field string) bool { return field == "with" || field == "filter" })
+}
+
+// newQuery adds a flag for the whole query, and those of some of its fields.
+func newQuery(c *cobra.Command, has func(field string) bool) Query {
+	q := Query{command: c, query: Text(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; other flags override its fields")}
+	for _, field := range dataset.QueryFields() {
+		name, flag := flagOf(field.About), field.Flag
+		if flag.Help == "" || !has(field.Name) {
+			continue
+		}
+		q.fields = append(q.fields, field.About)
+		switch {
+		case field.Name == "with":
+			q.with = Texts(c, name, flag.Shape, flag.Help)
+		case flag.Shape == "int":
+			c.Flags().Int(name, 0, flag.Help)
+		case field.Number:
+			c.Flags().Int64(name, 0, flag.Help)
+		default:
+			Text(c, name, flag.Shape, flag.Help)
+		}
+	}
 	return q
 }
+
+// flagOf returns the name of the flag that sets a field.
+func flagOf(field dataset.About) string { return strings.ReplaceAll(field.Name, "_", "-") }
 
 // read returns the JSON of a flag: the text itself, a file's, or standard input's.
 func read(name, given string, stdin io.Reader) ([]byte, error) {
@@ -107,82 +113,59 @@ func (q Query) JSON(args []string, stdin io.Reader) ([]byte, error) {
 
 // anyGiven reports whether a flag other than --query sets a field of the query.
 func (q Query) anyGiven() bool {
-	for _, name := range []string{"with", "columns", "filter", "order", "shuffle", "shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor", "job"} {
-		if q.command.Flags().Changed(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.fields, func(f dataset.About) bool { return q.command.Flags().Changed(flagOf(f)) })
 }
 
 // put calls set for each field that a flag sets.
 func (q Query) put(set func(string, any), stdin io.Reader) error {
-	f := q.command.Flags()
-	for _, name := range []string{"filter", "order", "shuffle", "tail", "count", "job"} {
-		if f.Changed(name) {
-			set(name, f.Lookup(name).Value.String())
+	for _, field := range q.fields {
+		flag := q.command.Flags().Lookup(flagOf(field))
+		if !flag.Changed {
+			continue
 		}
-	}
-	for _, name := range []string{"shuffle-window", "shuffle-parts", "seed", "epoch", "lanes", "batch-rows", "batch-requests"} {
-		if f.Changed(name) {
-			set(strings.ReplaceAll(name, "-", "_"), json.Number(f.Lookup(name).Value.String()))
+		value, err := q.value(field, flag.Value.String(), stdin)
+		if err != nil {
+			return err
 		}
+		set(field.Name, value)
 	}
-	if err := q.putEntries(set); err != nil {
-		return err
-	}
-	if f.Changed("columns") {
-		columns := strings.Split(f.Lookup("columns").Value.String(), ",")
+	return nil
+}
+
+// value returns the value of a field for the text of its flag.
+func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, error) {
+	switch {
+	case field.Number:
+		return json.Number(text), nil
+	case field.Name == "with":
+		return entriesOf(*q.with)
+	case field.Name == "columns":
+		columns := strings.Split(text, ",")
 		for i := range columns {
 			columns[i] = strings.TrimSpace(columns[i])
 		}
-		set("columns", columns)
+		return columns, nil
+	case field.Name == "cursor":
+		return parseCursor(text, stdin)
+	case field.Name == "shard":
+		return parseShard(text)
+	case field.Name == "every":
+		return parseEvery(text)
 	}
-	if f.Changed("cursor") {
-		text, err := read("cursor", f.Lookup("cursor").Value.String(), stdin)
-		if err != nil {
-			return err
-		}
-		if !json.Valid(text) {
-			return fault.InvalidField("--cursor", "it is not JSON").
-				WithRemedy("give the cursor that came with a batch unchanged, or @ and the file that holds it")
-		}
-		set("cursor", json.RawMessage(text))
-	}
-	return q.putShares(set)
+	return text, nil
 }
 
-// putShares calls set for --shard and --every.
-func (q Query) putShares(set func(string, any)) error {
-	f := q.command.Flags()
-	if f.Changed("shard") {
-		shard, err := parseShard(f.Lookup("shard").Value.String())
-		if err != nil {
-			return err
-		}
-		set("shard", shard)
-	}
-	if f.Changed("every") {
-		every, err := parseEvery(f.Lookup("every").Value.String())
-		if err != nil {
-			return err
-		}
-		set("every", every)
-	}
-	return nil
-}
-
-// putEntries calls set for --with.
-func (q Query) putEntries(set func(string, any)) error {
-	if len(q.with.values) == 0 {
-		return nil
-	}
-	entries, err := entriesOf(q.with.values)
+// parseCursor returns the cursor of --cursor.
+func parseCursor(given string, stdin io.Reader) (json.RawMessage, error) {
+	text, err := read("cursor", given, stdin)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	set("with", entries)
-	return nil
+	if !json.Valid(text) {
+		return nil, fault.InvalidField("--cursor", "it is not JSON").
+			WithRemedy("give the cursor that came with a batch unchanged, or @ and the file that holds it")
+	}
+	return text, nil
 }
 
 // entriesOf returns the staging entries of --with: JSON objects, or names of tables.
