@@ -187,22 +187,3 @@ func scrapeTLS(t *testing.T, url string, config *tls.Config) error {
 	require.Contains(t, string(text), "penstock_build_info")
 	return nil
 }
-
-func TestCertificateNewReplacesCertificatesOfOneCA(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "certificates")
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(folder, name))
-		require.NoError(t, err)
-		return string(text)
-	}
-	got := run(t, "certificate", "new", folder)
-	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "--tls-cert "+filepath.Join(folder, devcert.ServerCert))
-	ca, cert := read(devcert.CA), read(devcert.ServerCert)
-	require.Zero(t, run(t, "certificate", "new", folder, "--host", "loader.example.com").code)
-	require.Equal(t, ca, read(devcert.CA))
-	require.NotEqual(t, cert, read(devcert.ServerCert))
-	require.NoError(t, os.Remove(filepath.Join(folder, devcert.CAKey)))
-	require.Contains(t, run(t, "certificate", "new", folder).stderr, "name an empty folder")
-	require.Equal(t, exitUsage, run(t, "certificate", "new").code)
-}

@@ -23,9 +23,9 @@ func TestHealthOfServers(t *testing.T) {
 	require.Equal(t, exitUsage, run(t, "health").code)
 
 	folder := filepath.Join(t.TempDir(), "certificates")
-	require.Zero(t, run(t, "certificate", "new", folder).code)
+	flags := certificates(t, folder)
 	tokens := filepath.Join(t.TempDir(), "server.tokens")
 	require.Zero(t, run(t, "token", "new", "--subject", "a", "--tokens", tokens).code)
-	protected := start(t, "--config", l.config, "--tokens", tokens, "--tls-cert", filepath.Join(folder, "server.pem"), "--tls-key", filepath.Join(folder, "server.key"))
+	protected := start(t, append(flags, "--config", l.config, "--tokens", tokens)...)
 	require.Equal(t, "serving\n", run(t, "health", "--uri", strings.Replace(protected.uri(), "grpc:", "grpc+tls:", 1)).stdout)
 }

@@ -103,6 +103,6 @@ func (p process) commands() []*cobra.Command {
 	return []*cobra.Command{
 		p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(),
 		p.stageCommand(), p.publishCommand(), p.undoCommand(), p.compactCommand(), p.restoreCommand(), p.promoteCommand(), p.demoteCommand(), p.orphansCommand(),
-		p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.certificateCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand(),
+		p.datasetsCommand(), p.healthCommand(), p.statusCommand(), p.cacheCommand(), p.initCommand(), p.tokenCommand(), p.versionCommand(),
 	}
 }

@@ -29,9 +29,12 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates for localhost alone, so that 127.0.0.1 is a name that is not in them."""
+    """Certificates for localhost alone, so that 127.0.0.1 is a name that is not in them. Each is its own CA."""
     made = tmp_path_factory.mktemp("certificates")
-    subprocess.run([BINARY, "certificate", "new", made, "--host", "localhost"], check=True)
+    for name in ("server", "client"):
+        command = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+        files = ["-keyout", str(made / f"{name}.key"), "-out", str(made / f"{name}.pem")]
+        subprocess.run([*command.split(), *files], check=True, capture_output=True)
     return made
 
 
@@ -45,30 +48,30 @@ def secure(config: Path, folder: Path) -> Iterator[str]:
 
 
 def test_rows_are_read_over_tls(secure: str, folder: Path) -> None:
-    roots = (folder / "ca.pem").read_bytes()
+    roots = (folder / "server.pem").read_bytes()
     with penstock.connect(f"grpc+tls://localhost:{secure}", tls_roots=roots) as client:
         assert client.read("d").read_all().num_rows == ROWS
 
 
 def test_plain_pyarrow_reads_over_tls(secure: str, folder: Path) -> None:
-    roots = (folder / "ca.pem").read_bytes()
+    roots = (folder / "server.pem").read_bytes()
     with flight.FlightClient(f"grpc+tls://localhost:{secure}", tls_root_certs=roots) as client:
         found = client.get_flight_info(flight.FlightDescriptor.for_path("d"))
         assert client.do_get(found.endpoints[0].ticket).read_all().num_rows == ROWS
 
 
 def test_certificate_of_the_client_is_required(config: Path, folder: Path) -> None:
-    flags = {"cert": "server.pem", "key": "server.key", "client-ca": "ca.pem"}
+    flags = {"cert": "server.pem", "key": "server.key", "client-ca": "client.pem"}
     given = [text for name, file in flags.items() for text in (f"--tls-{name}", str(folder / file))]
-    pem = {name: (folder / name).read_bytes() for name in ("ca.pem", "client.pem", "client.key")}
+    pem = {name: (folder / name).read_bytes() for name in ("server.pem", "client.pem", "client.key")}
     with Server(config, *given) as server:
         uri = f"grpc+tls://localhost:{server.address.rpartition(':')[2]}"
         with penstock.connect(
-            uri, tls_roots=pem["ca.pem"], tls_chain=pem["client.pem"], tls_key=pem["client.key"]
+            uri, tls_roots=pem["server.pem"], tls_chain=pem["client.pem"], tls_key=pem["client.key"]
         ) as client:
             assert client.read("d").read_all().num_rows == ROWS
         with (
-            penstock.connect(uri, tls_roots=pem["ca.pem"]) as client,
+            penstock.connect(uri, tls_roots=pem["server.pem"]) as client,
             pytest.raises(penstock.Unavailable, match="tls_chain="),
         ):
             client.datasets()
@@ -83,7 +86,7 @@ def test_certificate_of_the_client_is_required(config: Path, folder: Path) -> No
     ],
 )
 def test_error_says_what_tls_lacks(secure: str, folder: Path, uri: str, trusts: bool, remedy: str) -> None:
-    roots = (folder / "ca.pem").read_bytes() if trusts else None
+    roots = (folder / "server.pem").read_bytes() if trusts else None
     with (
         penstock.connect(f"{uri}:{secure}", tls_roots=roots, timeout=30) as client,
         pytest.raises(penstock.Unavailable) as e,

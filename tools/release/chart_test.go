@@ -253,11 +253,12 @@ func writeSecrets(t *testing.T, program, root string) {
 	}
 	require.NoError(t, os.WriteFile(at("config/penstock.yaml"), []byte("catalogs: {default: {type: directory, warehouse: 'file:///tmp'}}\ndatasets: {d: {training: {table: a.b}, key: [k]}}\n"), 0o600))
 	require.NoError(t, os.WriteFile(at("tickets/tickets.keys"), []byte("k1 "+strings.Repeat("QUJD", 11)+"\n"), 0o600))
-	said, err := exec.CommandContext(t.Context(), program, "certificate", "new", at("certificates")).CombinedOutput()
+	said, err := exec.CommandContext(t.Context(), "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", //nolint:gosec // its own folder
+		"-addext", "subjectAltName=DNS:localhost", "-keyout", at("tls/tls.key"), "-out", at("tls/tls.crt")).CombinedOutput()
 	require.NoError(t, err, string(said))
-	for from, to := range map[string]string{"server.pem": "tls.crt", "server.key": "tls.key", "ca.pem": "ca.crt"} {
-		require.NoError(t, os.Rename(at("certificates/"+from), at("tls/"+to)))
-	}
+	certificate, err := os.ReadFile(at("tls/tls.crt"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(at("tls/ca.crt"), certificate, 0o600))
 	said, err = exec.CommandContext(t.Context(), program, "token", "new", "--subject", "trainers", "--tokens", at("tokens/server.tokens")).CombinedOutput()
 	require.NoError(t, err, string(said))
 }
