@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/penstock/penstock/cmd/penstock/devcert"
+	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader"
@@ -143,8 +143,8 @@ func TestSubjectsHaveShares(t *testing.T) {
 func TestHandshakesCountAndEnd(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ServerCert), filepath.Join(folder, devcert.ServerKey))
+	require.NoError(t, certtest.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ServerCert), filepath.Join(folder, certtest.ServerKey))
 	require.NoError(t, err)
 	s := serveWorld(t, Options{MaxConnections: 2, TLS: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}})
 	silent := make([]net.Conn, 2)
@@ -171,8 +171,8 @@ func TestHandshakesCountAndEnd(t *testing.T) {
 func TestConnectionsAreKnownOverTLS(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ServerCert), filepath.Join(folder, devcert.ServerKey))
+	require.NoError(t, certtest.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ServerCert), filepath.Join(folder, certtest.ServerKey))
 	require.NoError(t, err)
 	w := newWorld(t)
 	found := make(chan *connection, 1)

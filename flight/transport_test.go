@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/cmd/penstock/devcert"
+	"github.com/penstock/penstock/internal/certtest"
 )
 
 // countingConn counts writes, and fails them once broken is set.
@@ -38,8 +38,8 @@ func (c *countingConn) Write(text []byte) (int, error) {
 func TestRecordsOfOneWriteAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	require.NoError(t, devcert.Make(folder, []string{"localhost"}, time.Now(), time.Hour))
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ServerCert), filepath.Join(folder, devcert.ServerKey))
+	require.NoError(t, certtest.Make(folder, []string{"localhost"}, time.Now(), time.Hour))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ServerCert), filepath.Join(folder, certtest.ServerKey))
 	require.NoError(t, err)
 	here, there := net.Pipe()
 	below := &countingConn{Conn: there}

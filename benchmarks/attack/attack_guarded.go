@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/penstock/penstock/cmd/penstock/devcert"
 	"github.com/penstock/penstock/flight/rawclient"
+	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/tokens"
 )
 
@@ -67,10 +67,10 @@ func withTLS(folder string) (launch, error) {
 	if err := os.MkdirAll(of, 0o700); err != nil {
 		return launch{}, err
 	}
-	if err := devcert.Make(of, []string{"localhost"}, time.Now(), 24*time.Hour); err != nil {
+	if err := certtest.Make(of, []string{"localhost"}, time.Now(), 24*time.Hour); err != nil {
 		return launch{}, err
 	}
-	ca, err := os.ReadFile(filepath.Join(of, devcert.CA))
+	ca, err := os.ReadFile(filepath.Join(of, certtest.CA))
 	if err != nil {
 		return launch{}, err
 	}
@@ -78,7 +78,7 @@ func withTLS(folder string) (launch, error) {
 	if !l.as.roots.AppendCertsFromPEM(ca) {
 		return launch{}, errors.New("the CA is no certificate")
 	}
-	l.env = append(l.env, "PENSTOCK_TLS_CERT="+filepath.Join(of, devcert.ServerCert), "PENSTOCK_TLS_KEY="+filepath.Join(of, devcert.ServerKey))
+	l.env = append(l.env, "PENSTOCK_TLS_CERT="+filepath.Join(of, certtest.ServerCert), "PENSTOCK_TLS_KEY="+filepath.Join(of, certtest.ServerKey))
 	return l, nil
 }
 

@@ -20,20 +20,20 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/penstock/penstock/cmd/penstock/devcert"
+	"github.com/penstock/penstock/internal/certtest"
 )
 
 // certificates makes certificates in a folder, and returns the flags of a server that uses them.
 func certificates(t *testing.T, folder string) []string {
 	t.Helper()
-	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
-	return []string{"--tls-cert", filepath.Join(folder, devcert.ServerCert), "--tls-key", filepath.Join(folder, devcert.ServerKey)}
+	require.NoError(t, certtest.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	return []string{"--tls-cert", filepath.Join(folder, certtest.ServerCert), "--tls-key", filepath.Join(folder, certtest.ServerKey)}
 }
 
 // overTLS returns a client's configuration that trusts the CA of a folder.
 func overTLS(t *testing.T, folder string) *tls.Config {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, devcert.CA))
+	text, err := os.ReadFile(filepath.Join(folder, certtest.CA))
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(text))
@@ -76,7 +76,7 @@ func TestReplacedCertificateDropsNoStream(t *testing.T) {
 				case <-over:
 					return
 				default:
-					got := run(t, "cat", "home", "--uri", "grpc+tls://"+server.address, "--tls-ca", filepath.Join(folder, devcert.CA))
+					got := run(t, "cat", "home", "--uri", "grpc+tls://"+server.address, "--tls-ca", filepath.Join(folder, certtest.CA))
 					assert.Zero(t, got.code, got.stderr)
 				}
 			}
@@ -84,7 +84,7 @@ func TestReplacedCertificateDropsNoStream(t *testing.T) {
 	}
 
 	first := serial(t, server, config)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, devcert.ServerKey), []byte("broken"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, certtest.ServerKey), []byte("broken"), 0o600))
 	server.stderr.find(t, "changed files cannot be used: the previous content stays in use")
 	require.Equal(t, first, serial(t, server, config))
 	certificates(t, folder)
@@ -102,24 +102,24 @@ func TestReplacedCertificateDropsNoStream(t *testing.T) {
 func TestCommandsReadOverMutualTLS(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }
-	flags := append(certificates(t, folder), "--tls-client-ca", at(devcert.CA), "--config", readLake(t).config)
+	flags := append(certificates(t, folder), "--tls-client-ca", at(certtest.CA), "--config", readLake(t).config)
 	server := start(t, flags...)
 	uri := "grpc+tls://" + server.address
-	got := run(t, "cat", "home", "--uri", uri, "--tls-ca", at(devcert.CA), "--tls-cert", at(devcert.ClientCert), "--tls-key", at(devcert.ClientKey))
+	got := run(t, "cat", "home", "--uri", uri, "--tls-ca", at(certtest.CA), "--tls-cert", at(certtest.ClientCert), "--tls-key", at(certtest.ClientKey))
 	require.Zero(t, got.code, got.stderr)
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"no certificate": {[]string{"--uri", uri, "--tls-ca", at(devcert.CA)}, "the server requires a certificate"},
+		"no certificate": {[]string{"--uri", uri, "--tls-ca", at(certtest.CA)}, "the server requires a certificate"},
 		"no CA":          {[]string{"--uri", uri}, "the server's certificate is not trusted"},
 		"no TLS":         {[]string{"--uri", server.uri()}, "the server speaks TLS\n  → write grpc+tls://" + server.address},
-		"not its name":   {[]string{"--uri", strings.Replace(uri, "127.0.0.1", "127.0.0.2", 1), "--tls-ca", at(devcert.CA)}, "127.0.0.2"},
-		"CA without TLS": {[]string{"--uri", server.uri(), "--tls-ca", at(devcert.CA)}, "write grpc+tls://host:port"},
-		"CA in process":  {[]string{"--config", readLake(t).config, "--tls-ca", at(devcert.CA)}, "are for a server at --uri"},
+		"not its name":   {[]string{"--uri", strings.Replace(uri, "127.0.0.1", "127.0.0.2", 1), "--tls-ca", at(certtest.CA)}, "127.0.0.2"},
+		"CA without TLS": {[]string{"--uri", server.uri(), "--tls-ca", at(certtest.CA)}, "write grpc+tls://host:port"},
+		"CA in process":  {[]string{"--config", readLake(t).config, "--tls-ca", at(certtest.CA)}, "are for a server at --uri"},
 		"no such CA":     {[]string{"--uri", uri, "--tls-ca", at("none")}, "read the CA of --tls-ca"},
 		"an empty CA":    {[]string{"--uri", uri, "--tls-ca", os.DevNull}, "has no certificate"},
-		"half a pair":    {[]string{"--uri", uri, "--tls-cert", at(devcert.ClientCert)}, "read the certificate of --tls-cert and --tls-key"},
+		"half a pair":    {[]string{"--uri", uri, "--tls-cert", at(certtest.ClientCert)}, "read the certificate of --tls-cert and --tls-key"},
 	} {
 		got := run(t, append([]string{"datasets"}, c.args...)...)
 		require.NotZero(t, got.code, name)
@@ -149,12 +149,12 @@ func TestInsecureLogsWhatItOpens(t *testing.T) {
 
 	// Mutual TLS needs no --insecure, and protects the metrics too.
 	mutual := start(t, append(tlsFlags, "--config", l.config, "--ticket-keys", keys, "--listen", "0.0.0.0:0", "--metrics", "0.0.0.0:0",
-		"--tls-client-ca", filepath.Join(folder, devcert.CA))...)
+		"--tls-client-ca", filepath.Join(folder, certtest.CA))...)
 	require.NotContains(t, mutual.stderr.String(), "is insecure")
 	port := mutual.metricsPort(t)
 	require.Error(t, scrapeTLS(t, "https://127.0.0.1:"+port, overTLS(t, folder)))
 	config := overTLS(t, folder)
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ClientCert), filepath.Join(folder, devcert.ClientKey))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ClientCert), filepath.Join(folder, certtest.ClientKey))
 	require.NoError(t, err)
 	config.Certificates = []tls.Certificate{pair}
 	require.NoError(t, scrapeTLS(t, "https://127.0.0.1:"+port, config))

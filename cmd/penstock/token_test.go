@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/cmd/penstock/devcert"
+	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/tokens"
 )
 
@@ -91,7 +91,7 @@ func TestSecureServerForOtherMachines(t *testing.T) {
 	require.NotContains(t, server.stderr.String(), "is insecure")
 	_, port, err := net.SplitHostPort(server.address)
 	require.NoError(t, err)
-	got := run(t, "cat", "home", "--uri", "grpc+tls://localhost:"+port, "--tls-ca", filepath.Join(folder, devcert.CA), "--token-file", token)
+	got := run(t, "cat", "home", "--uri", "grpc+tls://localhost:"+port, "--tls-ca", filepath.Join(folder, certtest.CA), "--token-file", token)
 	require.Zero(t, got.code, got.stderr)
 
 	secret, err := os.ReadFile(token)

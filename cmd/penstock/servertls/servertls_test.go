@@ -13,17 +13,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/cmd/penstock/devcert"
+	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/fault"
 )
 
 // made makes certificates in a folder, and returns those of the server.
 func made(t *testing.T, folder string, mutual bool) *Certificates {
 	t.Helper()
-	require.NoError(t, devcert.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
-	files := PairFiles{Cert: filepath.Join(folder, devcert.ServerCert), Key: filepath.Join(folder, devcert.ServerKey)}
+	require.NoError(t, certtest.Make(folder, []string{"localhost", "127.0.0.1"}, time.Now(), time.Hour))
+	files := PairFiles{Cert: filepath.Join(folder, certtest.ServerCert), Key: filepath.Join(folder, certtest.ServerKey)}
 	if mutual {
-		files.ClientCA = filepath.Join(folder, devcert.CA)
+		files.ClientCA = filepath.Join(folder, certtest.CA)
 	}
 	c := New(files, time.Now)
 	require.NoError(t, c.Load())
@@ -58,7 +58,7 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (*x509.Certifi
 // trusting returns a client's configuration that trusts the CA of a folder.
 func trusting(t *testing.T, folder string) *tls.Config {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, devcert.CA))
+	text, err := os.ReadFile(filepath.Join(folder, certtest.CA))
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(text))
@@ -72,7 +72,7 @@ func TestHandshakesUseTheCertificateThatWasLoadedLast(t *testing.T) {
 	client := trusting(t, folder)
 	first, err := handshake(t, c, client)
 	require.NoError(t, err)
-	require.NoError(t, devcert.Make(folder, []string{"localhost"}, time.Now(), time.Hour))
+	require.NoError(t, certtest.Make(folder, []string{"localhost"}, time.Now(), time.Hour))
 	again, err := handshake(t, c, client)
 	require.NoError(t, err)
 	require.Equal(t, first.SerialNumber, again.SerialNumber)
@@ -101,7 +101,7 @@ func TestClientsWithoutACertificateOfTheCAAreRefused(t *testing.T) {
 	_, err := handshake(t, c, client)
 	require.Error(t, err)
 	for from, allowed := range map[string]bool{folder: true, other: false} {
-		pair, err := tls.LoadX509KeyPair(filepath.Join(from, devcert.ClientCert), filepath.Join(from, devcert.ClientKey))
+		pair, err := tls.LoadX509KeyPair(filepath.Join(from, certtest.ClientCert), filepath.Join(from, certtest.ClientKey))
 		require.NoError(t, err)
 		client.Certificates = []tls.Certificate{pair}
 		_, err = handshake(t, c, client)
@@ -120,35 +120,35 @@ func TestPairsThatClientsWouldRefuseAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	good := read(at(folder, devcert.ServerKey))
+	good := read(at(folder, certtest.ServerKey))
 	for name, broken := range map[string]func(){
 		"of two pairs": func() {
-			require.NoError(t, os.WriteFile(at(folder, devcert.ServerKey), read(at(other, devcert.ServerKey)), 0o600))
+			require.NoError(t, os.WriteFile(at(folder, certtest.ServerKey), read(at(other, certtest.ServerKey)), 0o600))
 		},
-		"empty":    func() { require.NoError(t, os.WriteFile(at(folder, devcert.ServerKey), nil, 0o600)) },
-		"missing":  func() { require.NoError(t, os.Remove(at(folder, devcert.ServerKey))) },
-		"readable": func() { require.NoError(t, os.Chmod(at(folder, devcert.ServerKey), 0o644)) },
+		"empty":    func() { require.NoError(t, os.WriteFile(at(folder, certtest.ServerKey), nil, 0o600)) },
+		"missing":  func() { require.NoError(t, os.Remove(at(folder, certtest.ServerKey))) },
+		"readable": func() { require.NoError(t, os.Chmod(at(folder, certtest.ServerKey), 0o644)) },
 		"no CA": func() {
-			require.NoError(t, os.WriteFile(at(folder, devcert.CA), []byte("none"), 0o600))
+			require.NoError(t, os.WriteFile(at(folder, certtest.CA), []byte("none"), 0o600))
 		},
 	} {
-		ca := read(at(folder, devcert.CA))
+		ca := read(at(folder, certtest.CA))
 		broken()
 		require.Equal(t, fault.Invalid, fault.KindOf(c.Load()), name)
 		require.Same(t, before, c.current.Load(), name)
-		require.NoError(t, os.WriteFile(at(folder, devcert.ServerKey), good, 0o600))
-		require.NoError(t, os.Chmod(at(folder, devcert.ServerKey), 0o600))
-		require.NoError(t, os.WriteFile(at(folder, devcert.CA), ca, 0o600))
+		require.NoError(t, os.WriteFile(at(folder, certtest.ServerKey), good, 0o600))
+		require.NoError(t, os.Chmod(at(folder, certtest.ServerKey), 0o600))
+		require.NoError(t, os.WriteFile(at(folder, certtest.CA), ca, 0o600))
 	}
 	require.NoError(t, c.Load())
 	for name, make := range map[string]func() error{
 		"expired": func() error {
-			return devcert.Make(folder, []string{"localhost"}, time.Now().Add(-3*time.Hour), time.Hour)
+			return certtest.Make(folder, []string{"localhost"}, time.Now().Add(-3*time.Hour), time.Hour)
 		},
 		"future": func() error {
-			return devcert.Make(folder, []string{"localhost"}, time.Now().Add(3*time.Hour), time.Hour)
+			return certtest.Make(folder, []string{"localhost"}, time.Now().Add(3*time.Hour), time.Hour)
 		},
-		"nameless": func() error { return devcert.Make(folder, nil, time.Now(), time.Hour) },
+		"nameless": func() error { return certtest.Make(folder, nil, time.Now(), time.Hour) },
 	} {
 		require.NoError(t, make())
 		require.Equal(t, fault.Invalid, fault.KindOf(c.Load()), name)
@@ -162,7 +162,7 @@ const editedCertificates = 10000
 func TestNoEditedClientCertificateIsAccepted(t *testing.T) {
 	folder := t.TempDir()
 	c := made(t, folder, true)
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, devcert.ClientCert), filepath.Join(folder, devcert.ClientKey))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ClientCert), filepath.Join(folder, certtest.ClientKey))
 	require.NoError(t, err)
 	whole := pair.Certificate[0]
 	roots := c.current.Load().ClientCAs

@@ -1,8 +1,8 @@
-// Package devcert makes certificates for tests and development: a CA, a server's certificate and a client's.
+// Package certtest makes certificates for tests and development: a CA, a server's certificate and a client's.
 //
 // The CA's key lies in the same folder, so that a program that reads the folder can make certificates that its users trust.
 // Outside of tests, certificates come from a CA of the organization.
-package devcert
+package certtest
 
 import (
 	"crypto/ecdsa"
