@@ -14,7 +14,7 @@ import (
 type Value interface {
 	Retain()
 	Release()
-	// Size returns what the last Release frees. Whether a part of it is zero does not change.
+	// Size returns the bytes that the last Release frees. Whether a part of it is zero does not change.
 	Size() Size
 }
 

@@ -75,9 +75,8 @@ func (s *BuildSide) Strategy() string { return s.index.strategy() }
 // Schema implements Probeable.
 func (s *BuildSide) Schema() Schema { return s.schema }
 
-// Dictionary returns the rows to which references refer; row 0 is what a training row
-// without a match gets. It is valid while the caller holds a reference to the build
-// side.
+// Dictionary returns the rows to which references refer; row 0 has the values of training rows
+// without a match. It is valid while the caller holds a reference to the build side.
 func (s *BuildSide) Dictionary() *array.Struct { return s.dictionary }
 
 // Time returns the time of a staging row, counted from 0, in the unit of its column. The

@@ -7,12 +7,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// Probeable is what training rows probe: a [BuildSide], whose rows are in memory, or
-// staging rows that are stored elsewhere.
+// Probeable is probed by training rows: a [BuildSide], whose rows are in memory, or staging rows
+// that are stored elsewhere.
 type Probeable interface {
 	// Release removes a reference.
 	Release()
-	// Schema returns what the join checks before it probes.
+	// Schema returns the schema that the join checks before it probes.
 	Schema() Schema
 	// NewMatcher starts one join. The join holds its reference until it has
 	// released the matcher, and ctx ends with the join.

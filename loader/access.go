@@ -14,7 +14,7 @@ import (
 // rightsKey is the key of a context's rights.
 type rightsKey struct{}
 
-// For returns a context in which Plan and Verify read what a client has rights to. Plans of clients that may read different
+// For returns a context in which Plan and Verify read within a client's rights. Plans of clients that may read different
 // rows have different ids; those of clients that may read different columns have not, but are cached apart. Without it,
 // everything is read.
 func For(ctx context.Context, rights policy.Rights) context.Context {

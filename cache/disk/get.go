@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// WantedChunk is what a caller of Get expects.
+// WantedChunk describes the chunk that a caller of Get expects.
 type WantedChunk struct {
 	// Types are the types that the arrays may have, such as utf8 and dictionary<int32, utf8>.
 	// The result has one of these.

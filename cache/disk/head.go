@@ -33,7 +33,7 @@ const (
 	fixedHead   = len(magic) + 4 + 4 + 8 + 4
 	// maxHead bounds the head: a chunk with more, smaller arrays is not stored.
 	maxHead = 1 << 20
-	// firstRead is what a reader reads of a file whose head's length it does not know.
+	// firstRead is the number of bytes that a reader reads first, since it does not know the length of the head.
 	firstRead = 16 << 10
 )
 

@@ -16,7 +16,7 @@ type Offer struct {
 	// the same order. Dictionaries that arrays share are stored once. The tier retains them;
 	// their memory stays charged to the caller until Done.
 	Arrays []arrow.Array
-	// Cost is what it takes to rebuild the chunk, in any unit that is the same for all. The
+	// Cost is the cost of rebuilding the chunk, in any unit that is the same for all chunks. The
 	// tier keeps those that cost most per byte.
 	Cost uint32
 	// Done is called once, on any goroutine, when the tier no longer uses the arrays.

@@ -12,7 +12,7 @@ type TierStats struct {
 	Writes WriteStats
 }
 
-// FolderStats is what the folder contains.
+// FolderStats counts the contents of the folder.
 type FolderStats struct {
 	Chunks int
 	Bytes  int64 // that count against Limit, of incomplete files too

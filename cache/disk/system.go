@@ -25,7 +25,7 @@ type diskFile interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// Modes of what the tier creates: other users can neither list nor read it.
+// Modes of the folder and files that the tier creates: other users can neither list nor read them.
 const (
 	folderMode  = 0o700
 	fileMode    = 0o600

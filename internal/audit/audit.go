@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Event is what a line is about.
+// Event is the kind of a line.
 type Event string
 
 // The events.

@@ -25,7 +25,7 @@ type shared struct {
 	held    *Reservation  // nil: it failed
 }
 
-// NewSharedReservation makes a SharedReservation. What its memory is for is named in errors.
+// NewSharedReservation makes a SharedReservation. Errors name the purpose of its memory.
 func NewSharedReservation[K comparable](b *Budget, what string) *SharedReservation[K] {
 	return &SharedReservation[K]{budget: b, what: what, shared: map[K]*shared{}}
 }

@@ -19,7 +19,7 @@ func (b *Budget) Plentiful() bool {
 	return b == nil || b.InUse() <= b.limit/2 && b.queue.length.Load() == 0
 }
 
-// press asks the holders that can free memory for what a reservation of n bytes lacks.
+// press asks the holders that can free memory for the bytes that a reservation of n bytes lacks.
 func (b *Budget) press(n int64) {
 	lacks := b.used.Load() + n - b.limit
 	if lacks <= 0 {
@@ -37,8 +37,8 @@ func (b *Budget) press(n int64) {
 	}
 }
 
-// lack asks the holders of spare memory for what a reservation of n bytes lacks, and reports
-// whether they freed it.
+// lack asks the holders of spare memory for the bytes that a reservation of n bytes lacks, and
+// reports whether they freed them.
 func (b *Budget) lack(n int64) bool {
 	b.mu.Lock()
 	spare := slices.Clone(b.spare)

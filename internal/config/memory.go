@@ -20,8 +20,8 @@ const (
 	minMachine       = minDefaultMemory + minDefaultMemory/4 + besideMemory
 )
 
-// defaultMemory returns the default budget for a machine's memory in bytes (0 is unknown): half of it, at most 64 GiB, and no
-// more than what leaves a process its memory beside the budget.
+// defaultMemory returns the default budget for a machine's memory in bytes (0 is unknown): half of it, at most 64 GiB, and
+// small enough that the process's other memory fits beside the budget.
 func defaultMemory(machine int64) int64 {
 	if machine <= 0 {
 		return memoryUnknown

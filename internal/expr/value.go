@@ -94,10 +94,10 @@ func (v Value) compare(w Value) (order int, ok bool) {
 	return 0, false
 }
 
-// Range is what metadata tells about a column's values in a file, a row group or a
-// partition. Every value that is neither null nor NaN lies between the bounds. Bounds
-// need not be tight: a string may be truncated (and, for an upper bound, incremented).
-// The constant of an identity partition is both bounds.
+// Range is the range of a column's values in a file, a row group or a partition, according to
+// metadata. Every value that is neither null nor NaN lies between the bounds. Bounds need not be
+// tight: a string may be truncated (and, for an upper bound, incremented). The constant of an
+// identity partition is both bounds.
 //
 // A count may be Unknown. Note that the zero Range means that there are no rows. NoNaN
 // means that a float column has no NaN.

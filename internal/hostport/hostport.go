@@ -1,5 +1,5 @@
-// Package hostport splits the addresses that people write as host:port, and says what is
-// wrong with one: what it has, what it lacks, and what to write instead.
+// Package hostport splits addresses that people write as host:port. For an invalid address, it says
+// what it has, what it lacks, and what to write instead.
 //
 // It looks no name up and opens no connection.
 package hostport
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Problem is what is wrong with an address. It never has a part of a text that may contain
-// a password.
+// Problem describes a fault of an address. It never has a part of a text that may contain a
+// password.
 type Problem struct {
 	Found string // continues a sentence that begins with the address, as "has the host a and no port"
 	Write string // a correct address that may be meant; "" if there is none
@@ -42,7 +42,7 @@ func Split(text, port string) (host, of string, err error) {
 	return host, of, nil
 }
 
-// whole returns what is wrong with an address that has no port of its own.
+// whole returns the problem of an address without a port.
 func whole(text, port string) *Problem {
 	bare := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(text, "["), ":"), "]")
 	last := strings.LastIndexByte(text, ':')

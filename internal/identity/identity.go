@@ -1,4 +1,4 @@
-// Package identity holds who makes a call: the subject that the call's credentials name, and what else they say of it.
+// Package identity holds the caller of a call: the subject that the call's credentials name, and its other claims.
 //
 // The server puts it into the context of each call that it admits. Shares of slots and memory, and the log, take it from
 // there. A context without a subject is that of a server without credentials, or of a call that needs none.

@@ -191,7 +191,7 @@ func (m *trackedAllocator) take(n int64) {
 	}
 }
 
-// tryTake allocates n bytes out of what is admitted, if that is enough.
+// tryTake allocates n of the admitted bytes, if there are enough.
 func (m *trackedAllocator) tryTake(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,8 +44,8 @@ type Spare interface {
 // needed, until they are dropped or taken again. If all users agree to give the bytes up, the Spare
 // is marked as in flight; it is released when they have left.
 //
-// The regions and the Spare are released on the way to failed and released. What a read
-// that was left behind may still write to is released when that read returns.
+// The regions and the Spare are released on the way to failed and released. Memory that an
+// abandoned read may still write to is released when the read returns.
 type fetch struct {
 	of      chunkRange
 	memory  memory.Allocator

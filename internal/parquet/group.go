@@ -150,7 +150,7 @@ func (r *Reader) openLibrary() (err error) {
 	return err
 }
 
-// groupStats is what decoding a row group takes, in bytes.
+// groupStats is the memory that decoding a row group takes, in bytes.
 type groupStats struct {
 	scratch int64             // for pages and dictionaries
 	heap    int64             // allocated by the library on the Go heap
@@ -345,7 +345,7 @@ func (r *Reader) closeGroup() {
 	r.source.leave()
 }
 
-// closeColumns frees the memory of the open row group, except for what was read ahead or is shared.
+// closeColumns frees the memory of the open row group, except for memory that was read ahead or is shared.
 func (r *Reader) closeColumns() {
 	for i, c := range r.group.columns {
 		if c != nil {

@@ -37,9 +37,9 @@ func (f *Footer) columnIndex(rowGroup, leaf int) (at, length int64, ok bool) {
 	return *chunk.ColumnIndexOffset, int64(*chunk.ColumnIndexLength), true
 }
 
-// PageStatistics combines the statistics of a column's pages in a row group, in the terms
-// of Statistics. Writers omit the statistics of long values from the footer, but store
-// them truncated in the page index. What cannot be used there is unknown.
+// PageStatistics combines the statistics of a column's pages in a row group, in the terms of
+// Statistics. Writers omit the statistics of long values from the footer, but store them truncated
+// in the page index. Bounds that cannot be used are unknown.
 func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arrow.DataType) (Statistics, error) {
 	c, ok := f.bounder(rowGroup, fieldID, as)
 	if _, has := f.HasPageStatistics(rowGroup, fieldID); !ok || !has {

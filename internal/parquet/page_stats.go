@@ -213,10 +213,10 @@ const (
 	minLevels = 1 << 10
 )
 
-// libraryMemory is what the library takes for a chunk besides the batch: scratch buffers,
-// as it copies each stored page before it decompresses it, and memory of the Go heap that
-// it allocates by itself. chunk is the bytes that it copies of the chunk, or the size of
-// its stream buffer; rows is the length of a batch.
+// libraryMemory is the memory that the library takes for a chunk besides the batch: scratch
+// buffers, as it copies each stored page before it decompresses it, and memory of the Go heap that
+// it allocates by itself. chunk is the bytes that it copies of the chunk, or the size of its stream
+// buffer; rows is the length of a batch.
 func (c *pageStats) libraryMemory(chunk, rows int64, described *schema.Column) (scratch, heap int64) {
 	stored := growingBuffer{size: minPageBuffer, peak: minPageBuffer}
 	if c.stored.size > stored.size {

@@ -11,8 +11,8 @@ import (
 
 // The format gets new types over time, and the library refuses a footer with a type that it does
 // not know, whichever columns are read. So the annotations of such columns are removed before the
-// library decodes the footer. The columns are remembered: they have no bounds, because the order
-// of their values is not known, and are only read as what their physical type stores.
+// library decodes the footer. The columns are remembered: they have no bounds, because the order of
+// their values is not known, and are only read as their physical type.
 
 const (
 	// The ids of the fields of a schema element, in a footer.

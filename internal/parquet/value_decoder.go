@@ -29,7 +29,7 @@ type valueDecoder struct {
 	last    []byte       // room for one, from scratch memory
 }
 
-// valueForm is what a valueDecoder makes of stored values.
+// valueForm is the form in which a valueDecoder returns stored values.
 type valueForm int
 
 const (

@@ -1,7 +1,6 @@
-// Package release has the one type by which callers return what they acquired
-// from another package: memory, a place in a queue, a reference, a hold on a
-// snapshot. A function that acquires something returns a *Handle; its caller
-// calls Release when it is done.
+// Package release has the one type by which callers return resources that they acquired from
+// another package: memory, a place in a queue, a reference, a hold on a snapshot. A function that
+// acquires something returns a *Handle; its caller calls Release when it is done.
 //
 // Release is idempotent, so that error paths and deferred calls may both call it,
 // and may be called from any goroutine. In builds with invariants, a Handle that

@@ -68,8 +68,8 @@ func Open(o Options) (*Spool, error) {
 	return s, nil
 }
 
-// sweep removes regular files that killed processes have left. What cannot be listed or removed stays: Try
-// and Create fail if the folder cannot be used.
+// sweep removes regular files that killed processes have left. Errors are ignored: Try and Create fail if
+// the folder cannot be used.
 func (s *Spool) sweep() {
 	found, _ := os.ReadDir(s.folder) // with an error, the names that were read before it
 	for _, f := range found {

@@ -51,7 +51,7 @@ type boundedListing struct {
 	opened *openHandle
 }
 
-// listPage is what Next returns.
+// listPage is a result of Next.
 type listPage struct {
 	entries []FolderEntry
 	more    bool

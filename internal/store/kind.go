@@ -64,7 +64,7 @@ func (k *Kind) CredentialOf(properties map[string]string) Credential {
 	return out
 }
 
-// Environment is what a process gives to the stores that it opens.
+// Environment has the settings and resources of a process that its stores use.
 type Environment struct {
 	// Reserve reserves memory before it is allocated, and may wait. Nil reserves
 	// nothing.
@@ -85,7 +85,7 @@ type Request struct {
 	Took      time.Duration
 }
 
-// Operation is what a request was for, as metrics call it.
+// Operation is the purpose of a request, as metrics call it.
 type Operation string
 
 // Outcome is how a request ended, as metrics call it.

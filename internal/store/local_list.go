@@ -137,7 +137,7 @@ func (l *localListing) closeFolder() error {
 	return open.Close()
 }
 
-// add appends the entry of what a folder contains, if it is listed. It notes folders.
+// add appends the entry of a file in a folder, if it is to be listed. It notes folders.
 func (l *localListing) add(page []FolderEntry, found fs.DirEntry) ([]FolderEntry, error) {
 	path := filepath.Join(l.at, found.Name())
 	if found.IsDir() {

@@ -1,7 +1,7 @@
 package store
 
-// Tagged is an Object whose storage tags each content of a file, as S3 does with ETags.
-// What one object learned about a file holds for another only if their tags are equal.
+// Tagged is an Object whose storage tags each content of a file, as S3 does with ETags. Facts about
+// a file that were read through one object hold for another object only if their tags are equal.
 // Objects need not be Tagged; local files are not.
 type Tagged interface {
 	Object

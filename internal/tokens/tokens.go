@@ -34,7 +34,7 @@ type Tokens struct {
 	known map[[indexBytes]byte][]issued
 }
 
-// issued is what a server has of a token.
+// issued is a token as a server stores it.
 type issued struct {
 	digest  [sha256.Size]byte
 	subject string
@@ -89,8 +89,7 @@ func Parse(text []byte) (*Tokens, error) {
 	return t, nil
 }
 
-// add adds the token in the fields of a line, or returns what is wrong with them. No message repeats a field that could be a
-// token.
+// add adds the token in the fields of a line, or returns their fault. No message repeats a field that could be a token.
 func (t *Tokens) add(fields []string) string {
 	const minFields, maxFields = 2, 3
 	if len(fields) < minFields || len(fields) > maxFields {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Cause is what a stream waits for.
+// Cause is the cause of a wait.
 type Cause int
 
 // The causes.

@@ -2,11 +2,11 @@ package rule
 
 import "cmp"
 
-// Duplicates is what happens where several staging rows match a training row. A
-// join that adds no columns ignores it.
+// Duplicates says how to handle several staging rows that match a training row. A join that adds no
+// columns ignores it.
 type Duplicates string
 
-// What duplicate staging keys mean.
+// The ways to handle duplicate staging keys.
 const (
 	DuplicatesError Duplicates = ""      // an error; the default
 	DuplicatesFirst Duplicates = "first" // the first row, in the order of the rule and then as written
@@ -64,10 +64,10 @@ func (d Duplicates) MarshalText() ([]byte, error) {
 	return []byte(d.String()), Check(d, AllDuplicates())
 }
 
-// Missing is what a training row without a match gets.
+// Missing says how to handle a training row without a match.
 type Missing string
 
-// What a missing key means.
+// The ways to handle a missing key.
 const (
 	MissingNull    Missing = ""        // nulls; the default
 	MissingError   Missing = "error"   // an error
@@ -105,10 +105,10 @@ func (m Missing) Defaults() bool {
 // MarshalText returns the bytes of String.
 func (m Missing) MarshalText() ([]byte, error) { return []byte(m.String()), Check(m, AllMissing()) }
 
-// Nulls is what a null of a matching overlay row does to the training row's value.
+// Nulls says whether a null of a matching overlay row replaces the training row's value.
 type Nulls string
 
-// What a null of an overlay does.
+// The ways to handle a null of an overlay.
 const (
 	NullsReplace Nulls = ""     // the null replaces it; the default
 	NullsKeep    Nulls = "keep" // the training row keeps it

@@ -39,7 +39,7 @@ type logWriter struct {
 	start int32           // its start
 }
 
-// Bounds of what is kept and of what is written at a time.
+// Bounds of the entries that are kept, and written at a time.
 const (
 	minEntries = 64        // in a stored batch
 	maxStored  = 4096      // entries, or staging rows, in a stored batch

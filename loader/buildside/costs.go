@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Costs is what the build sides of a staging input cost a stream. Build sides that
-// another stream built cost it nothing.
+// Costs are the costs of a staging input's build sides to a stream. Build sides that another stream
+// built cost it nothing.
 type Costs struct {
 	Strategy string // how rows are looked up; comma-separated if groups differ
 	Read     int64  // stored bytes of the column chunks that were read
@@ -99,8 +99,8 @@ func (c Costs) Minus(earlier Costs) Costs {
 	return c
 }
 
-// take adds costs of other Groups: those of this stream, or shared ones. What was written to
-// disk for another stream costs this one nothing.
+// take adds costs of other Groups: those of this stream, or shared ones. Rows that were written to
+// disk for another stream do not count.
 func (c *costs) take(more Costs, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,10 +2,9 @@
 // staging table, and shares them: each is read and indexed once for all ranges, lanes
 // and streams that need it at the same time.
 //
-// A loader has one [Pool]. A stream takes the [Groups] of each staging input from it,
-// declares the ranges that it will read, and acquires a [Reference] for each range that
-// a lane opens. [Reference.Probeable] returns what the joiner probes. The package
-// promises:
+// A loader has one [Pool]. A stream takes the [Groups] of each staging input from it, declares the
+// ranges that it will read, and acquires a [Reference] for each range that a lane opens.
+// [Reference.Probeable] returns the build side for the joiner. The package promises:
 //
 //   - A build side is identified by a digest of all inputs. The first stream that needs
 //     it builds it while the others wait. If the build fails, the next stream tries.

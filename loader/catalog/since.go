@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Operation is what a snapshot did to its table's files, according to its summary.
+// Operation is the kind of change that a snapshot made to its table's files, according to its summary.
 type Operation string
 
 // The operations of the Iceberg specification.

@@ -2,8 +2,8 @@ package catalog
 
 import "context"
 
-// Sizer is a Catalog that may know how many bytes of a file its columns take, for explanations of what a query
-// reads. It is safe for concurrent use.
+// Sizer is a Catalog that may know the sizes of a file's columns, for explanations of queries. It is safe for
+// concurrent use.
 type Sizer interface {
 	// ColumnBytes returns the stored size of columns together, by the location of each data file of a
 	// pinned table. It leaves out files whose writer did not record the size of each of the columns. It

@@ -51,7 +51,7 @@ type RunStore interface {
 	Release()
 }
 
-// Options are what a Sorter works with. Disk is required.
+// Options configure a Sorter. Disk is required.
 type Options struct {
 	Budget *budget.Budget   // nil is unlimited
 	Memory memory.Allocator // of rows; nil: the Go heap
@@ -81,7 +81,7 @@ type Partition struct {
 	Rows   int64
 }
 
-// SortCounts are what a Sorter counted.
+// SortCounts are the counts of a Sorter.
 type SortCounts struct {
 	Rows         int64 // added
 	Dropped      int64 // of them, not in the set of keys

@@ -25,7 +25,7 @@ type Sorted struct {
 	runs    []*sortedRun
 }
 
-// ordering is what is the same for all reads of sorted rows.
+// ordering is the state that all reads of sorted rows share.
 type ordering struct {
 	schema *arrow.Schema
 	spec   *sortkey.KeySpec
@@ -75,7 +75,7 @@ func (s *Sorted) Schema() *arrow.Schema { return s.order.schema }
 // first. The caller must not modify them.
 func (s *Sorted) Partitions() []Partition { return s.partitions }
 
-// Counts returns what was counted.
+// Counts returns the counts of the sort.
 func (s *Sorted) Counts() SortCounts { return s.counts }
 
 // Open returns the rows of a partition, given its position in Partitions. Several can be open at once. The

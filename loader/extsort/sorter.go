@@ -123,7 +123,7 @@ type sizes struct {
 	merge   int64 // of one merge
 }
 
-// Shares of the working memory, as their reciprocals, and bounds of what they are for.
+// Shares of the working memory, as their reciprocals, and their bounds.
 const (
 	blockShare  = 32
 	storedShare = 128
@@ -153,7 +153,7 @@ const copies = 3
 // Schema returns the schema of the result: the types that tables have, without metadata.
 func (s *Sorter) Schema() *arrow.Schema { return s.conform.Schema() }
 
-// Counts returns what was counted so far.
+// Counts returns the counts so far.
 func (s *Sorter) Counts() SortCounts { return s.counts }
 
 // Add adds the rows of a batch, which it borrows: rows are copied. It waits for memory if the context is a

@@ -82,7 +82,7 @@ func (s *Sharer) now() time.Time {
 // before the Sharer is used.
 func (s *Sharer) LogTo(log *slog.Logger) { s.log = log }
 
-// SharingStats describes what is shared now, and what was shared so far.
+// SharingStats counts the groups and batches that are shared now, and that were shared so far.
 type SharingStats struct {
 	Groups, Members int
 	WindowBytes     int64
@@ -92,7 +92,7 @@ type SharingStats struct {
 	Alone           map[Reason]int64 // how often a stream left its group to read alone
 }
 
-// Stats returns what is shared.
+// Stats returns the statistics of sharing.
 func (s *Sharer) Stats() SharingStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Sharer) giveUp(int64) {
 	dropped.release()
 }
 
-// trash is what must be released after Sharer.mu is unlocked.
+// trash has resources to release after Sharer.mu is unlocked.
 type trash struct {
 	blocks  []*block
 	taken   []*taken

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/loader/stream"
 )
 
-// reading is the reader of a group, and what it reads. The member that pulls uses it.
+// reading is the reader of a group, with its spec. The member that pulls uses it.
 type reading struct {
 	reader  *stream.ShardReader // nil before the first pull and after a failure
 	planned loader.Planned      // of the reader, from no cursor

@@ -12,8 +12,8 @@ import (
 // for the rows of others.
 const maxSlices = 16
 
-// batchSpec is what the batches of a stream consist of. A group's reader has the spec that its
-// members need together.
+// batchSpec describes the batches of a stream. A group's reader has the spec that its members need
+// together.
 type batchSpec struct {
 	columns *selectedColumns
 	perLane int64 // rows, or requests, of each lane

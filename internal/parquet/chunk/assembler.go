@@ -34,7 +34,7 @@ type EncodedChunk struct {
 	ColumnIndex, OffsetIndex, Bloom []byte
 }
 
-// FooterFields is what a file has besides its chunks.
+// FooterFields are the fields of a footer that do not come from chunks.
 type FooterFields struct {
 	Schema    *schema.Schema
 	CreatedBy string

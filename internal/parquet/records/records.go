@@ -1,5 +1,5 @@
 // Package records reads Parquet files of any program as Arrow batches, one file after the other: the
-// input of what is written to tables. The rows of tables are read by package parquet.
+// input of commands that write to tables. The rows of tables are read by package parquet.
 package records
 
 import (
@@ -34,7 +34,7 @@ const (
 	maxAhead    = 256 << 20
 )
 
-// Options are what a reader works with. The zero value has no limit and reads nothing ahead.
+// Options configure a reader. The zero value has no limit and reads nothing ahead.
 type Options struct {
 	Budget *budget.Budget // nil is unlimited
 	// Threads is the number of row groups that are read at the same time; 0 means 1.

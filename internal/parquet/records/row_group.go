@@ -235,7 +235,7 @@ func (o *openFile) pages(number int) (bytes int64) {
 	return bytes
 }
 
-// batchRows returns the rows of a batch, by what they take in the file.
+// batchRows returns the number of rows of a batch, estimated from their size in the file.
 func (o *openFile) batchRows() int64 {
 	meta, bytes := o.parquet.MetaData(), int64(0)
 	for i := range meta.NumRowGroups() {

@@ -46,7 +46,7 @@ func candidates(leaves []*fieldNode, round int, split bool) (encodings []parquet
 	return encodings, has
 }
 
-// weight returns what a compressed byte of an encoding counts, in percent. The weights follow the
+// weight returns the weight of a compressed byte of an encoding, in percent. The weights follow the
 // time that this project's reader takes to decode: a column is encoded once and decoded in every
 // epoch. The reader decodes plain lists by itself, and those of deltas with the library, which takes
 // more than twice the time (benchmarks/results/2026-11-26-encodings.md).

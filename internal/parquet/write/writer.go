@@ -72,8 +72,8 @@ func AddTo(ctx context.Context, to chunk.Destination, base Base, opts Options) (
 
 // Base is a file whose columns a DataWriter copies.
 type Base interface {
-	// Layout returns what the written file has from the base, without the schema, and its
-	// top-level fields. Their names and ids are not those of new columns.
+	// Layout returns the parts of the written file that come from the base, without the schema, and
+	// its top-level fields. Their names and ids are not those of new columns.
 	Layout() (chunk.FooterFields, schema.FieldList)
 	// Rows returns the rows of each row group, which are above 0.
 	Rows() []int64

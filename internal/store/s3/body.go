@@ -9,9 +9,9 @@ import (
 // errTaken is the error of a body that is read after its request has ended.
 var errTaken = errors.New("the request has ended")
 
-// body is the body of one request. The transport may read a body for a moment after its
-// request has failed: after take has returned, it reads nothing more of the memory, which
-// may then be used again. What is read counts as progress of the request.
+// body is the body of one request. The transport may read a body for a moment after its request has
+// failed: after take has returned, it reads nothing more of the memory, which may then be used
+// again. Bytes that are read count as progress of the request.
 type body struct {
 	try *try
 

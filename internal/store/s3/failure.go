@@ -62,7 +62,7 @@ type failure struct {
 	after   time.Duration // delay that the store asks for, if any
 }
 
-// remedy returns what the user can do.
+// remedy returns the remedy for the user.
 func (f failure) remedy(i intent) string {
 	switch f.outcome {
 	case Refused:

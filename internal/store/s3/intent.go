@@ -1,6 +1,6 @@
 package s3
 
-// intent is what is done at a location.
+// intent is the purpose of an operation at a location.
 type intent int
 
 const (
@@ -9,7 +9,7 @@ const (
 	lists                // a folder
 )
 
-// verb returns what is done, for errors.
+// verb returns the name of the operation, for errors.
 func (i intent) verb() string {
 	switch i {
 	case writes:
@@ -21,7 +21,7 @@ func (i intent) verb() string {
 	return "read"
 }
 
-// failed returns what the store did in place of it, up to the location, for errors.
+// failed returns what the store did instead, up to the location, for errors.
 func (i intent) failed(how Outcome) string {
 	subject := " file"
 	if i == lists {

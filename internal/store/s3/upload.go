@@ -26,8 +26,8 @@ const (
 	// maxBuffers bounds the parts that an upload holds in memory: one that is filled, and
 	// those in flight.
 	maxBuffers = 4
-	// firstBuffer is what the first part has at least. It grows, so that small files need
-	// little memory.
+	// firstBuffer is the minimum size of the first part. It grows, so that small files need little
+	// memory.
 	firstBuffer = 64 << 10
 )
 
@@ -171,7 +171,7 @@ func (u *upload) Finish(ctx context.Context) error {
 	return nil
 }
 
-// create creates the file from what was written.
+// create creates the file from the parts that were written.
 func (u *upload) create(ctx context.Context) error {
 	if u.id == "" {
 		return u.putWhole(ctx)

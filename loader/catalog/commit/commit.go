@@ -25,7 +25,7 @@ import (
 // which Uncertain is true, the change may have been made, or may still be made: its files
 // must be kept, and the call may be repeated with the same token.
 type Committer interface {
-	// State returns what a change of a table begins with. It writes nothing.
+	// State returns the state of a table that a change begins with. It writes nothing.
 	State(ctx context.Context, table, branch string) (*TableState, error)
 	// Commit makes a change. If the branch already has a snapshot with the change's token, it
 	// returns that snapshot and commits nothing.
@@ -54,7 +54,7 @@ type Brancher interface {
 // Main is the branch that tables are read from by default.
 const Main = "main"
 
-// TableState is what a change of a table begins with.
+// TableState is the state of a table that a change begins with.
 type TableState struct {
 	// Table is the table at the branch's current snapshot, with the current schema. Its Pin
 	// has the table's uuid and the snapshot, which is Base of a replacement.
@@ -84,7 +84,7 @@ func (s *TableState) DataFolder() string {
 	return strings.TrimRight(s.Table.Location, "/") + "/data"
 }
 
-// Mode is what a change does to existing rows.
+// Mode says what a change does to existing rows.
 type Mode int
 
 // The modes.
@@ -149,7 +149,7 @@ type Change struct {
 	// deletes were committed after it that apply to removed files, the change is refused.
 	Base int64
 	// Unmoved refuses the change with Conflict if the branch is no longer at Base (0: no snapshot), whatever was committed
-	// since. Without it, what others appended stays.
+	// since. Without it, rows that others appended stay.
 	Unmoved bool
 	// Columns are added to the table's schema, along with the files.
 	Columns []NewColumn

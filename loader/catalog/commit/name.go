@@ -21,7 +21,7 @@ func FilePrefix(token string) string {
 // filePrefixDigits is the length of the digest in the names of files.
 const filePrefixDigits = 16
 
-// tokenOf is what the digest in the names of files is computed from.
+// tokenOf is the input of the digest in the names of files.
 type tokenOf struct{ token string }
 
 // AttemptName returns a random name. It distinguishes the files of an attempt from the files of other attempts with the same

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Locator finds tables in a catalog. It is safe for concurrent use. Errors: NotFound for a
-// table that does not exist (with the nearest name), Invalid for what is no table,
-// Unavailable for a catalog that does not answer or that refuses the server, Corrupt for a
-// catalog that contradicts itself.
+// Locator finds tables in a catalog. It is safe for concurrent use. Errors: NotFound for a table
+// that does not exist (with the nearest name), Invalid for an object that is not a table,
+// Unavailable for a catalog that does not answer or that refuses the server, Corrupt for a catalog
+// that contradicts itself.
 type Locator interface {
 	// Locate returns where the current metadata of a table is. It changes nothing.
 	Locate(ctx context.Context, table Table) (Located, error)

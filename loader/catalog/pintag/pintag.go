@@ -79,7 +79,7 @@ type tagOf struct {
 	snapshot   int64
 }
 
-// tag is what is known about a tag.
+// tag is the known state of a tag.
 type tag struct {
 	table   *catalog.Table // its name and pin
 	holders int

@@ -90,7 +90,7 @@ func (c *Catalog) contradicts(t locator.Table, what string) error {
 		WithRemedy("check that uri, warehouse and prefix are those of an Iceberg REST catalog, and any proxy in between")
 }
 
-// grants returns what the catalog grants for a table's files.
+// grants returns the catalog's credentials for a table's files.
 func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, error) {
 	var out []locator.Grant
 	add := func(prefix string, config map[string]string) error {

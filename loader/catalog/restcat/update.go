@@ -15,8 +15,8 @@ type updateTable struct {
 	Updates      []json.RawMessage `json:"updates"`
 }
 
-// Update changes a table. A request whose answer was lost is sent again, and is then in
-// conflict with what it did itself. See locator.Updater.
+// Update changes a table. A request whose answer was lost is sent again, and may then conflict with
+// its own first attempt. See locator.Updater.
 func (c *Catalog) Update(ctx context.Context, t locator.Table, u locator.Update) (locator.Outcome, error) {
 	content := updateTable{Requirements: u.Requirements, Updates: u.Updates}
 	return c.commit(ctx, t, content, func(answer []byte) bool { return isAt(u, answer) },

@@ -41,7 +41,7 @@ var _ locator.Lister = (*Catalog)(nil)
 // left behind and continue after that, so it returns its result and modifies nothing else.
 type question func(ctx context.Context, db *sql.DB) (string, error)
 
-// purpose is what a question is for.
+// purpose is the purpose of a question.
 type purpose string
 
 // The purposes.

@@ -22,7 +22,7 @@ func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (l
 	return c.changed(ctx, "commit to table "+t.Name, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
 }
 
-// changed runs a statement that changes a row or none, and returns what became of it.
+// changed runs a statement that changes one row or none, and returns its outcome.
 func (c *Catalog) changed(ctx context.Context, operation string, statement question) (locator.Outcome, error) {
 	found, err := c.ask(ctx, writing, statement)
 	switch {

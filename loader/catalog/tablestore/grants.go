@@ -20,9 +20,9 @@ type tableID struct{ name, uuid string }
 // dropped and requested again.
 const maxTables = 1000
 
-// tableFiles opens the files of one table with what its catalog granted for it. It
-// stays in use as long as streams that opened files of the table, because their
-// credentials are renewed through it.
+// tableFiles opens the files of one table with the credentials that its catalog granted. It stays
+// in use as long as streams that opened files of the table, because their credentials are renewed
+// through it.
 type tableFiles struct {
 	files *Files
 	name  string
