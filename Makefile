@@ -39,7 +39,7 @@ WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./intern
 # All states of all fixtures, which are too many for the race detector.
 FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 # Processes that commit to one table at once, without the race detector, under which they commit less.
-COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat
+COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat/commits
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
 PYTHON_TESTS := --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py

@@ -211,6 +211,7 @@ func Graph() []Row {
 		{Folder: "loader/loadertest", Imports: "* catalogtest errstore parquettest scenario storetest", Outside: libTesting},
 		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
+		{Folder: "loader/catalog/icebergcat/icebergtest", Imports: "* catalogtest restcattest postgrestest", Outside: libIceberg + " " + libTesting},
 		{Folder: "loader/catalog/restcat/restcattest", Imports: "*"},
 		{Folder: "loader/catalog/sqlcat/postgrestest", Imports: "*", Outside: libPostgres + " " + libTesting},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -16,9 +17,9 @@ import (
 func TestNothingStaysOpen(t *testing.T) {
 	metadata, _ := tables(t, 1)
 	path := filepath.Join(t.TempDir(), "catalog.db")
-	catalogFile(t, path, "WAL", metadata[0])
+	icebergtest.CatalogFile(t, path, "WAL", metadata[0])
 	c := openFile(t, path)
-	table, err := c.Table(t.Context(), events, dataset.Ref{})
+	table, err := c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.NoError(t, err)
 	_, err = c.Files(t.Context(), table, []int{1}, nil)
 	require.NoError(t, err)

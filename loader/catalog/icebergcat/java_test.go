@@ -17,13 +17,14 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
 )
 
 // jarsEnv names the folder of Iceberg's own REST catalog; make test-spark sets it.
 const jarsEnv = "PENSTOCK_REST_JARS"
 
 // startJava serves a writer's catalog file by Iceberg's own REST server.
-func startJava(t *testing.T, jars string, w *writer) string {
+func startJava(t *testing.T, jars string, w *icebergtest.Writer) string {
 	t.Helper()
 	var config net.ListenConfig
 	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -32,8 +33,8 @@ func startJava(t *testing.T, jars string, w *writer) string {
 	require.NoError(t, l.Close())
 	c := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx256m", "-cp", filepath.Join(jars, "*"), "org.apache.iceberg.rest.RESTCatalogServer")
 	c.Env = append(os.Environ(),
-		"CATALOG_CATALOG__IMPL=org.apache.iceberg.jdbc.JdbcCatalog", "CATALOG_URI=jdbc:sqlite:"+filepath.Join(w.dir, "catalog.db"),
-		"CATALOG_WAREHOUSE=file://"+w.dir, "CATALOG_JDBC_SCHEMA__VERSION=V1", "CATALOG_REST_PORT="+port,
+		"CATALOG_CATALOG__IMPL=org.apache.iceberg.jdbc.JdbcCatalog", "CATALOG_URI=jdbc:sqlite:"+filepath.Join(w.Dir, "catalog.db"),
+		"CATALOG_WAREHOUSE=file://"+w.Dir, "CATALOG_JDBC_SCHEMA__VERSION=V1", "CATALOG_REST_PORT="+port,
 		"CATALOG_CATALOG_NAME=default", "CATALOG_CLIENTS=1")
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
@@ -68,22 +69,22 @@ func TestJavaRESTTakesTags(t *testing.T) {
 	if jars == "" {
 		t.Skip(jarsEnv + " names no folder of Iceberg's REST server; make test-spark sets it")
 	}
-	w := newWriter(t)
+	w := icebergtest.NewWriter(t)
 	uri := startJava(t, jars, w)
-	c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: anywhere()})
+	c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: icebergtest.Anywhere()})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	pinned := w.table(t, c, 2)
+	pinned := w.Pinned(t, c, 2)
 	wanted := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	for range 2 {
-		ends, err := c.Tag(t.Context(), pinned, until(wanted, wanted))
+		ends, err := c.Tag(t.Context(), pinned, icebergtest.Until(wanted, wanted))
 		require.NoError(t, err)
 		require.True(t, ends.Equal(wanted))
 	}
 	later := wanted.Add(time.Hour)
-	_, err = c.Tag(t.Context(), pinned, until(later, later))
+	_, err = c.Tag(t.Context(), pinned, icebergtest.Until(later, later))
 	require.NoError(t, err)
-	require.Equal(t, map[int64]time.Duration{pinned.Pin.Snapshot: later.Sub(w.committed(t, pinned.Pin.Snapshot))}, w.tags(t))
+	require.Equal(t, map[int64]time.Duration{pinned.Pin.Snapshot: later.Sub(w.Committed(t, pinned.Pin.Snapshot))}, w.TagAges(t))
 }
 
 // The reference implementation of the specification returns the same tables as the catalog
@@ -95,11 +96,11 @@ func TestJavaRESTConforms(t *testing.T) {
 	}
 	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
 		t.Helper()
-		w := newWriter(t)
+		w := icebergtest.NewWriter(t)
 		uri := startJava(t, jars, w)
-		c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: anywhere()})
+		c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now, AllowedPrefixes: icebergtest.Anywhere()})
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
-		return w.rig(c)
+		return w.Rig(c)
 	})
 }

@@ -9,19 +9,20 @@ import (
 
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
 // TestHangingCatalogFileEndsWithTheContext checks that opening the catalog and loading a
 // table end with their context if the disk of the catalog's file does not respond.
 func TestHangingCatalogFileEndsWithTheContext(t *testing.T) {
-	w := newWriter(t)
-	w.create(t, events, idSchema())
-	o := w.options()
+	w := icebergtest.NewWriter(t)
+	w.Create(t, icebergtest.Events, icebergtest.IDSchema())
+	o := w.Options()
 	o.Calls = store.NewCalls(store.Options{Timeout: time.Hour})
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	_, err = reader.Table(t.Context(), events, dataset.Ref{})
+	_, err = reader.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.NoError(t, err)
 
 	gate := make(chan struct{})
@@ -29,7 +30,7 @@ func TestHangingCatalogFileEndsWithTheContext(t *testing.T) {
 	for taken := -1; taken < left(o.Calls); { // until a call finds no place
 		taken = left(o.Calls)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		_, err := store.Call(ctx, o.Calls, "read", w.dir+"/catalog.db", func(context.Context) (int, error) {
+		_, err := store.Call(ctx, o.Calls, "read", w.Dir+"/catalog.db", func(context.Context) (int, error) {
 			<-gate
 			return 0, nil
 		})
@@ -38,7 +39,7 @@ func TestHangingCatalogFileEndsWithTheContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = reader.Table(ctx, events, dataset.Ref{})
+	_, err = reader.Table(ctx, icebergtest.Events, dataset.Ref{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -58,15 +59,15 @@ func left(c *store.Calls) int {
 // TestAbandonedCallsDoNotTouchTheirCallers is for the race detector: calls that their
 // callers abandoned use none of the callers' memory.
 func TestAbandonedCallsDoNotTouchTheirCallers(t *testing.T) {
-	w := newWriter(t)
-	w.create(t, events, idSchema())
-	o := w.options()
+	w := icebergtest.NewWriter(t)
+	w.Create(t, icebergtest.Events, icebergtest.IDSchema())
+	o := w.Options()
 	o.Calls = store.NewCalls(store.Options{Timeout: time.Hour})
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
 	for i := range 200 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		if _, err := reader.Table(ctx, events, dataset.Ref{}); err != nil {
+		if _, err := reader.Table(ctx, icebergtest.Events, dataset.Ref{}); err != nil {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
 		cancel()

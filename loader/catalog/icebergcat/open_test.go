@@ -1,56 +1,25 @@
 package icebergcat_test
 
 import (
-	"database/sql"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
 	"github.com/penstock/penstock/loader/dataset"
 )
-
-// execute runs SQL on a file, in SQLite's own journal mode: as PyIceberg and
-// Spark leave it.
-func execute(t *testing.T, path string, statements ...string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=synchronous(OFF)"}).String())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
-	for _, s := range statements {
-		_, err := db.ExecContext(t.Context(), s)
-		require.NoError(t, err, s)
-	}
-}
-
-// legacyTables are the tables of a catalog without iceberg_type.
-func legacyTables() []string {
-	return []string{
-		`CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
-			table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
-			PRIMARY KEY (catalog_name, table_namespace, table_name))`,
-		`CREATE TABLE iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
-			property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000) NOT NULL,
-			PRIMARY KEY (catalog_name, namespace, property_key))`,
-	}
-}
-
-func idSchema() *iceberg.Schema {
-	return iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true})
-}
 
 // spec: catalog-8
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "text.db"), []byte("this is no database, but long enough to be read as one"), 0o600))
-	execute(t, filepath.Join(dir, "other.db"), `CREATE TABLE a (b INTEGER)`)
+	icebergtest.Execute(t, filepath.Join(dir, "other.db"), `CREATE TABLE a (b INTEGER)`)
 	missing := filepath.Join(dir, "none.db")
 	good := icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: dir, Store: store.Local{}}
 
@@ -114,7 +83,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenFindsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	odd := filepath.Join(dir, "a #1 50% café.db")
-	execute(t, odd, legacyTables()...)
+	icebergtest.Execute(t, odd, icebergtest.LegacyTables()...)
 	for _, o := range []icebergcat.Options{
 		{URI: "sqlite:////" + odd[1:]},
 		{URI: "sqlite:////" + odd[1:], BaseDir: "/nowhere"},
@@ -131,11 +100,11 @@ func TestOpenFindsTheFile(t *testing.T) {
 // A catalog of PyIceberg has no column iceberg_type, and one of Spark has rows of type TABLE
 // only for new tables; neither is changed.
 func TestForeignCatalogs(t *testing.T) {
-	w := newWriter(t)
-	w.create(t, "ml.events", idSchema())
-	spec := w.load(t, "ml.events").Spec()
-	w.add(t, "ml.events", "", dataFile(t, spec, location("a"), nil, nil))
-	metadata := w.load(t, "ml.events").MetadataLocation()
+	w := icebergtest.NewWriter(t)
+	w.Create(t, "ml.events", icebergtest.IDSchema())
+	spec := w.Load(t, "ml.events").Spec()
+	w.Add(t, "ml.events", "", icebergtest.DataFile(t, spec, icebergtest.Location("a"), nil, nil))
+	metadata := w.Load(t, "ml.events").MetadataLocation()
 	insert := func(columns, values string) string {
 		return `INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location` + columns +
 			`) VALUES ('default', 'ml', 'events', '` + metadata + `'` + values + `)`
@@ -150,11 +119,11 @@ func TestForeignCatalogs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "catalog.db")
-			execute(t, path, append(legacyTables(), statements...)...)
+			icebergtest.Execute(t, path, append(icebergtest.LegacyTables(), statements...)...)
 			before, err := os.ReadFile(path)
 			require.NoError(t, err)
 
-			o := w.options()
+			o := w.Options()
 			o.BaseDir = dir
 			c, err := icebergcat.Open(t.Context(), o)
 			require.NoError(t, err)
@@ -177,15 +146,15 @@ func TestForeignCatalogs(t *testing.T) {
 }
 
 func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
-	w := newWriter(t)
-	o := w.options()
+	w := icebergtest.NewWriter(t)
+	o := w.Options()
 	c, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
 	_, err = c.Table(t.Context(), "ml.events", dataset.Ref{})
 	require.ErrorContains(t, err, "catalog.db has no tables; check its uri")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
-	w.create(t, "ml.events", idSchema())
+	w.Create(t, "ml.events", icebergtest.IDSchema())
 	for _, name := range []string{"prod", "a", "Default", "default "} {
 		o.Name = name
 		other, err := icebergcat.Open(t.Context(), o)
@@ -197,10 +166,10 @@ func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
 }
 
 func TestViewsAreRefused(t *testing.T) {
-	w := newWriter(t)
-	require.NoError(t, w.CreateNamespace(t.Context(), ident("ml"), nil))
-	require.NoError(t, w.CreateView(t.Context(), ident("ml.recent"), idSchema(), "SELECT 1 AS id", nil))
-	_, err := w.open(t).Table(t.Context(), "ml.recent", dataset.Ref{})
+	w := icebergtest.NewWriter(t)
+	require.NoError(t, w.CreateNamespace(t.Context(), icebergtest.Ident("ml"), nil))
+	require.NoError(t, w.CreateView(t.Context(), icebergtest.Ident("ml.recent"), icebergtest.IDSchema(), "SELECT 1 AS id", nil))
+	_, err := w.Open(t).Table(t.Context(), "ml.recent", dataset.Ref{})
 	require.EqualError(t, err, "ml.recent is a view, not a table; name a table: views are not served")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -209,12 +178,12 @@ func TestViewsAreRefused(t *testing.T) {
 func TestLocations(t *testing.T) {
 	for name, prefix := range map[string]string{"one slash": "file:", "three slashes": "file://", "plain": ""} {
 		t.Run(name, func(t *testing.T) {
-			w := newWriter(t)
-			w.create(t, "ml.events", idSchema(), icecatalog.WithLocation(prefix+filepath.Join(w.dir, "events")))
-			tbl := w.load(t, "ml.events")
-			w.add(t, "ml.events", "", dataFile(t, tbl.Spec(), prefix+"/data/a.parquet", nil, nil))
-			require.Contains(t, w.load(t, "ml.events").CurrentSnapshot().ManifestList, prefix+w.dir)
-			c := w.open(t)
+			w := icebergtest.NewWriter(t)
+			w.Create(t, "ml.events", icebergtest.IDSchema(), icecatalog.WithLocation(prefix+filepath.Join(w.Dir, "events")))
+			tbl := w.Load(t, "ml.events")
+			w.Add(t, "ml.events", "", icebergtest.DataFile(t, tbl.Spec(), prefix+"/data/a.parquet", nil, nil))
+			require.Contains(t, w.Load(t, "ml.events").CurrentSnapshot().ManifestList, prefix+w.Dir)
+			c := w.Open(t)
 			table, err := c.Table(t.Context(), "ml.events", dataset.Ref{})
 			require.NoError(t, err)
 			files, err := c.Files(t.Context(), table, []int{1}, nil)

@@ -14,15 +14,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
 // watched returns a catalog of the writer that allows some prefixes, and what it opens.
-func (w *writer) watched(t *testing.T, change func(*icebergcat.Options)) (*icebergcat.Catalog, *opens) {
+func watched(t *testing.T, w *icebergtest.Writer, change func(*icebergcat.Options)) (*icebergcat.Catalog, *icebergtest.Opens) {
 	t.Helper()
-	o := w.options()
-	files := &opens{Store: store.Local{}}
+	o := w.Options()
+	files := &icebergtest.Opens{Store: store.Local{}}
 	o.Store, o.AllowedPrefixes = files, nil
 	if change != nil {
 		change(&o)
@@ -34,50 +35,50 @@ func (w *writer) watched(t *testing.T, change func(*icebergcat.Options)) (*icebe
 }
 
 // elsewhere checks that the listing of a table is refused because of a file, of which nothing was requested.
-func elsewhere(t *testing.T, c *icebergcat.Catalog, files *opens, what, location string) {
+func elsewhere(t *testing.T, c *icebergcat.Catalog, files *icebergtest.Opens, what, location string) {
 	t.Helper()
-	_, err := list(t, c, 1)
+	_, err := icebergtest.List(t, c, 1)
 	require.Equal(t, fault.Forbidden.String(), fault.KindOf(err).String(), "%v", err)
 	require.ErrorContains(t, err, what+" "+location+" of table ml.events does not lie under ")
-	require.Equal(t, events, fault.As(err).Table)
+	require.Equal(t, icebergtest.Events, fault.As(err).Table)
 	require.Equal(t, location, fault.As(err).File)
 	require.Contains(t, fault.As(err).Remedy, "allowed_prefixes")
-	require.NotContains(t, files.files, location)
+	require.NotContains(t, files.Files, location)
 }
 
 // TestDataFilesElsewhereAreRefused: a table's files lie in its folder or in the warehouse, and where the block says.
 //
 // spec: storage-16, storage-17
 func TestDataFilesElsewhereAreRefused(t *testing.T) {
-	w := newWriter(t)
-	table := w.create(t, events, idSchema())
-	w.add(t, events, "", dataFile(t, table.Spec(), table.Location()+"/data/a.parquet", nil, nil))
-	c, _ := w.watched(t, nil)
-	found, err := list(t, c, 1)
+	w := icebergtest.NewWriter(t)
+	table := w.Create(t, icebergtest.Events, icebergtest.IDSchema())
+	w.Add(t, icebergtest.Events, "", icebergtest.DataFile(t, table.Spec(), table.Location()+"/data/a.parquet", nil, nil))
+	c, _ := watched(t, w, nil)
+	found, err := icebergtest.List(t, c, 1)
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 
-	w.add(t, events, "", dataFile(t, table.Spec(), location("b"), nil, nil))
-	c, files := w.watched(t, nil)
-	elsewhere(t, c, files, "file", location("b"))
+	w.Add(t, icebergtest.Events, "", icebergtest.DataFile(t, table.Spec(), icebergtest.Location("b"), nil, nil))
+	c, files := watched(t, w, nil)
+	elsewhere(t, c, files, "file", icebergtest.Location("b"))
 	for name, change := range map[string]func(*icebergcat.Options){
 		"the warehouse":  func(o *icebergcat.Options) { o.Warehouse = "file:///warehouse" },
-		"its prefixes":   func(o *icebergcat.Options) { o.AllowedPrefixes = []string{"/warehouse", w.dir} },
+		"its prefixes":   func(o *icebergcat.Options) { o.AllowedPrefixes = []string{"/warehouse", w.Dir} },
 		"a relative one": func(o *icebergcat.Options) { o.AllowedPrefixes = []string{"/warehouse", "."} },
 	} {
-		c, _ := w.watched(t, change)
-		found, err := list(t, c, 1)
+		c, _ := watched(t, w, change)
+		found, err := icebergtest.List(t, c, 1)
 		require.NoError(t, err, name)
 		require.Len(t, found, 2, name)
 	}
 	for name, change := range map[string]func(*icebergcat.Options){
 		"a warehouse of a similar name": func(o *icebergcat.Options) { o.Warehouse = "file:///ware" },
 		"a warehouse that is a name":    func(o *icebergcat.Options) { o.Warehouse = "warehouse" },
-		"prefixes without it":           func(o *icebergcat.Options) { o.Warehouse, o.AllowedPrefixes = "/warehouse", []string{w.dir} },
+		"prefixes without it":           func(o *icebergcat.Options) { o.Warehouse, o.AllowedPrefixes = "/warehouse", []string{w.Dir} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, files := w.watched(t, change)
-			elsewhere(t, c, files, "file", location("b"))
+			c, files := watched(t, w, change)
+			elsewhere(t, c, files, "file", icebergtest.Location("b"))
 		})
 	}
 }
@@ -96,14 +97,14 @@ func TestDeleteFilesElsewhereAreRefused(t *testing.T) {
 		"a deletion vector": {"3", iceberg.EntryContentPosDeletes, iceberg.PuffinFile},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHandmade(t, of.version, func(s *icetable.Snapshot) {
+			h := icebergtest.NewHandmade(t, of.version, func(s *icetable.Snapshot) {
 				if of.version == "3" {
 					s.FirstRowID, s.AddedRows = new(int64), new(int64)
 				}
 			})
-			h.commit(t, h.deletes(t, "deletes.avro", deleteFile(t, h.table.Spec(), of.content, of.format)))
-			c, files := h.watched(t, func(o *icebergcat.Options) { o.AllowedPrefixes = []string{h.dir} })
-			elsewhere(t, c, files, "delete file", location("deletes"))
+			h.Commit(t, h.Deletes(t, "deletes.avro", icebergtest.DeleteFile(t, h.Table.Spec(), of.content, of.format)))
+			c, files := watched(t, h.Writer, func(o *icebergcat.Options) { o.AllowedPrefixes = []string{h.Dir} })
+			elsewhere(t, c, files, "delete file", icebergtest.Location("deletes"))
 		})
 	}
 }
@@ -112,14 +113,14 @@ func TestDeleteFilesElsewhereAreRefused(t *testing.T) {
 //
 // spec: storage-16
 func TestManifestsElsewhereAreRefused(t *testing.T) {
-	h := newHandmade(t, "2")
-	outside := h.manifest(t, "../outside.avro", func(w *iceberg.ManifestWriter) {
-		require.NoError(t, w.Add(h.entry(t, iceberg.EntryStatusADDED, "a", nil)))
+	h := icebergtest.NewHandmade(t, "2")
+	outside := h.Manifest(t, "../outside.avro", func(w *iceberg.ManifestWriter) {
+		require.NoError(t, w.Add(h.Entry(t, iceberg.EntryStatusADDED, "a", nil)))
 	})
-	h.commit(t, outside)
-	c, files := h.watched(t, nil)
-	elsewhere(t, c, files, "manifest list", h.path("list.avro"))
-	c, files = h.watched(t, func(o *icebergcat.Options) { o.AllowedPrefixes = []string{h.dir, "/warehouse"} })
+	h.Commit(t, outside)
+	c, files := watched(t, h.Writer, nil)
+	elsewhere(t, c, files, "manifest list", h.Path("list.avro"))
+	c, files = watched(t, h.Writer, func(o *icebergcat.Options) { o.AllowedPrefixes = []string{h.Dir, "/warehouse"} })
 	elsewhere(t, c, files, "manifest", outside.FilePath())
 }
 
@@ -127,23 +128,23 @@ func TestManifestsElsewhereAreRefused(t *testing.T) {
 //
 // spec: storage-17
 func TestMetadataWidensNothing(t *testing.T) {
-	w := newWriter(t)
-	table := w.create(t, events, idSchema(), icecatalog.WithProperties(iceberg.Properties{
+	w := icebergtest.NewWriter(t)
+	table := w.Create(t, icebergtest.Events, icebergtest.IDSchema(), icecatalog.WithProperties(iceberg.Properties{
 		"write.data.path": "/warehouse", "write.object-storage.path": "/warehouse", "write.folder-storage.path": "/warehouse",
 	}))
-	w.add(t, events, "", dataFile(t, table.Spec(), location("a"), nil, nil))
-	c, files := w.watched(t, nil)
-	elsewhere(t, c, files, "file", location("a"))
+	w.Add(t, icebergtest.Events, "", icebergtest.DataFile(t, table.Spec(), icebergtest.Location("a"), nil, nil))
+	c, files := watched(t, w, nil)
+	elsewhere(t, c, files, "file", icebergtest.Location("a"))
 
-	path := local(t, w.load(t, events).MetadataLocation())
+	path := icebergtest.Local(t, w.Load(t, icebergtest.Events).MetadataLocation())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, wider := range []string{"/", "/warehouse", strings.TrimPrefix(table.Location(), "file://") + "/../../../.."} {
 		changed := bytes.ReplaceAll(text, []byte(`"location":"`+table.Location()+`"`), []byte(`"location":"`+wider+`"`))
 		require.NotEqual(t, text, changed)
 		require.NoError(t, os.WriteFile(path, changed, 0o600))
-		c, files := w.watched(t, nil)
-		elsewhere(t, c, files, "file", location("a"))
+		c, files := watched(t, w, nil)
+		elsewhere(t, c, files, "file", icebergtest.Location("a"))
 	}
 	for returned, allowed := range map[string]bool{"/warehouse": true, "/ware": false, "/warehouse/../warehouse": false} {
 		s := restcattest.Start(t)
@@ -151,15 +152,15 @@ func TestMetadataWidensNothing(t *testing.T) {
 			changed := bytes.ReplaceAll(text, []byte(`"location":"`+table.Location()+`"`), []byte(`"location":"`+returned+`"`))
 			return restcattest.Table{Location: path, Metadata: changed}, true
 		}
-		_, err := list(t, openREST(t, s, func(o *icebergcat.Options) { o.AllowedPrefixes = nil }), 1)
+		_, err := icebergtest.List(t, icebergtest.OpenREST(t, s, func(o *icebergcat.Options) { o.AllowedPrefixes = nil }), 1)
 		require.Equal(t, allowed, err == nil, "%s: %v", returned, err)
 	}
 }
 
 func TestPrefixesThatAreNoneAreRefused(t *testing.T) {
-	w := newWriter(t)
+	w := icebergtest.NewWriter(t)
 	for _, wrong := range []string{"", "gs://b/x", "/a/../b", "s3://b/x"} { // S3 is not served here
-		o := w.options()
+		o := w.Options()
 		o.AllowedPrefixes = []string{"/good", wrong}
 		_, err := icebergcat.Open(t.Context(), o)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), wrong)
@@ -171,26 +172,26 @@ func TestPrefixesThatAreNoneAreRefused(t *testing.T) {
 //
 // spec: storage-16
 func TestOlderMetadataElsewhereIsRefused(t *testing.T) {
-	w := mappedTable(t)
-	w.setMapping(t, otherNames)
-	c, _ := w.watched(t, nil)
-	pinned, err := c.Table(t.Context(), events, dataset.Ref{})
+	w := icebergtest.MappedTable(t)
+	w.SetMapping(t, icebergtest.OtherNames)
+	c, _ := watched(t, w, nil)
+	pinned, err := c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.NoError(t, err)
-	w.setMapping(t, `[{"field-id":1,"names":["number"]}]`)
-	_, err = c.At(t.Context(), events, pinned.Pin)
+	w.SetMapping(t, `[{"field-id":1,"names":["number"]}]`)
+	_, err = c.At(t.Context(), icebergtest.Events, pinned.Pin)
 	require.NoError(t, err)
 
-	path := local(t, w.load(t, events).MetadataLocation())
+	path := icebergtest.Local(t, w.Load(t, icebergtest.Events).MetadataLocation())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	changed := bytes.ReplaceAll(text, []byte(`"metadata-file":"file://`+w.dir), []byte(`"metadata-file":"file:///elsewhere`+w.dir))
+	changed := bytes.ReplaceAll(text, []byte(`"metadata-file":"file://`+w.Dir), []byte(`"metadata-file":"file:///elsewhere`+w.Dir))
 	require.NotEqual(t, text, changed)
 	require.NoError(t, os.WriteFile(path, changed, 0o600))
-	c, files := w.watched(t, nil)
-	_, err = c.At(t.Context(), events, pinned.Pin)
+	c, files := watched(t, w, nil)
+	_, err = c.At(t.Context(), icebergtest.Events, pinned.Pin)
 	require.Equal(t, fault.Forbidden, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "metadata file:///elsewhere")
-	for _, file := range files.files {
+	for _, file := range files.Files {
 		require.NotContains(t, file, "elsewhere")
 	}
 }

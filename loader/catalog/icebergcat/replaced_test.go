@@ -3,7 +3,6 @@ package icebergcat_test
 import (
 	"context"
 	"database/sql"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,32 +15,17 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
 	"github.com/penstock/penstock/loader/dataset"
 )
-
-// catalogFile writes a catalog of one table, in a journal mode of SQLite.
-func catalogFile(t *testing.T, path, mode, metadata string) {
-	t.Helper()
-	query := url.Values{"_pragma": {"journal_mode(" + mode + ")", "synchronous(OFF)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
-	require.NoError(t, err)
-	db.SetMaxOpenConns(1)
-	insert := `INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)
-		VALUES ('default', 'ml', 'events', '` + metadata + `')`
-	for _, s := range append(legacyTables(), insert) {
-		_, err := db.ExecContext(t.Context(), s)
-		require.NoError(t, err, s)
-	}
-	require.NoError(t, db.Close())
-}
 
 // tables makes tables of one name, each in a catalog of its own, and returns
 // their metadata files and uuids.
 func tables(t *testing.T, n int) (metadata, uuids []string) {
 	t.Helper()
 	for range n {
-		w := newWriter(t)
-		table := w.create(t, events, idSchema())
+		w := icebergtest.NewWriter(t)
+		table := w.Create(t, icebergtest.Events, icebergtest.IDSchema())
 		metadata = append(metadata, table.MetadataLocation())
 		uuids = append(uuids, table.Metadata().TableUUID().String())
 	}
@@ -68,7 +52,7 @@ func TestReplacedFileIsReadAtOnce(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "catalog.db")
-			catalogFile(t, path, mode, metadata[0])
+			icebergtest.CatalogFile(t, path, mode, metadata[0])
 			c := openFile(t, path)
 			var replaced atomic.Int64 // files that surely have been put in place
 			ctx, stop := context.WithCancel(t.Context())
@@ -78,7 +62,7 @@ func TestReplacedFileIsReadAtOnce(t *testing.T) {
 				group.Go(func() error {
 					for {
 						least := replaced.Load()
-						table, err := c.Table(context.WithoutCancel(ctx), events, dataset.Ref{})
+						table, err := c.Table(context.WithoutCancel(ctx), icebergtest.Events, dataset.Ref{})
 						if err != nil {
 							return err
 						}
@@ -106,14 +90,14 @@ func TestReplacedFileIsReadAtOnce(t *testing.T) {
 			for i := 1; i < len(metadata); i++ {
 				answers()
 				next := filepath.Join(dir, "next.db")
-				catalogFile(t, next, mode, metadata[i])
+				icebergtest.CatalogFile(t, next, mode, metadata[i])
 				require.NoError(t, os.Rename(next, path))
 				replaced.Store(int64(i))
 			}
 			answers()
 			stop()
 			require.NoError(t, group.Wait())
-			table, err := c.Table(t.Context(), events, dataset.Ref{})
+			table, err := c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 			require.NoError(t, err)
 			require.Equal(t, uuids[len(uuids)-1], table.Pin.UUID)
 		})
@@ -125,10 +109,10 @@ func TestReplacedFileIsReadAtOnce(t *testing.T) {
 func TestLostFile(t *testing.T) {
 	metadata, uuids := tables(t, 2)
 	path := filepath.Join(t.TempDir(), "catalog.db")
-	catalogFile(t, path, "DELETE", metadata[0])
+	icebergtest.CatalogFile(t, path, "DELETE", metadata[0])
 	c := openFile(t, path)
 	ask := func() (string, error) {
-		table, err := c.Table(t.Context(), events, dataset.Ref{})
+		table, err := c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 		if err != nil {
 			return "", err
 		}
@@ -152,7 +136,7 @@ func TestLostFile(t *testing.T) {
 	}
 	_, err := os.Stat(path)
 	require.ErrorIs(t, err, os.ErrNotExist, "asking makes no file")
-	catalogFile(t, path, "DELETE", metadata[1])
+	icebergtest.CatalogFile(t, path, "DELETE", metadata[1])
 	uuid, err := ask()
 	require.NoError(t, err)
 	require.Equal(t, uuids[1], uuid)
@@ -164,14 +148,14 @@ func TestHalfWrittenFile(t *testing.T) {
 	metadata, uuids := tables(t, 1)
 	dir := t.TempDir()
 	path, whole := filepath.Join(dir, "catalog.db"), filepath.Join(dir, "whole.db")
-	catalogFile(t, path, "DELETE", metadata[0])
-	catalogFile(t, whole, "DELETE", metadata[0])
+	icebergtest.CatalogFile(t, path, "DELETE", metadata[0])
+	icebergtest.CatalogFile(t, whole, "DELETE", metadata[0])
 	c := openFile(t, path)
 	content, err := os.ReadFile(whole)
 	require.NoError(t, err)
 	for size := 0; size < len(content); size += 1000 {
 		require.NoError(t, os.WriteFile(path, content[:size], 0o600))
-		table, err := c.Table(t.Context(), events, dataset.Ref{})
+		table, err := c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 		if err == nil {
 			require.Equal(t, uuids[0], table.Pin.UUID, "%d of %d bytes", size, len(content))
 			continue
@@ -180,7 +164,7 @@ func TestHalfWrittenFile(t *testing.T) {
 		require.True(t, kind == fault.Unavailable || kind == fault.Corrupt, "%d of %d bytes: %v", size, len(content), err)
 	}
 	require.NoError(t, os.WriteFile(path, content, 0o600))
-	table, err := c.Table(t.Context(), events, dataset.Ref{})
+	table, err := c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.NoError(t, err)
 	require.Equal(t, uuids[0], table.Pin.UUID)
 }
@@ -190,7 +174,7 @@ func TestHalfWrittenFile(t *testing.T) {
 func TestLockedFile(t *testing.T) {
 	metadata, _ := tables(t, 1)
 	path := filepath.Join(t.TempDir(), "catalog.db")
-	catalogFile(t, path, "DELETE", metadata[0])
+	icebergtest.CatalogFile(t, path, "DELETE", metadata[0])
 	c := openFile(t, path)
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
@@ -203,7 +187,7 @@ func TestLockedFile(t *testing.T) {
 	second, endSecond := context.WithCancel(t.Context())
 	failures := make([]error, 2)
 	for i, ctx := range []context.Context{first, second} {
-		asking.Go(func() { _, failures[i] = c.Table(ctx, events, dataset.Ref{}) })
+		asking.Go(func() { _, failures[i] = c.Table(ctx, icebergtest.Events, dataset.Ref{}) })
 	}
 	endSecond()
 	endFirst()
@@ -214,6 +198,6 @@ func TestLockedFile(t *testing.T) {
 	_, err = db.ExecContext(t.Context(), "ROLLBACK")
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
-	_, err = c.Table(t.Context(), events, dataset.Ref{})
+	_, err = c.Table(t.Context(), icebergtest.Events, dataset.Ref{})
 	require.NoError(t, err)
 }

@@ -1,0 +1,192 @@
+package commits_test
+
+import (
+	"testing"
+
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/icebergtest"
+)
+
+// spec: write-18, write-19, write-20
+func TestBranchesArePublishedAndUndone(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) {
+		c.Bucketed(t, "2")
+		base := c.Append(t, "first", "a")
+		uuid := c.Load(t, icebergtest.Events).Metadata().TableUUID().String()
+		branch := commit.Move{Table: icebergtest.Events, UUID: uuid, Ref: "audit", To: base.Snapshot}
+		require.NoError(t, c.Tables.Move(t.Context(), branch))
+		require.NoError(t, c.Tables.Move(t.Context(), branch), "it is there already")
+		staged, err := c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "audit", Token: icebergtest.Token("staged"), Add: []commit.DataFile{c.File("b", 1)}})
+		require.NoError(t, err)
+		require.Equal(t, base.Snapshot, staged.Parent)
+		require.Equal(t, []string{"a"}, c.Files(t, ""))
+		require.Equal(t, []string{"a", "b"}, c.Files(t, "audit"))
+
+		made, err := c.Tables.Publish(t.Context(), icebergtest.Events, "audit")
+		require.NoError(t, err)
+		require.Equal(t, commit.Move{Table: icebergtest.Events, UUID: uuid, Ref: "main", From: base.Snapshot, To: staged.Snapshot}, made)
+		require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
+		require.NoError(t, c.Tables.Move(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "audit", From: staged.Snapshot}))
+		_, err = c.Tables.Publish(t.Context(), icebergtest.Events, "audit")
+		icebergtest.IsKind(t, err, fault.NotFound, `table ml.events has no branch or tag "audit"`)
+
+		later := c.Append(t, "later", "c")
+		err = c.Tables.Undo(t.Context(), made)
+		icebergtest.IsKind(t, err, fault.Conflict, "branch main of table ml.events has later snapshots than "+icebergtest.Itoa(staged.Snapshot)+": "+icebergtest.Itoa(later.Snapshot))
+		require.NoError(t, c.Tables.Undo(t.Context(), commit.Move{Table: icebergtest.Events, UUID: uuid, Ref: "main", From: later.Parent, To: later.Snapshot}))
+		require.NoError(t, c.Tables.Undo(t.Context(), made))
+		require.NoError(t, c.Tables.Undo(t.Context(), made), "it is undone already")
+		require.Equal(t, []string{"a"}, c.Files(t, ""))
+		require.Equal(t, base.Snapshot, c.Load(t, icebergtest.Events).CurrentSnapshot().SnapshotID)
+
+		// A branch that began before others committed to main is refused.
+		require.NoError(t, c.Tables.Move(t.Context(), branch))
+		_, err = c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "audit", Token: icebergtest.Token("late"), Add: []commit.DataFile{c.File("d", 1)}})
+		require.NoError(t, err)
+		other := c.Append(t, "other", "e")
+		_, err = c.Tables.Publish(t.Context(), icebergtest.Events, "audit")
+		icebergtest.IsKind(t, err, fault.Conflict, "main of table ml.events has snapshots that branch audit does not have: "+icebergtest.Itoa(other.Snapshot)+";")
+		require.Equal(t, []string{"a", "e"}, c.Files(t, ""))
+		require.Empty(t, c.Leftovers(t))
+	})
+}
+
+// A branch is created by the commit of its first change, or not at all.
+//
+// spec: write-56
+func TestBranchesBeginWithAChange(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) {
+		c.Bucketed(t, "2")
+		base := c.Append(t, "first", "a")
+		later := c.Append(t, "later", "b")
+		change := commit.Change{Table: icebergtest.Events, Branch: "audit", Begin: base.Snapshot, Token: icebergtest.Token("staged"), Add: []commit.DataFile{c.File("x", 1)}}
+		refused := change
+		refused.Add = []commit.DataFile{c.File("x", 1)}
+		refused.Add[0].Spec = 7
+		_, err := c.Tables.Commit(t.Context(), refused)
+		icebergtest.IsKind(t, err, fault.Conflict, "has partition spec 7")
+		_, err = c.Tables.State(t.Context(), icebergtest.Events, "audit")
+		icebergtest.IsKind(t, err, fault.NotFound, `no branch or tag "audit"`)
+
+		made, err := c.Tables.Commit(t.Context(), change)
+		require.NoError(t, err)
+		require.Equal(t, base.Snapshot, made.Parent)
+		require.True(t, made.Began)
+		require.Equal(t, []string{"a", "x"}, c.Files(t, "audit"))
+		require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
+		again, err := c.Tables.Commit(t.Context(), change)
+		require.NoError(t, err)
+		require.True(t, again.Existed)
+		require.False(t, again.Began)
+		second := commit.Change{Table: icebergtest.Events, Branch: "audit", Begin: later.Snapshot, Token: icebergtest.Token("second"), Add: []commit.DataFile{c.File("y", 1)}}
+		appended, err := c.Tables.Commit(t.Context(), second)
+		require.NoError(t, err)
+		require.Equal(t, made.Snapshot, appended.Parent, "the branch exists")
+		require.False(t, appended.Began)
+
+		second.Branch, second.Begin, second.Token = "other", 7, icebergtest.Token("third")
+		_, err = c.Tables.Commit(t.Context(), second)
+		icebergtest.IsKind(t, err, fault.Expired, "snapshot 7, at which it would begin, no longer does")
+		require.Empty(t, c.Leftovers(t))
+	})
+}
+
+// spec: write-18
+func TestBranchesMoveOnCondition(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) {
+		c.Bucketed(t, "2")
+		first := c.Append(t, "first", "a")
+		second := c.Append(t, "second", "b")
+		c.SetRef(t, icebergtest.Events, "tag", first.Snapshot, icetable.TagRef)
+		before := c.BytesOf(t)
+		for _, of := range []struct {
+			move commit.Move
+			kind fault.Kind
+			text string
+		}{
+			{commit.Move{Ref: "main", From: first.Snapshot, To: 7}, fault.Conflict, "branch main of table ml.events is at snapshot " + icebergtest.Itoa(second.Snapshot) + ", not at snapshot " + icebergtest.Itoa(first.Snapshot)},
+			{commit.Move{Ref: "main", To: first.Snapshot}, fault.Conflict, "not at no snapshot"},
+			{commit.Move{Ref: "main", From: second.Snapshot}, fault.Invalid, `branch "main" cannot be removed`},
+			{commit.Move{Ref: "main", From: second.Snapshot, To: 7}, fault.NotFound, "table ml.events has no snapshot 7"},
+			{commit.Move{Ref: "tag", From: first.Snapshot, To: second.Snapshot}, fault.Invalid, "tag is a tag of table ml.events"},
+			{commit.Move{Ref: "b", From: first.Snapshot, To: second.Snapshot}, fault.Conflict, "branch b of table ml.events is at no snapshot"},
+			{commit.Move{Ref: "b", To: first.Snapshot, UUID: "00000000-0000-0000-0000-000000000000"}, fault.Expired, "was dropped and created again"},
+		} {
+			of.move.Table = icebergtest.Events
+			err := c.Tables.Move(t.Context(), of.move)
+			icebergtest.IsKind(t, err, of.kind, of.text)
+			require.False(t, commit.Uncertain(err))
+		}
+		_, err := c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "tag", Token: icebergtest.Token("x"), Add: []commit.DataFile{c.File("x", 1)}})
+		icebergtest.IsKind(t, err, fault.Invalid, "tag is a tag of table ml.events")
+		_, err = c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "none", Token: icebergtest.Token("x"), Add: []commit.DataFile{c.File("x", 1)}})
+		icebergtest.IsKind(t, err, fault.NotFound, `no branch or tag "none"`)
+		require.Equal(t, before, c.BytesOf(t))
+	})
+}
+
+// Only a move that can have been made is taken back.
+//
+// spec: write-57
+func TestUndoFollowsParents(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) {
+		c.Bucketed(t, "2")
+		first := c.Append(t, "first", "a")
+		second := c.Append(t, "second", "b")
+		require.NoError(t, c.Tables.Move(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "audit", To: first.Snapshot}))
+		aside, err := c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "audit", Token: icebergtest.Token("aside"), Add: []commit.DataFile{c.File("x", 1)}})
+		require.NoError(t, err)
+		before := c.BytesOf(t)
+		for text, made := range map[string]commit.Move{
+			"does not come from snapshot " + icebergtest.Itoa(aside.Snapshot):                                                                       {From: aside.Snapshot, To: second.Snapshot},
+			"does not come from no snapshot: it has snapshot":                                                                                       {To: second.Snapshot},
+			"snapshot " + icebergtest.Itoa(first.Snapshot) + " of table ml.events does not come from snapshot " + icebergtest.Itoa(second.Snapshot): {From: second.Snapshot, To: first.Snapshot},
+		} {
+			made.Table, made.Ref = icebergtest.Events, "main"
+			icebergtest.IsKind(t, c.Tables.Undo(t.Context(), made), fault.Conflict, text)
+		}
+		require.Equal(t, before, c.BytesOf(t))
+		third := c.Append(t, "third", "c")
+		require.NoError(t, c.Tables.Undo(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "main", From: first.Snapshot, To: third.Snapshot}))
+		require.Equal(t, []string{"a"}, c.Files(t, ""))
+		require.NoError(t, c.Tables.Undo(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "audit", To: aside.Snapshot}), "the branch did not exist")
+		_, err = c.Tables.State(t.Context(), icebergtest.Events, "audit")
+		icebergtest.IsKind(t, err, fault.NotFound, `no branch or tag "audit"`)
+	})
+}
+
+// A table whose first snapshot is undone is empty, and takes changes again.
+//
+// spec: write-58
+func TestFirstSnapshotsAreUndone(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) { undoFirst(t, c, "2") })
+	t.Run("v1", func(t *testing.T) { undoFirst(t, icebergtest.NewWriter(t).Changes(t), "1") })
+	t.Run("v3", func(t *testing.T) { undoFirst(t, icebergtest.NewWriter(t).Changes(t), "3") })
+}
+
+func undoFirst(t *testing.T, c *icebergtest.Changing, version string) {
+	t.Helper()
+	c.Bucketed(t, version)
+	change := commit.Change{Table: icebergtest.Events, Token: icebergtest.Token("first"), Add: []commit.DataFile{c.File("a", 1)}}
+	first, err := c.Tables.Commit(t.Context(), change)
+	require.NoError(t, err)
+	made := commit.Move{Table: icebergtest.Events, Ref: "main", To: first.Snapshot}
+	require.NoError(t, c.Tables.Undo(t.Context(), made))
+	require.NoError(t, c.Tables.Undo(t.Context(), made), "it is undone already")
+	require.Empty(t, c.Files(t, ""))
+	tbl := c.Load(t, icebergtest.Events)
+	require.Nil(t, tbl.CurrentSnapshot())
+	require.NotNil(t, tbl.SnapshotByID(first.Snapshot))
+	_, err = c.Tables.Commit(t.Context(), change)
+	icebergtest.IsKind(t, err, fault.Conflict, "it was undone")
+	second := c.Append(t, "second", "b")
+	require.Zero(t, second.Parent)
+	require.Equal(t, []string{"b"}, c.Files(t, ""))
+	icebergtest.IsKind(t, c.Tables.Undo(t.Context(), made), fault.Conflict, "does not come from snapshot "+icebergtest.Itoa(first.Snapshot))
+	require.NoError(t, c.Tables.Undo(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "main", To: second.Snapshot}))
+	require.Empty(t, c.Files(t, ""))
+}

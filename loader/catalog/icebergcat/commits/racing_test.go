@@ -1,0 +1,6 @@
+//go:build !race
+
+package commits_test
+
+// racingChanges is the number of changes that each process of TestCommitsThatRace commits.
+const racingChanges = 20
