@@ -32,7 +32,7 @@ ALL_MODULES := ./... ./benchmarks/... ./tools/...
 # only make it slow.
 SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/spectest
 # All random cases of packages that try a share of them with the race detector.
-RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader ./loader/stream ./loader/joined ./loader/extsort
+RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader ./loader/stream ./loader/joined ./loader/fanout ./loader/extsort
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
 WORLDS := $(GO) test -tags invariants -vet=off -v -run 'Worlds|Lineage' ./internal/scenario/warehouse ./internal/scenario/exchange

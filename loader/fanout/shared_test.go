@@ -1,4 +1,4 @@
-package loader_test
+package fanout_test
 
 import (
 	"context"

@@ -1,0 +1,6 @@
+//go:build !race
+
+package fanout_test
+
+// share is the factor by which random cases are reduced.
+const share = 1
