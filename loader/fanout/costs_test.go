@@ -281,61 +281,49 @@ func TestStreamDoesNotWaitForCatalog(t *testing.T) {
 	})
 }
 
-// TestViewWaitsForMemory checks that a stream waits for the memory that a part of an indexed batch needs.
+// TestViewWaitsForMemory has a stream take a view while another one has all memory: it waits for the memory
+// that a part of an indexed batch needs.
 func TestViewWaitsForMemory(t *testing.T) {
 	t.Parallel()
-	for range 10 {
-		if viewWaits(t) {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, 4000, plenty, func(k *kit) { k.id = func(row int) int { return row * 7 % 50 } })
+		large, small := withWire(dataset.WireIndexed, queryOf(256)), withWire(dataset.WireIndexed, queryOf(64))
+		want := k.alone(t, small)
+		first, second := k.open(t.Context(), t, large), k.open(t.Context(), t, small)
+		defer first.Release()
+		defer second.Release()
+		next(t, first)
+		require.Equal(t, want[0], next(t, second))
+		for _, s := range []loader.Stream{first, second} { // clients have the batches
+			kept := s.RecordBatch()
+			kept.Retain()
+			defer kept.Release()
 		}
-	}
-	t.Error("the stream never takes a view while memory is short")
-}
-
-// viewWaits has a stream take a view while another one has all memory. It returns false if the group's
-// reader lacked memory before, so that the window was given up.
-func viewWaits(t *testing.T) bool {
-	t.Helper()
-	k := newKit(t, 4000, plenty, func(k *kit) { k.id = func(row int) int { return row * 7 % 50 } })
-	large, small := withWire(dataset.WireIndexed, queryOf(256)), withWire(dataset.WireIndexed, queryOf(64))
-	want := k.alone(t, small)
-	first, second := k.open(t.Context(), t, large), k.open(t.Context(), t, small)
-	defer first.Release()
-	defer second.Release()
-	next(t, first)
-	require.Equal(t, want[0], next(t, second))
-	for _, s := range []loader.Stream{first, second} { // clients have the batches
-		kept := s.RecordBatch()
-		kept.Retain()
-		defer kept.Release()
-	}
-	var mu sync.Mutex
-	var others []*budget.Reservation
-	take := func(int64) { // another stream takes all memory, and what caches release
-		mu.Lock()
-		defer mu.Unlock()
-		if r, err := k.budget.Reserve("another stream", max(0, plenty-k.budget.Used())); err == nil {
-			others = append(others, r)
+		var mu sync.Mutex
+		var others []*budget.Reservation
+		take := func(int64) { // another stream takes all memory, and what caches release
+			mu.Lock()
+			defer mu.Unlock()
+			if r, err := k.budget.Reserve("another stream", max(0, plenty-k.budget.Used())); err == nil {
+				others = append(others, r)
+			}
 		}
-	}
-	take(0)
-	k.budget.OnPressure(take)
-	time.AfterFunc(100*time.Millisecond, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, r := range others {
-			r.Release()
-		}
+		synctest.Wait() // what is read ahead has its memory
+		take(0)
+		k.budget.OnPressure(take)
+		begun := time.Now()
+		time.AfterFunc(100*time.Millisecond, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, r := range others {
+				r.Release()
+			}
+		})
+		require.Positive(t, k.sharer.Stats().WindowBytes)
+		require.Equal(t, want[1], next(t, second))
+		require.EqualValues(t, 2, k.sharer.Stats().Views)
+		require.Equal(t, 100*time.Millisecond, time.Since(begun), "it waits until the memory is released")
 	})
-	if k.sharer.Stats().WindowBytes == 0 {
-		return false
-	}
-	if second.Next() {
-		require.Equal(t, want[1], given(second))
-		return k.sharer.Stats().Views == 2
-	}
-	require.NotContains(t, second.Err().Error(), "a view of a shared batch")
-	return false
 }
 
 // TestReaderIsReplacedSeldom has short streams with changing columns join a stream at each of its steps.
