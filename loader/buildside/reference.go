@@ -154,9 +154,9 @@ func (r *Reference) WaitPrefetch() bool {
 	return true
 }
 
-// Probeable returns the build side that the range is joined with. The caller releases it. It builds
-// it if no stream has yet, or if a prefetch failed: the memory that the prefetch lacked may be free
-// now. It fails as Exhausted if neither memory nor local disk has room.
+// Probeable returns the build side that the range is joined with. The caller releases it. Probeable
+// builds it if no stream has yet, or if a prefetch failed: the memory that the prefetch lacked may
+// be free now. It fails as Exhausted if neither memory nor local disk has room.
 //
 // It waits for the stream's own prefetch of the group first. After that, a wait in the
 // pool is a wait for another stream.
