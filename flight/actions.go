@@ -47,6 +47,9 @@ func (s *service) actions() []action {
 	if s.options.Maintenance != nil {
 		all = append(all, s.maintenanceActions()...)
 	}
+	if s.options.Promoter != nil {
+		all = append(all, s.promoterActions()...)
+	}
 	if s.options.Cache != nil {
 		all = append(all,
 			action{name: "cache_ls", description: "List what is kept for later streams, by table and file. Result: JSON.", needs: policy.Cache, run: s.listCache},

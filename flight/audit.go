@@ -128,6 +128,13 @@ func (n *auditNote) change(event audit.Event, token string, tables ...string) {
 	}
 }
 
+// dataset notes the dataset that a change is about.
+func (n *auditNote) dataset(name string) {
+	if n != nil {
+		n.line.Dataset = cut(name, maxAudited)
+	}
+}
+
 // changed notes the snapshot that main of the table, or the branch, has now.
 func (n *auditNote) changed(snapshot int64) {
 	if n != nil {

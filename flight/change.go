@@ -50,7 +50,7 @@ func (s *Server) permitted(ctx context.Context, c tableChange) error {
 }
 
 // change makes a change with one of the slots of calls that write, once the caller may make it. The change ends with the call,
-// and when Shutdown stops waiting for calls.
+// and when Shutdown stops waiting for calls. run enters the budget.
 func (s *Server) change(ctx context.Context, c tableChange, request int, run func(context.Context) error) error {
 	ctx, leave := s.enter(ctx)
 	defer leave()
@@ -71,8 +71,6 @@ func (s *Server) change(ctx context.Context, c tableChange, request int, run fun
 	if err := s.permitted(ctx, c); err != nil { // the policy may have changed while the call waited
 		return err
 	}
-	ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
-	defer entered.Release()
 	noteOf(ctx).change(c.event, c.token, c.tables...)
 	log := s.options.Logger.With(slog.String("change", string(c.event)), slog.Any("tables", c.tables))
 	log.InfoContext(ctx, "change begins", "client", clientOf(ctx))

@@ -54,6 +54,8 @@ func (s *service) compact(ctx context.Context, body []byte, progress *progressMe
 	}
 	var out stage.CompactionResult
 	err = s.change(ctx, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
+		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+		defer entered.Release()
 		out, err = s.options.Maintenance.Compact(ctx, request, func(dataset string) bool {
 			_, may := s.policy().Read(identity.CallerOf(ctx), dataset)
 			return may
@@ -89,6 +91,8 @@ func (s *service) restore(ctx context.Context, body []byte, progress *progressMe
 	}
 	var out stage.RestorationResult
 	err = s.change(ctx, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
+		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+		defer entered.Release()
 		out, err = s.options.Maintenance.Restore(ctx, request)
 		noteOf(ctx).changed(out.Snapshot)
 		return err
@@ -112,6 +116,8 @@ func (s *service) orphans(ctx context.Context, body []byte, progress *progressMe
 	defer held.Release()
 	var out []orphans.TableLeftovers
 	err = s.change(ctx, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
+		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
+		defer entered.Release()
 		out, err = s.options.Maintenance.Clean(ctx, LeftoverSearch{
 			Tables: asked.Tables, Before: s.options.Clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
 		})

@@ -114,6 +114,8 @@ type Options struct {
 	Tables TableWriter
 	// Maintenance rewrites tables that Tables writes to, and cleans their folders; nil: nothing does.
 	Maintenance TableMaintenance
+	// Promoter adds columns to training tables that Tables writes to; nil: nothing does.
+	Promoter Promoter
 	// MaxStages is the number of calls that write rows at the same time, of which one client may have PeerShare; 0: defaultStages.
 	MaxStages int
 	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages

@@ -312,7 +312,7 @@ func TestTicketsThatWaitWhileTheirDatasetChanges(t *testing.T) {
 	for _, change = range []func(*dataset.Dataset){
 		func(d *dataset.Dataset) { d.Staging[0].MinMatch = 0.01 },
 		func(d *dataset.Dataset) { d.Staging = nil }, // which the ticket pins
-		promote,
+		promoteEntry,
 	} {
 		for _, one := range []*arrowflight.Ticket{ticket, more} {
 			l.SetDatasets(w.datasets)
@@ -323,8 +323,8 @@ func TestTicketsThatWaitWhileTheirDatasetChanges(t *testing.T) {
 	}
 }
 
-// promote adds an entry to a dataset with the name, and not the fields, of the one that queries with "again" add.
-func promote(d *dataset.Dataset) {
+// promoteEntry adds an entry to a dataset with the name, and not the fields, of the one that queries with "again" add.
+func promoteEntry(d *dataset.Dataset) {
 	again := d.Staging[0]
 	again.Name, again.Prefix = "again", "more_"
 	d.Staging = append(d.Staging, again)
@@ -341,7 +341,7 @@ func TestTicketsWithEntriesThatTheDatasetHasNow(t *testing.T) {
 	e := s.endpointFor(t.Context(), t, fmt.Sprintf(`{"dataset": "homefeed", "with": [{"table": %q, "key": {"request_id": "req"}, "name": "again", "prefix": "again_"}]}`, w.datasets[0].Staging[0].Table))
 	datasets := slices.Clone(w.datasets)
 	datasets[0].Staging = slices.Clone(datasets[0].Staging)
-	promote(&datasets[0])
+	promoteEntry(&datasets[0])
 	l.SetDatasets(datasets)
 	d := s.refusedTo(t.Context(), t, e, codes.FailedPrecondition)
 	require.Contains(t, d.Message, `the configuration of dataset "homefeed" has changed since the ticket was made`)

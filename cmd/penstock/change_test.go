@@ -87,3 +87,37 @@ func TestCommandsMaintainTablesOfAServer(t *testing.T) {
 	require.Equal(t, int64(1), steps[len(steps)-2].Files)
 	require.False(t, slices.Contains(filesBelow(t, folder), "data/penstock-0123456789abcdef-1.parquet"))
 }
+
+// spec: change-1, change-4, change-5
+func TestCommandsPromoteColumnsOfAServer(t *testing.T) {
+	l := stagingLake(t)
+	l.config = l.file(t, "promoted.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+l.dir+`", writes: {namespaces: [features]}}
+datasets:
+  home:
+    training: {table: features.history}
+    key: [req_id]
+    staging:
+    - {table: features.origin, name: origin, prefix: origin_}
+`)
+	for _, table := range []string{"features.history", "features.origin"} {
+		file := l.parquetFile(t, table+".parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+		got := run(t, "stage", table, file, "--key", "req_id", "--buckets", "1", "--config", l.config)
+		require.Zero(t, got.code, got.stderr)
+	}
+	server := changingServer(t, l, "promote")
+	_, line := server.check(t, audit.Promote, "promote", "promote", "home", "origin", "--dry-run")
+	require.Equal(t, "home", line.Dataset)
+	steps, _ := server.check(t, audit.Promote, "promote", "promote", "home", "origin")
+	require.Equal(t, []string{"rewrite", stepDone}, stepsOf(steps))
+	require.Equal(t, "features.history", steps[0].Table)
+	require.Equal(t, int64(2), steps[len(steps)-2].RowsWritten)
+	rows := run(t, "cat", "--query", `{"dataset": {"training": {"table": "features.history"}}}`, "--config", l.config, "--format", "csv")
+	require.Contains(t, rows.stdout, "origin_country")
+	steps, _ = server.check(t, audit.Demote, "promote", "demote", "features.history", "origin_country")
+	require.Equal(t, []string{"move", stepDone}, stepsOf(steps))
+	got := server.call(t, server.writer, "promote", "nothing", "origin")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, `there is no dataset "nothing"`)
+}

@@ -39,7 +39,7 @@ func (p process) openLocal(ctx context.Context, file string) (*client.Client, er
 	tables := e.tableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.loader, Verifier: e.loader, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(), Keys: func() *flight.Keys { return keys }, Clock: p.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
-		Budget: e.budget, Tables: tables, Maintenance: tables, MaxStages: 1,
+		Budget: e.budget, Tables: tables, Maintenance: tables, Promoter: e.promoter(), MaxStages: 1,
 		// Only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(p.stderr, slog.LevelError, "text"),
 	})

@@ -4,20 +4,19 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
-	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/promote"
@@ -40,7 +39,7 @@ func (p process) promoteCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config, progress := configFlag(c), progressFlag(c)
+	from := newChangeFlags(c)
 	dry := c.Flags().Bool("dry-run", false, "write nothing, and estimate bytes, time, and after how many epochs it pays")
 	resume := c.Flags().Bool("continue", false, "continue an earlier call, with the values of its snapshots, though staging tables have later ones")
 	restart := c.Flags().Bool("restart", false, "begin again with the current snapshots, though an earlier call is unfinished")
@@ -51,70 +50,33 @@ func (p process) promoteCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.printPromotion(c.Context(), *config, args, printed)
+			if *from.uri != "" {
+				return cmdline.Errorf("--print spark needs --config: it names tables as the config file does")
+			}
+			return p.printPromotion(c.Context(), *from.config, args, printed)
 		}
-		request := promote.PromotionRequest{Entries: args[1:], DryRun: *dry}
+		request := decode.PromoteCommand{Dataset: args[0], Entries: args[1:], DryRun: *dry, Progress: true}
 		switch {
 		case *resume && *restart:
 			return cmdline.Errorf("--continue resumes and --restart begins again: give one of them")
 		case *resume:
-			request.Earlier = promote.Continue
+			request.Earlier = decode.ContinuePromotion
 		case *restart:
-			request.Earlier = promote.BeginAnew
+			request.Earlier = decode.RestartPromotion
 		}
-		g, err := p.progressOf(*progress, "promote", "")
-		if err != nil {
-			return err
-		}
-		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
-			if request.Dataset, err = e.configured(args[0]); err != nil {
+		return p.change(c, from, "", func(ctx context.Context, s *client.Client, g *commandProgress) error {
+			var out promote.PromotionResult
+			if err := s.Change(ctx, "promote", request, &out, g.report); err != nil {
 				return err
 			}
-			g.of(request.Dataset.Training.Table)
-			request.Progress = g.promoting
-			return p.promote(ctx, e, request, *asJSON)
-		}))
+			return p.printResult(*asJSON, out, promotionText(request, out))
+		})
 	}
 	return c
 }
 
-// promoting reports how far a promotion is. Files are those of the table, and done those that have the columns. Of a dry run, done
-// are also those whose footers were read.
-func (g *commandProgress) promoting(at promote.PromotionProgress) {
-	if at.FilesChecked > 0 {
-		g.step("check")
-		g.at(flight.ProgressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)})
-		return
-	}
-	g.step("rewrite")
-	g.at(flight.ProgressCounts{RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten})
-}
-
-// configured returns a dataset of the config file.
-func (e *engine) configured(name string) (dataset.Dataset, error) {
-	all := e.loader.Datasets()
-	at := slices.IndexFunc(all, func(d dataset.Dataset) bool { return d.Name == name })
-	if at < 0 {
-		var known []string
-		for _, d := range all {
-			known = append(known, d.Name)
-		}
-		return dataset.Dataset{}, dataset.Unknown(name, known)
-	}
-	return all[at], nil
-}
-
-// promote promotes entries of a dataset and prints the result.
-func (p process) promote(ctx context.Context, e *engine, request promote.PromotionRequest, asJSON bool) error {
-	out, err := e.promoter().Promote(ctx, request)
-	if err != nil {
-		return err
-	}
-	return p.printResult(asJSON, out, promotionText(request, out))
-}
-
 // promotionText describes a result.
-func promotionText(request promote.PromotionRequest, r promote.PromotionResult) string {
+func promotionText(request decode.PromoteCommand, r promote.PromotionResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if r.Existed {
@@ -144,7 +106,7 @@ func promotionText(request promote.PromotionRequest, r promote.PromotionResult) 
 		line("rows read again and compared with the join: %d", r.Compared)
 		line("schema %d of table %s is current, after schema %d", r.Schema, r.Table, r.Before)
 	}
-	line("now remove %s from the staging entries of dataset %s: its columns are those of the training table", strings.Join(request.Entries, ", "), request.Dataset.Name)
+	line("now remove %s from the staging entries of dataset %s: its columns are those of the training table", strings.Join(request.Entries, ", "), request.Dataset)
 	line("to take it back: penstock demote %s %s", r.Table, r.Columns[0].Name)
 	return b.String()
 }
@@ -163,29 +125,25 @@ func (p process) demoteCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config, progress := configFlag(c), progressFlag(c)
+	from := newChangeFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		g, err := p.progressOf(*progress, "demote", args[0])
-		if err != nil {
-			return err
-		}
-		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
-			g.step("move")
-			out, err := e.promoter().Demote(ctx, args[0], args[1:])
-			if err != nil {
+		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], Progress: true}
+		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
+			var out promote.Demotion
+			if err := s.Change(ctx, "demote", request, &out, g.report); err != nil {
 				return err
 			}
 			if len(out.Dropped) == 0 {
-				_, err = fmt.Fprintf(p.stdout, "table %s has no promoted columns %s: nothing was changed\n", out.Table, strings.Join(args[1:], ", "))
+				_, err := fmt.Fprintf(p.stdout, "table %s has no promoted columns %s: nothing was changed\n", out.Table, strings.Join(args[1:], ", "))
 				return err
 			}
 			text := fmt.Sprintf("table %s has no columns %s any more\n", out.Table, strings.Join(out.Dropped, ", "))
 			if len(out.Restored) > 0 {
 				text += "columns with their names again: " + strings.Join(out.Restored, ", ") + "\n"
 			}
-			_, err = fmt.Fprint(p.stdout, text+fmt.Sprintf("schema %d is current, after schema %d\n", out.Schema, out.Before))
+			_, err := fmt.Fprint(p.stdout, text+fmt.Sprintf("schema %d is current, after schema %d\n", out.Schema, out.Before))
 			return err
-		}))
+		})
 	}
 	return c
 }

@@ -166,7 +166,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.handshakes(listener), Authenticate: entry.authenticate(), Policy: allowed.policy, Audit: entry.audits,
 		Local: mapped.sessions, LocalSocket: mapped.path, Sharing: e.sharer.Explain, ColumnSizes: e.loader.ColumnSizes, Cache: e.cacheAdmin(),
-		Tables: tables, Maintenance: tables, MaxStages: stageCalls(c.Server.Memory), Config: reloader.status(),
+		Tables: tables, Maintenance: tables, Promoter: e.promoter(), MaxStages: stageCalls(c.Server.Memory), Config: reloader.status(),
 	})
 	metrics.Streams(server)
 	mapped.observe(metrics)

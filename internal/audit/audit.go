@@ -30,6 +30,8 @@ const (
 	Compact Event = "compact" // files of a table that were rewritten
 	Restore Event = "restore" // rows of an earlier snapshot that a table has again
 	Orphans Event = "orphans" // files without a snapshot that were listed or removed
+	Promote Event = "promote" // columns that a training table gets, and Demote columns that were dropped
+	Demote  Event = "demote"
 	Refusal Event = "refusal" // a call that was refused, or a stream that ended before it began
 )
 

@@ -21,19 +21,17 @@ const (
 	Cache   Permission = "cache"   // list and drop what the server keeps in memory and on disk
 	Stage   Permission = "stage"   // send rows to the tables that the rule has in write, and compact, restore and clean these
 	Publish Permission = "publish" // move main of these tables to a branch, and back
+	Promote Permission = "promote" // add columns to the training tables that the rule has in write, and drop these
 	Status  Permission = "status"  // see the streams of all clients, and what the server has of memory and slots
 )
 
 // Actions returns the actions that rules allow.
 func Actions() []Permission {
-	return []Permission{Explain, Verify, Cache, Status, Stage, Publish}
+	return []Permission{Explain, Verify, Cache, Status, Stage, Publish, Promote}
 }
 
 // Writes reports whether an action changes tables, so that it needs a table in the rule's write.
-func (p Permission) Writes() bool { return p == Stage || p == Publish }
-
-// Reserved returns the words for rights of later versions, which no rule can have yet.
-func Reserved() []Permission { return []Permission{"promote"} }
+func (p Permission) Writes() bool { return p == Stage || p == Publish || p == Promote }
 
 // Policy is a list of access rules. It is immutable.
 type Policy struct {
@@ -52,7 +50,7 @@ type AccessRule struct {
 	Claims   map[string][]string // of a JWT: the values, one of which it has
 	Read     []string            // patterns of the names of configured datasets
 	Inline   []string            // patterns of the tables of datasets that clients send; see Names.Pattern
-	Write    []string            // patterns of the tables that Stage and Publish of Allow are for; see Names.Pattern
+	Write    []string            // patterns of the tables that Stage, Publish and Promote of Allow are for; see Names.Pattern
 	Allow    []Permission
 	Tables   []TableLimits // that are not read whole, in any dataset of the rule
 }

@@ -94,3 +94,31 @@ def test_leftovers_are_removed(house: House, client: penstock.Client, tmp_path: 
     ]
     assert not left.exists()
     assert len(house.rows()) == 2
+
+
+# spec: change-9
+def test_columns_are_promoted_and_demoted(house: House) -> None:
+    config = house.config.read_text().replace(
+        "key: [id]}", "key: [id], staging: [{table: features.origin, prefix: origin_, name: origin}]}"
+    )
+    house.config.write_text(config)
+    with Server(house.config) as server, penstock.connect(server.address, timeout=60) as client:
+        client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
+        client.stage("features.origin", rows(1), key=["id"], buckets=1)
+        dry = client.promote("history", "origin", dry_run=True)
+        assert (dry.table, dry.files, dry.rows, dry.commits) == (TABLE, 1, 2, 0)
+        assert dry.seconds is not None
+        assert dry.epochs is not None
+        seen: list[penstock.ChangeProgress] = []
+        done = client.promote("history", "origin", progress=seen.append)
+        assert done.columns == ("origin_country",)
+        assert (done.files, done.rows, done.existed, done.seconds) == (1, 2, False, None)
+        assert (seen[-1].table, seen[-1].step, seen[-1].rows_written) == (TABLE, "rewrite", 2)
+        assert [row["origin_country"] for row in house.rows()] == ["CH", None]
+        again = client.promote("history", "origin", earlier="continue")
+        assert again.existed
+        back = client.demote(TABLE, "origin_country")
+        assert back.dropped == ("origin_country",)
+        assert not client.demote(TABLE, "origin_country").dropped
+        with pytest.raises(penstock.NotFound):
+            client.promote("nothing", "origin")

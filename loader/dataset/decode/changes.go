@@ -127,6 +127,53 @@ func (d *decoder) orphanAge(at place) OrphanAge {
 	return out
 }
 
+// EarlierPromotion is what to do with an unfinished promotion of the same entries.
+type EarlierPromotion string
+
+// The choices; without one, an unfinished promotion of the same snapshots continues, and one of others is a conflict.
+const (
+	ContinuePromotion EarlierPromotion = "continue" // with the values of its snapshots
+	RestartPromotion  EarlierPromotion = "restart"  // with the current snapshots
+)
+
+// PromoteCommand is the body of the action promote, as JSON.
+type PromoteCommand struct {
+	Dataset  string           `json:"dataset"`
+	Entries  []string         `json:"entries"`
+	Earlier  EarlierPromotion `json:"earlier,omitempty"`
+	DryRun   bool             `json:"dry_run,omitempty"`
+	Progress bool             `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Promote decodes the body of the action promote.
+func Promote(text []byte) (PromoteCommand, error) {
+	return command(text, []field[PromoteCommand]{
+		{name: "dataset", must: true, read: func(d *decoder, at place, out *PromoteCommand) { out.Dataset = d.name(at) }},
+		{name: "entries", must: true, read: func(d *decoder, at place, out *PromoteCommand) { out.Entries = d.names(at) }},
+		{name: "earlier", read: func(d *decoder, at place, out *PromoteCommand) {
+			out.Earlier = choice(d, at, []EarlierPromotion{ContinuePromotion, RestartPromotion})
+		}},
+		{name: "dry_run", read: func(d *decoder, at place, out *PromoteCommand) { out.DryRun = d.truth(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *PromoteCommand) { out.Progress = d.truth(at) }},
+	})
+}
+
+// DemoteCommand is the body of the action demote, as JSON.
+type DemoteCommand struct {
+	Table    string   `json:"table"`
+	Columns  []string `json:"columns"`
+	Progress bool     `json:"progress,omitempty"` // whether messages report how far the call is
+}
+
+// Demote decodes the body of the action demote.
+func Demote(text []byte) (DemoteCommand, error) {
+	return command(text, []field[DemoteCommand]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *DemoteCommand) { out.Table = d.table(at) }},
+		{name: "columns", must: true, read: func(d *decoder, at place, out *DemoteCommand) { out.Columns = d.names(at) }},
+		{name: "progress", read: func(d *decoder, at place, out *DemoteCommand) { out.Progress = d.truth(at) }},
+	})
+}
+
 // tables decodes the names of some tables, each once.
 func (d *decoder) tables(at place) []string {
 	out := list(d, at, maxTables, (*decoder).table)

@@ -29,6 +29,14 @@ func TestBodiesOfChangesAreReadAsTheyAreWritten(t *testing.T) {
 	gotOrphans, err := Orphans(text(orphans))
 	require.NoError(t, err)
 	require.Equal(t, orphans, gotOrphans)
+	promote := PromoteCommand{Dataset: "home", Entries: []string{"a", "b"}, Earlier: RestartPromotion, DryRun: true, Progress: true}
+	gotPromote, err := Promote(text(promote))
+	require.NoError(t, err)
+	require.Equal(t, promote, gotPromote)
+	demote := DemoteCommand{Table: "a.b", Columns: []string{"x"}, Progress: true}
+	gotDemote, err := Demote(text(demote))
+	require.NoError(t, err)
+	require.Equal(t, demote, gotDemote)
 	gotOrphans, err = Orphans([]byte(`{"tables": ["a.b"]}`))
 	require.NoError(t, err)
 	require.Equal(t, OrphansCommand{Tables: []string{"a.b"}, OlderThan: defaultOrphanAge}, gotOrphans)
@@ -55,6 +63,10 @@ func TestMistakesInBodiesOfChanges(t *testing.T) {
 		`{"min_files": 3}`:                    "table",
 	} {
 		_, err := Compact([]byte(body))
+		require.ErrorContains(t, err, want, body)
+	}
+	for body, want := range map[string]string{`{"dataset": "home"}`: "entries", `{"dataset": "home", "entries": ["a"], "earlier": "anew"}`: "earlier"} {
+		_, err := Promote([]byte(body))
 		require.ErrorContains(t, err, want, body)
 	}
 	for body, want := range map[string]string{`{"table": "a.b"}`: "snapshot", `{"table": "a.b", "snapshot": 0}`: "snapshot"} {

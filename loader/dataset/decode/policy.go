@@ -51,7 +51,7 @@ func (d *decoder) rule(at place, names policy.Names) policy.AccessRule {
 		{name: "write", also: []string{"writes"}, read: func(d *decoder, at place, out *policy.AccessRule) { out.Write = d.patterns(at, names) }},
 		{name: "allow", also: []string{"actions"}, read: func(d *decoder, at place, out *policy.AccessRule) {
 			out.Allow = list(d, at, maxRules, func(d *decoder, at place) policy.Permission {
-				return choice(d, at, policy.Actions(), policy.Reserved()...)
+				return choice(d, at, policy.Actions())
 			})
 		}},
 		{name: "tables", read: func(d *decoder, at place, out *policy.AccessRule) { out.Tables = d.limits(at, names) }},
@@ -65,7 +65,7 @@ func (d *decoder) rule(at place, names policy.Names) policy.AccessRule {
 	case writes && len(out.Write) == 0:
 		d.fail(at.pathOf("allow"), `it allows to write and does not say where: give write, patterns of tables such as "features.*"`)
 	case !writes && len(out.Write) > 0:
-		d.fail(at.pathOf("write"), "it has no effect without stage or publish in allow")
+		d.fail(at.pathOf("write"), "it has no effect without stage, publish or promote in allow")
 	}
 	return out
 }

@@ -12,7 +12,7 @@
 Every failure is an `Error`, of a class for its kind.
 """
 
-from penstock.changes import ChangeProgress, Compacted, LeftoverFile, Leftovers, Restored
+from penstock.changes import ChangeProgress, Compacted, Demoted, LeftoverFile, Leftovers, Promoted, Restored
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
 from penstock.errors import (
     Conflict,
@@ -50,6 +50,7 @@ __all__ = [
     "Corrupt",
     "Cursor",
     "DatasetDescription",
+    "Demoted",
     "Dense",
     "Error",
     "Evaluation",
@@ -66,6 +67,7 @@ __all__ = [
     "Mix",
     "NotFound",
     "Plan",
+    "Promoted",
     "Published",
     "Query",
     "Restored",

@@ -140,6 +140,87 @@ class Restored:
 
 
 @dataclass(frozen=True)
+class Promoted:
+    """What `Client.promote` did, or would do.
+
+    Attributes:
+        table: the training table.
+        promotion: identifies the entries, what they mean, and the snapshots of their tables.
+        columns: the names of the new columns.
+        snapshots: the snapshots that the values come from, by entry.
+        existed: whether the table had the columns already.
+        continued: whether an earlier call had begun.
+        schema: the id of the schema that is current now.
+        rows: rows in the files that were written, or would be.
+        files: files that were replaced, or would be.
+        files_skipped: files that had the columns already.
+        commits: the number of commits.
+        bytes_written: the bytes of the new files; of a dry run, an estimate.
+        seconds: of a dry run: about how long it takes; None otherwise.
+        epochs: of a dry run: the epochs after which less was read, 0 for never; None otherwise.
+    """
+
+    table: str
+    promotion: str
+    columns: tuple[str, ...]
+    snapshots: Mapping[str, int]
+    existed: bool
+    continued: bool
+    schema: int
+    rows: int
+    files: int
+    files_skipped: int
+    commits: int
+    bytes_written: int
+    seconds: float | None = None
+    epochs: int | None = None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Reads a result of a server."""
+        counts = ("schema", "rows", "files", "files_skipped", "commits", "bytes_written")
+        estimate = found.get("estimate")
+        return cls(
+            table=str(found["table"]),
+            promotion=str(found["promotion"]),
+            columns=tuple(str(one["name"]) for one in found.get("columns") or ()),
+            snapshots={str(name): int(snapshot) for name, snapshot in (found.get("snapshots") or {}).items()},
+            existed=bool(found.get("existed", False)),
+            continued=bool(found.get("continued", False)),
+            seconds=float(estimate["seconds"]) if estimate else None,
+            epochs=int(estimate["pays_after_epochs"]) if estimate else None,
+            **{name: int(found.get(name, 0)) for name in counts},
+        )
+
+
+@dataclass(frozen=True)
+class Demoted:
+    """What `Client.demote` did.
+
+    Attributes:
+        table: the training table.
+        dropped: the names of the columns that were dropped; none if they had been before.
+        restored: the names of columns that they had replaced, and that have these names again.
+        schema: the id of the schema that is current now.
+    """
+
+    table: str
+    dropped: tuple[str, ...]
+    restored: tuple[str, ...]
+    schema: int
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Reads a result of a server."""
+        return cls(
+            table=str(found["table"]),
+            dropped=tuple(str(one) for one in found.get("dropped") or ()),
+            restored=tuple(str(one) for one in found.get("restored") or ()),
+            schema=int(found["schema"]),
+        )
+
+
+@dataclass(frozen=True)
 class LeftoverFile:
     """A file that no snapshot names, or an unfinished upload of one.
 

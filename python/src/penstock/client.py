@@ -15,7 +15,7 @@ import pyarrow.flight as flight
 
 from penstock import arguments, errors, manifests, mistakes, query
 from penstock.bound import BoundQuery
-from penstock.changes import Compacted, Leftovers, ProgressFunction, Restored, change
+from penstock.changes import Compacted, Demoted, Leftovers, ProgressFunction, Promoted, Restored, change
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query
@@ -500,6 +500,40 @@ class Client:
         except errors.Error as failure:
             failure.token = str(body["token"])
             raise
+
+    def promote(
+        self,
+        dataset: str,
+        *entries: str,
+        earlier: Literal["continue", "restart"] | None = None,
+        dry_run: bool = False,
+        progress: ProgressFunction | None = None,
+        timeout: float | None = None,
+    ) -> Promoted:
+        """Makes the columns of staging entries columns of the training table. A call that failed continues when it is repeated.
+
+        Args:
+            dataset: a dataset of the server.
+            entries: its staging entries, of type left or overlay.
+            earlier: what to do with an unfinished promotion of other snapshots: "continue" takes the values of its
+                snapshots, "restart" begins again with the current ones. If omitted, it is a conflict.
+            dry_run: write nothing, and estimate.
+            progress: called when a step begins and about once a second.
+            timeout: seconds after which the server ends the call; None for no limit.
+        """
+        body = {"dataset": dataset, "entries": list(entries), "earlier": earlier, "dry_run": dry_run}
+        return Promoted.of(change(self._servers, "promote", body, progress, timeout))
+
+    def demote(self, table: str, *columns: str, timeout: float | None = None) -> Demoted:
+        """Takes promoted columns of a training table back, with all columns of the same promotion.
+
+        Args:
+            table: [catalog.]namespace.table.
+            columns: promoted columns.
+            timeout: seconds after which the server ends the call; None for no limit.
+        """
+        body = {"table": table, "columns": list(columns)}
+        return Demoted.of(change(self._servers, "demote", body, None, timeout))
 
     def orphans(
         self,

@@ -1,0 +1,114 @@
+package flight
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/audit"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/policy"
+	"github.com/penstock/penstock/loader/promote"
+)
+
+// Promoter adds columns to training tables; *promote.Promoter is one. It is safe for concurrent use.
+type Promoter interface {
+	Promote(ctx context.Context, request promote.PromotionRequest) (promote.PromotionResult, error)
+	Demote(ctx context.Context, table string, columns []string) (promote.Demotion, error)
+}
+
+// promoterActions returns the actions of a Promoter.
+func (s *service) promoterActions() []action {
+	return []action{
+		{name: "promote", description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", needs: policy.Promote, change: s.promote},
+		{name: "demote", description: "Take promoted columns of a training table back. Body: {table, columns, progress} as JSON. Results: JSON.", needs: policy.Promote, change: s.demote},
+	}
+}
+
+func (s *service) promote(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+	asked, err := decode.Promote(body)
+	if err != nil {
+		return nil, err
+	}
+	progress.wanted(asked.Progress)
+	d, err := s.promotable(ctx, asked.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	var out promote.PromotionResult
+	change := tableChange{event: audit.Promote, needs: policy.Promote, tables: []string{d.Training.Table}}
+	err = s.change(ctx, change, len(body), func(ctx context.Context) error {
+		noteOf(ctx).dataset(asked.Dataset)
+		request := promote.PromotionRequest{
+			Entries: asked.Entries, Earlier: earlierOf(asked.Earlier), DryRun: asked.DryRun,
+			Progress: func(at promote.PromotionProgress) { progress.promoting(d.Training.Table, at) },
+		}
+		// The configuration and the policy may have changed while the call waited.
+		if request.Dataset, err = s.promotable(ctx, asked.Dataset); err != nil {
+			return err
+		}
+		if request.Dataset.Training.Table != d.Training.Table {
+			return changedMeanwhile(dataset.Query{Rows: dataset.Rows{Dataset: asked.Dataset}})
+		}
+		out, err = s.options.Promoter.Promote(ctx, request)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// promotable returns a dataset that the caller may promote entries of: one that it may read whole, since the columns have the
+// values of all rows.
+func (s *Server) promotable(ctx context.Context, name string) (dataset.Dataset, error) {
+	d, rights, err := s.readable(ctx, name)
+	if err == nil && rights.Limits(d) {
+		err = fault.New(fault.Forbidden, "this client may not read all of dataset %s, whose values promote would write", name).
+			WithRemedy("use a token of a client that may read all of it")
+	}
+	return d, err
+}
+
+// earlierOf returns what to do with an unfinished promotion.
+func earlierOf(asked decode.EarlierPromotion) promote.Earlier {
+	switch asked {
+	case decode.ContinuePromotion:
+		return promote.Continue
+	case decode.RestartPromotion:
+		return promote.BeginAnew
+	}
+	return promote.ContinueEqual
+}
+
+// promoting reports how far a promotion is. Files are those of the table, and done those that have the columns. Of a dry run, done
+// are also those whose footers were read.
+func (p *progressMessages) promoting(table string, at promote.PromotionProgress) {
+	now := ChangeProgress{Table: table, Step: "rewrite", ProgressCounts: ProgressCounts{
+		RowsWritten: at.Rows, Files: int64(at.FilesDone), OfFiles: int64(at.Files), Bytes: at.BytesWritten,
+	}}
+	if at.FilesChecked > 0 {
+		now.Step = "check"
+		now.ProgressCounts = ProgressCounts{Files: int64(at.FilesDone + at.FilesChecked), OfFiles: int64(at.Files)}
+	}
+	p.at(now)
+}
+
+func (s *service) demote(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+	asked, err := decode.Demote(body)
+	if err != nil {
+		return nil, err
+	}
+	progress.wanted(asked.Progress)
+	var out promote.Demotion
+	change := tableChange{event: audit.Demote, needs: policy.Promote, tables: []string{asked.Table}}
+	err = s.change(ctx, change, len(body), func(ctx context.Context) error {
+		progress.at(ChangeProgress{Step: "move"})
+		out, err = s.options.Promoter.Demote(ctx, asked.Table, asked.Columns)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
