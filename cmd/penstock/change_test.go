@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -120,4 +121,20 @@ datasets:
 	got := server.call(t, server.writer, "promote", "nothing", "origin")
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, `there is no dataset "nothing"`)
+}
+
+// spec: change-1, stage-44, stage-70
+func TestCommandsPublishOnAServer(t *testing.T) {
+	l, _ := stagedHistory(t)
+	server := changingServer(t, l, "publish")
+	steps, line := server.check(t, audit.Publish, "publish", "publish", "features.history", "candidate")
+	require.Equal(t, []string{"move", stepDone}, stepsOf(steps))
+	moved := line.Tables[0].Snapshot
+	again := server.call(t, server.writer, "publish", "features.history", "candidate")
+	require.Contains(t, again.stdout, "is at snapshot "+strconv.FormatInt(moved, 10)+" of branch candidate already")
+	steps, _ = server.check(t, audit.Undo, "publish", "undo", "features.history", "--branch", "candidate", "--from", "none", "--to", strconv.FormatInt(moved, 10))
+	require.Equal(t, []string{"move", stepDone}, stepsOf(steps))
+	gone := server.call(t, server.writer, "publish", "features.history", "candidate")
+	require.Equal(t, exitFailure, gone.code)
+	require.Contains(t, gone.stderr, "candidate")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 )
@@ -26,31 +27,23 @@ func (p process) publishCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config, progress := configFlag(c), progressFlag(c)
+	from := newChangeFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		g, err := p.progressOf(*progress, "publish", args[0])
-		if err != nil {
-			return err
-		}
-		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
-			tables, name, err := e.writes(args[0])
-			if err != nil {
-				return err
-			}
+		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			g.step("move")
-			move, err := tables.Publish(ctx, name, args[1])
+			move, err := s.Publish(ctx, args[0], args[1])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move, *config))
+			_, err = fmt.Fprint(p.stdout, publishText(args[0], args[1], move, from.text()))
 			return err
-		}))
+		})
 	}
 	return c
 }
 
 // publishText describes a move of main.
-func publishText(table, branch string, move tablecommit.Move, config string) string {
+func publishText(table, branch string, move client.Move, source string) string {
 	switch move.From {
 	case move.To:
 		return fmt.Sprintf("main of table %s is at snapshot %d of branch %s already\n", table, move.To, branch)
@@ -58,23 +51,20 @@ func publishText(table, branch string, move tablecommit.Move, config string) str
 		return fmt.Sprintf("main of table %s, which had no snapshot, is at snapshot %d of branch %s\n", table, move.To, branch)
 	}
 	return fmt.Sprintf("main of table %s moved from snapshot %d to snapshot %d of branch %s\n", table, move.From, move.To, branch) +
-		undoText(table, move, config)
+		undoText(client.Move{Table: table, From: move.From, To: move.To}, source)
 }
 
-// undoText has the command that takes a move of a branch of a table back. Config is the flag of the command that made it.
-func undoText(table string, move tablecommit.Move, config string) string {
+// undoText has the command that takes a move of a branch of a table back. Source has the flag of the server of the command that made it.
+func undoText(move client.Move, source string) string {
 	from := noneBefore
 	if move.From != 0 {
 		from = strconv.FormatInt(move.From, 10)
 	}
 	branch := ""
-	if move.Ref != tablecommit.Main {
-		branch = " --branch " + move.Ref
+	if move.Branch != "" && move.Branch != tablecommit.Main {
+		branch = " --branch " + move.Branch
 	}
-	if config != "" {
-		config = " --config " + config
-	}
-	return fmt.Sprintf("to take it back: penstock undo %s%s --from %s --to %d%s\n", table, branch, from, move.To, config)
+	return fmt.Sprintf("to take it back: penstock undo %s%s --from %s --to %d%s\n", move.Table, branch, from, move.To, source)
 }
 
 // noneBefore is the value of undo's --from for a branch that did not exist, or main of a table without snapshots.
@@ -96,12 +86,12 @@ func (p process) undoCommand() *cobra.Command {
 			return nil
 		},
 	}
-	config, progress := configFlag(c), progressFlag(c)
+	source := newChangeFlags(c)
 	branch := cmdline.Text(c, "branch", "NAME", "the branch (default main)")
 	from := cmdline.Text(c, "from", "SNAPSHOT|none", "the snapshot to move back to, or none")
 	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot to move back from")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		made := tablecommit.Move{Ref: cmp.Or(*branch, tablecommit.Main)}
+		made := client.Move{Table: args[0], Branch: *branch}
 		var err error
 		if *from != noneBefore {
 			made.From, err = snapshotFlag("from", *from)
@@ -112,36 +102,28 @@ func (p process) undoCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		g, err := p.progressOf(*progress, "undo", args[0])
-		if err != nil {
-			return err
-		}
-		return g.end(p.withEngine(c.Context(), *config, func(ctx context.Context, e *engine) error {
-			tables, name, err := e.writes(args[0])
-			if err != nil {
-				return err
-			}
+		return p.change(c, source, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			g.step("move")
-			made.Table = name
-			if err := tables.Undo(ctx, made); err != nil {
+			if err := s.Undo(ctx, made); err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(p.stdout, undoneText(args[0], made))
+			_, err := fmt.Fprint(p.stdout, undoneText(made))
 			return err
-		}))
+		})
 	}
 	return c
 }
 
 // undoneText describes a move that was taken back.
-func undoneText(table string, made tablecommit.Move) string {
+func undoneText(made client.Move) string {
+	branch := cmp.Or(made.Branch, tablecommit.Main)
 	switch {
 	case made.From != 0:
-		return fmt.Sprintf("%s of table %s is at snapshot %d again\n", made.Ref, table, made.From)
-	case made.Ref == tablecommit.Main:
-		return fmt.Sprintf("%s of table %s has no snapshot again: the table is empty\n", made.Ref, table)
+		return fmt.Sprintf("%s of table %s is at snapshot %d again\n", branch, made.Table, made.From)
+	case branch == tablecommit.Main:
+		return fmt.Sprintf("%s of table %s has no snapshot again: the table is empty\n", branch, made.Table)
 	}
-	return fmt.Sprintf("branch %s of table %s is removed\n", made.Ref, table)
+	return fmt.Sprintf("branch %s of table %s is removed\n", branch, made.Table)
 }
 
 // snapshotFlag parses the id of a snapshot.

@@ -40,6 +40,17 @@ func newSourceFlags(c *cobra.Command) sourceFlags {
 	}
 }
 
+// text returns the flag that names the source as it is written on a command line; "" if the environment does.
+func (f sourceFlags) text() string {
+	switch {
+	case *f.config != "":
+		return " --config " + *f.config
+	case *f.uri != "":
+		return " --uri " + *f.uri
+	}
+	return ""
+}
+
 // open returns a client of the source that the flags name, or else the environment.
 func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error) {
 	file, uri := *f.config, *f.uri

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -10,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/records"
-	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -146,7 +145,11 @@ func (p process) stage(ctx context.Context, e *engine, call stageCall) error {
 	}
 	text := stageText(call.TableWrite, out)
 	if out.Snapshot != 0 && !out.Existed {
-		text += undoText(call.Table, madeBy(call.TableWrite, out), call.config)
+		source := call.config
+		if source != "" {
+			source = " --config " + source
+		}
+		text += undoText(madeBy(call.TableWrite, out), source)
 	}
 	return p.printResult(call.asJSON, out, text)
 }
@@ -202,8 +205,8 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 }
 
 // madeBy returns what a stage did to its branch.
-func madeBy(request stage.TableWrite, r stage.WriteResult) tablecommit.Move {
-	out := tablecommit.Move{Table: request.Table, Ref: cmp.Or(request.Branch, tablecommit.Main), From: r.Parent, To: r.Snapshot}
+func madeBy(request stage.TableWrite, r stage.WriteResult) client.Move {
+	out := client.Move{Table: request.Table, Branch: request.Branch, From: r.Parent, To: r.Snapshot}
 	if r.Branched {
 		out.From = 0
 	}

@@ -41,3 +41,30 @@ func (c *Client) Change(ctx context.Context, action string, body, out any, progr
 	}
 	return err
 }
+
+// Move is a move of a branch of a table between two snapshots; 0 is none.
+type Move struct {
+	Table  string `json:"table"`
+	Branch string `json:"branch,omitempty"` // "": main
+	From   int64  `json:"from"`
+	To     int64  `json:"to"`
+}
+
+// Publish moves main of a table to the snapshot of a branch.
+func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, err error) {
+	body, err := json.Marshal(map[string]string{"table": table, "branch": branch})
+	if err != nil {
+		return out, fault.New(fault.Internal, "write the body of action publish: %w", err)
+	}
+	return out, c.actJSON(ctx, "publish", body, &out)
+}
+
+// Undo moves a branch back from the snapshot To to the snapshot From.
+func (c *Client) Undo(ctx context.Context, made Move) error {
+	body, err := json.Marshal(made)
+	if err != nil {
+		return fault.New(fault.Internal, "write the body of action undo: %w", err)
+	}
+	var back Move
+	return c.actJSON(ctx, "undo", body, &back)
+}
