@@ -8,23 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsIndex, get_type_hints
 
 from penstock.errors import Fault, Invalid
+from penstock.fields import Query
 
 # Fields that take whole numbers.
-_WHOLE = (
-    "since",
-    "shuffle_window",
-    "shuffle_parts",
-    "seed",
-    "epoch",
-    "lanes",
-    "batch_rows",
-    "global_batch_rows",
-    "batch_requests",
-    "limit",
-)
+_WHOLE = [name for name, form in get_type_hints(Query).items() if form == SupportsIndex | None]
 
 
 def refuse(fields: Mapping[str, Any]) -> None:

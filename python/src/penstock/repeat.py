@@ -12,17 +12,13 @@ import pyarrow as pa
 
 from penstock import errors, mistakes, reports
 from penstock.bound import BoundQuery
-from penstock.fields import Cursor
+from penstock.fields import Cursor, RunQuery
 from penstock.plan import Plan
 from penstock.reading import Reading
 from penstock.servers import retried
 from penstock.stream import Stats, Stream
 
 Repeat = int | Literal["forever"]
-
-# What a cursor says about the rows of its run, in the form of a query's fields. A query with a cursor need not.
-_OF_CURSOR = ("filter", "sample", "since", "order", "lanes")
-_OF_SHUFFLED_CURSOR = ("shuffle", "shuffle_window", "shuffle_parts", "seed")
 
 
 def epochs(repeat: Any, fields: Mapping[str, Any]) -> int | None:
@@ -150,8 +146,8 @@ class RepeatedStream(Stream):
 
     def _form_after(self, end: Cursor) -> dict[str, Any]:
         """The query of the epoch after one that ended at a cursor."""
-        of_cursor = _OF_CURSOR + (_OF_SHUFFLED_CURSOR if end.get("order") == "shuffled" else ())
-        said = {name: end[name] for name in of_cursor if end.get(name)}
+        # A query with a cursor can leave out what the cursor says about the rows of its run.
+        said = {name: end[name] for name in RunQuery.__annotations__ if end.get(name)}
         form = {**said, **self._bound.form, "epoch": self._epoch + 1}
         form.pop("cursor", None)
         form["shard"] = end["shard"]
