@@ -2,6 +2,7 @@ package docstest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
@@ -18,23 +20,15 @@ import (
 type setting struct{ field, text string }
 
 // querySettings are values of a query's fields. If a field conflicts with another one, it
-// does for one of these values.
+// does for one of these values. A field without values here is tried alone with each of its
+// words, or with a number.
 func querySettings() []setting {
-	return []setting{
-		{"limit", `{"limit": 8}`},
+	out := []setting{
 		{"shard", `{"shard": {"of": 2}}`},
-		{"lanes", `{"lanes": 2}`},
 		{"every", `{"every": {"step": 0, "of": 2}}`},
-		{"tail", `{"tail": "drop"}`},
-		{"count", `{"count": "exact"}`},
-		{"endpoints", `{"endpoints": "splits"}`},
-		{"batch_rows", `{"batch_rows": 8}`},
-		{"global_batch_rows", `{"global_batch_rows": 8}`},
-		{"batch_requests", `{"batch_requests": 8}`},
 		{"wire", `{"wire": "indexed"}`},
 		{"wire", `{"wire": "auto"}`},
 		{"wire", `{"wire": "grouped", "batch_requests": 8}`},
-		{"order", `{"order": "shuffled"}`},
 		{"shuffle", `{"shuffle": "rows", "order": "shuffled"}`},
 		{"shuffle", `{"shuffle": "requests", "order": "shuffled"}`},
 		{"shuffle", `{"shuffle": "splits", "order": "shuffled"}`},
@@ -42,17 +36,29 @@ func querySettings() []setting {
 		{"shuffle_window", `{"shuffle_window": 8, "order": "shuffled"}`},
 		{"shuffle_parts", `{"shuffle_parts": 2, "order": "shuffled"}`},
 		{"seed", `{"seed": 7, "order": "shuffled"}`},
-		{"epoch", `{"epoch": 7}`},
 		{"sample", `{"sample": {"rate": 0.5}}`},
 		{"filter", `{"filter": "a = 1"}`},
-		{"since", `{"since": 7}`},
 		{"snapshots", `{"snapshots": {"training": {"snapshot": 7}}}`},
 		{"columns", `{"columns": ["a"]}`},
 		{"dense", `{"dense": {"d": ["a"]}}`},
-		{"cache", `{"cache": "off"}`},
-		{"job", `{"job": "j"}`},
 		{"with", `{"with": [{"table": "a.b"}]}`},
 	}
+	own := len(out)
+	for _, f := range dataset.QueryFields() {
+		if slices.ContainsFunc(out[:own], func(s setting) bool { return s.field == f.Name }) {
+			continue
+		}
+		switch {
+		case f.Number:
+			out = append(out, setting{f.Name, fmt.Sprintf(`{%q: %d}`, f.Name, max(2, f.Low))})
+		case f.Label:
+			out = append(out, setting{f.Name, fmt.Sprintf(`{%q: "j"}`, f.Name)})
+		}
+		for _, word := range f.Words {
+			out = append(out, setting{f.Name, fmt.Sprintf(`{%q: %q}`, f.Name, word)})
+		}
+	}
+	return out
 }
 
 // fields returns the union of the members of JSON objects; nil if they conflict.
