@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/compact"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
 // Compaction is what to rewrite of a table.
@@ -67,7 +68,6 @@ type CompactionResult struct {
 const (
 	defaultMinFiles = 4
 	groupBytes      = 1 << 30 // of files that are rewritten by one commit
-	maxCompactTries = 16      // of one group, while others commit
 )
 
 // Compact rewrites the files of a table that are small, have deletes on them, are of an older
@@ -98,7 +98,8 @@ type compacting struct {
 	name    string          // of the table in its catalog
 	made    map[string]bool // the locations of files that this call wrote
 	names   dataFileNames
-	all     int // files to rewrite when it began
+	all     int           // files to rewrite when it began
+	group   *compactGroup // of the last attempt to commit
 	result  CompactionResult
 }
 
@@ -107,32 +108,42 @@ func (c *compacting) run(ctx context.Context) (err error) {
 	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
 		return err
 	}
-	last := int64(-1)
-	for tries := 1; ; tries++ {
-		g, err := c.next(ctx)
-		if err != nil {
+	for {
+		made, err := transaction.Transaction{Tables: c.tables, Table: c.name, Branch: c.request.Branch, Prepare: c.attempt}.Run(ctx)
+		if err != nil || made.Snapshot == 0 {
 			return err
 		}
-		if c.result.Kept = g.selected.Kept; c.all == 0 {
-			c.all = countFiles(g.selected.Sets)
-		}
-		if c.request.DryRun {
-			c.estimate(g.selected.Sets)
-			return nil
-		}
-		if len(g.sets) == 0 {
-			return nil
-		}
-		base := baseOf(g.call.target.state)
-		err = g.rewrite(ctx)
-		switch {
-		case err == nil:
-			tries = 0
-		case fault.KindOf(err) != fault.Conflict || commit.Uncertain(err) || tries == maxCompactTries || base == last:
-			return err
-		}
-		last = base
+		c.count(made)
 	}
+}
+
+// attempt chooses the next group of files, and rewrites it.
+func (c *compacting) attempt(ctx context.Context, a *transaction.Attempt) error {
+	g, err := c.next(ctx, a.State)
+	if err != nil {
+		return err
+	}
+	if c.result.Kept = g.selected.Kept; c.all == 0 {
+		c.all = countFiles(g.selected.Sets)
+	}
+	if c.request.DryRun {
+		c.estimate(g.selected.Sets)
+		return nil
+	}
+	if len(g.sets) == 0 {
+		return nil
+	}
+	files, err := g.rewrite(ctx)
+	if err != nil {
+		return err
+	}
+	a.Discard = files.discard
+	if g.change, err = g.changeOf(files.added); err != nil {
+		return err
+	}
+	c.group = g
+	a.Commit = func(ctx context.Context) (commit.Committed, error) { return c.tables.Commit(ctx, g.change) }
+	return nil
 }
 
 func countFiles(sets []compact.RewriteSet) (files int) {
@@ -162,14 +173,11 @@ type compactGroup struct {
 	columns  []catalog.Field            // to read, with those of row lineage
 	selected compact.FileSelection
 	sets     []compact.RewriteSet
+	change   commit.Change
 }
 
-// next returns the next group, on the current state of the table.
-func (c *compacting) next(ctx context.Context) (*compactGroup, error) {
-	state, err := c.tables.State(ctx, c.name, c.request.Branch)
-	if err != nil {
-		return nil, err
-	}
+// next returns the next group of a state of the table.
+func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *compactGroup, err error) {
 	if c.request.DryRun { // it is refused where the call would be
 		if _, err := c.tables.FileStore(ctx, c.name, state.DataFolder()); err != nil {
 			return nil, err
@@ -258,41 +266,24 @@ func (g *compactGroup) layout() compact.TableLayout {
 	return out
 }
 
-// rewrite writes the rows of the group to new files, and commits these in place of the old ones.
-func (g *compactGroup) rewrite(ctx context.Context) error {
+// rewrite writes the rows of the group to new files. After an error it has discarded them.
+func (g *compactGroup) rewrite(ctx context.Context) (*uploading, error) {
 	sorted, err := g.sort(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer sorted.Release()
-	files, err := g.call.upload(ctx, sorted)
-	if err != nil {
-		return err
-	}
-	change, err := g.change(files.added)
-	if err != nil {
-		files.discard(ctx)
-		return err
-	}
-	made, err := g.tables.Commit(ctx, change)
-	if err != nil {
-		if !commit.Uncertain(err) {
-			files.discard(ctx)
-		}
-		return err
-	}
-	for _, f := range files.added {
-		g.made[f.Location] = true
-	}
-	g.count(made, change)
-	return nil
+	return g.call.upload(ctx, sorted)
 }
 
-// count adds a commit to the result.
-func (g *compactGroup) count(made commit.Committed, change commit.Change) {
-	r := &g.result
+// count adds the commit of the group to the result.
+func (c *compacting) count(made commit.Committed) {
+	r, g := &c.result, c.group
+	for _, f := range g.change.Add {
+		c.made[f.Location] = true
+	}
 	r.Snapshot, r.Commits = made.Snapshot, r.Commits+1
-	r.Files, r.Deletes, r.Deleted = r.Files+len(change.Remove), r.Deletes+len(change.RemoveDeletes), r.Deleted+change.DroppedRows
+	r.Files, r.Deletes, r.Deleted = r.Files+len(g.change.Remove), r.Deletes+len(g.change.RemoveDeletes), r.Deleted+g.change.DroppedRows
 	for _, set := range g.sets {
 		r.Bytes, r.Rows = r.Bytes+set.Bytes(), r.Rows+set.Rows()
 	}

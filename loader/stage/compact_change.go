@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 )
 
-// change returns the change that replaces the old files by new ones.
-func (g *compactGroup) change(added []commit.DataFile) (commit.Change, error) {
+// changeOf returns the change that replaces the old files by new ones.
+func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) {
 	state := g.call.target.state
 	out := commit.Change{
 		Table: g.name, UUID: state.Table.Pin.UUID, Branch: g.request.Branch, Token: g.call.request.Token,
