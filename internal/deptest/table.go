@@ -157,7 +157,7 @@ func Graph() []Row {
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
 			Folder:  "loader/promote",
-			Imports: "loader stream stage repoint upload rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
+			Imports: "loader stream stage repoint transaction upload rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},

@@ -84,7 +84,8 @@ func (p *promoting) sampleOf(ctx context.Context, values *valuePlan) (costSample
 		return costSample{}, err
 	}
 	out := costSample{seconds: p.options.Clock().Sub(begun).Seconds()}
-	for _, f := range done {
+	p.count(done.matches)
+	for _, f := range done.files {
 		out.rows += f.made.Rows
 		for _, bytes := range f.made.ColumnBytes {
 			out.newBytes += float64(bytes)

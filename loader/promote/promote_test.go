@@ -120,6 +120,38 @@ func TestStorageThatFailsOnce(t *testing.T) {
 	}
 }
 
+// What was written is removed if the table cannot be listed when it is to be committed, or when others were faster.
+//
+// spec: promote-9
+func TestCatalogsThatFailBeforeACommit(t *testing.T) {
+	for name, conflict := range map[string]bool{"first attempt": false, "second attempt": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.createSmall(t)
+			r.append(t, rowsTable, `{"row": 2, "key": 1}`)
+			commits, files := 0, r.written(t)
+			r.options.Threads, r.options.RunRows, r.options.GroupFiles = 1, 1, 100
+			r.tables.commit = func(context.Context, commit.Change) (commit.Committed, error) {
+				commits++
+				r.tables.commit = nil
+				r.append(t, rowsTable, `{"row": 3, "key": 5}`)
+				r.tables.listing = errBroken
+				return commit.Committed{}, fault.New(fault.Conflict, "others committed first")
+			}
+			request := request()
+			request.Progress = func(now promote.PromotionProgress) {
+				if !conflict && now.FilesDone == now.Files {
+					r.tables.listing = errBroken
+				}
+			}
+			_, err := promote.New(r.options).Promote(t.Context(), request)
+			require.ErrorIs(t, err, errBroken)
+			require.Equal(t, map[bool]int{false: 0, true: 1}[conflict], commits)
+			require.Equal(t, files+commits, r.written(t), "files are left")
+		})
+	}
+}
+
 // written returns the number of Parquet files in the folder of the training table.
 func (r *rig) written(t *testing.T) (n int) {
 	t.Helper()

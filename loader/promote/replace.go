@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stream"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
 // Sizes of runs and of commits.
@@ -21,8 +21,6 @@ const (
 	groupFiles     = 128
 	groupsOfAll    = 32      // commits of a table with more files
 	groupBytes     = 4 << 30 // of old files: what an interruption may lose
-	// maxCommitTries is the number of attempts to commit files that others change meanwhile.
-	maxCommitTries = 16
 )
 
 // SummaryPromotion is the entry of a snapshot's summary with the promotion that replaced its files.
@@ -57,59 +55,85 @@ func (p *promoting) rewriteAll(ctx context.Context, pending []catalog.File) erro
 	return nil
 }
 
-// replacing collects files that are written by several goroutines, and commits them in groups.
+// replacing commits files in groups while other goroutines write them. Only the goroutine that commits uses it and the
+// call's result.
 type replacing struct {
 	*promoting
 	files PromotedFiles
-	limit int // files of a group
-
-	mu    sync.Mutex
-	group []rewritten
-	bytes int64
+	limit int         // files of a group
+	group []rewritten // complete, and not committed
+	bytes int64       // of their old files
 }
 
-// all writes the files of a plan.
+// all writes and commits the files of a plan.
 func (r *replacing) all(ctx context.Context, values *valuePlan) error {
 	runs, err := values.runs(r.options.RunRows)
 	if err != nil {
 		return err
 	}
+	writing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	written := make(chan writtenRun)
+	var writers errgroup.Group
+	writers.Go(func() error {
+		defer close(written)
+		return r.writeRuns(writing, values, r.files, runs, written)
+	})
+	failed := r.commitRuns(ctx, written, stop)
+	if err := cmp.Or(failed, writers.Wait()); err != nil {
+		r.keepComplete(ctx, err)
+		return err
+	}
+	return r.commit(ctx)
+}
+
+// writeRuns writes runs in several goroutines. The receiver takes runs until the channel is closed.
+func (p *promoting) writeRuns(ctx context.Context, values *valuePlan, files PromotedFiles, runs []splitRun, written chan<- writtenRun) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(r.options.Threads)
+	group.SetLimit(p.options.Threads)
 	for _, run := range runs {
 		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(func() error { return r.run(groupCtx, values, run) })
+		group.Go(func() error {
+			done, err := p.rewriteRun(groupCtx, values, files, run)
+			if err == nil {
+				written <- done
+			}
+			return err
+		})
 	}
-	err = group.Wait()
-	if err == nil {
-		return r.commit(ctx, r.group)
-	}
-	if !commit.Uncertain(err) && len(r.group) > 0 && ctx.Err() == nil {
-		// What is complete is kept for the next call.
-		_ = r.commit(ctx, r.group)
-	} else if len(r.group) > 0 {
-		discard(ctx, r.files, locationsOf(r.group))
-	}
-	return err
-}
-
-// run writes one run, and commits a group when it is large enough.
-func (r *replacing) run(ctx context.Context, values *valuePlan, run splitRun) error {
-	done, err := r.rewriteRun(ctx, values, r.files, run)
-	if err != nil {
+	if err := group.Wait(); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.group, r.bytes = append(r.group, done...), r.bytes+run.bytes
-	if len(r.group) < r.limit && r.bytes < groupBytes {
-		return nil
+	return context.Cause(ctx)
+}
+
+// commitRuns commits runs as they are written, whenever there are enough for a group. After an error it stops the writers.
+func (r *replacing) commitRuns(ctx context.Context, written <-chan writtenRun, stop context.CancelCauseFunc) (failed error) {
+	for run := range written {
+		r.count(run.matches)
+		for _, f := range run.files {
+			r.group, r.bytes = append(r.group, f), r.bytes+f.old.Bytes
+		}
+		if failed != nil || len(r.group) < r.limit && r.bytes < groupBytes {
+			continue
+		}
+		if failed = r.commit(ctx); failed != nil {
+			stop(failed)
+		}
 	}
-	group := r.group
-	r.group, r.bytes = nil, 0
-	return r.commit(ctx, group)
+	return failed
+}
+
+// keepComplete commits the complete files of a call that failed, so that the next call does not write them again. If it
+// cannot, it removes them.
+func (r *replacing) keepComplete(ctx context.Context, failed error) {
+	if !commit.Uncertain(failed) && ctx.Err() == nil {
+		_ = r.commit(ctx)
+		return
+	}
+	discard(ctx, r.files, locationsOf(r.group))
 }
 
 func locationsOf(group []rewritten) []string {
@@ -120,40 +144,44 @@ func locationsOf(group []rewritten) []string {
 	return out
 }
 
-// commit replaces the old files of a group. Files that were removed concurrently are skipped and their replacements deleted;
-// concurrent deletes are carried over.
-func (r *replacing) commit(ctx context.Context, group []rewritten) error {
-	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+commit.AttemptName())
-	var last error
-	for range maxCommitTries {
-		now, err := r.live(ctx, group)
-		if err != nil {
-			return err
-		}
-		discard(ctx, r.files, missing(group, now.files))
-		if group = now.files; len(group) == 0 {
-			return nil
-		}
-		change, deletes, err := r.change(ctx, now)
-		var made commit.Committed
-		if err == nil {
-			change.Token = token
-			made, err = r.tables.Commit(ctx, change)
-		}
-		switch {
-		case err == nil:
-			r.committed(group, made)
-			return nil
-		case commit.Uncertain(err):
-			return err // the files may be the table's
-		}
-		discard(ctx, r.files, deletes)
-		if last = err; fault.KindOf(err) != fault.Conflict {
-			break
-		}
+// commit replaces the old files of the group, which is empty afterwards.
+func (r *replacing) commit(ctx context.Context) error {
+	if len(r.group) == 0 {
+		return nil
 	}
-	discard(ctx, r.files, locationsOf(group))
-	return last
+	token := commit.NewToken(r.options.Clock(), "promote-"+r.definition.id+"-"+commit.AttemptName())
+	made, err := transaction.Transaction{
+		Tables: r.tables, Table: r.table, Branch: commit.Main,
+		Prepare: func(ctx context.Context, a *transaction.Attempt) error { return r.prepareGroup(ctx, a, token) },
+		Discard: func(ctx context.Context) { discard(ctx, r.files, locationsOf(r.group)) },
+	}.Run(ctx)
+	if err == nil && len(r.group) > 0 {
+		r.committed(made)
+	}
+	r.group, r.bytes = nil, 0
+	return err
+}
+
+// prepareGroup prepares the commit of the group. Files that were removed concurrently are skipped and their replacements
+// deleted; concurrent deletes are carried over.
+func (r *replacing) prepareGroup(ctx context.Context, a *transaction.Attempt, token string) error {
+	now, err := r.live(ctx, a.State)
+	if err != nil {
+		return err
+	}
+	discard(ctx, r.files, missing(r.group, now.files))
+	if r.group = now.files; len(r.group) == 0 {
+		return nil
+	}
+	var deletes []string
+	a.Discard = func(ctx context.Context) { discard(ctx, r.files, deletes) }
+	var change commit.Change
+	if change, deletes, err = r.change(ctx, now); err != nil {
+		return err
+	}
+	change.Token = token
+	a.Commit = func(ctx context.Context) (commit.Committed, error) { return r.tables.Commit(ctx, change) }
+	return nil
 }
 
 // missing returns the new locations of the files of a group that are not in another one.
@@ -174,11 +202,9 @@ type liveGroup struct {
 	locations map[string]bool // of all files of main
 }
 
-// live returns the files of a group whose old files are in main now.
-func (r *replacing) live(ctx context.Context, group []rewritten) (out liveGroup, err error) {
-	if out.state, err = r.tables.State(ctx, r.table, commit.Main); err != nil {
-		return out, err
-	}
+// live returns the files of the group whose old files are in a state of main.
+func (r *replacing) live(ctx context.Context, state *commit.TableState) (out liveGroup, err error) {
+	out.state = state
 	if uuid := out.state.Table.Pin.UUID; uuid != r.state.Table.Pin.UUID {
 		return out, catalog.RecreatedTable(r.result.Table, r.state.Table.Pin.UUID, uuid)
 	}
@@ -193,7 +219,7 @@ func (r *replacing) live(ctx context.Context, group []rewritten) (out liveGroup,
 	for _, f := range files {
 		now[f.Location], out.locations[f.Location] = f, true
 	}
-	for _, f := range group {
+	for _, f := range r.group {
 		if old, ok := now[f.old.Location]; ok {
 			f.old = old
 			out.files = append(out.files, f)
@@ -229,14 +255,14 @@ func (r *replacing) change(ctx context.Context, now liveGroup) (out commit.Chang
 	return out, deletes, err
 }
 
-// committed counts a commit. It moved rows, so what was found out about those of its parent holds for its own.
-func (r *replacing) committed(group []rewritten, made commit.Committed) {
+// committed counts the commit of the group. It moved rows, so what was found out about those of its parent holds for its own.
+func (r *replacing) committed(made commit.Committed) {
 	if r.matchedAt != 0 && r.matchedAt == made.Parent {
 		r.matchedAt = made.Snapshot
 	}
 	r.progress.update(func(now *PromotionProgress) { now.Commits++ })
 	r.result.Commits++
-	for _, f := range group {
+	for _, f := range r.group {
 		r.result.Files++
 		r.result.Rows += f.made.Rows
 		r.result.BytesCopied += f.old.Bytes
@@ -244,10 +270,8 @@ func (r *replacing) committed(group []rewritten, made commit.Committed) {
 	}
 }
 
-// count adds the counts of a stream to those of the entries.
+// count adds the counts of a run to those of the entries.
 func (p *promoting) count(of map[string]stream.StagingReport) {
-	p.progress.mu.Lock()
-	defer p.progress.mu.Unlock()
 	for name, s := range of {
 		sum := p.result.Matches[name]
 		p.result.Matches[name] = MatchCounts{sum.Rows + s.Rows, sum.Matched + s.Matched}

@@ -61,6 +61,14 @@ type tables struct {
 	at        func(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error)
 	setSchema func(ctx context.Context, move commit.SchemaMove) error
 	addSchema func(ctx context.Context, edit commit.SchemaEdit) (int, error)
+	listing   error // of Files
+}
+
+func (c *tables) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	if c.listing != nil {
+		return nil, c.listing
+	}
+	return c.Catalog.Files(ctx, t, columns, bounds)
 }
 
 func (c *tables) FileStore(ctx context.Context, table, folder string) (promote.PromotedFiles, error) {

@@ -98,7 +98,6 @@ type splitRun struct {
 	part  plan.Part
 	files []catalog.File
 	rows  int64
-	bytes int64
 }
 
 // runs divides a plan into runs of whole files, each of at least some rows if there are as many. Splits that share a file are in one run.
@@ -133,7 +132,6 @@ func (v *valuePlan) runs(rows int64) ([]splitRun, error) {
 func (r *splitRun) add(f plan.FileRange, left *int64) error {
 	if *left == 0 {
 		r.files, *left = append(r.files, f.File), f.File.Rows
-		r.bytes += f.File.Bytes
 	}
 	if last := r.files[len(r.files)-1]; last.Location != f.File.Location || last.Rows-*left != f.From {
 		return fault.New(fault.Internal, "the plan interrupts the rows of file %s at row %d", last.Location, last.Rows-*left)

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/stream"
 	"github.com/penstock/penstock/loader/upload"
 )
 
@@ -41,18 +42,24 @@ type runRewriter struct {
 	tried  []string // locations of files that are complete, or may be
 }
 
+// writtenRun is the files of a run, and the counts of the entries in its rows.
+type writtenRun struct {
+	files   []rewritten
+	matches map[string]stream.StagingReport
+}
+
 // rewriteRun writes the files of a run. After an error it has discarded them.
-func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files PromotedFiles, run splitRun) ([]rewritten, error) {
+func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files PromotedFiles, run splitRun) (out writtenRun, err error) {
 	ctx, entered := p.options.Budget.Enter(ctx, "promote")
 	defer entered.Release()
 	held, err := p.options.Budget.Reserve("data files that are written", 0)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	defer held.Release()
 	w := &runRewriter{promoting: p, values: values, files: files, held: held, choice: &write.EncodingChoice{}}
 	if w.stream, err = values.loader.Open(ctx, values.Planned, loader.StreamOptions{Part: run.part}); err != nil {
-		return nil, err
+		return out, err
 	}
 	defer w.stream.Release()
 	err = w.all(ctx, run)
@@ -61,10 +68,9 @@ func (p *promoting) rewriteRun(ctx context.Context, values *valuePlan, files Pro
 	}
 	if err != nil {
 		discard(ctx, files, w.tried)
-		return nil, err
+		return out, err
 	}
-	p.count(w.stream.Report().Staging)
-	return w.done, nil
+	return writtenRun{w.done, w.stream.Report().Staging}, nil
 }
 
 // all writes all files, and requires that the stream has their rows and no other.
