@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,15 @@ func (c *checkout) chart(ctx context.Context) error {
 		}
 		files = append(files, layerFile{path: "penstock" + strings.TrimPrefix(name, folder), text: text})
 	}
-	blob, _, err := layer(files, c.time)
+	packed, err := layer(files, c.time)
+	if err != nil {
+		return err
+	}
+	archive, err := packed.Compressed()
+	if err != nil {
+		return err
+	}
+	blob, err := io.ReadAll(archive)
 	if err != nil {
 		return err
 	}

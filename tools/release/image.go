@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
@@ -22,153 +25,88 @@ const (
 // imagePort is where the server listens in a container.
 const imagePort = 8815
 
-// Media types of an OCI image.
-const (
-	typeIndex    = "application/vnd.oci.image.index.v1+json"
-	typeManifest = "application/vnd.oci.image.manifest.v1+json"
-	typeConfig   = "application/vnd.oci.image.config.v1+json"
-	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
-)
-
-// descriptor refers to a blob of a layout.
-type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int64             `json:"size"`
-	Platform    *imagePlatform    `json:"platform,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-// imagePlatform is the platform of a manifest.
-type imagePlatform struct {
-	Architecture string `json:"architecture"`
-	OS           string `json:"os"`
-}
-
-// manifest is the manifest of an image, or an index of several.
-type manifest struct {
-	SchemaVersion int               `json:"schemaVersion"`
-	MediaType     string            `json:"mediaType"`
-	Config        *descriptor       `json:"config,omitempty"`
-	Layers        []descriptor      `json:"layers,omitempty"`
-	Manifests     []descriptor      `json:"manifests,omitempty"`
-	Annotations   map[string]string `json:"annotations,omitempty"`
-}
-
-// imageConfig is the configuration of an image.
-type imageConfig struct {
-	Created      time.Time   `json:"created"`
-	Architecture string      `json:"architecture"`
-	OS           string      `json:"os"`
-	Config       imageRun    `json:"config"`
-	RootFS       imageRootFS `json:"rootfs"`
-}
-
-// imageRun is how a container runs.
-type imageRun struct {
-	User         string
-	ExposedPorts map[string]struct{}
-	Env          []string
-	Entrypoint   []string
-	Cmd          []string
-	Volumes      map[string]struct{}
-	WorkingDir   string
-	Labels       map[string]string
-}
-
-// imageRootFS has the digests of the layers, unpacked.
-type imageRootFS struct {
-	Type    string   `json:"type"`
-	DiffIDs []string `json:"diff_ids"`
-}
-
 // image writes an image for each platform on Linux into the folder image, as an OCI image layout.
 func (c *checkout) image(ctx context.Context, platforms []platform) error {
-	layout, err := newLayout(filepath.Join(c.out, "image"))
-	if err != nil {
-		return err
-	}
-	index := manifest{SchemaVersion: 2, MediaType: typeIndex}
+	all := v1.ImageIndex(empty.Index)
 	for _, p := range platforms {
 		if p.os != "linux" {
 			continue
 		}
-		d, err := c.imageOf(ctx, layout, p)
+		one, err := c.imageOf(ctx, p)
 		if err != nil {
 			return err
 		}
-		index.Manifests = append(index.Manifests, d)
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{Architecture: p.arch, OS: p.os}}})
 	}
-	if len(index.Manifests) == 0 {
+	if all == empty.Index {
 		return errors.New("images are on Linux, and no platform is")
 	}
-	// The index of the layout names one image of all platforms.
-	all, err := layout.addJSON(typeIndex, index)
+	digest, err := all.Digest()
 	if err != nil {
 		return err
 	}
-	all.Annotations = map[string]string{"org.opencontainers.image.ref.name": c.version}
-	if err := layout.finish(manifest{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{all}}); err != nil {
+	folder := filepath.Join(c.out, "image")
+	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	fmt.Printf("release: %s, %s\n", layout.folder, all.Digest)
+	to, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
+	}
+	// The index of the layout names one image of all platforms.
+	if err := to.AppendIndex(all, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": c.version})); err != nil {
+		return err
+	}
+	fmt.Printf("release: %s, %s\n", folder, digest)
 	return nil
 }
 
-// imageOf adds the image of a platform: one layer of the system, one of the program.
-func (c *checkout) imageOf(ctx context.Context, layout *layout, p platform) (descriptor, error) {
+// imageOf returns the image of a platform: one layer of the system, one of the program.
+func (c *checkout) imageOf(ctx context.Context, p platform) (v1.Image, error) {
 	built, err := c.build(ctx, p)
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
 	text, err := os.ReadFile(built.path)
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
 	notices, err := c.notices(ctx, built.build)
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
 	license, err := os.ReadFile(filepath.Join(c.root, "LICENSE"))
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
-	m := manifest{SchemaVersion: 2, MediaType: typeManifest}
-	fs := imageRootFS{Type: "layers"}
-	for _, files := range [][]layerFile{
-		systemFiles(),
-		{
-			{path: "usr/"},
-			{path: "usr/local/"},
-			{path: "usr/local/bin/"},
-			{path: "usr/local/bin/penstock", text: text, mode: 0o755},
-			{path: "licenses/"},
-			{path: "licenses/LICENSE", text: license},
-			{path: "licenses/" + noticesFile, text: notices},
-		},
-	} {
-		blob, unpacked, err := layer(files, c.time)
-		if err != nil {
-			return descriptor{}, err
-		}
-		d, err := layout.add(typeLayer, blob)
-		if err != nil {
-			return descriptor{}, err
-		}
-		m.Layers, fs.DiffIDs = append(m.Layers, d), append(fs.DiffIDs, unpacked)
-	}
-	config, err := layout.addJSON(typeConfig, imageConfig{Created: c.time, Architecture: p.arch, OS: p.os, Config: c.imageRun(), RootFS: fs})
+	system, err := layer(systemFiles(), c.time)
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
-	m.Config = &config
-	d, err := layout.addJSON(typeManifest, m)
-	d.Platform = &imagePlatform{Architecture: p.arch, OS: p.os}
-	return d, err
+	product, err := layer([]layerFile{
+		{path: "usr/"},
+		{path: "usr/local/"},
+		{path: "usr/local/bin/"},
+		{path: "usr/local/bin/penstock", text: text, mode: 0o755},
+		{path: "licenses/"},
+		{path: "licenses/LICENSE", text: license},
+		{path: "licenses/" + noticesFile, text: notices},
+	}, c.time)
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+		Created: v1.Time{Time: c.time}, Architecture: p.arch, OS: p.os, Config: c.imageRun(), RootFS: v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.AppendLayers(image, system, product)
 }
 
-func (c *checkout) imageRun() imageRun {
-	return imageRun{
+func (c *checkout) imageRun() v1.Config {
+	return v1.Config{
 		User: fmt.Sprintf("%d:%d", imageUser, imageGroup), WorkingDir: "/",
 		ExposedPorts: map[string]struct{}{fmt.Sprintf("%d/tcp", imagePort): {}},
 		Env:          []string{"PATH=/usr/local/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "PENSTOCK_CONFIG=/etc/penstock/penstock.yaml", "PENSTOCK_SPOOL=/var/lib/penstock/spool"},
@@ -212,6 +150,3 @@ func authorities() []byte {
 	}
 	return out
 }
-
-// jsonText returns a value as it is written into a layout.
-func jsonText(v any) ([]byte, error) { return json.Marshal(v) }
