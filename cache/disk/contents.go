@@ -37,27 +37,6 @@ func List(folder string) ([]ListedChunk, error) {
 	return out, nil
 }
 
-// Drop deletes the chunks of a folder for which match returns true, and returns their number and
-// bytes. It may run in another process than the one that uses the folder, which then
-// finds that the files are missing.
-func Drop(folder string, match func(ListedChunk) bool) (chunks int, bytes int64, err error) {
-	all, err := List(folder)
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, c := range all {
-		if !match(c) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(folder, chunkName(c.Key, c.Cost))); err != nil {
-			return chunks, bytes, unusable(folder, err)
-		}
-		chunks++
-		bytes += c.Bytes
-	}
-	return chunks, bytes, nil
-}
-
 // existing lists a folder that must exist.
 func existing(folder string) ([]foundFile, error) {
 	if _, err := os.Lstat(folder); err != nil {

@@ -121,9 +121,6 @@ func (w *DataWriter) Bytes() int64 {
 	return size
 }
 
-// Rows returns the number of rows that were taken.
-func (w *DataWriter) Rows() int64 { return w.rows }
-
 // Write adds a batch with the columns of the schema, by position. The batch may be retained until the
 // encodings are chosen.
 func (w *DataWriter) Write(ctx context.Context, b arrow.RecordBatch) error {
