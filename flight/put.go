@@ -155,7 +155,7 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first hel
 	rows.begin = func() error {
 		return send(putResult{Begin: &putBegins{Token: command.Token, MaxMessage: s.putLimit}})
 	}
-	request := tableWrite(command.StageCommand)
+	request := TableWriteOf(command.StageCommand)
 	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(putResult{Progress: &p}) })
 	progress.wanted(command.Progress)
 	request.Progress = progress.writing
@@ -174,8 +174,8 @@ func (s *service) stage(ctx context.Context, stream grpc.ServerStream, first hel
 	return out, err
 }
 
-// tableWrite returns the request of a command.
-func tableWrite(c decode.StageCommand) stage.TableWrite {
+// TableWriteOf returns the request of a command.
+func TableWriteOf(c decode.StageCommand) stage.TableWrite {
 	out := stage.TableWrite{
 		Table: c.Table, Branch: c.Branch, Token: c.Token, Key: c.Key, Evolve: c.Evolve, DryRun: c.DryRun,
 		New: stage.NewLayout{Partition: c.Partition, Buckets: c.Buckets, Like: c.Like, Sort: c.Sort},

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +27,7 @@ func changingServer(t *testing.T, l lake, allow string) changing {
 	t.Helper()
 	tokens, c := filepath.Join(t.TempDir(), "server.tokens"), changing{audit: filepath.Join(t.TempDir(), "audit.log")}
 	c.writer, c.reader = issued(t, tokens, "writer"), issued(t, tokens, "reader")
-	c.child = start(t, "--config", l.config, "--tokens", tokens, "--audit-log", c.audit, "--policy", policyFile(t, `
+	c.child = start(t, "--config", l.config, "--memory", "256MiB", "--tokens", tokens, "--audit-log", c.audit, "--policy", policyFile(t, `
 rules:
 - {subjects: [writer], read: ["*"], write: ["*"], allow: [`+allow+`]}
 - {subjects: [reader], read: ["*"]}
@@ -137,4 +139,37 @@ func TestCommandsPublishOnAServer(t *testing.T) {
 	gone := server.call(t, server.writer, "publish", "features.history", "candidate")
 	require.Equal(t, exitFailure, gone.code)
 	require.Contains(t, gone.stderr, "candidate")
+}
+
+// Files are staged to a server with the rows that staging them in process gives.
+//
+// spec: change-1, change-10, stage-60
+func TestFilesAreStagedToAServer(t *testing.T) {
+	l := stagingLake(t)
+	var text strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&text, ", {\"req_id\": %d, \"country\": \"%s\"}", i, strings.Repeat("x", 1000))
+	}
+	many := l.parquetFile(t, "many.parquet", "["+text.String()[2:]+"]")
+	server := changingServer(t, l, "stage")
+	steps, line := server.check(t, audit.Stage, "stage", "stage", "features.history", many, "--key", "req_id", "--buckets", "2", "--token", "20261128T000000.000Z-many")
+	require.Equal(t, []string{"read", "write", "commit", stepDone}, stepsOf(steps))
+	require.Equal(t, []any{"20261128T000000.000Z-many", int64(5000)}, []any{line.Token, line.Rows})
+	require.Greater(t, line.Batches, int64(1), "a message has at most 2 MiB")
+	rows := func() string {
+		got := run(t, "cat", "history", "--config", l.config, "--format", "csv", "--limit", "0")
+		require.Zero(t, got.code, got.stderr)
+		return got.stdout
+	}
+	remote := rows()
+	require.Equal(t, 5001, strings.Count(remote, "\n"))
+	again := server.call(t, server.writer, "stage", "features.history", many, "--token", "20261128T000000.000Z-many")
+	require.Contains(t, again.stdout, "has the rows already: nothing was written")
+	few := l.parquetFile(t, "few.parquet", `[{"req_id": 7, "country": "CH"}]`)
+	got := server.call(t, server.writer, "stage", "features.history", few)
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `to take it back: penstock undo features.history --from \d+ --to \d+ --uri grpc://`, got.stdout)
+	got = server.call(t, server.writer, "stage", "features.history", few, filepath.Join(l.dir, "none.parquet"))
+	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, 5002, strings.Count(rows(), "\n"), "nothing was written")
 }

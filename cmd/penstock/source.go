@@ -51,6 +51,20 @@ func (f sourceFlags) text() string {
 	return ""
 }
 
+// serverOf reports whether the flags, or else the environment, name a server and not a config file.
+func (p process) serverOf(f sourceFlags) (bool, error) {
+	if *f.config != "" || *f.uri != "" {
+		if *f.config != "" && *f.uri != "" {
+			return false, cmdline.Errorf("--config runs in process, --uri on a server: give one of them")
+		}
+		return *f.uri != "", nil
+	}
+	if p.orEnv("", envConfig) == "" {
+		return true, nil // open says what is missing
+	}
+	return p.orEnv("", envURI) != "", nil
+}
+
 // open returns a client of the source that the flags name, or else the environment.
 func (p process) open(ctx context.Context, f sourceFlags) (*client.Client, error) {
 	file, uri := *f.config, *f.uri

@@ -14,14 +14,17 @@ import (
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/records"
+	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
 )
 
 // stageFlags are the flags of stage.
 type stageFlags struct {
-	config, mode, key, sort, buckets, like, token, branch, keysOf, progress *string
-	partition                                                               *[]string
-	evolve, dry, asJSON                                                     *bool
+	changeFlags
+	mode, key, sort, buckets, like, token, branch, keysOf *string
+	partition                                             *[]string
+	evolve, dry, asJSON                                   *bool
 }
 
 func (p process) stageCommand() *cobra.Command {
@@ -43,37 +46,40 @@ func (p process) stageCommand() *cobra.Command {
 		},
 	}
 	f := stageFlags{
-		config:    configFlag(c),
-		mode:      cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
-		key:       cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
-		sort:      cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
-		buckets:   cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
-		like:      cmdline.Text(c, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"),
-		partition: cmdline.Texts(c, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated"),
-		token:     cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
-		branch:    cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
-		keysOf:    cmdline.Text(c, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"),
-		evolve:    c.Flags().Bool("evolve", false, "add columns that the table does not have"),
-		dry:       c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
-		asJSON:    c.Flags().Bool("json", false, "print the result as JSON"),
-		progress:  progressFlag(c),
+		changeFlags: newChangeFlags(c),
+		mode:        cmdline.Text(c, "mode", "append|replace", "add rows (the default), or replace the days and other partitions that have new rows"),
+		key:         cmdline.Text(c, "key", "COLUMNS", "the columns of the key, with commas (default: those of the table's buckets)"),
+		sort:        cmdline.Text(c, "sort", "COLUMNS", "of a new table: the columns to sort by, with commas, as in user_id,\"ts desc\" (default: the key)"),
+		buckets:     cmdline.Text(c, "buckets", "N", "of a new table: the number of buckets of the key's first column"),
+		like:        cmdline.Text(c, "like", "TABLE", "for a new table: copy the bucket count and, where the files have the columns, the partitions of this table"),
+		partition:   cmdline.Texts(c, "partition", "FIELD", "of a new table: a column, or a transform of one, as in 'day(ts)' or 'truncate[2](region)', to partition by in front of the buckets; may be repeated"),
+		token:       cmdline.Text(c, "token", "TOKEN", "the name of this change, which is then made once (default: a new one)"),
+		branch:      cmdline.Text(c, "branch", "NAME", "the branch to commit to (default main); a new one begins at main"),
+		keysOf:      cmdline.Text(c, "only-keys-of", "DATASET|TABLE", "drop rows whose key no training row of a dataset or a table has, and rows with a null in the key"),
+		evolve:      c.Flags().Bool("evolve", false, "add columns that the table does not have"),
+		dry:         c.Flags().Bool("dry-run", false, "read and sort the rows, and print what would be written"),
+		asJSON:      c.Flags().Bool("json", false, "print the result as JSON"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request, err := f.request(args[0])
 		if err != nil {
 			return err
 		}
+		call := stageCall{StageCommand: request, files: args[1:], source: f.text(), asJSON: *f.asJSON}
+		if uri, err := p.serverOf(f.sourceFlags); err != nil || uri {
+			if err != nil {
+				return err
+			}
+			return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
+				return p.stageRemotely(ctx, s, call, g)
+			})
+		}
 		g, err := p.progressOf(*f.progress, "stage", args[0])
 		if err != nil {
 			return err
 		}
 		return g.end(p.withEngine(c.Context(), *f.config, func(ctx context.Context, e *engine) error {
-			if *f.keysOf != "" {
-				g.step("keys")
-				request.OnlyKeys = trainedKeys{engine: e, of: *f.keysOf, staged: args[0]}.read
-			}
-			request.Progress = g.staging
-			return p.stage(ctx, e, stageCall{TableWrite: request, files: args[1:], config: *f.config, asJSON: *f.asJSON})
+			return p.stage(ctx, e, call, g)
 		}))
 	}
 	return c
@@ -86,15 +92,14 @@ func (g *commandProgress) staging(at stage.WriteProgress) {
 }
 
 // request returns the request that the flags make.
-func (f stageFlags) request(table string) (stage.TableWrite, error) {
-	out := stage.TableWrite{
-		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry,
-		Key: columnNames(*f.key), New: stage.NewLayout{Like: *f.like, Partition: *f.partition, Sort: columnNames(*f.sort)},
+func (f stageFlags) request(table string) (decode.StageCommand, error) {
+	out := decode.StageCommand{
+		Table: table, Branch: *f.branch, Token: *f.token, Evolve: *f.evolve, DryRun: *f.dry, OnlyKeysOf: *f.keysOf,
+		Key: columnNames(*f.key), Like: *f.like, Partition: *f.partition, Sort: columnNames(*f.sort), Progress: true,
 	}
-	switch *f.mode {
-	case "", stage.Append.String():
-	case stage.Replace.String():
-		out.Mode = stage.Replace
+	switch mode := decode.StagedMode(*f.mode); mode {
+	case "", decode.StagedAppend, decode.StagedReplace:
+		out.Mode = mode
 	default:
 		return out, cmdline.Errorf("--mode %q is neither append nor replace", *f.mode)
 	}
@@ -103,9 +108,9 @@ func (f stageFlags) request(table string) (stage.TableWrite, error) {
 		if err != nil || n <= 0 {
 			return out, cmdline.Errorf("--buckets %q is not a number above 0", *f.buckets)
 		}
-		out.New.Buckets = n
+		out.Buckets = n
 	}
-	if out.New.Buckets > 0 && out.New.Like != "" {
+	if out.Buckets > 0 && out.Like != "" {
 		return out, cmdline.Errorf("--buckets and --like both give the number of buckets: give one of them")
 	}
 	return out, nil
@@ -124,14 +129,14 @@ func columnNames(text string) []string {
 
 // stageCall is what to stage, and how to print the result.
 type stageCall struct {
-	stage.TableWrite
+	decode.StageCommand
 	files  []string
-	config string
+	source string // the flag of the source
 	asJSON bool
 }
 
-// stage stages files and prints the result.
-func (p process) stage(ctx context.Context, e *engine, call stageCall) error {
+// stage stages files in process and prints the result.
+func (p process) stage(ctx context.Context, e *engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.budget.Enter(ctx, "stage")
 	defer entered.Release()
 	rows, err := records.OpenWith(ctx, call.files, records.Options{Budget: e.budget, Threads: runtime.GOMAXPROCS(0)})
@@ -139,27 +144,54 @@ func (p process) stage(ctx context.Context, e *engine, call stageCall) error {
 		return err
 	}
 	defer rows.Release()
-	out, err := e.stager(1).Stage(ctx, call.TableWrite, rows)
+	request := flight.TableWriteOf(call.StageCommand)
+	request.Progress = g.staging
+	if call.OnlyKeysOf != "" {
+		g.step("keys")
+		request.OnlyKeys = trainedKeys{engine: e, of: call.OnlyKeysOf, staged: call.Table}.read
+	}
+	out, err := e.stager(1).Stage(ctx, request, rows)
 	if err != nil {
 		return err
 	}
-	text := stageText(call.TableWrite, out)
+	return p.printStaged(call, out)
+}
+
+// stageRemotely sends files to a server and prints the result.
+func (p process) stageRemotely(ctx context.Context, s *client.Client, call stageCall, g *commandProgress) error {
+	rows, err := records.OpenWith(ctx, call.files, records.Options{Threads: runtime.GOMAXPROCS(0)})
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	if call.Token == "" { // so that a failure can name it
+		call.Token = tablecommit.NewToken(p.clock(), "")
+	}
+	out, err := s.Stage(ctx, call.StageCommand, rows, g.report)
+	if err != nil && (fault.KindOf(err) == fault.Unavailable || ctx.Err() != nil) {
+		p.note("  → repeat the command with --token %s: if this one has written the rows, it writes nothing\n", call.Token)
+	}
+	if err != nil {
+		return err
+	}
+	return p.printStaged(call, out)
+}
+
+// printStaged prints the result of a stage.
+func (p process) printStaged(call stageCall, out stage.WriteResult) error {
+	text := stageText(call.StageCommand, out)
 	if out.Snapshot != 0 && !out.Existed {
-		source := call.config
-		if source != "" {
-			source = " --config " + source
-		}
-		text += undoText(madeBy(call.TableWrite, out), source)
+		text += undoText(madeBy(call.StageCommand, out), call.source)
 	}
 	return p.printResult(call.asJSON, out, text)
 }
 
 // stageText describes a result.
-func stageText(request stage.TableWrite, r stage.WriteResult) string {
+func stageText(request decode.StageCommand, r stage.WriteResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	dropped := func() {
-		if request.OnlyKeys != nil {
+		if request.OnlyKeysOf != "" {
 			line("rows dropped, whose key no training row has: %d, of them with a null in the key: %d", r.Dropped, r.NullKeys)
 		}
 	}
@@ -186,7 +218,7 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 		line("partitioned by %s", strings.Join(r.Partition, ", "))
 	}
 	if len(r.Taken) > 0 {
-		line("as table %s is: %s", request.New.Like, strings.Join(r.Taken, ", "))
+		line("as table %s is: %s", request.Like, strings.Join(r.Taken, ", "))
 	}
 	if len(r.Added) > 0 {
 		line("new columns: %s", strings.Join(r.Added, ", "))
@@ -195,7 +227,7 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 		line("files replaced: %d", r.Removed)
 	}
 	switch {
-	case request.OnlyKeys != nil:
+	case request.OnlyKeysOf != "":
 		dropped()
 	case r.NullKeys > 0:
 		line("rows with a null in the key, which match nothing: %d", r.NullKeys)
@@ -205,7 +237,7 @@ func stageText(request stage.TableWrite, r stage.WriteResult) string {
 }
 
 // madeBy returns what a stage did to its branch.
-func madeBy(request stage.TableWrite, r stage.WriteResult) client.Move {
+func madeBy(request decode.StageCommand, r stage.WriteResult) client.Move {
 	out := client.Move{Table: request.Table, Branch: request.Branch, From: r.Parent, To: r.Snapshot}
 	if r.Branched {
 		out.From = 0

@@ -18,19 +18,19 @@ const (
 
 // StageCommand is what a client asks for when it sends rows to a table.
 type StageCommand struct {
-	Table      string
-	Mode       StagedMode // "": StagedAppend
-	Token      string
-	Branch     string
-	Evolve     bool
-	Key        []string
-	Sort       []string
-	Buckets    int
-	Like       string // a table
-	Partition  []string
-	OnlyKeysOf string // a dataset or a table
-	DryRun     bool
-	Progress   bool // whether messages tell how far the call is
+	Table      string     `json:"table"`
+	Mode       StagedMode `json:"mode,omitempty"` // "": StagedAppend
+	Token      string     `json:"token,omitempty"`
+	Branch     string     `json:"branch,omitempty"`
+	Evolve     bool       `json:"evolve,omitempty"`
+	Key        []string   `json:"key,omitempty"`
+	Sort       []string   `json:"sort,omitempty"`
+	Buckets    int        `json:"buckets,omitempty"`
+	Like       string     `json:"like,omitempty"` // a table
+	Partition  []string   `json:"partition,omitempty"`
+	OnlyKeysOf string     `json:"only_keys_of,omitempty"` // a dataset or a table
+	DryRun     bool       `json:"dry_run,omitempty"`
+	Progress   bool       `json:"progress,omitempty"` // whether messages tell how far the call is
 }
 
 // Stage decodes the command of a stream of rows to a table: {"stage": {"table": …}}.

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/util"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/stage"
+)
+
+// Stage sends rows to a table, as one change. It calls progress with the server's messages, from another goroutine that ends
+// before Stage returns. If the rows end with an error, nothing is written.
+func (c *Client) Stage(ctx context.Context, command decode.StageCommand, rows array.RecordReader, progress func(flight.ChangeProgress)) (stage.WriteResult, error) {
+	text, err := json.Marshal(map[string]any{"stage": command})
+	if err != nil {
+		return stage.WriteResult{}, fault.New(fault.Internal, "write the command: %w", err)
+	}
+	call, end := context.WithCancel(ctx)
+	defer end()
+	stream, err := c.flight.DoPut(call)
+	if err != nil {
+		return stage.WriteResult{}, c.fault(ctx, err, nil)
+	}
+	schema := arrowflight.NewRecordWriter(stream, ipc.WithSchema(rows.Schema()))
+	schema.SetFlightDescriptor(&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: text})
+	_ = schema.Close() // sends the schema; the answers say why the server has ended the call
+	a := &stageAnswers{client: c, stream: stream, progress: progress, limit: make(chan int64, 1), ended: make(chan error, 1)}
+	go a.receive(ctx)
+	if limit, begun := <-a.limit; begun {
+		if err := send(stream, rows, limit); err != nil {
+			end() // without the number of all rows, the server writes nothing
+			<-a.ended
+			return stage.WriteResult{}, err
+		}
+	}
+	if err := <-a.ended; err != nil {
+		return stage.WriteResult{}, trimName(err, "stage")
+	}
+	if a.result == nil {
+		return stage.WriteResult{}, c.unread("%s ended the call without a result", c.name)
+	}
+	return *a.result, nil
+}
+
+// stageAnswers receives the messages of a call that sends rows.
+type stageAnswers struct {
+	client   *Client
+	stream   arrowflight.FlightService_DoPutClient
+	progress func(flight.ChangeProgress)
+	limit    chan int64 // receives the bytes of a message when the server wants rows, and is closed at the end
+	ended    chan error // receives why the call ended
+	result   *stage.WriteResult
+}
+
+// receive receives messages until the call ends.
+func (a *stageAnswers) receive(ctx context.Context) {
+	err := a.all(ctx)
+	close(a.limit)
+	a.ended <- err
+}
+
+func (a *stageAnswers) all(ctx context.Context) error {
+	for {
+		answer, err := a.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return a.client.fault(ctx, err, a.stream.Trailer())
+		}
+		var message struct {
+			Begin *struct {
+				MaxMessage int64 `json:"max_message"`
+			} `json:"begin"`
+			Progress *flight.ChangeProgress `json:"progress"`
+			Result   *stage.WriteResult     `json:"result"`
+		}
+		if err := json.Unmarshal(answer.GetAppMetadata(), &message); err != nil {
+			return a.client.unread("read what %s sent: %w", a.client.name, err)
+		}
+		switch {
+		case message.Begin != nil && a.limit != nil:
+			select {
+			case a.limit <- message.Begin.MaxMessage:
+			default: // a second one
+			}
+		case message.Progress != nil:
+			a.progress(*message.Progress)
+		case message.Result != nil:
+			a.result = message.Result
+		}
+	}
+}
+
+// withoutSchema sends all messages but the first one, which has the schema.
+type withoutSchema struct {
+	arrowflight.DataStreamWriter
+	begun bool
+}
+
+// Send implements arrowflight.DataStreamWriter.
+func (w *withoutSchema) Send(m *arrowflight.FlightData) error {
+	if !w.begun {
+		w.begun = true
+		return nil
+	}
+	return w.DataStreamWriter.Send(m)
+}
+
+// send sends all rows in messages of at most limit bytes, and their number. It returns the error of the rows. A server that has
+// ended the call takes no more: its answers say why.
+func send(stream arrowflight.FlightService_DoPutClient, rows array.RecordReader, limit int64) error {
+	w := arrowflight.NewRecordWriter(&withoutSchema{DataStreamWriter: stream}, ipc.WithSchema(rows.Schema()))
+	sent := int64(0)
+	for rows.Next() {
+		b := rows.RecordBatch()
+		if err := sendBatch(w, b, limit); err != nil {
+			return gone(err)
+		}
+		sent += b.NumRows()
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return gone(err)
+	}
+	if err := stream.Send(&arrowflight.FlightData{AppMetadata: fmt.Appendf(nil, `{"rows": %d}`, sent)}); err != nil {
+		return gone(err)
+	}
+	return gone(stream.CloseSend())
+}
+
+// gone returns nil for the error of a call that the server has ended.
+func gone(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "send rows: %w", err).WithRemedy("repeat the command with the same --token")
+}
+
+// sendBatch sends a batch in parts of about half of limit. A row that does not fit is refused by the server.
+func sendBatch(w *arrowflight.Writer, b arrow.RecordBatch, limit int64) error {
+	parts := 2*util.TotalRecordSize(b)/max(limit, 1) + 1
+	step := max(b.NumRows()/parts, 1)
+	for from := int64(0); from < b.NumRows(); from += step {
+		part := b.NewSlice(from, min(from+step, b.NumRows()))
+		err := w.Write(part)
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
