@@ -3,7 +3,9 @@ package joined_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,9 +101,8 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 	}
 }
 
-// sixteen returns a loader of a table in sixteen ranges that is joined to another
-// table, and its readers.
-func sixteen(t *testing.T) (*loader.Loader, *readers) {
+// sixteenRanges returns a dataset of a table in sixteen ranges that is joined to another one.
+func sixteenRanges(t *testing.T) (*scenario.World, dataset.Dataset) {
 	t.Helper()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
@@ -111,9 +112,16 @@ func sixteen(t *testing.T) (*loader.Loader, *readers) {
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
 	}
+	return w, d.Defaults()
+}
+
+// sixteen returns a loader of that dataset, and its readers.
+func sixteen(t *testing.T) (*loader.Loader, *readers) {
+	t.Helper()
+	w, d := sixteenRanges(t)
 	seen := &readers{}
 	l := loader.New(loader.Options{
-		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w,
+		Datasets: []dataset.Dataset{d}, Catalog: w,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			made, err := w.Scan(ctx, source, columns)
 			if err != nil || source.Table.Name != "ml.train" {
@@ -207,4 +215,35 @@ func TestNothingIsPrefetchedBeyondTheLimit(t *testing.T) {
 	q.Filter = dataset.MustFilter("item >= 0")
 	got, _ = opened(q, 1, false)
 	require.Equal(t, 2, got)
+}
+
+// TestLanesShareThePrefetchedBuildSides checks that a stream of eight lanes, each of which may
+// prefetch a range, holds the build sides of four upcoming ranges.
+//
+// spec: storage-12
+func TestLanesShareThePrefetchedBuildSides(t *testing.T) {
+	t.Parallel()
+	const lanes, prefetched = 8, 4
+	synctest.Test(t, func(t *testing.T) {
+		w, d := sixteenRanges(t)
+		var built atomic.Int64
+		l := loader.New(loader.Options{
+			Datasets: []dataset.Dataset{d}, Catalog: w,
+			Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+				if source.Table.Name == "features.f" {
+					built.Add(1)
+				}
+				return w.Scan(ctx, source, columns)
+			},
+		})
+		s := loadertest.Open(t, l, loadertest.OneShard(lanes, lanes))
+		defer s.Release()
+		require.True(t, s.Next(), "%v", s.Err())
+		synctest.Wait()
+		require.EqualValues(t, lanes+prefetched, built.Load())
+		for s.Next() { // the rows do not matter
+		}
+		require.NoError(t, s.Err())
+		require.EqualValues(t, 16, built.Load(), "each build side is read once")
+	})
 }
