@@ -54,7 +54,7 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 	for _, shuffle := range []dataset.Shuffle{"", dataset.ShuffleSplits, dataset.ShuffleRows} {
 		for _, lanes := range []int{1, 3} {
 			for _, stop := range []bool{false, true} {
-				seen := &readers{}
+				seen, times := &readers{}, map[string]int{}
 				l := loader.New(loader.Options{
 					Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World,
 					Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
@@ -63,6 +63,9 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 							return rows, err
 						}
 						seen.opened++
+						for _, f := range source.Files {
+							times[fmt.Sprint(f.File.Location, " ", f.From, " ", f.To)]++
+						}
 						return &beginning{Rows: rows, of: seen}, nil
 					},
 				})
@@ -91,6 +94,9 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 					require.Positive(t, seen.begun)
 				case shuffle == dataset.ShuffleRows:
 					require.Greater(t, seen.opened, ranges, "each part of a run is opened")
+					for rows, n := range times {
+						require.Equal(t, 1, n, "%s is opened once", rows)
+					}
 					require.GreaterOrEqual(t, seen.begun, seen.opened/2)
 				default:
 					require.Equal(t, ranges, seen.opened, "%q, %d lanes", shuffle, lanes)
