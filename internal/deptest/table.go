@@ -101,10 +101,10 @@ func Graph() []Row {
 		{Folder: "loader/catalog/icebergcat/listing", Imports: "catalog commit metadata metafile column dataset expr budget digest fault store", Outside: libIceberg},
 		{Folder: "loader/catalog/icebergcat/revision", Imports: "commit metadata metafile column locator fault", Outside: libIceberg},
 		{
-			Folder: "loader/catalog/icebergcat/commits", Imports: "catalog commit metadata listing revision manifests metafile column locator dataset backoff fault store",
+			Folder: "loader/catalog/icebergcat/commits", Imports: "catalog commit metadata listing revision manifests metafile column locator tablestore dataset backoff budget fault store",
 			Outside: libIceberg,
 		},
-		{Folder: "loader/catalog/icebergcat/tags", Imports: "catalog metadata revision commits metafile locator backoff fault store", Outside: libIceberg},
+		{Folder: "loader/catalog/icebergcat/tags", Imports: "catalog metadata revision commits locator backoff fault", Outside: libIceberg},
 		{
 			Folder:  "loader/catalog/icebergcat",
 			Imports: "catalog metadata listing commits tags locator tablestore dircat sqlcat restcat dataset cache budget fault store",

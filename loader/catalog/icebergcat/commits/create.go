@@ -1,7 +1,6 @@
 package commits
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,8 +14,8 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
@@ -82,7 +81,7 @@ func (w *TableWriter) create(ctx context.Context, table commit.NewTable) error {
 		}
 		outcome, err = tables.Create(ctx, of, request)
 	case locator.Swapper:
-		outcome, err = w.insert(ctx, tables, of, form)
+		outcome, err = w.insert(ctx, tables, of, form, held)
 	default:
 		return unwritable(table.Table)
 	}
@@ -95,8 +94,11 @@ func (w *TableWriter) create(ctx context.Context, table commit.NewTable) error {
 	return err
 }
 
+// newCopies is the number of copies of the metadata of a new table: as written, and twice while it is parsed.
+const newCopies = 3
+
 // insert writes the metadata file of a new table, and records its location.
-func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of locator.Table, form *tableForm) (locator.Outcome, error) {
+func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of locator.Table, form *tableForm, held *budget.Reservation) (locator.Outcome, error) {
 	location, err := w.newLocation(of, form.table.Location)
 	if err != nil {
 		return locator.Refused, err
@@ -105,49 +107,15 @@ func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of loc
 	if err != nil {
 		return locator.Refused, err
 	}
-	if err := of.Grow(revision.Copies * int64(len(content))); err != nil {
+	if err := held.Grow(newCopies * int64(len(content))); err != nil {
 		return locator.Refused, err
+	}
+	if _, err := icetable.ParseMetadataBytes(content); err != nil {
+		return locator.Refused, fault.InvalidField("table", "table %s cannot be created like this: %s", of.Name, err).In(of.Name, "")
 	}
 	to := location + "/" + metadata.MetadataFolder + "/00000-" + commit.MetadataID() + metafile.Suffix("")
-	files, err := w.source.Files.Store(ctx, to)
-	if err != nil {
-		return locator.Refused, err
-	}
-	writer, ok := files.(store.Writer)
-	if !ok {
-		return locator.Refused, fault.As(store.ReadOnly(to)).In(of.Name, to)
-	}
-	if err := writer.Create(ctx, to, content); err != nil {
-		return locator.Refused, err
-	}
-	outcome, err := locator.Refused, w.confirmNew(ctx, of, to, content)
-	if err == nil {
-		outcome, err = tables.Insert(ctx, of, to)
-	}
-	if outcome == locator.Lost || outcome == locator.Refused {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxRemoving)
-		defer cancel()
-		_ = writer.Remove(removing, to)
-	}
-	return outcome, err
-}
-
-// confirmNew reads the metadata file of a new table back, and checks that it can be parsed.
-func (w *TableWriter) confirmNew(ctx context.Context, of locator.Table, to string, content []byte) error {
-	held := w.source.Hold(of.Name)
-	defer held.Release()
-	there, err := w.source.Read(ctx, w.source.Files, w.source.Allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held))
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(there, content) {
-		return fault.New(fault.Unavailable, "storage accepted file %s but does not have its bytes", to).In(of.Name, to).
-			WithRemedy("check what responds in place of the store; the table was not created")
-	}
-	if _, err := icetable.ParseMetadataBytes(there); err != nil {
-		return fault.InvalidField("table", "table %s cannot be created like this: %s", of.Name, err).In(of.Name, "")
-	}
-	return nil
+	file := w.source.Allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held)
+	return File(ctx, w.source, file, content, func() (locator.Outcome, error) { return tables.Insert(ctx, of, to) })
 }
 
 // newLocation returns the folder of a new table: as given, or below the catalog's warehouse. No two names give the same folder, or

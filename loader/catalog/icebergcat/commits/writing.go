@@ -1,7 +1,6 @@
 package commits
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -19,9 +18,6 @@ import (
 
 // MaxUnknown bounds the attempts with an unknown outcome, each of which may take as long as the timeout.
 const MaxUnknown = 3
-
-// MaxRemoving bounds the time to remove a file, even after the context has ended.
-const MaxRemoving = 10 * time.Second
 
 // Bounds of a commit: the number of attempts, the first and the longest wait between them,
 // and the time for all of them. See also maxUnknown.
@@ -131,7 +127,7 @@ func (w *writing) uncertain() bool {
 // clean removes the files of attempts that were not made. Those that cannot be removed stay;
 // they do no harm.
 func (w *writing) clean(ctx context.Context, meta *metadata.Loaded) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxRemoving)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
 	defer cancel()
 	for _, a := range w.attempts {
 		if a.sent && !a.settled { // made, or not known
@@ -176,26 +172,9 @@ func (w *writing) write(ctx context.Context, meta *metadata.Loaded, a *attempt, 
 		return fault.As(err).In(w.table, location)
 	}
 	// Its name is random: if it exists, an earlier request of Create was answered too late.
-	return w.confirm(ctx, meta, location, content)
-}
-
-// confirm reads a written file back.
-func (w *writing) confirm(ctx context.Context, meta *metadata.Loaded, location string, content []byte) error {
 	file := meta.File
 	file.Location = location
-	there, err := w.source.Read(ctx, meta.Files, file)
-	if err == nil && !bytes.Equal(there, content) {
-		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", location)
-	}
-	file.Held.Shrink(int64(len(there)))
-	switch {
-	case err == nil || fault.KindOf(err) == fault.Exhausted:
-		return err
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	return fault.New(fault.Unavailable, "storage accepted a file but does not have it: %w", err).In(w.table, location).
-		WithRemedy("check what responds in place of the store; the table is unchanged")
+	return confirm(ctx, w.source, meta.Files, file, content)
 }
 
 // send makes a revision in the way that the catalog supports.

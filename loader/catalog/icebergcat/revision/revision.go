@@ -61,7 +61,7 @@ func appended(list, value json.RawMessage) (json.RawMessage, error) {
 	return append(append([]byte{'['}, bytes.Join(rawTexts(values), []byte{','})...), ']'), nil
 }
 
-// revised returns the text of a table's metadata with a revision. As in Tagged, everything
+// revised returns the text of a table's metadata with a revision. As in tagged, everything
 // else stays as it was written.
 func revised(m *metadata.Loaded, r Revision, now time.Time) ([]byte, error) {
 	object, err := members(m.Text)
@@ -219,7 +219,7 @@ func cut(m *metadata.Loaded, log json.RawMessage) (json.RawMessage, error) {
 // File returns the new metadata file of a revision, after checking that it can be
 // parsed and has what it should.
 func File(m *metadata.Loaded, r Revision, location string, now time.Time) ([]byte, error) {
-	if err := m.File.Charge(Copies * int64(len(m.Text))); err != nil {
+	if err := m.File.Charge(copies * int64(len(m.Text))); err != nil {
 		return nil, err
 	}
 	text, err := revised(m, r, now)
@@ -280,6 +280,6 @@ func onlyDiffers(m *metadata.Loaded, read *metadata.Loaded, r Revision) error {
 	return nil
 }
 
-// Copies is the number of copies of the metadata's text while it is rewritten: in
+// copies is the number of copies of the metadata's text while it is rewritten: in
 // parts, as a text, and packed. Parsing is charged in addition.
-const Copies = 3
+const copies = 3

@@ -13,6 +13,7 @@ import (
 
 	icetable "github.com/apache/iceberg-go/table"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
@@ -93,10 +94,41 @@ func written(object []member) (json.RawMessage, error) {
 	return out.Bytes(), nil
 }
 
-// Tagged returns the text of a table's metadata with a tag. Everything else stays as it was
+// TagFile returns the new metadata file of a table with a tag, after checking that it can be parsed and differs in nothing else.
+func TagFile(meta *metadata.Loaded, tag locator.Tag, location string, now time.Time) ([]byte, error) {
+	if err := meta.File.Charge(copies * int64(len(meta.Text))); err != nil {
+		return nil, err
+	}
+	text, err := tagged(meta, tag, now)
+	if err != nil {
+		return nil, metafile.Corrupt(meta.Name, meta.File.Location, "metadata of table %s cannot be read: %w", meta.Name, err)
+	}
+	read, err := meta.With(text)
+	if err != nil {
+		return nil, err
+	}
+	same := read.TableUUID() == meta.TableUUID() && read.Version() == meta.Version() && len(read.Snapshots()) == len(meta.Snapshots())
+	same = same && read.SameUnknownRefs(meta)
+	refs := 0
+	for name, ref := range read.Refs() {
+		refs++
+		if name == tag.Name {
+			same = same && ref.SnapshotID == tag.Snapshot && ref.MaxRefAgeMs != nil && *ref.MaxRefAgeMs == tag.MaxAge.Milliseconds()
+		}
+	}
+	for range meta.Refs() {
+		refs--
+	}
+	if more := map[bool]int{false: 1, true: 0}[tag.There]; !same || refs != more {
+		return nil, fault.New(fault.Internal, "the new metadata of table %s differs in more than the tag", meta.Name).In(meta.Name, location)
+	}
+	return metafile.Pack(location, text)
+}
+
+// tagged returns the text of a table's metadata with a tag. Everything else stays as it was
 // written, even if unknown to this version: numbers with all their digits, and members in
 // their order.
-func Tagged(m *metadata.Loaded, tag locator.Tag, now time.Time) ([]byte, error) {
+func tagged(m *metadata.Loaded, tag locator.Tag, now time.Time) ([]byte, error) {
 	object, err := members(m.Text)
 	if err != nil {
 		return nil, err

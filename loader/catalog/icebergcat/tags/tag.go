@@ -1,7 +1,6 @@
 package tags
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"strconv"
@@ -11,11 +10,9 @@ import (
 
 	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/commits"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
-	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/icebergcat/revision"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
@@ -153,91 +150,16 @@ func (g *Tagger) commit(ctx context.Context, meta *metadata.Loaded, tag locator.
 	case locator.Updater:
 		return tables.SetTag(ctx, of, tag)
 	case locator.Swapper:
-		return g.rewrite(ctx, tables, of, meta, tag)
+		to := meta.File
+		to.Location = revision.NextLocation(meta.File.Location)
+		content, err := revision.TagFile(meta, tag, to.Location, g.source.Now())
+		if err != nil {
+			return locator.Refused, err
+		}
+		outcome, err := commits.File(ctx, g.source, to, content, func() (locator.Outcome, error) {
+			return tables.Swap(ctx, of, meta.File.Location, to.Location)
+		})
+		return outcome, fault.Op(err, "tag a snapshot of table %s", meta.Name)
 	}
 	return locator.Refused, g.Tags()
-}
-
-// rewrite writes a metadata file with the tag, and swaps it into the catalog. If the swap
-// failed, the file is removed. If its outcome is unknown, the file stays: if it is an orphan,
-// it is small, and maintenance removes orphan files.
-func (g *Tagger) rewrite(ctx context.Context, tables locator.Swapper, of locator.Table, meta *metadata.Loaded, tag locator.Tag) (locator.Outcome, error) {
-	if err := meta.File.Charge(revision.Copies * int64(len(meta.Text))); err != nil {
-		return locator.Refused, err
-	}
-	to := revision.NextLocation(meta.File.Location)
-	content, err := g.rewritten(meta, tag, to)
-	if err != nil {
-		return locator.Refused, err
-	}
-	files, err := g.source.Files.Store(ctx, meta.File.Location)
-	if err != nil {
-		return locator.Refused, err
-	}
-	writer, ok := files.(store.Writer)
-	if !ok {
-		return locator.Refused, fault.As(store.ReadOnly(to)).In(of.Name, to)
-	}
-	if err := writer.Create(ctx, to, content); err != nil {
-		store.WhenReturned(err, meta.File.Held.Split(meta.File.Held.Held()).Release)
-		return locator.Refused, fault.As(fault.Op(err, "tag a snapshot of table %s", of.Name)).In(of.Name, to)
-	}
-	outcome, err := locator.Refused, g.written(ctx, meta, to, content)
-	if err == nil {
-		outcome, err = tables.Swap(ctx, of, meta.File.Location, to)
-	}
-	if outcome == locator.Lost || outcome == locator.Refused {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), commits.MaxRemoving)
-		defer cancel()
-		_ = writer.Remove(removing, to) // an orphan does no harm
-	}
-	return outcome, err
-}
-
-// written reads a written file back. If the catalog named a missing or incomplete file, the
-// table would be lost, and a proxy may have acknowledged the write although it did not reach
-// the storage.
-func (g *Tagger) written(ctx context.Context, meta *metadata.Loaded, to string, content []byte) error {
-	file := meta.File
-	file.Location = to
-	there, err := g.source.Read(ctx, g.source.Files, file)
-	if err == nil && !bytes.Equal(there, content) {
-		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", to)
-	}
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	e := fault.New(fault.Unavailable, "tag a snapshot of table %s: storage accepted a file but does not have it: %w", meta.Name, err).In(meta.Name, to)
-	return e.WithRemedy("check what responds in place of the store; the catalog and its table are unchanged")
-}
-
-// rewritten returns a new metadata file, after checking that it can be parsed.
-func (g *Tagger) rewritten(meta *metadata.Loaded, tag locator.Tag, location string) ([]byte, error) {
-	text, err := revision.Tagged(meta, tag, g.source.Now())
-	if err != nil {
-		return nil, metafile.Corrupt(meta.Name, meta.File.Location, "metadata of table %s cannot be read: %w", meta.Name, err)
-	}
-	read, err := meta.With(text)
-	if err != nil {
-		return nil, err
-	}
-	same := read.TableUUID() == meta.TableUUID() && read.Version() == meta.Version() && len(read.Snapshots()) == len(meta.Snapshots())
-	same = same && read.SameUnknownRefs(meta)
-	refs := 0
-	for name, ref := range read.Refs() {
-		refs++
-		if name == tag.Name {
-			same = same && ref.SnapshotID == tag.Snapshot && ref.MaxRefAgeMs != nil && *ref.MaxRefAgeMs == tag.MaxAge.Milliseconds()
-		}
-	}
-	for range meta.Refs() {
-		refs--
-	}
-	if more := map[bool]int{false: 1, true: 0}[tag.There]; !same || refs != more {
-		return nil, fault.New(fault.Internal, "the new metadata of table %s differs in more than the tag", meta.Name).In(meta.Name, location)
-	}
-	return metafile.Pack(location, text)
 }

@@ -1,0 +1,63 @@
+package commits
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metadata"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/locator"
+	"github.com/penstock/penstock/loader/catalog/tablestore"
+)
+
+// maxRemoving bounds the time to remove a file, even after the context has ended.
+const maxRemoving = 10 * time.Second
+
+// File writes a metadata file, whose content has been charged, reads it back, and calls commit to make it current. If that
+// failed, the file is removed. If its outcome is unknown, the file stays: if it is an orphan, it is small, and maintenance removes
+// orphan files.
+func File(ctx context.Context, source *metadata.Source, file metafile.Allowance, content []byte, commit func() (locator.Outcome, error)) (locator.Outcome, error) {
+	files, err := source.Files.Store(ctx, file.Location)
+	if err != nil {
+		return locator.Refused, err
+	}
+	writer, ok := files.(store.Writer)
+	if !ok {
+		return locator.Refused, fault.As(store.ReadOnly(file.Location)).In(file.Table, file.Location)
+	}
+	if err := writer.Create(ctx, file.Location, content); err != nil {
+		store.WhenReturned(err, file.Held.Split(file.Held.Held()).Release)
+		return locator.Refused, fault.As(err).In(file.Table, file.Location)
+	}
+	outcome, err := locator.Refused, confirm(ctx, source, source.Files, file, content)
+	if err == nil {
+		outcome, err = commit()
+	}
+	if outcome == locator.Lost || outcome == locator.Refused {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
+		defer cancel()
+		_ = writer.Remove(removing, file.Location) // an orphan does no harm
+	}
+	return outcome, err
+}
+
+// confirm reads a written file back. If the catalog named a missing or incomplete file, the table could not be read any more, and
+// a proxy may have acknowledged the write although it did not reach the storage.
+func confirm(ctx context.Context, source *metadata.Source, from tablestore.Opener, file metafile.Allowance, content []byte) error {
+	there, err := source.Read(ctx, from, file)
+	if err == nil && !bytes.Equal(there, content) {
+		err = fault.New(fault.Unavailable, "file %s does not have the bytes that were written", file.Location)
+	}
+	file.Held.Shrink(int64(len(there)))
+	switch {
+	case err == nil || fault.KindOf(err) == fault.Exhausted:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fault.New(fault.Unavailable, "storage accepted a file but does not have it: %w", err).In(file.Table, file.Location).
+		WithRemedy("check what responds in place of the store; the table is unchanged")
+}
