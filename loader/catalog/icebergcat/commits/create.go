@@ -113,7 +113,7 @@ func (w *TableWriter) insert(ctx context.Context, tables locator.Swapper, of loc
 	if _, err := icetable.ParseMetadataBytes(content); err != nil {
 		return locator.Refused, fault.InvalidField("table", "table %s cannot be created like this: %s", of.Name, err).In(of.Name, "")
 	}
-	to := location + "/" + metadata.MetadataFolder + "/00000-" + commit.MetadataID() + metafile.Suffix("")
+	to := location + "/" + metadata.Folder + "/00000-" + commit.MetadataID() + metafile.Suffix("")
 	file := w.source.Allow(metafile.Subject{What: "metadata", Table: of.Name, Location: to}, held)
 	return File(ctx, w.source, file, content, func() (locator.Outcome, error) { return tables.Insert(ctx, of, to) })
 }

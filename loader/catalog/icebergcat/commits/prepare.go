@@ -159,7 +159,7 @@ const metadataProperty = "write.metadata.path"
 
 // metadataFolder returns the folder of the table's new manifests.
 func metadataFolder(m *metadata.Loaded) string {
-	folder := cmp.Or(m.Properties()[metadataProperty], strings.TrimRight(m.Location(), "/")+"/"+metadata.MetadataFolder)
+	folder := cmp.Or(m.Properties()[metadataProperty], strings.TrimRight(m.Location(), "/")+"/"+metadata.Folder)
 	return strings.TrimRight(folder, "/")
 }
 

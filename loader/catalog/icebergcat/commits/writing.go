@@ -20,7 +20,7 @@ import (
 const MaxUnknown = 3
 
 // Bounds of a commit: the number of attempts, the first and the longest wait between them,
-// and the time for all of them. See also maxUnknown.
+// and the time for all of them. See also MaxUnknown.
 const (
 	maxCommitTries = 64
 	commitWait     = 25 * time.Millisecond

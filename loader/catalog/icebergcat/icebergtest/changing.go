@@ -79,7 +79,7 @@ func (w *Writer) ChangesByREST(t *testing.T) *Changing {
 	return out
 }
 
-// creates has a REST server create tables as iceberg-go does.
+// creates makes a REST server create tables as iceberg-go does.
 func (w *Writer) creates(t *testing.T, s *restcattest.Server) {
 	t.Helper()
 	s.Create = func(namespace []string, wanted []byte) (string, bool, error) {

@@ -323,7 +323,7 @@ func OpenDB(t *testing.T, path string) *sql.DB {
 // Anywhere allows all local files: the data files of these tables are names in manifests, and do not exist.
 func Anywhere() []string { return []string{"/"} }
 
-// Commits has a REST server commit to the writer's catalog: iceberg-go parses and checks the
+// Commits makes a REST server commit to the writer's catalog: iceberg-go parses and checks the
 // commit as the specification requires.
 func (w *Writer) Commits(t *testing.T, s *restcattest.Server) {
 	s.Commit = func(namespace []string, name string, wanted []byte) (bool, error) {

@@ -32,7 +32,7 @@ type Manifest struct {
 	avro    *metafile.Schemas
 }
 
-// orForget returns err. See Source.orForget.
+// orForget returns err. See Source.OrForget.
 func (m *Manifest) orForget(err error) error { return m.source.OrForget(m.key, err) }
 
 // Detail is what the entries of a manifest are decoded with.

@@ -73,8 +73,8 @@ func (s *Source) Now() time.Time {
 	return s.Clock()
 }
 
-// MetadataFolder is the name of a table's folder for metadata.
-const MetadataFolder = "metadata"
+// Folder is the name of a table's folder for metadata.
+const Folder = "metadata"
 
 // prefixesOf returns the prefixes that the files of a table may lie under. Its own folder is the one whose metadata the catalog
 // names. The location that metadata gives itself only counts if the catalog returned it: a writer of a metadata file could have it
@@ -99,7 +99,7 @@ func (s *Source) prefixesOf(m *Loaded) store.Prefixes {
 // tableFolder returns the folder of a table whose metadata file is at a location.
 func tableFolder(location string) string {
 	folder := location[:max(0, strings.LastIndex(location, "/"))]
-	return strings.TrimSuffix(folder, "/"+MetadataFolder)
+	return strings.TrimSuffix(folder, "/"+Folder)
 }
 
 // May returns an error for a file that lies under none of the table's prefixes. It is called before anything of the file is
