@@ -14,35 +14,41 @@ import (
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stream"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
-// finish checks what was written and makes the schema current. It returns false if others committed meanwhile.
-func (p *promoting) finish(ctx context.Context) (bool, error) {
+// finish writes what files lack, checks what was written, and prepares to make the schema current. If others commit first,
+// their files are taken in by another attempt.
+func (p *promoting) finish(ctx context.Context, a *transaction.Attempt) error {
+	p.state = a.State
+	if made, err := p.rewrite(ctx); made || err != nil {
+		return err
+	}
 	schema, err := p.reserve(ctx) // others may have added columns since
 	if err != nil {
-		return false, err
+		return err
 	}
 	p.schema = schema
 	if err := p.checkMatches(ctx); err != nil {
-		return false, err
+		return err
 	}
 	if p.state.Table.HasSnapshot() {
 		if err := p.compare(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
 	move := commit.SchemaMove{Table: p.table, UUID: p.state.Table.Pin.UUID, From: p.state.Current, To: schema}
 	if p.state.Table.HasSnapshot() {
 		move.Head = p.state.Table.Pin.Snapshot
 	}
-	err = p.tables.SetSchema(ctx, move)
-	if fault.KindOf(err) == fault.Conflict && !commit.Uncertain(err) {
-		return false, nil
+	a.Commit = func(ctx context.Context) (commit.Committed, error) {
+		err := p.tables.SetSchema(ctx, move)
+		if err == nil {
+			p.result.Before, p.result.Schema = p.state.Current, schema
+		}
+		return commit.Committed{}, err
 	}
-	if err == nil {
-		p.result.Before, p.result.Schema = p.state.Current, schema
-	}
-	return err == nil, err
+	return nil
 }
 
 // checkMatches reads the keys of the training rows, if an entry has a rule that could fail: for missing keys, or few matches, and in a dry

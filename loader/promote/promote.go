@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/transaction"
 )
 
 // promoting is one call of Promote.
@@ -23,14 +24,11 @@ type promoting struct {
 	prefix     string // of the names of files that have the columns
 	result     PromotionResult
 	progress   progressReport
-	conflict   error           // why the columns could not be reserved; nil if they were
+	held       *release.Handle // keeps the snapshots of the staging tables
+	made       bool            // the table had the columns
 	compared   map[string]bool // files whose new columns were compared with the join
 	matchedAt  int64           // the snapshot whose rows were checked by the rules of the entries that could fail; 0: none
 }
-
-// maxRounds is the number of times that the files of the table are listed. Files that others commit meanwhile are taken in
-// by the next round.
-const maxRounds = 64
 
 // Promote makes the columns of staging entries columns of the dataset's training table. A call that is repeated continues where
 // an earlier one ended, and does nothing if the table has the columns.
@@ -51,88 +49,66 @@ func (p *Promoter) Promote(ctx context.Context, request PromotionRequest) (Promo
 	return c.result, fault.Op(err, "promote entries of dataset %s", request.Dataset.Name)
 }
 
-// maxReserveTries is the number of attempts to reserve field ids, while others take them first.
-const maxReserveTries = 16
-
-// run promotes. If others take the field ids of the new columns before these are reserved, it chooses others: no file has them yet.
-func (p *promoting) run(ctx context.Context) (err error) {
-	last := -1
-	for try := 1; ; try++ {
-		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
-			return err
-		}
-		if try > 1 && p.state.LastColumn == last {
-			return p.conflict
-		}
-		last, p.conflict = p.state.LastColumn, nil
-		if err = p.attempt(ctx); p.conflict == nil || try == maxReserveTries {
-			return err
-		}
-	}
-}
-
-// attempt promotes with the field ids that are free in the table's state. It sets conflict if it wrote nothing because they are not.
-func (p *promoting) attempt(ctx context.Context) error {
-	made, err := p.prepare(ctx)
-	if made || err != nil {
-		return err
-	}
-	held, err := p.hold(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	// What would be refused later is refused before a file is written, and by a dry run.
-	if _, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder()); err != nil {
-		return err
-	}
-	if p.request.DryRun {
-		if _, err := p.reserve(ctx); err != nil {
-			return err
-		}
-		if err := p.checkMatches(ctx); err != nil {
-			return err
-		}
-		return p.estimate(ctx)
-	}
-	if p.schema, err = p.reserve(ctx); err != nil {
-		if fault.KindOf(err) == fault.Conflict && !commit.Uncertain(err) {
-			p.conflict = err
-		}
+// run promotes in two transactions: one reserves the field ids of the new columns, and one makes these current.
+func (p *promoting) run(ctx context.Context) error {
+	defer func() { p.held.Release() }()
+	reserving := transaction.Transaction{Tables: p.tables, Table: p.table, Branch: commit.Main, Prepare: p.begin}
+	if _, err := reserving.Run(ctx); err != nil || p.made {
 		return err
 	}
 	if err := p.checkMatches(ctx); err != nil {
 		return err
 	}
-	return p.rounds(ctx)
+	if p.request.DryRun {
+		return p.estimate(ctx)
+	}
+	finishing := transaction.Transaction{Tables: p.tables, Table: p.table, Branch: commit.Main, Prepare: p.finish}
+	_, err := finishing.Run(ctx)
+	return err
 }
 
-// rounds writes files until all have the columns, and makes these the table's.
-func (p *promoting) rounds(ctx context.Context) (err error) {
-	for range maxRounds {
-		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
-			return err
-		}
+// begin prepares to reserve the field ids that are free in a state of the table. If others take them first, another
+// attempt chooses others: no file has them yet.
+func (p *promoting) begin(ctx context.Context, a *transaction.Attempt) (err error) {
+	p.state = a.State
+	if p.made, err = p.prepare(ctx); p.made || err != nil {
+		return err
+	}
+	p.held.Release() // of the last attempt
+	if p.held, err = p.hold(ctx); err != nil {
+		return err
+	}
+	// What would be refused later is refused before a file is written, and by a dry run.
+	if _, err := p.tables.FileStore(ctx, p.table, p.state.DataFolder()); err != nil {
+		return err
+	}
+	a.Commit = func(ctx context.Context) (made commit.Committed, err error) {
+		p.schema, err = p.reserve(ctx)
+		return made, err
+	}
+	return nil
+}
+
+// rewrite writes files until all of the table have the columns. It returns true if another call has made these current.
+func (p *promoting) rewrite(ctx context.Context) (bool, error) {
+	for range transaction.MaxAttempts {
 		if p.madeBefore(p.definition) { // another call was faster
-			_, err = p.complete()
+			_, err := p.complete()
 			p.result.Existed = p.result.Files == 0
-			return err
+			return true, err
 		}
 		pending, err := p.pending(ctx)
-		if err != nil {
-			return err
+		if err != nil || len(pending) == 0 {
+			return false, err
 		}
-		if len(pending) > 0 {
-			if err := p.rewriteAll(ctx, pending); err != nil {
-				return err
-			}
-			continue
+		if err := p.rewriteAll(ctx, pending); err != nil {
+			return false, err
 		}
-		if done, err := p.finish(ctx); done || err != nil {
-			return err
+		if p.state, err = p.tables.State(ctx, p.table, commit.Main); err != nil {
+			return false, err
 		}
 	}
-	return fault.New(fault.Conflict, "others commit to table %s faster than its files are rewritten", p.result.Table).
+	return false, fault.New(fault.Conflict, "others commit to table %s faster than its files are rewritten", p.result.Table).
 		WithRemedy("pause other writers and repeat the call, which continues where this one ended")
 }
 
