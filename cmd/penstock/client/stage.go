@@ -40,7 +40,7 @@ func (c *Client) Stage(ctx context.Context, command decode.StageCommand, rows ar
 	if limit, begun := <-a.limit; begun {
 		if err := send(stream, rows, limit); err != nil {
 			end() // without the number of all rows, the server writes nothing
-			<-a.ended
+			_ = <-a.ended // the call ended because of end
 			return stage.WriteResult{}, err
 		}
 	}
