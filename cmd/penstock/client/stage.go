@@ -35,17 +35,18 @@ func (c *Client) Stage(ctx context.Context, command decode.StageCommand, rows ar
 	schema := arrowflight.NewRecordWriter(stream, ipc.WithSchema(rows.Schema()))
 	schema.SetFlightDescriptor(&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: text})
 	_ = schema.Close() // sends the schema; the answers say why the server has ended the call
-	a := &stageAnswers{client: c, stream: stream, progress: progress, limit: make(chan int64, 1), ended: make(chan error, 1)}
+	a := &stageAnswers{client: c, stream: stream, progress: progress, limit: make(chan int64, 1), ended: make(chan struct{})}
 	go a.receive(ctx)
 	if limit, begun := <-a.limit; begun {
 		if err := send(stream, rows, limit); err != nil {
 			end() // without the number of all rows, the server writes nothing
-			_ = <-a.ended // the call ended because of end
+			<-a.ended
 			return stage.WriteResult{}, err
 		}
 	}
-	if err := <-a.ended; err != nil {
-		return stage.WriteResult{}, trimName(err, "stage")
+	<-a.ended
+	if a.err != nil {
+		return stage.WriteResult{}, trimName(a.err, "stage")
 	}
 	if a.result == nil {
 		return stage.WriteResult{}, c.unread("%s ended the call without a result", c.name)
@@ -58,16 +59,17 @@ type stageAnswers struct {
 	client   *Client
 	stream   arrowflight.FlightService_DoPutClient
 	progress func(flight.ChangeProgress)
-	limit    chan int64 // receives the bytes of a message when the server wants rows, and is closed at the end
-	ended    chan error // receives why the call ended
+	limit    chan int64    // receives the bytes of a message when the server wants rows, and is closed at the end
+	ended    chan struct{} // closed when the call has ended; err and result do not change any more
+	err      error
 	result   *stage.WriteResult
 }
 
 // receive receives messages until the call ends.
 func (a *stageAnswers) receive(ctx context.Context) {
-	err := a.all(ctx)
+	a.err = a.all(ctx)
 	close(a.limit)
-	a.ended <- err
+	close(a.ended)
 }
 
 func (a *stageAnswers) all(ctx context.Context) error {
