@@ -62,11 +62,11 @@ def test_spawned_workers_that_are_sending_batches_exit_cleanly(here: Served) -> 
     """Torch aborts a process that ends while a thread is inside torch, as the one that sends batches may be."""
     exits: list[int | str | None] = []
     for _ in range(4):  # without the wait, two of three end by SIGABRT
-        iterator = iter(loader(here.dataset(transform=many_tensors), 1, multiprocessing_context="spawn"))
+        iterator: Any = iter(loader(here.dataset(transform=many_tensors), 1, multiprocessing_context="spawn"))
         next(iterator)
-        [worker] = iterator._workers  # type: ignore[attr-defined]
+        [worker] = iterator._workers
         try:
-            iterator._shutdown_workers()  # type: ignore[attr-defined]
+            iterator._shutdown_workers()
         except RuntimeError as e:  # a worker was killed by a signal
             exits.append(str(e))
         else:
