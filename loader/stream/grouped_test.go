@@ -155,7 +155,7 @@ func TestColumnsThatRequestsHaveOnce(t *testing.T) {
 func TestRowsOfARequestThatDiffer(t *testing.T) {
 	t.Parallel()
 	outcomes := map[bool]int{}
-	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 24, 400), func(c *scenario.Case) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 80, 400), func(c *scenario.Case) {
 		loadertest.Whole(c)
 		c.Query.Dense, c.Query.Columns, c.Dataset.Training.RequestLevel = nil, nil, nil
 		c.Query.Order, c.Query.Shuffle, c.Query.ShuffleWindow = "", "", 0

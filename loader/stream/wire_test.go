@@ -121,7 +121,7 @@ func TestIndexedColumns(t *testing.T) {
 func TestColumnsThatDifferWithinARequest(t *testing.T) {
 	t.Parallel()
 	outcomes := map[bool]int{}
-	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 24, 400), func(c *scenario.Case) {
+	for _, c := range loadertest.Generated(t, loadertest.Cases(share, 40, 400), func(c *scenario.Case) {
 		c.Query.Dense, c.Query.Columns, c.Dataset.Training.RequestLevel = nil, nil, nil
 		c.Query.Wire = dataset.WirePlain
 	}) {
