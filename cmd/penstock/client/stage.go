@@ -11,9 +11,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/apache/arrow-go/v18/arrow/util"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
@@ -154,7 +154,7 @@ func gone(err error) error {
 
 // sendBatch sends a batch in parts of about half of limit. A row that does not fit is refused by the server.
 func sendBatch(w *arrowflight.Writer, b arrow.RecordBatch, limit int64) error {
-	parts := 2*util.TotalRecordSize(b)/max(limit, 1) + 1
+	parts := 2*batch.Size(b)/max(limit, 1) + 1
 	step := max(b.NumRows()/parts, 1)
 	for from := int64(0); from < b.NumRows(); from += step {
 		part := b.NewSlice(from, min(from+step, b.NumRows()))
