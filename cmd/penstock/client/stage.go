@@ -92,7 +92,7 @@ func (a *stageAnswers) all(ctx context.Context) error {
 			return a.client.unread("read what %s sent: %w", a.client.name, err)
 		}
 		switch {
-		case message.Begin != nil && a.limit != nil:
+		case message.Begin != nil:
 			select {
 			case a.limit <- message.Begin.MaxMessage:
 			default: // a second one
