@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 
 	"github.com/penstock/penstock/flight"
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // Change calls an action that changes tables, with a body that is sent as JSON. It calls progress with the server's messages,
 // and decodes the result into out. After a failure, out may have the part of the change that was made.
 func (c *Client) Change(ctx context.Context, action string, body, out any, progress func(flight.ChangeProgress)) error {
-	text, err := json.Marshal(body)
+	text, err := bodyOf(action, body)
 	if err != nil {
-		return fault.New(fault.Internal, "write the body of action %s: %w", action, err)
+		return err
 	}
 	done := false
 	err = c.each(ctx, action, text, func(answer []byte) error {
@@ -52,19 +51,11 @@ type Move struct {
 
 // Publish moves main of a table to the snapshot of a branch.
 func (c *Client) Publish(ctx context.Context, table, branch string) (out Move, err error) {
-	body, err := json.Marshal(map[string]string{"table": table, "branch": branch})
-	if err != nil {
-		return out, fault.New(fault.Internal, "write the body of action publish: %w", err)
-	}
-	return out, c.actJSON(ctx, "publish", body, &out)
+	return out, c.actJSON(ctx, "publish", map[string]string{"table": table, "branch": branch}, &out)
 }
 
 // Undo moves a branch back from the snapshot To to the snapshot From.
 func (c *Client) Undo(ctx context.Context, made Move) error {
-	body, err := json.Marshal(made)
-	if err != nil {
-		return fault.New(fault.Internal, "write the body of action undo: %w", err)
-	}
 	var back Move
-	return c.actJSON(ctx, "undo", body, &back)
+	return c.actJSON(ctx, "undo", made, &back)
 }

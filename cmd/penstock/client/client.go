@@ -193,16 +193,16 @@ func (c *Client) CacheList(ctx context.Context) (out flight.CacheList, err error
 
 // CacheDrop drops the cached columns of a table, or everything that is kept if it is "".
 func (c *Client) CacheDrop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
-	body, err := json.Marshal(map[string]string{"table": table})
-	if err != nil {
-		return out, err
-	}
-	return out, c.actJSON(ctx, "cache_drop", body, &out)
+	return out, c.actJSON(ctx, "cache_drop", map[string]string{"table": table}, &out)
 }
 
-// actJSON calls an action whose result is JSON.
-func (c *Client) actJSON(ctx context.Context, name string, body []byte, into any) error {
-	text, err := c.act(ctx, name, body)
+// actJSON calls an action whose body and result are JSON; a nil body is empty.
+func (c *Client) actJSON(ctx context.Context, name string, body, into any) error {
+	sent, err := bodyOf(name, body)
+	if err != nil {
+		return err
+	}
+	text, err := c.act(ctx, name, sent)
 	if err != nil {
 		return err
 	}
@@ -210,6 +210,18 @@ func (c *Client) actJSON(ctx context.Context, name string, body []byte, into any
 		return c.unread("read what %s sent: %w", c.name, err)
 	}
 	return nil
+}
+
+// bodyOf returns the body of an action as JSON; nil is empty.
+func bodyOf(action string, body any) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "write the body of action %s: %w", action, err)
+	}
+	return text, nil
 }
 
 // unread is the failure to read an answer of the server.
