@@ -132,9 +132,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 			e.Close()
 		}
 	}()
-	// The first stream that spills may be days away: check now that the disk can be written.
-	// Commands that read in process need it only if they spill.
-	if err := e.disk.Try(); err != nil {
+	if err := trySpool(e.disk, log); err != nil {
 		return err
 	}
 
@@ -292,4 +290,16 @@ func (s *runningServer) checkDatasets(ctx context.Context) {
 			s.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
 		}
 	}
+}
+
+// trySpool checks that the disk can be written, since the first stream that spills may be days away. Commands
+// that read in process do not check it: they need it only if they spill. A spool that has no room now may have it
+// later, and joins that fit in memory need none, so that is only a warning.
+func trySpool(disk interface{ Try() error }, log *slog.Logger) error {
+	err := disk.Try()
+	if fault.KindOf(err) == fault.Exhausted {
+		log.Warn("joins that do not fit in memory fail until the spool has room", "error", err)
+		return nil
+	}
+	return err
 }
