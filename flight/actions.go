@@ -21,7 +21,7 @@ type action struct {
 	name, description string
 	needs             policy.Permission // the right without which it is refused; run checks it for the dataset of its body
 	run               func(ctx context.Context, body []byte) ([]byte, error)
-	change            func(ctx context.Context, body []byte, progress *progressMessages) (any, error) // instead of run, for a change that takes long
+	change            func(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) // instead of run, for a change that takes long
 }
 
 func (s *service) actions() []action {

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -17,15 +18,17 @@ type changeMessage struct {
 	Result   any             `json:"result,omitempty"`
 }
 
-// runChange runs an action that changes tables. A change that failed after a part of it was made may have a result too.
+// runChange runs an action that changes tables, and sends its results, each as a message. A change that failed after a part of
+// it was made may have results too.
 func (s *service) runChange(a action, body []byte, stream arrowflight.FlightService_DoActionServer) error {
 	send := func(m changeMessage) error { return stream.Send(&arrowflight.Result{Body: marshal(m)}) }
 	progress := s.newProgressMessages(func(p ChangeProgress) error { return send(changeMessage{Progress: &p}) })
 	out, err := a.change(stream.Context(), body, progress)
 	progress.flush()
-	if out != nil {
-		if failed := send(changeMessage{Result: out}); err == nil {
-			err = failed
+	for _, result := range out {
+		if failed := send(changeMessage{Result: result}); failed != nil {
+			err = cmp.Or(err, failed)
+			break
 		}
 	}
 	return fault.Op(err, "%s", a.name)

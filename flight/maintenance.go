@@ -38,11 +38,11 @@ func (s *service) maintenanceActions() []action {
 	return []action{
 		{name: "compact", description: "Rewrite the small files of a table, and those with deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.compact},
 		{name: "restore", description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, dry_run, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.restore},
-		{name: "orphans", description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON.", needs: policy.Stage, change: s.orphans},
+		{name: "orphans", description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", needs: policy.Stage, change: s.orphans},
 	}
 }
 
-func (s *service) compact(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+func (s *service) compact(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Compact(body)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *service) compact(ctx context.Context, body []byte, progress *progressMe
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return []any{out}, nil
 }
 
 // compacting reports how far a compaction is. Rows and bytes are those of the files that are rewritten together.
@@ -76,7 +76,7 @@ func (p *progressMessages) compacting(at stage.CompactionProgress) {
 	p.at(now)
 }
 
-func (s *service) restore(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+func (s *service) restore(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Restore(body)
 	if err != nil {
 		return nil, err
@@ -100,10 +100,10 @@ func (s *service) restore(ctx context.Context, body []byte, progress *progressMe
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return []any{out}, nil
 }
 
-func (s *service) orphans(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+func (s *service) orphans(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Orphans(body)
 	if err != nil {
 		return nil, err
@@ -123,10 +123,11 @@ func (s *service) orphans(ctx context.Context, body []byte, progress *progressMe
 		})
 		return err
 	})
-	if out == nil {
-		return nil, err
+	var pages []any
+	for _, page := range orphans.Pages(out) {
+		pages = append(pages, []orphans.TableLeftovers{page})
 	}
-	return out, err
+	return pages, err
 }
 
 // cleaning reports how far the removal of leftovers is.

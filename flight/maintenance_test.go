@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,7 +57,8 @@ func (m *maintained) Clean(ctx context.Context, request LeftoverSearch) ([]orpha
 	if err := m.run(ctx); err != nil {
 		return nil, err
 	}
-	return []orphans.TableLeftovers{{Table: request.Tables[0], Removed: 1}}, m.failed
+	found := make([]orphans.LeftoverFile, 1500)
+	return []orphans.TableLeftovers{{Table: request.Tables[0], Removed: 1, Leftovers: found}}, m.failed
 }
 
 // serveMaintenance serves m.
@@ -102,7 +104,9 @@ func TestMaintenanceIsActions(t *testing.T) {
 	got, err = results(t.Context(), s, "orphans", `{"tables": ["ml.history"], "older_than": "5d", "remove": true}`)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
+	require.Len(t, got, 2)
 	require.Contains(t, got[0], `{"result":[{"table":"ml.history","removed":1`)
+	require.Equal(t, 500, strings.Count(got[1], "location"))
 	require.Equal(t, noon().AddDate(0, 0, -5), m.before)
 }
 

@@ -25,7 +25,7 @@ func (s *service) promoterActions() []action {
 	}
 }
 
-func (s *service) promote(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+func (s *service) promote(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Promote(body)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *service) promote(ctx context.Context, body []byte, progress *progressMe
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return []any{out}, nil
 }
 
 // promotable returns a dataset that the caller may promote entries of: one that it may read whole, since the columns have the
@@ -94,7 +94,7 @@ func (p *progressMessages) promoting(table string, at promote.PromotionProgress)
 	p.at(now)
 }
 
-func (s *service) demote(ctx context.Context, body []byte, progress *progressMessages) (any, error) {
+func (s *service) demote(ctx context.Context, body []byte, progress *progressMessages) ([]any, error) {
 	asked, err := decode.Demote(body)
 	if err != nil {
 		return nil, err
@@ -110,5 +110,5 @@ func (s *service) demote(ctx context.Context, body []byte, progress *progressMes
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return []any{out}, nil
 }

@@ -49,7 +49,7 @@ func (p process) orphansCommand() *cobra.Command {
 		}
 		request := decode.OrphansCommand{Tables: args, OlderThan: age, Remove: *remove, Progress: true}
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var found []orphans.TableLeftovers
+			var found orphans.Paged
 			err := s.Change(ctx, "orphans", request, &found, g.report)
 			if err != nil && found == nil {
 				return err

@@ -2,6 +2,8 @@ package orphans
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -36,6 +38,44 @@ type TableLeftovers struct {
 	Leftovers []LeftoverFile `json:"leftovers"`
 	// NotSearched are folders that the table's properties name.
 	NotSearched []string `json:"not_searched,omitempty"`
+}
+
+// maxPage is the maximum number of leftovers of a page.
+const maxPage = 1000
+
+// Pages divides the leftovers of tables into pages, which share their memory: each has at most 1,000 leftovers of one table,
+// and the counts of a table are on its first page.
+func Pages(found []TableLeftovers) []TableLeftovers {
+	var out []TableLeftovers
+	for _, t := range found {
+		first := t
+		first.Leftovers = t.Leftovers[:min(len(t.Leftovers), maxPage)]
+		out = append(out, first)
+		for rest := range slices.Chunk(t.Leftovers[len(first.Leftovers):], maxPage) {
+			out = append(out, TableLeftovers{Table: t.Table, Leftovers: rest})
+		}
+	}
+	return out
+}
+
+// Paged are the leftovers of tables, decoded page by page: each call of UnmarshalJSON adds a list of pages.
+type Paged []TableLeftovers
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Paged) UnmarshalJSON(text []byte) error {
+	var pages []TableLeftovers
+	if err := json.Unmarshal(text, &pages); err != nil {
+		return err
+	}
+	for _, page := range pages {
+		last := len(*p) - 1
+		if last < 0 || (*p)[last].Table != page.Table {
+			*p = append(*p, page)
+			continue
+		}
+		(*p)[last].Leftovers = append((*p)[last].Leftovers, page.Leftovers...)
+	}
+	return nil
 }
 
 // LeftoverFile is a file, or an unfinished upload of one.

@@ -96,6 +96,21 @@ def test_leftovers_are_removed(house: House, client: penstock.Client, tmp_path: 
     assert len(house.rows()) == 2
 
 
+# spec: change-3, change-9
+def test_many_leftovers_are_one_result(house: House, client: penstock.Client, tmp_path: Path) -> None:
+    client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
+    [data] = tmp_path.glob("warehouse/**/data")
+    names = {f"penstock-0123456789abcdef-{i}.parquet" for i in range(2300)}
+    old = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=4)).timestamp()
+    for name in names:
+        (data / name).touch()
+        os.utime(data / name, (old, old))
+    [found] = client.orphans(TABLE, remove=True)
+    assert found.removed == 2300
+    assert {Path(file.location).name for file in found.files} == names
+    assert len(house.rows()) == 2
+
+
 # spec: change-9
 def test_columns_are_promoted_and_demoted(house: House) -> None:
     config = house.config.read_text().replace(

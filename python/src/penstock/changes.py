@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Self
 
 import pyarrow.flight as flight
@@ -275,6 +276,15 @@ class Leftovers:
         )
 
 
+def leftovers(pages: Iterable[Mapping[str, Any]]) -> tuple[Leftovers, ...]:
+    """Joins the pages of a server: each has some leftovers of a table, and the first of a table has its counts."""
+    found = []
+    for _, of in groupby(map(Leftovers.of, pages), key=lambda page: page.table):
+        parts = list(of)
+        found.append(replace(parts[0], files=tuple(file for part in parts for file in part.files)))
+    return tuple(found)
+
+
 def change(
     servers: Servers,
     action: str,
@@ -283,6 +293,23 @@ def change(
     timeout: float | None,
 ) -> Any:
     """Calls an action that changes tables, and returns its result.
+
+    See `change_results` for the arguments.
+    """
+    results = change_results(servers, action, body, progress, timeout)
+    if len(results) != 1:
+        raise errors.Internal(f"the server answered {action} with {len(results)} results instead of one")
+    return results[0]
+
+
+def change_results(
+    servers: Servers,
+    action: str,
+    body: Mapping[str, Any],
+    progress: ProgressFunction | None,
+    timeout: float | None,
+) -> list[Any]:
+    """Calls an action that changes tables, and returns its results.
 
     Args:
         servers: the servers.
@@ -305,10 +332,7 @@ def change(
                 results.append(message["result"])
         return results
 
-    results = servers.call(call, unlimited=True)
-    if len(results) != 1:
-        raise errors.Internal(f"the server answered {action} with {len(results)} results instead of one")
-    return results[0]
+    return servers.call(call, unlimited=True)
 
 
 def _message(text: bytes) -> dict[str, Any]:

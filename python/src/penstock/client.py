@@ -15,7 +15,17 @@ import pyarrow.flight as flight
 
 from penstock import arguments, errors, manifests, mistakes, query
 from penstock.bound import BoundQuery
-from penstock.changes import Compacted, Demoted, Leftovers, ProgressFunction, Promoted, Restored, change
+from penstock.changes import (
+    Compacted,
+    Demoted,
+    Leftovers,
+    ProgressFunction,
+    Promoted,
+    Restored,
+    change,
+    change_results,
+    leftovers,
+)
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
 from penstock.fields import Query
@@ -553,8 +563,8 @@ class Client:
             timeout: seconds after which the server ends the call; None for no limit.
         """
         body = {"tables": list(tables), "older_than": older_than, "remove": remove}
-        found = change(self._servers, "orphans", body, progress, timeout)
-        return tuple(Leftovers.of(one) for one in found)
+        results = change_results(self._servers, "orphans", body, progress, timeout)
+        return leftovers(page for pages in results for page in pages)
 
     def _moved(self, name: str, body: Mapping[str, Any]) -> Published:
         action = flight.Action(name, query.text(body))
