@@ -139,7 +139,7 @@ type stageCall struct {
 func (p process) stage(ctx context.Context, e *engine, call stageCall, g *commandProgress) error {
 	ctx, entered := e.budget.Enter(ctx, "stage")
 	defer entered.Release()
-	rows, err := records.OpenWith(ctx, call.files, records.Options{Budget: e.budget, Threads: runtime.GOMAXPROCS(0)})
+	rows, err := records.Open(ctx, call.files, records.Options{Budget: e.budget, Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (p process) stage(ctx context.Context, e *engine, call stageCall, g *comman
 
 // stageRemotely sends files to a server and prints the result.
 func (p process) stageRemotely(ctx context.Context, s *client.Client, call stageCall, g *commandProgress) error {
-	rows, err := records.OpenWith(ctx, call.files, records.Options{Threads: runtime.GOMAXPROCS(0)})
+	rows, err := records.Open(ctx, call.files, records.Options{Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (r *rig) column(t *testing.T, branch, name string) []string {
 	for _, f := range r.listed(t, branch) {
 		path, err := store.Path(f.Location)
 		require.NoError(t, err)
-		reader, err := records.Open(t.Context(), []string{path}, nil)
+		reader, err := records.Open(t.Context(), []string{path}, records.Options{})
 		require.NoError(t, err)
 		for reader.Next() {
 			b := reader.RecordBatch()

@@ -244,7 +244,7 @@ func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
 		if slices.Contains(before, path) {
 			continue
 		}
-		reader, err := records.Open(t.Context(), []string{path}, nil)
+		reader, err := records.Open(t.Context(), []string{path}, records.Options{})
 		require.NoError(t, err)
 		f, ok := reader.Schema().FieldsByName("mark")
 		require.True(t, ok)

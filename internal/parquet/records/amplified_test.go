@@ -44,7 +44,7 @@ func TestTextsOfDictionariesAreReservedBeforeTheyAreCopied(t *testing.T) {
 	limit := budget.New(16 << 20)
 	ctx, entered := limit.Enter(t.Context(), "test")
 	defer entered.Release()
-	r, err := records.OpenWith(ctx, []string{path}, records.Options{Budget: limit, Threads: 2})
+	r, err := records.Open(ctx, []string{path}, records.Options{Budget: limit, Threads: 2})
 	require.NoError(t, err)
 	next := int64(0)
 	for r.Next() {
@@ -67,7 +67,7 @@ func TestTextsOfDictionariesAreReservedBeforeTheyAreCopied(t *testing.T) {
 	none := budget.New(600 << 10) // less than a row takes while it is decoded, beside the pages
 	ctx, left := none.Enter(t.Context(), "test")
 	defer left.Release()
-	r, err = records.OpenWith(ctx, []string{path}, records.Options{Budget: none, Threads: 2})
+	r, err = records.Open(ctx, []string{path}, records.Options{Budget: none, Threads: 2})
 	require.NoError(t, err)
 	for r.Next() {
 		require.NotZero(t, r.RecordBatch().NumRows())

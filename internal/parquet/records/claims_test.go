@@ -25,7 +25,7 @@ func TestClaimedFooters(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := records.Open(t.Context(), []string{path}, nil)
+	_, err := records.Open(t.Context(), []string{path}, records.Options{})
 	runtime.ReadMemStats(&after)
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))

@@ -68,17 +68,12 @@ type openFile struct {
 }
 
 // Open returns a reader of all rows of some local files, in their order. All files have the columns of the
-// first one, in any order. The memory of the reader is charged to the budget, which may be nil.
+// first one, in any order. The memory of the reader is charged to the budget. Several row groups are decoded
+// at the same time, within a share of the budget.
 //
 // Errors: NotFound and Unavailable for a file that cannot be opened, Invalid for one that is not Parquet or
 // has other columns, Corrupt for one that cannot be decoded.
-func Open(ctx context.Context, paths []string, limit *budget.Budget) (array.RecordReader, error) {
-	return OpenWith(ctx, paths, Options{Budget: limit})
-}
-
-// OpenWith is Open with options. Several row groups are decoded at the same time, within a share of the budget; the
-// rows come in the same order.
-func OpenWith(ctx context.Context, paths []string, o Options) (array.RecordReader, error) {
+func Open(ctx context.Context, paths []string, o Options) (array.RecordReader, error) {
 	if len(paths) == 0 {
 		return nil, fault.New(fault.Invalid, "there are no files to read")
 	}
