@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight/local/localtest"
-	"github.com/penstock/penstock/internal/segment"
+	"github.com/penstock/penstock/internal/segment/segmenttest"
 )
 
 // freed is the time within which a server must free the memory of disconnected clients.
@@ -120,7 +120,7 @@ type hoarder struct {
 	*client
 	session *localtest.SessionClient
 	stream  *stream
-	kept    []*segment.Received
+	kept    []*segmenttest.Received
 	sums    [][sha256.Size]byte // of kept
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/penstock/penstock/internal/segment"
+	"github.com/penstock/penstock/internal/segment/segmenttest"
 )
 
 const (
@@ -113,7 +114,7 @@ func copyInto(memory []byte, form ready, i int) (length int, err error) {
 
 // readMapped reads a stream of mapped batches.
 func readMapped(from *net.UnixConn, p *pass, c *consumer) (err error) {
-	_, received, err := segment.Receive(from, make([]byte, 1))
+	_, received, err := segmenttest.Receive(from, make([]byte, 1))
 	if err != nil {
 		return err
 	}

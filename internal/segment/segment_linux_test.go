@@ -1,30 +1,16 @@
 package segment
 
 import (
-	"net"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/penstock/penstock/internal/segment/segmenttest"
 )
 
 const size = 1 << 12
-
-// pair returns two ends of a Unix socket.
-func pair(t *testing.T) (one, other *net.UnixConn) {
-	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s")})
-	require.NoError(t, err)
-	defer l.Close() //nolint:errcheck // of a test
-	one, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: l.Addr().String()})
-	require.NoError(t, err)
-	other, err = l.AcceptUnix()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, one.Close()); require.NoError(t, other.Close()) })
-	return one, other
-}
 
 // TestNoOtherProcessWritesOrResizes tries all ways to change a segment with its descriptor.
 //
@@ -53,13 +39,13 @@ func TestNoOtherProcessWritesOrResizes(t *testing.T) {
 
 // TestReceiversSeeWhatTheOwnerWrites passes a segment, and closes it: what was received stays readable.
 func TestReceiversSeeWhatTheOwnerWrites(t *testing.T) {
-	one, other := pair(t)
+	one, other := segmenttest.Pair(t)
 	s, err := New(size)
 	require.NoError(t, err)
 	s.Memory()[0] = 7
 	require.NoError(t, s.Send(one, []byte("segment 3")))
 	message := make([]byte, 16)
-	n, r, err := Receive(other, message)
+	n, r, err := segmenttest.Receive(other, message)
 	require.NoError(t, err)
 	require.Equal(t, "segment 3", string(message[:n]))
 	require.Len(t, r.Memory(), size)
@@ -68,53 +54,6 @@ func TestReceiversSeeWhatTheOwnerWrites(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Equal(t, []byte{7, 8}, r.Memory()[:2])
 	require.NoError(t, r.Close())
-}
-
-// TestMemoryThatMayChangeIsRefused passes files that their sender could shrink, or others write to,
-// and messages with no file or two. No descriptor stays open.
-func TestMemoryThatMayChangeIsRefused(t *testing.T) {
-	one, other := pair(t)
-	open := func() int {
-		files, err := os.ReadDir("/proc/self/fd")
-		require.NoError(t, err)
-		return len(files)
-	}
-	memfd := func(seals int) int {
-		file, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		require.NoError(t, err)
-		require.NoError(t, unix.Ftruncate(file, size))
-		_, err = unix.FcntlInt(uintptr(file), unix.F_ADD_SEALS, seals)
-		require.NoError(t, err)
-		return file
-	}
-	unsealed, shrinks, written := memfd(0), memfd(seals&^unix.F_SEAL_SHRINK), memfd(seals&^unix.F_SEAL_FUTURE_WRITE)
-	sealed := memfd(seals)
-	before := open()
-	for name, c := range map[string]struct {
-		files []int
-		says  string
-	}{
-		"unsealed":         {[]int{unsealed}, "it has the seals 0x0"},
-		"may shrink":       {[]int{shrinks}, "it has the seals"},
-		"may be written":   {[]int{written}, "it has the seals"},
-		"no memfd":         {[]int{0}, "its seals"},
-		"none":             {nil, "0 files were passed"},
-		"two":              {[]int{sealed, sealed}, "files were passed"},
-		"more than fit in": {[]int{sealed, sealed, sealed, sealed, sealed}, "files were passed"},
-	} {
-		var rights []byte
-		if len(c.files) > 0 {
-			rights = unix.UnixRights(c.files...)
-		}
-		_, _, err := one.WriteMsgUnix([]byte{1}, rights, nil)
-		require.NoError(t, err, name)
-		_, _, err = Receive(other, make([]byte, 1))
-		require.ErrorContains(t, err, c.says, name)
-		require.Equal(t, before, open(), name)
-	}
-	for _, file := range []int{unsealed, shrinks, written, sealed} {
-		require.NoError(t, unix.Close(file))
-	}
 }
 
 // TestSegmentsLeaveNothingOpen makes segments, including one of an impossible size.

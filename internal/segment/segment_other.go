@@ -23,15 +23,3 @@ func (*Owned) Send(*net.UnixConn, []byte) error { return errLinux }
 
 // Close does nothing.
 func (*Owned) Close() error { return nil }
-
-// Received is the memory of another process's segment.
-type Received struct{}
-
-// Receive fails on this system.
-func Receive(*net.UnixConn, []byte) (int, *Received, error) { return 0, nil, errLinux }
-
-// Memory returns nothing.
-func (*Received) Memory() []byte { return nil }
-
-// Close does nothing.
-func (*Received) Close() error { return nil }

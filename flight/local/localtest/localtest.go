@@ -1,5 +1,5 @@
 // Package localtest has a client of local sockets for tests and attacks. It is made from
-// docs/spec/local.md, and uses none of the server's code but the receiving of segments.
+// docs/spec/local.md, and uses none of the server's code.
 package localtest
 
 import (
@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/internal/segment"
+	"github.com/penstock/penstock/internal/segment/segmenttest"
 )
 
 // network is the kind of local sockets: SOCK_SEQPACKET.
@@ -82,9 +82,9 @@ func Open(path string) (*SessionClient, error) {
 }
 
 // Receive returns the next delivery's number and memory. The caller closes the memory.
-func (c *SessionClient) Receive() (number uint32, memory *segment.Received, err error) {
+func (c *SessionClient) Receive() (number uint32, memory *segmenttest.Received, err error) {
 	packet := make([]byte, 16)
-	n, memory, err := segment.Receive(c.UnixConn, packet)
+	n, memory, err := segmenttest.Receive(c.UnixConn, packet)
 	if err != nil {
 		return 0, nil, err
 	}
