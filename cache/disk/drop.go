@@ -89,7 +89,7 @@ func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	}
 	before := t.hanging.Load()
 	name := chunkName(f.key, f.cost)
-	h, err := call(ctx, t, "read", name, func(path string) (*headSummary, error) {
+	h, err := call(ctx, t, "read", name, func(path string) (*chunkHead, error) {
 		return readHead(t.sys.open, path, foundFile{name: filepath.Base(path), key: f.key, cost: f.cost, size: f.size})
 	})
 	store.WhenReturned(err, func() {
@@ -107,4 +107,30 @@ func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	default:
 		return "", nil
 	}
+}
+
+// readHead reads the head of a file up to its shape.
+func readHead(open func(string) (diskFile, error), path string, f foundFile) (*chunkHead, error) {
+	disk, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer disk.Close() //nolint:errcheck // it was only read
+	content := make([]byte, min(f.size, firstRead))
+	if err := readFull(disk, content, 0); err != nil {
+		return nil, err
+	}
+	length, err := headLength(content)
+	if err != nil {
+		return nil, err
+	}
+	if length > f.size {
+		return nil, damaged("it ends within its head")
+	}
+	whole := make([]byte, length)
+	if err := readFull(disk, whole, 0); err != nil {
+		return nil, err
+	}
+	h, _, err := decodeID(whole, f.key)
+	return h, err
 }

@@ -401,7 +401,7 @@ func TestLimitHoldsUnderChurn(t *testing.T) {
 					t.Errorf("%d bytes are counted", got)
 				}
 				if s.IntN(40) == 0 {
-					if _, _, err := removeChunks(r.options.Folder, func(c ListedChunk) bool { return c.Cost%7 == 0 }); err != nil {
+					if _, _, err := removeChunks(r.options.Folder, func(c listedChunk) bool { return c.Cost%7 == 0 }); err != nil {
 						t.Log("another goroutine deleted the file first:", err)
 					}
 				}

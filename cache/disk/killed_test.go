@@ -60,7 +60,7 @@ func TestKilledWritersLeaveOnlyWholeChunks(t *testing.T) {
 		for _, e := range names {
 			require.False(t, strings.HasSuffix(e.Name(), tempSuffix))
 		}
-		chunks, err := List(folder)
+		chunks, err := list(folder)
 		require.NoError(t, err)
 		require.Len(t, chunks, len(names)-1, "all files but the lock")
 		for _, c := range chunks {

@@ -361,12 +361,11 @@ func TestClosedTiersDoNothing(t *testing.T) {
 	r.tier = closed
 }
 
-// TestListAndDropNeedNoTier: both read and delete the files of a folder that a tier uses.
-func TestListAndDropNeedNoTier(t *testing.T) {
+// TestFilesMayBeReadAndRemovedByOthers: the heads of files can be read while a tier uses the folder, and chunks whose
+// files were removed are written again.
+func TestFilesMayBeReadAndRemovedByOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	_, err := List(filepath.Join(r.options.Folder, "none"))
-	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	for i := range 3 {
 		r.put(numbered(i), uint32(10+i), numbers(0, 100))
 	}
@@ -376,22 +375,22 @@ func TestListAndDropNeedNoTier(t *testing.T) {
 	}
 	r.put(numbered(3), 13, many...)
 	require.NoError(t, os.WriteFile(filepath.Join(r.options.Folder, chunkName(numbered(4).Key(), 1)), []byte("PENSCOL"), 0o600))
-	all, err := List(r.options.Folder)
+	all, err := list(r.options.Folder)
 	require.NoError(t, err)
 	require.Len(t, all, 5)
-	found := map[ColumnID]ListedChunk{}
+	found := map[ColumnID]listedChunk{}
 	for _, c := range all {
 		found[c.ID] = c
 	}
 	two := found[numbered(2)]
 	require.WithinDuration(t, time.Now(), two.Written, time.Hour)
 	two.Written = time.Time{}
-	require.Equal(t, ListedChunk{
+	require.Equal(t, listedChunk{
 		Key: numbered(2).Key(), ID: numbered(2), Type: typeText(arrow.PrimitiveTypes.Int64), Rows: 100, Bytes: 2 * diskBlock, Cost: 12,
 	}, two)
 	require.EqualValues(t, 4_000, found[numbered(3)].Rows, "a head that is longer than the first read")
 	require.Equal(t, numbered(4).Key(), found[ColumnID{}].Key, "a damaged file is listed by its key")
-	chunks, bytes, err := removeChunks(r.options.Folder, func(c ListedChunk) bool { return c.Cost <= 11 })
+	chunks, bytes, err := removeChunks(r.options.Folder, func(c listedChunk) bool { return c.Cost <= 11 })
 	require.NoError(t, err)
 	require.Equal(t, 3, chunks)
 	require.EqualValues(t, 3*2*diskBlock, bytes)
@@ -424,8 +423,8 @@ func TestDropAll(t *testing.T) {
 
 // removeChunks removes the files of the chunks for which match returns true, as another process may, and
 // returns their number and bytes.
-func removeChunks(folder string, match func(ListedChunk) bool) (chunks int, bytes int64, err error) {
-	all, err := List(folder)
+func removeChunks(folder string, match func(listedChunk) bool) (chunks int, bytes int64, err error) {
+	all, err := list(folder)
 	if err != nil {
 		return 0, 0, err
 	}

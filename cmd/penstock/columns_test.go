@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/penstock/penstock/cache/disk"
 )
 
 // columnServer is a server with a folder of decoded columns.
@@ -117,47 +114,47 @@ func TestServersDoNotShareAFolder(t *testing.T) {
 //
 // spec: cache-7, disk-8
 func TestTablesAreDroppedOnDisk(t *testing.T) {
-	config, folder := readLake(t).config, filepath.Join(t.TempDir(), "columns")
-	first := startWithColumns(t, config, folder)
+	l, folder := readLake(t), filepath.Join(t.TempDir(), "columns")
+	first := startWithColumns(t, l.config, folder)
 	want := first.read()
-	uuids := map[string]int{}
 	first.stop()
-	all, err := disk.List(folder)
-	require.NoError(t, err)
-	for _, c := range all {
-		uuids[c.ID.Table]++
+	all := len(chunks(t, folder))
+	// drop drops a table, and returns the number of columns that left the folder.
+	drop := func(s columnServer, table string) int {
+		t.Helper()
+		before := len(chunks(t, folder))
+		dropped := run(t, "cache", "drop", table, "--uri", s.uri())
+		require.Zero(t, dropped.code, dropped.stderr)
+		gone := before - len(chunks(t, folder))
+		require.Contains(t, dropped.stdout, fmt.Sprintf("dropped %d columns ", gone))
+		return gone
 	}
-	require.Greater(t, len(uuids), 1)
 
-	second := startWithColumns(t, config, folder)
-	dropped := run(t, "cache", "drop", "features.history", "--uri", second.uri())
-	require.Zero(t, dropped.code, dropped.stderr)
-	left, err := disk.List(folder)
-	require.NoError(t, err)
-	gone := maps.Clone(uuids)
-	for _, c := range left {
-		delete(gone, c.ID.Table)
-	}
-	require.Len(t, gone, 1)
-	for uuid, columns := range gone {
-		require.Contains(t, dropped.stdout, fmt.Sprintf("dropped %d columns ", columns))
-		require.Len(t, left, len(all)-columns)
-		delete(uuids, uuid)
-	}
+	second := startWithColumns(t, l.config, folder)
+	gone := drop(second, "features.history")
+	require.Positive(t, gone)
+	require.Less(t, gone, all)
 	second.stop()
 
-	third := startWithColumns(t, config, folder)
-	require.Len(t, chunks(t, folder), len(left))
+	third := startWithColumns(t, l.config, folder)
+	require.Len(t, chunks(t, folder), all-gone)
 	unknown := run(t, "cache", "drop", "features.none", "--uri", third.uri())
 	require.NotZero(t, unknown.code)
 	require.Contains(t, unknown.stderr, "features.none")
-	require.Len(t, chunks(t, folder), len(left))
-	for uuid := range uuids {
-		require.Zero(t, run(t, "cache", "drop", uuid, "--uri", third.uri()).code)
-	}
-	require.Empty(t, chunks(t, folder))
+	require.Len(t, chunks(t, folder), all-gone)
+	require.Equal(t, all-gone, drop(third, tableUUID(t, l, "ml", "impressions")))
 	require.Equal(t, want, third.read())
 	require.Zero(t, run(t, "cache", "drop", "features.history", "--uri", third.uri()).code)
 	require.Equal(t, want, third.read())
 	third.stop()
+}
+
+// tableUUID returns the uuid of a table of a lake.
+func tableUUID(t *testing.T, l lake, name ...string) string {
+	t.Helper()
+	c, done := openCatalogOf(t, l.dir)
+	defer done()
+	table, err := c.LoadTable(t.Context(), name)
+	require.NoError(t, err)
+	return table.Metadata().TableUUID().String()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -186,7 +187,7 @@ func TestSpecificationVectorsOfArrays(t *testing.T) {
 		require.Equal(t, []int32{5, c.want}, got, "%s of %s", c.json, c.dt)
 		buckets, err := bucket.Array(nil, a, 16)
 		require.NoError(t, err)
-		require.Equal(t, []int32{int32(bucket.Of(c.want, 16))}, buckets)
+		require.Equal(t, []int32{int32(buckettest.Of(c.want, 16))}, buckets)
 	}
 }
 

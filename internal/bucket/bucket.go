@@ -14,9 +14,6 @@ package bucket
 // Null is the bucket number of a row whose value is null.
 const Null int32 = -1
 
-// Of returns the bucket of n that a hash falls into. n must be positive.
-func Of(hash int32, n int) int { return int(hash&maxInt32) % n }
-
 // Overlap returns the number of residue classes by which the buckets of two
 // tables with n and m buckets are matched: their greatest common divisor g. A
 // key can lie in bucket b of n and in bucket c of m exactly when b and c agree

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 )
 
 func TestOverlapAgainstBruteForce(t *testing.T) {
@@ -16,7 +17,7 @@ func TestOverlapAgainstBruteForce(t *testing.T) {
 			seen := make([]bool, n*m)
 			for key := range int64(keys) {
 				h := bucket.HashInt64(key)
-				seen[bucket.Of(h, n)*m+bucket.Of(h, m)] = true
+				seen[buckettest.Of(h, n)*m+buckettest.Of(h, m)] = true
 			}
 			g := bucket.Overlap(n, m)
 			for b := range n {

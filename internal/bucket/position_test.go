@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -33,7 +34,7 @@ func TestPositionsReverseTheDigits(t *testing.T) {
 		order := digitReversed(n)
 		for i, p := range at {
 			h := bucket.HashInt64(int64(i))
-			require.Equal(t, order[int(p*float64(n))], bucket.Of(h, n), "of %d", n)
+			require.Equal(t, order[int(p*float64(n))], buckettest.Of(h, n), "of %d", n)
 		}
 	}
 	low := 0
@@ -128,7 +129,7 @@ func TestMayHold(t *testing.T) {
 			classes := make([]bool, n) // a row of its class modulo the power of two does
 			for i, p := range at {
 				if bucket.InRange(p, from, to) {
-					b := bucket.Of(bucket.HashInt64(int64(i)), n)
+					b := buckettest.Of(bucket.HashInt64(int64(i)), n)
 					held[b], classes[b%exact] = true, true
 				}
 			}

@@ -198,6 +198,7 @@ func Graph() []Row {
 		{Folder: "internal/scenario/fixtures", Imports: "* scenario cell storetest", Outside: libSQLite},
 		{Folder: "internal/docstest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/bucket/buckettest", Imports: "*"},
 		{Folder: "internal/certtest", Imports: "*"},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/parquet/parquettest", Imports: "*", Outside: libParquet},

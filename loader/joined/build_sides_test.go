@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -123,7 +124,7 @@ func TestNeededBuildSidesDisplacePrefetchedOnes(t *testing.T) {
 	rows := []int{3, 400, 4000, 3} // by bucket; the first two are ranges of lane 0
 	var training, staging []string
 	for id, found := int64(0), make([]int, 4); !slices.Equal(found, rows); id++ {
-		b := bucket.Of(bucket.HashInt64(id), 4)
+		b := buckettest.Of(bucket.HashInt64(id), 4)
 		if found[b] < rows[b] {
 			found[b]++
 			staging = append(staging, fmt.Sprint(id, " ", id))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/plan"
@@ -76,7 +77,7 @@ func TestSampleOfHashSpaceIsBuckets(t *testing.T) {
 	var want, other []int32
 	for i := range int32(n) {
 		// The second and third of the digit-reversed buckets 0, 8, 4, 12, ….
-		if b := bucket.Of(bucket.HashInt64(int64(i)), 16); b == 8 || b == 4 {
+		if b := buckettest.Of(bucket.HashInt64(int64(i)), 16); b == 8 || b == 4 {
 			want = append(want, i)
 		} else {
 			other = append(other, i)

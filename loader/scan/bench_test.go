@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
@@ -45,7 +46,7 @@ func keysOf() func() int64 {
 	return func() int64 {
 		for {
 			key++
-			if bucket.Of(bucket.HashInt64(key), benchBuckets) == 3 {
+			if buckettest.Of(bucket.HashInt64(key), benchBuckets) == 3 {
 				return key
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/murmur3"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -224,7 +225,7 @@ func TestLongKeysAreCut(t *testing.T) {
 	r := newRig(t)
 	keys := array.NewStringBuilder(memory.DefaultAllocator)
 	keys.Append("a" + strings.Repeat("é", 500))
-	wrong := (bucket.Of(int32(murmur3.Sum32([]byte(keys.Value(0)))), buckets) + 1) % buckets
+	wrong := (buckettest.Of(int32(murmur3.Sum32([]byte(keys.Value(0)))), buckets) + 1) % buckets
 	r.add(retyped(makeRows(0, 1, 1), 1, keys.NewArray()), int32(wrong), parquettest.Options{})
 	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
 	require.ErrorContains(t, got.err, "é…")

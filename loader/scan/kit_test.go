@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -69,7 +70,7 @@ func keyOf(b int32, i int) (string, bool) {
 	}
 	for try := 0; ; try++ {
 		key := fmt.Sprintf("k%d.%d", i, try)
-		if bucket.Of(int32(murmur3.Sum32([]byte(key))), buckets) == int(b) {
+		if buckettest.Of(int32(murmur3.Sum32([]byte(key))), buckets) == int(b) {
 			return key, true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
@@ -57,7 +58,7 @@ func (r *rig) addNested(b int32, keys ...int64) {
 func longsOf(b int32, n int) []int64 {
 	var out []int64
 	for v := int64(1); len(out) < n; v++ {
-		if bucket.Of(bucket.HashInt64(v), buckets) == int(b) {
+		if buckettest.Of(bucket.HashInt64(v), buckets) == int(b) {
 			out = append(out, v)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/murmur3"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
@@ -209,7 +210,7 @@ func TestForeignKeysAreHashed(t *testing.T) {
 			t.Parallel()
 			for day := -3; day < 20; day++ {
 				value := binary.LittleEndian.AppendUint64(nil, uint64(c.number(day)))
-				right := bucket.Of(int32(murmur3.Sum32(value)), buckets)
+				right := buckettest.Of(int32(murmur3.Sum32(value)), buckets)
 				for says := range buckets {
 					r := newRig(t)
 					r.foreignFile(c, day).Partition = []any{int64(says)}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
@@ -90,7 +91,7 @@ func twoKeys(t testing.TB) *rig {
 func withIDs(n int, key, id int32) arrow.RecordBatch {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	for v := int64(0); b.Len() < n; v++ {
-		if bucket.Of(bucket.HashInt64(v), 2) == int(id) {
+		if buckettest.Of(bucket.HashInt64(v), 2) == int(id) {
 			b.Append(v)
 		}
 	}

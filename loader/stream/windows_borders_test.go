@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -143,7 +144,7 @@ func TestCutRangesJoinTheRunBefore(t *testing.T) {
 	const rows, buckets, lanes = 600, 2, 3
 	splitOf, stored := make([]int, rows), map[storedRow]int64{}
 	loadertest.Rows("ml.train", "id:long item:long", "bucket(2,id)", rows, func(i int) string {
-		splitOf[i] = int(bucket.Of(bucket.HashInt64(int64(i)), buckets))
+		splitOf[i] = int(buckettest.Of(bucket.HashInt64(int64(i)), buckets))
 		return fmt.Sprint(i, " ", i)
 	}).In(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
@@ -198,7 +199,7 @@ func TestFileGroupsOfSkippedRangesAreReleased(t *testing.T) {
 	const perBucket, days, large, small = 400, 8, 20_000, 100
 	var training, staging []string
 	for id, found := 0, [2]int{}; found[0] < large; id++ {
-		of := int(bucket.Of(bucket.HashInt64(int64(id)), 2))
+		of := int(buckettest.Of(bucket.HashInt64(int64(id)), 2))
 		n := found[of]
 		found[of]++
 		if n < []int{large, small}[of] {
