@@ -130,6 +130,9 @@ func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, 
 	if err == nil {
 		return db, nil
 	}
+	if mustRecover(err) {
+		return c.recoverFile(ctx, wait)
+	}
 	if code(err) != sqlite3.SQLITE_CANTOPEN || hasJournal(c.path) {
 		return nil, c.broken(err)
 	}
@@ -143,6 +146,26 @@ func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, 
 		return nil, c.broken(err)
 	}
 	return db, nil
+}
+
+// mustRecover reports whether the last writer of a file was killed in the middle of a change. The next connection that may
+// write the file rolls the change back, or completes it if it is in the write-ahead log.
+func mustRecover(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK || e.Code() == sqlite3.SQLITE_READONLY_RECOVERY)
+}
+
+// recoverFile opens the SQLite file with the access that recovery needs. Statements can still only read.
+// See https://www.sqlite.org/lockingv3.html#hot_journals.
+func (c *sqliteFile) recoverFile(ctx context.Context, wait time.Duration) (*sql.DB, error) {
+	query := readOnly(wait, false)
+	query.Set("mode", "rw")
+	db, err := c.open(ctx, query)
+	if err == nil {
+		return db, nil
+	}
+	return nil, fault.As(c.broken(err)).WithRemedy("the last program that wrote the catalog was killed in the middle of a change: let this user write %s and "+
+		"its folder once, or open it with a program that may", c.path)
 }
 
 // busyPragma makes a connection wait for locks.
