@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/flight/damage"
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/policy"
@@ -184,7 +185,7 @@ func readAll(messages []*putMessage, limit int64, memory *budget.Budget, use fun
 	}
 	defer rows.close()
 	rows.limit = limit
-	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), timeout: putTimeout, clock: time.Now}
+	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), claim: &limits.Claim{}, timeout: putTimeout, clock: time.Now}
 	for {
 		b, err := rows.batch()
 		if err != nil || b == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
@@ -110,7 +111,7 @@ func readPut(messages []*putMessage, values bool) error {
 	}
 	defer rows.close()
 	rows.limit = maxPutMessage
-	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), timeout: putTimeout, clock: time.Now}
+	rows.slot = &putSlot{slots: newPlanSlots(1, 100, time.Now), claim: &limits.Claim{}, timeout: putTimeout, clock: time.Now}
 	b, err := rows.batch()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/waits"
@@ -21,8 +22,7 @@ const (
 // putSlot is the slot of a call that writes rows. It belongs to the goroutine of the call.
 type putSlot struct {
 	slots   *planSlots
-	client  string
-	leave   func()        // returns the slot; it may be called more than once
+	claim   *limits.Claim
 	timeout time.Duration // for one message
 	clock   func() time.Time
 	waited  time.Duration // for the client, so far
@@ -32,9 +32,9 @@ type putSlot struct {
 // calls that wait. The caller calls leave.
 func (s *Server) stageSlot(ctx context.Context, holds int64) (*putSlot, error) {
 	defer waits.Begin(ctx, waits.Slot)()
-	p := &putSlot{slots: s.stageSlots, client: writerOf(ctx), timeout: s.options.PutTimeout, clock: s.options.Ticks}
+	p := &putSlot{slots: s.stageSlots, timeout: s.options.PutTimeout, clock: s.options.Ticks}
 	var err error
-	p.leave, err = p.slots.enter(ctx, p.client, holds)
+	p.claim, err = p.slots.enter(ctx, writerOf(ctx), holds)
 	if fault.KindOf(err) == fault.Exhausted {
 		e := fault.New(fault.Exhausted, "other calls that write rows take all %d slots of the server", s.options.MaxStages)
 		e.RetryAfter = time.Second
@@ -45,6 +45,9 @@ func (s *Server) stageSlot(ctx context.Context, holds int64) (*putSlot, error) {
 	}
 	return p, nil
 }
+
+// leave returns the slot. It may be called more than once.
+func (p *putSlot) leave() { p.claim.Leave() }
 
 // writerOf returns who shares slots to write: a subject or a host. Programs on the machine of the server have one host, so each
 // of their connections is a client.
@@ -82,8 +85,8 @@ func (p *putSlot) wait(ctx context.Context, done <-chan struct{}, received int64
 		case <-late.C:
 		case <-queued:
 		}
-		queued = p.slots.arrivals()
-		if p.slots.cede(p.client) {
+		queued = p.slots.Queued()
+		if p.slots.Yield(p.claim) {
 			return fault.New(fault.Unavailable, "another call waits for the slot of this one, whose client has sent %d bytes and was waited for %s",
 				received, (p.waited + p.clock().Sub(began)).Round(time.Second)).
 				WithRemedy("repeat the call with the same token; make the rows ready before the call, or in larger batches")

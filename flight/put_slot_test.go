@@ -84,19 +84,17 @@ type putSlots struct {
 // take takes a slot for a client, which must be free.
 func (s putSlots) take(client string) *putSlot {
 	s.t.Helper()
-	leave, err := s.enter(s.t.Context(), client, 0)
+	claim, err := s.enter(s.t.Context(), client, 0)
 	require.NoError(s.t, err)
-	return &putSlot{slots: s.planSlots, client: client, leave: leave, timeout: putTimeout, clock: time.Now}
+	return &putSlot{slots: s.planSlots, claim: claim, timeout: putTimeout, clock: time.Now}
 }
 
 // queue lets a client wait for a slot, and returns how it ends.
 func (s putSlots) queue(client string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		free, err := s.enter(s.t.Context(), client, 0)
-		if err == nil {
-			free()
-		}
+		claim, err := s.enter(s.t.Context(), client, 0)
+		claim.Leave()
 		ended <- err
 	}()
 	synctest.Wait()
@@ -221,9 +219,8 @@ func TestSilentClientsLoseTheirSlotsToCallsThatWait(t *testing.T) {
 				s := putSlots{newPlanSlots(2, 50, time.Now), t}
 				c(t, s)
 				synctest.Wait()
-				taken, waiting := s.counts()
-				require.Zero(t, taken+waiting)
-				require.Zero(t, s.ceded)
+				now := s.Counts()
+				require.Zero(t, now.Taken+now.Waiting)
 			})
 		})
 	}

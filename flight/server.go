@@ -346,7 +346,10 @@ func (s *Server) Streams() int {
 func (s *Server) Waiting() int { return s.admission.waits() }
 
 // Writes returns how many calls write rows to tables, and how many wait for a place to do so.
-func (s *Server) Writes() (open, waiting int) { return s.stageSlots.counts() }
+func (s *Server) Writes() (open, waiting int) {
+	now := s.stageSlots.Counts()
+	return now.Taken, now.Waiting
+}
 
 // enter counts a stream until leave is called, which may be called more than once. The context
 // ends with the call, and when Shutdown stops waiting for streams.

@@ -205,7 +205,6 @@ func (a *admission) status() *SlotStatus {
 
 // status returns how many slots are taken.
 func (p *planSlots) status() *PlanStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return &PlanStatus{Limit: p.limit, Running: p.taken, Waiting: len(p.waiting)}
+	now := p.Counts()
+	return &PlanStatus{Limit: now.Places, Running: now.Taken, Waiting: now.Waiting}
 }

@@ -161,8 +161,9 @@ func Graph() []Row {
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
+		{Folder: "flight/limits"},
 		{
-			Folder: "flight", Imports: "loader stream dataset decode plan policy stage orphans promote commit rule batch budget waits fault identity audit local segment conform",
+			Folder: "flight", Imports: "limits loader stream dataset decode plan policy stage orphans promote commit rule batch budget waits fault identity audit local segment conform",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf + " " + libUnix,
 		},
 

@@ -1,0 +1,307 @@
+// Package limits shares a limited number of places among clients, by one rule.
+//
+// A client is a subject or a host. No client has more than its share of the places. A free place goes to the client that has the
+// fewest, then to the one whose calls have cost the least time of late, then to the one whose last turn is longest ago. The
+// claims of one client have their places in order of arrival. If too many claims wait, the last one of the client with most of
+// them is refused.
+package limits
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Options are the limits of a queue.
+type Options struct {
+	Places  int  // 0: no limit, and nothing is counted
+	Percent int  // of the places that one client may have, but at least one place
+	Local   bool // the client "", which is all Unix domain sockets, may have all places
+	// Claims and Bytes bound the claims that wait, and what they hold meanwhile. One claim may wait whatever it holds.
+	Claims int
+	Bytes  int64
+	// Full returns the error of a claim that is refused because the queue is full. It is called under the lock of the queue.
+	Full func(Counts) error
+	// Costly counts the time for which a client has places against it.
+	Costly bool
+	Clock  func() time.Time
+}
+
+// Queue is places, and the claims that wait for them. It is safe for concurrent use.
+//
+// Its invariants are:
+//   - no more places are taken or kept than there are, except for one claim that needs more than there are at present;
+//   - no client has more than its share, including what is kept in its name;
+//   - no claim waits while its client has less than its share and a place is free, except behind one that needs several places.
+type Queue struct {
+	options Options
+	share   int
+
+	mu       sync.Mutex
+	lowered  int // places at present; 0: all
+	taken    int
+	kept     int // of all Kept
+	clients  map[string]*client
+	waiting  []*Claim // in order of arrival
+	bounded  int      // of waiting: claims that may be refused
+	bytes    int64    // of waiting
+	turn     int64    // counts the places that were given, and the clients that came
+	yielding int      // claims whose holders give their places up for those that wait
+	queued   chan struct{}
+}
+
+// NewQueue returns a queue whose places are free.
+func NewQueue(options Options) *Queue {
+	return &Queue{
+		options: options, share: Share(options.Places, options.Percent),
+		clients: map[string]*client{}, queued: make(chan struct{}),
+	}
+}
+
+// Share returns how many places one client may have, given a percentage: at least one.
+func Share(places, percent int) int { return max(1, places*percent/100) }
+
+// Counts is how many places there are, and how they are used.
+type Counts struct {
+	Places, Share        int
+	Taken, Kept, Waiting int
+	Bytes                int64 // of the claims that wait
+}
+
+// Counts returns how the places are used.
+func (q *Queue) Counts() Counts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.Current()
+}
+
+// Current is Counts within Change.
+func (q *Queue) Current() Counts {
+	return Counts{Places: q.options.Places, Share: q.share, Taken: q.taken, Kept: q.kept, Waiting: len(q.waiting), Bytes: q.bytes}
+}
+
+// Held returns how many places a client has, including those that are kept in its name. It is called within Change.
+func (q *Queue) Held(name string) int {
+	if c := q.clients[name]; c != nil {
+		return c.held
+	}
+	return 0
+}
+
+// Free returns how many places are neither taken nor kept. It is negative if the places were lowered. It is called within Change.
+func (q *Queue) Free() int { return q.places() - q.taken - q.kept }
+
+func (q *Queue) places() int {
+	if q.lowered > 0 {
+		return q.lowered
+	}
+	return q.options.Places
+}
+
+// Lower changes how many places there are at present; 0: all. It is called within Change.
+func (q *Queue) Lower(places int) { q.lowered = places }
+
+// Change calls a function that changes what claims have or need, and gives places to those that can have them then.
+func (q *Queue) Change(change func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change()
+	q.grant()
+}
+
+// Enter waits until a claim has a place; one that has it keeps it. If it has none after some time, late returns for how much
+// longer it may wait, or else why it fails.
+func (q *Queue) Enter(ctx context.Context, c *Claim, patience time.Duration, late func() (more time.Duration, err error)) error {
+	if q.options.Places == 0 {
+		return nil
+	}
+	q.arrive(c)
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		select {
+		case <-c.settled:
+			return c.err
+		case <-ctx.Done():
+			return q.abandon(c, context.Cause(ctx))
+		case <-timeout.C:
+			more, err := late()
+			if more <= 0 {
+				return q.abandon(c, err)
+			}
+			timeout.Reset(more)
+		}
+	}
+}
+
+// arrive gives a claim a place, or adds it to those that wait.
+func (q *Queue) arrive(c *Claim) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.has {
+		return
+	}
+	c.queue, c.client, c.err, c.settled = q, q.of(c.Client), nil, make(chan struct{})
+	q.waiting = append(q.waiting, c)
+	q.countWaiting(c, 1)
+	q.grant()
+	q.refuse()
+	if !c.has && c.err == nil {
+		close(q.queued)
+		q.queued = make(chan struct{})
+	}
+}
+
+// countWaiting counts a claim that begins or ends to wait. q.mu is held.
+func (q *Queue) countWaiting(c *Claim, one int) {
+	bytes := c.Bytes * int64(one)
+	c.client.waiting += one
+	c.client.bytes += bytes
+	q.bytes += bytes
+	if !c.Firm {
+		q.bounded += one
+		c.client.bounded += one
+	}
+}
+
+// refuse refuses claims while too many wait: each time the last one of the client that has most of them, or of the bytes.
+// q.mu is held.
+func (q *Queue) refuse() {
+	for {
+		bytes := q.bytes > q.options.Bytes && q.bounded > 1
+		if !bytes && q.bounded <= q.options.Claims {
+			return
+		}
+		var last *Claim
+		most := int64(0)
+		for _, c := range q.waiting {
+			has := int64(c.client.bounded)
+			if bytes {
+				has = c.client.bytes
+			}
+			if !c.Firm && has >= most {
+				last, most = c, has
+			}
+		}
+		counts := q.Current()
+		counts.Waiting--
+		q.settle(last, q.options.Full(counts))
+	}
+}
+
+// grant gives places to claims while there are any. q.mu is held.
+func (q *Queue) grant() {
+	for {
+		c, terms := q.next()
+		if c == nil {
+			return
+		}
+		q.take(c, terms)
+		q.settle(c, nil)
+	}
+}
+
+// next returns the claim that has the next place; nil if none can have one. q.mu is held.
+func (q *Queue) next() (*Claim, Terms) {
+	var first *Claim
+	var best Terms
+	for _, c := range q.waiting {
+		terms := c.terms()
+		if terms.Never || q.exceeds(c.client, terms) {
+			continue
+		}
+		if terms.Of.Places() >= terms.Places {
+			return c, terms
+		}
+		q.age(c.client)
+		if first == nil || terms.First && !best.First || terms.First == best.First && c.client.before(first.client) {
+			first, best = c, terms
+		}
+	}
+	if first != nil && best.Places > q.Free()+best.Of.Places() && q.taken+q.kept > 0 {
+		return nil, Terms{} // it needs several places, which the claims behind it leave to it
+	}
+	return first, best
+}
+
+// exceeds reports whether a client would have more than its share with the places of a claim. q.mu is held.
+func (q *Queue) exceeds(c *client, terms Terms) bool {
+	if q.options.Local && c.name == "" {
+		return false
+	}
+	places := terms.Places
+	if terms.Of != nil && terms.Of.client == c { // they count already
+		places -= terms.Of.Places()
+	}
+	return places > 0 && c.held+places > q.share
+}
+
+// take gives a claim its place. q.mu is held.
+func (q *Queue) take(c *Claim, terms Terms) {
+	terms.Of.use(min(terms.Places, terms.Of.Places()))
+	q.turn++
+	q.taken++
+	c.client.held++
+	c.client.turn = q.turn
+	c.has, c.began = true, q.options.Clock()
+	if c.Special != nil {
+		c.Special.Granted(terms)
+	}
+}
+
+// settle ends the wait of a claim, with an error if it has no place. q.mu is held.
+func (q *Queue) settle(c *Claim, err error) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(o *Claim) bool { return o == c })
+	q.countWaiting(c, -1)
+	c.err = err
+	close(c.settled)
+}
+
+// abandon ends the wait of a claim, unless it has got its place or was refused just now.
+func (q *Queue) abandon(c *Claim, why error) error {
+	q.Change(func() {
+		if slices.Contains(q.waiting, c) {
+			q.settle(c, why)
+		}
+	})
+	return c.err
+}
+
+// Queued returns a channel that is closed when the next claim begins to wait.
+func (q *Queue) Queued() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queued
+}
+
+// Wanted reports whether a claim has a place that another one waits for and could have.
+func (q *Queue) Wanted(c *Claim) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return c.has && q.couldHave(c) > 0
+}
+
+// Yield reports whether the holder of a claim should give its place up for another one that waits and could have it. No more
+// claims yield than wait.
+func (q *Queue) Yield(c *Claim) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !c.has || c.yields || q.couldHave(c) <= q.yielding {
+		return false
+	}
+	c.yields = true
+	q.yielding++
+	return true
+}
+
+// couldHave returns how many claims wait that could have the place of another one. q.mu is held.
+func (q *Queue) couldHave(of *Claim) int {
+	could := 0
+	for _, c := range q.waiting {
+		if c.client == of.client || !q.exceeds(c.client, c.terms()) {
+			could++
+		}
+	}
+	return could
+}
