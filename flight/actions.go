@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -135,11 +136,11 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	now := strings.Join(parts, "")
 	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
 	lines := screen - strings.Count(now, "\n") - strings.Count(more, "\n")
-	sized, err := s.sized(ctx, p)
+	sizes, err := s.columnSizes(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return []byte(sized.Summary(p.Query, lines) + now + more), nil
+	return []byte(explain.Summary(p.Plan, p.Query, sizes, lines) + now + more), nil
 }
 
 // explainSplits returns everything about a plan.
@@ -148,23 +149,19 @@ func (s *service) explainSplits(ctx context.Context, body []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	sized, err := s.sized(ctx, p)
+	sizes, err := s.columnSizes(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return []byte(sized.Explain(p.Query) + strings.Join(s.explainNow(p), "")), nil
+	return []byte(explain.Text(p.Plan, p.Query, sizes) + strings.Join(s.explainNow(p), "")), nil
 }
 
-// sized returns a plan that explains how much of its files are the columns that it reads.
-func (s *service) sized(ctx context.Context, p planned) (*plan.Plan, error) {
+// columnSizes returns how much of its files are the columns that a plan reads; nil if that is not known.
+func (s *service) columnSizes(ctx context.Context, p planned) (*plan.ColumnSizes, error) {
 	if s.options.ColumnSizes == nil {
-		return p.Plan, nil
+		return nil, nil //nolint:nilnil // explain texts give the sizes of whole files
 	}
-	sizes, err := s.options.ColumnSizes(p.access.within(ctx), p.Planned)
-	if err != nil {
-		return nil, err
-	}
-	return p.WithSizes(sizes), nil
+	return s.options.ColumnSizes(p.access.within(ctx), p.Planned)
 }
 
 // explainNow describes what streams of a plan share now, what is cached of its tables, and what its last stream

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
 )
 
 func summaryOf(t *testing.T, answer *arrowflight.FlightInfo) summary {
@@ -238,10 +239,10 @@ func TestActions(t *testing.T) {
 	text, err := act("explain", []byte(query))
 	require.NoError(t, err)
 	const more = "\nevery split and lane, and all rules in full: --splits, in Python splits=True\n"
-	require.Equal(t, p.Summary(p.Query, 38)+"shared by "+p.TablesID+more, string(text))
+	require.Equal(t, explain.Summary(p.Plan, p.Query, nil, 38)+"shared by "+p.TablesID+more, string(text))
 	text, err = act("explain_splits", []byte(query))
 	require.NoError(t, err)
-	require.Equal(t, p.Explain(dataset.Query{})+"shared by "+p.TablesID, string(text))
+	require.Equal(t, explain.Text(p.Plan, dataset.Query{}, nil)+"shared by "+p.TablesID, string(text))
 
 	text, err = act("manifest", []byte(query))
 	require.NoError(t, err)

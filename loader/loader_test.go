@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/loadertest"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -246,7 +247,7 @@ func TestPinnedPlans(t *testing.T) {
 	q.Pin = before.Rows.Pin
 	again, err := l.Plan(ctx, q)
 	require.NoError(t, err)
-	require.Equal(t, before.String(), again.String())
+	require.Equal(t, explain.Text(before.Plan, before.Query, nil), explain.Text(again.Plan, again.Query, nil))
 	after, err := l.Plan(ctx, loadertest.OneShard(2, 8))
 	require.NoError(t, err)
 	require.Equal(t, before.ID, after.ID, "the commit was to a left entry")
@@ -257,7 +258,7 @@ func TestPinnedPlans(t *testing.T) {
 	q.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
 	again, err = l.Plan(ctx, q)
 	require.NoError(t, err)
-	require.Equal(t, before.String(), again.String())
+	require.Equal(t, explain.Text(before.Plan, before.Query, nil), explain.Text(again.Plan, again.Query, nil))
 	require.Equal(t, before.Rows.Pin, again.Rows.Pin)
 	q.Pin = dataset.Pin{Training: dataset.TablePin{Snapshot: before.Rows.Pin.Training.Snapshot}}
 	again, err = l.Plan(ctx, q)

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/loadertest"
+	"github.com/penstock/penstock/loader/plan/explain"
 )
 
 // TestSince reads the rows appended to a training table, joined, in one and in two
@@ -54,7 +55,7 @@ func TestSince(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(20), p.StoredRows)
 	require.NotEqual(t, all[0].Report.Cursor.Plan, p.ID)
-	require.Contains(t, p.String(), "  since "+strconv.FormatInt(before, 10)+": rows that were appended after it\n")
+	require.Contains(t, explain.Text(p.Plan, dataset.Query{}, nil), "  since "+strconv.FormatInt(before, 10)+": rows that were appended after it\n")
 	shards, err := scenario.Read(context.Background(), l, q)
 	require.NoError(t, err)
 	got := scenario.Texts(shards[0].Rows())

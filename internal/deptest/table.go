@@ -115,6 +115,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},
 		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
+		{Folder: "loader/plan/explain", Imports: "plan dataset catalog resolve"},
 		{Folder: "loader/compact", Imports: "catalog"},
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
@@ -163,7 +164,7 @@ func Graph() []Row {
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{Folder: "flight/limits"},
 		{
-			Folder: "flight", Imports: "limits loader stream dataset decode plan policy stage orphans promote commit rule batch budget waits fault identity audit local segment conform",
+			Folder: "flight", Imports: "limits loader stream dataset decode plan explain policy stage orphans promote commit rule batch budget waits fault identity audit local segment conform",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf + " " + libUnix,
 		},
 
@@ -212,6 +213,7 @@ func Graph() []Row {
 		{Folder: "flight/local/localtest", Imports: "* segmenttest", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/loadertest", Imports: "* catalogtest errstore parquettest scenario storetest", Outside: libTesting},
+		{Folder: "loader/plan/plantest", Imports: "*"},
 		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/icebergcat/icebergtest", Imports: "* catalogtest restcattest postgrestest", Outside: libIceberg + " " + libTesting},

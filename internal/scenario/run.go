@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/plan/explain"
 )
 
 // zero matches a count of 0, which is not shown.
@@ -233,7 +234,7 @@ func (p *player) explain(input []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return planned.Summary(q, screen) + "\n" + planned.Explain(q), nil
+	return explain.Summary(planned.Plan, q, nil, screen) + "\n" + explain.Text(planned.Plan, q, nil), nil
 }
 
 func (p *player) read(input []string) (string, error) {

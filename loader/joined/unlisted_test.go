@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/loadertest"
+	"github.com/penstock/penstock/loader/plan/explain"
 )
 
 // listingCatalog counts the listings of each table.
@@ -93,7 +94,7 @@ func TestFilesOfUnreadEntriesAreNotListed(t *testing.T) {
 		require.Equal(t, i != 7, s.Unread)
 		require.Equal(t, i == 7, len(s.Groups) > 0)
 	}
-	text := some.Explain(some.Query)
+	text := explain.Text(some.Plan, some.Query, nil)
 	require.Contains(t, text, "; f7 file group 0, 1 file")
 	require.NotContains(t, text, "f8 none")
 	require.NotContains(t, text, "f8 file group")

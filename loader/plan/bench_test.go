@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -22,10 +23,10 @@ const wide = 4096 // buckets of the training table, and files of every table
 func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
 	tb.Helper()
 	d := dataset.Dataset{Name: "wide", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.train"}}
-	table := training(wide)
+	table := plantest.Training(wide)
 	var files plan.Files
 	for b := range wide {
-		files.Training.Files = append(files.Training.Files, file(fmt.Sprintf("s3://bucket/train/bucket=%d/00000-%08d.parquet", b, b), int64(1), int64(b), 100_000, 1))
+		files.Training.Files = append(files.Training.Files, plantest.File(fmt.Sprintf("s3://bucket/train/bucket=%d/00000-%08d.parquet", b, b), int64(1), int64(b), 100_000, 1))
 	}
 	var tables []*catalog.Table
 	for i, n := range counts {
@@ -62,7 +63,7 @@ func BenchmarkBuild(b *testing.B) {
 			r, files := wideJoin(b, counts...)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := bindAndBuild(r, files, wideQuery())
+				_, err := plantest.BindAndBuild(r, files, wideQuery())
 				require.NoError(b, err)
 			}
 		})
@@ -73,7 +74,7 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkMixing(b *testing.B) {
 	r, files := wideJoin(b, wide)
 	q := dataset.Query{Rows: dataset.Rows{Lanes: 64, Order: dataset.Shuffled, ShuffleWindow: 2048, ShuffleParts: 1}, Reading: dataset.Reading{BatchRows: 8192}}.Defaults()
-	p, err := bindAndBuild(r, files, q)
+	p, err := plantest.BindAndBuild(r, files, q)
 	require.NoError(b, err)
 	for b.Loop() {
 		require.Positive(b, p.MixesOf(q, dataset.Shard{Index: 1, Of: 8}).Deviation)
@@ -98,7 +99,7 @@ func BenchmarkRanges(b *testing.B) {
 	sorted(files.Training.Files)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := bindAndBuild(r, files, wideQuery())
+		_, err := plantest.BindAndBuild(r, files, wideQuery())
 		require.NoError(b, err)
 	}
 }
@@ -110,7 +111,7 @@ func TestPlansOfManyBucketsAreSmall(t *testing.T) {
 		r, files := wideJoin(t, counts...)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		p, err := bindAndBuild(r, files, wideQuery())
+		p, err := plantest.BindAndBuild(r, files, wideQuery())
 		runtime.ReadMemStats(&after)
 		require.NoError(t, err)
 		require.Len(t, p.Splits, wide)

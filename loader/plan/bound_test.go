@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -16,11 +17,11 @@ import (
 // of times.
 func TestReads(t *testing.T) {
 	t.Parallel()
-	tables, _ := mixed()
-	e := entry()
+	tables, _ := plantest.Mixed()
+	e := plantest.Entry()
 	e.Filter = dataset.MustFilter("age > 1")
 	bind := func(q dataset.Query) (*plan.Bound, error) {
-		r, err := resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
+		r, err := resolve.Bind(plantest.Homefeed(e).Defaults(), tables[0], tables[1:])
 		require.NoError(t, err)
 		return plan.Bind(r, q.Rows)
 	}
@@ -40,7 +41,7 @@ func TestReads(t *testing.T) {
 		require.ElementsMatch(t, want.Training, b.ValueRanges().Training, strategy)
 		require.Equal(t, want.Staging, b.ValueRanges().Staging, strategy)
 	}
-	e = entry()
+	e = plantest.Entry()
 	for query, want := range map[*dataset.Query]plan.Columns{
 		{}: {Training: []int{1}, Staging: [][]int{nil}},
 		{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}}:                                    {Training: []int{1, 2}, Staging: [][]int{nil}},

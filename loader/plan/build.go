@@ -120,18 +120,18 @@ func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
 func (p *Plan) newBucketFiles(f catalog.File) *bucketFiles {
 	t := p.Relation.Training
 	b := &bucketFiles{partition: f.Partition}
-	if i := p.bucketField(f.Spec); i >= 0 {
+	if i := p.BucketField(f.Spec); i >= 0 {
 		b.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
 		b.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
 	}
 	return b
 }
 
-// bucketField returns the index of the partition field that orders splits: the bucket
+// BucketField returns the index of the partition field that orders splits: the bucket
 // of the dataset's first bucketed key column, or else the first bucket of the spec; -1
 // if the spec has none. It must not depend on the staging tables, so that an experiment
 // with a feature reads the same order as one without it.
-func (p *Plan) bucketField(spec int) int {
+func (p *Plan) BucketField(spec int) int {
 	t := p.Relation.Training
 	for _, name := range p.Relation.Dataset.Key {
 		field, _ := t.Field(name)

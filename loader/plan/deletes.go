@@ -62,10 +62,10 @@ func (p *Plan) countDeleted() {
 			}
 		}
 	}
-	uses := deletesOf(files)
+	uses := DeletesOf(files)
 	p.deleteFiles = uses.count()
 	if p.Inexact == "" && len(uses) > 0 {
-		p.Inexact = "rows are deleted: " + strings.Join(uses.texts(), ", ")
+		p.Inexact = "rows are deleted: " + strings.Join(uses.Texts(), ", ")
 		p.counted = len(uses) == 1 && uses[0].kind == catalog.DeletionVector
 	}
 }
@@ -75,13 +75,13 @@ func (p *Plan) countDeleted() {
 func (p *Plan) DeleteFiles() int {
 	n := p.deleteFiles
 	for i := range p.Staging {
-		n += deletesOf(p.filesOf(i)).count()
+		n += DeletesOf(p.Staging[i].Files()).count()
 	}
 	return n
 }
 
-// deleteUses counts the delete files of some data files by kind.
-type deleteUses []deleteUse
+// DeleteUses counts the delete files of some data files by kind.
+type DeleteUses []deleteUse
 
 type deleteUse struct {
 	kind  catalog.DeleteKind
@@ -89,8 +89,9 @@ type deleteUse struct {
 	bytes int64
 }
 
-func deletesOf(files []catalog.File) deleteUses {
-	uses := deleteUses{{kind: catalog.PositionDeletes}, {kind: catalog.DeletionVector}, {kind: catalog.EqualityDeletes}}
+// DeletesOf counts the delete files of some data files.
+func DeletesOf(files []catalog.File) DeleteUses {
+	uses := DeleteUses{{kind: catalog.PositionDeletes}, {kind: catalog.DeletionVector}, {kind: catalog.EqualityDeletes}}
 	seen := map[*catalog.DeleteFile]bool{}
 	add := func(d *catalog.DeleteFile) {
 		if seen[d] {
@@ -123,7 +124,7 @@ func deletesOf(files []catalog.File) deleteUses {
 	return slices.DeleteFunc(uses, func(u deleteUse) bool { return u.files == 0 })
 }
 
-func (u deleteUses) count() int {
+func (u DeleteUses) count() int {
 	n := 0
 	for _, use := range u {
 		n += use.files
@@ -131,7 +132,17 @@ func (u deleteUses) count() int {
 	return n
 }
 
-func (u deleteUses) texts() []string {
+// Bytes returns their size.
+func (u DeleteUses) Bytes() int64 {
+	bytes := int64(0)
+	for _, use := range u {
+		bytes += use.bytes
+	}
+	return bytes
+}
+
+// Texts describes the files of each kind.
+func (u DeleteUses) Texts() []string {
 	texts := make([]string, len(u))
 	for i, use := range u {
 		texts[i] = use.String()
@@ -144,24 +155,22 @@ func (u deleteUse) String() string {
 	what := ""
 	switch u.kind {
 	case catalog.DeletionVector:
-		what = counted(u.files, "deletion vector")
+		what = Counted(u.files, "deletion vector")
 	case catalog.PositionDeletes:
-		what = counted(u.files, "file") + " of position deletes"
+		what = Counted(u.files, "file") + " of position deletes"
 	case catalog.EqualityDeletes:
-		what = counted(u.files, "file") + " of equality deletes"
+		what = Counted(u.files, "file") + " of equality deletes"
 	}
 	return what
 }
 
-// explainDeletes describes which delete files are read for some files.
-func explainDeletes(b *strings.Builder, files []catalog.File) {
-	uses := deletesOf(files)
-	if len(uses) == 0 {
-		return
+// Counted renders a count and its unit for people.
+func Counted[N int | int64](n N, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		what += "e"
 	}
-	bytes := int64(0)
-	for _, u := range uses {
-		bytes += u.bytes
-	}
-	fmt.Fprintf(b, "  deletes: %s, %s\n", strings.Join(uses.texts(), ", "), bytesText(bytes))
+	return fmt.Sprintf("%d %ss", n, what)
 }

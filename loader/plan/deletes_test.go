@@ -7,6 +7,8 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/plantest"
 )
 
 // vectorOf returns a deletion vector that deletes some rows of a file.
@@ -23,9 +25,9 @@ func vectorOf(location string, rows int64) catalog.Deletes {
 // spec: delete-6
 func TestDeletedRowsArePlanned(t *testing.T) {
 	t.Parallel()
-	table := training(4)
+	table := plantest.Training(4)
 	files := func(deletes catalog.Deletes) []catalog.File {
-		all := []catalog.File{file("a", int64(1), int64(0), 3_000_000, 1), file("b", int64(1), int64(1), 100, 1)}
+		all := []catalog.File{plantest.File("a", int64(1), int64(0), 3_000_000, 1), plantest.File("b", int64(1), int64(1), 100, 1)}
 		all[0].Deletes = deletes
 		return all
 	}
@@ -43,8 +45,8 @@ func TestDeletedRowsArePlanned(t *testing.T) {
 	require.EqualValues(t, 2_999_600, rows, "the vector counts once, for all of the file's splits")
 	require.Equal(t, "rows are deleted: 1 deletion vector", vectors.Inexact)
 	require.Nil(t, vectors.Counts(), "it is unknown in which lane the rows are deleted")
-	require.Contains(t, vectors.String(), "rows 2999600 (exact; 3000100 as stored, rows are deleted: 1 deletion vector)")
-	require.Contains(t, vectors.String(), "  deletes: 1 deletion vector, 400 B\n")
+	require.Contains(t, explain.Text(vectors, dataset.Query{}, nil), "rows 2999600 (exact; 3000100 as stored, rows are deleted: 1 deletion vector)")
+	require.Contains(t, explain.Text(vectors, dataset.Query{}, nil), "  deletes: 1 deletion vector, 400 B\n")
 
 	some := build(t, table, files(vectorOf("a", 500)), dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}})
 	_, exact = some.ExactRows()
@@ -70,7 +72,7 @@ func TestDeletedRowsArePlanned(t *testing.T) {
 // spec: delete-9
 func TestSplitsAreNamedAfterTheirDeletes(t *testing.T) {
 	t.Parallel()
-	table := training(4)
+	table := plantest.Training(4)
 	columns := table.Fields[:1]
 	equality := func(sequences ...int64) catalog.Deletes {
 		g := &catalog.EqualityGroup{Columns: columns}
@@ -80,7 +82,7 @@ func TestSplitsAreNamedAfterTheirDeletes(t *testing.T) {
 		return catalog.Deletes{Equality: []*catalog.EqualityGroup{g}}
 	}
 	name := func(d catalog.Deletes) string {
-		f := file("a", int64(1), int64(0), 100, 1)
+		f := plantest.File("a", int64(1), int64(0), 100, 1)
 		f.Deletes = d
 		return build(t, table, []catalog.File{f}, dataset.Query{}).Splits[0].ID
 	}
@@ -101,5 +103,5 @@ func TestSplitsAreNamedAfterTheirDeletes(t *testing.T) {
 	}
 	require.Len(t, names, 8)
 	require.Equal(t, name(equality(2)), name(equality(1, 2)), "the first is not younger than the file")
-	require.Equal(t, build(t, table, []catalog.File{file("a", int64(1), int64(0), 100, 1)}, dataset.Query{}).Splits[0].ID, name(catalog.Deletes{}))
+	require.Equal(t, build(t, table, []catalog.File{plantest.File("a", int64(1), int64(0), 100, 1)}, dataset.Query{}).Splits[0].ID, name(catalog.Deletes{}))
 }

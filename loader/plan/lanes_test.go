@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/plantest"
 )
 
 // TestLanes assigns random splits to random numbers of lanes.
@@ -26,14 +27,14 @@ func TestLanes(t *testing.T) {
 		for i := range r.IntN(30) {
 			rows := int64(1 + r.IntN(100))
 			total += rows
-			files = append(files, file(fmt.Sprint("f", i), int64(r.IntN(3)), int64(r.IntN(n)), rows, int64(i)))
+			files = append(files, plantest.File(fmt.Sprint("f", i), int64(r.IntN(3)), int64(r.IntN(n)), rows, int64(i)))
 		}
 		for _, rows := range []dataset.Rows{
 			{Lanes: l},
 			{Lanes: l, Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits},
 			{Lanes: l, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, Seed: r.Int64()},
 		} {
-			p := build(t, training(n), files, dataset.Query{Rows: rows})
+			p := build(t, plantest.Training(n), files, dataset.Query{Rows: rows})
 			require.Equal(t, total, p.StoredRows)
 			requireDealt(t, p, l)
 		}
@@ -96,7 +97,7 @@ func TestCutsAreDrawn(t *testing.T) {
 	t.Parallel()
 	begin := func(name string, rows dataset.Rows) int64 {
 		rows.Lanes = 2
-		p := build(t, training(1), []catalog.File{file(name, int64(1), int64(0), 1000, 1)}, dataset.Query{Rows: rows})
+		p := build(t, plantest.Training(1), []catalog.File{plantest.File(name, int64(1), int64(0), 1000, 1)}, dataset.Query{Rows: rows})
 		return p.Lanes[0].Ranges[len(p.Lanes[0].Ranges)-1].From
 	}
 	bySeed, byEpoch, bySplit := [10]int{}, [10]int{}, [10]int{}

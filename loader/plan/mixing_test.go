@@ -12,6 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/plantest"
 )
 
 const mixedDays, mixedRows = 20, 12_000 // of each day
@@ -26,7 +28,7 @@ type layout struct {
 // plan returns the plan of a query over the layout, and the time of a row of a split: 0 to 1.
 func (l layout) plan(t *testing.T, rows dataset.Rows) (*plan.Plan, func(split int, row int64) float64) {
 	t.Helper()
-	table := training(1)
+	table := plantest.Training(1)
 	specs := map[int]int{} // by bucket count
 	table.Specs = map[int]catalog.Spec{}
 	var files []catalog.File
@@ -39,16 +41,16 @@ func (l layout) plan(t *testing.T, rows dataset.Rows) (*plan.Plan, func(split in
 			specs[n] = spec
 			var fields catalog.Spec
 			if l.byDay {
-				fields = append(fields, partitioned("day", 2, catalog.Identity, 0))
+				fields = append(fields, plantest.Partitioned("day", 2, catalog.Identity, 0))
 			}
 			if n > 0 {
-				fields = append(fields, partitioned("bucket", 1, catalog.Bucket, n))
+				fields = append(fields, plantest.Partitioned("bucket", 1, catalog.Bucket, n))
 			}
 			table.Specs[spec] = fields
 		}
 		for b := range max(n, 1) {
 			name := fmt.Sprint("f", day, " ", b)
-			f := file(name, int64(day), int64(b), int64(mixedRows/max(n, 1)), int64(day))
+			f := plantest.File(name, int64(day), int64(b), int64(mixedRows/max(n, 1)), int64(day))
 			f.Spec, f.Partition = spec, nil
 			if l.byDay {
 				f.Partition = append(f.Partition, int64(day))
@@ -142,13 +144,13 @@ func TestMixingIsAsMeasured(t *testing.T) {
 func TestExplainNamesWhatMixesBetter(t *testing.T) {
 	t.Parallel()
 	days := layout{"days", func(int) int { return 0 }, true}
-	explain := func(rows dataset.Rows, shard dataset.Shard) (full, note string) {
+	texts := func(rows dataset.Rows, shard dataset.Shard) (full, note string) {
 		if rows.Seed = 7; rows.Order.IsShuffled() {
 			rows.Shuffle = dataset.ShuffleRows
 		}
 		p, _ := days.plan(t, rows)
 		q := dataset.Query{Rows: rows, Reading: dataset.Reading{BatchRows: 512, Shard: shard}}
-		return p.Explain(q), p.Summary(q, 40)
+		return explain.Text(p, q, nil), explain.Summary(p, q, nil, 40)
 	}
 	for _, c := range []struct {
 		what   string
@@ -161,7 +163,7 @@ func TestExplainNamesWhatMixesBetter(t *testing.T) {
 		{"one part", dataset.Rows{Lanes: 1, ShuffleWindow: 32_768, ShuffleParts: 1}, 1, "shuffle_parts, shuffle_window or lanes of each stream"},
 	} {
 		c.rows.Order = dataset.Shuffled
-		full, note := explain(c.rows, dataset.Shard{Of: c.of})
+		full, note := texts(c.rows, dataset.Shard{Of: c.of})
 		require.Contains(t, full, "\nmixing\n", c.what)
 		require.Equal(t, c.better != "", strings.Contains(full, "  to mix better, raise "), full)
 		require.Equal(t, c.better != "", strings.Contains(note, " (1 is best): raise "), note)
@@ -170,6 +172,6 @@ func TestExplainNamesWhatMixesBetter(t *testing.T) {
 			require.Contains(t, note, " (1 is best): raise "+c.better+"\n", c.what)
 		}
 	}
-	full, note := explain(dataset.Rows{Order: dataset.Stored, Lanes: 1}, dataset.Shard{Of: 1})
+	full, note := texts(dataset.Rows{Order: dataset.Stored, Lanes: 1}, dataset.Shard{Of: 1})
 	require.NotContains(t, full+note, "mixing")
 }

@@ -61,7 +61,7 @@ func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 func (p *Plan) fieldTexts(spec int) []string {
 	texts := []string{}
 	for i, field := range p.Relation.Training.Specs[spec] {
-		if i != p.bucketField(spec) {
+		if i != p.BucketField(spec) {
 			texts = append(texts, fmt.Sprint(field.Source, field.Transform))
 		}
 	}

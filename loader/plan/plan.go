@@ -47,7 +47,6 @@ type Plan struct {
 	deleteFiles int
 	counted     bool            // the plan is inexact only because Deleted rows are missing
 	counts      *dataset.Counts // see Counts
-	sizes       *ColumnSizes    // see WithSizes
 }
 
 // Pruned counts what the plan skips because of filters and the sample.
@@ -84,6 +83,21 @@ func (s *Staging) Group(number int) FileGroup {
 		return FileGroup{}
 	}
 	return s.Groups[number]
+}
+
+// Files returns the files that match some split, each once.
+func (s *Staging) Files() []catalog.File {
+	var files []catalog.File
+	seen := map[string]bool{}
+	for _, g := range s.Groups {
+		for _, f := range g.Files {
+			if !seen[f.Location] {
+				seen[f.Location] = true
+				files = append(files, f)
+			}
+		}
+	}
+	return files
 }
 
 // Unaligned counts the training partitions without an aligned staging partition, and

@@ -6,47 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
 )
-
-// training returns a training table with a day partition and n buckets.
-func training(n int) *catalog.Table {
-	return &catalog.Table{
-		Name: "ml.train",
-		Pin:  dataset.TablePin{UUID: "t", Snapshot: 1},
-		Fields: []catalog.Field{
-			{ID: 1, Name: "request_id", Type: arrow.PrimitiveTypes.Int64},
-			{ID: 2, Name: "day", Type: arrow.PrimitiveTypes.Int64},
-		},
-		Specs: map[int]catalog.Spec{0: {
-			{ID: 1000, Source: 2, Name: "day", Transform: catalog.Transform{Kind: catalog.Identity}},
-			{ID: 1001, Source: 1, Name: "bucket", Transform: catalog.Transform{Kind: catalog.Bucket, N: n}},
-		}},
-	}
-}
-
-// file returns a training file; b is a bucket or nil, day an int64 or nil.
-func file(name string, day, b any, rows, sequence int64) catalog.File {
-	f := catalog.File{Location: name, Bytes: rows, Rows: rows, Sequence: sequence, Partition: []any{day, b}}
-	if d, ok := day.(int64); ok {
-		f.Ranges = map[int]expr.Range{2: {Lower: expr.Int(d), Upper: expr.Int(d), HasLower: true, HasUpper: true, Rows: rows}}
-	}
-	return f
-}
 
 func build(t *testing.T, table *catalog.Table, files []catalog.File, q dataset.Query) *plan.Plan {
 	t.Helper()
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
-	p, err := bindAndBuild(relation, plan.Files{Training: plan.Listing{Files: files}}, q.Defaults())
+	p, err := plantest.BindAndBuild(relation, plan.Files{Training: plan.Listing{Files: files}}, q.Defaults())
 	require.NoError(t, err)
 	return p
 }
@@ -69,9 +43,9 @@ func TestStoredOrderReversesBucketDigits(t *testing.T) {
 	} {
 		var files []catalog.File
 		for b := range n {
-			files = append(files, file(fmt.Sprint("f", b), int64(1), int64(b), 10, 1))
+			files = append(files, plantest.File(fmt.Sprint("f", b), int64(1), int64(b), 10, 1))
 		}
-		require.Equal(t, want, buckets(build(t, training(n), files, dataset.Query{})), "bucket(%d)", n)
+		require.Equal(t, want, buckets(build(t, plantest.Training(n), files, dataset.Query{})), "bucket(%d)", n)
 	}
 }
 
@@ -79,11 +53,11 @@ func TestStoredOrderReversesBucketDigits(t *testing.T) {
 func TestStoredOrderIsByPartitionBucketAndSequence(t *testing.T) {
 	t.Parallel()
 	files := []catalog.File{
-		file("a", nil, int64(0), 10, 1), file("b", int64(2), nil, 10, 1), file("c", int64(2), int64(1), 10, 1),
-		file("d", int64(1), int64(1), plan.SplitRows, 2), file("e", int64(1), int64(1), plan.SplitRows, 1), file("f", int64(1), int64(0), 10, 3),
+		plantest.File("a", nil, int64(0), 10, 1), plantest.File("b", int64(2), nil, 10, 1), plantest.File("c", int64(2), int64(1), 10, 1),
+		plantest.File("d", int64(1), int64(1), plan.SplitRows, 2), plantest.File("e", int64(1), int64(1), plan.SplitRows, 1), plantest.File("f", int64(1), int64(0), 10, 3),
 	}
 	slices.SortFunc(files, func(a, b catalog.File) int { return int(a.Sequence - b.Sequence) })
-	p := build(t, training(2), files, dataset.Query{})
+	p := build(t, plantest.Training(2), files, dataset.Query{})
 	var got []string
 	for _, s := range p.Splits {
 		got = append(got, s.Files[0].File.Location)
@@ -101,11 +75,11 @@ func TestFileGroupsAreContiguous(t *testing.T) {
 		var files []catalog.File
 		for b := range n {
 			for day := range int64(3) {
-				files = append(files, file(fmt.Sprint("f", b, day), day, int64(b), 10, 1))
+				files = append(files, plantest.File(fmt.Sprint("f", b, day), day, int64(b), 10, 1))
 			}
 		}
 		for epoch := range int64(5) {
-			p := build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 1, Epoch: epoch}})
+			p := build(t, plantest.Training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 1, Epoch: epoch}})
 			for _, m := range moduli {
 				runs := 0
 				for i, b := range buckets(p) {
@@ -128,15 +102,15 @@ func TestSeedsGiveManyOrdersOfBuckets(t *testing.T) {
 	for _, n := range []int{12, 16} {
 		var files []catalog.File
 		for b := range n {
-			files = append(files, file(fmt.Sprint("f", b), int64(1), int64(b), 10, 1))
+			files = append(files, plantest.File(fmt.Sprint("f", b), int64(1), int64(b), 10, 1))
 		}
 		seeds, epochs, halves := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for i := range int64(300) {
-			order := buckets(build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: i}}))
+			order := buckets(build(t, plantest.Training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: i}}))
 			seeds[fmt.Sprint(order)] = true
 			slices.Sort(order[:n/4])
 			halves[fmt.Sprint(order[:n/4])] = true
-			order = buckets(build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Epoch: i}}))
+			order = buckets(build(t, plantest.Training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Epoch: i}}))
 			epochs[fmt.Sprint(order)] = true
 		}
 		require.GreaterOrEqual(t, len(seeds), 290, "bucket(%d)", n)
@@ -150,14 +124,14 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 	t.Parallel()
 	var files []catalog.File
 	for b := range 16 {
-		files = append(files, file(fmt.Sprint("f", b), int64(b%3), int64(b), 10, 1))
+		files = append(files, plantest.File(fmt.Sprint("f", b), int64(b%3), int64(b), 10, 1))
 	}
 	q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4}}
-	first := build(t, training(16), files, q)
+	first := build(t, plantest.Training(16), files, q)
 	again := q
 	again.BatchRows, again.Shard, again.Tail = 44, dataset.Shard{Index: 1, Of: 2}, dataset.TailDrop
 	again.Columns = []dataset.Column{{Column: "day"}}
-	require.Equal(t, first, build(t, training(16), files, again))
+	require.Equal(t, first, build(t, plantest.Training(16), files, again))
 	ids := map[string]bool{first.ID: true}
 	orders := map[string]bool{fmt.Sprint(buckets(first)): true}
 	for i, other := range []dataset.Query{
@@ -165,7 +139,7 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 5, Epoch: 2, Lanes: 4}},
 		{Rows: dataset.Rows{Order: dataset.Stored, Lanes: 4}},
 	} {
-		p := build(t, training(16), files, other)
+		p := build(t, plantest.Training(16), files, other)
 		ids[p.ID], orders[fmt.Sprint(buckets(p))] = true, true
 		require.Len(t, ids, i+2)
 		require.Len(t, orders, i+2)
@@ -174,7 +148,7 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 2}},
 		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4, Filter: dataset.MustFilter("day >= 0")}},
 	} {
-		ids[build(t, training(16), files, other).ID] = true
+		ids[build(t, plantest.Training(16), files, other).ID] = true
 	}
 	require.Len(t, ids, 6)
 }
@@ -184,10 +158,10 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	t.Parallel()
 	const rows = plan.SplitRows
 	files := []catalog.File{
-		file("a", int64(1), int64(0), rows/2, 1), file("b", int64(1), int64(0), 2*rows, 2),
-		file("c", int64(2), int64(0), 5, 3), file("e", int64(1), int64(1), 5, 3),
+		plantest.File("a", int64(1), int64(0), rows/2, 1), plantest.File("b", int64(1), int64(0), 2*rows, 2),
+		plantest.File("c", int64(2), int64(0), 5, 3), plantest.File("e", int64(1), int64(1), 5, 3),
 	}
-	p := build(t, training(2), files, dataset.Query{})
+	p := build(t, plantest.Training(2), files, dataset.Query{})
 	var got []string
 	ids := map[string]plan.Split{}
 	for _, s := range p.Splits {
@@ -201,7 +175,7 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	require.Equal(t, []string{
 		"a[0:524288]b[0:524288]", "b[524288:1572864]", "b[1572864:2097152]", "e[0:5]", "c[0:5]",
 	}, got)
-	filtered := build(t, training(2), files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}})
+	filtered := build(t, plantest.Training(2), files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}})
 	require.Len(t, filtered.Splits, 4)
 	require.Equal(t, plan.Pruned{Splits: 1, Files: 1, Rows: 5}, filtered.Pruned)
 	for _, s := range filtered.Splits {
@@ -211,8 +185,8 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 
 func TestRangesCoverTheirSplits(t *testing.T) {
 	t.Parallel()
-	files := []catalog.File{file("a", int64(1), int64(0), 10, 1), file("b", int64(1), int64(0), 7, 2), file("c", int64(9), int64(0), 4, 2)}
-	p := build(t, training(1), files, dataset.Query{Rows: dataset.Rows{Lanes: 3, Filter: dataset.MustFilter("day < 9")}})
+	files := []catalog.File{plantest.File("a", int64(1), int64(0), 10, 1), plantest.File("b", int64(1), int64(0), 7, 2), plantest.File("c", int64(9), int64(0), 4, 2)}
+	p := build(t, plantest.Training(1), files, dataset.Query{Rows: dataset.Rows{Lanes: 3, Filter: dataset.MustFilter("day < 9")}})
 	var got []string
 	for _, l := range p.Lanes {
 		for _, r := range l.Ranges {
@@ -226,7 +200,7 @@ func TestRangesCoverTheirSplits(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	table := training(2)
+	table := plantest.Training(2)
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
 	for filter, want := range map[string]string{

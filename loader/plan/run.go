@@ -68,6 +68,22 @@ func (p *Plan) Runs(lane int) []Run {
 	return runs
 }
 
+// LongestRun returns the number of rows of the longest run.
+func (p *Plan) LongestRun() int64 {
+	most := int64(0)
+	for _, l := range p.Lanes {
+		rows := int64(0)
+		for i, r := range l.Ranges {
+			if i > 0 && !p.sameRun(l.Ranges[i-1], r) {
+				rows = 0
+			}
+			rows += r.To - r.From
+			most = max(most, rows)
+		}
+	}
+	return most
+}
+
 // runAt returns the run of a lane that begins with a range.
 func (p *Plan) runAt(lane, from int) Run {
 	ranges, to := p.Lanes[lane].Ranges, from+1

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -20,7 +21,7 @@ func TestDaysAreOneRun(t *testing.T) {
 	t.Parallel()
 	const days, rows, window = 20, 1000, 5000
 	for _, n := range []int{0, 1, 4} {
-		table := training(max(n, 1))
+		table := plantest.Training(max(n, 1))
 		if n == 0 {
 			table.Specs[0] = table.Specs[0][:1]
 		}
@@ -28,7 +29,7 @@ func TestDaysAreOneRun(t *testing.T) {
 			var files []catalog.File
 			for day := range int64(days) {
 				for b := range max(n, 1) {
-					f := file(fmt.Sprint("f", day, " ", b), day, int64(b), rows, day)
+					f := plantest.File(fmt.Sprint("f", day, " ", b), day, int64(b), rows, day)
 					f.Partition = f.Partition[:len(table.Specs[0])]
 					files = append(files, f)
 				}
@@ -61,17 +62,17 @@ func TestDaysAreOneRun(t *testing.T) {
 // spec: order-22
 func TestRunsOfDistinctRowsAreRanges(t *testing.T) {
 	t.Parallel()
-	table := training(1)
+	table := plantest.Training(1)
 	var files []catalog.File
 	for day := range int64(5) {
-		files = append(files, file(fmt.Sprint("f", day), day, 0, 1000, day))
+		files = append(files, plantest.File(fmt.Sprint("f", day), day, 0, 1000, day))
 	}
 	d := dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: table.Name}}
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
 	relation, err := resolve.Bind(d, table, nil)
 	require.NoError(t, err)
 	q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 5000}}
-	p, err := bindAndBuild(relation, plan.Files{Training: plan.Listing{Files: files}}, q.Defaults())
+	p, err := plantest.BindAndBuild(relation, plan.Files{Training: plan.Listing{Files: files}}, q.Defaults())
 	require.NoError(t, err)
 	require.Len(t, p.Runs(0), 5)
 }

@@ -21,8 +21,8 @@ type StagingUse struct {
 // if nothing is read.
 func (u StagingUse) Amplification() float64 { return ratio(u.Once, u.Stored) }
 
-// worst returns the bytes read over the bytes stored if file groups are never kept.
-func (u StagingUse) worst() float64 { return ratio(u.Read, u.Stored) }
+// Worst returns the bytes read over the bytes stored if file groups are never kept.
+func (u StagingUse) Worst() float64 { return ratio(u.Read, u.Stored) }
 
 func ratio(read, stored int64) float64 {
 	if stored == 0 {
@@ -31,13 +31,13 @@ func ratio(read, stored int64) float64 {
 	return float64(read) / float64(stored)
 }
 
-// decoded is roughly the ratio of the size of rows in memory to their size in files:
+// Decoded is roughly the ratio of the size of rows in memory to their size in files:
 // compression, encodings and the index together.
-const decoded = 4
+const Decoded = 4
 
 // Memory estimates the bytes that the file group takes while it is joined. Strategies are
 // chosen by it, but no result may depend on it.
-func (g FileGroup) Memory() int64 { return decoded * g.Bytes }
+func (g FileGroup) Memory() int64 { return Decoded * g.Bytes }
 
 // Memory estimates the bytes that a lane's groups take at a time.
 func (u StagingUse) Memory() int64 { return int64(u.AtOnce) * u.Largest.Memory() }

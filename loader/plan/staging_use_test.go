@@ -9,27 +9,29 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
 // aligned returns the plan of a table of small partitions, and of a staging table that is aligned with them.
 func aligned(t *testing.T, partitions int, rows dataset.Rows) *plan.Plan {
 	t.Helper()
-	table := training(1)
+	table := plantest.Training(1)
 	table.Specs[0] = table.Specs[0][:1]
-	s := history(map[int]catalog.Spec{0: {partitioned("day", 2, catalog.Identity, 0)}})
+	s := plantest.History(map[int]catalog.Spec{0: {plantest.Partitioned("day", 2, catalog.Identity, 0)}})
 	var files plan.Files
 	var staging []catalog.File
 	for day := range int64(partitions) {
-		f := file(fmt.Sprint("f", day), day, nil, 100+day, day)
+		f := plantest.File(fmt.Sprint("f", day), day, nil, 100+day, day)
 		f.Partition = f.Partition[:1]
 		files.Training.Files = append(files.Training.Files, f)
-		staging = append(staging, staged(fmt.Sprint("s", day), 0, 1000, day))
+		staging = append(staging, plantest.Staged(fmt.Sprint("s", day), 0, 1000, day))
 	}
 	files.Staging = []plan.Listing{{Files: staging}}
-	e := entry()
+	e := plantest.Entry()
 	e.Align = &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignSame}
-	p, err := joined(homefeed(e), []*catalog.Table{table, s}, files, dataset.Query{Rows: rows})
+	p, err := plantest.Joined(plantest.Homefeed(e), []*catalog.Table{table, s}, files, dataset.Query{Rows: rows})
 	require.NoError(t, err)
 	return p
 }
@@ -73,7 +75,7 @@ func TestGroupsOfSmallPartitionsAreHeldAtOnce(t *testing.T) {
 			require.Equal(t, c.partitions, use.AtOnce, "one window has rows of all")
 		}
 		if use.AtOnce > 1 {
-			require.Contains(t, p.String(), fmt.Sprintf("for each of %d that a window and the one before it need", use.AtOnce))
+			require.Contains(t, explain.Text(p, dataset.Query{}, nil), fmt.Sprintf("for each of %d that a window and the one before it need", use.AtOnce))
 		}
 	}
 	p := aligned(t, 200, dataset.Rows{Lanes: 1})

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/loadertest"
+	"github.com/penstock/penstock/loader/plan/explain"
 )
 
 // grouped returns a case of two staging tables: one joined by the key of requests, one
@@ -104,8 +105,8 @@ func TestGrouped(t *testing.T) {
 	require.Empty(t, rest.Batches)
 	p, err := m.Loader().Plan(t.Context(), q)
 	require.NoError(t, err)
-	require.Contains(t, p.String(), "  request-level user, constant in rows with equal request_id\n")
-	require.Contains(t, p.String(), "  each gives equal requests in a step: rows that follow each other with equal request_id. No bucket is cut\n")
+	require.Contains(t, explain.Text(p.Plan, dataset.Query{}, nil), "  request-level user, constant in rows with equal request_id\n")
+	require.Contains(t, explain.Text(p.Plan, dataset.Query{}, nil), "  each gives equal requests in a step: rows that follow each other with equal request_id. No bucket is cut\n")
 	q.BatchRequests, q.Cursor = 0, nil
 	_, err = m.Loader().Plan(t.Context(), q)
 	require.ErrorContains(t, err, "wire: grouped sends one row per request")

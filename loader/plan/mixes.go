@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/penstock/penstock/loader/dataset"
@@ -55,39 +54,9 @@ func (p *Plan) MixesOf(q dataset.Query, shards ...dataset.Shard) Mixes {
 	if p.Rows.ShuffleParts < manyParts {
 		try("shuffle_parts", func(r *dataset.Rows) { r.ShuffleParts = manyParts })
 	}
-	if p.Rows.ShuffleWindow < p.maxRunRows() {
+	if p.Rows.ShuffleWindow < p.LongestRun() {
 		try("shuffle_window", func(r *dataset.Rows) { r.ShuffleWindow *= moreWindow })
 	}
 	m.Better = among(append(better, "lanes of each stream"))
 	return m
-}
-
-// everyShard returns all shards of a query.
-func everyShard(q dataset.Query) []dataset.Shard {
-	of := max(1, q.Shard.Of)
-	all := make([]dataset.Shard, of)
-	for i := range all {
-		all[i] = dataset.Shard{Index: i, Of: of}
-	}
-	return all
-}
-
-// explainMixing describes the mixing of the batches of a query.
-func (p *Plan) explainMixing(b *strings.Builder, q dataset.Query) {
-	m := p.MixesOf(q, everyShard(q)...)
-	if m.Deviation == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\nmixing\n  %.1f: by how many times the mean stored position of batches of %s deviates as that of independent rows\n", m.Deviation, counted(m.Rows, "row"))
-	if m.Better != "" {
-		fmt.Fprintf(b, "  to mix better, raise %s\n", m.Better)
-	}
-}
-
-// mixingNotes says that the batches of a query are mixed poorly.
-func (p *Plan) mixingNotes(q dataset.Query) []string {
-	if m := p.MixesOf(q, everyShard(q)...); m.Better != "" {
-		return []string{fmt.Sprintf("mixing %.1f (1 is best): raise %s", m.Deviation, m.Better)}
-	}
-	return nil
 }

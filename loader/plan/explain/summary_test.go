@@ -1,4 +1,4 @@
-package plan_test
+package explain_test
 
 import (
 	"fmt"
@@ -12,17 +12,19 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/plantest"
 )
 
 // many returns a plan with a number of staging tables, each with a column of its own, that has something to say in every
 // line of a summary.
 func many(t *testing.T, entries int) (*plan.Plan, dataset.Query) {
 	t.Helper()
-	tables, files := mixed()
+	tables, files := plantest.Mixed()
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 90, Name: "seen", Type: arrow.FixedWidthTypes.Timestamp_us})
 	var all []dataset.Staging
 	for i := range entries {
-		e := entry()
+		e := plantest.Entry()
 		e.Name = fmt.Sprintf("entry_%d", i)
 		e.Columns = []dataset.Column{{Column: "age", Name: fmt.Sprintf("age_%d", i)}}
 		e.Filter = dataset.MustFilter("age > 3")
@@ -39,7 +41,7 @@ func many(t *testing.T, entries int) (*plan.Plan, dataset.Query) {
 		},
 		Reading: dataset.Reading{BatchRows: 100, Every: dataset.Every{Of: 4}, Tail: dataset.TailDrop},
 	}
-	p, err := joined(homefeed(all...), tables, files, q)
+	p, err := plantest.Joined(plantest.Homefeed(all...), tables, files, q)
 	require.NoError(t, err)
 	return p, q
 }
@@ -51,9 +53,9 @@ func TestSummaryFits(t *testing.T) {
 	t.Parallel()
 	for _, entries := range []int{1, 2, 3, 20, 100} {
 		p, q := many(t, entries)
-		require.Greater(t, strings.Count(p.Explain(q), "\n"), 64)
-		for _, lines := range []int{plan.MinSummary, 40} {
-			text := p.Summary(q, lines)
+		require.Greater(t, strings.Count(explain.Text(p, q, nil), "\n"), 64)
+		for _, lines := range []int{explain.MinSummary, 40} {
+			text := explain.Summary(p, q, nil, lines)
 			require.LessOrEqual(t, strings.Count(text, "\n"), lines, "%d entries:\n%s", entries, text)
 			for line := range strings.Lines(text) {
 				require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 100, line)
@@ -69,13 +71,13 @@ func TestSummaryFits(t *testing.T) {
 func TestSummaryOfManyStagingTables(t *testing.T) {
 	t.Parallel()
 	p, q := many(t, 1)
-	require.Contains(t, p.Summary(q, 40), "│   key      request_id = req, left join\n")
+	require.Contains(t, explain.Summary(p, q, nil, 40), "│   key      request_id = req, left join\n")
 	p, q = many(t, 12)
-	text := p.Summary(q, 40)
+	text := explain.Summary(p, q, nil, 40)
 	require.Equal(t, 12, strings.Count(text, "├─ joins  entry_"), text)
 	require.Contains(t, text, "├─ joins  entry_11: features.history@7, schema 1, left join, reads ")
 	require.NotContains(t, text, "more, reads")
-	text = p.Summary(q, plan.MinSummary)
+	text = explain.Summary(p, q, nil, explain.MinSummary)
 	shown := strings.Count(text, "├─ joins  entry_")
 	require.Less(t, shown, 12)
 	require.Contains(t, text, fmt.Sprintf("├─ joins  %d staging tables more, reads ", 12-shown))
@@ -89,21 +91,21 @@ func TestSummaryNamesWhatIsNotRead(t *testing.T) {
 	for _, entries := range []int{2, 3, 20, 100} {
 		p, q := many(t, entries) // its filter names a column of the first one
 		q.Columns = []dataset.Column{{Column: "day"}, {Column: "age_1"}}
-		for _, lines := range []int{plan.MinSummary, 40} {
-			text := p.Summary(q, lines)
+		for _, lines := range []int{explain.MinSummary, 40} {
+			text := explain.Summary(p, q, nil, lines)
 			require.LessOrEqual(t, strings.Count(text, "\n"), lines, text)
 			require.Equal(t, 2, strings.Count(text, "├─ joins  "), text)
 			require.Equal(t, entries > 2, strings.Contains(text, "├─ skips "), text)
 		}
-		text := p.Explain(q)
+		text := explain.Text(p, q, nil)
 		require.Equal(t, entries-2, strings.Count(text, "  not read: no value of it is asked for"), text)
 		require.Equal(t, 2, strings.Count(text, " with all columns, each once while it is kept"), text)
 	}
 	p, q := many(t, 4)
 	q.Columns = []dataset.Column{{Column: "day"}}
-	require.Contains(t, p.Summary(q, 40), "├─ skips  3 staging tables, of which no value is asked for: entry_1, entry_2, entry_3\n│\n└─ gives")
+	require.Contains(t, explain.Summary(p, q, nil, 40), "├─ skips  3 staging tables, of which no value is asked for: entry_1, entry_2, entry_3\n│\n└─ gives")
 	q.Columns = []dataset.Column{{Column: "unknown"}}
-	require.NotContains(t, p.Summary(q, 40), "skips")
+	require.NotContains(t, explain.Summary(p, q, nil, 40), "skips")
 }
 
 // Lanes without rows, or with much more than others, are worth knowing.
@@ -111,11 +113,11 @@ func TestSummaryNotesUnevenLanes(t *testing.T) {
 	t.Parallel()
 	p, q := many(t, 1)
 	p.Lanes = []plan.Lane{{Rows: 300}, {Rows: 100}, {Rows: 100}, {Rows: 100}}
-	require.Contains(t, p.Summary(q, 40), "    note     the longest lane has 2.0 times the rows of the average one\n")
+	require.Contains(t, explain.Summary(p, q, nil, 40), "    note     the longest lane has 2.0 times the rows of the average one\n")
 	p.Lanes[1].Rows, p.Lanes[2].Rows = 0, 0
-	require.Contains(t, p.Summary(q, 40), "    note     2 of 4 lanes have no rows\n")
+	require.Contains(t, explain.Summary(p, q, nil, 40), "    note     2 of 4 lanes have no rows\n")
 	p.Lanes = []plan.Lane{{Rows: 110}, {Rows: 100}}
-	require.NotContains(t, p.Summary(q, 40), "lane has")
+	require.NotContains(t, explain.Summary(p, q, nil, 40), "lane has")
 	p.Lanes = nil
-	require.Contains(t, p.Summary(q, 40), "    note     no row is read\n")
+	require.Contains(t, explain.Summary(p, q, nil, 40), "    note     no row is read\n")
 }

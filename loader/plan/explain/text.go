@@ -1,4 +1,4 @@
-package plan
+package explain
 
 import (
 	"fmt"
@@ -6,37 +6,32 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
 // listed is the maximum number of splits and ranges that an explain text lists in full.
 const listed = 64
 
-// String returns the explain text of all columns: what is read, in which order, and why. It is
-// stable for a given plan and meant for people. A server adds what streams of the plan share.
-func (p *Plan) String() string { return p.text(p.Needs(p.Relation.Outputs)) }
-
-// text is String for a query that needs some of the staging entries.
-func (p *Plan) text(needs []bool) string {
-	var b strings.Builder
+// writePlan describes what is read, in which order, and why, for a query that needs some of the staging entries.
+func writePlan(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, needs []bool) {
 	name := p.Relation.Dataset.Name
 	if name == "" {
 		name = "(inline)"
 	}
-	fmt.Fprintf(&b, "plan %s (algorithm %d)\n", p.ID, Algorithm)
-	fmt.Fprintf(&b, "dataset %s, digest %s\n", name, p.Digest)
-	fmt.Fprintf(&b, "rows %s\n", p.rowsText())
-	fmt.Fprintf(&b, "order %s\n\n", p.orderText())
-	p.explainTraining(&b)
+	fmt.Fprintf(b, "plan %s (algorithm %d)\n", p.ID, plan.Algorithm)
+	fmt.Fprintf(b, "dataset %s, digest %s\n", name, p.Digest)
+	fmt.Fprintf(b, "rows %s\n", rowsText(p))
+	fmt.Fprintf(b, "order %s\n\n", orderText(p))
+	writeTraining(b, p, sizes)
 	for i := range p.Staging {
-		p.explainStaging(&b, i, needs[i])
+		writeStaging(b, p, sizes, i, needs[i])
 	}
-	p.explainSplits(&b)
-	p.explainLanes(&b)
-	return b.String()
+	writeSplits(b, p)
+	writeLanes(b, p)
 }
 
-func (p *Plan) rowsText() string {
+func rowsText(p *plan.Plan) string {
 	switch rows, exact := p.ExactRows(); {
 	case p.Inexact == "":
 		return fmt.Sprintf("%d (exact)", rows)
@@ -46,10 +41,10 @@ func (p *Plan) rowsText() string {
 	return fmt.Sprintf("%d as stored; %s", p.StoredRows, p.Inexact)
 }
 
-func (p *Plan) orderText() string {
+func orderText(p *plan.Plan) string {
 	switch {
 	case p.Rows.ShuffleWindow > 0:
-		return fmt.Sprintf("shuffled by %s in windows of %d rows from %s, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.ShuffleWindow, counted(p.Rows.ShuffleParts, "part"), p.Rows.Seed, p.Rows.Epoch)
+		return fmt.Sprintf("shuffled by %s in windows of %d rows from %s, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.ShuffleWindow, plan.Counted(p.Rows.ShuffleParts, "part"), p.Rows.Seed, p.Rows.Epoch)
 	case p.Rows.Order.IsShuffled():
 		return fmt.Sprintf("shuffled by %s, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.Seed, p.Rows.Epoch)
 	}
@@ -63,8 +58,8 @@ func pinText(t *catalog.Table) string {
 	return fmt.Sprintf("%s@%d, schema %d", t.Name, t.Pin.Snapshot, t.Pin.Schema)
 }
 
-func (p *Plan) explainTraining(b *strings.Builder) {
-	files := p.trainingFiles()
+func writeTraining(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes) {
+	files := trainingFiles(p)
 	fmt.Fprintf(b, "training %s\n", pinText(p.Relation.Training))
 	if p.Rows.Since != 0 {
 		fmt.Fprintf(b, "  since %d: rows that were appended after it\n", p.Rows.Since)
@@ -84,13 +79,13 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if p.PostJoin != nil {
 		fmt.Fprintf(b, "  post-join filter %s\n", p.PostJoin)
 	}
-	fmt.Fprintf(b, "  reads %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), p.sizeOfFiles(resolve.TrainingTable, files))
+	fmt.Fprintf(b, "  reads %s, %s, %s", plan.Counted(len(p.Splits), "split"), plan.Counted(len(files), "file"), sizeOfFiles(sizes, resolve.TrainingTable, files))
 	if p.Pruned.Files > 0 {
 		fmt.Fprintf(b, "; pruned %s, %s, %s",
-			counted(p.Pruned.Splits, "split"), counted(p.Pruned.Files, "file range"), counted(p.Pruned.Rows, "row"))
+			plan.Counted(p.Pruned.Splits, "split"), plan.Counted(p.Pruned.Files, "file range"), plan.Counted(p.Pruned.Rows, "row"))
 	}
 	b.WriteString("\n")
-	explainDeletes(b, files)
+	writeDeletes(b, files)
 	b.WriteString("\n")
 }
 
@@ -106,9 +101,9 @@ func distinctText(d *resolve.Distinct) string {
 	return fmt.Sprintf("distinct by %s, the %s of repeated rows stays%s; splits are whole buckets", strings.Join(names, ", "), d.Keep, scope)
 }
 
-func (p *Plan) explainSplits(b *strings.Builder) {
+func writeSplits(b *strings.Builder, p *plan.Plan) {
 	fmt.Fprintf(b, "splits\n")
-	specs := p.specs()
+	specs := specs(p)
 	for i, s := range p.Splits {
 		if i == listed {
 			fmt.Fprintf(b, "  … %d more\n", len(p.Splits)-listed)
@@ -118,14 +113,14 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 		if specs > 1 {
 			fmt.Fprintf(b, " spec %d", s.Files[0].File.Spec)
 		}
-		b.WriteString(p.partitionNames(s))
+		b.WriteString(partitionNames(p, s))
 		switch {
 		case s.Bucket.Of > 0 && s.Bucket.Null():
 			b.WriteString(" null bucket")
 		case s.Bucket.Of > 0:
 			fmt.Fprintf(b, " bucket %d of %d", s.Bucket.ID, s.Bucket.Of)
 		}
-		fmt.Fprintf(b, ", %s, %s", counted(s.Rows, "row"), counted(len(s.Files), "file"))
+		fmt.Fprintf(b, ", %s, %s", plan.Counted(s.Rows, "row"), plan.Counted(len(s.Files), "file"))
 		for k, group := range s.Groups {
 			if p.Staging[k].Unread {
 				continue
@@ -134,7 +129,7 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 				fmt.Fprintf(b, "; %s none", p.Relation.Staging[k].Name)
 				continue
 			}
-			fmt.Fprintf(b, "; %s file group %d, %s", p.Relation.Staging[k].Name, group, counted(len(p.Staging[k].Groups[group].Files), "file"))
+			fmt.Fprintf(b, "; %s file group %d, %s", p.Relation.Staging[k].Name, group, plan.Counted(len(p.Staging[k].Groups[group].Files), "file"))
 		}
 		b.WriteString("\n")
 	}
@@ -142,7 +137,7 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 }
 
 // specs returns the number of partition specs of the training files that are read.
-func (p *Plan) specs() int {
+func specs(p *plan.Plan) int {
 	seen := map[int]bool{}
 	for _, s := range p.Splits {
 		seen[s.Files[0].File.Spec] = true
@@ -151,11 +146,11 @@ func (p *Plan) specs() int {
 }
 
 // partitionNames renders a split's partition values with the names of their fields.
-func (p *Plan) partitionNames(s Split) string {
+func partitionNames(p *plan.Plan, s plan.Split) string {
 	var text strings.Builder
 	file, t := s.Files[0].File, p.Relation.Training
 	for i, f := range t.Specs[file.Spec] {
-		if i != p.bucketField(file.Spec) {
+		if i != p.BucketField(file.Spec) {
 			column, _ := t.ByID(f.Source)
 			fmt.Fprintf(&text, " %s=%s", f.Name, f.Text(file.Partition[i], column))
 		}
@@ -163,7 +158,7 @@ func (p *Plan) partitionNames(s Split) string {
 	return text.String()
 }
 
-func (p *Plan) explainLanes(b *strings.Builder) {
+func writeLanes(b *strings.Builder, p *plan.Plan) {
 	fmt.Fprintf(b, "lanes\n")
 	if p.Rows.Requests {
 		names := make([]string, len(p.RequestKey))
@@ -173,13 +168,13 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		fmt.Fprintf(b, "  each gives equal requests in a step: rows that follow each other with equal %s. No bucket is cut\n", strings.Join(names, ", "))
 	}
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
-		rows := min(p.Rows.ShuffleWindow, p.maxRunRows())
+		rows := min(p.Rows.ShuffleWindow, p.LongestRun())
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
-			bytesText(p.windowBytes()), counted(rows, "row"), decoded)
+			bytesText(windowBytes(p)), plan.Counted(rows, "row"), plan.Decoded)
 	}
-	p.explainOpenLane(b)
+	writeOpenLane(b, p)
 	for i, l := range p.Lanes {
-		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Ranges), "range"))
+		fmt.Fprintf(b, "  %d: %s in %s:", i, plan.Counted(l.Rows, "row"), plan.Counted(len(l.Ranges), "range"))
 		for k, r := range l.Ranges {
 			if k == listed {
 				fmt.Fprintf(b, " … %d more", len(l.Ranges)-listed)
@@ -191,25 +186,9 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 	}
 }
 
-// maxRunRows returns the number of rows of the longest run.
-func (p *Plan) maxRunRows() int64 {
-	most := int64(0)
-	for _, l := range p.Lanes {
-		rows := int64(0)
-		for i, r := range l.Ranges {
-			if i > 0 && !p.sameRun(l.Ranges[i-1], r) {
-				rows = 0
-			}
-			rows += r.To - r.From
-			most = max(most, rows)
-		}
-	}
-	return most
-}
-
 // storedBytes estimates the size of the training rows that are read from their share of
 // the rows of their files.
-func (p *Plan) storedBytes() int64 {
+func storedBytes(p *plan.Plan) int64 {
 	bytes := int64(0)
 	for _, s := range p.Splits {
 		for _, f := range s.Files {
@@ -220,7 +199,7 @@ func (p *Plan) storedBytes() int64 {
 }
 
 // maxFileBytes returns the size of the largest training file that is read.
-func (p *Plan) maxFileBytes() int64 {
+func maxFileBytes(p *plan.Plan) int64 {
 	bytes := int64(0)
 	for _, s := range p.Splits {
 		for _, f := range s.Files {
@@ -228,17 +207,6 @@ func (p *Plan) maxFileBytes() int64 {
 		}
 	}
 	return bytes
-}
-
-// counted renders a count and its unit for people.
-func counted[N int | int64](n N, what string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "s"):
-		what += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // bytesText renders a number of bytes for people.

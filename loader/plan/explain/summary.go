@@ -1,4 +1,4 @@
-package plan
+package explain
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // Limits of a summary.
@@ -21,17 +22,17 @@ const MinSummary = 29
 
 // Summary describes in at most the given number of lines, MinSummary or more, what a query reads, joins, holds in memory
 // and returns, and what is worth knowing of it. If the staging tables take too many lines, each gets one, and
-// then only the first of them do. Explain lists what it counts.
-func (p *Plan) Summary(q dataset.Query, lines int) string {
+// then only the first of them do. Text lists what it counts.
+func Summary(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes, lines int) string {
 	head := (&drawing{}).lines(func(d *drawing) {
 		d.text("", "plan "+p.ID)
-		d.text("", p.name())
+		d.text("", name(p))
 		d.text("│", "")
 	})
-	training := (&drawing{}).lines(p.drawTraining)
-	needs := p.needsOf(q)
-	streams := (&drawing{}).lines(func(d *drawing) { p.drawStreams(d, q, needs) })
-	staging := p.drawEntries(needs, lines-len(head)-len(training)-len(streams))
+	training := (&drawing{}).lines(func(d *drawing) { drawTraining(d, p, sizes) })
+	needs := needsOf(p, q)
+	streams := (&drawing{}).lines(func(d *drawing) { drawStreams(d, p, q, needs) })
+	staging := drawEntries(p, sizes, needs, lines-len(head)-len(training)-len(streams))
 	return strings.Join(slices.Concat(head, training, staging, streams), "\n") + "\n"
 }
 
@@ -45,7 +46,7 @@ func (d *drawing) lines(draw func(*drawing)) []string {
 }
 
 // drawEntries draws the staging tables in at most room lines, or in three if there is less room.
-func (p *Plan) drawEntries(needs []bool, room int) []string {
+func drawEntries(p *plan.Plan, sizes *plan.ColumnSizes, needs []bool, room int) []string {
 	var read []int
 	var unread []string
 	for i, needed := range needs {
@@ -56,10 +57,10 @@ func (p *Plan) drawEntries(needs []bool, room int) []string {
 		}
 	}
 	if len(unread) == 0 {
-		return p.drawRead(read, room)
+		return drawRead(p, sizes, read, room)
 	}
-	lines := append(p.drawRead(read, room-1), (&drawing{}).lines(func(d *drawing) {
-		d.branch("skips", fmt.Sprintf("%s, of which no value is asked for: %s", counted(len(unread), "staging table"), strings.Join(unread, ", ")))
+	lines := append(drawRead(p, sizes, read, room-1), (&drawing{}).lines(func(d *drawing) {
+		d.branch("skips", fmt.Sprintf("%s, of which no value is asked for: %s", plan.Counted(len(unread), "staging table"), strings.Join(unread, ", ")))
 		d.text("│", "")
 	})...)
 	if len(read) > 0 {
@@ -69,10 +70,10 @@ func (p *Plan) drawEntries(needs []bool, room int) []string {
 }
 
 // drawRead draws the staging tables that are read in at most room lines, or in two if there is less room.
-func (p *Plan) drawRead(read []int, room int) []string {
+func drawRead(p *plan.Plan, sizes *plan.ColumnSizes, read []int, room int) []string {
 	var full []string
 	for _, i := range read {
-		full = append(full, (&drawing{}).lines(func(d *drawing) { p.drawStaging(d, i) })...)
+		full = append(full, (&drawing{}).lines(func(d *drawing) { drawStaging(d, p, sizes, i) })...)
 	}
 	if len(full) <= room {
 		return full
@@ -85,21 +86,21 @@ func (p *Plan) drawRead(read []int, room int) []string {
 		}
 		for _, i := range read[:shown] {
 			r, use := p.Relation.Staging[i], p.StagingUse(i)
-			d.branch("joins", fmt.Sprintf("%s: %s, %s join, reads %s%s", r.Name, pinText(r.Pinned), r.Join, p.sizeOfGroups(i).short(), again(use)))
+			d.branch("joins", fmt.Sprintf("%s: %s, %s join, reads %s%s", r.Name, pinText(r.Pinned), r.Join, sizeOfGroups(p, sizes, i).short(), again(use)))
 		}
 		if rest := len(read) - shown; rest > 0 {
 			var size readSize
 			for _, i := range read[shown:] {
-				size = size.plus(p.sizeOfGroups(i))
+				size = size.plus(sizeOfGroups(p, sizes, i))
 			}
-			d.branch("joins", fmt.Sprintf("%s more, reads %s", counted(rest, "staging table"), size.short()))
+			d.branch("joins", fmt.Sprintf("%s more, reads %s", plan.Counted(rest, "staging table"), size.short()))
 		}
 		d.text("│", "")
 	})
 }
 
 // drawRules adds what drops rows of the training table, or multiplies work, to its branch.
-func (p *Plan) drawRules(d *drawing) {
+func drawRules(d *drawing, p *plan.Plan) {
 	if p.Rows.Since != 0 {
 		d.fact("since", "%d: rows that were appended after it", p.Rows.Since)
 	}
@@ -115,14 +116,14 @@ func (p *Plan) drawRules(d *drawing) {
 	if distinct := p.Relation.Distinct; distinct != nil {
 		d.fact("distinct", "%s", strings.TrimPrefix(distinctText(distinct), "distinct "))
 	}
-	if uses := deletesOf(p.trainingFiles()); len(uses) > 0 {
-		d.fact("deletes", "%s", strings.Join(uses.texts(), ", "))
+	if uses := plan.DeletesOf(trainingFiles(p)); len(uses) > 0 {
+		d.fact("deletes", "%s", strings.Join(uses.Texts(), ", "))
 	}
 }
 
 // drawNotes adds at most maxNotes lines with what is worth knowing.
-func (p *Plan) drawNotes(q dataset.Query, needs []bool, last func(what, text string)) {
-	notes := slices.Concat(p.laneNotes(), p.mixingNotes(q), p.stagingNotes(needs))
+func drawNotes(p *plan.Plan, q dataset.Query, needs []bool, last func(what, text string)) {
+	notes := slices.Concat(laneNotes(p), mixingNotes(p, q), stagingNotes(p, needs))
 	for i, note := range notes {
 		if i == maxNotes-1 && len(notes) > maxNotes {
 			last("note", fmt.Sprintf("%d more in the full text", len(notes)-i))
@@ -133,7 +134,7 @@ func (p *Plan) drawNotes(q dataset.Query, needs []bool, last func(what, text str
 }
 
 // laneNotes names lanes that have much fewer, or many more, rows than others.
-func (p *Plan) laneNotes() []string {
+func laneNotes(p *plan.Plan) []string {
 	empty, longest, all := 0, int64(0), int64(0)
 	for _, l := range p.Lanes {
 		longest, all = max(longest, l.Rows), all+l.Rows
@@ -145,7 +146,7 @@ func (p *Plan) laneNotes() []string {
 	case all == 0:
 		return []string{"no row is read"}
 	case empty > 0:
-		return []string{fmt.Sprintf("%d of %s have no rows", empty, counted(len(p.Lanes), "lane"))}
+		return []string{fmt.Sprintf("%d of %s have no rows", empty, plan.Counted(len(p.Lanes), "lane"))}
 	case float64(longest) > farAbove*average:
 		return []string{fmt.Sprintf("the longest lane has %.1f times the rows of the average one", float64(longest)/average)}
 	}
@@ -154,54 +155,54 @@ func (p *Plan) laneNotes() []string {
 
 // stagingNotes names staging tables that are read and lack partitions, or are read again where memory is
 // scarce.
-func (p *Plan) stagingNotes(needs []bool) []string {
+func stagingNotes(p *plan.Plan, needs []bool) []string {
 	var notes []string
 	for i, s := range p.Staging {
 		if needs[i] && s.Unaligned.Partitions > 0 {
 			notes = append(notes, fmt.Sprintf("%s lacks %s of the training table, with %s, which are missing",
-				p.short(i), counted(s.Unaligned.Partitions, "partition"), counted(s.Unaligned.Rows, "row")))
+				short(p, i), plan.Counted(s.Unaligned.Partitions, "partition"), plan.Counted(s.Unaligned.Rows, "row")))
 		}
 	}
 	for i := range p.Staging {
-		if use := p.StagingUse(i); needs[i] && use.worst() >= max(readAgain, readAgain*use.Amplification()) {
-			notes = append(notes, fmt.Sprintf("%s is read %.1f times if memory and local disk keep none of it", p.short(i), use.worst()))
+		if use := p.StagingUse(i); needs[i] && use.Worst() >= max(readAgain, readAgain*use.Amplification()) {
+			notes = append(notes, fmt.Sprintf("%s is read %.1f times if memory and local disk keep none of it", short(p, i), use.Worst()))
 		}
 	}
 	return notes
 }
 
 // short returns the name of a staging table, cut for the middle of a line.
-func (p *Plan) short(staging int) string {
+func short(p *plan.Plan, staging int) string {
 	const width = 30
 	return cut(p.Relation.Staging[staging].Name, width)
 }
 
 // drawCost adds what rows and steps cost besides reading each byte once.
-func (p *Plan) drawCost(q dataset.Query, last func(what, text string)) {
-	if p.countsFirst(q) {
-		last("counted", "first: keys, deletes and filter columns are read of "+strings.Join(p.countedFrom(), ", "))
+func drawCost(p *plan.Plan, q dataset.Query, last func(what, text string)) {
+	if countsFirst(p, q) {
+		last("counted", "first: keys, deletes and filter columns are read of "+strings.Join(countedFrom(p), ", "))
 	}
 	if of := int64(q.Every.Of); of > 1 {
-		last("workers", fmt.Sprintf("%d DataLoader workers, which read up to %s together, %s of it more than once", of, bytesText(of*p.trainingBytes()), bytesText((of-1)*p.trainingBytes())))
+		last("workers", fmt.Sprintf("%d DataLoader workers, which read up to %s together, %s of it more than once", of, bytesText(of*trainingBytes(p)), bytesText((of-1)*trainingBytes(p))))
 	}
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
-		last("windows", fmt.Sprintf("about %s for each open lane, with all columns", bytesText(p.windowBytes())))
+		last("windows", fmt.Sprintf("about %s for each open lane, with all columns", bytesText(windowBytes(p))))
 	}
 }
 
 // countsFirst reports whether rows are counted before a stream of a query begins.
-func (p *Plan) countsFirst(q dataset.Query) bool {
+func countsFirst(p *plan.Plan, q dataset.Query) bool {
 	counted := slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil })
 	return q.CountsFirst() && p.Inexact != "" && !counted
 }
 
 // countedFrom names the tables that a count reads.
-func (p *Plan) countedFrom() []string {
-	return append([]string{"the training table"}, p.countedTables()...)
+func countedFrom(p *plan.Plan) []string {
+	return append([]string{"the training table"}, countedTables(p)...)
 }
 
 // windowBytes estimates the memory of a shuffle window.
-func (p *Plan) windowBytes() int64 {
-	rows := min(p.Rows.ShuffleWindow, p.maxRunRows())
-	return decoded * p.storedBytes() / cmp.Or(p.StoredRows, 1) * rows
+func windowBytes(p *plan.Plan) int64 {
+	rows := min(p.Rows.ShuffleWindow, p.LongestRun())
+	return plan.Decoded * storedBytes(p) / cmp.Or(p.StoredRows, 1) * rows
 }

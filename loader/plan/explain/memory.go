@@ -1,32 +1,34 @@
-package plan
+package explain
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/penstock/penstock/loader/plan"
 )
 
-// explainOpenLane describes the memory of an open lane.
-func (p *Plan) explainOpenLane(b *strings.Builder) {
-	largest, open := p.maxFileBytes(), p.openRowGroups()
+// writeOpenLane describes the memory of an open lane.
+func writeOpenLane(b *strings.Builder, p *plan.Plan) {
+	largest, open := maxFileBytes(p), openRowGroups(p)
 	switch {
 	case largest == 0:
 	case open.number == 1:
 		fmt.Fprintf(b, "  memory up to %s for each that is open: a row group, at most all of the largest file, %s, times %d for decoding\n",
-			bytesText(decoded*open.bytes), bytesText(largest), decoded)
+			bytesText(plan.Decoded*open.bytes), bytesText(largest), plan.Decoded)
 	default:
 		fmt.Fprintf(b, "  memory up to %s for each that is open: up to %d row groups, one for each part of a run, at most all files of a run, %s, times %d for decoding\n",
-			bytesText(decoded*open.bytes), open.number, bytesText(open.bytes), decoded)
+			bytesText(plan.Decoded*open.bytes), open.number, bytesText(open.bytes), plan.Decoded)
 	}
 }
 
-// drawOpenLane is explainOpenLane for the drawing.
-func (p *Plan) drawOpenLane(d *drawing) {
-	switch open := p.openRowGroups(); {
+// drawOpenLane is writeOpenLane for the drawing.
+func drawOpenLane(d *drawing, p *plan.Plan) {
+	switch open := openRowGroups(p); {
 	case open.bytes == 0:
 	case open.number == 1:
-		d.fact("held", "up to %s for each open lane: a row group, decoded", bytesText(decoded*open.bytes))
+		d.fact("held", "up to %s for each open lane: a row group, decoded", bytesText(plan.Decoded*open.bytes))
 	default:
-		d.fact("held", "up to %s for each open lane: up to %d row groups, decoded", bytesText(decoded*open.bytes), open.number)
+		d.fact("held", "up to %s for each open lane: up to %d row groups, decoded", bytesText(plan.Decoded*open.bytes), open.number)
 	}
 }
 
@@ -35,24 +37,24 @@ func (p *Plan) drawOpenLane(d *drawing) {
 type rowGroupMemory struct{ number, bytes int64 }
 
 // openRowGroups returns those of any lane: if rows are permuted, one for each part of a run, which read different ones.
-func (p *Plan) openRowGroups() rowGroupMemory {
-	open := rowGroupMemory{number: 1, bytes: p.maxFileBytes()}
+func openRowGroups(p *plan.Plan) rowGroupMemory {
+	open := rowGroupMemory{number: 1, bytes: maxFileBytes(p)}
 	if p.Rows.ShuffleWindow == 0 || p.Rows.ShuffleParts == 1 {
 		return open
 	}
 	open.number = p.Rows.ShuffleParts
 	for lane := range p.Lanes {
 		for _, r := range p.Runs(lane) {
-			open.bytes = max(open.bytes, min(p.runBytes(r), p.Rows.ShuffleParts*p.maxFileBytes()))
+			open.bytes = max(open.bytes, min(runBytes(p, p.Lanes[lane].Ranges[r.First:][:r.Ranges()]), p.Rows.ShuffleParts*maxFileBytes(p)))
 		}
 	}
 	return open
 }
 
 // runBytes returns the size of the files of a run.
-func (p *Plan) runBytes(r Run) int64 {
+func runBytes(p *plan.Plan, run []plan.Range) int64 {
 	seen, bytes := map[string]bool{}, int64(0)
-	for _, of := range r.ranges {
+	for _, of := range run {
 		row := int64(0)
 		for _, f := range p.Splits[of.Split].Files {
 			from, to := max(row, of.From), min(row+f.To-f.From, of.To)

@@ -1,4 +1,4 @@
-package plan
+package explain
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -15,10 +16,10 @@ const drawn = 100
 
 // drawing renders a plan as a tree for a reader new to it: what is read, what it is
 // joined with, the memory that this takes, and the result. No line is wider than drawn;
-// a longer text is cut in the middle. Explain has it in full.
+// a longer text is cut in the middle. Text has it in full.
 type drawing struct{ strings.Builder }
 
-func (p *Plan) name() string {
+func name(p *plan.Plan) string {
 	if name := p.Relation.Dataset.Name; name != "" {
 		return "dataset " + name
 	}
@@ -49,20 +50,20 @@ func cut(text string, width int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
-func (p *Plan) drawTraining(d *drawing) {
-	files := p.trainingFiles()
+func drawTraining(d *drawing, p *plan.Plan, sizes *plan.ColumnSizes) {
+	files := trainingFiles(p)
 	d.branch("reads", pinText(p.Relation.Training))
-	d.fact("read", "%s of %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), counted(p.StoredRows, "row"), p.sizeOfFiles(resolve.TrainingTable, files).brief())
+	d.fact("read", "%s of %s, %s, %s", plan.Counted(len(p.Splits), "split"), plan.Counted(len(files), "file"), plan.Counted(p.StoredRows, "row"), sizeOfFiles(sizes, resolve.TrainingTable, files).brief())
 	if p.Pruned.Files > 0 {
-		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
+		d.fact("left out", "%s, %s: nothing in them can be asked for", plan.Counted(p.Pruned.Splits, "split"), plan.Counted(p.Pruned.Rows, "row"))
 	}
-	p.drawRules(d)
-	p.drawOpenLane(d)
+	drawRules(d, p)
+	drawOpenLane(d, p)
 	d.text("│", "")
 }
 
 // trainingFiles returns the training files that are read, each once.
-func (p *Plan) trainingFiles() []catalog.File {
+func trainingFiles(p *plan.Plan) []catalog.File {
 	var files []catalog.File
 	seen := map[string]bool{}
 	for _, s := range p.Splits {
@@ -76,7 +77,7 @@ func (p *Plan) trainingFiles() []catalog.File {
 	return files
 }
 
-func (p *Plan) drawStaging(d *drawing, i int) {
+func drawStaging(d *drawing, p *plan.Plan, sizes *plan.ColumnSizes, i int) {
 	r := p.Relation.Staging[i]
 	d.branch("joins", r.Name+": "+pinText(r.Pinned))
 	keys := make([]string, len(r.Keys))
@@ -99,12 +100,12 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 		d.text("│", "")
 		return
 	}
-	for _, text := range p.matched(i) {
+	for _, text := range matched(p, i) {
 		d.fact("matched", "%s", text)
 	}
-	files := p.filesOf(i)
-	d.fact("read", "%s in %s, %s, %s%s", counted(len(files), "file"), counted(use.Groups, "file group"),
-		counted(rowsIn(files), "row"), p.sizeOfGroups(i).brief(), again(use))
+	files := p.Staging[i].Files()
+	d.fact("read", "%s in %s, %s, %s%s", plan.Counted(len(files), "file"), plan.Counted(use.Groups, "file group"),
+		plan.Counted(rowsIn(files), "row"), sizeOfGroups(p, sizes, i).brief(), again(use))
 	groups := "one file group"
 	if use.AtOnce > 1 {
 		groups = fmt.Sprintf("%d file groups", use.AtOnce)
@@ -114,7 +115,7 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 }
 
 // again returns how often a byte is read, or "" if only once.
-func again(u StagingUse) string {
+func again(u plan.StagingUse) string {
 	if u.Amplification() <= 1 {
 		return ""
 	}
@@ -131,7 +132,7 @@ func rowsIn(files []catalog.File) int64 {
 
 // matched describes how training buckets are matched with those of a staging table, one
 // line for each pair of layouts. If there are many pairs it returns their number.
-func (p *Plan) matched(i int) []string {
+func matched(p *plan.Plan, i int) []string {
 	s, r := p.Staging[i], p.Relation.Staging[i]
 	const most = 3
 	if len(s.Layout) > most {
@@ -155,7 +156,7 @@ func layoutText(p resolve.Pairing, r resolve.Staging) string {
 	var texts []string
 	for _, b := range p.Buckets {
 		texts = append(texts, fmt.Sprintf("each of %s of %s with %d of %s",
-			counted(b.TrainingOf, "training bucket"), b.Key.Training.Name, b.StagingOf/max(1, b.Modulus), counted(b.StagingOf, "staging bucket")))
+			plan.Counted(b.TrainingOf, "training bucket"), b.Key.Training.Name, b.StagingOf/max(1, b.Modulus), plan.Counted(b.StagingOf, "staging bucket")))
 	}
 	if p.Partitions {
 		texts = append(texts, "by partition values")
@@ -163,19 +164,19 @@ func layoutText(p resolve.Pairing, r resolve.Staging) string {
 	return strings.Join(texts, "; ")
 }
 
-func (p *Plan) drawStreams(d *drawing, q dataset.Query, needs []bool) {
+func drawStreams(d *drawing, p *plan.Plan, q dataset.Query, needs []bool) {
 	of := max(1, q.Shard.Of)
-	d.text("└─ gives  ", "rows "+p.rowsText())
+	d.text("└─ gives  ", "rows "+rowsText(p))
 	last := func(what, text string) { d.text(fmt.Sprintf("    %-8s ", what), text) }
-	last("order", p.orderText())
-	last("streams", fmt.Sprintf("%s of %s in all", counted(of, "stream"), counted(len(p.Lanes), "lane")))
-	last("splits", fmt.Sprintf("%s, dealt to the lanes in %s", counted(len(p.Splits), "split"), counted(p.ranges(), "range")))
-	last("steps", p.stepsText(q, of))
-	p.drawCost(q, last)
-	p.drawNotes(q, needs, last)
+	last("order", orderText(p))
+	last("streams", fmt.Sprintf("%s of %s in all", plan.Counted(of, "stream"), plan.Counted(len(p.Lanes), "lane")))
+	last("splits", fmt.Sprintf("%s, dealt to the lanes in %s", plan.Counted(len(p.Splits), "split"), plan.Counted(ranges(p), "range")))
+	last("steps", stepsText(p, q, of))
+	drawCost(p, q, last)
+	drawNotes(p, q, needs, last)
 }
 
-func (p *Plan) ranges() int {
+func ranges(p *plan.Plan) int {
 	n := 0
 	for _, l := range p.Lanes {
 		n += len(l.Ranges)
@@ -184,7 +185,7 @@ func (p *Plan) ranges() int {
 }
 
 // stepsText describes how many steps there are and what each step returns.
-func (p *Plan) stepsText(q dataset.Query, of int) string {
+func stepsText(p *plan.Plan, q dataset.Query, of int) string {
 	batch, longest := int64(q.BatchRows), int64(0)
 	if q.GlobalBatchRows > 0 {
 		batch = int64(q.GlobalBatchRows / of)
@@ -195,16 +196,16 @@ func (p *Plan) stepsText(q dataset.Query, of int) string {
 	perLane := batch * int64(of) / int64(max(1, len(p.Lanes)))
 	switch {
 	case q.BatchRequests > 0:
-		return fmt.Sprintf("of %s of each stream; how many shows when they are read", counted(q.BatchRequests, "request"))
+		return fmt.Sprintf("of %s of each stream; how many shows when they are read", plan.Counted(q.BatchRequests, "request"))
 	case perLane == 0:
 		return "of 8,192 rows of each stream, or fewer if rows are wide; set batch_rows to change it"
 	case p.Inexact != "":
-		return fmt.Sprintf("of %s of each stream; how many is not known before reading", counted(batch, "row"))
+		return fmt.Sprintf("of %s of each stream; how many is not known before reading", plan.Counted(batch, "row"))
 	case q.Tail.Drops():
 		for _, l := range p.Lanes {
 			longest = min(longest, l.Rows)
 		}
-		return fmt.Sprintf("%s of %s of each stream; what fills no step is left over", counted(longest/perLane, "step"), counted(batch, "row"))
+		return fmt.Sprintf("%s of %s of each stream; what fills no step is left over", plan.Counted(longest/perLane, "step"), plan.Counted(batch, "row"))
 	}
-	return fmt.Sprintf("%s of %s of each stream, at the end of fewer", counted((longest+perLane-1)/perLane, "step"), counted(batch, "row"))
+	return fmt.Sprintf("%s of %s of each stream, at the end of fewer", plan.Counted((longest+perLane-1)/perLane, "step"), plan.Counted(batch, "row"))
 }

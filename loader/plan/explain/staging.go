@@ -1,4 +1,4 @@
-package plan
+package explain
 
 import (
 	"cmp"
@@ -11,12 +11,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// explainStaging describes how one staging table is matched, read and held in memory, or that it
+// writeStaging describes how one staging table is matched, read and held in memory, or that it
 // is not read.
-func (p *Plan) explainStaging(b *strings.Builder, i int, needed bool) {
+func writeStaging(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, i int, needed bool) {
 	r, s := p.Relation.Staging[i], p.Staging[i]
 	fmt.Fprintf(b, "staging %s: %s\n", r.Name, pinText(r.Pinned))
 	keys := make([]string, len(r.Keys))
@@ -30,46 +31,31 @@ func (p *Plan) explainStaging(b *strings.Builder, i int, needed bool) {
 	}
 	fmt.Fprintf(b, "  strategy %s\n", strategyText(r))
 	if r.Rows != nil {
-		fmt.Fprintf(b, "  filter %s; pruned %s\n", r.Rows, counted(s.Pruned, "file"))
+		fmt.Fprintf(b, "  filter %s; pruned %s\n", r.Rows, plan.Counted(s.Pruned, "file"))
 	}
 	use := p.StagingUse(i)
 	if use.Groups == 0 {
 		b.WriteString("  match: no file can match, nothing is read\n")
-		p.explainUnaligned(b, i)
+		writeUnaligned(b, p, i)
 		b.WriteString("\n")
 		return
 	}
-	p.explainSorted(b, i)
-	p.explainLayout(b, i)
-	p.explainUnaligned(b, i)
+	writeSorted(b, p, i)
+	writeLayout(b, p, i)
+	writeUnaligned(b, p, i)
 	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
-		counted(use.Groups, "file group"), p.sizeOfGroups(i), use.Amplification(), bytesText(use.Stored))
+		plan.Counted(use.Groups, "file group"), sizeOfGroups(p, sizes, i), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
-		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.worst())
+		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
 	}
 	b.WriteString("\n")
-	explainDeletes(b, p.filesOf(i))
+	writeDeletes(b, p.Staging[i].Files())
 	fmt.Fprintf(b, "  memory about %s: the largest file group, %s of files with %s, times %d for decoding",
-		bytesText(use.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
+		bytesText(use.Memory()), bytesText(use.Largest.Bytes), plan.Counted(use.Largest.Rows, "row"), plan.Decoded)
 	if use.AtOnce > 1 {
 		fmt.Fprintf(b, ", for each of %d that a window and the one before it need", use.AtOnce)
 	}
 	b.WriteString("\n\n")
-}
-
-// filesOf returns the files of a staging table that match some split.
-func (p *Plan) filesOf(staging int) []catalog.File {
-	var files []catalog.File
-	seen := map[string]bool{}
-	for _, g := range p.Staging[staging].Groups {
-		for _, f := range g.Files {
-			if !seen[f.Location] {
-				seen[f.Location] = true
-				files = append(files, f)
-			}
-		}
-	}
-	return files
 }
 
 // rulesText names the rules of an entry that apply row by row.
@@ -130,8 +116,8 @@ func alignText(r resolve.Staging) string {
 	return r.Align.Training + " with " + r.Align.Staging
 }
 
-// explainSorted names the sort orders that staging files declare.
-func (p *Plan) explainSorted(b *strings.Builder, i int) {
+// writeSorted names the sort orders that staging files declare.
+func writeSorted(b *strings.Builder, p *plan.Plan, i int) {
 	t := p.Relation.Staging[i].Pinned
 	files, all := map[int]int{}, 0
 	seen := map[string]bool{}
@@ -146,12 +132,12 @@ func (p *Plan) explainSorted(b *strings.Builder, i int) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(files)) {
 		if order := t.SortOrders[id]; len(order) > 0 {
-			fmt.Fprintf(b, "  sorted by %s, as %d of %s declare; checked while they are read\n", orderText(t, order), files[id], counted(all, "file"))
+			fmt.Fprintf(b, "  sorted by %s, as %d of %s declare; checked while they are read\n", sortText(t, order), files[id], plan.Counted(all, "file"))
 		}
 	}
 }
 
-func orderText(t *catalog.Table, order catalog.SortOrder) string {
+func sortText(t *catalog.Table, order catalog.SortOrder) string {
 	parts := make([]string, len(order))
 	for i, f := range order {
 		column, _ := t.ByID(f.Source)
@@ -166,9 +152,9 @@ func orderText(t *catalog.Table, order catalog.SortOrder) string {
 	return strings.Join(parts, ", ")
 }
 
-// explainLayout describes how the training files of each spec are matched with staging
+// writeLayout describes how the training files of each spec are matched with staging
 // files.
-func (p *Plan) explainLayout(b *strings.Builder, i int) {
+func writeLayout(b *strings.Builder, p *plan.Plan, i int) {
 	s, r := p.Staging[i], p.Relation.Staging[i]
 	if s.Aligned != "" {
 		fmt.Fprintf(b, "  align %s: a training partition takes %s\n", alignText(r), s.Aligned)
@@ -211,8 +197,8 @@ func pairingText(p resolve.Pairing, r resolve.Staging) string {
 	return strings.Join(parts, "; ")
 }
 
-func (p *Plan) explainUnaligned(b *strings.Builder, i int) {
+func writeUnaligned(b *strings.Builder, p *plan.Plan, i int) {
 	if u := p.Staging[i].Unaligned; u.Partitions > 0 {
-		fmt.Fprintf(b, "  training partitions without one: %d, with %s, which are missing\n", u.Partitions, counted(u.Rows, "row"))
+		fmt.Fprintf(b, "  training partitions without one: %d, with %s, which are missing\n", u.Partitions, plan.Counted(u.Rows, "row"))
 	}
 }

@@ -1,4 +1,4 @@
-package plan_test
+package explain_test
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/plantest"
 )
 
 // TestExplainGivesTheSizesOfColumns checks what the texts say of the bytes that streams read: with the sizes of all files, of some,
@@ -15,11 +17,11 @@ import (
 // spec: resolve-119
 func TestExplainGivesTheSizesOfColumns(t *testing.T) {
 	t.Parallel()
-	tables, files := mixed()
-	p, err := joined(homefeed(entry()), tables, files, dataset.Query{Rows: dataset.Rows{Lanes: 2}})
+	tables, files := plantest.Mixed()
+	p, err := plantest.Joined(plantest.Homefeed(plantest.Entry()), tables, files, dataset.Query{Rows: dataset.Rows{Lanes: 2}})
 	require.NoError(t, err)
 	q := dataset.Query{}.Defaults()
-	whole := p.Explain(q)
+	whole := explain.Text(p, q, nil)
 	training, staging := map[string]int64{}, map[string]int64{}
 	for _, f := range files.Training.Files {
 		training[f.Location] = 100
@@ -28,8 +30,8 @@ func TestExplainGivesTheSizesOfColumns(t *testing.T) {
 		staging[f.Location] = 2 << 10
 	}
 	said := func(training, staging map[string]int64) (full, summary string) {
-		sized := p.WithSizes(&plan.ColumnSizes{Training: training, Staging: []map[string]int64{staging}})
-		return sized.Explain(q), sized.Summary(q, 40)
+		sizes := &plan.ColumnSizes{Training: training, Staging: []map[string]int64{staging}}
+		return explain.Text(p, q, sizes), explain.Summary(p, q, sizes, 40)
 	}
 	for _, line := range []string{"12 files, 11.8 KiB with all columns\n", "KiB with all columns, each once while it is kept"} {
 		require.Contains(t, whole, line)
@@ -50,6 +52,5 @@ func TestExplainGivesTheSizesOfColumns(t *testing.T) {
 	require.Regexp(t, `, up to [0-9.]+ KiB of 11.8 KiB for its columns, 2 files counted whole\n`, full)
 	require.Regexp(t, `, up to [0-9.]+ KiB of 11.8 KiB, 2 files whole\n`, summary)
 	require.Contains(t, full, "with all columns, each once while it is kept")
-	require.Equal(t, whole, p.Explain(q))
-	require.Equal(t, whole, p.WithSizes(nil).Explain(q))
+	require.Equal(t, whole, explain.Text(p, q, nil))
 }

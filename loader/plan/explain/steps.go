@@ -1,30 +1,32 @@
-package plan
+package explain
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Explain describes in full what is read, in which order and why, and what the steps that a
+// Text describes in full what is read, in which order and why, and what the steps that a
 // query asks for cost. It lists splits and lanes; Summary counts them.
-func (p *Plan) Explain(q dataset.Query) string {
+func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 	var b strings.Builder
-	b.WriteString(p.text(p.needsOf(q)))
-	p.explainMixing(&b, q)
-	counts, of := p.countsFirst(q), int64(q.Every.Of)
+	writePlan(&b, p, sizes, needsOf(p, q))
+	writeMixing(&b, p, q)
+	counts, of := countsFirst(p, q), int64(q.Every.Of)
 	if !counts && of <= 1 {
 		return b.String()
 	}
 	b.WriteString("\nsteps\n")
 	if counts {
 		fmt.Fprintf(&b, "  rows are counted first, as %s: keys, deletes and filter columns are read of %s, unless it is remembered\n",
-			p.Inexact, strings.Join(p.countedFrom(), ", "))
+			p.Inexact, strings.Join(countedFrom(p), ", "))
 	}
 	if of > 1 {
-		bytes := p.trainingBytes()
+		bytes := trainingBytes(p)
 		fmt.Fprintf(&b, "  every %d: %d DataLoader workers take turns, from step %d on. A stream skips ranges of which it returns no row, if the plan knows that; otherwise each reads the training files of the shard: all together up to %s, of which %s more than once unless a cache shares it. Streams that are open at the same time share staging rows\n",
 			of, of, q.Every.Step, bytesText(of*bytes), bytesText((of-1)*bytes))
 	}
@@ -33,7 +35,7 @@ func (p *Plan) Explain(q dataset.Query) string {
 
 // needsOf is Needs for a query. If it asks for columns that the plan does not have, all entries count as
 // needed.
-func (p *Plan) needsOf(q dataset.Query) []bool {
+func needsOf(p *plan.Plan, q dataset.Query) []bool {
 	outputs, err := p.Relation.Choose(q.Selection())
 	if err != nil {
 		outputs = p.Relation.Outputs
@@ -42,7 +44,7 @@ func (p *Plan) needsOf(q dataset.Query) []bool {
 }
 
 // countedTables names the staging tables that change the number of rows of a plan.
-func (p *Plan) countedTables() []string {
+func countedTables(p *plan.Plan) []string {
 	var names []string
 	for i, s := range p.Relation.Staging {
 		if s.Counted(resolve.Asks(p.PostJoinColumns, i)) {
@@ -53,7 +55,7 @@ func (p *Plan) countedTables() []string {
 }
 
 // trainingBytes returns the size of the training files that the plan reads.
-func (p *Plan) trainingBytes() int64 {
+func trainingBytes(p *plan.Plan) int64 {
 	seen, bytes := map[string]bool{}, int64(0)
 	for _, s := range p.Splits {
 		for _, f := range s.Files {
@@ -64,4 +66,13 @@ func (p *Plan) trainingBytes() int64 {
 		}
 	}
 	return bytes
+}
+
+// writeDeletes describes which delete files are read for some files.
+func writeDeletes(b *strings.Builder, files []catalog.File) {
+	uses := plan.DeletesOf(files)
+	if len(uses) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  deletes: %s, %s\n", strings.Join(uses.Texts(), ", "), bytesText(uses.Bytes()))
 }

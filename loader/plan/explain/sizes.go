@@ -1,0 +1,90 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// readSize is the size of files of one table, and of the columns in them that are read.
+type readSize struct {
+	all     int64 // of whole files
+	columns int64 // of the columns that are read; of files of which it is not known, all
+	whole   int   // how many those are
+	known   int   // of how many files it is known
+}
+
+// add counts a file.
+func (s *readSize) add(f catalog.File, known map[string]int64) {
+	s.all += f.Bytes
+	if size, ok := known[f.Location]; ok {
+		s.columns += min(size, f.Bytes)
+		s.known++
+		return
+	}
+	s.columns += f.Bytes
+	s.whole++
+}
+
+// sizeOfFiles returns the size of files of a staging entry or of resolve.TrainingTable.
+func sizeOfFiles(sizes *plan.ColumnSizes, table int, files []catalog.File) readSize {
+	var s readSize
+	for _, f := range files {
+		s.add(f, sizes.Of(table))
+	}
+	return s
+}
+
+// sizeOfGroups returns the size of the file groups of a staging entry that some split needs, each once.
+func sizeOfGroups(p *plan.Plan, sizes *plan.ColumnSizes, entry int) readSize {
+	var s readSize
+	seen := map[int]bool{resolve.NoGroup: true}
+	for _, split := range p.Splits {
+		number := split.Groups[entry]
+		if seen[number] {
+			continue
+		}
+		seen[number] = true
+		for _, f := range p.Staging[entry].Groups[number].Files {
+			s.add(f, sizes.Of(entry))
+		}
+	}
+	return s
+}
+
+// String describes what is read for people.
+func (s readSize) String() string {
+	switch {
+	case s.known == 0:
+		return bytesText(s.all) + " with all columns"
+	case s.whole == 0:
+		return fmt.Sprintf("about %s of %s for its columns", bytesText(s.columns), bytesText(s.all))
+	}
+	return fmt.Sprintf("up to %s of %s for its columns, %s counted whole", bytesText(s.columns), bytesText(s.all), plan.Counted(s.whole, "file"))
+}
+
+// brief is String for a line of a drawing.
+func (s readSize) brief() string {
+	if s.known == 0 || s.whole == 0 {
+		return s.String()
+	}
+	return fmt.Sprintf("up to %s of %s, %s whole", bytesText(s.columns), bytesText(s.all), plan.Counted(s.whole, "file"))
+}
+
+// short describes what is read in a few words.
+func (s readSize) short() string {
+	switch {
+	case s.known == 0:
+		return bytesText(s.all)
+	case s.whole == 0:
+		return "about " + bytesText(s.columns)
+	}
+	return "up to " + bytesText(s.columns)
+}
+
+// plus returns the size of both.
+func (s readSize) plus(other readSize) readSize {
+	return readSize{s.all + other.all, s.columns + other.columns, s.whole + other.whole, s.known + other.known}
+}
