@@ -52,6 +52,11 @@ func (one *asking) in() bool {
 // over reports whether a stream has stopped waiting.
 func (one *asking) over() bool {
 	synctest.Wait()
+	return one.ended()
+}
+
+// ended is over at rest.
+func (one *asking) ended() bool {
 	select {
 	case <-one.done:
 		return true
@@ -64,14 +69,15 @@ func (one *asking) over() bool {
 func empty(t *testing.T, a *admission) {
 	t.Helper()
 	synctest.Wait()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	require.Zero(t, a.taken)
-	require.Zero(t, a.kept)
-	require.Empty(t, a.hosts)
-	require.Empty(t, a.gangs)
-	require.Empty(t, a.mixes)
-	require.Empty(t, a.waiting)
+	a.Look(func() {
+		now := a.Current()
+		require.Zero(t, now.Taken+now.Kept+now.Waiting)
+		require.Empty(t, a.gangs)
+		require.Empty(t, a.mixes)
+		for _, host := range []string{"x", "y", "z", "q", "0", "1", "2"} {
+			require.Zero(t, a.Held(host))
+		}
+	})
 }
 
 func TestSlotsAreAssigned(t *testing.T) {
@@ -82,7 +88,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 		"in order of arrival": {1, 100, func(t *testing.T, a *admission) {
 			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
 			require.True(t, first.in() && !second.in() && !third.in())
-			require.Equal(t, 2, a.waits())
+			require.Equal(t, 2, a.Counts().Waiting)
 			first.Release()
 			require.True(t, second.in() && !third.in())
 			second.Release()
@@ -111,9 +117,9 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.True(t, of[2].in() && !of[3].in())
 			other := ask(t, a, alone("y"))
 			require.True(t, other.in())
-			require.False(t, a.wanted(other.slot), "the slot of another host would not help")
-			require.True(t, a.wanted(of[0].slot))
-			require.False(t, a.wanted(of[3].slot), "it has none")
+			require.False(t, a.Wanted(&other.claim), "the slot of another host would not help")
+			require.True(t, a.Wanted(&of[0].claim))
+			require.False(t, a.Wanted(&of[3].claim), "it has none")
 			time.Sleep(maxWait)
 			synctest.Wait()
 			require.ErrorContains(t, of[3].err, "this client has 3 streams open, its share of the 4")
@@ -130,7 +136,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, fault.Exhausted, fault.KindOf(second.err))
 			require.Equal(t, time.Second, fault.As(second.err).RetryAfter)
-			require.Zero(t, a.waits())
+			require.Zero(t, a.Counts().Waiting)
 			first.Release()
 		}},
 		"a cancelled stream stops waiting": {1, 100, func(t *testing.T, a *admission) {
@@ -153,13 +159,13 @@ func TestSlotsAreAssigned(t *testing.T) {
 			require.ErrorContains(t, late.err, "no slot is free: 4 streams are already waiting, and 1 stream is open")
 			require.Equal(t, fault.Exhausted, fault.KindOf(late.err))
 			require.NotZero(t, fault.As(late.err).RetryAfter)
-			waiting = append(waiting, ask(t, a, alone("y")))
-			require.Equal(t, queuePerSlot+1, a.waits(), "the first stream of a host may wait")
-			second := ask(t, a, alone("y"))
-			require.True(t, second.over())
-			require.Equal(t, fault.Exhausted, fault.KindOf(second.err))
+			y := ask(t, a, alone("y"))
+			require.True(t, waiting[queuePerSlot-1].over() && !y.over(), "the last of the host with most makes room")
+			require.Equal(t, fault.Exhausted, fault.KindOf(waiting[queuePerSlot-1].err))
+			require.Equal(t, queuePerSlot, a.Counts().Waiting)
+			waiting = append(waiting, y)
 			parked := a.of(alone("z"))
-			parked.resumes = true
+			parked.claim.Firm = true
 			back := askAgain(t, parked)
 			first.Release()
 			require.True(t, back.in(), "a parked stream may always wait, and goes first")
@@ -192,14 +198,11 @@ func TestSlotsAreAssigned(t *testing.T) {
 			for i := range 3 {
 				siblings = append(siblings, ask(t, a, shard("x", "a", i, 3)))
 			}
-			a.mu.Lock() // all at once
-			for _, one := range first {
-				one.has = false
-				a.taken--
-			}
-			delete(a.hosts, "q")
-			a.grantAll()
-			a.mu.Unlock()
+			a.Change(func() { // all at once
+				for _, one := range first {
+					one.leave()
+				}
+			})
 			for _, one := range siblings {
 				require.True(t, one.in())
 				one.Release()
@@ -218,7 +221,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 			a0, b0 := ask(t, a, shard("x", "a", 0, 2)), ask(t, a, shard("y", "a", 0, 2))
 			a1, b1 := ask(t, a, shard("x", "a", 1, 2)), ask(t, a, shard("y", "a", 1, 2))
 			a1.Release() // the first gang keeps no slot any more
-			require.Zero(t, a.kept)
+			require.Zero(t, a.Counts().Kept)
 			require.True(t, b1.in())
 			for _, one := range []*asking{a0, b0, b1} {
 				one.Release()
@@ -226,7 +229,7 @@ func TestSlotsAreAssigned(t *testing.T) {
 		}},
 		"a kept slot is found behind a stream that waits for a free one": {2, 100, func(t *testing.T, a *admission) {
 			a0, parked := ask(t, a, shard("x", "a", 0, 2)), a.of(alone("y"))
-			parked.resumes = true
+			parked.claim.Firm = true
 			back := askAgain(t, parked)
 			require.False(t, back.over(), "the only other slot is kept")
 			a1 := ask(t, a, shard("x", "a", 1, 2))
@@ -238,10 +241,10 @@ func TestSlotsAreAssigned(t *testing.T) {
 		}},
 		"a parked stream keeps no slots when it resumes": {4, 100, func(t *testing.T, a *admission) {
 			parked := a.of(shard("x", "a", 0, 3))
-			parked.resumes = true
+			parked.claim.Firm = true
 			back := askAgain(t, parked)
 			require.True(t, back.in())
-			require.Zero(t, a.kept)
+			require.Zero(t, a.Counts().Kept)
 			back.Release()
 		}},
 		"a sibling goes before others": {2, 100, func(t *testing.T, a *admission) {
@@ -286,16 +289,16 @@ func TestSlotsAreAssigned(t *testing.T) {
 			}
 		}},
 		"closing stops only new streams from waiting": {1, 100, func(t *testing.T, a *admission) {
-			closing := make(chan struct{})
-			a.closing = closing
 			first, second := ask(t, a, alone("x")), ask(t, a, alone("x"))
 			parked := a.of(alone("x"))
-			parked.resumes = true
+			parked.claim.Firm = true
 			third := askAgain(t, parked)
-			close(closing)
-			synctest.Wait()
+			a.close()
+			require.True(t, second.over() && !third.over())
 			require.Equal(t, fault.Unavailable, fault.KindOf(second.err))
-			require.False(t, third.over())
+			late := ask(t, a, alone("y"))
+			require.True(t, late.over())
+			require.Equal(t, fault.Unavailable, fault.KindOf(late.err))
 			first.Release()
 			require.True(t, third.in())
 			third.Release()
@@ -320,7 +323,7 @@ func TestOneHostDoesNotFillTheQueue(t *testing.T) {
 		for range 3 + 16 {
 			defer ask(t, a, alone("greedy")).cancel()
 		}
-		require.Equal(t, 3, a.taken)
+		require.Equal(t, 3, a.Counts().Taken)
 		other := ask(t, a, alone("innocent"))
 		require.True(t, other.over())
 		require.NoError(t, other.err, "one of 4 slots is free")
@@ -349,9 +352,9 @@ func TestSplitReadersDoNotBlockOtherHosts(t *testing.T) {
 			for i, one := range open {
 				if one.in() { // a split took a second
 					one.Release()
-					open[i] = next(one.host)
+					open[i] = next(one.claim.Client)
 				} else if one.over() {
-					open[i] = next(one.host)
+					open[i] = next(one.claim.Client)
 				}
 			}
 			if z.over() {
@@ -401,7 +404,7 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 					time.Sleep(time.Duration(r.IntN(int(2 * gathering))))
 				}
 				synctest.Wait()
-				a.adds(t)
+				a.adds(t, open)
 			}
 			for _, one := range open {
 				one.cancel()
@@ -414,39 +417,50 @@ func TestSlotsAlwaysAddUp(t *testing.T) {
 	}
 }
 
-// adds checks the invariants of admission, at rest.
-func (a *admission) adds(t *testing.T) {
+// adds checks the invariants of admission, at rest, with streams that have slots or wait.
+func (a *admission) adds(t *testing.T, open []*asking) {
 	t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	require.LessOrEqual(t, a.taken+a.kept, a.limit)
-	taken, kept := 0, 0
-	for _, n := range a.hosts {
-		require.LessOrEqual(t, n, a.share)
-		taken += n
-	}
-	for _, gangs := range a.gangs {
-		for _, g := range gangs {
-			require.NotEmpty(t, g.shards)
-			kept += g.kept
+	a.Look(func() {
+		now := a.Current()
+		require.LessOrEqual(t, now.Taken+now.Kept, now.Places)
+		taken, kept, ofMixes := 0, 0, 0
+		for host := range 3 {
+			held := a.Held(strconv.Itoa(host))
+			require.LessOrEqual(t, held, now.Share)
+			taken += held
 		}
-	}
-	ofMixes := 0
-	for _, m := range a.mixes {
-		require.Positive(t, m.streams)
-		require.GreaterOrEqual(t, m.kept, 0)
-		ofMixes += m.kept
-	}
-	require.Equal(t, a.kept, kept+ofMixes)
-	require.Equal(t, a.taken, taken-ofMixes, "a host's slots include those kept for its mixes")
-	blocked := false
-	for _, p := range a.waiting {
-		needs := a.needs(p)
-		blocked = blocked || !a.mayTry(p) || needs > 1 && a.taken+a.kept+needs > a.most() && a.hosts[p.host]+needs <= a.share
-	}
-	if a.taken+a.kept < a.most() && !blocked {
-		for _, p := range a.waiting {
-			require.Greater(t, a.hosts[p.host]+a.needs(p), a.share, "no stream waits while a slot is free, but behind a mix")
+		for _, gangs := range a.gangs {
+			for _, g := range gangs {
+				require.NotEmpty(t, g.shards)
+				kept += g.kept.Places()
+			}
 		}
-	}
+		for _, m := range a.mixes {
+			require.Positive(t, m.streams)
+			require.GreaterOrEqual(t, m.kept.Places(), 0)
+			ofMixes += m.kept.Places()
+		}
+		require.Equal(t, now.Kept, kept+ofMixes)
+		require.Equal(t, now.Taken, taken-ofMixes, "a host's slots include those kept for its mixes")
+		most := now.Places
+		if a.carries > 0 {
+			most = a.carries
+		}
+		var waiting []*asking
+		blocked := false
+		for _, p := range open {
+			if p.claim.Has() || p.ended() {
+				continue
+			}
+			waiting = append(waiting, p)
+			needs := a.needs(p.slot)
+			blocked = blocked || !a.mayTry(p.slot) || needs > 1 && now.Taken+now.Kept+needs > most && a.Held(p.claim.Client)+needs <= now.Share
+		}
+		require.Len(t, waiting, now.Waiting)
+		if now.Taken+now.Kept < most && !blocked {
+			for _, p := range waiting {
+				require.Greater(t, a.Held(p.claim.Client)+a.needs(p.slot), now.Share, "no stream waits while a slot is free, but behind a mix")
+			}
+		}
+	})
 }

@@ -285,7 +285,7 @@ func TestCountsNeedASlot(t *testing.T) {
 	require.Zero(t, s.server.Waiting())
 	require.Zero(t, s.server.Streams())
 	taken.Release()
-	require.Zero(t, s.server.admission.taken)
+	require.Zero(t, s.server.admission.Counts().Taken)
 }
 
 // awaitSlotQueue waits until a call waits for a slot.

@@ -196,7 +196,7 @@ func (s *Server) redeemAt(ctx context.Context, at *slot, may callerAccess, c con
 // openAt opens the stream of a planned query with a slot. The caller releases it.
 func (s *Server) openAt(ctx context.Context, at *slot, p planned) (source loader.Stream, err error) {
 	err = at.within(ctx, func() error {
-		source, err = s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.host})
+		source, err = s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.claim.Client})
 		return err
 	}, nil)
 	return source, err

@@ -4,10 +4,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -51,84 +51,41 @@ type mixKey struct{ host, id string }
 // the slots of some of its streams, they would wait for each other. So the first stream that is
 // admitted keeps slots for all others, for as long as they may take to come.
 type mixSlots struct {
-	of      int // streams of the mix
-	streams int // that have slots; never zero
-	kept    int // slots for streams that have not come
-	timer   *time.Timer
+	of      int          // streams of the mix
+	streams int          // that have slots; never zero
+	kept    *limits.Kept // for streams that have not come, of the share of their host
 }
 
 // needs returns how many slots must be free for a stream: those of all streams of its mix, if it
-// is the first one. mu is held.
+// is the first one. The lock is held.
 func (a *admission) needs(p *slot) int {
-	if p.resumes || p.streams <= 1 || a.mixes[p.mix] != nil {
+	if p.claim.Firm || p.streams <= 1 || a.mixes[p.mix] != nil {
 		return 1
 	}
 	return p.streams
 }
 
-// keptForMix reports whether a slot is kept for a stream by its mix. mu is held.
-func (a *admission) keptForMix(p *slot) bool {
-	m := a.mixes[p.mix]
-	return m != nil && m.kept > 0 && !p.resumes
-}
+// isLate reports whether the mix was admitted without its next stream: that came late, or follows one that
+// has ended. The lock is held.
+func (m *mixSlots) isLate() bool { return m.streams+m.kept.Places() < m.of }
 
-// isLate reports whether a stream's mix was admitted without it: it came late, or follows one that
-// has ended. mu is held.
-func (a *admission) isLate(p *slot) bool {
-	m := a.mixes[p.mix]
-	return m != nil && m.streams+m.kept < m.of
-}
-
-// newMix keeps slots for the other streams of a mix, whose first stream has just got one. mu is
+// newMix keeps slots for the other streams of a mix, whose first stream has just got one. The lock is
 // held.
 func (a *admission) newMix(p *slot) {
-	m := &mixSlots{of: p.streams, streams: 1, kept: p.streams - 1}
-	a.kept += m.kept
-	a.hosts[p.host] += m.kept
-	m.timer = time.AfterFunc(gathering, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.freeMix(p.host, m)
-		a.grantAll()
-	})
+	m := &mixSlots{of: p.streams, streams: 1, kept: a.KeepFor(p.claim.Client, p.streams-1, gathering)}
 	a.mixes[p.mix], p.mixed = m, m
 }
 
-// joinMix gives a stream a slot beside those of its mix: one that is kept for it, or else a free
-// one. mu is held.
-func (a *admission) joinMix(p *slot, m *mixSlots) {
-	if a.keptForMix(p) {
-		m.kept--
-		a.kept--
-	} else {
-		a.hosts[p.host]++
-	}
-	p.has, p.resumes = true, true
-	a.taken++
-	m.streams++
-	p.mixed = m
-}
-
-// leaveMix takes a stream out of its mix, which ends with its last one. mu is held.
+// leaveMix takes a stream out of its mix, which ends with its last one. The lock is held.
 func (a *admission) leaveMix(key mixKey, m *mixSlots) {
-	if m.streams--; m.streams > 0 {
-		return
+	if m.streams--; m.streams == 0 {
+		m.kept.Release()
+		delete(a.mixes, key)
 	}
-	m.timer.Stop()
-	a.freeMix(key.host, m)
-	delete(a.mixes, key)
-}
-
-// freeMix frees the slots that a mix keeps. mu is held.
-func (a *admission) freeMix(host string, m *mixSlots) {
-	a.kept -= m.kept
-	a.leaveHost(host, m.kept)
-	m.kept = 0
 }
 
 // neverFits returns the error of a stream whose mix has more streams than its host may have.
-func (p *slot) neverFits() error {
-	a := p.admission
-	return fault.New(fault.Exhausted, "the mix has %d streams, and one client may have %d open (max_streams, max_peer_share)", p.streams, a.share).
+func (p *slot) neverFits(share int) error {
+	return fault.New(fault.Exhausted, "the mix has %d streams, and one client may have %d open (max_streams, max_peer_share)", p.streams, share).
 		WithRemedy("raise the limit, or mix fewer datasets")
 }

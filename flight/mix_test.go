@@ -21,6 +21,12 @@ func mixed(host, id, plan string, streams int) caller {
 	return caller{host: host, plan: plan, mix: mixHeader{id, streams}}
 }
 
+// held returns how many slots a host has, including those that are kept for it.
+func held(a *admission, host string) (slots int) {
+	a.Look(func() { slots = a.Held(host) })
+	return slots
+}
+
 // Two ranks each read two datasets, and there are slots for three streams. In whatever order
 // their streams come, one rank gets both slots, and the other waits for both.
 //
@@ -96,7 +102,7 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 			require.True(t, !m0.over() && other.in(), "a mix whose host has its share blocks no other host")
 			one.Release()
 			require.True(t, m0.in())
-			require.Equal(t, 2, a.hosts["x"], "with the slot that is kept")
+			require.Equal(t, 2, held(a, "x"), "with the slot that is kept")
 			second := ask(t, a, alone("x"))
 			require.False(t, second.over())
 			m0.Release()
@@ -146,10 +152,10 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 		}},
 		"and not again when a parked stream resumes": {2, 100, func(t *testing.T, a *admission) {
 			parked, other := a.of(mixed("x", "m", "p0", 2)), ask(t, a, alone("y"))
-			parked.resumes = true
+			parked.claim.Firm = true
 			back := askAgain(t, parked)
 			require.True(t, back.in())
-			require.Zero(t, a.kept)
+			require.Zero(t, a.Counts().Kept)
 			back.Release()
 			other.Release()
 		}},
@@ -160,7 +166,7 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 				return c
 			}
 			a0 := ask(t, a, rank(0, 2, 0))
-			require.Equal(t, 3, a.kept, "for its own second stream, and two for the other rank")
+			require.Equal(t, 3, a.Counts().Kept, "for its own second stream, and two for the other rank")
 			var others []*asking
 			for range 5 {
 				others = append(others, ask(t, a, alone("z")))
@@ -168,7 +174,7 @@ func TestAMixIsAdmittedAsAWhole(t *testing.T) {
 			require.True(t, others[3].in() && !others[4].in())
 			b0, b1, a1 := ask(t, a, rank(1, 2, 0)), ask(t, a, rank(1, 2, 1)), ask(t, a, rank(0, 2, 1))
 			require.True(t, b0.in() && b1.in() && a1.in() && !others[4].over())
-			require.Zero(t, a.kept)
+			require.Zero(t, a.Counts().Kept)
 			for _, s := range append([]*asking{a0, a1, b0, b1}, others[:4]...) {
 				s.Release()
 			}

@@ -107,11 +107,13 @@ func (s *Server) watchStreams(over <-chan struct{}) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	defer s.parked.Wait()
+	queued := s.admission.Queued()
 	for {
 		select {
 		case <-over:
 			return
-		case <-s.crowded:
+		case <-queued:
+			queued = s.admission.Queued()
 			s.makeRoom()
 		case <-ticker.C:
 			pressed := s.options.Pressed()
@@ -140,7 +142,7 @@ func (s *Server) checkStalled(pressed bool) {
 			one.endStalled(still)
 		case still >= idleAfter:
 			s.park(one, false)
-		case pressed || s.options.Wanted(one.slot.host):
+		case pressed || s.options.Wanted(one.slot.claim.Client):
 			s.park(one, true)
 		}
 	}
@@ -165,7 +167,7 @@ func (s *Server) makeRoom() {
 		if one.inflight.still() < stalledAfter || s.parks.Load() >= waiting {
 			return
 		}
-		if s.admission.wanted(one.slot) {
+		if s.admission.Wanted(&one.slot.claim) {
 			s.park(one, true)
 		}
 	}

@@ -263,11 +263,7 @@ func (b *barrier) wait(ctx context.Context) error {
 }
 
 // open returns how many streams have slots.
-func (a *admission) open() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.taken
-}
+func (a *admission) open() int { return a.Counts().Taken }
 
 // parking returns a constructor of streams that can be parked.
 func parking(made func(context.Context) *canned) func(context.Context) *canned {

@@ -170,9 +170,8 @@ type Server struct {
 	streams  int
 	parkable map[*parkableStream]struct{}
 
-	crowded chan struct{}  // receives when a stream waits for a slot
-	parked  sync.WaitGroup // goroutines that park
-	parks   atomic.Int64   // streams that are being parked
+	parked sync.WaitGroup // goroutines that park
+	parks  atomic.Int64   // streams that are being parked
 }
 
 // withDefaults returns the options with a value for each one that is not set.
@@ -211,7 +210,7 @@ func (options Options) withDefaults() Options {
 // New returns a server. Nothing starts before Serve.
 func New(options Options) *Server {
 	options = options.withDefaults()
-	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings(), crowded: make(chan struct{}, 1)}
+	s := &Server{options: options, health: health.NewServer(), parkable: map[*parkableStream]struct{}{}, encodings: newBatchEncodings()}
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
 	s.inflight = newInflightBatches(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
@@ -225,7 +224,6 @@ func New(options Options) *Server {
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare, options.Ticks)
-	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
 	s.callGrace = callGrace
 	s.arrivals = newArrivals(options.Ticks)
 	s.connections.read = s.arrivals.add
@@ -296,6 +294,7 @@ var ErrCallsLeft = errors.New("calls that do not end were left behind")
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.drain()
+	s.admission.close()
 	quiet := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
@@ -343,7 +342,7 @@ func (s *Server) Streams() int {
 }
 
 // Waiting returns how many streams wait for a slot.
-func (s *Server) Waiting() int { return s.admission.waits() }
+func (s *Server) Waiting() int { return s.admission.Counts().Waiting }
 
 // Writes returns how many calls write rows to tables, and how many wait for a place to do so.
 func (s *Server) Writes() (open, waiting int) {

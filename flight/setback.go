@@ -40,24 +40,18 @@ func (p *slot) within(ctx context.Context, do func() error, undo func() bool) er
 }
 
 // mayRetry reports whether the stream may still be set back.
-func (p *slot) mayRetry() bool {
+func (p *slot) mayRetry() (may bool) {
 	a := p.admission
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.limit > 0 && (p.lacks.err == nil || a.clock().Before(p.lacks.until) || a.moreTime(p) > 0)
-}
-
-// moreTime is admission.moreTime, and takes the lock.
-func (p *slot) moreTime() time.Duration {
-	p.admission.mu.Lock()
-	defer p.admission.mu.Unlock()
-	return p.admission.moreTime(p)
+	a.Look(func() {
+		may = a.Current().Places > 0 && (p.lacks.err == nil || a.clock().Before(p.lacks.until) || a.moreTime(p) > 0)
+	})
+	return may
 }
 
 // moreTime returns for how long a stream may try after maxWait. While the budget carries fewer streams than
-// there are slots, all streams that wait take turns: none fails before no stream has left for maxWait.
+// there are slots, all streams that wait take turns: none fails before no stream has left for maxWait. The lock is held.
 func (a *admission) moreTime(p *slot) time.Duration {
-	if a.carries == 0 || !p.has && a.hosts[p.host]+a.needs(p) > a.share {
+	if a.carries == 0 || !p.claim.Has() && a.Held(p.claim.Client)+a.needs(p) > a.Current().Share {
 		return 0
 	}
 	return a.left.Add(a.maxWait).Sub(a.clock())
@@ -67,51 +61,48 @@ func (a *admission) moreTime(p *slot) time.Duration {
 // until memory is plentiful: the budget carries no more.
 func (p *slot) setBack(err error) {
 	a := p.admission
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p.lacks.err == nil {
-		p.lacks.until = a.clock().Add(a.maxWait)
-	}
-	if p.has {
-		p.leave()
-	}
-	p.lacks.err, p.lacks.turn = err, a.turns
-	a.carries, a.changed = max(1, a.taken), a.clock()
-	for _, gangs := range a.gangs {
-		for _, g := range gangs {
-			a.endGathering(g)
+	a.Change(func() {
+		if p.lacks.err == nil {
+			p.lacks.until = a.clock().Add(a.maxWait)
 		}
-	}
-	a.grantAll()
+		if p.claim.Has() {
+			p.leave()
+		}
+		p.lacks.err, p.lacks.turn = err, a.turns
+		a.carry(max(1, a.Current().Taken))
+		for _, gangs := range a.gangs {
+			for _, g := range gangs {
+				g.kept.Release()
+			}
+		}
+	})
+}
+
+// carry changes how many streams may be open; 0: all. The lock is held.
+func (a *admission) carry(streams int) {
+	a.carries, a.changed = streams, a.clock()
+	a.Lower(streams)
 }
 
 // mayTry reports whether a stream may have a slot. One that was set back may have one when another
-// stream has left since, or after relax. mu is held.
+// stream has left since, or after relax. The lock is held.
 func (a *admission) mayTry(p *slot) bool {
 	return p.lacks.err == nil || p.lacks.turn < a.turns
-}
-
-// most returns how many streams may be open. mu is held.
-func (a *admission) most() int {
-	if a.carries > 0 {
-		return a.carries
-	}
-	return a.limit
 }
 
 // relax is called again and again. While memory is plentiful, one stream more may be open after each
 // raiseAfter. Then, and if no stream is open, those that were set back may try again.
 func (a *admission) relax(plentiful bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now := a.clock(); plentiful && a.carries > 0 && now.Sub(a.changed) >= raiseAfter {
-		a.carries, a.changed = max(a.carries, a.taken+a.kept+1), now
-	}
-	if plentiful && len(a.waiting) == 0 || a.carries >= a.limit {
-		a.carries = 0
-	}
-	if plentiful || a.taken == 0 {
-		a.turns++
-		a.grantAll()
-	}
+	a.Change(func() {
+		now := a.Current()
+		if plentiful && a.carries > 0 && a.clock().Sub(a.changed) >= raiseAfter {
+			a.carry(max(a.carries, now.Taken+now.Kept+1))
+		}
+		if plentiful && now.Waiting == 0 || a.carries >= now.Places {
+			a.carry(0)
+		}
+		if plentiful || now.Taken == 0 {
+			a.turns++
+		}
+	})
 }

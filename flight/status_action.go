@@ -198,9 +198,8 @@ func (s *Server) describe(out *ServerStatus) {
 
 // status returns how many slots are taken.
 func (a *admission) status() *SlotStatus {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return &SlotStatus{Limit: a.limit, PerClient: a.share, Taken: a.taken, Kept: a.kept, Waiting: len(a.waiting)}
+	now := a.Counts()
+	return &SlotStatus{Limit: now.Places, PerClient: now.Share, Taken: now.Taken, Kept: now.Kept, Waiting: now.Waiting}
 }
 
 // status returns how many slots are taken.

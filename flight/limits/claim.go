@@ -43,7 +43,7 @@ func (c *Claim) terms() Terms {
 	return c.Special.Terms()
 }
 
-// Has reports whether the claim has its place. It is called within Change.
+// Has reports whether the claim has its place. It is called within Look or Change.
 func (c *Claim) Has() bool { return c.has }
 
 // Leave returns the place of a claim. It may be called more than once.
@@ -96,7 +96,7 @@ func (q *Queue) keep(of *client, places int, limit time.Duration) *Kept {
 	return k
 }
 
-// Places returns how many places are still kept. It is called within Change, as are the methods that follow.
+// Places returns how many places are still kept. It is called within Look or Change.
 func (k *Kept) Places() int {
 	if k == nil {
 		return 0
@@ -104,10 +104,10 @@ func (k *Kept) Places() int {
 	return k.places
 }
 
-// Over reports whether nothing is kept any more, and nothing will be.
+// Over reports whether the time is over, or Release was called. It is called within Look or Change.
 func (k *Kept) Over() bool { return k == nil || k.over }
 
-// Release frees the places. It may be called more than once.
+// Release frees the places. It is called within Change, and may be called more than once.
 func (k *Kept) Release() {
 	k.over = true
 	k.timer.Stop()

@@ -48,6 +48,7 @@ type Queue struct {
 	bytes    int64    // of waiting
 	turn     int64    // counts the places that were given, and the clients that came
 	yielding int      // claims whose holders give their places up for those that wait
+	closed   error    // why claims that are not firm do not wait any more
 	queued   chan struct{}
 }
 
@@ -70,18 +71,17 @@ type Counts struct {
 }
 
 // Counts returns how the places are used.
-func (q *Queue) Counts() Counts {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.Current()
+func (q *Queue) Counts() (now Counts) {
+	q.Look(func() { now = q.Current() })
+	return now
 }
 
-// Current is Counts within Change.
+// Current is Counts within Look or Change.
 func (q *Queue) Current() Counts {
 	return Counts{Places: q.options.Places, Share: q.share, Taken: q.taken, Kept: q.kept, Waiting: len(q.waiting), Bytes: q.bytes}
 }
 
-// Held returns how many places a client has, including those that are kept in its name. It is called within Change.
+// Held returns how many places a client has, including those that are kept in its name. It is called within Look or Change.
 func (q *Queue) Held(name string) int {
 	if c := q.clients[name]; c != nil {
 		return c.held
@@ -89,7 +89,8 @@ func (q *Queue) Held(name string) int {
 	return 0
 }
 
-// Free returns how many places are neither taken nor kept. It is negative if the places were lowered. It is called within Change.
+// Free returns how many places are neither taken nor kept. It is negative if the places were lowered. It is called within Look
+// or Change.
 func (q *Queue) Free() int { return q.places() - q.taken - q.kept }
 
 func (q *Queue) places() int {
@@ -101,6 +102,13 @@ func (q *Queue) places() int {
 
 // Lower changes how many places there are at present; 0: all. It is called within Change.
 func (q *Queue) Lower(places int) { q.lowered = places }
+
+// Look calls a function that looks at claims and places, and changes nothing of them.
+func (q *Queue) Look(look func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	look()
+}
 
 // Change calls a function that changes what claims have or need, and gives places to those that can have them then.
 func (q *Queue) Change(change func()) {
@@ -147,7 +155,7 @@ func (q *Queue) arrive(c *Claim) {
 	q.countWaiting(c, 1)
 	q.grant()
 	q.refuse()
-	if !c.has && c.err == nil {
+	if q.waits(c) {
 		close(q.queued)
 		q.queued = make(chan struct{})
 	}
@@ -165,12 +173,24 @@ func (q *Queue) countWaiting(c *Claim, one int) {
 	}
 }
 
-// refuse refuses claims while too many wait: each time the last one of the client that has most of them, or of the bytes.
-// q.mu is held.
+// waits reports whether a claim waits. q.mu is held.
+func (q *Queue) waits(c *Claim) bool { return slices.Contains(q.waiting, c) }
+
+// Close refuses the claims that wait, and those that would from now on, except for firm ones.
+func (q *Queue) Close(why error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = why
+	q.refuse()
+	q.grant()
+}
+
+// refuse refuses all claims if the queue is closed, and otherwise as many as are too many: each time the last one of the client
+// that has most of them, or of the bytes. q.mu is held.
 func (q *Queue) refuse() {
-	for {
+	for q.bounded > 0 {
 		bytes := q.bytes > q.options.Bytes && q.bounded > 1
-		if !bytes && q.bounded <= q.options.Claims {
+		if !bytes && q.bounded <= q.options.Claims && q.closed == nil {
 			return
 		}
 		var last *Claim
@@ -184,9 +204,11 @@ func (q *Queue) refuse() {
 				last, most = c, has
 			}
 		}
-		counts := q.Current()
-		counts.Waiting--
-		q.settle(last, q.options.Full(counts))
+		q.unqueue(last)
+		if last.err = q.closed; last.err == nil {
+			last.err = q.options.Full(q.Current())
+		}
+		close(last.settled)
 	}
 }
 
@@ -197,8 +219,9 @@ func (q *Queue) grant() {
 		if c == nil {
 			return
 		}
+		q.unqueue(c)
 		q.take(c, terms)
-		q.settle(c, nil)
+		close(c.settled)
 	}
 }
 
@@ -250,19 +273,18 @@ func (q *Queue) take(c *Claim, terms Terms) {
 	}
 }
 
-// settle ends the wait of a claim, with an error if it has no place. q.mu is held.
-func (q *Queue) settle(c *Claim, err error) {
+// unqueue removes a claim from those that wait. q.mu is held.
+func (q *Queue) unqueue(c *Claim) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *Claim) bool { return o == c })
 	q.countWaiting(c, -1)
-	c.err = err
-	close(c.settled)
 }
 
 // abandon ends the wait of a claim, unless it has got its place or was refused just now.
 func (q *Queue) abandon(c *Claim, why error) error {
 	q.Change(func() {
-		if slices.Contains(q.waiting, c) {
-			q.settle(c, why)
+		if q.waits(c) {
+			q.unqueue(c)
+			c.err = why
 		}
 	})
 	return c.err

@@ -148,7 +148,7 @@ func (r *rule) come(c *call, now time.Duration) {
 // TestTheQueueFollowsTheRule lets random calls come, leave and give up, and compares which of them have places, which wait and
 // which were refused.
 //
-// spec: wire-47
+// spec: wire-14, wire-47
 func TestTheQueueFollowsTheRule(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -214,7 +214,7 @@ func pick(random *rand.Rand, r *rule) *call {
 
 // TestManyCallsGainAClientNothing: whatever other clients do, a new one waits for at most one place of each of them.
 //
-// spec: wire-47
+// spec: wire-14, wire-47
 func TestManyCallsGainAClientNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
