@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -260,7 +261,7 @@ func (s *Server) begin(ctx context.Context, p planned, running *runningStream) *
 	o.note = noteOf(ctx)
 	o.note.stream(p)
 	attributes := []any{"step", o.cursor.Step, "resumed", len(p.Query.Cursor) > 0}
-	if m := p.MixesOf(p.sized(), p.Query.Shard); m.Deviation > 0 {
+	if m := explain.MixesOf(p.Plan, p.sized(), p.Query.Shard); m.Deviation > 0 {
 		attributes = append(attributes, "mixing", math.Round(100*m.Deviation)/100)
 		if m.Better != "" {
 			attributes = append(attributes, "mix_better", "raise "+m.Better)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/plantest"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -77,7 +78,7 @@ func BenchmarkMixing(b *testing.B) {
 	p, err := plantest.BindAndBuild(r, files, q)
 	require.NoError(b, err)
 	for b.Loop() {
-		require.Positive(b, p.MixesOf(q, dataset.Shard{Index: 1, Of: 8}).Deviation)
+		require.Positive(b, explain.MixesOf(p, q, dataset.Shard{Index: 1, Of: 8}).Deviation)
 	}
 }
 

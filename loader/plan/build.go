@@ -58,25 +58,27 @@ func Build(b *Bound, files Files) (*Plan, error) {
 		p.Staging = append(p.Staging, s)
 	}
 	p.deal(p.Rows.Lanes)
-	p.counts = p.countLanes()
+	if p.Inexact == "" {
+		p.counts = countsOf(p.Lanes)
+	}
 	p.setIDs()
 	return p, nil
 }
 
 // trusted returns the training columns whose buckets the plan relies on.
-func (p *Plan) trusted() []catalog.Field {
+func (b *Bound) trusted() []catalog.Field {
 	var columns []catalog.Field
-	for _, s := range p.Relation.Staging {
+	for _, s := range b.Relation.Staging {
 		for _, k := range s.Keys {
 			columns = append(columns, k.Training)
 		}
 	}
-	if d := p.Relation.Distinct; d != nil {
+	if d := b.Relation.Distinct; d != nil {
 		columns = append(columns, d.By...)
 	}
-	if p.Sample != nil && len(p.Sample.Columns) > 0 {
-		for _, name := range p.Sample.Columns {
-			f, _ := p.Relation.Training.Field(name)
+	if b.Sample != nil && len(b.Sample.Columns) > 0 {
+		for _, name := range b.Sample.Columns {
+			f, _ := b.Relation.Training.Field(name)
 			columns = append(columns, f)
 		}
 	}
@@ -100,40 +102,40 @@ type bucketFiles struct {
 }
 
 // byBucket groups the training files by spec, partition values and bucket.
-func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
+func (b *Bound) byBucket(files []catalog.File) []*bucketFiles {
 	var buckets []*bucketFiles
 	at := map[string]*bucketFiles{}
 	var id []byte
 	for _, f := range files {
 		id = catalog.AppendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
-		b := at[string(id)]
-		if b == nil {
-			b = p.newBucketFiles(f)
-			at[string(id)] = b
-			buckets = append(buckets, b)
+		group := at[string(id)]
+		if group == nil {
+			group = b.newBucketFiles(f)
+			at[string(id)] = group
+			buckets = append(buckets, group)
 		}
-		b.files = append(b.files, f)
+		group.files = append(group.files, f)
 	}
 	return buckets
 }
 
-func (p *Plan) newBucketFiles(f catalog.File) *bucketFiles {
-	t := p.Relation.Training
-	b := &bucketFiles{partition: f.Partition}
-	if i := p.BucketField(f.Spec); i >= 0 {
-		b.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
-		b.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
+func (b *Bound) newBucketFiles(f catalog.File) *bucketFiles {
+	t := b.Relation.Training
+	group := &bucketFiles{partition: f.Partition}
+	if i := b.BucketField(f.Spec); i >= 0 {
+		group.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
+		group.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
 	}
-	return b
+	return group
 }
 
 // BucketField returns the index of the partition field that orders splits: the bucket
 // of the dataset's first bucketed key column, or else the first bucket of the spec; -1
 // if the spec has none. It must not depend on the staging tables, so that an experiment
 // with a feature reads the same order as one without it.
-func (p *Plan) BucketField(spec int) int {
-	t := p.Relation.Training
-	for _, name := range p.Relation.Dataset.Key {
+func (b *Bound) BucketField(spec int) int {
+	t := b.Relation.Training
+	for _, name := range b.Relation.Dataset.Key {
 		field, _ := t.Field(name)
 		for i, f := range t.Specs[spec] {
 			if f.Source == field.ID && f.Transform.Kind == catalog.Bucket {
@@ -147,20 +149,20 @@ func (p *Plan) BucketField(spec int) int {
 // cut divides the rows of each bucket into splits of splitRows, in the order of its
 // files, and within a file if necessary. If repeated rows are dropped, or batches
 // consist of requests, each bucket is one split.
-func (p *Plan) cut(buckets []*bucketFiles) []Split {
+func (b *Bound) cut(buckets []*bucketFiles) []Split {
 	splits := make([]Split, 0, len(buckets))
-	for _, b := range buckets {
-		open := Split{Partition: b.partition, Bucket: b.bucket}
-		for _, f := range b.files {
+	for _, group := range buckets {
+		open := Split{Partition: group.partition, Bucket: group.bucket}
+		for _, f := range group.files {
 			for from := int64(0); from < f.Rows; {
 				to := min(f.Rows, from+splitRows-open.Rows)
-				if p.wholeBuckets() {
+				if b.wholeBuckets() {
 					to = f.Rows
 				}
 				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})
 				open.Rows += to - from
 				from = to
-				if open.Rows == splitRows && !p.wholeBuckets() {
+				if open.Rows == splitRows && !b.wholeBuckets() {
 					splits = append(splits, open)
 					open.Files, open.Rows = nil, 0
 				}
@@ -215,11 +217,11 @@ func (p *Plan) prune(splits []Split) []Split {
 
 // sampled reports whether the sample can keep rows of a split, judged by the buckets of
 // the split.
-func (p *Plan) sampled(s Split) bool {
-	if p.Sample == nil || len(p.Sample.Columns) != 1 {
+func (b *Bound) sampled(s Split) bool {
+	if b.Sample == nil || len(b.Sample.Columns) != 1 {
 		return true
 	}
-	column, _ := p.Relation.Training.Field(p.Sample.Columns[0])
-	b, ok := p.Relation.Training.BucketOf(s.Files[0].File, column.ID)
-	return !ok || bucket.MayHold(int32(b.ID), b.Of, p.Sample.From, p.Sample.To)
+	column, _ := b.Relation.Training.Field(b.Sample.Columns[0])
+	held, ok := b.Relation.Training.BucketOf(s.Files[0].File, column.ID)
+	return !ok || bucket.MayHold(int32(held.ID), held.Of, b.Sample.From, b.Sample.To)
 }

@@ -109,7 +109,7 @@ func planDifferences(c, of dataset.Cursor, id string) []string {
 
 // CheckCursor refuses a cursor of another plan, and names each field that differs.
 func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
-	differs := p.rowsDifferences(c)
+	differs := rowsDifferences(p.Cursor(), c, p.ID)
 	switch {
 	case len(differs) == 0:
 		return nil
@@ -124,14 +124,13 @@ func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
 	return e.WithRemedy("resume with the query that the cursor came from, or start without it")
 }
 
-// rowsDifferences lists each field in which a cursor differs from those of a plan. A
+// rowsDifferences lists each field in which a cursor differs from the one of a plan with an ID. A
 // staging table that is in only one of the two pins does not affect the rows if the
 // digests of the datasets agree; otherwise the list names such tables.
-func (p *Plan) rowsDifferences(c dataset.Cursor) []string {
-	of := p.Cursor()
+func rowsDifferences(of, c dataset.Cursor, id string) []string {
 	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
 	c.Pin.Staging, of.Pin.Staging = alsoIn(c.Pin.Staging, of.Pin.Staging), alsoIn(of.Pin.Staging, c.Pin.Staging)
-	differs := planDifferences(c, of, p.ID)
+	differs := planDifferences(c, of, id)
 	if c.Dataset != of.Dataset && !slices.Equal(had, have) {
 		differs = append(differs, fmt.Sprintf("staging (%s, not %s)", nothingOr(had), nothingOr(have)))
 	}

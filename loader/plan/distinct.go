@@ -10,16 +10,16 @@ import (
 
 // wholeBuckets reports whether a partition's bucket is never divided into several
 // splits or lanes, so that repeated rows, or the rows of a request, are in one split.
-func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil || p.Rows.Requests }
+func (b *Bound) wholeBuckets() bool { return b.Relation.Distinct != nil || b.Rows.Requests }
 
 // checkDistinct checks that repeated rows are in the same split: all of their partition
 // values must follow from the columns that identify a row.
-func (p *Plan) checkDistinct(files []catalog.File) error {
-	d := p.Relation.Distinct
+func (b *Bound) checkDistinct(files []catalog.File) error {
+	d := b.Relation.Distinct
 	if d == nil || d.Scope.OfPartition() {
 		return nil
 	}
-	t := p.Relation.Training
+	t := b.Relation.Training
 	scope := "or set scope: partition, if repeated rows count within one partition alone"
 	names := make([]string, len(d.By))
 	for i, f := range d.By {

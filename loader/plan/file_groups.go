@@ -71,8 +71,8 @@ func (p *Plan) matchStaging(staging int, files Files) (Staging, error) {
 	return out, nil
 }
 
-func (p *Plan) inEntry(err error, staging int) error {
-	return fault.Op(err, "plan staging[%d] %s", staging, p.Relation.Staging[staging].Name)
+func (b *Bound) inEntry(err error, staging int) error {
+	return fault.Op(err, "plan staging[%d] %s", staging, b.Relation.Staging[staging].Name)
 }
 
 // assignGroups sets the file group of every split, and counts the training partitions

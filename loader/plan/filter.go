@@ -118,18 +118,18 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 
 // inexact returns why the number of rows of the stream may differ from the manifests'
 // count; "" if it cannot.
-func (p *Plan) inexact() string {
-	switch r := p.Relation; {
-	case p.Filter != nil:
-		return "a filter drops rows: " + p.Filter.String()
-	case p.Sample != nil:
+func (b *Bound) inexact() string {
+	switch r := b.Relation; {
+	case b.Filter != nil:
+		return "a filter drops rows: " + b.Filter.String()
+	case b.Sample != nil:
 		return "a sample drops rows"
 	case r.Distinct != nil:
 		return "distinct drops repeated rows"
-	case p.PostJoin != nil:
-		return "a filter drops rows: " + p.PostJoin.String()
+	case b.PostJoin != nil:
+		return "a filter drops rows: " + b.PostJoin.String()
 	}
-	for _, s := range p.Relation.Staging {
+	for _, s := range b.Relation.Staging {
 		switch {
 		case !s.Join.KeepsAll():
 			return fmt.Sprintf("%s join drops rows: %s", s.Join.Article(), s.Name)

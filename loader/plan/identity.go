@@ -42,12 +42,12 @@ const idDigits = 32
 
 // setIDs sets ID, TablesID and FilesID from the rest of the plan.
 func (p *Plan) setIDs() {
-	p.ID = digest.Of(p.identity())[:idDigits]
-	p.TablesID = digest.Of(p.tablesIdentity())[:idDigits]
-	p.FilesID = digest.Of(p.filesIdentity())[:idDigits]
+	p.ID = digest.Of(identityOf(p))[:idDigits]
+	p.TablesID = digest.Of(tablesOf(p))[:idDigits]
+	p.FilesID = digest.Of(filesOf(p))[:idDigits]
 }
 
-func (p *Plan) identity() identity {
+func identityOf(p *Plan) identity {
 	out := identity{Algorithm: Algorithm, Rows: p.decidingRows().Digest(), Lanes: make([][]rangeIdentity, len(p.Lanes))}
 	for i, l := range p.Lanes {
 		for _, r := range l.Ranges {
@@ -64,23 +64,23 @@ func (p *Plan) identity() identity {
 
 // decidingRows returns the plan's Rows without the pins of staging tables that neither
 // drop nor repeat rows and that the query's filter does not name.
-func (p *Plan) decidingRows() dataset.Rows {
-	rows := p.Rows
+func (b *Bound) decidingRows() dataset.Rows {
+	rows := b.Rows
 	rows.Pin.Staging = map[string]dataset.TablePin{}
-	for i, s := range p.Relation.Staging {
-		if p.decides(i) {
+	for i, s := range b.Relation.Staging {
+		if b.decides(i) {
 			rows.Pin.Staging[s.Name] = s.Pinned.Pin
 		}
 	}
 	return rows
 }
 
-func (p *Plan) tablesIdentity() tablesIdentity {
+func tablesOf(p *Plan) tablesIdentity {
 	return tablesIdentity{Plan: p.ID, Dataset: p.Digest, Rows: p.Rows.Digest()}
 }
 
-func (p *Plan) filesIdentity() filesIdentity {
-	out := filesIdentity{Tables: p.tablesIdentity()}
+func filesOf(p *Plan) filesIdentity {
+	out := filesIdentity{Tables: tablesOf(p)}
 	for _, s := range p.Staging {
 		groups := make([][]string, len(s.Groups))
 		for i, group := range s.Groups {

@@ -31,15 +31,15 @@ func TestPlanIDCountsEveryField(t *testing.T) {
 func TestPlanIdentityIsFull(t *testing.T) {
 	t.Parallel()
 	p := fullPlan()
-	for _, got := range []any{p.identity(), p.tablesIdentity(), p.filesIdentity()} {
+	for _, got := range []any{identityOf(p), tablesOf(p), filesOf(p)} {
 		for field, value := range reflect.ValueOf(got).Fields() {
 			require.False(t, value.IsZero(), field.Name)
 		}
 	}
-	require.Equal(t, [][]rangeIdentity{{{Split: "s", From: 1, To: 9}}}, p.identity().Lanes)
-	require.Equal(t, []map[string]int64{{"b": 0, "a": 1}}, p.identity().Written)
-	require.Equal(t, [][][]string{{{"file:///a"}}, {{"file:///c"}}}, p.filesIdentity().FileGroups)
-	require.Equal(t, [][]int{{0, 0}}, p.filesIdentity().Groups)
+	require.Equal(t, [][]rangeIdentity{{{Split: "s", From: 1, To: 9}}}, identityOf(p).Lanes)
+	require.Equal(t, []map[string]int64{{"b": 0, "a": 1}}, identityOf(p).Written)
+	require.Equal(t, [][][]string{{{"file:///a"}}, {{"file:///c"}}}, filesOf(p).FileGroups)
+	require.Equal(t, [][]int{{0, 0}}, filesOf(p).Groups)
 	require.Equal(t, p.Rows, p.Cursor().Rows)
 	require.Equal(t, p.ID, p.Cursor().Plan)
 }

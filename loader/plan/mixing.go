@@ -30,12 +30,12 @@ func (p *Plan) Mixing(batchRows int64, shards ...dataset.Shard) float64 {
 	if p.Rows.ShuffleWindow == 0 || p.StoredRows == 0 {
 		return 0
 	}
-	of := p.positions()
+	of := positionsOf(p.Splits, p.storedOrder)
 	var batches, windows average
 	for _, shard := range shards {
 		var lanes []laneMeans
 		for lane := shard.Index; lane < len(p.Lanes); lane += shard.Of {
-			lanes = append(lanes, p.laneMeans(lane, of))
+			lanes = append(lanes, meansOf(p.Runs(lane), of))
 		}
 		looked := max(minSteps, sampledSteps/max(1, len(lanes)*len(shards)))
 		addSteps(lanes, max(1, batchRows/int64(max(1, len(lanes)))), int64(looked), &batches, &windows)
@@ -88,16 +88,16 @@ type stratum struct {
 	of     map[int]int64 // by bucket: its rows
 }
 
-// strata returns those of the plan, as they are stored.
-func (p *Plan) strata() []*stratum {
-	stored := make([]int, len(p.Splits))
-	for i, place := range p.storedOrder {
+// strataOf returns the strata of splits, as they are stored; order has the place of each.
+func strataOf(splits []Split, order []int) []*stratum {
+	stored := make([]int, len(splits))
+	for i, place := range order {
 		stored[place] = i
 	}
 	var strata []*stratum
 	known := map[string]*stratum{}
 	for _, i := range stored {
-		split := p.Splits[i]
+		split := splits[i]
 		key := fmt.Sprintf("%d %s", split.Bucket.Of, catalog.AppendPartition(nil, split.Partition))
 		s := known[key]
 		if s == nil {
@@ -110,13 +110,17 @@ func (p *Plan) strata() []*stratum {
 	return strata
 }
 
-// positions returns the stored positions of the rows of each split, see Mixing.
-func (p *Plan) positions() []placing {
-	placings, before := make([]placing, len(p.Splits)), 0.0
-	for _, s := range p.strata() {
-		size, row := float64(s.rows)/float64(p.StoredRows), map[int]int64{}
+// positionsOf returns the stored positions of the rows of each split, see Mixing.
+func positionsOf(splits []Split, order []int) []placing {
+	placings, before, strata := make([]placing, len(splits)), 0.0, strataOf(splits, order)
+	all := int64(0)
+	for _, s := range strata {
+		all += s.rows
+	}
+	for _, s := range strata {
+		size, row := float64(s.rows)/float64(all), map[int]int64{}
 		for _, i := range s.splits {
-			split := p.Splits[i]
+			split := splits[i]
 			id := split.Bucket.ID
 			step := size / float64(max(1, s.of[id]))
 			placings[i] = placing{first: before + step*(float64(row[id])+0.5), step: step}
@@ -134,9 +138,9 @@ type laneMeans struct {
 	rows   int64
 }
 
-func (p *Plan) laneMeans(lane int, of []placing) laneMeans {
+func meansOf(runs []Run, of []placing) laneMeans {
 	var l laneMeans
-	for _, r := range p.Runs(lane) {
+	for _, r := range runs {
 		m := runMeans{Run: r, before: make([]float64, len(r.ranges)+1), placings: of}
 		for i, rows := range r.ranges {
 			m.before[i+1] = m.before[i] + of[rows.Split].sum(rows.From, rows.To)

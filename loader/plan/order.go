@@ -122,8 +122,8 @@ const shuffleRules = 1
 
 // mix hashes words with the seed and the epoch. It is the only source of randomness and
 // gives the same result on every machine.
-func (p *Plan) mix(words ...string) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, p.Rows.Seed, p.Rows.Epoch, words))
+func (b *Bound) mix(words ...string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, b.Rows.Seed, b.Rows.Epoch, words))
 	return sum[:8]
 }
 
@@ -173,8 +173,8 @@ func (p *Plan) deal(n int) {
 	for i, s := range p.Splits {
 		begin := int64(0)
 		for dealt := int64(0); dealt < s.Rows; {
-			if dealt > 0 || !p.dealtTogether(i) || p.Lanes[lane].Rows == quota(lane) {
-				lane = p.shortest(quota)
+			if dealt > 0 || i == 0 || !p.dealtTogether(p.Splits[i-1], s) || p.Lanes[lane].Rows == quota(lane) {
+				lane = shortest(p.Lanes, quota)
 			}
 			rows := min(s.Rows-dealt, quota(lane)-p.Lanes[lane].Rows)
 			if dealt == 0 && rows < s.Rows {
@@ -189,11 +189,11 @@ func (p *Plan) deal(n int) {
 // cutAt returns the row at which the first lane begins of a split that several lanes share.
 // If rows are permuted, it is drawn: what does not fit into a lane would otherwise always be
 // the last rows of a bucket, which are the latest in a table ordered by time.
-func (p *Plan) cutAt(s Split) int64 {
-	if p.Rows.ShuffleWindow == 0 {
+func (b *Bound) cutAt(s Split) int64 {
+	if b.Rows.ShuffleWindow == 0 {
 		return 0
 	}
-	return int64(binary.BigEndian.Uint64(p.mix("cut", s.ID)) % uint64(s.Rows))
+	return int64(binary.BigEndian.Uint64(b.mix("cut", s.ID)) % uint64(s.Rows))
 }
 
 // add assigns rows of a split to the lane, from a row on. They continue at the split's first
@@ -210,20 +210,19 @@ func (l *Lane) add(split int, from, rows, of int64) {
 // dealtTogether reports whether a split is assigned to the lane of the split before it, as far as that has room: if
 // rows are permuted within windows and both are of one bucket, so that the windows of one lane have all of its time. Splits
 // without a bucket have the whole table's time between them: each lane gets some of them, and its run is all of these.
-func (p *Plan) dealtTogether(split int) bool {
-	if split == 0 || p.Rows.ShuffleWindow == 0 || p.wholeBuckets() {
+func (b *Bound) dealtTogether(before, split Split) bool {
+	if b.Rows.ShuffleWindow == 0 || b.wholeBuckets() {
 		return false
 	}
-	of := p.Splits[split].Bucket
-	return of.Of > 0 && of == p.Splits[split-1].Bucket
+	return split.Bucket.Of > 0 && split.Bucket == before.Bucket
 }
 
 // shortest returns the lane with the fewest rows among those below their quota. There
 // is one until all rows are assigned.
-func (p *Plan) shortest(quota func(int) int64) int {
+func shortest(lanes []Lane, quota func(int) int64) int {
 	best := -1
-	for i, l := range p.Lanes {
-		if l.Rows < quota(i) && (best < 0 || l.Rows < p.Lanes[best].Rows) {
+	for i, l := range lanes {
+		if l.Rows < quota(i) && (best < 0 || l.Rows < lanes[best].Rows) {
 			best = i
 		}
 	}

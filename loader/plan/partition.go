@@ -19,12 +19,12 @@ type specOrder struct {
 
 // specOrders computes the order for each spec of the training files. It uses all files
 // of the pin, so that no filter changes the order.
-func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
+func (b *Bound) specOrders(files []catalog.File) map[int]specOrder {
 	fields := map[int][]string{}
 	var specs []int
 	for _, f := range files {
 		if _, ok := fields[f.Spec]; !ok {
-			fields[f.Spec] = p.fieldTexts(f.Spec)
+			fields[f.Spec] = b.fieldTexts(f.Spec)
 			specs = append(specs, f.Spec)
 		}
 	}
@@ -58,10 +58,10 @@ func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 
 // fieldTexts returns texts that identify a spec's partition fields for which a split
 // has values.
-func (p *Plan) fieldTexts(spec int) []string {
+func (b *Bound) fieldTexts(spec int) []string {
 	texts := []string{}
-	for i, field := range p.Relation.Training.Specs[spec] {
-		if i != p.BucketField(spec) {
+	for i, field := range b.Relation.Training.Specs[spec] {
+		if i != b.BucketField(spec) {
 			texts = append(texts, fmt.Sprint(field.Source, field.Transform))
 		}
 	}

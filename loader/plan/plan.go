@@ -229,14 +229,11 @@ func (p *Plan) ExactRows() (int64, bool) {
 // reading. The caller must not modify them.
 func (p *Plan) Counts() *dataset.Counts { return p.counts }
 
-// countLanes returns Counts.
-func (p *Plan) countLanes() *dataset.Counts {
-	if p.Inexact != "" {
-		return nil
+// countsOf returns the number of rows of each lane.
+func countsOf(lanes []Lane) *dataset.Counts {
+	rows := make([]int64, len(lanes))
+	for i, l := range lanes {
+		rows[i] = l.Rows
 	}
-	lanes := make([]int64, len(p.Lanes))
-	for i, l := range p.Lanes {
-		lanes[i] = l.Rows
-	}
-	return dataset.NewCounts(lanes)
+	return dataset.NewCounts(rows)
 }

@@ -9,12 +9,12 @@ import (
 // Schema returns the schema of the stream for the columns that a query selects and for
 // the wire form of its batches. For auto, which each stream resolves itself, it returns
 // the schema of the plain form. It uses only the plan and opens no file.
-func (p *Plan) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Schema, error) {
-	outputs, err := p.Relation.Choose(columns)
+func (b *Bound) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Schema, error) {
+	outputs, err := b.Relation.Choose(columns)
 	if err != nil {
 		return nil, err
 	}
-	return p.Relation.Schema(outputs, wire)
+	return b.Relation.Schema(outputs, wire)
 }
 
 // Cursor returns the fields that all cursors of the plan's streams share. The stream

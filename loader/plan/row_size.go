@@ -67,7 +67,7 @@ func (p *Plan) ExpectedBytes(outputs []resolve.Output) int64 {
 	}
 	expected := int64(0)
 	for table, part := range asked {
-		bytes, rows, pinned := p.storedSize(table)
+		bytes, rows, pinned := storedSize(p, table)
 		if rows > 0 {
 			expected += unpacked * bytes / rows * min(part, allOf(pinned)) / max(1, allOf(pinned))
 		}
@@ -76,7 +76,7 @@ func (p *Plan) ExpectedBytes(outputs []resolve.Output) int64 {
 }
 
 // storedSize returns the bytes and rows of a table's files that a plan reads.
-func (p *Plan) storedSize(table int) (bytes, rows int64, pinned *catalog.Table) {
+func storedSize(p *Plan, table int) (bytes, rows int64, pinned *catalog.Table) {
 	if table == resolve.TrainingTable {
 		for _, s := range p.Splits {
 			for _, f := range s.Files {

@@ -119,7 +119,7 @@ func (p *Plan) run(first int, ranges []Range) Run {
 	for i := range parts.of {
 		part := RunPart{first: parts.before(i)}
 		part.rows = parts.before(i+1) - part.first
-		part.start = p.drawStart(ranges[0], i, part.rows)
+		part.start = p.drawStart(p.Splits[ranges[0].Split].ID, ranges[0].From, i, part.rows)
 		part.blocks = shares{part.rows, r.Windows}
 		r.Parts = append(r.Parts, part)
 	}
@@ -127,13 +127,13 @@ func (p *Plan) run(first int, ranges []Range) Run {
 }
 
 // drawStart returns where the sequence of a part begins: a row that is drawn by the seed, the epoch, the
-// run's first range, and the number of the part. If repeated rows are dropped, a range is read whole for any of its
+// split and the row at which the run begins, and the number of the part. If repeated rows are dropped, a range is read whole for any of its
 // rows: then it is the first row.
-func (p *Plan) drawStart(first Range, part, rows int64) int64 {
-	if rows == 0 || p.Relation.Distinct != nil {
+func (b *Bound) drawStart(id string, first, part, rows int64) int64 {
+	if rows == 0 || b.Relation.Distinct != nil {
 		return 0
 	}
-	drawn := p.mix("part", p.Splits[first.Split].ID, strconv.FormatInt(first.From, 10), strconv.FormatInt(part, 10))
+	drawn := b.mix("part", id, strconv.FormatInt(first, 10), strconv.FormatInt(part, 10))
 	return int64(binary.BigEndian.Uint64(drawn) % uint64(rows))
 }
 

@@ -52,14 +52,14 @@ func (p *Plan) groupsAtOnce(staging int) int {
 	}
 	for lane := range p.Lanes {
 		for _, r := range p.Runs(lane) {
-			most = max(most, p.groupsOfWindows(&r, staging))
+			most = max(most, groupsOfWindows(p.Splits, &r, staging))
 		}
 	}
 	return most
 }
 
 // groupsOfWindows is groupsAtOnce for a run.
-func (p *Plan) groupsOfWindows(r *Run, staging int) int {
+func groupsOfWindows(splits []Split, r *Run, staging int) int {
 	type change struct {
 		window int64
 		begins bool
@@ -68,7 +68,7 @@ func (p *Plan) groupsOfWindows(r *Run, staging int) int {
 	var changes []change
 	for part := range r.Parts {
 		for _, s := range r.Sections(part, 0) {
-			if group := p.Splits[s.Rows.Split].Groups[staging]; group != resolve.NoGroup {
+			if group := splits[s.Rows.Split].Groups[staging]; group != resolve.NoGroup {
 				first, last := r.WindowOf(part, s, s.Rows.From), r.WindowOf(part, s, s.Rows.To-1)
 				changes = append(changes, change{first, true, group}, change{last + 2, false, group})
 			}

@@ -1,12 +1,67 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
+
+// Limits of what is said of mixing.
+const (
+	poorlyMixed = 2.0  // the deviation above which it is worth knowing
+	muchBetter  = 0.75 // the factor by which a setting has to lower it to be named
+	unsetBatch  = 8192 // rows of a batch if no size is set and rows are narrow
+	manyParts   = 64   // the most shuffle_parts
+	moreWindow  = 8    // how many times the window is tried
+)
+
+// Mixes describes how well the rows of a query's batches are mixed.
+type Mixes struct {
+	Deviation float64 // as returned by Plan.Mixing; 0 if rows are not permuted within windows
+	Rows      int64   // of a batch
+	// Better names what to raise for a much lower Deviation, if it is above 2; "" if it is not.
+	Better string
+}
+
+// among joins words for a sentence.
+func among(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// MixesOf returns how well batches of some shards of a query are mixed, and what would mix them better.
+func MixesOf(p *plan.Plan, q dataset.Query, shards ...dataset.Shard) Mixes {
+	of := int64(max(1, q.Shard.Of))
+	rows := int64(cmp.Or(q.BatchRows, q.BatchRequests, unsetBatch))
+	if q.GlobalBatchRows > 0 {
+		rows = max(1, int64(q.GlobalBatchRows)/of)
+	}
+	m := Mixes{Deviation: p.Mixing(rows, shards...), Rows: rows}
+	if m.Deviation <= poorlyMixed {
+		return m
+	}
+	var better []string
+	try := func(setting string, change func(*dataset.Rows)) {
+		other := *p
+		change(&other.Rows)
+		if other.Mixing(rows, shards...) <= muchBetter*m.Deviation {
+			better = append(better, setting)
+		}
+	}
+	if p.Rows.ShuffleParts < manyParts {
+		try("shuffle_parts", func(r *dataset.Rows) { r.ShuffleParts = manyParts })
+	}
+	if p.Rows.ShuffleWindow < p.LongestRun() {
+		try("shuffle_window", func(r *dataset.Rows) { r.ShuffleWindow *= moreWindow })
+	}
+	m.Better = among(append(better, "lanes of each stream"))
+	return m
+}
 
 // everyShard returns all shards of a query.
 func everyShard(q dataset.Query) []dataset.Shard {
@@ -20,7 +75,7 @@ func everyShard(q dataset.Query) []dataset.Shard {
 
 // writeMixing describes the mixing of the batches of a query.
 func writeMixing(b *strings.Builder, p *plan.Plan, q dataset.Query) {
-	m := p.MixesOf(q, everyShard(q)...)
+	m := MixesOf(p, q, everyShard(q)...)
 	if m.Deviation == 0 {
 		return
 	}
@@ -32,7 +87,7 @@ func writeMixing(b *strings.Builder, p *plan.Plan, q dataset.Query) {
 
 // mixingNotes says that the batches of a query are mixed poorly.
 func mixingNotes(p *plan.Plan, q dataset.Query) []string {
-	if m := p.MixesOf(q, everyShard(q)...); m.Better != "" {
+	if m := MixesOf(p, q, everyShard(q)...); m.Better != "" {
 		return []string{fmt.Sprintf("mixing %.1f (1 is best): raise %s", m.Deviation, m.Better)}
 	}
 	return nil
