@@ -20,12 +20,12 @@ type TableMaintenance interface {
 	Compact(ctx context.Context, request stage.Compaction, shown func(dataset string) bool) (stage.CompactionResult, error)
 	// Restore restores rows of a table; see stage.Stager.
 	Restore(ctx context.Context, request stage.Restoration) (stage.RestorationResult, error)
-	// Clean finds leftovers, and removes them if the search says so; see orphans.Search.
-	Clean(ctx context.Context, request LeftoverSearch) ([]orphans.TableLeftovers, error)
+	// Clean finds orphan files, and removes them if the search says so; see orphans.Search.
+	Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error)
 }
 
-// LeftoverSearch is a search for the leftovers of tables.
-type LeftoverSearch struct {
+// OrphanSearch is a search for the orphan files of tables.
+type OrphanSearch struct {
 	Tables   []string
 	Before   time.Time // the time before which they were last written
 	Remove   bool
@@ -109,28 +109,28 @@ func (s *service) orphans(ctx context.Context, body []byte, progress *progressMe
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	held, err := s.options.Budget.Reserve("the leftovers of tables", 0)
+	held, err := s.options.Budget.Reserve("the orphan files of tables", 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	var out []orphans.TableLeftovers
+	var out []orphans.TableOrphans
 	err = s.change(ctx, tableChange{event: audit.Orphans, needs: policy.Stage, tables: asked.Tables}, len(body), func(ctx context.Context) error {
 		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
 		defer entered.Release()
-		out, err = s.options.Maintenance.Clean(ctx, LeftoverSearch{
+		out, err = s.options.Maintenance.Clean(ctx, OrphanSearch{
 			Tables: asked.Tables, Before: s.options.Clock().Add(-time.Duration(asked.OlderThan)), Remove: asked.Remove, Progress: progress.cleaning, Held: held,
 		})
 		return err
 	})
 	var pages []any
 	for _, page := range orphans.Pages(out) {
-		pages = append(pages, []orphans.TableLeftovers{page})
+		pages = append(pages, []orphans.TableOrphans{page})
 	}
 	return pages, err
 }
 
-// cleaning reports how far the removal of leftovers is.
+// cleaning reports how far the removal of orphan files is.
 func (p *progressMessages) cleaning(at orphans.CleanProgress) {
 	now := ChangeProgress{Table: at.Table, Step: "search"}
 	if at.Removing {

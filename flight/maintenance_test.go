@@ -49,7 +49,7 @@ func (m *maintained) Restore(ctx context.Context, request stage.Restoration) (st
 	return stage.RestorationResult{Token: request.Token, Snapshot: request.Snapshot}, m.run(ctx)
 }
 
-func (m *maintained) Clean(ctx context.Context, request LeftoverSearch) ([]orphans.TableLeftovers, error) {
+func (m *maintained) Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error) {
 	m.before = request.Before
 	if err := request.Held.Grow(1000); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (m *maintained) Clean(ctx context.Context, request LeftoverSearch) ([]orpha
 	if err := m.run(ctx); err != nil {
 		return nil, err
 	}
-	found := make([]orphans.LeftoverFile, 1500)
-	return []orphans.TableLeftovers{{Table: request.Tables[0], Removed: 1, Leftovers: found}}, m.failed
+	found := make([]orphans.OrphanFile, 1500)
+	return []orphans.TableOrphans{{Table: request.Tables[0], Removed: 1, Files: found}}, m.failed
 }
 
 // serveMaintenance serves m.

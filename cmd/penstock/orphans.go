@@ -41,7 +41,7 @@ func (p process) orphansCommand() *cobra.Command {
 	from := newChangeFlags(c)
 	older := cmdline.Text(c, "older-than", "AGE", "leave out what was written later, such as 12h or 7d (default 3d, at least 1h)")
 	remove := c.Flags().Bool("remove", false, "remove what is listed")
-	asJSON := c.Flags().Bool("json", false, "print the leftovers as JSON")
+	asJSON := c.Flags().Bool("json", false, "print the orphan files as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		age, err := decode.ParseOrphanAge(*older)
 		if err != nil {
@@ -54,14 +54,14 @@ func (p process) orphansCommand() *cobra.Command {
 			if err != nil && found == nil {
 				return err
 			}
-			return cmp.Or(err, p.printLeftovers(found, *remove, *asJSON))
+			return cmp.Or(err, p.printOrphans(found, *remove, *asJSON))
 		})
 	}
 	return c
 }
 
-// printLeftovers prints the leftovers of tables, or how many of them are removed.
-func (p process) printLeftovers(found []orphans.TableLeftovers, removed, asJSON bool) error {
+// printOrphans prints the orphan files of tables, or how many of them are removed.
+func (p process) printOrphans(found []orphans.TableOrphans, removed, asJSON bool) error {
 	if asJSON {
 		return p.printJSON(found)
 	}
@@ -69,24 +69,24 @@ func (p process) printLeftovers(found []orphans.TableLeftovers, removed, asJSON 
 		for _, folder := range f.NotSearched {
 			p.note("table %s: %s is not searched: it lies outside of the table's folder, and other tables may write there\n", f.Table, folder)
 		}
-		if err := p.printTableLeftovers(f, removed); err != nil {
+		if err := p.printTableOrphans(f, removed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printTableLeftovers prints the leftovers of a table, or how many of them are removed.
-func (p process) printTableLeftovers(f orphans.TableLeftovers, removed bool) error {
+// printTableOrphans prints the orphan files of a table, or how many of them are removed.
+func (p process) printTableOrphans(f orphans.TableOrphans, removed bool) error {
 	if removed {
 		bytes := int64(0)
-		for _, e := range f.Leftovers[:f.Removed] {
+		for _, e := range f.Files[:f.Removed] {
 			bytes += e.Size()
 		}
-		_, err := fmt.Fprintf(p.stdout, "table %s: removed %s, %d bytes\n", f.Table, fault.Count(f.Removed, "leftover"), bytes)
+		_, err := fmt.Fprintf(p.stdout, "table %s: removed %s, %d bytes\n", f.Table, fault.Count(f.Removed, "orphan file"), bytes)
 		return err
 	}
-	for _, e := range f.Leftovers {
+	for _, e := range f.Files {
 		what, size := e.Location, "size unknown"
 		if e.Upload != "" {
 			what = "unfinished upload of " + what
@@ -98,7 +98,7 @@ func (p process) printTableLeftovers(f orphans.TableLeftovers, removed bool) err
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(p.stdout, "table %s: %s, %d bytes\n", f.Table, fault.Count(len(f.Leftovers), "leftover"), f.Bytes)
+	_, err := fmt.Fprintf(p.stdout, "table %s: %s, %d bytes\n", f.Table, fault.Count(len(f.Files), "orphan file"), f.Bytes)
 	return err
 }
 

@@ -94,7 +94,7 @@ func begin(t *testing.T, folder, name string) {
 }
 
 // spec: orphan-1, orphan-2, orphan-3, orphan-6, orphan-7
-func TestLeftoversOfATableAreRemoved(t *testing.T) {
+func TestOrphanFilesOfATableAreRemoved(t *testing.T) {
 	l, folder := stagedHistory(t)
 	rows := func() string {
 		got := run(t, "cat", "history", "--config", l.config, "--format", "jsonl", "--limit", "0")
@@ -122,29 +122,29 @@ func TestLeftoversOfATableAreRemoved(t *testing.T) {
 	leave(t, folder, "data/"+ours+"young.parquet")
 
 	all := filesBelow(t, folder)
-	require.Contains(t, search("--older-than", "5d"), "table features.history: 0 leftovers, 0 bytes\n")
+	require.Contains(t, search("--older-than", "5d"), "table features.history: 0 orphan files, 0 bytes\n")
 	listed := search()
 	for _, name := range append(left, lost) {
 		require.Contains(t, listed, "/"+name+", ")
 	}
 	require.Contains(t, listed, "/"+left[0]+", 4 bytes, 4d0h old\n")
 	require.Contains(t, listed, "\nunfinished upload of ")
-	require.Contains(t, listed, "table features.history: 6 leftovers, ")
+	require.Contains(t, listed, "table features.history: 6 orphan files, ")
 	require.Equal(t, 7, strings.Count(listed, "\n"), listed)
 	require.Equal(t, all, filesBelow(t, folder))
 
-	require.Contains(t, search("--remove"), "table features.history: removed 6 leftovers, ")
+	require.Contains(t, search("--remove"), "table features.history: removed 6 orphan files, ")
 	require.Equal(t, slices.Sorted(slices.Values(append(kept, "data/"+ours+"young.parquet"))), filesBelow(t, folder))
-	require.Contains(t, search(), ": 0 leftovers, ")
+	require.Contains(t, search(), ": 0 orphan files, ")
 	require.Equal(t, before, rows())
-	require.Contains(t, search("--older-than", "1h"), ": 0 leftovers, ")
+	require.Contains(t, search("--older-than", "1h"), ": 0 orphan files, ")
 	got := run(t, "publish", "features.history", "candidate", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.NotEqual(t, before, rows())
 }
 
 // spec: orphan-14
-func TestLeftoversAsJSON(t *testing.T) {
+func TestOrphanFilesAsJSON(t *testing.T) {
 	l, folder := stagedHistory(t)
 	leave(t, folder, "data/penstock-0123456789abcdef-1.parquet")
 	begin(t, folder, "data/penstock-0123456789abcdef-2.parquet")
@@ -156,13 +156,13 @@ func TestLeftoversAsJSON(t *testing.T) {
 		}
 		got := run(t, args...)
 		require.Zero(t, got.code, got.stderr)
-		var out []orphans.TableLeftovers
+		var out []orphans.TableOrphans
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
 		require.Len(t, out, 1)
 		require.Equal(t, "features.history", out[0].Table)
 		require.Equal(t, removed, out[0].Removed)
-		require.Len(t, out[0].Leftovers, 2)
-		file, upload := out[0].Leftovers[0], out[0].Leftovers[1]
+		require.Len(t, out[0].Files, 2)
+		file, upload := out[0].Files[0], out[0].Files[1]
 		require.True(t, strings.HasSuffix(file.Location, "/data/penstock-0123456789abcdef-1.parquet"))
 		require.EqualValues(t, 4, *file.Bytes)
 		require.WithinDuration(t, time.Now().AddDate(0, 0, -4), file.Modified, time.Hour)
@@ -170,7 +170,7 @@ func TestLeftoversAsJSON(t *testing.T) {
 		require.NotEmpty(t, upload.Upload)
 	}
 	got := run(t, "orphans", "features.history", "--config", l.config, "--json")
-	require.Contains(t, got.stdout, `"leftovers": []`)
+	require.Contains(t, got.stdout, `"files": []`)
 }
 
 // A manifest that cannot be read ends the command before anything is removed, of the tables before too.
@@ -193,7 +193,7 @@ func TestNothingIsRemovedAfterAFailure(t *testing.T) {
 	require.Empty(t, got.stdout)
 	require.Equal(t, before, filesBelow(t, l.dir))
 	got = run(t, "orphans", "features.embedding", "--remove", "--config", l.config)
-	require.Contains(t, got.stdout, "table features.embedding: removed 1 leftover, 4 bytes\n")
+	require.Contains(t, got.stdout, "table features.embedding: removed 1 orphan file, 4 bytes\n")
 }
 
 // spec: orphan-8, orphan-9, orphan-10
@@ -213,7 +213,7 @@ func TestTablesThatAreNotSearched(t *testing.T) {
 		got = run(t, "orphans", "features.history", "--config", l.config)
 		if i == 0 { // without snapshots, and not what the catalog names
 			require.Contains(t, got.stdout, filepath.Base(from))
-			require.Contains(t, got.stdout, ": 2 leftovers, ")
+			require.Contains(t, got.stdout, ": 2 orphan files, ")
 			continue
 		}
 		require.Equal(t, exitFailure, got.code, got.stdout)
@@ -238,7 +238,7 @@ func TestTablesThatAreNotSearched(t *testing.T) {
 	age(t, l.dir, 4)
 	got = run(t, "orphans", "features.embedding", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, ": 0 leftovers, ")
+	require.Contains(t, got.stdout, ": 0 orphan files, ")
 	require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
 	require.Contains(t, got.stderr, "/shared is not searched")
 }

@@ -97,7 +97,7 @@ func (w tableWriter) Restore(ctx context.Context, request stage.Restoration) (st
 }
 
 // Clean implements flight.TableMaintenance.
-func (w tableWriter) Clean(ctx context.Context, request flight.LeftoverSearch) ([]orphans.TableLeftovers, error) {
+func (w tableWriter) Clean(ctx context.Context, request flight.OrphanSearch) ([]orphans.TableOrphans, error) {
 	tables := make([]orphans.SearchedTable, len(request.Tables))
 	for i, table := range request.Tables {
 		of, name, err := w.engine.catalogOf(table)
@@ -131,7 +131,7 @@ func (e *engine) checkAnyOrder(table string, shown func(dataset string) bool) er
 	return nil
 }
 
-// searchable is a catalog in whose tables leftovers are looked for.
+// searchable is a catalog in whose tables orphan files are looked for.
 type searchable struct{ *icebergcat.Catalog }
 
 // Folder implements orphans.SearchedTables.

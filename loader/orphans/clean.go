@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// leftoverBytes is what an entry takes in a result, beside its texts.
-const leftoverBytes = 128
+// orphanBytes is what an entry takes in a result, beside its texts.
+const orphanBytes = 128
 
 // SearchedTable is a table of a catalog.
 type SearchedTable struct {
@@ -29,41 +29,41 @@ type CleanProgress struct {
 	Bytes, AllBytes int64 // as far as the sizes are known
 }
 
-// TableLeftovers are the leftovers of a table, as JSON.
-type TableLeftovers struct {
+// TableOrphans are the orphan files of a table, as JSON.
+type TableOrphans struct {
 	Table string `json:"table"`
-	// Removed is the number of leftovers that are removed: the first of the list.
-	Removed   int            `json:"removed"`
-	Bytes     int64          `json:"bytes"`
-	Leftovers []LeftoverFile `json:"leftovers"`
+	// Removed is the number of orphan files that are removed: the first of the list.
+	Removed int          `json:"removed"`
+	Bytes   int64        `json:"bytes"`
+	Files   []OrphanFile `json:"files"`
 	// NotSearched are folders that the table's properties name.
 	NotSearched []string `json:"not_searched,omitempty"`
 }
 
-// maxPage is the maximum number of leftovers of a page.
+// maxPage is the maximum number of orphan files of a page.
 const maxPage = 1000
 
-// Pages divides the leftovers of tables into pages, which share their memory: each has at most 1,000 leftovers of one table,
+// Pages divides the orphan files of tables into pages, which share their memory: each has at most 1,000 orphan files of one table,
 // and the counts of a table are on its first page.
-func Pages(found []TableLeftovers) []TableLeftovers {
-	var out []TableLeftovers
+func Pages(found []TableOrphans) []TableOrphans {
+	var out []TableOrphans
 	for _, t := range found {
 		first := t
-		first.Leftovers = t.Leftovers[:min(len(t.Leftovers), maxPage)]
+		first.Files = t.Files[:min(len(t.Files), maxPage)]
 		out = append(out, first)
-		for rest := range slices.Chunk(t.Leftovers[len(first.Leftovers):], maxPage) {
-			out = append(out, TableLeftovers{Table: t.Table, Leftovers: rest})
+		for rest := range slices.Chunk(t.Files[len(first.Files):], maxPage) {
+			out = append(out, TableOrphans{Table: t.Table, Files: rest})
 		}
 	}
 	return out
 }
 
-// Paged are the leftovers of tables, decoded page by page: each call of UnmarshalJSON adds a list of pages.
-type Paged []TableLeftovers
+// Paged are the orphan files of tables, decoded page by page: each call of UnmarshalJSON adds a list of pages.
+type Paged []TableOrphans
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *Paged) UnmarshalJSON(text []byte) error {
-	var pages []TableLeftovers
+	var pages []TableOrphans
 	if err := json.Unmarshal(text, &pages); err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (p *Paged) UnmarshalJSON(text []byte) error {
 			*p = append(*p, page)
 			continue
 		}
-		(*p)[last].Leftovers = append((*p)[last].Leftovers, page.Leftovers...)
+		(*p)[last].Files = append((*p)[last].Files, page.Files...)
 	}
 	return nil
 }
 
-// LeftoverFile is a file, or an unfinished upload of one.
-type LeftoverFile struct {
+// OrphanFile is a file, or an unfinished upload of one.
+type OrphanFile struct {
 	Location string `json:"location"`
 	// Upload is the name of an unfinished upload; "" is a file.
 	Upload   string    `json:"upload,omitempty"`
@@ -88,18 +88,18 @@ type LeftoverFile struct {
 }
 
 // Size returns the size in bytes, or 0 if it is unknown.
-func (l LeftoverFile) Size() int64 {
+func (l OrphanFile) Size() int64 {
 	if l.Bytes == nil {
 		return 0
 	}
 	return *l.Bytes
 }
 
-// Clean finds the leftovers of all tables, and then removes them if remove is true. If the search of one table fails, nothing
-// is removed. If a leftover cannot be removed, Clean returns the error together with what was found and removed. It reserves
+// Clean finds the orphan files of all tables, and then removes them if remove is true. If the search of one table fails, nothing
+// is removed. If an orphan file cannot be removed, Clean returns the error together with what was found and removed. It reserves
 // the memory of the result from held.
-func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, held *budget.Reservation, progress func(CleanProgress)) ([]TableLeftovers, error) {
-	found := make([]Leftovers, len(tables))
+func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, held *budget.Reservation, progress func(CleanProgress)) ([]TableOrphans, error) {
+	found := make([]FolderOrphans, len(tables))
 	for i, t := range tables {
 		progress(CleanProgress{Table: t.Shown})
 		var err error
@@ -107,14 +107,14 @@ func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, 
 			return nil, err
 		}
 	}
-	out := make([]TableLeftovers, len(tables))
+	out := make([]TableOrphans, len(tables))
 	for i, f := range found {
-		if err := held.Grow(int64(leftoverBytes * len(f.Entries))); err != nil {
+		if err := held.Grow(int64(orphanBytes * len(f.Entries))); err != nil {
 			return nil, err
 		}
-		out[i] = TableLeftovers{Table: tables[i].Shown, Bytes: f.Bytes(), Leftovers: []LeftoverFile{}, NotSearched: f.Elsewhere}
+		out[i] = TableOrphans{Table: tables[i].Shown, Bytes: f.Bytes(), Files: []OrphanFile{}, NotSearched: f.Elsewhere}
 		for _, e := range f.Entries {
-			out[i].Leftovers = append(out[i].Leftovers, leftoverOf(e))
+			out[i].Files = append(out[i].Files, orphanFileOf(e))
 		}
 	}
 	for i, f := range found {
@@ -129,13 +129,13 @@ func (s Search) Clean(ctx context.Context, tables []SearchedTable, remove bool, 
 	return out, nil
 }
 
-// remove removes the leftovers of a table, and returns how many are removed.
-func (l Leftovers) remove(ctx context.Context, table string, progress func(CleanProgress)) (int, error) {
+// remove removes the orphan files of a table, and returns how many are removed.
+func (l FolderOrphans) remove(ctx context.Context, table string, progress func(CleanProgress)) (int, error) {
 	at := CleanProgress{Table: table, Removing: true, All: len(l.Entries), AllBytes: l.Bytes()}
 	progress(at)
 	for i, e := range l.Entries {
 		if err := Remove(ctx, l.Files, e); err != nil {
-			return i, fault.Op(err, "remove leftovers of table %s", table)
+			return i, fault.Op(err, "remove orphan files of table %s", table)
 		}
 		at.Removed, at.Bytes = at.Removed+1, at.Bytes+max(e.Size, 0)
 		progress(at)
@@ -143,9 +143,9 @@ func (l Leftovers) remove(ctx context.Context, table string, progress func(Clean
 	return len(l.Entries), nil
 }
 
-// leftoverOf returns an entry as JSON.
-func leftoverOf(e store.FolderEntry) LeftoverFile {
-	out := LeftoverFile{Location: e.Location, Upload: e.Upload, Modified: e.Modified.UTC()}
+// orphanFileOf returns an entry as JSON.
+func orphanFileOf(e store.FolderEntry) OrphanFile {
+	out := OrphanFile{Location: e.Location, Upload: e.Upload, Modified: e.Modified.UTC()}
 	if e.Size != store.SizeUnknown {
 		out.Bytes = &e.Size
 	}

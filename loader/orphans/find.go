@@ -40,8 +40,8 @@ type SearchedTables interface {
 	CurrentMetadata(ctx context.Context) (locations []string, known bool, err error)
 }
 
-// Leftovers are those of a table.
-type Leftovers struct {
+// FolderOrphans are the orphan files in the folder of a table.
+type FolderOrphans struct {
 	TableFolder
 	Entries []store.FolderEntry
 	// Files removes the entries; see Remove.
@@ -49,37 +49,37 @@ type Leftovers struct {
 }
 
 // Bytes returns the size of all entries, as far as it is known.
-func (l Leftovers) Bytes() (sum int64) {
+func (l FolderOrphans) Bytes() (sum int64) {
 	for _, e := range l.Entries {
 		sum += max(e.Size, 0)
 	}
 	return sum
 }
 
-// Find finds the leftovers of a table. It changes nothing. It reserves the memory of the result
+// Find finds the orphan files of a table. It changes nothing. It reserves the memory of the result
 // from held. If anything cannot be listed or read, or the folder has files of another table,
-// nothing is a leftover.
-func (s Search) Find(ctx context.Context, tables SearchedTables, table string, held *budget.Reservation) (Leftovers, error) {
+// nothing is an orphan file.
+func (s Search) Find(ctx context.Context, tables SearchedTables, table string, held *budget.Reservation) (FolderOrphans, error) {
 	folder, err := tables.Folder(ctx, table)
 	if err != nil {
-		return Leftovers{}, err
+		return FolderOrphans{}, err
 	}
-	out := Leftovers{TableFolder: folder}
+	out := FolderOrphans{TableFolder: folder}
 	if out.Files, err = tables.Files(ctx, table, folder.Location); err != nil {
-		return Leftovers{}, err
+		return FolderOrphans{}, err
 	}
 	found, err := s.List(ctx, out.Files, folder.Location, held)
 	if err != nil {
-		return Leftovers{}, err
+		return FolderOrphans{}, err
 	}
 	// Only now: a file that is committed meanwhile is named by the metadata.
 	if err := tables.LiveFiles(ctx, table, folder.UUID, found.Keep); err != nil {
-		return Leftovers{}, fault.Op(err, "look for leftovers of table %s", table)
+		return FolderOrphans{}, fault.Op(err, "look for orphan files of table %s", table)
 	}
 	if err := found.checkOthers(ctx, tables, table, folder); err != nil {
-		return Leftovers{}, fault.Op(err, "look for leftovers of table %s", table)
+		return FolderOrphans{}, fault.Op(err, "look for orphan files of table %s", table)
 	}
-	out.Entries = found.Leftovers()
+	out.Entries = found.Orphans()
 	return out, nil
 }
 
@@ -125,7 +125,7 @@ func (f *Found) checkOthers(ctx context.Context, tables SearchedTables, table st
 // sharedFolder is the error for a folder that has files of two tables.
 func sharedFolder(table string, folder TableFolder, owner, location string) error {
 	return fault.New(fault.Conflict, "folder %s of table %s has metadata of another table, %s, whose files may be there too: %s", folder.Location, table, cmp.Or(owner, "without a uuid"), location).
-		In(table, location).WithRemedy("if that table was dropped, remove its metadata files; if not, remove leftovers of neither table")
+		In(table, location).WithRemedy("if that table was dropped, remove its metadata files; if not, remove orphan files of neither table")
 }
 
 // keepEmpty drops the metadata files of other tables without snapshots, if these are tables of the catalog. Others are of a

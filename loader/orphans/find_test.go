@@ -132,7 +132,7 @@ func TestFoldersOfSeveralTables(t *testing.T) {
 	left, err = o.find(t)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.Empty(t, o.read, "without leftovers, nothing more is read")
+	require.Empty(t, o.read, "without orphan files, nothing more is read")
 }
 
 // A metadata file of a table without snapshots is kept if the catalog has that table, which may have been renamed: the current
@@ -173,7 +173,7 @@ func TestEmptyTablesInAFolder(t *testing.T) {
 // On S3, unfinished uploads and files are found and removed.
 //
 // spec: orphan-1, orphan-7
-func TestLeftoversOnS3(t *testing.T) {
+func TestOrphanFilesOnS3(t *testing.T) {
 	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, gateway.Close()) })
@@ -191,7 +191,7 @@ func TestLeftoversOnS3(t *testing.T) {
 	}
 	o := &oneTable{remote: files, folder: "s3://lake/t", live: []string{"s3a://lake/t/data/own-live"}}
 	before := orphans.Search{Owned: search().Owned, Before: time.Now().Add(time.Hour)}
-	find := func() orphans.Leftovers {
+	find := func() orphans.FolderOrphans {
 		found, err := before.Find(t.Context(), o, "ml.t", &budget.Reservation{})
 		require.NoError(t, err)
 		return found

@@ -27,15 +27,15 @@ const metadataMark = ".metadata.json"
 // entryBytes is what an entry takes beside its texts.
 const entryBytes = 256
 
-// Search selects the files that may be leftovers.
+// Search selects the files that may be orphan files.
 type Search struct {
 	// Owned reports whether a file is ours, by its name.
 	Owned func(location string) bool
-	// Before is the time before which a leftover was last written.
+	// Before is the time before which an orphan file was last written.
 	Before time.Time
 }
 
-// Found are the files that may be leftovers. They are fewer with each call of Keep. It is not
+// Found are the files that may be orphan files. They are fewer with each call of Keep. It is not
 // safe for concurrent use.
 type Found struct {
 	files    map[string][]store.FolderEntry // by name, without folder
@@ -44,7 +44,7 @@ type Found struct {
 	held     *budget.Reservation
 }
 
-// List lists what may be a leftover below a folder. It reserves the memory of the result from
+// List lists what may be an orphan file below a folder. It reserves the memory of the result from
 // held, which the caller releases. The caller then calls Keep with every file that a snapshot
 // in the table's metadata needs, whichever ref leads to it, and that the metadata itself names;
 // it loads the metadata after List has returned.
@@ -56,7 +56,7 @@ func (s Search) List(ctx context.Context, from store.FolderLister, folder string
 			err = store.Each(ctx, listing, func(e store.FolderEntry) error { return f.add(s, e) })
 		}
 		if err != nil {
-			return nil, fault.Op(err, "look for leftovers in %s", folder)
+			return nil, fault.Op(err, "look for orphan files in %s", folder)
 		}
 	}
 	return f, nil
@@ -96,8 +96,8 @@ func (f *Found) Keep(location string) {
 	delete(f.metadata, name)
 }
 
-// Leftovers returns the remaining entries, by location: files first, then unfinished uploads.
-func (f *Found) Leftovers() []store.FolderEntry {
+// Orphans returns the remaining entries, by location: files first, then unfinished uploads.
+func (f *Found) Orphans() []store.FolderEntry {
 	var out []store.FolderEntry
 	for _, entries := range f.files {
 		out = append(out, entries...)
@@ -116,10 +116,10 @@ type Remover interface {
 	store.FolderLister
 }
 
-// Remove removes one leftover.
-func Remove(ctx context.Context, from Remover, leftover store.FolderEntry) error {
-	if leftover.Upload != "" {
-		return from.Discard(ctx, leftover)
+// Remove removes one orphan file.
+func Remove(ctx context.Context, from Remover, orphan store.FolderEntry) error {
+	if orphan.Upload != "" {
+		return from.Discard(ctx, orphan)
 	}
-	return from.Remove(ctx, leftover.Location)
+	return from.Remove(ctx, orphan.Location)
 }

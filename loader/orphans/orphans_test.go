@@ -49,10 +49,10 @@ func locations(entries []store.FolderEntry) []string {
 	return out
 }
 
-// TestLeftovers are files and uploads of ours that are old and that nothing needs.
+// TestOrphanFiles are files and uploads of ours that are old and that nothing needs.
 //
 // spec: storage-40, storage-41
-func TestLeftovers(t *testing.T) {
+func TestOrphanFiles(t *testing.T) {
 	m := table(t,
 		[]string{"/t/data/own-needed", "/t/data/own-left", "/t/data/other", "/t/metadata/own-needed.avro", "/t/metadata/own-left.avro", "/t/data/own-new", "/t/data/own-ageless", "/t2/own-elsewhere"},
 		[]string{"/t/data/own-begun", "/t/data/begun-by-others", "/t/data/own-running"},
@@ -65,7 +65,7 @@ func TestLeftovers(t *testing.T) {
 	found.Keep("file:///t/data/own-needed")
 	found.Keep("file:/t//metadata/own-needed.avro")
 	found.Keep("/t/data/unknown")
-	left := found.Leftovers()
+	left := found.Orphans()
 	require.Equal(t, []string{"/t/data/own-left", "/t/metadata/own-left.avro", "/t/data/own-begun"}, locations(left))
 	for range 2 {
 		for _, e := range left {
@@ -87,27 +87,27 @@ func TestEqualNames(t *testing.T) {
 	found, err := search().List(t.Context(), m, "/t/", &budget.Reservation{})
 	require.NoError(t, err)
 	found.Keep("/t/b/own-1")
-	left := found.Leftovers()
+	left := found.Orphans()
 	require.Equal(t, []string{"/t/b/own-2", "/t/b/own-1"}, locations(left))
 	require.NotEmpty(t, left[1].Upload)
 }
 
-// TestListsThatFail name no leftovers.
+// TestListsThatFail name no orphan files.
 func TestListsThatFail(t *testing.T) {
 	for nth := range 3 {
 		s := errstore.New(table(t, []string{"/t/own-1", "/t/own-2"}, []string{"/t/own-3"}), errstore.Rule{Call: errstore.ListPage, Nth: nth + 1, Action: errstore.Fail(nil)})
 		found, err := search().List(t.Context(), s, "/t", &budget.Reservation{})
 		require.Nil(t, found)
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
-		require.ErrorContains(t, err, "look for leftovers in /t")
+		require.ErrorContains(t, err, "look for orphan files in /t")
 	}
 }
 
-// TestMemoryOfLeftovers is reserved, and that of the metadata files of others.
-func TestMemoryOfLeftovers(t *testing.T) {
+// TestMemoryOfOrphans is reserved, and that of the metadata files of others.
+func TestMemoryOfOrphans(t *testing.T) {
 	for _, names := range [][]string{{"/t/own-1", "/t/own-2"}, {"/t/1.metadata.json", "/t/2.metadata.json"}} {
 		b := budget.New(400)
-		held, err := b.Reserve("leftovers", 0)
+		held, err := b.Reserve("orphan files", 0)
 		require.NoError(t, err)
 		_, err = search().List(t.Context(), table(t, names, nil), "/t", held)
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))

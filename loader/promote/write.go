@@ -208,7 +208,7 @@ func (p *promoting) columnOptions() rewrite.Options {
 	return out
 }
 
-// discard removes files that no table has. Errors are ignored: leftovers are harmless and recognized by name.
+// discard removes files that no table has. Errors are ignored: orphan files are harmless and recognized by name.
 func discard(ctx context.Context, files PromotedFiles, locations []string) {
 	ctx, cancel := upload.AfterFailure(ctx)
 	defer cancel()

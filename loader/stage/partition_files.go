@@ -121,7 +121,7 @@ func (p *partitionFiles) Finish(ctx context.Context, w write.WrittenFile) error 
 	return nil
 }
 
-// discard ends the open upload and removes the files. Errors are ignored: leftovers are harmless and
+// discard ends the open upload and removes the files. Errors are ignored: orphan files are harmless and
 // recognized by name.
 func (p *partitionFiles) discard(ctx context.Context) {
 	if p.current != nil {

@@ -69,7 +69,7 @@ def test_tables_are_restored(house: House, client: penstock.Client) -> None:
 
 
 # spec: change-9
-def test_leftovers_are_removed(house: House, client: penstock.Client, tmp_path: Path) -> None:
+def test_orphan_files_are_removed(house: House, client: penstock.Client, tmp_path: Path) -> None:
     client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
     [data] = tmp_path.glob("warehouse/**/data")
     left = data / "penstock-0123456789abcdef-1.parquet"
@@ -97,7 +97,7 @@ def test_leftovers_are_removed(house: House, client: penstock.Client, tmp_path: 
 
 
 # spec: change-3, change-9
-def test_many_leftovers_are_one_result(house: House, client: penstock.Client, tmp_path: Path) -> None:
+def test_many_orphan_files_are_one_result(house: House, client: penstock.Client, tmp_path: Path) -> None:
     client.stage(TABLE, rows(1, 2), key=["id"], buckets=1)
     [data] = tmp_path.glob("warehouse/**/data")
     names = {f"penstock-0123456789abcdef-{i}.parquet" for i in range(2300)}

@@ -1,6 +1,6 @@
 """Writers that are killed at a call of storage or of a catalog, or get no answer to it.
 
-The table has the whole change or nothing, the change can be repeated, and penstock orphans lists the leftovers.
+The table has the whole change or nothing, the change can be repeated, and penstock orphans lists the orphan files.
 """
 
 from __future__ import annotations

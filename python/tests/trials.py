@@ -236,13 +236,13 @@ class Trial:
             assert rows == change.after, told
         if hit and what in DEATHS:
             assert first.returncode < 0, told
-        self.check_leftovers(told)
+        self.check_orphans(told)
         again = lake.accidents.run(self._command)
         assert again.returncode == 0, f"{told}\n{again.stderr}"
         self.check_whole(told)
         self._check_repeated(told)
         if hit:
-            self.check_leftovers(told)
+            self.check_orphans(told)
             self._check_removal(told)
         return len(calls)
 
@@ -262,8 +262,8 @@ class Trial:
         if change.branch != "main":
             assert lake.rows(self.name) == change.old, told
 
-    def check_leftovers(self, told: str) -> None:
-        """Checks that penstock lists the leftovers."""
+    def check_orphans(self, told: str) -> None:
+        """Checks that penstock lists the orphan files."""
         if self._lake.table(self.name) is not None:
             assert self._lake.orphans(self.name) == self._lake.unneeded(self.name), told
 

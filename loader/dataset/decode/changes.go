@@ -78,7 +78,7 @@ func Restore(text []byte) (RestoreCommand, error) {
 // OrphansCommand is the body of the action orphans, as JSON.
 type OrphansCommand struct {
 	Tables    []string  `json:"tables"`
-	OlderThan OrphanAge `json:"older_than,omitempty"` // how long ago leftovers were written
+	OlderThan OrphanAge `json:"older_than,omitempty"` // how long ago orphan files were written
 	Remove    bool      `json:"remove,omitempty"`
 	Progress  bool      `json:"progress,omitempty"` // whether messages report how far the call is
 }
@@ -95,7 +95,7 @@ func Orphans(text []byte) (OrphansCommand, error) {
 	return out, err
 }
 
-// OrphanAge is how long ago leftovers were written.
+// OrphanAge is how long ago orphan files were written.
 type OrphanAge time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
@@ -118,7 +118,7 @@ func ParseOrphanAge(text string) (OrphanAge, error) {
 	return OrphanAge(age), nil
 }
 
-// orphanAge decodes the age of leftovers.
+// orphanAge decodes the age of orphan files.
 func (d *decoder) orphanAge(at place) OrphanAge {
 	out, err := ParseOrphanAge(d.name(at))
 	if err != nil {

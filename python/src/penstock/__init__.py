@@ -12,7 +12,7 @@
 Every failure is an `Error`, of a class for its kind.
 """
 
-from penstock.changes import ChangeProgress, Compacted, Demoted, LeftoverFile, Leftovers, Promoted, Restored
+from penstock.changes import ChangeProgress, Compacted, Demoted, OrphanFile, OrphanFiles, Promoted, Restored
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
 from penstock.errors import (
     Conflict,
@@ -61,11 +61,11 @@ __all__ = [
     "Forbidden",
     "Internal",
     "Invalid",
-    "LeftoverFile",
-    "Leftovers",
     "Member",
     "Mix",
     "NotFound",
+    "OrphanFile",
+    "OrphanFiles",
     "Plan",
     "Promoted",
     "Published",

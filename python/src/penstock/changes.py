@@ -222,7 +222,7 @@ class Demoted:
 
 
 @dataclass(frozen=True)
-class LeftoverFile:
+class OrphanFile:
     """A file that no snapshot names, or an unfinished upload of one.
 
     Attributes:
@@ -239,21 +239,21 @@ class LeftoverFile:
 
 
 @dataclass(frozen=True)
-class Leftovers:
-    """The leftovers of a table, as `Client.orphans` found them.
+class OrphanFiles:
+    """The orphan files of a table, as `Client.orphans` found them.
 
     Attributes:
         table: the table.
         removed: how many were removed: the first of `files`.
         bytes: the bytes of all, as far as they are known.
-        files: the leftovers.
+        files: the orphan files.
         not_searched: folders outside of the table's folder that its properties name.
     """
 
     table: str
     removed: int
     bytes: int
-    files: tuple[LeftoverFile, ...]
+    files: tuple[OrphanFile, ...]
     not_searched: tuple[str, ...] = ()
 
     @classmethod
@@ -264,22 +264,22 @@ class Leftovers:
             removed=int(found["removed"]),
             bytes=int(found["bytes"]),
             files=tuple(
-                LeftoverFile(
+                OrphanFile(
                     location=str(one["location"]),
                     modified=datetime.fromisoformat(str(one["modified"])),
                     bytes=int(one["bytes"]) if "bytes" in one else None,
                     upload=str(one.get("upload", "")),
                 )
-                for one in found["leftovers"]
+                for one in found["files"]
             ),
             not_searched=tuple(str(one) for one in found.get("not_searched") or ()),
         )
 
 
-def leftovers(pages: Iterable[Mapping[str, Any]]) -> tuple[Leftovers, ...]:
-    """Joins the pages of a server: each has some leftovers of a table, and the first of a table has its counts."""
+def orphan_files(pages: Iterable[Mapping[str, Any]]) -> tuple[OrphanFiles, ...]:
+    """Joins the pages of a server: each has some orphan files of a table, and the first of a table has its counts."""
     found = []
-    for _, of in groupby(map(Leftovers.of, pages), key=lambda page: page.table):
+    for _, of in groupby(map(OrphanFiles.of, pages), key=lambda page: page.table):
         parts = list(of)
         found.append(replace(parts[0], files=tuple(file for part in parts for file in part.files)))
     return tuple(found)

@@ -18,13 +18,13 @@ from penstock.bound import BoundQuery
 from penstock.changes import (
     Compacted,
     Demoted,
-    Leftovers,
+    OrphanFiles,
     ProgressFunction,
     Promoted,
     Restored,
     change,
     change_results,
-    leftovers,
+    orphan_files,
 )
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
@@ -552,7 +552,7 @@ class Client:
         remove: bool = False,
         progress: ProgressFunction | None = None,
         timeout: float | None = None,
-    ) -> tuple[Leftovers, ...]:
+    ) -> tuple[OrphanFiles, ...]:
         """Finds files of failed writes that no snapshot names, and removes them if `remove` is true.
 
         Args:
@@ -564,7 +564,7 @@ class Client:
         """
         body = {"tables": list(tables), "older_than": older_than, "remove": remove}
         results = change_results(self._servers, "orphans", body, progress, timeout)
-        return leftovers(page for pages in results for page in pages)
+        return orphan_files(page for pages in results for page in pages)
 
     def _moved(self, name: str, body: Mapping[str, Any]) -> Published:
         action = flight.Action(name, query.text(body))

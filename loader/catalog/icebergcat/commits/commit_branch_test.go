@@ -51,7 +51,7 @@ func TestBranchesArePublishedAndUndone(t *testing.T) {
 		_, err = c.Tables.Publish(t.Context(), icebergtest.Events, "audit")
 		icebergtest.IsKind(t, err, fault.Conflict, "main of table ml.events has snapshots that branch audit does not have: "+icebergtest.Itoa(other.Snapshot)+";")
 		require.Equal(t, []string{"a", "e"}, c.Files(t, ""))
-		require.Empty(t, c.Leftovers(t))
+		require.Empty(t, c.Orphans(t))
 	})
 }
 
@@ -91,7 +91,7 @@ func TestBranchesBeginWithAChange(t *testing.T) {
 		second.Branch, second.Begin, second.Token = "other", 7, icebergtest.Token("third")
 		_, err = c.Tables.Commit(t.Context(), second)
 		icebergtest.IsKind(t, err, fault.Expired, "snapshot 7, at which it would begin, no longer does")
-		require.Empty(t, c.Leftovers(t))
+		require.Empty(t, c.Orphans(t))
 	})
 }
 

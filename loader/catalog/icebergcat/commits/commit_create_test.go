@@ -60,7 +60,7 @@ func TestTablesAreCreated(t *testing.T) {
 			c.Append(t, "first", "a")
 			c.Append(t, "second", "b")
 			require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 			c.Drop(t)
 		}
 	})
@@ -92,7 +92,7 @@ func TestATableIsCreatedOnce(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, count)
-		require.Empty(t, c.Leftovers(t))
+		require.Empty(t, c.Orphans(t))
 	})
 }
 

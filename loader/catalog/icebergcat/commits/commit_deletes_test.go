@@ -113,7 +113,7 @@ func TestDeletesAreCommittedWithTheirFiles(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, deleted(t, c))
 			require.Equal(t, []int{0, 0, 27}, totals(t, c, "total-delete-files", "total-position-deletes", "total-records"))
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 			c.Drop(t)
 		}
 	})
@@ -229,7 +229,7 @@ func TestNewDeletesOfFilesWhoseDeletesMove(t *testing.T) {
 			othersDelete(t, c, "c", icebergtest.Location("more"), map[string]string{"3": icebergtest.Location("d")}[version])
 			_, err = c.Tables.Commit(t.Context(), change)
 			icebergtest.IsKind(t, err, fault.Conflict, "rows of file "+icebergtest.Location("c")+" of table ml.events were deleted by another commit")
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 
 			// With all of them, it fits.
 			change.Base, change.AddDeletes = c.Load(t, icebergtest.Events).CurrentSnapshot().SnapshotID, []catalog.DeleteFile{deletesOf(change.Add[0], version, "d1", 3)}

@@ -176,7 +176,7 @@ func eachAccident(t *testing.T, c *icebergtest.Changing, setup func(t *testing.T
 			if a.dead {
 				require.Error(t, err, what)
 			}
-			left := c.Leftovers(t)
+			left := c.Orphans(t)
 			for _, name := range left {
 				require.True(t, commit.Owned(name), name)
 			}
@@ -317,6 +317,6 @@ func TestMissingNewFilesAreNotCommitted(t *testing.T) {
 		icebergtest.IsKind(t, err, fault.Unavailable, "storage accepted a file but does not have it")
 		require.False(t, commit.Uncertain(err))
 		require.Equal(t, location, c.Load(t, icebergtest.Events).MetadataLocation())
-		require.Empty(t, c.Leftovers(t))
+		require.Empty(t, c.Orphans(t))
 	}
 }

@@ -62,10 +62,10 @@ func TestCommitsThatRace(t *testing.T) {
 	})
 }
 
-// orphans are leftovers without metadata files, whose log is cut.
+// orphans returns the orphan files, without metadata files: the log of these is bounded.
 func orphans(t *testing.T, c *icebergtest.Changing) []string {
 	t.Helper()
-	return slices.DeleteFunc(c.Leftovers(t), func(name string) bool { return filepath.Ext(name) == ".json" })
+	return slices.DeleteFunc(c.Orphans(t), func(name string) bool { return filepath.Ext(name) == ".json" })
 }
 
 // An append writes one manifest for each spec, a manifest list and, in a database's catalog, a

@@ -54,7 +54,7 @@ func TestReplaceRewritesOnlyWhatItMust(t *testing.T) {
 			// The next commit leaves out what only says that files are gone.
 			c.Append(t, "fourth", "f")
 			require.Equal(t, []string{"b", "c", "d", "e", "f"}, c.Files(t, ""))
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 			c.Drop(t)
 		}
 	})
@@ -177,7 +177,7 @@ func TestColumnsAreAddedWithTheFiles(t *testing.T) {
 			file.Values[9] = 10
 			_, err = c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Token: icebergtest.Token("unknown"), Add: []commit.DataFile{file}})
 			icebergtest.IsKind(t, err, fault.Conflict, "has a column with field id 9, which table ml.events does not have")
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 			c.Drop(t)
 		}
 	})

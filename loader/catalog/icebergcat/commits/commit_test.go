@@ -48,7 +48,7 @@ func TestAppendAddsASnapshot(t *testing.T) {
 				require.Equal(t, int64(10), *s.AddedRows)
 				require.Equal(t, int64(30), meta.NextRowID())
 			}
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 			c.Drop(t)
 		}
 	})

@@ -109,7 +109,7 @@ func TestSchemasAreAddedAndMadeCurrent(t *testing.T) {
 			// Back again: no file and no append is lost.
 			require.NoError(t, c.Tables.SetSchema(t.Context(), commit.SchemaMove{Table: icebergtest.Events, From: 1, To: 0}))
 			require.Equal(t, []string{"a", "b"}, c.Files(t, ""))
-			require.Empty(t, c.Leftovers(t))
+			require.Empty(t, c.Orphans(t))
 			c.Drop(t)
 		}
 	})

@@ -172,8 +172,8 @@ func NamesOf(files []catalog.File) []string {
 // NameOf returns the name of a file at a location.
 func NameOf(location string) string { return strings.TrimSuffix(filepath.Base(location), ".parquet") }
 
-// Leftovers are the files in the table's folder for metadata that the table does not refer to.
-func (c *Changing) Leftovers(t *testing.T) []string {
+// Orphans are the files in the table's folder for metadata that the table does not refer to.
+func (c *Changing) Orphans(t *testing.T) []string {
 	t.Helper()
 	tbl := c.Load(t, Events)
 	used := map[string]bool{Local(t, tbl.MetadataLocation()): true}
