@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -32,39 +33,36 @@ const (
 )
 
 // arrivals limits the open calls whose request has not arrived. Of these, gRPC holds the headers and what has come of the
-// message. If there are too many, the oldest of the host that has the most ends, so that no number of slow clients keeps others
-// out; but a call of this host itself is refused while its oldest is young, which takes far less of a flood. If they hold too
+// message. If there are too many, the oldest of the client that has the most ends, so that no number of slow clients keeps others
+// out; but a call of this client itself is refused while its oldest is young, which takes far less of a flood. If they hold too
 // many bytes, those of the connection that has sent most end. It is safe for concurrent use.
 type arrivals struct {
 	clock   func() time.Time
-	limit   int
 	bytes   int64 // limit of received
 	timeout time.Duration
 	refusal error // of a call; a flood is refused without an allocation for each
 
 	mu       sync.Mutex
-	count    int
-	hosts    map[string][]*arrivingCall // the oldest first
-	heaviest string                     // the host with the most calls, if it is known; see busiestHost
-	received int64                      // by connections with calls that have not arrived
+	calls    *limits.Room[*arrivingCall]
+	received int64 // by connections with calls that have not arrived
 	senders  map[*countedConn][]*arrivingCall
 }
 
-func newArrivals(clock func() time.Time) *arrivals {
+func newArrivals(calls int, clock func() time.Time) *arrivals {
 	return &arrivals{
-		clock: clock, limit: maxArriving, bytes: maxArrivingBytes, timeout: arrivalTimeout,
+		clock: clock, bytes: maxArrivingBytes, timeout: arrivalTimeout,
 		refusal: status.Error(codes.Unavailable, tooMany+"; try again in a second"),
-		hosts:   map[string][]*arrivingCall{}, senders: map[*countedConn][]*arrivingCall{},
+		calls:   limits.NewRoom[*arrivingCall](calls, 100), senders: map[*countedConn][]*arrivingCall{},
 	}
 }
 
 // arrivingCall is an open call whose request has not arrived.
 type arrivingCall struct {
-	host string
-	at   time.Time
-	conn *countedConn // nil: not known
-	end  chan error   // receives why the server ends it
-	left bool         // it has arrived or ended; guarded by arrivals.mu
+	client string
+	at     time.Time
+	conn   *countedConn // nil: not known
+	end    chan error   // receives why the server ends it
+	left   bool         // it has arrived or ended; guarded by arrivals.mu
 }
 
 // arrivalKey is the key of a context's arrivingCall.
@@ -72,7 +70,7 @@ type arrivalKey struct{}
 
 // tap is called with the headers of each call, before gRPC keeps anything of it. It must not block.
 func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	call := &arrivingCall{host: clientOf(ctx), at: a.clock(), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
+	call := &arrivingCall{client: clientOf(ctx), at: a.clock(), conn: connectionOf(ctx).counted(), end: make(chan error, 1)}
 	if !a.enter(call) {
 		if _, timed := ctx.Deadline(); timed {
 			connectionOf(ctx).keep()
@@ -90,19 +88,17 @@ const tooMany = "too many calls wait for their requests"
 func (a *arrivals) enter(call *arrivingCall) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.count >= a.limit {
-		host := a.busiestHost()
-		if len(a.hosts[call.host]) == len(a.hosts[host]) {
-			if host = call.host; call.at.Sub(a.hosts[host][0].at) < arrivalGrace {
-				return false
-			}
+	gone, entered := a.calls.Enter(call.client, call, nil)
+	if !entered { // no other client has more
+		oldest := a.calls.Of(call.client)[0]
+		if call.at.Sub(oldest.at) < arrivalGrace {
+			return false
 		}
-		a.evict(a.hosts[host][0], tooMany)
+		a.evict(oldest, tooMany)
+		a.calls.Enter(call.client, call, nil)
 	}
-	a.count++
-	a.hosts[call.host] = append(a.hosts[call.host], call)
-	if len(a.hosts[call.host]) > len(a.hosts[a.heaviest]) && a.heaviest != "" {
-		a.heaviest = call.host
+	if gone != nil {
+		a.evict(gone, tooMany)
 	}
 	if c := call.conn; c != nil {
 		if len(a.senders[c]) == 0 {
@@ -112,18 +108,6 @@ func (a *arrivals) enter(call *arrivingCall) bool {
 		a.evictBytes()
 	}
 	return true
-}
-
-// busiestHost returns the host with the most calls. A flood of calls that are refused does not look for it again. mu is held.
-func (a *arrivals) busiestHost() string {
-	if a.heaviest == "" {
-		for host, calls := range a.hosts {
-			if len(calls) > len(a.hosts[a.heaviest]) {
-				a.heaviest = host
-			}
-		}
-	}
-	return a.heaviest
 }
 
 // evict ends a call. mu is held.
@@ -171,24 +155,13 @@ func (a *arrivals) leave(call *arrivingCall) {
 // remove removes a call. mu is held.
 func (a *arrivals) remove(call *arrivingCall) {
 	call.left = true
-	a.count--
-	without(a.hosts, call.host, call)
-	if call.host == a.heaviest {
-		a.heaviest = ""
-	}
+	a.calls.Leave(call.client, call)
 	if c := call.conn; c != nil {
-		if without(a.senders, c, call); len(a.senders[c]) == 0 {
+		a.senders[c] = slices.DeleteFunc(a.senders[c], func(o *arrivingCall) bool { return o == call })
+		if len(a.senders[c]) == 0 {
+			delete(a.senders, c)
 			a.received -= c.received.end()
 		}
-	}
-}
-
-// without removes a value from those of a key.
-func without[K, V comparable](all map[K][]V, key K, one V) {
-	if rest := slices.DeleteFunc(all[key], func(o V) bool { return o == one }); len(rest) > 0 {
-		all[key] = rest
-	} else {
-		delete(all, key)
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +20,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/rawclient"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -64,7 +63,7 @@ func serveWorld(t testing.TB, options Options) *served {
 func (s *served) arrivingCalls() int {
 	s.server.arrivals.mu.Lock()
 	defer s.server.arrivals.mu.Unlock()
-	return s.server.arrivals.count
+	return s.server.arrivals.calls.Len()
 }
 
 // requireNoneArriving requires that in the end no call counts any more.
@@ -75,7 +74,7 @@ func (s *served) requireNoneArriving(t testing.TB) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	require.Zero(t, a.received)
-	require.Empty(t, a.hosts)
+	require.Zero(t, a.calls.Len())
 	require.Empty(t, a.senders)
 }
 
@@ -87,7 +86,7 @@ func TestCallsThatDoNotArrive(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
 	s := serveWorld(t, Options{Ticks: func() time.Time { return noon().Add(time.Duration(later.Load())) }})
-	s.server.arrivals.limit = 4
+	s.server.arrivals.calls = limits.NewRoom[*arrivingCall](4, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	conns := map[string]*grpc.ClientConn{"127.0.0.1": s.connect(t), "127.0.0.2": s.connectFrom(t, "127.0.0.2")}
@@ -275,7 +274,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	conns := func(host string) (of []*countedConn) {
 		s.server.connections.mu.Lock()
 		defer s.server.connections.mu.Unlock()
-		return slices.Clone(s.server.connections.hosts[host])
+		return slices.Clone(s.server.connections.accepted.Of(host))
 	}
 	var counts []int
 	for _, host := range []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"} {
@@ -304,7 +303,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.NoError(t, s.server.Shutdown(ctx))
 	require.Equal(t, 1, strings.Count(log.String(), "connections refused"))
 	require.Contains(t, log.String(), "refused=1 host=127.0.0.1")
-	require.Empty(t, s.server.connections.counts.hosts)
+	require.Zero(t, s.server.connections.accepted.Len())
 }
 
 // TestConnectionsThatFailAreForgotten: nothing is kept of a connection that ends before its client has spoken HTTP/2, as
@@ -320,9 +319,9 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	require.Eventually(t, func() bool {
-		s.server.connections.counts.mu.Lock()
-		defer s.server.connections.counts.mu.Unlock()
-		return s.server.connections.counts.total == 0
+		s.server.connections.mu.Lock()
+		defer s.server.connections.mu.Unlock()
+		return s.server.connections.accepted.Len() == 0
 	}, 10*time.Second, time.Millisecond)
 	s.server.connections.mu.Lock()
 	defer s.server.connections.mu.Unlock()
@@ -335,8 +334,7 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 // spec: wire-45
 func TestDeadlinesOfRefusedCallsAreLimited(t *testing.T) {
 	t.Parallel()
-	a := newArrivals(noon)
-	a.limit = 1
+	a := newArrivals(1, noon)
 	require.True(t, a.enter(&arrivingCall{at: noon()}))
 	conn := &closing{closed: make(chan struct{})}
 	client := &connection{conn: conn}
@@ -373,33 +371,4 @@ func TestDeadlinesEndWithTheConnection(t *testing.T) {
 	require.NoError(t, call.Err())
 	c.HandleConn(of, &stats.ConnEnd{})
 	require.Error(t, call.Err())
-}
-
-// TestBusiestHost: after any calls that arrived, ended or were refused, the host with the most calls is known.
-//
-// spec: wire-45
-func TestBusiestHost(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(5, 6))
-	now := noon()
-	a := newArrivals(func() time.Time { return now })
-	a.limit = 12
-	var open []*arrivingCall
-	for range 5000 {
-		now = now.Add(time.Duration(random.IntN(200)) * time.Millisecond)
-		if i := random.IntN(16); i < len(open) && random.IntN(3) == 0 {
-			a.leave(open[i])
-			open = slices.Delete(open, i, i+1)
-		} else if call := (&arrivingCall{host: strconv.Itoa(random.IntN(5)), at: now, end: make(chan error, 1)}); a.enter(call) {
-			open = append(open, call)
-		}
-		open = slices.DeleteFunc(open, func(call *arrivingCall) bool { return call.left })
-		require.Equal(t, len(open), a.count)
-		counts, largest := map[string]int{}, 0
-		for _, call := range open {
-			counts[call.host]++
-			largest = max(largest, counts[call.host])
-		}
-		require.Equal(t, largest, counts[a.busiestHost()])
-	}
 }

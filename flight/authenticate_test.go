@@ -154,9 +154,9 @@ func TestHandshakesCountAndEnd(t *testing.T) {
 		defer silent[i].Close() //nolint:errcheck // the server may have closed it
 	}
 	require.Eventually(t, func() bool {
-		s.server.connections.counts.mu.Lock()
-		defer s.server.connections.counts.mu.Unlock()
-		return s.server.connections.counts.total == 2
+		s.server.connections.mu.Lock()
+		defer s.server.connections.mu.Unlock()
+		return s.server.connections.accepted.Len() == 2
 	}, 10*time.Second, time.Millisecond)
 	third, err := net.Dial("tcp", s.address)
 	require.NoError(t, err)

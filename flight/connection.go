@@ -3,11 +3,12 @@ package flight
 import (
 	"context"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
+
+	"github.com/penstock/penstock/flight/limits"
 )
 
 // connection is the connection of a client. The contexts of its streams carry it.
@@ -54,22 +55,21 @@ func connectionOf(ctx context.Context) *connection {
 type connections struct {
 	ended   func(*connection)
 	refused func(host string)           // is called for each connection beyond a limit
-	counts  *hostCounts                 // of connections that are not closed
 	read    func(c *countedConn, n int) // is called after each read of a connection with calls that have not arrived
 
 	tagged atomic.Int64 // connections so far
 
-	mu    sync.Mutex
-	open  map[net.Addr]net.Conn     // accepted, and neither tagged nor closed yet
-	hosts map[string][]*countedConn // accepted and not closed, the oldest first
+	mu       sync.Mutex
+	open     map[net.Addr]net.Conn      // accepted, and neither tagged nor closed yet
+	accepted *limits.Room[*countedConn] // and not closed
 }
 
 // newConnections makes a connections. At most limit connections may be open, and of one host a percentage of them.
 func newConnections(limit, hostShare int, ended func(*connection), refused func(host string)) *connections {
 	return &connections{
-		ended: ended, refused: refused, counts: newHostCounts(limit, hostShare),
-		open: map[net.Addr]net.Conn{}, hosts: map[string][]*countedConn{},
-		read: func(*countedConn, int) {},
+		ended: ended, refused: refused, open: map[net.Addr]net.Conn{},
+		accepted: limits.NewRoom[*countedConn](limit, hostShare),
+		read:     func(*countedConn, int) {},
 	}
 }
 
@@ -148,49 +148,32 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// add counts a connection, or returns nil if it is beyond a limit. If all are taken, one of a host that has more than this one
-// is closed, so that no number of hosts can keep others out.
+// add counts a connection, or returns nil if it is beyond a limit. If all are taken, one without calls of a host that has more
+// than this one is closed, so that no number of hosts can keep others out.
 func (c *connections) add(conn net.Conn) net.Conn {
-	host := hostOfAddr(conn.RemoteAddr())
-	for !c.counts.enter(host) {
-		if !c.counts.crowded(host) {
-			return nil
-		}
-		victim := c.victim(host)
-		if victim == nil {
-			return nil
-		}
-		_ = victim.Close() // its client sees it
-		c.refused(victim.host)
+	counted := &countedConn{Conn: conn, host: hostOfAddr(conn.RemoteAddr()), read: c.read}
+	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
+	gone, entered := c.enter(counted)
+	if gone != nil {
+		_ = gone.Close() // its client sees it
+		c.refused(gone.host)
+	}
+	if !entered {
+		return nil
 	}
 	setUserTimeout(conn, pingTimeout)
-	counted := &countedConn{Conn: conn, host: host, read: c.read}
-	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at := conn.RemoteAddr(); identifies(at) {
-		c.open[at] = counted
-	}
-	c.hosts[host] = append(c.hosts[host], counted)
 	return counted
 }
 
-// victim returns the oldest connection without calls of the host that has most connections, and more than a given one; nil if
-// there is none.
-func (c *connections) victim(than string) *countedConn {
+// enter adds a connection, perhaps in the place of another one.
+func (c *connections) enter(conn *countedConn) (gone *countedConn, entered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var victim *countedConn
-	most := len(c.hosts[than])
-	for _, conns := range c.hosts {
-		if len(conns) <= most {
-			continue
-		}
-		if i := slices.IndexFunc(conns, func(o *countedConn) bool { return o.calls.Load() == 0 }); i >= 0 {
-			victim, most = conns[i], len(conns)
-		}
+	gone, entered = c.accepted.Enter(conn.host, conn, func(o *countedConn) bool { return o.calls.Load() == 0 })
+	if at := conn.RemoteAddr(); entered && identifies(at) {
+		c.open[at] = conn
 	}
-	return victim
+	return gone, entered
 }
 
 // identifies reports whether an address is a pointer, which no other connection returns.
@@ -206,11 +189,10 @@ func identifies(at net.Addr) bool {
 func (c *connections) leave(conn *countedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.counts.leave(conn.host)
 	if at := conn.RemoteAddr(); identifies(at) {
 		delete(c.open, at)
 	}
-	without(c.hosts, conn.host, conn)
+	c.accepted.Leave(conn.host, conn)
 }
 
 // TagConn implements stats.Handler.

@@ -225,7 +225,7 @@ func New(options Options) *Server {
 	s.abandoned, s.abandon = context.WithCancel(context.Background())
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare, options.Ticks)
 	s.callGrace = callGrace
-	s.arrivals = newArrivals(options.Ticks)
+	s.arrivals = newArrivals(maxArriving, options.Ticks)
 	s.connections.read = s.arrivals.add
 	s.grpc = grpc.NewServer(
 		grpc.Creds(transport(options.TLS)),

@@ -1,0 +1,99 @@
+package limits
+
+import "slices"
+
+// Room is a limited number of places for members that cannot wait. A full room costs the client with the most members: a new
+// member has the place of its oldest one. It is guarded by a lock of its owner.
+type Room[M comparable] struct {
+	places  int // 0: no limit
+	share   int // places that one client may have; the client "", which is all Unix domain sockets, may have all
+	count   int
+	members map[string][]M // by client, the oldest first
+	busiest string         // the client with the most members, if it is known
+	known   bool
+}
+
+// NewRoom returns an empty room, of which one client may have a percentage.
+func NewRoom[M comparable](places, percent int) *Room[M] {
+	return &Room[M]{places: places, share: Share(places, percent), members: map[string][]M{}}
+}
+
+// Len returns how many members there are.
+func (r *Room[M]) Len() int { return r.count }
+
+// Of returns the members of a client, the oldest first. They are valid until the next change.
+func (r *Room[M]) Of(client string) []M { return r.members[client] }
+
+// Enter adds a member, and reports whether there is a place for it. If it has the place of a member of another client, it returns
+// that one: the oldest that may go, of the client that has the most of those with more members than the new one's. A nil mayGo
+// lets all members go.
+func (r *Room[M]) Enter(client string, m M, mayGo func(M) bool) (gone M, entered bool) {
+	if r.places > 0 && client != "" && len(r.members[client]) >= r.share {
+		return gone, false
+	}
+	if r.places > 0 && r.count >= r.places {
+		from, i := r.oldest(len(r.members[client]), mayGo)
+		if i < 0 {
+			return gone, false
+		}
+		gone = r.members[from][i]
+		r.Leave(from, gone)
+	}
+	r.count++
+	r.members[client] = append(r.members[client], m)
+	if r.known && len(r.members[client]) > len(r.members[r.busiest]) {
+		r.busiest = client
+	}
+	return gone, true
+}
+
+// oldest returns the place of the oldest member that may go, of the client that has the most of those with more than a number of
+// members; -1 if there is none.
+func (r *Room[M]) oldest(than int, mayGo func(M) bool) (client string, at int) {
+	at = -1
+	if len(r.members[r.Busiest()]) <= than { // so refusing many calls takes no time
+		return client, at
+	}
+	for name, of := range r.members {
+		i := 0
+		if len(of) <= than {
+			continue
+		}
+		if mayGo != nil {
+			i = slices.IndexFunc(of, mayGo)
+		}
+		if i >= 0 {
+			client, at, than = name, i, len(of)
+		}
+	}
+	return client, at
+}
+
+// Busiest returns the client with the most members.
+func (r *Room[M]) Busiest() string {
+	if !r.known {
+		r.busiest, r.known = "", true
+		for name, of := range r.members {
+			if len(of) > len(r.members[r.busiest]) {
+				r.busiest = name
+			}
+		}
+	}
+	return r.busiest
+}
+
+// Leave removes a member of a client. It may be called more than once.
+func (r *Room[M]) Leave(client string, m M) {
+	i := slices.Index(r.members[client], m)
+	if i < 0 {
+		return
+	}
+	r.count--
+	r.members[client] = slices.Delete(r.members[client], i, i+1)
+	if len(r.members[client]) == 0 {
+		delete(r.members, client)
+	}
+	if client == r.busiest {
+		r.known = false
+	}
+}
