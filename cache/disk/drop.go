@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/store"
 )
 
 // DropAll deletes all chunks, and drops those that wait to be written or are being written. It returns the number and the bytes of
@@ -89,10 +88,10 @@ func (t *Tier) tableOf(ctx context.Context, f *chunkFile) (string, error) {
 	}
 	before := t.hanging.Load()
 	name := chunkName(f.key, f.cost)
-	h, err := call(ctx, t, "read", name, func(path string) (*chunkHead, error) {
+	h, left, err := call(ctx, t, "read", name, func(path string) (*chunkHead, error) {
 		return readHead(t.sys.open, path, foundFile{name: filepath.Base(path), key: f.key, cost: f.cost, size: f.size})
 	})
-	store.WhenReturned(err, func() {
+	left.WhenReturned(func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.ledger.closeUnread(f)

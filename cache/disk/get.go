@@ -65,7 +65,7 @@ func (t *Tier) Get(ctx context.Context, id ColumnID, want WantedChunk) (*Chunk, 
 			s.Reads.Saved += int64(f.cost)
 		})
 	}
-	store.WhenReturned(err, func() { r.end(context.WithoutCancel(ctx), c == nil) })
+	r.pending.WhenReturned(func() { r.end(context.WithoutCancel(ctx), c == nil) })
 	return c, c != nil
 }
 
@@ -116,6 +116,7 @@ type chunkRead struct {
 	disk    *openedFile
 	held    *budget.Reservation
 	buffers []*memory.Buffer // of all arrays
+	pending *store.Pending   // call that ended the read and may still use its memory
 	body    int64
 }
 
@@ -137,7 +138,7 @@ func (r *chunkRead) run(ctx context.Context, id ColumnID, want WantedChunk) (_ *
 	if r.held, err = want.Reserve(estimate); err != nil {
 		return nil, noMemory(err)
 	}
-	if r.disk, err = call(ctx, r.tier, "open", r.name, r.openFile); err != nil {
+	if r.disk, r.pending, err = call(ctx, r.tier, "open", r.name, r.openFile); err != nil {
 		return nil, err
 	}
 	c, err := r.head(ctx, want.Types)
@@ -217,7 +218,7 @@ func (r *chunkRead) head(ctx context.Context, types []arrow.DataType) (*readable
 		return nil, noMemory(err)
 	}
 	whole := make([]byte, length)
-	if err := does(ctx, r.tier, "read", r.name, func(string) error { return readFull(r.disk, whole, 0) }); err != nil {
+	if err := r.read(ctx, func() error { return readFull(r.disk, whole, 0) }); err != nil {
 		return nil, err
 	}
 	return decodeHead(whole, r.file.key, types)
@@ -269,7 +270,7 @@ func (r *chunkRead) extent(ctx context.Context, at int64, sizes []int64) ([]*mem
 		buffer.Resize(int(size))
 	}
 	buffers := r.buffers[first:]
-	return buffers, does(ctx, r.tier, "read", r.name, func(string) error {
+	return buffers, r.read(ctx, func() error {
 		for _, b := range buffers {
 			if err := readFull(r.disk, b.Bytes(), at); err != nil {
 				return err
@@ -280,6 +281,12 @@ func (r *chunkRead) extent(ctx context.Context, at int64, sizes []int64) ([]*mem
 	})
 }
 
+// read runs a call that reads from the file. It is the last one of r if it fails.
+func (r *chunkRead) read(ctx context.Context, do func() error) (err error) {
+	r.pending, err = does(ctx, r.tier, "read", r.name, func(string) error { return do() })
+	return err
+}
+
 // end ends the read when no call uses its memory anymore.
 func (r *chunkRead) end(ctx context.Context, failed bool) {
 	for _, b := range r.buffers {
@@ -288,11 +295,11 @@ func (r *chunkRead) end(ctx context.Context, failed bool) {
 	if failed && r.held != nil {
 		r.held.Release()
 	}
-	var err error
+	var closing *store.Pending
 	if r.disk != nil {
-		err = does(ctx, r.tier, "close", r.name, func(string) error { return r.disk.Close() })
+		closing, _ = does(ctx, r.tier, "close", r.name, func(string) error { return r.disk.Close() })
 	}
-	store.WhenReturned(err, func() {
+	closing.WhenReturned(func() {
 		r.tier.mu.Lock()
 		defer r.tier.mu.Unlock()
 		r.tier.ledger.close(r.file)

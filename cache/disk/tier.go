@@ -111,7 +111,9 @@ func (t *Tier) load(ctx context.Context) {
 		l.used += footprint(f.size)
 		if t.listed.Grow(listedBytes) == nil {
 			kept = append(kept, f)
-		} else if does(ctx, t, "delete", f.name, t.sys.remove) == nil {
+			continue
+		}
+		if _, err := does(ctx, t, "delete", f.name, t.sys.remove); err == nil {
 			l.used -= footprint(f.size)
 		}
 	}
@@ -166,33 +168,33 @@ func (t *Tier) Close(ctx context.Context) {
 	})
 }
 
-// observe notes a call that may have been left behind. Until it returns, the tier does not
-// use the disk. A call that ended with its caller's context is not evidence of anything.
-func (t *Tier) observe(ctx context.Context, err error) {
-	if err == nil || ctx.Err() != nil {
+// observe notes a call that was left behind. Until it returns, the tier does not use the disk. A
+// call that ended with its caller's context is not evidence of anything.
+func (t *Tier) observe(ctx context.Context, left *store.Pending) {
+	if left == nil || ctx.Err() != nil {
 		return
 	}
 	t.hanging.Add(1)
-	store.WhenReturned(err, func() { t.hanging.Add(-1) })
+	left.WhenReturned(func() { t.hanging.Add(-1) })
 }
 
-// call runs a call to the disk for a file.
-func call[T any](ctx context.Context, t *Tier, verb, name string, do func(path string) (T, error)) (T, error) {
+// call runs a call to the disk for a file. The Pending is not nil if it was left behind.
+func call[T any](ctx context.Context, t *Tier, verb, name string, do func(path string) (T, error)) (T, *store.Pending, error) {
 	path := t.path(name)
-	out, err := store.Call(ctx, t.options.Calls, verb, path, func(context.Context) (T, error) { return do(path) })
-	t.observe(ctx, err)
-	return out, err
+	out, left, err := store.CallPending(ctx, t.options.Calls, verb, path, func(context.Context) (T, error) { return do(path) })
+	t.observe(ctx, left)
+	return out, left, err
 }
 
 // does is call for a function without a result.
-func does(ctx context.Context, t *Tier, verb, name string, do func(path string) error) error {
-	_, err := call(ctx, t, verb, name, func(path string) (struct{}, error) { return struct{}{}, do(path) })
-	return err
+func does(ctx context.Context, t *Tier, verb, name string, do func(path string) error) (*store.Pending, error) {
+	_, left, err := call(ctx, t, verb, name, func(path string) (struct{}, error) { return struct{}{}, do(path) })
+	return left, err
 }
 
 // deleteFile deletes a file that is marked as leaving.
 func (t *Tier) deleteFile(ctx context.Context, f *chunkFile) error {
-	err := does(ctx, t, "delete", chunkName(f.key, f.cost), t.sys.remove)
+	_, err := does(ctx, t, "delete", chunkName(f.key, f.cost), t.sys.remove)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ledger.left(f, err == nil)

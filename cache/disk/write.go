@@ -70,13 +70,14 @@ func (t *Tier) dropKey(ctx context.Context, key ChunkKey) {
 
 // newFile is a file that is being written.
 type newFile struct {
-	offer  *Offer
-	form   *arrayForm
-	shape  *measuring
-	layout chunkLayout
-	head   chunkHead
-	begin  []byte // the encoded head, without checksums
-	disk   diskFile
+	offer   *Offer
+	form    *arrayForm
+	shape   *measuring
+	layout  chunkLayout
+	head    chunkHead
+	begin   []byte // the encoded head, without checksums
+	disk    diskFile
+	pending *store.Pending // call that failed and may still use the file and its memory
 }
 
 func (f *newFile) size() int64 { return f.head.length + f.head.body }
@@ -126,11 +127,11 @@ func (t *Tier) writeFile(ctx context.Context, w *bodyWriter, f *newFile) error {
 		return err
 	}
 	if err = t.fill(ctx, w, f, temp); err == nil {
-		err = does(ctx, t, "rename", temp, func(path string) error { return t.sys.rename(path, t.path(name)) })
+		err = f.call(ctx, t, "rename", temp, func(path string) error { return t.sys.rename(path, t.path(name)) })
 	}
 	if err != nil {
 		t.listed.Shrink(listedBytes)
-		store.WhenReturned(err, func() { t.abandon(context.WithoutCancel(ctx), f, temp, name) })
+		f.pending.WhenReturned(func() { t.abandon(context.WithoutCancel(ctx), f, temp, name) })
 		return err
 	}
 	t.mu.Lock()
@@ -141,14 +142,14 @@ func (t *Tier) writeFile(ctx context.Context, w *bodyWriter, f *newFile) error {
 
 // fill creates the file, and writes its body, its head and its end.
 func (t *Tier) fill(ctx context.Context, w *bodyWriter, f *newFile, temp string) (err error) {
-	if f.disk, err = call(ctx, t, "create", temp, t.sys.create); err != nil {
+	if f.disk, f.pending, err = call(ctx, t, "create", temp, t.sys.create); err != nil {
 		return err
 	}
 	at := f.head.length
 	w.store = func(block []byte) error {
 		begin := at
 		at += int64(len(block))
-		return does(ctx, t, "write", temp, func(string) error { return writeFull(f.disk, block, begin) })
+		return f.call(ctx, t, "write", temp, func(string) error { return writeFull(f.disk, block, begin) })
 	}
 	if err := w.body(f.form, f.shape, &f.layout, f.offer.Arrays); err != nil {
 		return err
@@ -158,12 +159,18 @@ func (t *Tier) fill(ctx context.Context, w *bodyWriter, f *newFile, temp string)
 	}
 	copy(f.head.sums, w.sums)
 	f.head.seal(f.begin)
-	if err := does(ctx, t, "write", temp, func(string) error { return writeFull(f.disk, f.begin, 0) }); err != nil {
+	if err := f.call(ctx, t, "write", temp, func(string) error { return writeFull(f.disk, f.begin, 0) }); err != nil {
 		return err
 	}
 	disk := f.disk
 	f.disk = nil
-	return does(ctx, t, "close", temp, func(string) error { return disk.Close() })
+	return f.call(ctx, t, "close", temp, func(string) error { return disk.Close() })
+}
+
+// call runs a call that writes the file. It is the last one of f if it fails.
+func (f *newFile) call(ctx context.Context, t *Tier, verb, name string, do func(path string) error) (err error) {
+	f.pending, err = does(ctx, t, verb, name, do)
+	return err
 }
 
 func writeFull(f diskFile, p []byte, at int64) error {
@@ -176,13 +183,13 @@ func writeFull(f diskFile, p []byte, at int64) error {
 
 // abandon deletes a file that could not be written when no call uses it anymore.
 func (t *Tier) abandon(ctx context.Context, f *newFile, names ...string) {
-	var failed error
+	var closing *store.Pending
 	if f.disk != nil {
-		failed = does(ctx, t, "close", names[0], func(string) error { return f.disk.Close() })
+		closing, _ = does(ctx, t, "close", names[0], func(string) error { return f.disk.Close() })
 	}
-	store.WhenReturned(failed, func() {
+	closing.WhenReturned(func() {
 		for _, name := range names {
-			if does(ctx, t, "delete", name, t.sys.remove) != nil {
+			if _, err := does(ctx, t, "delete", name, t.sys.remove); err != nil {
 				return // its bytes stay counted
 			}
 		}

@@ -23,13 +23,14 @@ func NewBounded(under Store, calls *Calls) *Bounded { return &Bounded{under: und
 // Open opens a file. A file that opens after its caller left is closed.
 func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object, error) {
 	m := b.calls.of(location)
-	return await(ctx, b.calls, m, subject{verb: "open", location: location}, func(ctx context.Context) (Object, error) {
+	out, _, err := await(ctx, b.calls, m, subject{verb: "open", location: location}, func(ctx context.Context) (Object, error) {
 		under, err := b.under.Open(ctx, location, size)
 		if err != nil {
 			return nil, err
 		}
 		return &boundedObject{Object: under, calls: b.calls, opened: newOpenHandle(m, under)}, nil
 	})
+	return out, err
 }
 
 // boundedObject is an open file. The object under it is closed after Close was called
@@ -42,11 +43,11 @@ type boundedObject struct {
 
 func (o *boundedObject) ReadAt(ctx context.Context, p []byte, off int64) error {
 	o.opened.begin(o.Location())
-	_, err := await(ctx, o.calls, o.opened.mount, subject{verb: "read", location: o.Location()}, func(ctx context.Context) (struct{}, error) {
+	_, pending, err := await(ctx, o.calls, o.opened.mount, subject{verb: "read", location: o.Location()}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.Object.ReadAt(ctx, p, off)
 	})
-	WhenReturned(err, o.opened.end)
-	return err
+	o.opened.endAfter(pending)
+	return withPending(err, pending)
 }
 
 // Close closes the object under this one, in another goroutine because that may wait
@@ -81,6 +82,15 @@ func (o *openHandle) end() {
 	defer o.mu.Unlock()
 	o.calls--
 	o.closeIfIdle()
+}
+
+// endAfter ends a call that was awaited, when it has returned.
+func (o *openHandle) endAfter(call *Pending) {
+	if call == nil {
+		o.end()
+		return
+	}
+	call.WhenReturned(o.end)
 }
 
 func (o *openHandle) close() {

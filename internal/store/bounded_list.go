@@ -20,7 +20,7 @@ func (b *Bounded) list(ctx context.Context, folder string, list func(FolderListe
 		return nil, Unlistable(folder)
 	}
 	s, m := subject{verb: "list", location: folder, folder: true}, b.calls.of(folder)
-	l, err := await(ctx, b.calls, m, s, func(ctx context.Context) (*boundedListing, error) {
+	l, _, err := await(ctx, b.calls, m, s, func(ctx context.Context) (*boundedListing, error) {
 		l, err := list(under, ctx, folder)
 		if err != nil {
 			return nil, err
@@ -59,11 +59,11 @@ type listPage struct {
 
 func (l *boundedListing) Next(ctx context.Context) ([]FolderEntry, bool, error) {
 	l.opened.begin(l.of.location)
-	got, err := await(ctx, l.calls, l.opened.mount, l.of, func(ctx context.Context) (listPage, error) {
+	got, pending, err := await(ctx, l.calls, l.opened.mount, l.of, func(ctx context.Context) (listPage, error) {
 		entries, more, err := l.under.Next(ctx)
 		return listPage{entries, more}, err
 	})
-	WhenReturned(err, l.opened.end)
+	l.opened.endAfter(pending)
 	return got.entries, got.more, err
 }
 

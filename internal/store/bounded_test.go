@@ -296,32 +296,36 @@ type opens func(ctx context.Context) (store.Object, error)
 
 func (o opens) Open(ctx context.Context, _ string, _ int64) (store.Object, error) { return o(ctx) }
 
-// TestWhenReturned runs at once for what is over, and after the last call that
-// an error tells of, however it is wrapped.
-func TestWhenReturned(t *testing.T) {
+// TestPending: a Pending runs functions after the call that was left behind, and at once after it
+// has returned. A call that returned, or was not made, has none.
+func TestPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
 		count := func() { ran++ }
-		store.WhenReturned(nil, count)
-		store.WhenReturned(errors.New("any"), count)
-		require.Equal(t, 2, ran)
-		calls := store.NewCallsOn(time.Minute)
-		var gates []chan struct{}
-		var failures []error
-		for i := range 2 {
-			gate := make(chan struct{})
-			_, err := store.Call(t.Context(), calls, "read", fmt.Sprint("/", i), func(context.Context) (int, error) { <-gate; return 0, nil })
-			gates, failures = append(gates, gate), append(failures, fault.Op(err, "read"))
+		calls, gate := store.NewCallsOn(time.Minute), make(chan struct{})
+		call := func(do func() error) (*store.Pending, error) {
+			_, pending, err := store.CallPending(t.Context(), calls, "read", "/a", func(context.Context) (int, error) { return 0, do() })
+			return pending, err
 		}
-		joined := fmt.Errorf("twice: %w", errors.Join(failures...))
-		store.WhenReturned(joined, count)
-		close(gates[0])
+		pending, err := call(func() error { return errors.New("any") })
+		require.Error(t, err)
+		require.Nil(t, pending)
+		pending.WhenReturned(count)
+		require.Equal(t, 1, ran)
+
+		pending, err = call(func() error { <-gate; return nil })
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		pending.WhenReturned(count)
+		pending.WhenReturned(count)
+		refused, err := call(func() error { return nil })
+		require.ErrorContains(t, err, "further calls fail until it does")
+		require.Nil(t, refused)
 		synctest.Wait()
-		require.Equal(t, 2, ran)
-		close(gates[1])
+		require.Equal(t, 1, ran)
+		close(gate)
 		synctest.Wait()
 		require.Equal(t, 3, ran)
-		store.WhenReturned(joined, count)
+		pending.WhenReturned(count)
 		require.Equal(t, 4, ran)
 	})
 }

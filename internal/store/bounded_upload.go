@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -17,7 +16,7 @@ func (b *Bounded) Begin(ctx context.Context, location string, reserve Reserve) (
 		return nil, ReadOnly(location)
 	}
 	m := b.calls.of(location)
-	u, err := await(ctx, b.calls, m, subject{verb: "begin", location: location}, func(ctx context.Context) (*boundedUpload, error) {
+	u, _, err := await(ctx, b.calls, m, subject{verb: "begin", location: location}, func(ctx context.Context) (*boundedUpload, error) {
 		u, err := under.Begin(ctx, location, reserve)
 		if err != nil {
 			return nil, err
@@ -44,12 +43,13 @@ type boundedUpload struct {
 }
 
 func (u *boundedUpload) Write(ctx context.Context, p []byte) error {
-	return u.next(ctx, "write", func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
+	pending, err := u.next(ctx, "write", func(ctx context.Context) error { return u.Upload.Write(ctx, p) })
+	return withPending(err, pending)
 }
 
 func (u *boundedUpload) Finish(ctx context.Context) error {
-	err := u.next(ctx, "finish", u.Upload.Finish)
-	if wasLeftBehind(err) {
+	pending, err := u.next(ctx, "finish", u.Upload.Finish)
+	if pending != nil {
 		return WithUnknownOutcome(err)
 	}
 	return err
@@ -65,11 +65,11 @@ func (u *boundedUpload) Abort(ctx context.Context) error {
 			In("", u.Location()).WithRemedy("check whether the disk or mount responds")
 	}
 	ran := false
-	err := u.call(ctx, "discard", func(ctx context.Context) error {
+	pending, err := u.call(ctx, "discard", func(ctx context.Context) error {
 		ran = true
 		return u.Upload.Abort(ctx)
 	})
-	if !wasLeftBehind(err) && !ran {
+	if pending == nil && !ran {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.abortLater() //nolint:contextcheck // it outlives the caller
@@ -81,31 +81,25 @@ func (u *boundedUpload) Abort(ctx context.Context) error {
 func (u *boundedUpload) Close() error { return u.Upload.Abort(context.Background()) }
 
 // next runs a call unless one has failed.
-func (u *boundedUpload) next(ctx context.Context, verb string, do func(context.Context) error) error {
+func (u *boundedUpload) next(ctx context.Context, verb string, do func(context.Context) error) (*Pending, error) {
 	if u.over {
-		return Ended(u.Location())
+		return nil, Ended(u.Location())
 	}
-	err := u.call(ctx, verb, do)
+	pending, err := u.call(ctx, verb, do)
 	u.over = err != nil
-	return err
-}
-
-// wasLeftBehind reports whether a call still ran when it failed with err.
-func wasLeftBehind(err error) bool {
-	_, left := errors.AsType[*leftBehind](err)
-	return left
+	return pending, err
 }
 
 // call runs a call of the upload under this one.
-func (u *boundedUpload) call(ctx context.Context, verb string, do func(context.Context) error) error {
+func (u *boundedUpload) call(ctx context.Context, verb string, do func(context.Context) error) (*Pending, error) {
 	u.mu.Lock()
 	u.running++
 	u.mu.Unlock()
-	_, err := await(ctx, u.calls, u.mount, subject{verb: verb, location: u.Location()}, func(ctx context.Context) (struct{}, error) {
+	_, pending, err := await(ctx, u.calls, u.mount, subject{verb: verb, location: u.Location()}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, do(ctx)
 	})
-	WhenReturned(err, u.end)
-	return err
+	pending.WhenReturned(u.end)
+	return pending, err
 }
 
 func (u *boundedUpload) end() {

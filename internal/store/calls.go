@@ -96,7 +96,7 @@ func (c *Calls) hangs(location string) bool {
 }
 
 // timedOut records that the timeout left behind a call for a file.
-func (c *Calls) timedOut(location string, call *pending) {
+func (c *Calls) timedOut(location string, call *Pending) {
 	count := func(n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Calls) timedOut(location string, call *pending) {
 		}
 	}
 	count(1)
-	call.whenDone(func() { count(-1) })
+	call.WhenReturned(func() { count(-1) })
 }
 
 // mount limits the calls of one mount.
@@ -192,29 +192,38 @@ type outcome[T any] struct {
 // caller stops waiting. Then the value of the call is dropped, and closed if it is an
 // io.Closer.
 func Call[T any](ctx context.Context, c *Calls, verb, location string, call func(context.Context) (T, error)) (T, error) {
+	out, _, err := CallPending(ctx, c, verb, location, call)
+	return out, err
+}
+
+// CallPending is Call for a call that uses memory, or anything else, of its caller. If the call
+// was left behind, it also returns the Pending that tells when the call no longer does.
+func CallPending[T any](ctx context.Context, c *Calls, verb, location string, call func(context.Context) (T, error)) (T, *Pending, error) {
 	if c == nil {
-		return call(ctx)
+		out, err := call(ctx)
+		return out, nil, err
 	}
 	return await(ctx, c, c.of(location), subject{verb: verb, location: location}, call)
 }
 
-// await is Call for a mount.
-func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(context.Context) (T, error)) (T, error) {
+// await is CallPending for a mount.
+func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(context.Context) (T, error)) (T, *Pending, error) {
 	var none T
 	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
+		return none, nil, context.Cause(ctx)
 	}
 	if ctx.Done() == nil && c.timeout <= 0 {
-		return call(ctx)
+		out, err := call(ctx)
+		return out, nil, err
 	}
 	if c.hangs(s.location) {
-		return none, unanswered(s, "storage did not answer for file %s within %s; further calls fail until it does", s.location, c.timeout)
+		return none, nil, unanswered(s, "storage did not answer for file %s within %s; further calls fail until it does", s.location, c.timeout)
 	}
 	if err := m.enter(ctx, c.timeout, s); err != nil {
-		return none, err
+		return none, nil, err
 	}
 	given, cancel := context.WithCancelCause(ctx)
-	state, returned := &pending{}, make(chan outcome[T], 1)
+	state, returned := &Pending{}, make(chan outcome[T], 1)
 	go func() {
 		out := guarded(given, s, call)
 		if state.end() {
@@ -234,7 +243,7 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 	select {
 	case out := <-returned:
 		cancel(nil)
-		return out.value, out.err
+		return out.value, nil, out.err
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-timer.C:
@@ -246,12 +255,12 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 	if !state.leave() {
 		m.left.Add(-1)
 		out := <-returned
-		return out.value, out.err
+		return out.value, nil, out.err
 	}
 	if expired {
 		c.timedOut(s.location, state)
 	}
-	return none, &leftBehind{err: err, call: state}
+	return none, state, err
 }
 
 // unanswered returns the failure of a call that storage did not answer in time.

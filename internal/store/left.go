@@ -1,63 +1,19 @@
 package store
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
-// pending is a running call. Either it returns first, and its caller waited for it,
-// or its caller leaves first, and it is left behind.
-type pending struct {
-	mu       sync.Mutex
-	returned bool
-	left     bool
-	after    []func() // to run after it returns
-	done     bool     // after was taken
-}
-
-// leave leaves the call behind unless it has returned. It reports whether it did.
-func (p *pending) leave() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.left = !p.returned
-	return p.left
-}
-
-// end records that the call has returned. It reports whether it was left behind.
-func (p *pending) end() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.returned = true
-	return p.left
-}
-
-// runAfter runs the functions that whenDone registered.
-func (p *pending) runAfter() {
-	p.mu.Lock()
-	after := p.after
-	p.after, p.done = nil, true
-	p.mu.Unlock()
-	for _, f := range after {
-		f()
-	}
-}
-
-// whenDone runs f after the call returns, or now if it has.
-func (p *pending) whenDone(f func()) {
-	p.mu.Lock()
-	if !p.done {
-		p.after = append(p.after, f)
-		p.mu.Unlock()
-		return
-	}
-	p.mu.Unlock()
-	f()
-}
+import "sync/atomic"
 
 // leftBehind is the error of a caller that stopped waiting for a call, which may still run.
 type leftBehind struct {
 	err  error
-	call *pending
+	call *Pending
+}
+
+// withPending adds the call to an error.
+func withPending(err error, call *Pending) error {
+	if call == nil {
+		return err
+	}
+	return &leftBehind{err: err, call: call}
 }
 
 func (e *leftBehind) Error() string { return e.err.Error() }
@@ -76,7 +32,7 @@ func WhenReturned(err error, f func()) {
 	var left atomic.Int64
 	left.Store(int64(len(calls)))
 	for _, call := range calls {
-		call.whenDone(func() {
+		call.WhenReturned(func() {
 			if left.Add(-1) == 0 {
 				f()
 			}
@@ -86,7 +42,7 @@ func WhenReturned(err error, f func()) {
 
 // pendingOf appends the calls left behind that are recorded in an error or in an error
 // that it wraps.
-func pendingOf(err error, calls []*pending) []*pending {
+func pendingOf(err error, calls []*Pending) []*Pending {
 	if e, ok := err.(*leftBehind); ok { //nolint:errorlint // the whole tree is searched
 		calls = append(calls, e.call)
 	}

@@ -116,11 +116,11 @@ func (b *Bounded) Remove(ctx context.Context, location string) error {
 
 // change runs a call that changes storage. The outcome of a call that is left behind is unknown.
 func (b *Bounded) change(ctx context.Context, verb, location string, do func(context.Context) error) error {
-	_, err := await(ctx, b.calls, b.calls.of(location), subject{verb: verb, location: location}, func(ctx context.Context) (struct{}, error) {
+	_, pending, err := await(ctx, b.calls, b.calls.of(location), subject{verb: verb, location: location}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, do(ctx)
 	})
-	if wasLeftBehind(err) {
-		return WithUnknownOutcome(err)
+	if pending != nil {
+		return WithUnknownOutcome(withPending(err, pending))
 	}
 	return err
 }

@@ -168,9 +168,11 @@ func hanging(t *testing.T, f Fixture, call string) {
 	cancel(mine)
 	err := <-failed
 	require.ErrorIs(t, err, mine)
-	if o != nil {
-		require.NoError(t, o.Close())
+	if o == nil {
+		release()
+		return
 	}
+	require.NoError(t, o.Close())
 	returned := make(chan struct{})
 	store.WhenReturned(err, func() { close(returned) })
 	select {
