@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
@@ -161,7 +162,7 @@ func (s *service) columnSizes(ctx context.Context, p planned) (*plan.ColumnSizes
 	if s.options.ColumnSizes == nil {
 		return nil, nil //nolint:nilnil // explain texts give the sizes of whole files
 	}
-	return s.options.ColumnSizes(p.access.within(ctx), p.Planned)
+	return s.options.ColumnSizes(ctx, p.Planned)
 }
 
 // explainNow describes what streams of a plan share now, what is cached of its tables, and what its last stream
@@ -201,7 +202,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	leavePlan(ctx)
-	ctx, leave := s.enter(may.within(ctx))
+	ctx, leave := s.enter(ctx)
 	defer leave()
 	at := s.admission.of(caller{host: clientOf(ctx)})
 	defer at.Release()
@@ -212,7 +213,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	noteOf(ctx).verify()
-	found, err := s.options.Verifier.Verify(ctx, query)
+	found, err := s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.rights})
 	if changed := s.checkUnchanged(ctx, may); changed != nil {
 		return nil, changed
 	}

@@ -54,7 +54,6 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		return contextCause(ctx, err)
 	}
 	running.planned(p)
-	ctx = may.within(ctx)
 	out := s.begin(ctx, p, running)
 	out.slot, out.inflight = at, s.inflight.enter(connectionOf(ctx), end)
 	out.send = func(f *frame) error {

@@ -130,11 +130,11 @@ func (a altered) Count(ctx context.Context, p loader.Planned, r loader.StreamOpt
 	return a.Loader.Count(ctx, p, r, admit)
 }
 
-func (a altered) Plan(ctx context.Context, q dataset.Query) (loader.Planned, error) {
+func (a altered) PlanFor(ctx context.Context, request loader.PlanRequest) (loader.Planned, error) {
 	if a.plan != nil {
-		return a.plan(q)
+		return a.plan(request.Query)
 	}
-	return a.Loader.Plan(ctx, q)
+	return a.Loader.PlanFor(ctx, request)
 }
 
 func (a altered) Open(ctx context.Context, p loader.Planned, r loader.StreamOptions) (loader.Stream, error) {

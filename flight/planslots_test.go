@@ -79,7 +79,7 @@ func TestKnownPlansDoNotWait(t *testing.T) {
 	claim, err = s.server.planSlots.enter(t.Context(), "another", 0)
 	require.NoError(t, err)
 	s.server.options.Loader = altered{Loader: s.server.options.Loader, plan: func(q dataset.Query) (loader.Planned, error) {
-		return s.server.options.Loader.(altered).Loader.Plan(context.Background(), q) // as if the plan was known
+		return s.server.options.Loader.(altered).Loader.PlanFor(context.Background(), loader.PlanRequest{Query: q}) // as if the plan was known
 	}}
 	go call(`{"dataset":"homefeed"}`)
 	require.NoError(t, <-done)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
-	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stream"
@@ -142,9 +141,6 @@ func forbidden(what policy.Permission) error {
 func (s *Server) mayCall(ctx context.Context, a action) bool {
 	return a.needs == policy.Reading || a.needs != "" && s.policy().May(identity.CallerOf(ctx), a.needs)
 }
-
-// within returns a context in which the loader reads what the caller may.
-func (a callerAccess) within(ctx context.Context) context.Context { return loader.For(ctx, a.rights) }
 
 // checkEndpoints refuses endpoints of splits for a caller that may not read all rows: their number, ids and sizes are those of
 // all rows.

@@ -80,9 +80,9 @@ type reloadingLoader struct {
 	reload func()
 }
 
-func (r reloadingLoader) Plan(ctx context.Context, q dataset.Query) (loader.Planned, error) {
+func (r reloadingLoader) PlanFor(ctx context.Context, request loader.PlanRequest) (loader.Planned, error) {
 	r.reload()
-	return r.Loader.Plan(ctx, q)
+	return r.Loader.PlanFor(ctx, request)
 }
 
 // A dataset that gets a table with limits, after the rights to it were checked and before it is planned or verified, is refused:
@@ -105,9 +105,9 @@ func TestDatasetsThatChangeDuringACallAreRefused(t *testing.T) {
 		l.SetDatasets([]dataset.Dataset{changed})
 	}
 	o.Loader = reloadingLoader{l, reload}
-	o.Verifier = verifying(func(ctx context.Context, q dataset.Query) (*loader.Verification, error) {
+	o.Verifier = verifying(func(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error) {
 		reload()
-		return l.Verify(ctx, q)
+		return l.Verify(ctx, request)
 	})
 	s := serve(t, o)
 	before := func() { l.SetDatasets([]dataset.Dataset{plainPeople("people")}) }
@@ -173,11 +173,11 @@ func TestRightsAreCheckedAfterWaiting(t *testing.T) {
 		policy.AccessRule{Subjects: []string{"alice"}, Read: []string{"*"}, Allow: policy.Actions()})
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
 	var verified atomic.Int32
-	o.Verifier = verifying(func(ctx context.Context, q dataset.Query) (*loader.Verification, error) {
+	o.Verifier = verifying(func(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error) {
 		verified.Add(1)
 		begun <- struct{}{}
 		<-goOn
-		return l.Verify(ctx, q)
+		return l.Verify(ctx, request)
 	})
 	o.MaxStreams = 1
 	s := serve(t, o)

@@ -35,14 +35,14 @@ import (
 // before their last release.
 type Loader interface {
 	Datasets() []dataset.Dataset
-	Plan(ctx context.Context, query dataset.Query) (loader.Planned, error)
+	PlanFor(ctx context.Context, request loader.PlanRequest) (loader.Planned, error)
 	Count(ctx context.Context, p loader.Planned, o loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error)
 	Open(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error)
 }
 
 // Verifier checks the tables of a query's dataset; *loader.Loader is one.
 type Verifier interface {
-	Verify(ctx context.Context, query dataset.Query) (*loader.Verification, error)
+	Verify(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error)
 }
 
 // Defaults of Options.

@@ -23,7 +23,6 @@ import (
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -235,10 +234,10 @@ type stubborn struct {
 	gate  chan struct{}
 }
 
-func (l stubborn) Plan(ctx context.Context, query dataset.Query) (loader.Planned, error) {
+func (l stubborn) PlanFor(ctx context.Context, request loader.PlanRequest) (loader.Planned, error) {
 	close(l.asked)
 	<-l.gate
-	return l.Loader.Plan(ctx, query)
+	return l.Loader.PlanFor(ctx, request)
 }
 
 // Shutdown and Serve return although a call does not end, and Shutdown reports it.

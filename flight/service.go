@@ -63,7 +63,7 @@ func (s *Server) planWithin(ctx context.Context, may callerAccess, query dataset
 			return planned{}, err
 		}
 	}
-	p, err := s.options.Loader.Plan(loader.OnBuild(may.within(ctx), func() error { return enterPlan(ctx) }), query)
+	p, err := s.options.Loader.PlanFor(ctx, loader.PlanRequest{Query: query, Rights: may.rights, BeforeBuild: func() error { return enterPlan(ctx) }})
 	if err == nil && p.Digest != may.digest {
 		return planned{}, changedMeanwhile(query)
 	}

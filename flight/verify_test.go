@@ -16,10 +16,10 @@ import (
 )
 
 // verifying is a Verifier of one function.
-type verifying func(ctx context.Context, query dataset.Query) (*loader.Verification, error)
+type verifying func(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error)
 
-func (v verifying) Verify(ctx context.Context, query dataset.Query) (*loader.Verification, error) {
-	return v(ctx, query)
+func (v verifying) Verify(ctx context.Context, request loader.PlanRequest) (*loader.Verification, error) {
+	return v(ctx, request)
 }
 
 // verify calls the action.
@@ -36,7 +36,7 @@ func TestVerify(t *testing.T) {
 	w := newWorld(t)
 	l := w.loader()
 	s := serve(t, Options{Loader: l, Verifier: l, MaxStreams: 1})
-	want, err := l.Verify(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
+	want, err := l.Verify(context.Background(), loader.PlanRequest{Query: dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}}})
 	require.NoError(t, err)
 	text, err := s.verify(`{"dataset": "homefeed"}`)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestVerify(t *testing.T) {
 func TestVerifyCountsAsAStream(t *testing.T) {
 	w := newWorld(t)
 	begun := make(chan struct{})
-	s := serve(t, Options{Loader: w.loader(), MaxStreams: 1, Verifier: verifying(func(ctx context.Context, _ dataset.Query) (*loader.Verification, error) {
+	s := serve(t, Options{Loader: w.loader(), MaxStreams: 1, Verifier: verifying(func(ctx context.Context, _ loader.PlanRequest) (*loader.Verification, error) {
 		close(begun)
 		<-ctx.Done()
 		return nil, ctx.Err()

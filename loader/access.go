@@ -11,29 +11,13 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// rightsKey is the key of a context's rights.
-type rightsKey struct{}
-
-// For returns a context in which Plan and Verify read within a client's rights. Plans of clients that may read different
-// rows have different ids; those of clients that may read different columns have not, but are cached apart. Without it,
-// everything is read.
-func For(ctx context.Context, rights policy.Rights) context.Context {
-	return context.WithValue(ctx, rightsKey{}, rights)
-}
-
-// rightsOf returns the rights of a context.
-func rightsOf(ctx context.Context) policy.Rights {
-	rights, _ := ctx.Value(rightsKey{}).(policy.Rights)
-	return rights
-}
-
-// checkNames returns Forbidden if a client names a table, whose columns or rows the rights of a context limit, otherwise than the
-// policy does: limits are found by name.
-func (l *Loader) checkNames(ctx context.Context, named []string, tables []*catalog.Table) error {
+// checkNames returns Forbidden if a client names a table, whose columns or rows its rights limit, otherwise than the policy
+// does: limits are found by name.
+func (l *Loader) checkNames(ctx context.Context, rights policy.Rights, named []string, tables []*catalog.Table) error {
 	if len(named) == 0 {
 		return nil
 	}
-	for _, limited := range rightsOf(ctx).Others(named) {
+	for _, limited := range rights.Others(named) {
 		t, err := l.options.Catalog.Table(ctx, limited, dataset.Ref{})
 		if fault.KindOf(err) == fault.NotFound {
 			continue
@@ -51,10 +35,10 @@ func (l *Loader) checkNames(ctx context.Context, named []string, tables []*catal
 	return nil
 }
 
-// CheckName returns Forbidden if a client names a table that the rights of a context limit otherwise than the policy does. It
-// returns nil for a table that does not exist.
-func (l *Loader) CheckName(ctx context.Context, name string) error {
-	if len(rightsOf(ctx).Others([]string{name})) == 0 {
+// CheckName returns Forbidden if a client names a table that its rights limit otherwise than the policy does. It returns nil for
+// a table that does not exist.
+func (l *Loader) CheckName(ctx context.Context, rights policy.Rights, name string) error {
+	if len(rights.Others([]string{name})) == 0 {
 		return nil
 	}
 	t, err := l.options.Catalog.Table(ctx, name, dataset.Ref{})
@@ -64,7 +48,7 @@ func (l *Loader) CheckName(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	}
-	err = l.checkNames(ctx, []string{name}, []*catalog.Table{t})
+	err = l.checkNames(ctx, rights, []string{name}, []*catalog.Table{t})
 	if fault.KindOf(err) == fault.Forbidden {
 		return fault.New(fault.Forbidden, "this client may not read all of table %s", name).WithRemedy("name another table, as the server's operator does")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/resolve"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -31,10 +32,25 @@ func (p Planned) KnownCounts() (*dataset.Counts, error) {
 	return stream.Known(p.Plan, p.Query.Reading, nil)
 }
 
-// Plan sets the defaults of a query, pins its tables, determines what to read, and checks
-// the query's columns, shard and cursors.
+// PlanRequest is a query of a client, with what the client may read.
+type PlanRequest struct {
+	Query dataset.Query
+	// Rights limit what the query reads; zero: everything. Plans of clients that may read different rows have different ids;
+	// those of clients that may read different columns have not, but are cached apart.
+	Rights policy.Rights
+	// BeforeBuild is called before a plan that is not cached is built, the slow path, which fails with its error; nil: nothing is.
+	BeforeBuild func() error
+}
+
+// Plan is PlanFor a client that may read everything.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (Planned, error) {
-	return l.planFor(ctx, query, readEntries)
+	return l.PlanFor(ctx, PlanRequest{Query: query})
+}
+
+// PlanFor sets the defaults of a query, pins its tables, determines what to read, and checks
+// the query's columns, shard and cursors.
+func (l *Loader) PlanFor(ctx context.Context, request PlanRequest) (Planned, error) {
+	return l.planListed(ctx, request, readEntries)
 }
 
 // listedEntries are the staging entries whose files a plan has.
@@ -45,20 +61,22 @@ const (
 	allEntries
 )
 
-// planFor is Plan, with the files of some entries.
-func (l *Loader) planFor(ctx context.Context, query dataset.Query, of listedEntries) (Planned, error) {
-	q := query.Defaults()
+// planListed is PlanFor, with the files of some entries.
+func (l *Loader) planListed(ctx context.Context, request PlanRequest, of listedEntries) (Planned, error) {
+	request.Query = request.Query.Defaults()
+	q := request.Query
 	d, added, err := q.DatasetOf(l.Datasets())
 	if err != nil {
 		return Planned{}, err
 	}
-	p, err := l.plan(ctx, d, q, of)
+	p, err := l.plan(ctx, d, request, of)
 	p.added = added
 	return p, fault.Op(q.WithFields(err, d), "plan dataset %s", label(d))
 }
 
 // plan plans a query, whose defaults are set, for its dataset.
-func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query, of listedEntries) (Planned, error) {
+func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanRequest, of listedEntries) (Planned, error) {
+	q := request.Query
 	if err := q.Check(); err != nil {
 		return Planned{}, err
 	}
@@ -67,7 +85,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query, o
 			return Planned{}, err
 		}
 	}
-	relation, err := l.relation(ctx, d, q)
+	relation, err := l.relation(ctx, d, request)
 	if err != nil {
 		return Planned{}, err
 	}
@@ -82,8 +100,8 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query, o
 		return Planned{}, err
 	}
 	p, err := l.options.Plans.get(ctx, planKey(relation, q, of), func(ctx context.Context) (*plan.Plan, error) {
-		if enter, ok := ctx.Value(buildKey{}).(func() error); ok {
-			if err := enter(); err != nil {
+		if request.BeforeBuild != nil {
+			if err := request.BeforeBuild(); err != nil {
 				return nil, err
 			}
 		}
@@ -107,15 +125,6 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, q dataset.Query, o
 	return planned, stream.Check(planned.spec(StreamOptions{}), l.options.MaxBatchBytes)
 }
 
-// buildKey is the key of a context's function of OnBuild.
-type buildKey struct{}
-
-// OnBuild returns a context that makes Plan call enter before it builds an uncached plan, the slow path. Plan fails with the
-// error of enter.
-func OnBuild(ctx context.Context, enter func() error) context.Context {
-	return context.WithValue(ctx, buildKey{}, enter)
-}
-
 // left returns why a context has ended, or nil. A plan whose client has left goes no further.
 func left(ctx context.Context) error {
 	if ctx.Err() != nil {
@@ -134,7 +143,8 @@ func label(d dataset.Dataset) string {
 
 // relation opens every table, at the query's pin or else at its ref, and binds the
 // dataset to them.
-func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Query) (*resolve.Relation, error) {
+func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRequest) (*resolve.Relation, error) {
+	q := request.Query
 	pin, err := plan.PinOf(d, q)
 	if err != nil {
 		return nil, err
@@ -158,10 +168,10 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	if err := left(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.checkNames(ctx, q.ClientTables(), append(staging, training)); err != nil {
+	if err := l.checkNames(ctx, request.Rights, q.ClientTables(), append(staging, training)); err != nil {
 		return nil, err
 	}
-	return resolve.BindFor(d, training, staging, rightsOf(ctx))
+	return resolve.BindFor(d, training, staging, request.Rights)
 }
 
 // expecting returns a context in which the tables of a dataset are looked up together, if the catalog can.

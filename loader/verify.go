@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/verify"
 )
@@ -15,8 +14,8 @@ type Verification = verify.Report
 // Verify reads the keys of every table of a query's dataset and checks whether the
 // files are laid out as their manifests state and the dataset's rules hold. Violations
 // are in the report's findings; an error means that Verify could not complete.
-func (l *Loader) Verify(ctx context.Context, query dataset.Query) (*Verification, error) {
-	p, err := l.planFor(ctx, query, allEntries)
+func (l *Loader) Verify(ctx context.Context, request PlanRequest) (*Verification, error) {
+	p, err := l.planListed(ctx, request, allEntries)
 	if err != nil {
 		return nil, err
 	}

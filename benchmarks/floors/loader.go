@@ -31,8 +31,9 @@ func (l readyLoader) Datasets() (all []dataset.Dataset) {
 	return all
 }
 
-// Plan implements flight.Loader. The plan has one lane and no splits.
-func (l readyLoader) Plan(_ context.Context, query dataset.Query) (loader.Planned, error) {
+// PlanFor implements flight.Loader. The plan has one lane and no splits.
+func (l readyLoader) PlanFor(_ context.Context, request loader.PlanRequest) (loader.Planned, error) {
+	query := request.Query
 	all := l.Datasets()
 	i := slices.IndexFunc(all, func(d dataset.Dataset) bool { return d.Name == query.Dataset })
 	if i < 0 {

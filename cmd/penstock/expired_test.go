@@ -82,7 +82,7 @@ func TestExpiredSnapshotsFailAsExpired(t *testing.T) {
 			return err
 		},
 		"verify": func(l *loader.Loader) error {
-			_, err := l.Verify(t.Context(), query)
+			_, err := l.Verify(t.Context(), loader.PlanRequest{Query: query})
 			return err
 		},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/keyset"
+	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -21,8 +22,9 @@ const keysShare = 4
 // trainedKeys are the keys of the training rows of a dataset or a table, which rows of a staging table are kept for.
 type trainedKeys struct {
 	engine *engine
-	of     string // a dataset, or a table
-	staged string // the staging table
+	of     string        // a dataset, or a table
+	staged string        // the staging table
+	rights policy.Rights // to the training table
 }
 
 // read reads the keys, given the columns of the staging table's key.
@@ -52,7 +54,7 @@ func (k trainedKeys) all(ctx context.Context, key []arrow.Field) (*keyset.Distin
 		}
 		at = append(at, i)
 	}
-	plan, err := k.engine.loader.Plan(ctx, query.Defaults())
+	plan, err := k.engine.loader.PlanFor(ctx, loader.PlanRequest{Query: query.Defaults(), Rights: k.rights})
 	if err != nil {
 		return nil, err
 	}

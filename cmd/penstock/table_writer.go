@@ -5,12 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/orphans"
@@ -49,13 +47,10 @@ func (w tableWriter) Writable(table string) error {
 // Stage implements flight.TableWriter.
 func (w tableWriter) Stage(ctx context.Context, request stage.TableWrite, from flight.WriteSources, rows array.RecordReader) (stage.WriteResult, error) {
 	if from.KeysOf != "" {
-		keys := trainedKeys{engine: w.engine, of: from.KeysOf, staged: request.Table}
-		request.OnlyKeys = func(ctx context.Context, key []arrow.Field) (stage.KeptKeys, error) {
-			return keys.read(loader.For(ctx, from.KeysRights), key)
-		}
+		request.OnlyKeys = trainedKeys{engine: w.engine, of: from.KeysOf, staged: request.Table, rights: from.KeysRights}.read
 	}
 	if request.New.Like != "" {
-		if err := w.engine.loader.CheckName(loader.For(ctx, from.LikeRights), request.New.Like); err != nil {
+		if err := w.engine.loader.CheckName(ctx, from.LikeRights, request.New.Like); err != nil {
 			return stage.WriteResult{}, err
 		}
 	}
