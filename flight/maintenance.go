@@ -9,17 +9,17 @@ import (
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/policy"
-	"github.com/penstock/penstock/loader/stage"
 )
 
 // TableMaintenance rewrites files of tables, and cleans their folders. It is safe for concurrent use.
 type TableMaintenance interface {
-	// Compact rewrites files of a table; see stage.Stager. An error names no dataset for which shown is false.
-	Compact(ctx context.Context, request stage.Compaction, shown func(dataset string) bool) (stage.CompactionResult, error)
-	// Restore restores rows of a table; see stage.Stager.
-	Restore(ctx context.Context, request stage.Restoration) (stage.RestorationResult, error)
+	// Compact rewrites files of a table; see maintenance.Rewriter. An error names no dataset for which shown is false.
+	Compact(ctx context.Context, request maintenance.Compaction, shown func(dataset string) bool) (maintenance.CompactionResult, error)
+	// Restore restores rows of a table; see maintenance.Rewriter.
+	Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error)
 	// Clean finds orphan files, and removes them if the search says so; see orphans.Search.
 	Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error)
 }
@@ -48,11 +48,11 @@ func (s *service) compact(ctx context.Context, body []byte, progress *progressMe
 		return nil, err
 	}
 	progress.wanted(asked.Progress)
-	request := stage.Compaction{
+	request := maintenance.Compaction{
 		Table: asked.Table, Branch: asked.Branch, Partition: asked.Partition, Key: asked.Key, AnyOrder: asked.AnyOrder,
 		MinFiles: asked.MinFiles, FileBytes: asked.FileSize, DryRun: asked.DryRun, Progress: progress.compacting,
 	}
-	var out stage.CompactionResult
+	var out maintenance.CompactionResult
 	err = s.change(ctx, tableChange{event: audit.Compact, needs: policy.Stage, tables: []string{asked.Table}}, len(body), func(ctx context.Context) error {
 		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
 		defer entered.Release()
@@ -70,8 +70,8 @@ func (s *service) compact(ctx context.Context, body []byte, progress *progressMe
 }
 
 // compacting reports how far a compaction is. Rows and bytes are those of the files that are rewritten together.
-func (p *progressMessages) compacting(at stage.CompactionProgress) {
-	now := writeProgress(at.WriteProgress)
+func (p *progressMessages) compacting(at maintenance.CompactionProgress) {
+	now := writeProgress(at.Progress)
 	now.Step, now.Files, now.OfFiles = "rewrite", int64(at.Done), int64(at.All)
 	p.at(now)
 }
@@ -85,11 +85,11 @@ func (s *service) restore(ctx context.Context, body []byte, progress *progressMe
 		asked.Token = commit.NewToken(s.options.Clock(), "")
 	}
 	progress.wanted(asked.Progress)
-	request := stage.Restoration{
+	request := maintenance.Restoration{
 		Table: asked.Table, Branch: asked.Branch, Token: asked.Token, Snapshot: asked.Snapshot, Partition: asked.Partition,
 		DryRun: asked.DryRun, Progress: progress.writing,
 	}
-	var out stage.RestorationResult
+	var out maintenance.RestorationResult
 	err = s.change(ctx, tableChange{event: audit.Restore, needs: policy.Stage, tables: []string{asked.Table}, token: asked.Token}, len(body), func(ctx context.Context) error {
 		ctx, entered := s.options.Budget.Enter(ctx, clientOf(ctx))
 		defer entered.Release()

@@ -12,11 +12,12 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/policy"
 	"github.com/penstock/penstock/loader/promote"
-	"github.com/penstock/penstock/loader/stage"
 )
 
 // maintained is a TableMaintenance whose changes last until their contexts end, if running is not nil.
@@ -38,15 +39,15 @@ func (m *maintained) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (m *maintained) Compact(ctx context.Context, request stage.Compaction, shown func(string) bool) (stage.CompactionResult, error) {
+func (m *maintained) Compact(ctx context.Context, request maintenance.Compaction, shown func(string) bool) (maintenance.CompactionResult, error) {
 	m.shown = append(m.shown, shown("homefeed"))
-	request.Progress(stage.CompactionProgress{All: 3, WriteProgress: stage.WriteProgress{RowsRead: 5}})
-	request.Progress(stage.CompactionProgress{All: 3, Done: 3})
-	return stage.CompactionResult{Snapshot: 7, Files: request.MinFiles, Bytes: request.FileBytes}, m.run(ctx)
+	request.Progress(maintenance.CompactionProgress{All: 3, Progress: datafile.Progress{RowsRead: 5}})
+	request.Progress(maintenance.CompactionProgress{All: 3, Done: 3})
+	return maintenance.CompactionResult{Snapshot: 7, Files: request.MinFiles, Bytes: request.FileBytes}, m.run(ctx)
 }
 
-func (m *maintained) Restore(ctx context.Context, request stage.Restoration) (stage.RestorationResult, error) {
-	return stage.RestorationResult{Token: request.Token, Snapshot: request.Snapshot}, m.run(ctx)
+func (m *maintained) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
+	return maintenance.RestorationResult{Token: request.Token, Snapshot: request.Snapshot}, m.run(ctx)
 }
 
 func (m *maintained) Clean(ctx context.Context, request OrphanSearch) ([]orphans.TableOrphans, error) {

@@ -3,7 +3,7 @@ package flight
 import (
 	"time"
 
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/datafile"
 )
 
 // progressEvery is the time between two messages with the counts of one step.
@@ -70,9 +70,9 @@ func (p *progressMessages) flush() {
 }
 
 // writing reports how far a write is.
-func (p *progressMessages) writing(at stage.WriteProgress) { p.at(writeProgress(at)) }
+func (p *progressMessages) writing(at datafile.Progress) { p.at(writeProgress(at)) }
 
-func writeProgress(at stage.WriteProgress) ChangeProgress {
+func writeProgress(at datafile.Progress) ChangeProgress {
 	return ChangeProgress{Step: at.Step.String(), ProgressCounts: ProgressCounts{
 		RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes,
 	}}

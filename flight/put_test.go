@@ -24,6 +24,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/stage"
 )
 
@@ -62,7 +63,7 @@ func (w *writtenRows) Stage(ctx context.Context, request stage.TableWrite, from 
 			all = append(all, strings.Join(row, " "))
 		}
 		if request.Progress != nil {
-			request.Progress(stage.WriteProgress{RowsRead: int64(len(all))})
+			request.Progress(datafile.Progress{RowsRead: int64(len(all))})
 		}
 		if w.reading != nil {
 			select {

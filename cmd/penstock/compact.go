@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/maintenance"
 )
 
 // compactFlags are the flags of compact.
@@ -54,7 +54,7 @@ func (p process) compactCommand() *cobra.Command {
 			return err
 		}
 		return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out stage.CompactionResult
+			var out maintenance.CompactionResult
 			if err := s.Change(ctx, "compact", request, &out, g.report); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (f compactFlags) request(table string) (decode.CompactCommand, error) {
 }
 
 // compactText describes a result.
-func compactText(request decode.CompactCommand, r stage.CompactionResult) string {
+func compactText(request decode.CompactCommand, r maintenance.CompactionResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {

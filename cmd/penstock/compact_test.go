@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/maintenance"
 )
 
 // spec: compact-1, compact-9, compact-10
@@ -59,7 +59,7 @@ datasets:
 	e, err := assemble(t.Context(), settings)
 	require.NoError(t, err)
 	defer e.Close()
-	_, err = e.tableWriter(1).Compact(t.Context(), stage.Compaction{Table: "features.history", AnyOrder: true}, func(string) bool { return false })
+	_, err = e.tableWriter(1).Compact(t.Context(), maintenance.Compaction{Table: "features.history", AnyOrder: true}, func(string) bool { return false })
 	require.ErrorContains(t, err, "a dataset of the server takes the first or last")
 	got = run(t, "compact", "features.other", "--any-order", "--config", l.config)
 	require.Contains(t, got.stderr, "features.other does not exist")

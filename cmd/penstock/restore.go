@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/loader/dataset/decode"
-	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/maintenance"
 )
 
 // restoreFlags are the flags of restore.
@@ -49,7 +49,7 @@ func (p process) restoreCommand() *cobra.Command {
 		}
 		request := decode.RestoreCommand{Table: args[0], Branch: *f.branch, Token: *f.token, Snapshot: id, Partition: *f.partition, DryRun: *f.dry, Progress: true}
 		return p.change(c, f.changeFlags, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
-			var out stage.RestorationResult
+			var out maintenance.RestorationResult
 			if err := s.Change(ctx, "restore", request, &out, g.report); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (p process) restoreCommand() *cobra.Command {
 }
 
 // restoreText describes a result.
-func restoreText(request decode.RestoreCommand, r stage.RestorationResult) string {
+func restoreText(request decode.RestoreCommand, r maintenance.RestorationResult) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/records"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -86,7 +87,7 @@ func (p process) stageCommand() *cobra.Command {
 }
 
 // staging reports how far a stage is.
-func (g *commandProgress) staging(at stage.WriteProgress) {
+func (g *commandProgress) staging(at datafile.Progress) {
 	g.step(at.Step.String())
 	g.at(flight.ProgressCounts{RowsRead: at.RowsRead, RowsWritten: at.RowsWritten, Files: int64(at.Files), Bytes: at.Bytes})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/orphans"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -26,13 +27,14 @@ func stageCalls(memory int64) int { return int(min(max(memory/stageMemory, 1), m
 
 // tableWriter writes to the tables of an engine for the clients of a server.
 type tableWriter struct {
-	engine *engine
-	stager *stage.Stager
+	engine   *engine
+	stager   *stage.Stager
+	rewriter *maintenance.Rewriter
 }
 
 // tableWriter returns what writes to tables for a number of clients at the same time.
 func (e *engine) tableWriter(calls int) tableWriter {
-	return tableWriter{engine: e, stager: e.stager(calls)}
+	return tableWriter{engine: e, stager: e.stager(calls), rewriter: e.rewriter(calls)}
 }
 
 // Writable implements flight.TableWriter.
@@ -77,18 +79,18 @@ func (w tableWriter) Undo(ctx context.Context, made tablecommit.Move) error {
 }
 
 // Compact implements flight.TableMaintenance.
-func (w tableWriter) Compact(ctx context.Context, request stage.Compaction, shown func(string) bool) (stage.CompactionResult, error) {
+func (w tableWriter) Compact(ctx context.Context, request maintenance.Compaction, shown func(string) bool) (maintenance.CompactionResult, error) {
 	if request.AnyOrder {
 		if err := w.engine.checkAnyOrder(request.Table, shown); err != nil {
-			return stage.CompactionResult{}, err
+			return maintenance.CompactionResult{}, err
 		}
 	}
-	return w.stager.Compact(ctx, request)
+	return w.rewriter.Compact(ctx, request)
 }
 
 // Restore implements flight.TableMaintenance.
-func (w tableWriter) Restore(ctx context.Context, request stage.Restoration) (stage.RestorationResult, error) {
-	return w.stager.Restore(ctx, request)
+func (w tableWriter) Restore(ctx context.Context, request maintenance.Restoration) (maintenance.RestorationResult, error) {
+	return w.rewriter.Restore(ctx, request)
 }
 
 // Clean implements flight.TableMaintenance.

@@ -11,8 +11,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/extsort"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/stage"
 )
@@ -20,8 +22,8 @@ import (
 // writable is a catalog whose tables are written to.
 type writable struct{ *icebergcat.Catalog }
 
-// FileStore implements stage.WritableTables.
-func (w writable) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+// FileStore implements stage.WritableTables and maintenance.Tables.
+func (w writable) FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error) {
 	files, err := w.Catalog.FileStore(ctx, table, folder)
 	if err != nil {
 		return nil, err
@@ -43,18 +45,15 @@ func (e *engine) catalogOf(table string) (*icebergcat.Catalog, string, error) {
 }
 
 // writes returns the catalog of a table, whose tables are written to, and its name there.
-func (e *engine) writes(table string) (stage.WritableTables, string, error) {
+func (e *engine) writes(table string) (writable, string, error) {
 	c, name, err := e.catalogOf(table)
-	if err != nil {
-		return nil, "", err
-	}
-	return writable{c}, name, nil
+	return writable{c}, name, err
 }
 
-// stager returns what stages rows to the tables of the engine, for a number of calls at the same time.
-func (e *engine) stager(calls int) *stage.Stager {
-	return stage.New(stage.Options{
-		Calls: calls, Route: e.writes, Clock: time.Now, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
+// rowFiles returns what writes data files, for a number of calls at the same time.
+func (e *engine) rowFiles(calls int) datafile.Options {
+	return datafile.Options{
+		Calls: calls, Budget: e.budget, Memory: e.memory, Threads: runtime.GOMAXPROCS(0),
 		Disk: func(what string) (extsort.RunStore, error) {
 			file, err := e.disk.Create(what)
 			if err != nil {
@@ -62,7 +61,22 @@ func (e *engine) stager(calls int) *stage.Stager {
 			}
 			return file, nil
 		},
-		Files: e.set, Named: e.deletes().Named,
+	}
+}
+
+// stager returns what stages rows to the tables of the engine, for a number of calls at the same time.
+func (e *engine) stager(calls int) *stage.Stager {
+	return stage.New(stage.Options{
+		Route: func(table string) (stage.WritableTables, string, error) { return e.writes(table) },
+		Clock: time.Now, Rows: e.rowFiles(calls),
+	})
+}
+
+// rewriter returns what rewrites files of the tables of the engine, for a number of calls at the same time.
+func (e *engine) rewriter(calls int) *maintenance.Rewriter {
+	return maintenance.New(maintenance.Options{
+		Route: func(table string) (maintenance.Tables, string, error) { return e.writes(table) },
+		Clock: time.Now, Rows: e.rowFiles(calls), Files: e.set, Named: e.deletes().Named,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
 			source.Cache = dataset.CacheOff
 			rows, err := e.scanner.Open(ctx, source, columns)

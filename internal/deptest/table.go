@@ -119,10 +119,9 @@ func Graph() []Row {
 		{Folder: "loader/compact", Imports: "catalog"},
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
-		{
-			Folder:  "loader/stage",
-			Imports: "compact plan dataset extsort partition sortkey conform catalog commit transaction upload write chunk batch budget store fault",
-		},
+		{Folder: "loader/datafile", Imports: "catalog commit extsort partition sortkey conform upload write chunk batch budget store fault"},
+		{Folder: "loader/stage", Imports: "datafile transaction catalog commit extsort sortkey conform fault"},
+		{Folder: "loader/maintenance", Imports: "datafile transaction compact plan dataset catalog commit extsort budget fault"},
 		{
 			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
 			Outside: libRoaring,
@@ -158,13 +157,13 @@ func Graph() []Row {
 		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
 		{
 			Folder:  "loader/promote",
-			Imports: "loader stream stage repoint transaction upload rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
+			Imports: "loader stream datafile repoint transaction upload rewrite write deletes plan resolve catalog commit dataset rule budget store digest fault release",
 		},
 
 		{Folder: "flight/local", Imports: "fault segment", Outside: libUnix},
 		{Folder: "flight/limits"},
 		{
-			Folder: "flight", Imports: "limits loader stream dataset decode plan explain policy stage orphans promote commit rule batch budget waits fault identity audit local segment conform",
+			Folder: "flight", Imports: "limits loader stream dataset decode plan explain policy stage maintenance datafile orphans promote commit rule batch budget waits fault identity audit local segment conform",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf + " " + libUnix,
 		},
 
@@ -216,6 +215,7 @@ func Graph() []Row {
 		{Folder: "loader/plan/plantest", Imports: "*"},
 		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
+		{Folder: "loader/stage/stagetest", Imports: "* errstore", Outside: libIceberg + " " + libSQLite + " " + libTesting},
 		{Folder: "loader/catalog/icebergcat/icebergtest", Imports: "* catalogtest restcattest postgrestest", Outside: libIceberg + " " + libTesting},
 		{Folder: "loader/catalog/restcat/restcattest", Imports: "*"},
 		{Folder: "loader/catalog/sqlcat/postgrestest", Imports: "*", Outside: libPostgres + " " + libTesting},

@@ -153,6 +153,11 @@ func (t *Table) Schema() *arrow.Schema {
 // Spec is a partition spec: its fields in order, without void ones.
 type Spec []PartitionField
 
+// SameField returns the position of a field with the values of another spec's field, or -1.
+func (s Spec) SameField(p PartitionField) int {
+	return slices.IndexFunc(s, func(o PartitionField) bool { return o.Source == p.Source && o.Transform == p.Transform })
+}
+
 // PartitionField derives one partition value from one column.
 type PartitionField struct {
 	ID        int // partition field id

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
-	"github.com/penstock/penstock/loader/stage"
 )
 
 // definition is what a promotion computes: the entries, the snapshots of their tables, and the columns.
@@ -211,7 +211,7 @@ func (d *definition) number(state *commit.TableState) error {
 	for i := range d.columns {
 		c := &d.columns[i]
 		var err error
-		c.column, c.stored, err = stage.NumberColumn(arrow.Field{Name: c.name, Type: c.typed, Nullable: true}, c.uuid, last, state.Version)
+		c.column, c.stored, err = datafile.NumberColumn(arrow.Field{Name: c.name, Type: c.typed, Nullable: true}, c.uuid, last, state.Version)
 		if err != nil {
 			return fault.Op(err, "column %s", c.name)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/extsort"
@@ -106,7 +107,7 @@ func (c *tables) AddSchema(ctx context.Context, edit commit.SchemaEdit) (int, er
 // staged are the tables as rows are staged to them.
 type staged struct{ *tables }
 
-func (s staged) FileStore(ctx context.Context, table, folder string) (stage.FileStore, error) {
+func (s staged) FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error) {
 	return s.Catalog.FileStore(ctx, table, folder)
 }
 
@@ -131,8 +132,11 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(r.tables.Close)
 	r.stager = stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return staged{&r.tables}, table, nil },
-		Disk:  func(string) (extsort.RunStore, error) { return nil, errors.New("no disk") },
-		Clock: time.Now, Budget: r.budget,
+		Clock: time.Now,
+		Rows: datafile.Options{
+			Disk:   func(string) (extsort.RunStore, error) { return nil, errors.New("no disk") },
+			Budget: r.budget,
+		},
 	})
 	r.options = promote.Options{
 		Route:   func(table string) (promote.PromotedTables, string, error) { return &r.tables, table, nil },

@@ -5,16 +5,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // Columns of each type that the input lacks are null in every row, whatever memory had before.
@@ -34,11 +35,11 @@ func TestAbsentColumnsAreNull(t *testing.T) {
 	}
 	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
 	for _, n := range []int{1, 5, 1000, 20_000} {
-		r := newRig(t, unlimited, nil)
-		require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{Table: history, Columns: columns}))
-		r.stage(t, stage.TableWrite{Table: history}, of, "["+strings.Repeat(`{"id": 1},`, n-1)+`{"id": 2}]`)
+		r := stagetest.New(t, stagetest.Unlimited, nil)
+		require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: stagetest.History, Columns: columns}))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, of, "["+strings.Repeat(`{"id": 1},`, n-1)+`{"id": 2}]`)
 		for i, kind := range types {
-			values := r.column(t, "", fmt.Sprintf("c%d", i))
+			values := r.Column(t, "", fmt.Sprintf("c%d", i))
 			require.Len(t, values, n)
 			require.Equal(t, []string{array.NullValueStr}, slices.Compact(values), "%d rows of %s", n, kind)
 		}
@@ -50,20 +51,30 @@ func TestAbsentColumnsAreNull(t *testing.T) {
 // spec: stage-42
 func TestAbsentColumnsAreCharged(t *testing.T) {
 	for _, wide := range []string{`fixed[4096]`, `{"type":"struct","fields":[{"id":3,"name":"a","type":"fixed[4096]","required":false}]}`} {
-		r := newRig(t, unlimited, nil)
-		mem := &charged{Allocator: batch.Default(), budget: r.budget}
-		require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-			Table: history, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "wide", Type: wide}},
+		r := stagetest.New(t, stagetest.Unlimited, nil)
+		mem := &charged{Allocator: batch.Default(), budget: r.Budget}
+		require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+			Table: stagetest.History, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "wide", Type: wide}},
 		}))
-		stager := stage.New(stage.Options{
-			Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
-			Disk:  func(what string) (extsort.RunStore, error) { return r.disk.Create(what) },
-			Clock: time.Now, Budget: r.budget, Memory: mem,
-		})
+		o := r.Rows
+		o.Memory, o.Threads, o.FileBytes = mem, 0, 0
+		r.Restart(o)
 		of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-		_, err := stager.Stage(t.Context(), stage.TableWrite{Table: history}, rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
+		_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, stagetest.Rows(t, of, "["+strings.Repeat(`{"id": 1},`, 999)+`{"id": 2}]`))
 		require.NoError(t, err)
 		require.LessOrEqual(t, mem.beyond, int64(0), wide)
-		require.Len(t, r.column(t, "", "id"), 1000)
+		require.Len(t, r.Column(t, "", "id"), 1000)
 	}
+}
+
+// charged is an allocator that counts what was allocated beyond what the budget has reserved.
+type charged struct {
+	memory.Allocator
+	budget *budget.Budget
+	beyond int64
+}
+
+func (c *charged) Allocate(size int) []byte {
+	c.beyond = max(c.beyond, int64(size)-c.budget.Used())
+	return c.Allocator.Allocate(size)
 }

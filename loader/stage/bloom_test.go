@@ -8,14 +8,15 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // spec: stage-94
 func TestPropertiesAskForBloomFilters(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	const option = "write.parquet.bloom-filter-enabled.column."
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history, Columns: []commit.NewColumn{
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+		Table: stagetest.History, Columns: []commit.NewColumn{
 			{ID: 1, Name: "id", Type: "long"},
 			{ID: 2, Name: "day", Type: "date"},
 			{ID: 4, Name: "country", Type: "string"},
@@ -24,8 +25,8 @@ func TestPropertiesAskForBloomFilters(t *testing.T) {
 		Partition:  []commit.PartitionBy{{Column: 2, Name: "day", Transform: "identity"}},
 		Properties: map[string]string{option + "id": "true", option + "country": "TRUE", option + "day": "false", option + "items": "true", option + "gone": "true"},
 	}))
-	r.stage(t, stage.TableWrite{Table: history, Key: []string{"id"}}, schema(), few)
-	paths := r.parquet(t)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Key: []string{"id"}}, stagetest.Schema(), stagetest.Few)
+	paths := r.Parquet(t)
 	require.NotEmpty(t, paths)
 	for _, path := range paths {
 		f, err := file.OpenParquetFile(path, false)

@@ -2,17 +2,14 @@ package stage
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
-
-	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/sortkey"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 )
 
 // newVersion is the format version of new tables.
@@ -23,7 +20,7 @@ const descending = " desc"
 
 // plan returns the target of a request for a table that does not exist. The table is created
 // once all rows are read. Unknown is the error for the table.
-func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
+func (c *staging) plan(ctx context.Context, unknown error) (*datafile.Target, error) {
 	if len(c.request.Key) == 0 || c.request.New.Buckets == 0 && c.request.New.Like == "" {
 		e := *fault.As(unknown)
 		e.Remedy = "to create the table, name its key, and a number of buckets or the training table that it is to be bucketed like"
@@ -33,16 +30,13 @@ func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
 		return nil, fault.InvalidField("branch", "branch %s cannot begin at %s, which has no snapshot", c.request.Branch, commit.Main).
 			In(c.request.Table, "").WithRemedy("stage the first rows to %s", commit.Main)
 	}
-	conformed, err := conform.New(c.input)
+	state, columns, err := datafile.NewTable(c.request.Table, newVersion, c.input)
 	if err != nil {
 		return nil, err
 	}
 	p := &planning{
-		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Properties: map[string]string{"write.parquet.compression-codec": "zstd"}},
-		state: &commit.TableState{Table: &catalog.Table{Name: c.request.Table, Specs: map[int]catalog.Spec{}, SortOrders: map[int]catalog.SortOrder{}}, Version: newVersion},
-	}
-	if err := p.columns(conformed.Schema(), c.input); err != nil {
-		return nil, err
+		table: &commit.NewTable{Table: c.request.Table, Version: newVersion, Columns: columns, Properties: map[string]string{"write.parquet.compression-codec": "zstd"}},
+		state: state,
 	}
 	fields, err := c.layout(ctx, p.state.Table)
 	if err != nil {
@@ -57,10 +51,11 @@ func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
 		return nil, err
 	}
 	c.result.Partition = texts(fields)
-	t := &target{state: p.state, create: p.table}
-	if err := c.match(t); err != nil {
+	t, err := c.match(p.state)
+	if err != nil {
 		return nil, err
 	}
+	c.creates = p.table
 	return t, c.tables.MayCreate(*p.table)
 }
 
@@ -68,39 +63,6 @@ func (c *staging) plan(ctx context.Context, unknown error) (*target, error) {
 type planning struct {
 	table *commit.NewTable
 	state *commit.TableState
-}
-
-// columns adds the columns of the input, as optional ones.
-func (p *planning) columns(schema, raw *arrow.Schema) error {
-	numbers := fieldNumbers{version: newVersion}
-	var faults []fault.Field
-	paths := pathsOf{}
-	for i, f := range schema.Fields() {
-		refused := newName(f, i, fieldNames(schema.Fields()), paths)
-		if refused != "" {
-			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, refused)})
-			continue
-		}
-		column, typed, err := numbers.column(f, raw.Field(i).Type)
-		if err != nil {
-			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("column %q: %s", f.Name, fault.As(err).Message)})
-			continue
-		}
-		p.table.Columns = append(p.table.Columns, column)
-		field := catalog.Field{ID: column.ID, Name: f.Name, Type: f.Type}
-		if arrow.IsNested(typed.ID()) {
-			field.Stored = typed
-		}
-		p.state.Table.Fields = append(p.state.Table.Fields, field)
-		if column.Type == uuidType {
-			p.state.UUIDs = append(p.state.UUIDs, column.ID)
-		}
-	}
-	p.state.LastColumn = numbers.last
-	if len(faults) > 0 {
-		return fault.As(fault.Fields(faults)).WithRemedy("cast, rename or leave out these columns")
-	}
-	return nil
 }
 
 // sort gives the table its sort order.
@@ -115,7 +77,7 @@ func (p *planning) sort(request TableWrite) error {
 		name, down := strings.CutSuffix(name, descending)
 		f, ok := p.state.Table.Field(name)
 		if !ok {
-			return unknownColumn(field, name, p.state.Table.Names())
+			return datafile.UnknownColumn(field, name, p.state.Table.Names())
 		}
 		if !sortkey.Supported(f.Type) {
 			return fault.InvalidField(field, "rows cannot be sorted by column %q of type %s", name, f.Type).WithRemedy("sort by other columns")
@@ -131,19 +93,19 @@ func (p *planning) sort(request TableWrite) error {
 // call created it meanwhile, its layout must be the same.
 func (c *staging) create(ctx context.Context) error {
 	planned := c.target
-	if err := c.tables.Create(ctx, *planned.create); err != nil && (fault.KindOf(err) != fault.Conflict || commit.Uncertain(err)) {
+	if err := c.tables.Create(ctx, *c.creates); err != nil && (fault.KindOf(err) != fault.Conflict || commit.Uncertain(err)) {
 		return err
 	}
 	state, err := c.tables.State(ctx, c.request.Table, commit.Main)
 	if err != nil {
 		return err
 	}
-	t := &target{state: state}
-	if err := c.match(t); err != nil {
+	t, err := c.match(state)
+	if err != nil {
 		return err
 	}
-	same := len(t.added) == 0 && t.fitted.Equal(planned.fitted) &&
-		slices.Equal(t.layout.Partition, planned.layout.Partition) && slices.Equal(t.layout.Sort, planned.layout.Sort)
+	same := len(t.Added) == 0 && t.Fitted.Equal(planned.Fitted) &&
+		slices.Equal(t.Layout.Partition, planned.Layout.Partition) && slices.Equal(t.Layout.Sort, planned.Layout.Sort)
 	if !same {
 		return fault.New(fault.Conflict, "table %s was created by another program meanwhile, with another layout", c.request.Table).In(c.request.Table, "").
 			WithRemedy("look at the table, and repeat the call")

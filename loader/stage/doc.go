@@ -8,8 +8,5 @@
 // uploads are discarded, and the files that are complete are removed unless it is uncertain
 // whether the change was made.
 //
-// Stager.Compact rewrites files of a table by the same steps, as package compact selects them, and Stager.Restore brings
-// back the rows of a snapshot by copies of its files.
-//
 // The package knows catalogs, storage and disks by interfaces that it declares.
 package stage

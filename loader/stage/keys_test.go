@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // evenKeys are the even keys. They count releases.
@@ -31,9 +32,9 @@ func (k evenKeys) Release() { *k.released++ }
 //
 // spec: stage-49
 func TestRowsWithOtherKeysAreDropped(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	asked, released := 0, 0
-	request := create()
+	request := stagetest.Create()
 	request.Token = commit.NewToken(time.Now(), "even")
 	request.OnlyKeys = func(_ context.Context, key []arrow.Field) (stage.KeptKeys, error) {
 		require.Equal(t, []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, key)
@@ -41,30 +42,30 @@ func TestRowsWithOtherKeysAreDropped(t *testing.T) {
 		return evenKeys{&released}, nil
 	}
 	for range 2 {
-		_, err := r.stager.Stage(t.Context(), request, rows(t, schema(), few))
+		_, err := r.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"2"}, r.column(t, "", "id"))
+	require.Equal(t, []string{"2"}, r.Column(t, "", "id"))
 	require.Equal(t, []int{1, 1}, []int{asked, released})
 
 	request.Token, request.Evolve = "", true
-	out := r.stage(t, request, schema(), few)
+	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, []int64{1, 3, 1}, []int64{out.Rows, out.Dropped, out.NullKeys})
-	days := create()
+	days := stagetest.Create()
 	days.Table, days.New.Partition = "ml.days", []string{"day"}
-	require.Positive(t, r.stage(t, days, schema(), few).Files)
+	require.Positive(t, r.Stage(t, days, stagetest.Schema(), stagetest.Few).Files)
 	dropping := request
 	dropping.Table, dropping.Mode, dropping.Key = "ml.days", stage.Replace, []string{"id"}
-	out = r.stage(t, dropping, schema(), `[{"id": 1, "day": "2026-10-01"}]`)
+	out = r.Stage(t, dropping, stagetest.Schema(), `[{"id": 1, "day": "2026-10-01"}]`)
 	require.Zero(t, out.Removed)
 	require.Zero(t, out.Rows)
 
 	request.OnlyKeys = func(context.Context, []arrow.Field) (stage.KeptKeys, error) { return nil, errors.New("no keys") }
-	_, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+	_, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "no keys")
 
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{Table: "ml.flat", Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: "ml.flat", Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
 	request.Table, request.Key = "ml.flat", nil
-	_, err = r.stager.Stage(t.Context(), request, unread(t, schema()))
+	_, err = r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "no buckets whose columns are the key")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 )
 
 // partitionBy is a partition field of a new table, by the name of its column.
@@ -127,7 +128,7 @@ func (l likeTable) partition(columns *catalog.Table, bucketed string) []partitio
 		if !ok || !coarse(p) || theirs.Name == bucketed {
 			continue
 		}
-		if ours, ok := columns.Field(theirs.Name); ok && sameShape(ours.Type, theirs.Type) {
+		if ours, ok := columns.Field(theirs.Name); ok && datafile.SameShape(ours.Type, theirs.Type) {
 			out = append(out, partitionBy{theirs.Name, p.Transform})
 		}
 	}
@@ -185,7 +186,7 @@ func (p *planning) partition(by partitionBy) error {
 		if by.transform.Kind == catalog.Bucket {
 			field = "key"
 		}
-		return unknownColumn(field, by.column, p.state.Table.Names())
+		return datafile.UnknownColumn(field, by.column, p.state.Table.Names())
 	}
 	name, transform := by.name(), string(by.transform.Kind)
 	if by.transform.N > 0 {

@@ -10,21 +10,22 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // New tables have the partition fields of the request in front of their buckets. Their days can be replaced.
 //
 // spec: stage-51
 func TestPartitionsOfNewTables(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	request := create()
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	request := stagetest.Create()
 	request.Mode = stage.Replace
 	request.New.Partition = []string{"month(day)", "truncate[1](country)"}
-	out := r.stage(t, request, schema(), few)
+	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.True(t, out.Created)
 	require.Equal(t, []string{"month(day)", "truncate[1](country)", "bucket[4](id)"}, out.Partition)
 	require.Empty(t, out.Taken)
-	state, err := r.tables.State(t.Context(), history, "")
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	var names []string
 	var kinds []catalog.Transform
@@ -33,28 +34,28 @@ func TestPartitionsOfNewTables(t *testing.T) {
 	}
 	require.Equal(t, []string{"day_month", "country_trunc", "id_bucket"}, names)
 	require.Equal(t, []catalog.Transform{{Kind: catalog.Month}, {Kind: catalog.Truncate, N: 1}, {Kind: catalog.Bucket, N: 4}}, kinds)
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		require.Regexp(t, "/data/day_month=2026-10/country_trunc=(C|D|F|null)/id_bucket=", f.Location)
 	}
 
-	out = r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[
+	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[
 		{"id": 8, "day": "2026-10-31", "items": [], "country": "CH"}, {"id": 9, "day": "2026-11-01", "items": [], "country": "CH"}]`)
 	require.Equal(t, 4, out.Removed)
-	require.ElementsMatch(t, []string{"8", "9"}, r.column(t, "", "id"))
+	require.ElementsMatch(t, []string{"8", "9"}, r.Column(t, "", "id"))
 }
 
 // A name of a partition field that a column has is not taken.
 //
 // spec: stage-51
 func TestPartitionNamesDifferFromColumns(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	long := arrow.PrimitiveTypes.Int64
 	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: long}, {Name: "id_bucket", Type: long}}, nil)
-	request := create()
+	request := stagetest.Create()
 	request.New.Partition = []string{"identity(id_bucket)"}
-	out := r.stage(t, request, of, `[{"id": 1, "id_bucket": 2}]`)
+	out := r.Stage(t, request, of, `[{"id": 1, "id_bucket": 2}]`)
 	require.Equal(t, []string{"id_bucket", "bucket[4](id)"}, out.Partition)
-	state, err := r.tables.State(t.Context(), history, "")
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	require.Equal(t, "id_bucket_partition", state.Table.Specs[state.Spec][1].Name)
 }
@@ -63,7 +64,7 @@ func TestPartitionNamesDifferFromColumns(t *testing.T) {
 //
 // spec: stage-51
 func TestPartitionsThatCannotBe(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	for text, fields := range map[string][]string{
 		`there is no column "dey"`:              {"day(dey)"},
 		"unknown transform week":                {"week(day)"},
@@ -76,16 +77,16 @@ func TestPartitionsThatCannotBe(t *testing.T) {
 		`has no transform "truncate[3]"`:        {"truncate[3](day)"},
 		"only buckets":                          {"truncate[3](country)"},
 	} {
-		request := create()
+		request := stagetest.Create()
 		request.New.Partition = fields
 		if text == "only buckets" {
 			request.Mode = stage.Replace
 		}
-		_, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+		_, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, text)
 	}
-	_, err := r.tables.State(t.Context(), history, "")
+	_, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 }
 
@@ -93,8 +94,8 @@ func TestPartitionsThatCannotBe(t *testing.T) {
 //
 // spec: stage-52
 func TestNewTablesArePartitionedLikeOthers(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
 		Table: "ml.impressions",
 		Columns: []commit.NewColumn{
 			{ID: 1, Name: "id", Type: "long"},
@@ -110,14 +111,14 @@ func TestNewTablesArePartitionedLikeOthers(t *testing.T) {
 			{Column: 1, Name: "b", Transform: "bucket[7]"},
 		},
 	}))
-	request := create()
+	request := stagetest.Create()
 	request.New = stage.NewLayout{Like: "ml.impressions"}
 	request.DryRun = true
-	out := r.stage(t, request, schema(), few)
+	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, []string{"day(day)"}, out.Taken)
 	require.Equal(t, []string{"day(day)", "bucket[7](id)"}, out.Partition)
 	request.New.Partition = []string{"country"}
-	out = r.stage(t, request, schema(), few)
+	out = r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Empty(t, out.Taken)
 	require.Equal(t, []string{"country", "bucket[7](id)"}, out.Partition)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // numbers is a schema of numbers.
@@ -23,10 +24,10 @@ func numbers(names ...string) *arrow.Schema {
 //
 // spec: stage-82
 func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	refused := func(request stage.TableWrite, of *arrow.Schema, texts ...string) {
 		t.Helper()
-		_, err := r.stager.Stage(t.Context(), request, unread(t, of))
+		_, err := r.Stager.Stage(t.Context(), request, unread(t, of))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.NotEmpty(t, fault.As(err).Remedy)
 		for _, text := range texts {
@@ -37,16 +38,16 @@ func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 		{Name: "place", Type: arrow.ListOf(arrow.StructOf(numbers("Lat", "lat").Fields()...)), Nullable: true},
 	}, nil)
-	refused(create(), numbers("id", "Rank", "rank"), `column "Rank": its name differs from that of "rank" only in case`, `column "rank": its name differs from that of "Rank" only in case`)
-	refused(create(), nested, `column "place": of its field "Lat": its name differs from that of "lat" only in case`)
+	refused(stagetest.Create(), numbers("id", "Rank", "rank"), `column "Rank": its name differs from that of "rank" only in case`, `column "rank": its name differs from that of "Rank" only in case`)
+	refused(stagetest.Create(), nested, `column "place": of its field "Lat": its name differs from that of "lat" only in case`)
 
-	r.stage(t, create(), numbers("id", "rank"), `[{"id": 1, "rank": 2}]`)
-	evolve := stage.TableWrite{Table: history, Evolve: true}
+	r.Stage(t, stagetest.Create(), numbers("id", "rank"), `[{"id": 1, "rank": 2}]`)
+	evolve := stage.TableWrite{Table: stagetest.History, Evolve: true}
 	refused(evolve, numbers("id", "RANK"), `column "RANK": its name differs from that of "rank" only in case`)
 	refused(evolve, numbers("id", "a", "A"), `column "A": its name differs from that of "a" only in case`)
 	refused(evolve, nested, `of its field "Lat"`)
-	refused(stage.TableWrite{Table: history}, numbers("id", "RANK"), `the table has no column "RANK" (did you mean "rank"?)`)
-	r.stage(t, evolve, numbers("id", "rank", "rank2"), `[{"id": 1, "rank": 2, "rank2": 3}]`)
+	refused(stage.TableWrite{Table: stagetest.History}, numbers("id", "RANK"), `the table has no column "RANK" (did you mean "rank"?)`)
+	r.Stage(t, evolve, numbers("id", "rank", "rank2"), `[{"id": 1, "rank": 2, "rank2": 3}]`)
 }
 
 // TestPathsThatAreNotUniqueAreRefused stages columns whose fields other engines do not tell apart: PyIceberg and Iceberg's
@@ -63,8 +64,8 @@ func TestPathsThatAreNotUniqueAreRefused(t *testing.T) {
 	}
 	pair := func(names ...string) arrow.DataType { return arrow.StructOf(numbers(names...).Fields()...) }
 	long := arrow.PrimitiveTypes.Int64
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), with(of("place", pair("lat"))), `[{"id": 1, "place": {"lat": 2}}]`)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), with(of("place", pair("lat"))), `[{"id": 1, "place": {"lat": 2}}]`)
 	for _, c := range []struct {
 		schema *arrow.Schema
 		text   string
@@ -80,14 +81,14 @@ func TestPathsThatAreNotUniqueAreRefused(t *testing.T) {
 		{with(of("m", arrow.MapOf(long, long)), "m.value"), `column "m.value"`},
 		{with(of("s", arrow.ListOf(pair("a"))), "s.element.a"), `column "s.element.a"`},
 	} {
-		for _, request := range []stage.TableWrite{{Table: "ml.other", Key: []string{"id"}, New: create().New}, {Table: history, Evolve: true}} {
-			_, err := r.stager.Stage(t.Context(), request, unread(t, c.schema))
+		for _, request := range []stage.TableWrite{{Table: "ml.other", Key: []string{"id"}, New: stagetest.Create().New}, {Table: stagetest.History, Evolve: true}} {
+			_, err := r.Stager.Stage(t.Context(), request, unread(t, c.schema))
 			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 			require.ErrorContains(t, err, c.text)
 			require.NotEmpty(t, fault.As(err).Remedy)
 		}
 	}
-	_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history, Evolve: true}, unread(t, numbers("id", "place.lat")))
+	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Evolve: true}, unread(t, numbers("id", "place.lat")))
 	require.ErrorContains(t, err, `apart from column "place"`)
-	r.stage(t, stage.TableWrite{Table: history, Evolve: true}, numbers("id", "place.lon", "s.a"), `[{"id": 1, "place.lon": 2, "s.a": 3}]`)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, numbers("id", "place.lon", "s.a"), `[{"id": 1, "place.lon": 2, "s.a": 3}]`)
 }

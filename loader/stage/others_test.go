@@ -10,47 +10,48 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // A token that a call makes itself is new, however old the snapshots are that others let expire meanwhile.
 //
 // spec: write-9
 func TestFreshTokensAreNotExpired(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), schema(), few)
-	r.tables.made = fault.New(fault.Expired, "the token is old")
-	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	r.Tables.MadeErr = fault.New(fault.Expired, "the token is old")
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		require.True(t, change.Fresh)
-		return r.tables.Catalog.Commit(ctx, change)
+		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	require.NotZero(t, r.stage(t, stage.TableWrite{Table: history}, schema(), few).Snapshot)
-	_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "given")}, unread(t, schema()))
+	require.NotZero(t, r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few).Snapshot)
+	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, unread(t, stagetest.Schema()))
 	require.Equal(t, fault.Expired, fault.KindOf(err))
-	r.tables.made, r.tables.commit = nil, func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	r.Tables.MadeErr, r.Tables.OnCommit = nil, func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		require.False(t, change.Fresh)
-		return r.tables.Catalog.Commit(ctx, change)
+		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	r.stage(t, stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "given")}, schema(), few)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "given")}, stagetest.Schema(), stagetest.Few)
 }
 
 // Many commits of others in a row do not end a replacement.
 //
 // spec: stage-37
 func TestPartitionsAreReplacedBesideManyCommits(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.daily(t)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
 	others := 0
-	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-		own := r.tables.commit
-		if r.tables.commit = nil; others < 20 {
-			r.stage(t, stage.TableWrite{Table: history}, schema(), `[{"id": 2, "day": "2026-10-01"}]`)
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		own := r.Tables.OnCommit
+		if r.Tables.OnCommit = nil; others < 20 {
+			r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 2, "day": "2026-10-01"}]`)
 			others++
 		}
-		out, err := r.tables.Commit(ctx, change)
-		r.tables.commit = own
+		out, err := r.Tables.Commit(ctx, change)
+		r.Tables.OnCommit = own
 		return out, err
 	}
-	out := r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+	out := r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
 	require.Equal(t, 20, out.Removed)
-	require.Equal(t, []string{"3"}, r.column(t, "", "id"))
+	require.Equal(t, []string{"3"}, r.Column(t, "", "id"))
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -18,20 +17,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
-	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // large is a budget for several partitions at the same time.
 const large = 8 << 30
 
 // threads makes the rig's calls use a number of goroutines.
-func (r *rig) threads(n int) {
-	r.stager = stage.New(stage.Options{
-		Route: func(table string) (stage.WritableTables, string, error) { return &r.tables, table, nil },
-		Disk:  func(what string) (extsort.RunStore, error) { return r.disk.Create(what) },
-		Clock: time.Now, Budget: r.budget, Threads: n, FileBytes: 16 << 10,
-	})
+func threads(r *stagetest.Rig, n int) {
+	o := r.Rows
+	o.Threads, o.FileBytes = n, 16<<10
+	r.Restart(o)
 }
 
 // days are rows of several days: few on the first, random numbers on the second, which are not worth any
@@ -65,19 +62,19 @@ func days() array.RecordReader {
 
 // byDay creates the table with a partition for each day.
 func byDay() stage.TableWrite {
-	return stage.TableWrite{Table: history, Key: []string{"id"}, New: stage.NewLayout{Buckets: 1, Partition: []string{"day"}}}
+	return stage.TableWrite{Table: stagetest.History, Key: []string{"id"}, New: stage.NewLayout{Buckets: 1, Partition: []string{"day"}}}
 }
 
 // contents returns the contents of the table's files, in the order of the manifest, after the names of their folders.
-func (r *rig) contents(t *testing.T) []string {
+func contents(t *testing.T, r *stagetest.Rig) []string {
 	t.Helper()
 	var out []string
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		path, err := store.Path(f.Location)
 		require.NoError(t, err)
 		content, err := os.ReadFile(path) //nolint:gosec // a test's own file
 		require.NoError(t, err)
-		folder, err := filepath.Rel(r.dir, filepath.Dir(path))
+		folder, err := filepath.Rel(r.Dir, filepath.Dir(path))
 		require.NoError(t, err)
 		out = append(out, folder+": "+string(content))
 	}
@@ -90,11 +87,11 @@ func (r *rig) contents(t *testing.T) []string {
 func TestFilesDoNotDependOnThreads(t *testing.T) {
 	var want []string
 	for _, n := range []int{1, 2, 5} {
-		r := newRig(t, large, nil)
-		r.threads(n)
-		out, err := r.stager.Stage(t.Context(), byDay(), days())
+		r := stagetest.New(t, large, nil)
+		threads(r, n)
+		out, err := r.Stager.Stage(t.Context(), byDay(), days())
 		require.NoError(t, err)
-		got := r.contents(t)
+		got := contents(t, r)
 		require.Len(t, got, out.Files)
 		require.Greater(t, len(got), out.Partitions)
 		if want == nil {
@@ -108,11 +105,11 @@ func TestFilesDoNotDependOnThreads(t *testing.T) {
 //
 // spec: stage-55
 func TestPartitionsWaitForMemory(t *testing.T) {
-	whole := newRig(t, large, nil)
-	whole.threads(1)
-	_, err := whole.stager.Stage(t.Context(), byDay(), days())
+	whole := stagetest.New(t, large, nil)
+	threads(whole, 1)
+	_, err := whole.Stager.Stage(t.Context(), byDay(), days())
 	require.NoError(t, err)
-	want := whole.contents(t)
+	want := contents(t, whole)
 	full := fault.New(fault.Exhausted, "memory is full")
 	rules := []errstore.Rule{{Location: "-00001-00001.parquet", Call: errstore.Finish, Nth: 1}} // a file is complete
 	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish} {
@@ -123,28 +120,28 @@ func TestPartitionsWaitForMemory(t *testing.T) {
 	for _, rule := range rules {
 		t.Run(fmt.Sprint(rule.Location, " ", rule.Call, " ", rule.Nth), func(t *testing.T) {
 			rule.Action = errstore.Fail(full)
-			r := newRig(t, large, nil, rule)
-			r.threads(3)
-			out, err := r.stager.Stage(t.Context(), byDay(), days())
+			r := stagetest.New(t, large, nil, rule)
+			threads(r, 3)
+			out, err := r.Stager.Stage(t.Context(), byDay(), days())
 			require.NoError(t, err)
-			require.Len(t, r.column(t, "", "id"), 54_300)
+			require.Len(t, r.Column(t, "", "id"), 54_300)
 			require.EqualValues(t, 54_300, out.Rows)
-			require.True(t, slices.Equal(want, r.contents(t)), "files differ")
+			require.True(t, slices.Equal(want, contents(t, r)), "files differ")
 			require.Len(t, want, out.Files)
-			require.Len(t, r.parquet(t), out.Files)
+			require.Len(t, r.Parquet(t), out.Files)
 			bytes := int64(0)
-			for _, f := range r.listed(t, "") {
+			for _, f := range r.Listed(t, "") {
 				bytes += f.Bytes
 			}
 			require.Equal(t, bytes, out.Bytes)
 		})
 	}
 	t.Run("alone", func(t *testing.T) {
-		r := newRig(t, large, nil, errstore.Rule{Location: ".parquet", Call: errstore.Begin, Action: errstore.Fail(full)})
-		r.threads(3)
-		_, err := r.stager.Stage(t.Context(), byDay(), days())
+		r := stagetest.New(t, large, nil, errstore.Rule{Location: ".parquet", Call: errstore.Begin, Action: errstore.Fail(full)})
+		threads(r, 3)
+		_, err := r.Stager.Stage(t.Context(), byDay(), days())
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))
-		require.Empty(t, r.parquet(t))
+		require.Empty(t, r.Parquet(t))
 	})
 }
 
@@ -153,21 +150,21 @@ func TestPartitionsWaitForMemory(t *testing.T) {
 // spec: stage-42, stage-55
 func TestManyThreadsAndLittleMemory(t *testing.T) {
 	const limit = int64(large)
-	r := newRig(t, limit, nil)
-	others, err := r.budget.Reserve("others", limit-40<<20)
+	r := stagetest.New(t, limit, nil)
+	others, err := r.Budget.Reserve("others", limit-40<<20)
 	require.NoError(t, err)
 	defer others.Release()
-	r.threads(5)
-	of := schema()
+	threads(r, 5)
+	of := stagetest.Schema()
 	var text strings.Builder
 	for i := range 30_000 {
 		fmt.Fprintf(&text, "%c{\"id\": %d, \"day\": \"2026-10-%02d\", \"items\": [%[2]d], \"country\": \"%0100d\"}", ",["[min(1, max(0, 1-i))], i, 1+i%5, i)
 	}
 	request := byDay()
-	ctx, entered := r.budget.Enter(t.Context(), "test")
+	ctx, entered := r.Budget.Enter(t.Context(), "test")
 	defer entered.Release()
-	out, err := r.stager.Stage(ctx, request, rows(t, of, text.String()+"]"))
+	out, err := r.Stager.Stage(ctx, request, stagetest.Rows(t, of, text.String()+"]"))
 	require.NoError(t, err)
 	require.Equal(t, 5, out.Partitions)
-	require.Len(t, r.column(t, "", "id"), 30_000)
+	require.Len(t, r.Column(t, "", "id"), 30_000)
 }

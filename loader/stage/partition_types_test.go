@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // pairs has the types of two columns, and a value of each.
@@ -34,27 +35,27 @@ func pairs() map[string][2]struct {
 //
 // spec: stage-83
 func TestPartitionsOfFixedLengths(t *testing.T) {
-	interpreter := python(t)
+	interpreter := stagetest.Python(t)
 	var dirs, want []string
 	for name, of := range pairs() {
-		r := newRig(t, unlimited, nil)
+		r := stagetest.New(t, stagetest.Unlimited, nil)
 		fields := []arrow.Field{
 			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "a", Type: of[0].of, Nullable: true}, {Name: "b", Type: of[1].of, Nullable: true},
 		}
-		request := create()
+		request := stagetest.Create()
 		request.New.Partition = []string{"a", "b"}
 		text := `[{"id": 1, "a": ` + of[0].value + `, "b": ` + of[1].value + `}, {"id": 2, "a": null, "b": ` + of[1].value + `}]`
-		r.stage(t, request, arrow.NewSchema(fields, nil), text)
-		before := r.listed(t, "")
+		r.Stage(t, request, arrow.NewSchema(fields, nil), text)
+		before := r.Listed(t, "")
 		require.Len(t, before, 2, name)
 		request.Mode = stage.Replace
-		out := r.stage(t, request, arrow.NewSchema(fields, nil), text)
+		out := r.Stage(t, request, arrow.NewSchema(fields, nil), text)
 		require.Equal(t, 2, out.Removed, name)
-		for i, f := range r.listed(t, "") {
+		for i, f := range r.Listed(t, "") {
 			require.Len(t, f.Partition, 3)
 			require.ElementsMatch(t, f.Partition, before[i].Partition, name)
 		}
-		dirs, want = append(dirs, r.dir), append(want, "2 1")
+		dirs, want = append(dirs, r.Dir), append(want, "2 1")
 	}
 	got, err := exec.CommandContext(t.Context(), interpreter, append([]string{"-c", `
 import sys
@@ -74,17 +75,17 @@ func TestPartitionsOfEqualFixedLengthsAreRefused(t *testing.T) {
 		"uuids":             extensions.NewUUIDType(),
 		"values of 4 bytes": &arrow.FixedSizeBinaryType{ByteWidth: 4},
 	} {
-		r := newRig(t, unlimited, nil)
+		r := stagetest.New(t, stagetest.Unlimited, nil)
 		fields := arrow.NewSchema([]arrow.Field{
 			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "a", Type: of, Nullable: true}, {Name: "b", Type: of, Nullable: true},
 		}, nil)
-		request := create()
+		request := stagetest.Create()
 		request.New.Partition = []string{"a", "b"}
-		_, err := r.stager.Stage(t.Context(), request, unread(t, fields))
+		_, err := r.Stager.Stage(t.Context(), request, unread(t, fields))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, "partition fields a and b of table ml.history both have "+text)
 		require.NotEmpty(t, fault.As(err).Remedy)
 		request.New.Partition = request.New.Partition[:1]
-		r.stage(t, request, fields, `[{"id": 1}]`)
+		r.Stage(t, request, fields, `[{"id": 1}]`)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/transaction"
 )
@@ -37,7 +38,7 @@ func onlyBuckets(table string) error {
 // replaced returns the files that new rows replace: those in the same partitions, whatever their
 // buckets.
 func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]string, error) {
-	state := c.target.state
+	state := c.target.State
 	if c.request.Mode != Replace || !state.Table.HasSnapshot() || len(parts) == 0 {
 		return nil, nil
 	}
@@ -64,22 +65,14 @@ func (c *staging) replaced(ctx context.Context, parts []extsort.Partition) ([]st
 	return out, nil
 }
 
-// baseOf returns the snapshot that a change of a table is derived from, as commit.Change has it: 0 for none.
-func baseOf(s *commit.TableState) int64 {
-	if !s.Table.HasSnapshot() {
-		return 0
-	}
-	return s.Table.Pin.Snapshot
-}
-
 // commitFiles commits the files that were written. Files to replace are listed again whenever others committed to the
 // branch, since they may have added some to the same partitions.
-func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *uploading, removed []string, parts []extsort.Partition) (commit.Committed, error) {
+func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *datafile.Files, removed []string, parts []extsort.Partition) (commit.Committed, error) {
 	replaces := c.request.Mode == Replace
 	return transaction.Transaction{
-		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.state, Once: !replaces, Discard: files.discard,
+		Tables: c.tables, Table: c.request.Table, Branch: c.request.Branch, First: c.target.State, Once: !replaces, Discard: files.Discard,
 		Prepare: func(ctx context.Context, a *transaction.Attempt) (err error) {
-			if a.State != c.target.state {
+			if a.State != c.target.State {
 				if removed, err = c.replacedAt(ctx, a.State, parts); err != nil {
 					return err
 				}
@@ -89,7 +82,7 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 				change.Mode = commit.Overwrite
 			}
 			if replaces {
-				change.Base, change.Unmoved = baseOf(a.State), true
+				change.Base, change.Unmoved = a.State.Base(), true
 			}
 			a.Commit = func(ctx context.Context) (commit.Committed, error) { return c.tables.Commit(ctx, change) }
 			return nil
@@ -99,11 +92,11 @@ func (c *staging) commitFiles(ctx context.Context, change commit.Change, files *
 
 // replacedAt returns the files that new rows replace in a later state of the table.
 func (c *staging) replacedAt(ctx context.Context, state *commit.TableState, parts []extsort.Partition) ([]string, error) {
-	if state.Spec != c.target.state.Spec {
+	if state.Spec != c.target.State.Spec {
 		return nil, fault.New(fault.Conflict, "the partition spec of table %s was changed while rows were written", c.request.Table).In(c.request.Table, "").
 			WithRemedy("repeat the call")
 	}
-	c.target.state = state
+	c.target.State = state
 	return c.replaced(ctx, parts)
 }
 
@@ -111,16 +104,11 @@ func (c *staging) replacedAt(ctx context.Context, state *commit.TableState, part
 // partitions are replaced as a whole.
 func covers(of, spec catalog.Spec) bool {
 	for _, p := range spec {
-		if coarse(p) && sameField(of, p) < 0 {
+		if coarse(p) && of.SameField(p) < 0 {
 			return false
 		}
 	}
 	return true
-}
-
-// sameField returns the position in a spec of a field with the same values, or -1.
-func sameField(of catalog.Spec, p catalog.PartitionField) int {
-	return slices.IndexFunc(of, func(o catalog.PartitionField) bool { return o.Source == p.Source && o.Transform == p.Transform })
 }
 
 // coarseValues returns a text of the values, in a partition of a spec, of the fields that
@@ -129,7 +117,7 @@ func coarseValues(spec, of catalog.Spec, values []any) string {
 	var text strings.Builder
 	for _, p := range spec {
 		if coarse(p) {
-			fmt.Fprintf(&text, "%T %[1]q %[1]v\x00", values[sameField(of, p)])
+			fmt.Fprintf(&text, "%T %[1]q %[1]v\x00", values[of.SameField(p)])
 		}
 	}
 	return text.String()

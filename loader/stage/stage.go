@@ -7,10 +7,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/extsort"
 )
 
@@ -28,35 +28,21 @@ func (s *Stager) Stage(ctx context.Context, request TableWrite, rows array.Recor
 	fresh := request.Token == ""
 	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
 	out, err := s.stage(ctx, request, rows, fresh)
-	return out, fault.Op(repeatable(err, repeatToken(request.Token)), "stage rows to table %s", request.Table)
-}
-
-// repeatable returns an error with a remedy, if it is uncertain whether the change was made.
-func repeatable(err error, remedy string) error {
-	if !commit.Uncertain(err) {
-		return err
-	}
-	e := *fault.As(err)
-	e.Remedy = remedy
-	return &e
-}
-
-// repeatToken is the remedy of calls with a token.
-func repeatToken(token string) string {
-	return "repeat the call with token " + token + ": it makes the change if it was not made, and not twice"
+	return out, fault.Op(commit.RepeatToken(err, request.Token), "stage rows to table %s", request.Table)
 }
 
 // staging is one call of Stage.
 type staging struct {
 	*Stager
-	request TableWrite
-	fresh   bool // the token was made for this call
-	tables  WritableTables
-	input   *arrow.Schema
-	target  *target
-	result  WriteResult
-	read    int64 // rows
-	bytes   int64 // of these rows in memory
+	request  TableWrite
+	fresh    bool // the token was made for this call
+	tables   WritableTables
+	input    *arrow.Schema
+	rows     *datafile.Call
+	target   *datafile.Target
+	creates  *commit.NewTable // nil: the table exists
+	branches bool             // the branch does not exist and begins at the target's snapshot
+	result   WriteResult
 }
 
 func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.RecordReader, fresh bool) (WriteResult, error) {
@@ -65,7 +51,10 @@ func (s *Stager) stage(ctx context.Context, request TableWrite, rows array.Recor
 		return WriteResult{}, err
 	}
 	request.Table = name
-	c := &staging{Stager: s, request: request, fresh: fresh, tables: tables, input: rows.Schema(), result: WriteResult{Token: request.Token}}
+	c := &staging{
+		Stager: s, request: request, fresh: fresh, tables: tables, input: rows.Schema(),
+		rows: datafile.NewCall(s.options.Rows, request.Progress), result: WriteResult{Token: request.Token},
+	}
 	if made, err := c.made(ctx); made || err != nil {
 		return c.result, err
 	}
@@ -133,37 +122,56 @@ func (c *staging) committed(made commit.Committed) {
 	c.result.Snapshot, c.result.Parent, c.result.Existed, c.result.Branched = made.Snapshot, made.Parent, made.Existed, made.Began
 }
 
+// find returns the target of a request.
+func (c *staging) find(ctx context.Context) (*datafile.Target, error) {
+	state, err := c.tables.State(ctx, c.request.Table, commit.Main)
+	if fault.KindOf(err) == fault.NotFound {
+		return c.plan(ctx, err)
+	}
+	if err == nil && c.request.Branch != commit.Main {
+		state, err = c.branch(ctx, state)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.match(state)
+}
+
+// branch returns the state of the branch. One that does not exist begins at that of main.
+func (c *staging) branch(ctx context.Context, main *commit.TableState) (*commit.TableState, error) {
+	state, err := c.tables.State(ctx, c.request.Table, c.request.Branch)
+	switch {
+	case fault.KindOf(err) != fault.NotFound:
+		return state, err
+	case !main.Table.HasSnapshot():
+		return nil, fault.InvalidField("branch", "branch %s cannot begin at %s, which has no snapshot", c.request.Branch, commit.Main).
+			In(c.request.Table, "").WithRemedy("stage the first rows to %s", commit.Main)
+	}
+	c.branches = true
+	return main, nil
+}
+
+// match matches the columns of the rows to those of the table in a state.
+func (c *staging) match(state *commit.TableState) (*datafile.Target, error) {
+	t, err := datafile.Match(c.input, state, datafile.MatchOptions{Key: c.request.Key, Evolve: c.request.Evolve})
+	if err == nil && c.request.Mode == Replace && !replaces(state.Table.Specs[state.Spec]) {
+		err = onlyBuckets(c.request.Table)
+	}
+	return t, err
+}
+
 // sort reads all rows and sorts them by partition and key.
 func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.Sorted, error) {
-	options := extsort.Options{
-		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
-		BatchBytes: c.options.share(sampleShare, minSample, maxSample), Readers: c.writers(),
-	}
-	if limit := c.options.Budget.Limit(); limit > 0 {
-		options.WorkingMemory = limit / int64(c.options.Calls) / sortShare
-	}
+	var kept extsort.KeySet
 	if c.request.OnlyKeys != nil {
 		keys, err := c.keys(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer keys.Release()
-		options.Keys = keys
+		kept = keys
 	}
-	sorter, err := extsort.New(c.target.fitted, c.target.layout, options)
-	if err != nil {
-		return nil, err
-	}
-	defer sorter.Release()
-	for rows.Next() {
-		if err := c.add(ctx, sorter, rows.RecordBatch()); err != nil {
-			return nil, err
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	sorted, err := sorter.Finish(ctx)
+	sorted, err := c.rows.Sort(ctx, c.target, rows, kept)
 	if err != nil {
 		return nil, err
 	}
@@ -175,49 +183,19 @@ func (c *staging) sort(ctx context.Context, rows array.RecordReader) (*extsort.S
 
 // keys returns the keys whose rows are kept.
 func (c *staging) keys(ctx context.Context) (KeptKeys, error) {
-	if len(c.target.layout.Key) == 0 {
+	if len(c.target.Layout.Key) == 0 {
 		return nil, fault.InvalidField("key", "table %s has no buckets whose columns are the key", c.request.Table).
 			WithRemedy("name the key, so that rows with other keys can be dropped")
 	}
-	conformed, err := conform.New(c.target.fitted)
+	conformed, err := conform.New(c.target.Fitted)
 	if err != nil {
 		return nil, err
 	}
-	key := make([]arrow.Field, len(c.target.layout.Key))
-	for i, at := range c.target.layout.Key {
+	key := make([]arrow.Field, len(c.target.Layout.Key))
+	for i, at := range c.target.Layout.Key {
 		key[i] = conformed.Schema().Field(at)
 	}
 	return c.request.OnlyKeys(ctx, key)
-}
-
-// add adds the rows of a batch.
-func (c *staging) add(ctx context.Context, sorter *extsort.Sorter, b arrow.RecordBatch) error {
-	held, err := c.options.Budget.Reserve("rows to write", 0)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	if err := held.GrowWait(ctx, c.target.fitBytes(b)); err != nil {
-		return err
-	}
-	fitted, err := c.target.fit(b, c.options.Memory)
-	if err != nil {
-		return err
-	}
-	defer fitted.Release()
-	if err := sorter.Add(ctx, fitted); err != nil {
-		return err
-	}
-	c.read, c.bytes = c.read+b.NumRows(), c.bytes+batch.Size(fitted)
-	c.report(ReadRowsStep, 0)
-	return nil
-}
-
-// report calls the request's Progress.
-func (c *staging) report(step WriteStep, written int64) {
-	if c.request.Progress != nil {
-		c.request.Progress(WriteProgress{Step: step, RowsRead: c.read, RowsWritten: written, Files: c.result.Files, Bytes: c.result.Bytes})
-	}
 }
 
 // write writes the sorted rows and commits them.
@@ -225,11 +203,11 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	if len(sorted.Partitions()) == 0 {
 		return nil // neither are columns added, nor is a table created
 	}
-	columns := c.target.added
+	columns := c.target.Added
 	for _, column := range columns {
 		c.result.Added = append(c.result.Added, column.Name)
 	}
-	if c.target.create != nil {
+	if c.creates != nil {
 		c.result.Created, c.result.Added, columns = true, nil, nil
 		if c.request.DryRun {
 			return nil
@@ -247,13 +225,15 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 	if err != nil {
 		return err
 	}
-	c.report(CommitFilesStep, files.written)
+	at := c.rows.Progress()
+	c.result.Files, c.result.Bytes = at.Files, at.Bytes
+	c.rows.Commits()
 	change := commit.Change{
-		Table: c.request.Table, UUID: c.target.state.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token, Fresh: c.fresh,
-		Add: files.added, Columns: columns,
+		Table: c.request.Table, UUID: c.target.State.Table.Pin.UUID, Branch: c.request.Branch, Token: c.request.Token, Fresh: c.fresh,
+		Add: files.Added(), Columns: columns,
 	}
-	if c.target.branches {
-		change.Begin = c.target.state.Table.Pin.Snapshot
+	if c.branches {
+		change.Begin = c.target.State.Table.Pin.Snapshot
 	}
 	made, err := c.commitFiles(ctx, change, files, removed, sorted.Partitions())
 	if err != nil && commit.Uncertain(err) {
@@ -266,4 +246,19 @@ func (c *staging) write(ctx context.Context, sorted *extsort.Sorted) error {
 		c.committed(made)
 	}
 	return err
+}
+
+// upload writes all partitions as files. After an error it has discarded them.
+func (c *staging) upload(ctx context.Context, sorted *extsort.Sorted) (*datafile.Files, error) {
+	folder := c.target.State.DataFolder()
+	store, err := c.tables.FileStore(ctx, c.request.Table, folder)
+	if err != nil {
+		return nil, err
+	}
+	files := c.rows.NewFiles(store, folder, c.request.Token, false)
+	if err := files.Write(ctx, c.target, sorted); err != nil {
+		files.Discard(ctx)
+		return nil, err
+	}
+	return files, nil
 }

@@ -23,11 +23,10 @@ import (
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
-
-// unlimited is more memory than a test needs.
-const unlimited = 1 << 30
 
 // unread is a reader that must not be read.
 func unread(t *testing.T, schema *arrow.Schema) array.RecordReader {
@@ -39,18 +38,18 @@ func unread(t *testing.T, schema *arrow.Schema) array.RecordReader {
 
 // spec: stage-30, stage-31, stage-32, stage-33, stage-36
 func TestRowsAreStaged(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	request := create()
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	request := stagetest.Create()
 	request.Token = commit.NewToken(time.Now(), "first")
 	request.Key, request.New.Sort = []string{"id"}, []string{"day desc", "id"}
-	first := r.stage(t, request, schema(), few)
+	first := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.True(t, first.Created)
 	require.EqualValues(t, 4, first.Rows)
 	require.EqualValues(t, 1, first.NullKeys)
-	require.Len(t, r.parquet(t), first.Files)
-	require.ElementsMatch(t, []string{"3", "1", array.NullValueStr, "2"}, r.column(t, "", "id"))
+	require.Len(t, r.Parquet(t), first.Files)
+	require.ElementsMatch(t, []string{"3", "1", array.NullValueStr, "2"}, r.Column(t, "", "id"))
 
-	state, err := r.tables.State(t.Context(), history, "")
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	require.Equal(t, 2, state.Version)
 	require.Equal(t, "zstd", state.Properties["write.parquet.compression-codec"])
@@ -58,28 +57,28 @@ func TestRowsAreStaged(t *testing.T) {
 	order := state.Table.SortOrders[state.SortOrder]
 	require.True(t, order[0].Descending)
 	require.Equal(t, catalog.SortField{Source: 1, Transform: catalog.Transform{Kind: catalog.Identity}, NullsFirst: true}, order[1])
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		require.Equal(t, state.SortOrder, f.SortOrder)
 		require.Contains(t, f.Location, "/ml/history/data/id_bucket=")
 		require.Contains(t, f.Location, "/"+commit.FilePrefix(request.Token)+"-")
 	}
 
-	again, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+	again, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
 	require.NoError(t, err)
 	require.Equal(t, first.Snapshot, again.Snapshot)
 	require.True(t, again.Existed)
-	require.Len(t, r.parquet(t), first.Files)
+	require.Len(t, r.Parquet(t), first.Files)
 
-	second := r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+	second := r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, first.Snapshot, second.Parent)
 	require.EqualValues(t, 1, second.NullKeys)
 	require.NotEmpty(t, second.Token)
-	require.Len(t, r.column(t, "", "id"), 8)
+	require.Len(t, r.Column(t, "", "id"), 8)
 }
 
 // spec: stage-31
 func TestTablesThatCannotBeCreated(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	for text, change := range map[string]func(*stage.TableWrite){
 		"does not exist":                 func(q *stage.TableWrite) { q.New.Buckets = 0 },
 		`there is no column "idd"`:       func(q *stage.TableWrite) { q.Key = []string{"idd"} },
@@ -92,16 +91,16 @@ func TestTablesThatCannotBeCreated(t *testing.T) {
 		"is not a token":                 func(q *stage.TableWrite) { q.Token = "today" },
 		"after the server's":             func(q *stage.TableWrite) { q.Token = commit.NewToken(time.Now().Add(time.Hour), "") },
 	} {
-		request := create()
+		request := stagetest.Create()
 		change(&request)
-		_, err := r.stager.Stage(t.Context(), request, unread(t, schema()))
+		_, err := r.Stager.Stage(t.Context(), request, unread(t, stagetest.Schema()))
 		require.ErrorContains(t, err, text)
 		require.NotEmpty(t, fault.As(err).Remedy, "%v", err)
 	}
-	_, err := r.tables.State(t.Context(), history, "")
+	_, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{Table: history, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
-	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: history, Key: []string{"id"}, Branch: "candidate"}, unread(t, schema()))
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{Table: stagetest.History, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}}}))
+	_, err = r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Key: []string{"id"}, Branch: "candidate"}, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "cannot begin at main, which has no snapshot")
 }
 
@@ -109,15 +108,15 @@ func TestTablesThatCannotBeCreated(t *testing.T) {
 //
 // spec: stage-31
 func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
 		Table: "ml.impressions", Columns: []commit.NewColumn{{ID: 1, Name: "request", Type: "long"}},
 		Partition: []commit.PartitionBy{{Column: 1, Name: "b", Transform: "bucket[7]"}},
 	}))
-	request := create()
+	request := stagetest.Create()
 	request.New = stage.NewLayout{Like: "ml.impressions"}
-	r.stage(t, request, schema(), few)
-	state, err := r.tables.State(t.Context(), history, "")
+	r.Stage(t, request, stagetest.Schema(), stagetest.Few)
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	require.Equal(t, 7, state.Table.Specs[0][0].Transform.N)
 }
@@ -126,14 +125,14 @@ func TestNewTablesAreBucketedLikeOthers(t *testing.T) {
 //
 // spec: stage-31, write-29
 func TestKeysHaveAnyName(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	request := create()
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	request := stagetest.Create()
 	request.Key = []string{"request-id é"}
 	of := arrow.NewSchema([]arrow.Field{{Name: "request-id é", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-	r.stage(t, request, of, `[{"request-id é": 7}, {"request-id é": null}]`)
-	r.stage(t, stage.TableWrite{Table: history}, of, `[{"request-id é": 8}]`)
-	require.ElementsMatch(t, []string{"7", array.NullValueStr, "8"}, r.column(t, "", "request-id é"))
-	for _, f := range r.listed(t, "") {
+	r.Stage(t, request, of, `[{"request-id é": 7}, {"request-id é": null}]`)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, of, `[{"request-id é": 8}]`)
+	require.ElementsMatch(t, []string{"7", array.NullValueStr, "8"}, r.Column(t, "", "request-id é"))
+	for _, f := range r.Listed(t, "") {
 		require.Len(t, f.Partition, 1)
 	}
 }
@@ -142,26 +141,26 @@ func TestKeysHaveAnyName(t *testing.T) {
 //
 // spec: stage-48
 func TestEmbeddingsOfAFixedSizeAreStaged(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 		{Name: "embedding", Type: arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Float32), Nullable: true},
 	}, nil)
-	request := create()
+	request := stagetest.Create()
 	request.New.Buckets = 1
 	const text = `[{"id": 1, "embedding": [0.5, null, -2]}, {"id": 2, "embedding": null}, {"id": 3, "embedding": [1, 2, 3]}]`
-	r.stage(t, request, schema, text)
+	r.Stage(t, request, schema, text)
 	want := []string{"[0.5,null,-2]", array.NullValueStr, "[1,2,3]"}
-	require.Equal(t, want, r.column(t, "", "embedding"))
-	r.stage(t, stage.TableWrite{Table: history}, schema, text)
-	require.Equal(t, append(want, want...), r.column(t, "", "embedding"))
+	require.Equal(t, want, r.Column(t, "", "embedding"))
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, schema, text)
+	require.Equal(t, append(want, want...), r.Column(t, "", "embedding"))
 }
 
 // spec: stage-34
 func TestColumnsAreMatchedByName(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history,
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+		Table: stagetest.History,
 		Columns: []commit.NewColumn{
 			{ID: 1, Name: "id", Type: "long", Required: true},
 			{ID: 2, Name: "score", Type: "double"},
@@ -174,12 +173,12 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 		return arrow.Field{Name: name, Type: t, Nullable: true}
 	}
 	p := arrow.PrimitiveTypes
-	r.stage(t, stage.TableWrite{Table: history}, arrow.NewSchema([]arrow.Field{
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, arrow.NewSchema([]arrow.Field{
 		field("score", p.Float32), field("id", p.Int32), field("pair", arrow.StructOf(field("a", p.Int32))),
 	}, nil), `[{"score": 0.5, "id": 7, "pair": {"a": 1}}, {"score": null, "id": 8, "pair": null}]`)
-	require.Equal(t, []string{"7", "8"}, r.column(t, "", "id"))
-	require.Equal(t, []string{"0.5", array.NullValueStr}, r.column(t, "", "score"))
-	require.Equal(t, []string{array.NullValueStr, array.NullValueStr}, r.column(t, "", "text"))
+	require.Equal(t, []string{"7", "8"}, r.Column(t, "", "id"))
+	require.Equal(t, []string{"0.5", array.NullValueStr}, r.Column(t, "", "score"))
+	require.Equal(t, []string{array.NullValueStr, array.NullValueStr}, r.Column(t, "", "text"))
 
 	for _, c := range []struct {
 		text   string
@@ -191,29 +190,29 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 		{`column "id": the input has two columns of this name`, []arrow.Field{field("id", p.Int64), field("id", p.Int64)}},
 		{`column "pair": the input has type struct<b: int32`, []arrow.Field{field("id", p.Int64), field("pair", arrow.StructOf(field("b", p.Int32)))}},
 	} {
-		_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history}, unread(t, arrow.NewSchema(c.fields, nil)))
+		_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, unread(t, arrow.NewSchema(c.fields, nil)))
 		require.ErrorContains(t, err, c.text)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 	}
-	_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history}, rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
+	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, stagetest.Rows(t, arrow.NewSchema([]arrow.Field{field("id", p.Int64)}, nil), `[{"id": null}]`))
 	require.ErrorContains(t, err, "id")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
 // spec: stage-35
 func TestColumnsAreAdded(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), schema(), few)
-	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "vector", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true}), nil)
-	out := r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	more := arrow.NewSchema(append(stagetest.Schema().Fields(), arrow.Field{Name: "vector", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true}), nil)
+	out := r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Equal(t, []string{"vector"}, out.Added)
-	state, err := r.tables.State(t.Context(), history, "")
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	f, ok := state.Table.Field("vector")
 	require.True(t, ok)
 	require.False(t, f.Required)
-	require.Contains(t, r.column(t, "", "vector"), "[0.5]")
-	out = r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
+	require.Contains(t, r.Column(t, "", "vector"), "[0.5]")
+	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "vector": [0.5]}]`)
 	require.Empty(t, out.Added)
 }
 
@@ -221,12 +220,12 @@ func TestColumnsAreAdded(t *testing.T) {
 //
 // spec: stage-35
 func TestColumnsAreNotNamedLikePartitionFields(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
 	of := arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "id_bucket", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 	}, nil)
-	r.stage(t, create(), schema(), few)
-	_, err := r.stager.Stage(t.Context(), stage.TableWrite{Table: history, Evolve: true}, unread(t, of))
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	_, err := r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History, Evolve: true}, unread(t, of))
 	require.ErrorContains(t, err, `"id_bucket": a partition field of the table has this name`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -235,12 +234,12 @@ func TestColumnsAreNotNamedLikePartitionFields(t *testing.T) {
 //
 // spec: stage-35
 func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), schema(), few)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
 	of := arrow.NewSchema([]arrow.Field{{Name: "mark", Type: extensions.NewUUIDType(), Nullable: true}}, nil)
-	before := r.parquet(t)
-	r.stage(t, stage.TableWrite{Table: history, Evolve: true}, of, `[{"mark": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}]`)
-	for _, path := range r.parquet(t) {
+	before := r.Parquet(t)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, of, `[{"mark": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}]`)
+	for _, path := range r.Parquet(t) {
 		if slices.Contains(before, path) {
 			continue
 		}
@@ -251,18 +250,18 @@ func TestAddedUUIDsAreUUIDsInFiles(t *testing.T) {
 		require.Equal(t, "extension<arrow.uuid>", f[0].Type.String())
 		reader.Release()
 	}
-	require.Contains(t, r.column(t, "", "mark"), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
+	require.Contains(t, r.Column(t, "", "mark"), "f81d4fae-7dec-11d0-a765-00a0c91e6bf6")
 }
 
 // A default is not silently a null.
 //
 // spec: stage-34
 func TestColumnsWithDefaultsAreRequired(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history, Version: 3, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "weight", Type: "int"}},
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+		Table: stagetest.History, Version: 3, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "weight", Type: "int"}},
 	}))
-	found, err := filepath.Glob(filepath.Join(r.dir, "ml", "history", "metadata", "*.json"))
+	found, err := filepath.Glob(filepath.Join(r.Dir, "ml", "history", "metadata", "*.json"))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	content, err := os.ReadFile(found[0])
@@ -272,48 +271,34 @@ func TestColumnsWithDefaultsAreRequired(t *testing.T) {
 	require.NoError(t, os.WriteFile(found[0], []byte(strings.ReplaceAll(string(content), column, column+`"initial-default":3,"write-default":7,`)), 0o600))
 
 	of := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "weight", Type: arrow.PrimitiveTypes.Int32}}, nil)
-	_, err = r.stager.Stage(t.Context(), stage.TableWrite{Table: history}, unread(t, arrow.NewSchema(of.Fields()[:1], nil)))
+	_, err = r.Stager.Stage(t.Context(), stage.TableWrite{Table: stagetest.History}, unread(t, arrow.NewSchema(of.Fields()[:1], nil)))
 	require.ErrorContains(t, err, `column "weight": the table gives rows without it a default`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	r.stage(t, stage.TableWrite{Table: history}, of, `[{"id": 1, "weight": 5}]`)
-	require.Equal(t, []string{"5"}, r.column(t, "", "weight"))
-}
-
-// daily creates a table with partitions of days and buckets.
-func (r *rig) daily(t *testing.T) {
-	t.Helper()
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history, Columns: []commit.NewColumn{
-			{ID: 1, Name: "id", Type: "long"},
-			{ID: 2, Name: "day", Type: "date"},
-			{ID: 4, Name: "country", Type: "string"},
-			{ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`},
-		},
-		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}, {Column: 2, Name: "day", Transform: "identity"}},
-	}))
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, of, `[{"id": 1, "weight": 5}]`)
+	require.Equal(t, []string{"5"}, r.Column(t, "", "weight"))
 }
 
 // spec: stage-37
 func TestPartitionsAreReplaced(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.daily(t)
-	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
-	replace := stage.TableWrite{Table: history, Mode: stage.Replace}
-	out := r.stage(t, replace, schema(), `[{"id": 100, "day": "2026-10-01"}]`)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	replace := stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}
+	out := r.Stage(t, replace, stagetest.Schema(), `[{"id": 100, "day": "2026-10-01"}]`)
 	require.Equal(t, 2, out.Removed) // ids 1 and 3 are in different buckets
-	require.ElementsMatch(t, []string{"100", array.NullValueStr, "2"}, r.column(t, "", "id"))
-	out = r.stage(t, replace, schema(), `[{"id": 200, "day": "2026-10-03"}]`)
+	require.ElementsMatch(t, []string{"100", array.NullValueStr, "2"}, r.Column(t, "", "id"))
+	out = r.Stage(t, replace, stagetest.Schema(), `[{"id": 200, "day": "2026-10-03"}]`)
 	require.Zero(t, out.Removed)
-	require.Len(t, r.column(t, "", "id"), 4)
+	require.Len(t, r.Column(t, "", "id"), 4)
 
-	r.tables.spec = 9 // one without days
-	_, err := r.stager.Stage(t.Context(), replace, rows(t, schema(), few))
+	r.Tables.Spec = 9 // one without days
+	_, err := r.Stager.Stage(t.Context(), replace, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 	require.ErrorContains(t, err, "is of an older partition spec")
-	require.Len(t, r.parquet(t), 6)
+	require.Len(t, r.Parquet(t), 6)
 
-	bucketed := newRig(t, unlimited, nil)
-	bucketed.stage(t, create(), schema(), few)
-	_, err = bucketed.stager.Stage(t.Context(), replace, unread(t, schema()))
+	bucketed := stagetest.New(t, stagetest.Unlimited, nil)
+	bucketed.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	_, err = bucketed.Stager.Stage(t.Context(), replace, unread(t, stagetest.Schema()))
 	require.ErrorContains(t, err, "would drop all other rows in them, such as those of other days")
 }
 
@@ -323,17 +308,17 @@ func TestPartitionsAreReplaced(t *testing.T) {
 func TestPartitionsAreReplacedByOneCallAtATime(t *testing.T) {
 	for _, before := range []string{`[{"id": 1, "day": "2026-10-01"}]`, `[{"id": 1, "day": "2026-10-09"}]`} {
 		for _, mode := range []stage.WriteMode{stage.Append, stage.Replace} {
-			r := newRig(t, unlimited, nil)
-			r.daily(t)
-			r.stage(t, stage.TableWrite{Table: history}, schema(), before)
-			r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-				r.tables.commit = nil
-				r.stage(t, stage.TableWrite{Table: history, Mode: mode}, schema(), `[{"id": 2, "day": "2026-10-01"}]`)
-				return r.tables.Commit(ctx, change)
+			r := stagetest.New(t, stagetest.Unlimited, nil)
+			r.Daily(t)
+			r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), before)
+			r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+				r.Tables.OnCommit = nil
+				r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: mode}, stagetest.Schema(), `[{"id": 2, "day": "2026-10-01"}]`)
+				return r.Tables.Commit(ctx, change)
 			}
-			out := r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 3, "day": "2026-10-01"}]`)
+			out := r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 3, "day": "2026-10-01"}]`)
 			require.NotZero(t, out.Removed)
-			ids := r.column(t, "", "id")
+			ids := r.Column(t, "", "id")
 			require.Contains(t, ids, "3")
 			require.NotContains(t, ids, "2")
 			require.Equal(t, strings.Contains(before, "09"), slices.Contains(ids, "1"))
@@ -343,43 +328,43 @@ func TestPartitionsAreReplacedByOneCallAtATime(t *testing.T) {
 
 // spec: stage-38
 func TestDryRunsWriteNothing(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	request := create()
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	request := stagetest.Create()
 	request.DryRun = true
-	out := r.stage(t, request, schema(), few)
+	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.True(t, out.Created)
 	require.EqualValues(t, 4, out.Rows)
-	_, err := r.tables.State(t.Context(), history, "")
+	_, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
-	r.daily(t)
-	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
-	before := r.parquet(t)
-	out = r.stage(t, stage.TableWrite{Table: history, DryRun: true, Mode: stage.Replace}, schema(), few)
+	r.Daily(t)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
+	before := r.Parquet(t)
+	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, DryRun: true, Mode: stage.Replace}, stagetest.Schema(), stagetest.Few)
 	require.Zero(t, out.Snapshot)
 	require.Equal(t, len(before), out.Removed)
-	require.Equal(t, before, r.parquet(t))
-	require.Zero(t, r.stage(t, stage.TableWrite{Table: history}, schema(), `[]`).Snapshot)
+	require.Equal(t, before, r.Parquet(t))
+	require.Zero(t, r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[]`).Snapshot)
 }
 
 // Without rows, no table is created, no column added and no branch begun.
 //
 // spec: stage-38
 func TestCallsWithoutRowsWriteNothing(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	out := r.stage(t, create(), schema(), `[]`)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	out := r.Stage(t, stagetest.Create(), stagetest.Schema(), `[]`)
 	require.False(t, out.Created)
 	require.Zero(t, out.Snapshot)
-	_, err := r.tables.State(t.Context(), history, "")
+	_, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
-	first := r.stage(t, create(), schema(), few)
-	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
-	out = r.stage(t, stage.TableWrite{Table: history, Evolve: true, Branch: "candidate"}, more, `[]`)
+	first := r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	more := arrow.NewSchema(append(stagetest.Schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
+	out = r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true, Branch: "candidate"}, more, `[]`)
 	require.Zero(t, out.Snapshot)
 	require.Empty(t, out.Added)
-	_, err = r.tables.State(t.Context(), history, "candidate")
+	_, err = r.Tables.State(t.Context(), stagetest.History, "candidate")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
-	state, err := r.tables.State(t.Context(), history, "")
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	require.Equal(t, first.Snapshot, state.Table.Pin.Snapshot)
 	_, ok := state.Table.Field("rank")
@@ -393,27 +378,27 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish, errstore.Create} {
 		for nth := 1; nth <= 2; nth++ {
 			t.Run(fmt.Sprint(call, " ", nth), func(t *testing.T) {
-				r := newRig(t, unlimited, nil)
-				r.stage(t, create(), schema(), few)
-				snapshot, before := r.listed(t, ""), r.parquet(t)
-				failing := r.broken(t, errstore.Rule{Call: call, Nth: nth, Action: errstore.Fail(nil)})
-				request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "again")}
-				_, err := failing.stager.Stage(t.Context(), request, rows(t, schema(), few))
+				r := stagetest.New(t, stagetest.Unlimited, nil)
+				r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+				snapshot, before := r.Listed(t, ""), r.Parquet(t)
+				failing := r.Broken(t, errstore.Rule{Call: call, Nth: nth, Action: errstore.Fail(nil)})
+				request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "again")}
+				_, err := failing.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
 				require.False(t, commit.Uncertain(err))
-				require.Equal(t, snapshot, r.listed(t, ""))
-				require.Equal(t, before, r.parquet(t))
-				r.stage(t, request, schema(), few)
-				require.Len(t, r.column(t, "", "id"), 8)
+				require.Equal(t, snapshot, r.Listed(t, ""))
+				require.Equal(t, before, r.Parquet(t))
+				r.Stage(t, request, stagetest.Schema(), stagetest.Few)
+				require.Len(t, r.Column(t, "", "id"), 8)
 			})
 		}
 	}
 	t.Run("input", func(t *testing.T) {
-		r := newRig(t, unlimited, nil)
+		r := stagetest.New(t, stagetest.Unlimited, nil)
 		broken := errors.New("the input broke")
-		_, err := r.stager.Stage(t.Context(), create(), batch.FromFunc(schema(), func() (arrow.RecordBatch, error) { return nil, broken }, nil))
+		_, err := r.Stager.Stage(t.Context(), stagetest.Create(), batch.FromFunc(stagetest.Schema(), func() (arrow.RecordBatch, error) { return nil, broken }, nil))
 		require.ErrorIs(t, err, broken)
-		_, err = r.tables.State(t.Context(), history, "")
+		_, err = r.Tables.State(t.Context(), stagetest.History, "")
 		require.Equal(t, fault.NotFound, fault.KindOf(err))
 	})
 }
@@ -422,26 +407,26 @@ func TestFailuresLeaveNothing(t *testing.T) {
 //
 // spec: stage-40
 func TestCallersThatLeave(t *testing.T) {
-	for name, now := range map[string]func(stage.WriteProgress) bool{
-		"reading": func(stage.WriteProgress) bool { return true },
-		"writing": func(at stage.WriteProgress) bool { return at.RowsWritten > 0 },
-		"between": func(at stage.WriteProgress) bool { return at.Files > 0 },
+	for name, now := range map[string]func(datafile.Progress) bool{
+		"reading": func(datafile.Progress) bool { return true },
+		"writing": func(at datafile.Progress) bool { return at.RowsWritten > 0 },
+		"between": func(at datafile.Progress) bool { return at.Files > 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, unlimited, nil)
-			r.stage(t, create(), schema(), few)
-			before := r.parquet(t)
+			r := stagetest.New(t, stagetest.Unlimited, nil)
+			r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+			before := r.Parquet(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			request := stage.TableWrite{Table: history, Progress: func(at stage.WriteProgress) {
+			request := stage.TableWrite{Table: stagetest.History, Progress: func(at datafile.Progress) {
 				if now(at) {
 					cancel()
 				}
 			}}
-			_, err := r.stager.Stage(ctx, request, rows(t, schema(), few))
+			_, err := r.Stager.Stage(ctx, request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 			require.ErrorIs(t, err, context.Canceled)
-			require.Equal(t, before, r.parquet(t))
-			require.Len(t, r.column(t, "", "id"), 4)
+			require.Equal(t, before, r.Parquet(t))
+			require.Len(t, r.Column(t, "", "id"), 4)
 		})
 	}
 }
@@ -451,24 +436,24 @@ func TestCallersThatLeave(t *testing.T) {
 // spec: stage-41
 func TestUncertainChangesAreRepeated(t *testing.T) {
 	for _, made := range []bool{false, true} {
-		r := newRig(t, unlimited, nil)
-		r.stage(t, create(), schema(), few)
-		before := len(r.parquet(t))
-		r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r := stagetest.New(t, stagetest.Unlimited, nil)
+		r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+		before := len(r.Parquet(t))
+		r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 			if made {
-				_, err := r.tables.Catalog.Commit(ctx, change)
+				_, err := r.Tables.Catalog.Commit(ctx, change)
 				require.NoError(t, err)
 			}
 			return commit.Committed{}, commit.AsUncertain(fault.New(fault.Unavailable, "the answer is lost"))
 		}
-		request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "lost")}
-		_, err := r.stager.Stage(t.Context(), request, rows(t, schema(), few))
+		request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "lost")}
+		_, err := r.Stager.Stage(t.Context(), request, stagetest.Rows(t, stagetest.Schema(), stagetest.Few))
 		require.True(t, commit.Uncertain(err))
 		require.Contains(t, fault.As(err).Remedy, request.Token)
-		require.Greater(t, len(r.parquet(t)), before)
-		r.tables.commit = nil
-		require.Equal(t, made, r.stage(t, request, schema(), few).Existed)
-		require.Len(t, r.column(t, "", "id"), 8)
+		require.Greater(t, len(r.Parquet(t)), before)
+		r.Tables.OnCommit = nil
+		require.Equal(t, made, r.Stage(t, request, stagetest.Schema(), stagetest.Few).Existed)
+		require.Len(t, r.Column(t, "", "id"), 8)
 	}
 }
 
@@ -476,18 +461,18 @@ func TestUncertainChangesAreRepeated(t *testing.T) {
 //
 // spec: stage-33
 func TestEqualTokensCommitOnce(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), schema(), few)
-	request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "twin")}
-	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-		r.tables.commit = nil
-		r.stage(t, request, schema(), few)
-		return r.tables.Catalog.Commit(ctx, change)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "twin")}
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.Tables.OnCommit = nil
+		r.Stage(t, request, stagetest.Schema(), stagetest.Few)
+		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	out := r.stage(t, request, schema(), few)
+	out := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
 	require.Equal(t, stage.WriteResult{Token: request.Token, Snapshot: out.Snapshot, Parent: out.Parent, Existed: true}, out)
-	require.Len(t, r.column(t, "", "id"), 8)
-	require.Len(t, r.parquet(t), len(r.listed(t, "")))
+	require.Len(t, r.Column(t, "", "id"), 8)
+	require.Len(t, r.Parquet(t), len(r.Listed(t, "")))
 }
 
 // More rows than the budget holds are sorted on local disk and divided into files.
@@ -495,9 +480,9 @@ func TestEqualTokensCommitOnce(t *testing.T) {
 // spec: stage-42
 func TestMoreRowsThanMemory(t *testing.T) {
 	const limit, batches, size = 48 << 20, 40, 4096
-	r := newRig(t, limit, nil)
+	r := stagetest.New(t, limit, nil)
 	n := 0
-	many := batch.FromFunc(schema(), func() (arrow.RecordBatch, error) {
+	many := batch.FromFunc(stagetest.Schema(), func() (arrow.RecordBatch, error) {
 		if n == batches {
 			return nil, nil
 		}
@@ -506,38 +491,38 @@ func TestMoreRowsThanMemory(t *testing.T) {
 		for i := range size {
 			fmt.Fprintf(&text, "%c{\"id\": %d, \"items\": [%[2]d], \"country\": \"%0400d\"}", ",["[min(1, max(0, 1-i))], (i*batches+n)*7919%(size*batches), i)
 		}
-		one := rows(t, schema(), text.String()+"]")
+		one := stagetest.Rows(t, stagetest.Schema(), text.String()+"]")
 		require.True(t, one.Next())
 		return one.RecordBatch(), nil
 	}, nil)
-	request := create()
+	request := stagetest.Create()
 	request.New.Buckets = 2
 	progress := 0
-	request.Progress = func(stage.WriteProgress) { progress++ }
-	ctx, entered := r.budget.Enter(t.Context(), "test")
+	request.Progress = func(datafile.Progress) { progress++ }
+	ctx, entered := r.Budget.Enter(t.Context(), "test")
 	defer entered.Release()
-	out, err := r.stager.Stage(ctx, request, many)
+	out, err := r.Stager.Stage(ctx, request, many)
 	require.NoError(t, err)
 	require.EqualValues(t, batches*size, out.Rows)
 	require.Positive(t, progress)
-	require.LessOrEqual(t, r.budget.Peak(), int64(limit))
+	require.LessOrEqual(t, r.Budget.Peak(), int64(limit))
 	rows := int64(0)
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		rows += f.Rows
 	}
 	require.EqualValues(t, batches*size, rows)
-	ids := r.column(t, "", "id")
+	ids := r.Column(t, "", "id")
 	slices.Sort(ids)
 	require.Len(t, slices.Compact(ids), batches*size)
 }
 
 // spec: stage-43
 func TestPyIcebergReadsStagedTables(t *testing.T) {
-	interpreter := python(t)
-	r := newRig(t, unlimited, nil)
-	r.stage(t, create(), schema(), few)
-	more := arrow.NewSchema(append(schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
-	r.stage(t, stage.TableWrite{Table: history, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
+	interpreter := stagetest.Python(t)
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	more := arrow.NewSchema(append(stagetest.Schema().Fields(), arrow.Field{Name: "rank", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), nil)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Evolve: true}, more, `[{"id": 9, "rank": 5}]`)
 	out, err := exec.CommandContext(t.Context(), interpreter, "-c", `
 import sys
 from pyiceberg.catalog.sql import SqlCatalog
@@ -545,7 +530,7 @@ t = SqlCatalog("default", uri="sqlite:///" + sys.argv[1] + "/catalog.db").load_t
 rows = sorted(t.scan().to_arrow().to_pylist(), key=lambda r: (r["id"] is None, r["id"]))
 print([(r["id"], r["items"], r["country"], r["rank"]) for r in rows])
 print(t.scan(row_filter="id == 3").to_arrow().num_rows)
-`, r.dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
+`, r.Dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "[(1, [], 'DE', None), (2, [3, None], 'FR', None), (3, [1, 2], 'CH', None), (9, None, None, 5), (None, None, None, None)]\n1\n")
 }

@@ -1,21 +1,15 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/extsort"
-	"github.com/penstock/penstock/loader/plan"
 )
 
 // WritableTables is a catalog with tables that rows are staged to. It is safe for concurrent use.
@@ -25,26 +19,10 @@ type WritableTables interface {
 	// Made returns the snapshot of a branch that has the change of a token, or false. Errors
 	// are those of Commit.
 	Made(ctx context.Context, table, branch, token string) (commit.Committed, bool, error)
-	PinnedTables
-	// FileStore returns what writes and removes data files of a table below a folder.
-	FileStore(ctx context.Context, table, folder string) (FileStore, error)
-}
-
-// PinnedTables opens tables at snapshots, and lists their data files.
-type PinnedTables interface {
-	// At opens a state of a table that was pinned before. See catalog.Catalog.
-	At(ctx context.Context, table string, pin dataset.TablePin) (*catalog.Table, error)
 	// Files lists the data files of a pinned table. See catalog.Catalog.
 	Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error)
-	// DataFiles returns the wanted data files of a pinned table as its manifests describe them, with all statistics.
-	DataFiles(ctx context.Context, t *catalog.Table, wanted func(location string) bool) ([]commit.DataFile, error)
-}
-
-// FileStore writes data files, and removes them.
-type FileStore interface {
-	store.Uploader
-	// Remove removes a file if it exists.
-	Remove(ctx context.Context, location string) error
+	// FileStore returns what writes and removes data files of a table below a folder.
+	FileStore(ctx context.Context, table, folder string) (datafile.FileStore, error)
 }
 
 // WriteMode is what becomes of the rows that a table has.
@@ -88,7 +66,7 @@ type TableWrite struct {
 	// It is given the key's columns, and is called once, before a row is read. If it is nil, no row is dropped.
 	OnlyKeys func(ctx context.Context, key []arrow.Field) (KeptKeys, error)
 	// Progress is called from time to time; it may be nil.
-	Progress func(WriteProgress)
+	Progress func(datafile.Progress)
 
 	// New is the layout of a table that does not exist; it has no effect on one that does.
 	New NewLayout
@@ -112,40 +90,6 @@ type NewLayout struct {
 	// Sort has the columns to sort by, each with a trailing " desc" for descending; without
 	// columns it is the key.
 	Sort []string
-}
-
-// WriteStep is a step of a call.
-type WriteStep int
-
-// The steps, in order. A call without rows ends after the first, and so does a dry run.
-const (
-	// ReadRowsStep reads and sorts the rows.
-	ReadRowsStep WriteStep = iota
-	// WriteFilesStep writes data files.
-	WriteFilesStep
-	// CommitFilesStep commits them.
-	CommitFilesStep
-)
-
-// String returns the name of the step.
-func (s WriteStep) String() string {
-	switch s {
-	case ReadRowsStep:
-		return "read"
-	case WriteFilesStep:
-		return "write"
-	case CommitFilesStep:
-		return "commit"
-	}
-	return "unknown"
-}
-
-// WriteProgress is how far a call is.
-type WriteProgress struct {
-	Step                  WriteStep
-	RowsRead, RowsWritten int64
-	Files                 int
-	Bytes                 int64
 }
 
 // WriteResult is what a call did, or would have done.
@@ -176,38 +120,19 @@ type WriteResult struct {
 	Removed    int      `json:"removed"` // files that were replaced
 }
 
-// Options are what a Stager works with. Route, Disk and Clock are required.
+// Options are what a Stager works with. Route, Clock and the Disk of Rows are required.
 type Options struct {
 	// Route returns the catalog of a table, and its name there.
 	Route func(table string) (WritableTables, string, error)
-	// Disk returns an empty store for sorted rows; what is its name in errors.
-	Disk func(what string) (extsort.RunStore, error)
-	// Read reads columns of the files of a table, which has the name that users give it. It is needed to
-	// rewrite files.
-	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
-	// Named returns the locations of the data files whose rows a file of position deletes names. It is needed to compact tables.
-	Named func(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) ([]string, error)
-	// Files opens the files of such tables. It is needed to copy files.
-	Files  catalog.Opener
-	Clock  func() time.Time
-	Budget *budget.Budget   // nil is unlimited
-	Memory memory.Allocator // of rows; nil: the Go heap
-	// Threads is the number of goroutines of one call; 0 means 1.
-	Threads int
-	// Calls is the number of calls at the same time, each of which aims at as large a part of the budget; 0 means 1.
-	Calls int
-	// FileBytes is the size of files to aim at; 0 means 256 MiB.
-	FileBytes int64
+	Clock func() time.Time
+	Rows  datafile.Options
 }
-
-// defaultFileBytes is between 128 and 512 MiB, which suits readers.
-const defaultFileBytes = 256 << 20
 
 // Stager stages rows. It is safe for concurrent use.
 type Stager struct{ options Options }
 
 // New makes a Stager.
 func New(o Options) *Stager {
-	o.Threads, o.FileBytes, o.Calls = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes), cmp.Or(o.Calls, 1)
+	o.Rows = o.Rows.Defaults()
 	return &Stager{options: o}
 }

@@ -143,3 +143,18 @@ func AsUncertain(err error) error {
 	e.Err = errors.Join(e.Err, errUncertain)
 	return &e
 }
+
+// Repeatable returns an error with a remedy, if it is uncertain whether the change was made.
+func Repeatable(err error, remedy string) error {
+	if !Uncertain(err) {
+		return err
+	}
+	e := *fault.As(err)
+	e.Remedy = remedy
+	return &e
+}
+
+// RepeatToken returns an error with the remedy of calls with a token, if it is uncertain whether the change was made.
+func RepeatToken(err error, token string) error {
+	return Repeatable(err, "repeat the call with token "+token+": it makes the change if it was not made, and not twice")
+}

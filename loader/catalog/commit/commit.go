@@ -84,6 +84,14 @@ func (s *TableState) DataFolder() string {
 	return strings.TrimRight(s.Table.Location, "/") + "/data"
 }
 
+// Base returns the snapshot that a change of this state is derived from, as Change has it: 0 for none.
+func (s *TableState) Base() int64 {
+	if !s.Table.HasSnapshot() {
+		return 0
+	}
+	return s.Table.Pin.Snapshot
+}
+
 // Mode says what a change does to existing rows.
 type Mode int
 

@@ -1,4 +1,4 @@
-package stage_test
+package maintenance_test
 
 import (
 	"context"
@@ -19,14 +19,16 @@ import (
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // restore restores the table and requires that it succeeds.
-func (r *rig) restore(t *testing.T, request stage.Restoration) stage.RestorationResult {
+func (r *rig) restore(t *testing.T, request maintenance.Restoration) maintenance.RestorationResult {
 	t.Helper()
-	request.Table = history
-	out, err := r.stager.Restore(t.Context(), request)
+	request.Table = stagetest.History
+	out, err := r.rewriter.Restore(t.Context(), request)
 	require.NoError(t, err)
 	return out
 }
@@ -34,7 +36,7 @@ func (r *rig) restore(t *testing.T, request stage.Restoration) stage.Restoration
 // current returns the current snapshot of main.
 func (r *rig) current(t *testing.T) int64 {
 	t.Helper()
-	state, err := r.tables.State(t.Context(), history, "")
+	state, err := r.Tables.State(t.Context(), stagetest.History, "")
 	require.NoError(t, err)
 	return state.Table.Pin.Snapshot
 }
@@ -42,15 +44,15 @@ func (r *rig) current(t *testing.T) int64 {
 // spec: compact-20, compact-21, compact-22, compact-24
 func TestPartitionsAreRestored(t *testing.T) {
 	for version := 1; version <= 3; version++ {
-		r := newRig(t, unlimited, nil)
+		r := newRig(t, stagetest.Unlimited, nil)
 		r.plain(t, version)
 		r.appends(t, 3)
 		then, snapshot := r.written(t, ""), r.current(t)
-		paths := r.listed(t, "")
-		r.compact(t, stage.Compaction{AnyOrder: true, MinFiles: 2})
+		paths := r.Listed(t, "")
+		r.compact(t, maintenance.Compaction{AnyOrder: true, MinFiles: 2})
 		r.appends(t, 2)
-		request := stage.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "restore")}
-		dry := r.restore(t, stage.Restoration{Snapshot: snapshot, DryRun: true})
+		request := maintenance.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "restore")}
+		dry := r.restore(t, maintenance.Restoration{Snapshot: snapshot, DryRun: true})
 		require.Zero(t, dry.Snapshot)
 		out := r.restore(t, request)
 		require.Equal(t, 3, out.Copied)
@@ -65,7 +67,7 @@ func TestPartitionsAreRestored(t *testing.T) {
 		default:
 			require.Equal(t, withoutUpdated(then), withoutUpdated(now), "with the row ids that they had")
 		}
-		for _, f := range r.listed(t, "") {
+		for _, f := range r.Listed(t, "") {
 			require.True(t, commit.Owned(f.Location))
 			for _, old := range paths {
 				require.NotEqual(t, old.Location, f.Location)
@@ -75,7 +77,7 @@ func TestPartitionsAreRestored(t *testing.T) {
 		require.True(t, again.Existed)
 		require.Equal(t, out.Snapshot, again.Snapshot)
 		require.Zero(t, again.Copied)
-		same := r.restore(t, stage.Restoration{Snapshot: out.Snapshot})
+		same := r.restore(t, maintenance.Restoration{Snapshot: out.Snapshot})
 		require.Zero(t, same.Snapshot, "nothing is to change")
 		require.Equal(t, 3, same.Unchanged)
 	}
@@ -107,22 +109,22 @@ func withoutUpdated(rows []string) []string {
 // spec: compact-23
 func TestDeletesOfTheTimeAreRestored(t *testing.T) {
 	for version := 2; version <= 3; version++ {
-		r := newRig(t, unlimited, nil)
+		r := newRig(t, stagetest.Unlimited, nil)
 		r.plain(t, version)
 		r.appends(t, 3)
 		if version == 2 {
-			r.erasePositions(t, true, 0, r.listed(t, "")[1])
+			r.erasePositions(t, true, 0, r.Listed(t, "")[1])
 		} else {
-			r.eraseByVector(t, r.listed(t, "")[1], 0)
+			r.eraseByVector(t, r.Listed(t, "")[1], 0)
 		}
 		then, snapshot := r.written(t, ""), r.current(t)
-		r.eraseValues(t, r.listed(t, "")[0], 1)
+		r.eraseValues(t, r.Listed(t, "")[0], 1)
 		require.Less(t, len(r.written(t, "")), len(then))
-		out := r.restore(t, stage.Restoration{Snapshot: snapshot})
+		out := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 		require.Equal(t, 2, out.Copied, "%+v", out)
 		require.Equal(t, 1, out.Rewritten)
 		require.Equal(t, withoutUpdated(then), withoutUpdated(r.written(t, "")))
-		for _, f := range r.listed(t, "") {
+		for _, f := range r.Listed(t, "") {
 			require.True(t, f.Deletes.None())
 		}
 	}
@@ -130,30 +132,30 @@ func TestDeletesOfTheTimeAreRestored(t *testing.T) {
 
 // spec: compact-20, compact-25
 func TestOtherPartitionsStay(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.daily(t)
-	r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+	r := newRig(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 	snapshot := r.current(t)
-	r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 9, "day": "2026-10-01"}]`)
-	r.stage(t, stage.TableWrite{Table: history}, schema(), `[{"id": 8, "day": "2026-10-02"}, {"id": 7, "day": "2026-10-03"}]`)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 9, "day": "2026-10-01"}]`)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 8, "day": "2026-10-02"}, {"id": 7, "day": "2026-10-03"}]`)
 	later := r.current(t)
-	out := r.restore(t, stage.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
+	out := r.restore(t, maintenance.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
 	require.Equal(t, 2, out.Copied)
 	require.Equal(t, 1, out.Removed)
-	ids := r.column(t, "", "id")
+	ids := r.Column(t, "", "id")
 	slices.Sort(ids)
 	require.Equal(t, []string{"(null)", "1", "2", "3", "7", "8"}, ids)
 
 	// A partition that was empty is emptied, and the first files that are as they were stay.
-	out = r.restore(t, stage.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-02", "day=2026-10-03"}})
+	out = r.restore(t, maintenance.Restoration{Snapshot: snapshot, Partition: []string{"day=2026-10-02", "day=2026-10-03"}})
 	require.Equal(t, 2, out.Removed)
 	require.Equal(t, 2, out.Unchanged)
 	require.Zero(t, out.Copied)
-	ids = r.column(t, "", "id")
+	ids = r.Column(t, "", "id")
 	slices.Sort(ids)
 	require.Equal(t, []string{"(null)", "1", "2", "3"}, ids)
 
-	for text, request := range map[string]stage.Restoration{
+	for text, request := range map[string]maintenance.Restoration{
 		"neither at snapshot":           {Snapshot: later, Partition: []string{"day=2026-11-01"}},
 		"no longer exists":              {Snapshot: 12345},
 		"is not the id of a snapshot":   {},
@@ -161,75 +163,75 @@ func TestOtherPartitionsStay(t *testing.T) {
 		"is not a token":                {Snapshot: later, Token: "x"},
 		"has no branch or tag \"none\"": {Snapshot: later, Branch: "none"},
 	} {
-		request.Table = history
-		_, err := r.stager.Restore(t.Context(), request)
+		request.Table = stagetest.History
+		_, err := r.rewriter.Restore(t.Context(), request)
 		require.ErrorContains(t, err, text)
 	}
-	_, err := r.stager.Restore(t.Context(), stage.Restoration{Table: history, Snapshot: 12345})
+	_, err := r.rewriter.Restore(t.Context(), maintenance.Restoration{Table: stagetest.History, Snapshot: 12345})
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }
 
 // spec: compact-24, compact-26
 func TestOthersCommitDuringARestoration(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := newRig(t, stagetest.Unlimited, nil)
 	r.plain(t, 2)
 	r.appends(t, 2)
 	then, snapshot := r.written(t, ""), r.current(t)
-	r.eraseValues(t, r.listed(t, "")[0], 1)
-	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-		r.tables.commit = nil
+	r.eraseValues(t, r.Listed(t, "")[0], 1)
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.Tables.OnCommit = nil
 		r.appends(t, 1)
-		return r.tables.Commit(ctx, change)
+		return r.Tables.Commit(ctx, change)
 	}
-	r.restore(t, stage.Restoration{Snapshot: snapshot})
+	r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 	require.Equal(t, then, r.written(t, ""), "what others added to the partition goes, too")
-	require.Len(t, r.listed(t, ""), 2)
+	require.Len(t, r.Listed(t, ""), 2)
 }
 
 // Another call with the token that commits first has the change, and the files of this one go.
 //
 // spec: compact-24
 func TestEqualTokensRestoreOnce(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := newRig(t, stagetest.Unlimited, nil)
 	r.plain(t, 2)
 	r.appends(t, 2)
 	snapshot := r.current(t)
-	r.eraseValues(t, r.listed(t, "")[0], 1)
-	request := stage.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "twin")}
-	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-		r.tables.commit = nil
+	r.eraseValues(t, r.Listed(t, "")[0], 1)
+	request := maintenance.Restoration{Snapshot: snapshot, Token: commit.NewToken(time.Now(), "twin")}
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+		r.Tables.OnCommit = nil
 		r.restore(t, request)
-		return r.tables.Commit(ctx, change)
+		return r.Tables.Commit(ctx, change)
 	}
-	files := len(r.parquet(t))
+	files := len(r.Parquet(t))
 	out := r.restore(t, request)
-	require.Equal(t, stage.RestorationResult{Token: request.Token, Snapshot: out.Snapshot, Parent: out.Parent, Existed: true}, out)
+	require.Equal(t, maintenance.RestorationResult{Token: request.Token, Snapshot: out.Snapshot, Parent: out.Parent, Existed: true}, out)
 	restored := 0
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		if strings.Contains(f.Location, commit.FilePrefix(request.Token)) {
 			restored++
 		}
 	}
 	require.Positive(t, restored)
-	require.Len(t, r.parquet(t), files+restored, "the files of the second call are gone")
+	require.Len(t, r.Parquet(t), files+restored, "the files of the second call are gone")
 }
 
 // spec: compact-26
 func TestFailuresOfRestorationsLeaveNothing(t *testing.T) {
 	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish, errstore.Create, errstore.Open, errstore.Read} {
 		t.Run(fmt.Sprint(call), func(t *testing.T) {
-			r := newRig(t, unlimited, nil)
+			r := newRig(t, stagetest.Unlimited, nil)
 			r.plain(t, 2)
 			r.appends(t, 2)
 			then, snapshot := r.written(t, ""), r.current(t)
-			r.eraseValues(t, r.listed(t, "")[0], 1)
-			rows, before := r.written(t, ""), r.parquet(t)
+			r.eraseValues(t, r.Listed(t, "")[0], 1)
+			rows, before := r.written(t, ""), r.Parquet(t)
 			failing := r.broken(t, errstore.Rule{Call: call, Nth: 1, Action: errstore.Fail(nil)})
-			_, err := failing.stager.Restore(t.Context(), stage.Restoration{Table: history, Snapshot: snapshot})
+			_, err := failing.rewriter.Restore(t.Context(), maintenance.Restoration{Table: stagetest.History, Snapshot: snapshot})
 			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
-			require.Equal(t, before, r.parquet(t))
+			require.Equal(t, before, r.Parquet(t))
 			require.Equal(t, rows, r.written(t, ""))
-			r.restore(t, stage.Restoration{Snapshot: snapshot})
+			r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 			require.Equal(t, then, r.written(t, ""))
 		})
 	}
@@ -240,38 +242,38 @@ func TestFailuresOfRestorationsLeaveNothing(t *testing.T) {
 //
 // spec: compact-22, compact-23, compact-25
 func TestFilesAreRestoredAsTheyWere(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.daily(t)
+	r := newRig(t, stagetest.Unlimited, nil)
+	r.Daily(t)
 	for i := range 4 {
-		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}, {"id": 1, "country": "A", "day": "2026-10-0%[2]d"}]`, i, 4-i))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}, {"id": 1, "country": "A", "day": "2026-10-0%[2]d"}]`, i, 4-i))
 	}
 	then, snapshot := r.written(t, ""), r.current(t)
 	// The second file changes, and with it all later ones are copied.
-	r.stage(t, stage.TableWrite{Table: history, Mode: stage.Replace}, schema(), `[{"id": 1, "country": "X", "day": "2026-10-03"}]`)
-	out := r.restore(t, stage.Restoration{Snapshot: snapshot})
+	r.Stage(t, stage.TableWrite{Table: stagetest.History, Mode: stage.Replace}, stagetest.Schema(), `[{"id": 1, "country": "X", "day": "2026-10-03"}]`)
+	out := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 	require.Equal(t, 3, out.Copied)
 	require.Equal(t, 1, out.Unchanged)
 	require.Equal(t, 3, out.Removed)
 	require.Equal(t, then, r.written(t, ""))
 
 	// An unsorted file with deletes, of the table's order by now.
-	sorted := newRig(t, unlimited, nil)
+	sorted := newRig(t, stagetest.Unlimited, nil)
 	sorted.plain(t, 2)
-	sorted.stage(t, stage.TableWrite{Table: history}, schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
-	one := sorted.listed(t, "")[0]
+	sorted.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), `[{"id": 1}, {"id": 2}, {"id": 3}]`)
+	one := sorted.Listed(t, "")[0]
 	sorted.unsorted(t, one)
-	sorted.erasePositions(t, false, 1, one, sorted.listed(t, "")[1])
+	sorted.erasePositions(t, false, 1, one, sorted.Listed(t, "")[1])
 	then, snapshot = sorted.written(t, ""), sorted.current(t)
 	sorted.appends(t, 1)
-	sorted.compact(t, stage.Compaction{MinFiles: 2})
-	out = sorted.restore(t, stage.Restoration{Snapshot: snapshot})
+	sorted.compact(t, maintenance.Compaction{MinFiles: 2})
+	out = sorted.restore(t, maintenance.Restoration{Snapshot: snapshot})
 	require.Equal(t, 2, out.Rewritten)
 	require.Equal(t, then, sorted.written(t, ""))
-	require.Equal(t, []int{one.SortOrder, 0}, []int{sorted.listed(t, "")[0].SortOrder, sorted.listed(t, "")[1].SortOrder})
+	require.Equal(t, []int{one.SortOrder, 0}, []int{sorted.Listed(t, "")[0].SortOrder, sorted.Listed(t, "")[1].SortOrder})
 
 	// A file of a spec without days.
 	sorted.asNewSpec(t)
-	_, err := sorted.stager.Restore(t.Context(), stage.Restoration{Table: history, Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
+	_, err := sorted.rewriter.Restore(t.Context(), maintenance.Restoration{Table: stagetest.History, Snapshot: snapshot, Partition: []string{"day=2026-10-01"}})
 	require.ErrorContains(t, err, "older partition spec that does not tell whether it is in the partition")
 }
 
@@ -281,9 +283,9 @@ func (r *rig) unsorted(t *testing.T, beside catalog.File) {
 	ids := array.NewInt64Builder(memory.DefaultAllocator)
 	ids.AppendValues([]int64{6, 5, 4, 9}, nil)
 	content := r.deleteFile(t, []string{"id"}, []int{1}, ids.NewArray())
-	path := filepath.Join(r.dir, "unsorted.parquet")
+	path := filepath.Join(r.Dir, "unsorted.Parquet")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
-	_, err := r.tables.Commit(t.Context(), commit.Change{Table: history, Add: []commit.DataFile{{
+	_, err := r.Tables.Commit(t.Context(), commit.Change{Table: stagetest.History, Add: []commit.DataFile{{
 		Location: "file://" + path, Spec: beside.Spec, Partition: beside.Partition, Rows: 4, Bytes: int64(len(content)),
 	}}})
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package stage
+package maintenance
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/compact"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/transaction"
 )
@@ -26,7 +27,7 @@ type Restoration struct {
 	// DryRun writes nothing.
 	DryRun bool
 	// Progress is called from time to time; it may be nil.
-	Progress func(WriteProgress)
+	Progress func(datafile.Progress)
 }
 
 // RestorationResult is what a restoration did, or would do.
@@ -53,30 +54,30 @@ type RestorationResult struct {
 // new names: files of old names are deleted when the snapshots that removed them expire. Deletes of the time are applied
 // to the copies. The rows count as written by the restoration, in the order that they had.
 //
-// Errors: those of Stage; Expired if the snapshot no longer exists.
-func (s *Stager) Restore(ctx context.Context, request Restoration) (RestorationResult, error) {
+// Errors: those of stage.Stager.Stage; Expired if the snapshot no longer exists.
+func (r *Rewriter) Restore(ctx context.Context, request Restoration) (RestorationResult, error) {
 	request.Branch = cmp.Or(request.Branch, commit.Main)
-	request.Token = cmp.Or(request.Token, commit.NewToken(s.options.Clock(), ""))
-	c := &restoring{stager: s, request: request, result: RestorationResult{Token: request.Token}}
-	err := repeatable(c.run(ctx), repeatToken(request.Token))
+	request.Token = cmp.Or(request.Token, commit.NewToken(r.options.Clock(), ""))
+	c := &restoring{options: r.options, request: request, result: RestorationResult{Token: request.Token}}
+	err := commit.RepeatToken(c.run(ctx), request.Token)
 	return c.result, fault.Op(err, "restore table %s", request.Table)
 }
 
 // restoring is one call of Restore.
 type restoring struct {
-	stager  *Stager
+	options Options
 	request Restoration
-	tables  WritableTables
+	tables  Tables
 	name    string // of the table in its catalog
 	result  RestorationResult
 }
 
 // run looks for the token, and restores the rows if no earlier call did.
 func (c *restoring) run(ctx context.Context) (err error) {
-	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
+	if c.tables, c.name, err = c.options.Route(c.request.Table); err != nil {
 		return err
 	}
-	if err := commit.CheckToken(c.request.Token, c.stager.options.Clock()); err != nil {
+	if err := commit.CheckToken(c.request.Token, c.options.Clock()); err != nil {
 		return err
 	}
 	made, ok, err := c.tables.Made(ctx, c.name, c.request.Branch, c.request.Token)
@@ -119,8 +120,8 @@ func (c *restoring) prepare(ctx context.Context, a *transaction.Attempt) error {
 	if err != nil {
 		return err
 	}
-	a.Discard = files.discard
-	change := o.change(files.added)
+	a.Discard = files.Discard
+	change := o.change(files.Added())
 	a.Commit = func(ctx context.Context) (commit.Committed, error) { return c.tables.Commit(ctx, change) }
 	return nil
 }
@@ -135,6 +136,8 @@ type restoreAttempt struct {
 	present  []catalog.File // all of the branch
 	// unchanged is the number of files that stay.
 	unchanged int
+	rows      *datafile.Call   // sorts and writes the restored rows
+	target    *datafile.Target // of files that are rewritten; nil if none is
 }
 
 // compare compares the files of the snapshot and of the branch.
@@ -237,7 +240,7 @@ func deletesText(f catalog.File) string {
 func (o *restoreAttempt) change(added []commit.DataFile) commit.Change {
 	change := commit.Change{
 		Table: o.name, UUID: o.state.Table.Pin.UUID, Branch: o.request.Branch, Token: o.request.Token, Mode: commit.Overwrite,
-		Add: added, Base: baseOf(o.state), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
+		Add: added, Base: o.state.Base(), Unmoved: true, RemoveDeletes: removableDeletes(o.present, o.removed),
 	}
 	for _, f := range o.removed {
 		change.Remove = append(change.Remove, f.Location)

@@ -1,4 +1,4 @@
-package stage_test
+package maintenance_test
 
 import (
 	"bytes"
@@ -24,17 +24,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // load loads the table with iceberg-go, another writer.
 func (r *rig) load(t *testing.T) *icetable.Table {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "catalog.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "catalog.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + r.dir})
+	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + r.Dir})
 	require.NoError(t, err)
-	out, err := c.LoadTable(t.Context(), icecatalog.ToIdentifier(history))
+	out, err := c.LoadTable(t.Context(), icecatalog.ToIdentifier(stagetest.History))
 	require.NoError(t, err)
 	return out
 }
@@ -56,7 +57,7 @@ func (r *rig) erase(t *testing.T, of catalog.File, e erasing) {
 	if e.puffin {
 		format = iceberg.PuffinFile
 	}
-	path := filepath.Join(r.dir, name)
+	path := filepath.Join(r.Dir, name)
 	require.NoError(t, os.WriteFile(path, e.content, 0o600))
 	spec, partition := tbl.Metadata().PartitionSpecByID(of.Spec), map[int]any{}
 	for i := range spec.NumFields() {

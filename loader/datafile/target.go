@@ -1,7 +1,6 @@
-package stage
+package datafile
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,19 +20,23 @@ import (
 	"github.com/penstock/penstock/loader/partition"
 )
 
-// target is the table that rows are written to, and how their columns become its columns.
-type target struct {
-	state    *commit.TableState
-	create   *commit.NewTable // nil: the table exists
-	branches bool             // the branch does not exist and begins at the state's snapshot
-	added    []commit.NewColumn
-	uuids    []int // ids of those of type uuid
+// Target is the table that rows are written to, and how their columns become its columns.
+type Target struct {
+	// State is the state of the table.
+	State *commit.TableState
+	// Added are the columns that the table does not have yet.
+	Added []commit.NewColumn
+	// Fitted is the schema of the rows that are sorted: they have the columns of the table.
+	Fitted *arrow.Schema
+	// Layout is the partition, key and order of these rows, by position in Fitted.
+	Layout extsort.Layout
+	// SortOrder is the id of the table's sort order that the files declare; 0: they declare none.
+	SortOrder int
 
 	columns []targetColumn
-	fitted  *arrow.Schema // of the rows that are sorted
-	layout  extsort.Layout
+	uuids   []int // ids of the added columns of type uuid
+	lineage []catalog.Field
 	sorting []write.SortingColumn
-	ordered int // id of the sort order that files declare, or 0
 }
 
 // targetColumn is a column of the files.
@@ -44,43 +47,28 @@ type targetColumn struct {
 	cast  arrow.DataType // nil: as it comes
 }
 
-// find returns the target of a request.
-func (c *staging) find(ctx context.Context) (*target, error) {
-	state, err := c.tables.State(ctx, c.request.Table, commit.Main)
-	if fault.KindOf(err) == fault.NotFound {
-		return c.plan(ctx, err)
-	}
+// MatchOptions say how columns are matched.
+type MatchOptions struct {
+	// Key has the names of the key's columns. Without them they are the columns of the table's buckets.
+	Key []string
+	// Evolve adds columns that the table does not have.
+	Evolve bool
+	// Lineage are the columns of row lineage that the input has after those of the table; the files keep them.
+	Lineage []catalog.Field
+}
+
+// Match matches the columns of rows to those of a table in some state.
+//
+// Errors: Invalid if they do not fit, with all columns that do not.
+func Match(input *arrow.Schema, state *commit.TableState, o MatchOptions) (*Target, error) {
+	conformed, err := conform.New(input)
 	if err != nil {
 		return nil, err
 	}
-	t := &target{state: state}
-	if c.request.Branch != commit.Main {
-		state, err := c.tables.State(ctx, c.request.Table, c.request.Branch)
-		switch {
-		case fault.KindOf(err) != fault.NotFound:
-			t.state = state
-		case !t.state.Table.HasSnapshot():
-			return nil, fault.InvalidField("branch", "branch %s cannot begin at %s, which has no snapshot", c.request.Branch, commit.Main).
-				In(c.request.Table, "").WithRemedy("stage the first rows to %s", commit.Main)
-		default:
-			t.branches, err = true, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return t, c.match(t)
-}
-
-// match matches the columns of the input and of the table.
-func (c *staging) match(t *target) error {
-	conformed, err := conform.New(c.input)
-	if err != nil {
-		return err
-	}
-	m := matching{schema: conformed.Schema(), raw: c.input, evolve: c.request.Evolve, target: t}
+	t := &Target{State: state}
+	m := matching{schema: conformed.Schema(), raw: input, evolve: o.Evolve, target: t}
 	if err := m.columns(); err != nil {
-		return err
+		return nil, err
 	}
 	fields := make([]arrow.Field, len(t.columns))
 	for i, column := range t.columns {
@@ -89,14 +77,41 @@ func (c *staging) match(t *target) error {
 		case column.cast != nil:
 			fields[i].Type = column.cast
 		case column.from >= 0:
-			fields[i].Type = c.input.Field(column.from).Type
+			fields[i].Type = input.Field(column.from).Type
 		default:
-			fields[i].Type = withoutIDs(t.state.Table, column)
+			fields[i].Type = withoutIDs(state.Table, column)
 		}
 	}
-	t.fitted = arrow.NewSchema(fields, nil)
-	return c.arrange(t)
+	t.Fitted = arrow.NewSchema(fields, nil)
+	if err := t.arrange(o.Key); err != nil {
+		return nil, err
+	}
+	t.addLineage(o.Lineage)
+	return t, nil
 }
+
+// addLineage adds the columns of row lineage.
+func (t *Target) addLineage(lineage []catalog.Field) {
+	fields, first := t.Fitted.Fields(), len(t.State.Table.Fields)
+	for i, f := range lineage {
+		t.columns = append(t.columns, targetColumn{field: identified(f.Name, f.Type, f.ID, true), id: f.ID, from: first + i})
+		fields = append(fields, f.Arrow())
+	}
+	t.Fitted, t.lineage = arrow.NewSchema(fields, nil), lineage
+}
+
+// AsWritten returns the target of rows that stay in their order, as in a file that declares a sort order.
+func (t *Target) AsWritten(declared int) *Target {
+	out := *t
+	out.Layout = extsort.Layout{Partition: t.Layout.Partition}
+	if declared != t.SortOrder {
+		out.SortOrder, out.sorting = 0, nil
+	}
+	return &out
+}
+
+// FieldID returns the field id of a column, by its position in Fitted.
+func (t *Target) FieldID(column int) int { return t.columns[column].id }
 
 // withoutIDs returns the type of a column of the table.
 func withoutIDs(t *catalog.Table, column targetColumn) arrow.DataType {
@@ -107,42 +122,39 @@ func withoutIDs(t *catalog.Table, column targetColumn) arrow.DataType {
 }
 
 // position returns the position of a column of the files by its field id, or -1.
-func (t *target) position(id int) int {
+func (t *Target) position(id int) int {
 	return slices.IndexFunc(t.columns, func(c targetColumn) bool { return c.id == id })
 }
 
 // arrange finds the partition, key and order of the rows.
-func (c *staging) arrange(t *target) error {
+func (t *Target) arrange(key []string) error {
 	var bucketed []int
 	lengths := fixedLengths{}
-	for _, p := range t.state.Table.Specs[t.state.Spec] {
+	for _, p := range t.State.Table.Specs[t.State.Spec] {
 		at := t.position(p.Source)
 		if at < 0 {
 			return fault.New(fault.Invalid, "partition field %s of the table is not of a top-level column, which is not served by this version", p.Name).
-				In(c.request.Table, "").WithRemedy("write to the table with another program")
+				In(t.State.Table.Name, "").WithRemedy("write to the table with another program")
 		}
-		t.layout.Partition = append(t.layout.Partition, partition.By{Column: at, Transform: p.Transform})
+		t.Layout.Partition = append(t.Layout.Partition, partition.By{Column: at, Transform: p.Transform})
 		if p.Transform.Kind == catalog.Bucket {
 			bucketed = append(bucketed, at)
 			continue
 		}
-		if err := lengths.add(c.request.Table, p.Name, t.state.UUIDs, t.columns[at]); err != nil {
+		if err := lengths.add(t.State.Table.Name, p.Name, t.State.UUIDs, t.columns[at]); err != nil {
 			return err
 		}
 	}
-	t.layout.Key = bucketed
-	if len(c.request.Key) > 0 {
-		t.layout.Key = nil
+	t.Layout.Key = bucketed
+	if len(key) > 0 {
+		t.Layout.Key = nil
 	}
-	for _, name := range c.request.Key {
+	for _, name := range key {
 		at := slices.IndexFunc(t.columns, func(column targetColumn) bool { return column.field.Name == name })
 		if at < 0 {
-			return unknownColumn("key", name, t.names())
+			return UnknownColumn("key", name, t.names())
 		}
-		t.layout.Key = append(t.layout.Key, at)
-	}
-	if c.request.Mode == Replace && !replaces(t.state.Table.Specs[t.state.Spec]) {
-		return onlyBuckets(c.request.Table)
+		t.Layout.Key = append(t.Layout.Key, at)
 	}
 	t.order()
 	return nil
@@ -150,9 +162,9 @@ func (c *staging) arrange(t *target) error {
 
 // order takes the table's sort order, or the key if the table has none that rows can be sorted
 // by.
-func (t *target) order() {
+func (t *Target) order() {
 	var by []extsort.SortColumn
-	fields := t.state.Table.SortOrders[t.state.SortOrder]
+	fields := t.State.Table.SortOrders[t.State.SortOrder]
 	for _, f := range fields {
 		at := t.position(f.Source)
 		if at < 0 || f.Transform.Kind != catalog.Identity || !sortkey.Supported(t.columns[at].field.Type) {
@@ -162,19 +174,19 @@ func (t *target) order() {
 		by = append(by, extsort.SortColumn{Column: at, Order: sortkey.ColumnOrder{Descending: f.Descending, NullsFirst: f.NullsFirst}})
 	}
 	if len(fields) > 0 {
-		t.ordered = t.state.SortOrder
+		t.SortOrder = t.State.SortOrder
 	} else {
-		for _, at := range t.layout.Key {
+		for _, at := range t.Layout.Key {
 			by = append(by, extsort.SortColumn{Column: at, Order: sortkey.ColumnOrder{NullsFirst: true}})
 		}
 	}
-	t.layout.Sort = by
+	t.Layout.Sort = by
 	for _, s := range by {
 		t.sorting = append(t.sorting, write.SortingColumn{FieldID: t.columns[s.Column].id, Descending: s.Order.Descending, NullsFirst: s.Order.NullsFirst})
 	}
 }
 
-func (t *target) names() []string {
+func (t *Target) names() []string {
 	out := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		out[i] = c.field.Name
@@ -183,7 +195,7 @@ func (t *target) names() []string {
 }
 
 // fileSchema returns the schema of the data files.
-func (t *target) fileSchema() *arrow.Schema {
+func (t *Target) fileSchema() *arrow.Schema {
 	fields := make([]arrow.Field, len(t.columns))
 	for i, c := range t.columns {
 		fields[i] = c.field
@@ -192,11 +204,11 @@ func (t *target) fileSchema() *arrow.Schema {
 }
 
 // fitBytes returns an upper bound of the bytes that fit allocates for a batch.
-func (t *target) fitBytes(b arrow.RecordBatch) int64 {
+func (t *Target) fitBytes(b arrow.RecordBatch) int64 {
 	bytes := int64(0)
 	for i, c := range t.columns {
 		if c.from < 0 || c.cast != nil {
-			bytes += valueBytes(t.fitted.Field(i).Type) * b.NumRows()
+			bytes += valueBytes(t.Fitted.Field(i).Type) * b.NumRows()
 		}
 	}
 	return bytes
@@ -217,7 +229,7 @@ func valueBytes(t arrow.DataType) int64 {
 }
 
 // fit returns a batch with the columns of the table.
-func (t *target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, error) {
+func (t *Target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, error) {
 	if mem == nil {
 		mem = batch.Default()
 	}
@@ -232,7 +244,7 @@ func (t *target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBat
 	for i, c := range t.columns {
 		switch {
 		case c.from < 0:
-			columns[i] = batch.Nulls(t.fitted.Field(i).Type, int(b.NumRows()), mem)
+			columns[i] = batch.Nulls(t.Fitted.Field(i).Type, int(b.NumRows()), mem)
 		case c.cast != nil:
 			var err error
 			if columns[i], err = batch.Cast(b.Column(c.from), c.cast, mem); err != nil {
@@ -243,7 +255,7 @@ func (t *target) fit(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBat
 			columns[i].Retain()
 		}
 	}
-	return array.NewRecordBatch(t.fitted, columns, b.NumRows()), nil
+	return array.NewRecordBatch(t.Fitted, columns, b.NumRows()), nil
 }
 
 // identified returns a field with a field id.
@@ -251,8 +263,8 @@ func identified(name string, t arrow.DataType, id int, nullable bool) arrow.Fiel
 	return arrow.Field{Name: name, Type: t, Nullable: nullable, Metadata: arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(id)})}
 }
 
-// unknownColumn is the error for a name that the columns lack.
-func unknownColumn(field, name string, columns []string) error {
+// UnknownColumn is the error for a name that the columns lack.
+func UnknownColumn(field, name string, columns []string) error {
 	f := fault.Field{Field: field, Message: "there is no column " + strconv.Quote(name), Nearest: fault.Nearest(name, columns)}
 	return fault.As(fault.Fields([]fault.Field{f})).WithRemedy("the columns are %s", strings.Join(columns, ", "))
 }

@@ -1,4 +1,4 @@
-package stage
+package datafile
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 const writerMemory = 1 << 30
 
 // writers returns the number of partitions that are written at the same time.
-func (c *staging) writers() int {
+func (c *Call) writers() int {
 	n := c.options.Threads
 	if limit := c.options.Budget.Limit(); limit >= 0 {
 		n = int(min(int64(n), limit/int64(c.options.Calls)/writerMemory))
@@ -25,14 +25,14 @@ func (c *staging) writers() int {
 	return max(n, 1)
 }
 
-// all writes all partitions.
-func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
+// Write writes all partitions of sorted rows. After an error the caller discards the files.
+func (u *Files) Write(ctx context.Context, t *Target, sorted *extsort.Sorted) error {
 	begun := len(u.parts)
 	for i, p := range sorted.Partitions() {
-		u.part(p.Values).sorted = i
+		u.part(t, p.Values).sorted = i
 	}
 	parts := u.parts[begun:]
-	w := &partitionWriters{uploading: u, sorted: sorted, parts: parts, left: make([]bool, len(parts)), ended: make(chan struct{})}
+	w := &partitionWriters{Files: u, sorted: sorted, parts: parts, left: make([]bool, len(parts)), ended: make(chan struct{})}
 	w.first = slices.IndexFunc(sorted.Partitions(), func(p extsort.Partition) bool { return p.Rows >= write.MinChoiceRows })
 	if w.first < 0 {
 		w.first = len(parts)
@@ -50,7 +50,7 @@ func (u *uploading) all(ctx context.Context, sorted *extsort.Sorted) error {
 // of those after it, which wait for the choice, and those before it choose their own: so the files do not
 // depend on which partition is written when.
 type partitionWriters struct {
-	*uploading
+	*Files
 	sorted *extsort.Sorted
 	parts  []*partitionFiles
 	first  int           // the partition that chooses encodings for others

@@ -1,4 +1,4 @@
-package stage_test
+package maintenance_test
 
 import (
 	"os/exec"
@@ -8,13 +8,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // asPython runs a script of the tests' Python, with the table t of PyIceberg, and returns what it prints.
 func (r *rig) asPython(t *testing.T, script string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), python(t), "-c", `
+	out, err := exec.CommandContext(t.Context(), stagetest.Python(t), "-c", `
 import sys, warnings
 warnings.simplefilter("ignore")
 from pyiceberg.catalog.sql import SqlCatalog
@@ -23,7 +25,7 @@ t = SqlCatalog("default", uri="sqlite:///" + sys.argv[1] + "/catalog.db").load_t
 def rows():
     found = t.scan().to_arrow().to_pylist()
     return "\n".join(sorted(repr(sorted(row.items())) for row in found))
-`+script, r.dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
+`+script, r.Dir).CombinedOutput() //nolint:gosec // the interpreter of the tests
 	require.NoError(t, err, string(out))
 	return string(out)
 }
@@ -34,10 +36,10 @@ def rows():
 // spec: compact-1, compact-2, compact-3, compact-4
 func TestPyIcebergFindsTheSameRows(t *testing.T) {
 	for version := 2; version <= 3; version++ {
-		r := newRig(t, unlimited, nil)
+		r := newRig(t, stagetest.Unlimited, nil)
 		r.plain(t, version)
 		r.appends(t, 3)
-		files := r.listed(t, "")
+		files := r.Listed(t, "")
 		if version == 2 {
 			r.erasePositions(t, false, 0, files[0], files[1])
 		} else {
@@ -59,7 +61,7 @@ with t.update_spec() as u:
 				{Name: "rank", Type: arrow.PrimitiveTypes.Int32},
 			}, nil)
 			for range 2 {
-				r.stage(t, stage.TableWrite{Table: history}, renamed, `[{"id": 1, "day": "2026-10-01", "nation": "IT", "rank": 3}, {"id": 5, "day": "2026-10-02", "nation": "IT", "rank": 4}]`)
+				r.Stage(t, stage.TableWrite{Table: stagetest.History}, renamed, `[{"id": 1, "day": "2026-10-01", "nation": "IT", "rank": 3}, {"id": 5, "day": "2026-10-02", "nation": "IT", "rank": 4}]`)
 			}
 		}
 		before := r.asPython(t, "print(rows())")
@@ -69,7 +71,7 @@ with t.update_spec() as u:
 		}
 		require.Equal(t, want, strings.Count(before, "\n"), before)
 		snapshot := r.current(t)
-		out := r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: true})
+		out := r.compact(t, maintenance.Compaction{MinFiles: 2, AnyOrder: true})
 		require.NotZero(t, out.Deleted)
 		require.Equal(t, before, r.asPython(t, "print(rows())"))
 		require.Contains(t, r.asPython(t, `
@@ -82,9 +84,9 @@ paths = [f.file_path.removeprefix("file://") for f in files]
 print("rows", duckdb.sql(f"SELECT count(*), count(DISTINCT id) FROM read_parquet({paths!r}, union_by_name=true)").fetchall()[0])
 `), "rows ("+map[int]string{2: "8, 3", 3: "5, 3"}[version]+")")
 
-		r.stage(t, stage.TableWrite{Table: history}, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil), `[{"id": 77}]`)
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil), `[{"id": 77}]`)
 		require.Contains(t, r.asPython(t, "print(rows())"), "('id', 77)")
-		restored := r.restore(t, stage.Restoration{Snapshot: snapshot})
+		restored := r.restore(t, maintenance.Restoration{Snapshot: snapshot})
 		require.NotZero(t, restored.Rewritten)
 		require.Equal(t, before, r.asPython(t, "print(rows())"))
 	}

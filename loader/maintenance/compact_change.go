@@ -1,4 +1,4 @@
-package stage
+package maintenance
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 
 // changeOf returns the change that replaces the old files by new ones.
 func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) {
-	state := g.call.target.state
+	state := g.target.State
 	out := commit.Change{
-		Table: g.name, UUID: state.Table.Pin.UUID, Branch: g.request.Branch, Token: g.call.request.Token,
+		Table: g.name, UUID: state.Table.Pin.UUID, Branch: g.request.Branch, Token: g.token,
 		Mode: commit.Rewrite, Add: added, Base: state.Table.Pin.Snapshot,
 	}
 	sequences, rows, mixed := map[string]int64{}, int64(0), int64(-1)
@@ -38,7 +38,6 @@ func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) 
 				WithRemedy("run penstock verify; rewrite the table's files with the program that wrote them")
 		}
 		added[i].Sequence = sequence
-		withoutMetrics(added[i].ColumnMetrics, catalog.LineageFields())
 		out.DroppedRows -= added[i].Rows
 	}
 	out.DroppedRows += rows
@@ -49,17 +48,6 @@ func (g *compactGroup) changeOf(added []commit.DataFile) (commit.Change, error) 
 	}
 	out.RemoveDeletes = removableDeletes(g.files, removed)
 	return out, nil
-}
-
-// withoutMetrics removes the statistics of columns that are not the table's own.
-func withoutMetrics(m commit.ColumnMetrics, columns []catalog.Field) {
-	for _, f := range columns {
-		for _, counts := range []map[int]int64{m.ColumnBytes, m.Values, m.Nulls, m.NaNs} {
-			delete(counts, f.ID)
-		}
-		delete(m.Lower, f.ID)
-		delete(m.Upper, f.ID)
-	}
 }
 
 // partitionText identifies the values of a partition.

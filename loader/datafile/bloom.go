@@ -1,4 +1,4 @@
-package stage
+package datafile
 
 import (
 	"strings"
@@ -13,11 +13,11 @@ const bloomOption = "write.parquet.bloom-filter-enabled.column."
 
 // blooms returns the ids of the columns of the table whose bloom filters its properties ask for. Booleans have none, and names that the
 // table does not have are ignored, as other writers do.
-func (t *target) blooms() []int {
+func (t *Target) blooms() []int {
 	var out []int
-	for _, fields := range [][]catalog.Field{t.state.Table.Fields, t.state.Table.Nested} {
+	for _, fields := range [][]catalog.Field{t.State.Table.Fields, t.State.Table.Nested} {
 		for _, f := range fields {
-			wanted := strings.EqualFold(t.state.Properties[bloomOption+f.Name], "true")
+			wanted := strings.EqualFold(t.State.Properties[bloomOption+f.Name], "true")
 			if wanted && !arrow.IsNested(f.Type.ID()) && f.Type.ID() != arrow.BOOL && f.Type.ID() != arrow.NULL {
 				out = append(out, f.ID)
 			}

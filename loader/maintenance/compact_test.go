@@ -1,4 +1,4 @@
-package stage_test
+package maintenance_test
 
 import (
 	"context"
@@ -17,15 +17,17 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // compact compacts the table and requires that it succeeds.
-func (r *rig) compact(t *testing.T, request stage.Compaction) stage.CompactionResult {
+func (r *rig) compact(t *testing.T, request maintenance.Compaction) maintenance.CompactionResult {
 	t.Helper()
-	request.Table = history
-	out, err := r.stager.Compact(t.Context(), request)
+	request.Table = stagetest.History
+	out, err := r.rewriter.Compact(t.Context(), request)
 	require.NoError(t, err)
 	return out
 }
@@ -34,7 +36,7 @@ func (r *rig) compact(t *testing.T, request stage.Compaction) stage.CompactionRe
 // ids if there are any.
 func (r *rig) written(t *testing.T, branch string) []string {
 	t.Helper()
-	pinned, err := r.tables.Table(t.Context(), history, dataset.Ref{Name: branch})
+	pinned, err := r.Tables.Table(t.Context(), stagetest.History, dataset.Ref{Name: branch})
 	require.NoError(t, err)
 	columns := slices.Concat(pinned.Fields, pinned.Lineage)
 	source := plan.Source{Table: pinned}
@@ -42,12 +44,12 @@ func (r *rig) written(t *testing.T, branch string) []string {
 		source.Planned = append(source.Planned, f.ID)
 	}
 	slices.Sort(source.Planned)
-	files, err := r.tables.Files(t.Context(), pinned, source.Planned, nil)
+	files, err := r.Tables.Files(t.Context(), pinned, source.Planned, nil)
 	require.NoError(t, err)
 	for _, f := range files {
 		source.Files = append(source.Files, plan.FileRange{File: f, To: f.Rows})
 	}
-	reader, err := r.tables.read(r.budget)(t.Context(), source, columns)
+	reader, err := r.Tables.Read(r.Budget)(t.Context(), source, columns)
 	require.NoError(t, err)
 	defer reader.Release()
 	out := []string{}
@@ -85,16 +87,16 @@ func sameByKey(t *testing.T, want, got []string) {
 func (r *rig) appends(t *testing.T, calls int) {
 	t.Helper()
 	for i := range calls {
-		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}, {"id": %d, "country": "D", "day": "2026-10-01"}]`, i, i))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}, {"id": %d, "country": "D", "day": "2026-10-01"}]`, i, i))
 	}
 }
 
 // spec: compact-1, compact-2, compact-3, compact-6, compact-9
 func TestSmallFilesBecomeOne(t *testing.T) {
 	for version := 1; version <= 3; version++ {
-		r := newRig(t, unlimited, nil)
-		require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-			Table: history, Version: version, Columns: []commit.NewColumn{
+		r := newRig(t, stagetest.Unlimited, nil)
+		require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+			Table: stagetest.History, Version: version, Columns: []commit.NewColumn{
 				{ID: 1, Name: "id", Type: "long"},
 				{ID: 2, Name: "day", Type: "date"},
 				{ID: 4, Name: "country", Type: "string"},
@@ -102,30 +104,30 @@ func TestSmallFilesBecomeOne(t *testing.T) {
 			},
 			Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}}, Sort: []commit.SortBy{{Column: 1}},
 		}))
-		r.stage(t, stage.TableWrite{Table: history}, schema(), few)
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), stagetest.Few)
 		r.appends(t, 5)
-		before, files := r.written(t, ""), r.listed(t, "")
-		kept := r.compact(t, stage.Compaction{MinFiles: 9})
+		before, files := r.written(t, ""), r.Listed(t, "")
+		kept := r.compact(t, maintenance.Compaction{MinFiles: 9})
 		require.Zero(t, kept.Commits, "no partition has as many files")
-		out := r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: version == 1})
+		out := r.compact(t, maintenance.Compaction{MinFiles: 2, AnyOrder: version == 1})
 		after := r.written(t, "")
 		if version == 1 {
 			require.ElementsMatch(t, before, after)
 		} else {
 			sameByKey(t, before, after)
 		}
-		require.Less(t, len(r.listed(t, "")), len(files))
-		require.LessOrEqual(t, len(r.listed(t, "")), 4)
+		require.Less(t, len(r.Listed(t, "")), len(files))
+		require.LessOrEqual(t, len(r.Listed(t, "")), 4)
 		require.Equal(t, 1, out.Commits)
 		require.Zero(t, out.Deleted)
-		state, err := r.tables.State(t.Context(), history, "")
+		state, err := r.Tables.State(t.Context(), stagetest.History, "")
 		require.NoError(t, err)
 		require.Equal(t, out.Snapshot, state.Table.Pin.Snapshot)
 		require.Equal(t, "replace", string(r.load(t).CurrentSnapshot().Summary.Operation))
-		for _, f := range r.listed(t, "") {
+		for _, f := range r.Listed(t, "") {
 			require.Equal(t, state.SortOrder, f.SortOrder)
 		}
-		again := r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: version == 1})
+		again := r.compact(t, maintenance.Compaction{MinFiles: 2, AnyOrder: version == 1})
 		require.Zero(t, again.Commits)
 		require.Zero(t, again.Kept)
 	}
@@ -135,13 +137,13 @@ func TestSmallFilesBecomeOne(t *testing.T) {
 //
 // spec: compact-6
 func TestFilesWithoutSequenceNumbersStay(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history, Version: 1, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"}, {ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`}},
+	r := newRig(t, stagetest.Unlimited, nil)
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+		Table: stagetest.History, Version: 1, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"}, {ID: 3, Name: "items", Type: `{"type":"list","element-id":5,"element":"long","element-required":false}`}},
 		Partition: []commit.PartitionBy{{Column: 1, Name: "id_bucket", Transform: "bucket[4]"}},
 	}))
 	r.appends(t, 3)
-	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	out := r.compact(t, maintenance.Compaction{MinFiles: 2})
 	require.Zero(t, out.Commits)
 	require.NotZero(t, out.Kept)
 }
@@ -166,21 +168,21 @@ func TestDeletedRowsAreLeftOut(t *testing.T) {
 				continue // version 3 has no new position deletes
 			}
 			t.Run(fmt.Sprint(name, " ", version), func(t *testing.T) {
-				r := newRig(t, unlimited, nil)
+				r := newRig(t, stagetest.Unlimited, nil)
 				r.plain(t, version)
 				r.appends(t, 4)
-				erase(t, r, r.listed(t, ""))
+				erase(t, r, r.Listed(t, ""))
 				r.appends(t, 1)
 				before := r.written(t, "")
-				out := r.compact(t, stage.Compaction{})
+				out := r.compact(t, maintenance.Compaction{})
 				require.Equal(t, 1, out.Commits)
 				require.NotZero(t, out.Deleted)
 				sameByKey(t, before, r.written(t, ""))
-				for _, f := range r.listed(t, "") {
+				for _, f := range r.Listed(t, "") {
 					require.True(t, f.Deletes.None(), "%v", f)
 				}
 				require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
-				require.Zero(t, r.compact(t, stage.Compaction{}).Commits)
+				require.Zero(t, r.compact(t, maintenance.Compaction{}).Commits)
 			})
 		}
 	}
@@ -189,8 +191,8 @@ func TestDeletedRowsAreLeftOut(t *testing.T) {
 // plain creates the table with one partition, sorted by the id.
 func (r *rig) plain(t *testing.T, version int) {
 	t.Helper()
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history, Version: version, Columns: []commit.NewColumn{
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+		Table: stagetest.History, Version: version, Columns: []commit.NewColumn{
 			{ID: 1, Name: "id", Type: "long"},
 			{ID: 2, Name: "day", Type: "date"},
 			{ID: 4, Name: "country", Type: "string"},
@@ -204,47 +206,47 @@ func (r *rig) plain(t *testing.T, version int) {
 //
 // spec: compact-6, compact-7
 func TestRowsOfAKeyStayInTheirOrder(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.daily(t)
+	r := newRig(t, stagetest.Unlimited, nil)
+	r.Daily(t)
 	for i := range 6 {
-		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, 1+i/2%2))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, 1+i/2%2))
 	}
 	before := r.written(t, "")
-	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	out := r.compact(t, maintenance.Compaction{MinFiles: 2})
 	sameByKey(t, before, r.written(t, ""))
 	require.Equal(t, 6, out.Files, "three pairs of files")
 	require.Equal(t, 3, out.FilesWritten)
 	require.Zero(t, out.Kept)
-	out = r.compact(t, stage.Compaction{MinFiles: 2})
+	out = r.compact(t, maintenance.Compaction{MinFiles: 2})
 	require.Zero(t, out.Commits)
-	out = r.compact(t, stage.Compaction{MinFiles: 2, AnyOrder: true})
+	out = r.compact(t, maintenance.Compaction{MinFiles: 2, AnyOrder: true})
 	require.Equal(t, 2, out.Files, "the first day has two")
 	require.ElementsMatch(t, before, r.written(t, ""))
 }
 
 // spec: compact-10, compact-11
 func TestPartitionsAreChosen(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	r.daily(t)
+	r := newRig(t, stagetest.Unlimited, nil)
+	r.Daily(t)
 	for i := range 4 {
-		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}]`, i))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-01"}]`, i))
 	}
 	for i := range 4 {
-		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-02"}]`, i))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "C%d", "day": "2026-10-02"}]`, i))
 	}
-	before := r.parquet(t)
-	dry := r.compact(t, stage.Compaction{DryRun: true, Partition: []string{"day=2026-10-02"}})
+	before := r.Parquet(t)
+	dry := r.compact(t, maintenance.Compaction{DryRun: true, Partition: []string{"day=2026-10-02"}})
 	require.Equal(t, 4, dry.Files)
 	require.EqualValues(t, 4, dry.Rows)
 	require.Equal(t, 1, dry.FilesWritten)
 	require.NotZero(t, dry.BytesWritten)
-	require.Equal(t, before, r.parquet(t))
-	done := r.compact(t, stage.Compaction{Partition: []string{"day=2026-10-02"}})
+	require.Equal(t, before, r.Parquet(t))
+	done := r.compact(t, maintenance.Compaction{Partition: []string{"day=2026-10-02"}})
 	require.Equal(t, dry.Files, done.Files)
 	require.Equal(t, dry.Bytes, done.Bytes)
-	require.Len(t, r.listed(t, ""), 5)
+	require.Len(t, r.Listed(t, ""), 5)
 	for text, want := range map[string]string{"day=2026-10-03": "no file of table", "dey=1": `did you mean "day"`, "day": "write a field and a value"} {
-		_, err := r.stager.Compact(t.Context(), stage.Compaction{Table: history, Partition: []string{text}})
+		_, err := r.rewriter.Compact(t.Context(), maintenance.Compaction{Table: stagetest.History, Partition: []string{text}})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -255,23 +257,23 @@ func TestPartitionsAreChosen(t *testing.T) {
 func TestOthersCommitDuringACompaction(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, r *rig){
 		"appends": func(t *testing.T, r *rig) { r.appends(t, 2) },
-		"deletes": func(t *testing.T, r *rig) { r.erasePositions(t, true, 0, r.listed(t, "")[0]) },
+		"deletes": func(t *testing.T, r *rig) { r.erasePositions(t, true, 0, r.Listed(t, "")[0]) },
 		"replaces": func(t *testing.T, r *rig) {
-			require.NotZero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+			require.NotZero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, unlimited, nil)
+			r := newRig(t, stagetest.Unlimited, nil)
 			r.plain(t, 2)
 			r.appends(t, 4)
 			var before []string
-			r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-				r.tables.commit = nil
+			r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+				r.Tables.OnCommit = nil
 				meanwhile(t, r)
 				before = r.written(t, "")
-				return r.tables.Commit(ctx, change)
+				return r.Tables.Commit(ctx, change)
 			}
-			r.compact(t, stage.Compaction{})
+			r.compact(t, maintenance.Compaction{})
 			sameByKey(t, before, r.written(t, ""))
 		})
 	}
@@ -283,35 +285,35 @@ func TestOthersCommitDuringACompaction(t *testing.T) {
 func TestFailuresOfCompactionsLeaveNothing(t *testing.T) {
 	for _, call := range []errstore.Call{errstore.Begin, errstore.Write, errstore.Finish, errstore.Create, errstore.Open} {
 		t.Run(fmt.Sprint(call), func(t *testing.T) {
-			r := newRig(t, unlimited, nil)
+			r := newRig(t, stagetest.Unlimited, nil)
 			r.plain(t, 2)
 			r.appends(t, 4)
-			rows, before := r.written(t, ""), r.parquet(t)
+			rows, before := r.written(t, ""), r.Parquet(t)
 			failing := r.broken(t, errstore.Rule{Call: call, Nth: 1, Action: errstore.Fail(nil)})
-			_, err := failing.stager.Compact(t.Context(), stage.Compaction{Table: history})
+			_, err := failing.rewriter.Compact(t.Context(), maintenance.Compaction{Table: stagetest.History})
 			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
-			require.Equal(t, before, r.parquet(t))
+			require.Equal(t, before, r.Parquet(t))
 			require.Equal(t, rows, r.written(t, ""))
-			require.Equal(t, 1, r.compact(t, stage.Compaction{}).Commits)
+			require.Equal(t, 1, r.compact(t, maintenance.Compaction{}).Commits)
 			sameByKey(t, rows, r.written(t, ""))
 		})
 	}
 	t.Run("uncertain", func(t *testing.T) {
-		r := newRig(t, unlimited, nil)
+		r := newRig(t, stagetest.Unlimited, nil)
 		r.plain(t, 2)
 		r.appends(t, 4)
 		rows := r.written(t, "")
-		r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
-			r.tables.commit = nil
-			_, err := r.tables.Commit(ctx, change)
+		r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+			r.Tables.OnCommit = nil
+			_, err := r.Tables.Commit(ctx, change)
 			require.NoError(t, err)
 			return commit.Committed{}, commit.AsUncertain(fault.New(fault.Unavailable, "no answer"))
 		}
-		_, err := r.stager.Compact(t.Context(), stage.Compaction{Table: history})
+		_, err := r.rewriter.Compact(t.Context(), maintenance.Compaction{Table: stagetest.History})
 		require.True(t, commit.Uncertain(err))
 		require.Contains(t, fault.As(err).Remedy, "repeat the call")
 		sameByKey(t, rows, r.written(t, ""))
-		require.Zero(t, r.compact(t, stage.Compaction{}).Commits)
+		require.Zero(t, r.compact(t, maintenance.Compaction{}).Commits)
 	})
 }
 
@@ -322,7 +324,7 @@ func TestCompactionsStayWithinTheBudget(t *testing.T) {
 	const limit, calls, size = 24 << 20, 4, 100_000
 	r := newRig(t, limit, nil)
 	r.plain(t, 2)
-	ctx, entered := r.budget.Enter(t.Context(), "test")
+	ctx, entered := r.Budget.Enter(t.Context(), "test")
 	defer entered.Release()
 	for call := range calls {
 		ids := array.NewInt64Builder(memory.DefaultAllocator)
@@ -334,17 +336,17 @@ func TestCompactionsStayWithinTheBudget(t *testing.T) {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "country", Type: arrow.BinaryTypes.String}}, nil)
 		reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{ids.NewArray(), texts.NewArray()}, size)})
 		require.NoError(t, err)
-		_, err = r.stager.Stage(ctx, stage.TableWrite{Table: history}, reader)
+		_, err = r.Stager.Stage(ctx, stage.TableWrite{Table: stagetest.History}, reader)
 		require.NoError(t, err)
 	}
-	out, err := r.stager.Compact(ctx, stage.Compaction{Table: history, MinFiles: 2, FileBytes: 64 << 20})
+	out, err := r.rewriter.Compact(ctx, maintenance.Compaction{Table: stagetest.History, MinFiles: 2, FileBytes: 64 << 20})
 	require.NoError(t, err)
 	require.EqualValues(t, calls*size, out.Rows)
 	require.Equal(t, 1, out.FilesWritten)
 	require.Zero(t, out.Deleted)
-	require.LessOrEqual(t, r.budget.Peak(), int64(limit))
+	require.LessOrEqual(t, r.Budget.Peak(), int64(limit))
 	ids := map[string]int{}
-	for _, id := range r.column(t, "", "id") {
+	for _, id := range r.Column(t, "", "id") {
 		ids[id]++
 	}
 	require.Len(t, ids, size)
@@ -357,21 +359,21 @@ func TestCompactionsStayWithinTheBudget(t *testing.T) {
 //
 // spec: compact-4, compact-11
 func TestDeletesOfOtherFilesStay(t *testing.T) {
-	r := newRig(t, unlimited, nil)
-	require.NoError(t, r.tables.Create(t.Context(), commit.NewTable{
-		Table: history, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"}},
+	r := newRig(t, stagetest.Unlimited, nil)
+	require.NoError(t, r.Tables.Create(t.Context(), commit.NewTable{
+		Table: stagetest.History, Columns: []commit.NewColumn{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "day", Type: "date"}, {ID: 4, Name: "country", Type: "string"}},
 	}))
 	r.asNewSpec(t)
 	plain := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.FixedWidthTypes.Date32}}, nil)
-	r.stage(t, stage.TableWrite{Table: history}, plain, `[{"id": 1, "day": "2026-10-01"}, {"id": 1, "day": "2026-10-02"}, {"id": 2, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-02"}]`)
+	r.Stage(t, stage.TableWrite{Table: stagetest.History}, plain, `[{"id": 1, "day": "2026-10-01"}, {"id": 1, "day": "2026-10-02"}, {"id": 2, "day": "2026-10-01"}, {"id": 2, "day": "2026-10-02"}]`)
 	r.eraseValues(t, catalog.File{Spec: 0}, 1)
 	before := r.written(t, "")
 	require.Len(t, before, 2)
-	out := r.compact(t, stage.Compaction{AnyOrder: true, Partition: []string{"day=2026-10-01"}})
+	out := r.compact(t, maintenance.Compaction{AnyOrder: true, Partition: []string{"day=2026-10-01"}})
 	require.Equal(t, 1, out.Files)
 	require.Zero(t, out.Deletes)
 	require.ElementsMatch(t, before, r.written(t, ""))
-	out = r.compact(t, stage.Compaction{AnyOrder: true})
+	out = r.compact(t, maintenance.Compaction{AnyOrder: true})
 	require.Equal(t, 1, out.Deletes)
 	require.ElementsMatch(t, before, r.written(t, ""))
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
@@ -380,10 +382,10 @@ func TestDeletesOfOtherFilesStay(t *testing.T) {
 // twice stages three commits of rows of one key, of two days in turn, and deletes a row of each file of the first day.
 func (r *rig) twice(t *testing.T) {
 	t.Helper()
-	r.daily(t)
+	r.Daily(t)
 	for i := range 3 {
 		day := 1 + i%2
-		r.stage(t, stage.TableWrite{Table: history}, schema(), fmt.Sprintf(`[{"id": 1, "country": "A%d", "day": "2026-10-0%d"}, {"id": 1, "country": "B%d", "day": "2026-10-0%d"}, {"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, day, i, day, i, day))
+		r.Stage(t, stage.TableWrite{Table: stagetest.History}, stagetest.Schema(), fmt.Sprintf(`[{"id": 1, "country": "A%d", "day": "2026-10-0%d"}, {"id": 1, "country": "B%d", "day": "2026-10-0%d"}, {"id": 1, "country": "C%d", "day": "2026-10-0%d"}]`, i, day, i, day, i, day))
 	}
 	r.eraseFirst(t)
 }
@@ -392,7 +394,7 @@ func (r *rig) twice(t *testing.T) {
 func (r *rig) eraseFirst(t *testing.T) {
 	t.Helper()
 	byDay := map[string][]catalog.File{}
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		day := fmt.Sprint(f.Partition)
 		byDay[day] = append(byDay[day], f)
 	}
@@ -409,15 +411,15 @@ func (r *rig) eraseFirst(t *testing.T) {
 //
 // spec: compact-4, compact-9
 func TestDeletesOfRewrittenFilesGo(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := newRig(t, stagetest.Unlimited, nil)
 	r.twice(t)
 	before := r.written(t, "")
 	require.Len(t, before, 7)
-	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	out := r.compact(t, maintenance.Compaction{MinFiles: 2})
 	require.Equal(t, 2, out.Commits)
 	require.Equal(t, 1, out.Deletes)
 	sameByKey(t, before, r.written(t, ""))
-	require.Zero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	require.Zero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
 }
 
@@ -425,16 +427,16 @@ func TestDeletesOfRewrittenFilesGo(t *testing.T) {
 //
 // spec: compact-2, compact-4, compact-9
 func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := newRig(t, stagetest.Unlimited, nil)
 	r.plain(t, 2)
 	r.appends(t, 2)
-	files := r.listed(t, "")
+	files := r.Listed(t, "")
 	r.unsorted(t, files[0])
-	kept := r.listed(t, "")[2]
+	kept := r.Listed(t, "")[2]
 	r.erasePositions(t, false, 0, files[0], kept)
 	before := r.written(t, "")
 	// The unsorted file stays, since rows of a country would be moved apart; the second file needs no rewriting.
-	request := stage.Compaction{Key: []string{"country"}, FileBytes: 1}
+	request := maintenance.Compaction{Key: []string{"country"}, FileBytes: 1}
 	out := r.compact(t, request)
 	require.Equal(t, []int{1, 1, 1, 0}, []int{out.Commits, out.Files, out.Kept, out.Deletes})
 	require.EqualValues(t, 1, out.Deleted)
@@ -443,7 +445,7 @@ func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
 	require.Zero(t, again.Commits, "no file has a deleted row that could be left out")
 	require.Equal(t, 1, again.Kept)
 	sameByKey(t, before, r.written(t, ""))
-	out = r.compact(t, stage.Compaction{AnyOrder: true})
+	out = r.compact(t, maintenance.Compaction{AnyOrder: true})
 	require.Equal(t, 1, out.Deletes)
 	require.ElementsMatch(t, before, r.written(t, ""))
 	require.Equal(t, "0", r.load(t).CurrentSnapshot().Summary.Properties["total-delete-files"])
@@ -453,22 +455,22 @@ func TestDeletesThatAFileSharesWithOneThatStays(t *testing.T) {
 //
 // spec: compact-1, compact-8
 func TestDeletesBetweenGroupsStay(t *testing.T) {
-	r := newRig(t, unlimited, nil)
+	r := newRig(t, stagetest.Unlimited, nil)
 	r.twice(t)
 	commits, before := 0, []string(nil)
-	r.tables.commit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
+	r.Tables.OnCommit = func(ctx context.Context, change commit.Change) (commit.Committed, error) {
 		if commits++; commits == 2 {
 			r.eraseFirst(t)
 			before = r.written(t, "")
 		}
-		return r.tables.Catalog.Commit(ctx, change)
+		return r.Tables.Catalog.Commit(ctx, change)
 	}
-	out := r.compact(t, stage.Compaction{MinFiles: 2})
+	out := r.compact(t, maintenance.Compaction{MinFiles: 2})
 	require.Equal(t, 2, out.Commits)
 	require.Equal(t, 3, commits, "the second group is read again")
 	require.Len(t, before, 6, "one of the two rows was deleted before")
 	sameByKey(t, before, r.written(t, ""))
-	require.NotZero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
-	require.Zero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	require.NotZero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
+	require.Zero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
 	sameByKey(t, before, r.written(t, ""))
 }

@@ -1,4 +1,4 @@
-package stage
+package maintenance
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/compact"
+	"github.com/penstock/penstock/loader/datafile"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/transaction"
@@ -30,7 +31,7 @@ type Compaction struct {
 	AnyOrder bool
 	// MinFiles is the number of small files of a partition from which on they are rewritten; 0 means 4.
 	MinFiles int
-	// FileBytes is the size of files to aim at; 0 is the Stager's.
+	// FileBytes is the size of files to aim at; 0 is the Rewriter's.
 	FileBytes int64
 	// DryRun writes nothing.
 	DryRun bool
@@ -41,7 +42,7 @@ type Compaction struct {
 // CompactionProgress is how far a compaction is.
 type CompactionProgress struct {
 	Done, All int // files rewritten, and to rewrite when it began
-	WriteProgress
+	datafile.Progress
 }
 
 // CompactionResult is what a compaction did, or would do.
@@ -75,26 +76,26 @@ const (
 // between: groups of files are replaced by one commit each. It can be repeated at any time, and then
 // continues with the rest.
 //
-// Errors: those of Stage; Corrupt if files do not match the table's metadata.
-func (s *Stager) Compact(ctx context.Context, request Compaction) (CompactionResult, error) {
+// Errors: those of stage.Stager.Stage; Corrupt if files do not match the table's metadata.
+func (r *Rewriter) Compact(ctx context.Context, request Compaction) (CompactionResult, error) {
 	request.Branch, request.MinFiles = cmp.Or(request.Branch, commit.Main), cmp.Or(request.MinFiles, defaultMinFiles)
-	options := s.options
-	options.FileBytes = cmp.Or(request.FileBytes, options.FileBytes)
-	c := &compacting{stager: &Stager{options: options}, request: request, made: map[string]bool{}}
+	options := r.options
+	options.Rows.FileBytes = cmp.Or(request.FileBytes, options.Rows.FileBytes)
+	c := &compacting{options: options, request: request, made: map[string]bool{}}
 	err := c.holdNames(ctx)
 	if err == nil {
 		defer c.names.held.Release()
 		err = c.run(ctx)
 	}
-	err = repeatable(err, "repeat the call: it continues with the files that the table has then")
+	err = commit.Repeatable(err, "repeat the call: it continues with the files that the table has then")
 	return c.result, fault.Op(err, "compact table %s", request.Table)
 }
 
 // compacting is one call of Compact.
 type compacting struct {
-	stager  *Stager
+	options Options
 	request Compaction
-	tables  WritableTables
+	tables  Tables
 	name    string          // of the table in its catalog
 	made    map[string]bool // the locations of files that this call wrote
 	names   dataFileNames
@@ -105,7 +106,7 @@ type compacting struct {
 
 // run rewrites one group of files after the other.
 func (c *compacting) run(ctx context.Context) (err error) {
-	if c.tables, c.name, err = c.stager.options.Route(c.request.Table); err != nil {
+	if c.tables, c.name, err = c.options.Route(c.request.Table); err != nil {
 		return err
 	}
 	for {
@@ -137,8 +138,8 @@ func (c *compacting) attempt(ctx context.Context, a *transaction.Attempt) error 
 	if err != nil {
 		return err
 	}
-	a.Discard = files.discard
-	if g.change, err = g.changeOf(files.added); err != nil {
+	a.Discard = files.Discard
+	if g.change, err = g.changeOf(files.Added()); err != nil {
 		return err
 	}
 	c.group = g
@@ -155,7 +156,7 @@ func countFiles(sets []compact.RewriteSet) (files int) {
 
 // estimate sets the result of a dry run.
 func (c *compacting) estimate(sets []compact.RewriteSet) {
-	r, size := &c.result, c.stager.options.FileBytes
+	r, size := &c.result, c.options.Rows.FileBytes
 	for _, set := range sets {
 		bytes := set.Bytes()
 		r.Files, r.Bytes, r.Rows = r.Files+len(set.Files), r.Bytes+bytes, r.Rows+set.Rows()
@@ -166,7 +167,9 @@ func (c *compacting) estimate(sets []compact.RewriteSet) {
 // compactGroup is a group of files that one commit replaces.
 type compactGroup struct {
 	*compacting
-	call     *staging                   // writes the new files
+	token    string                     // of the commit
+	rows     *datafile.Call             // sorts and writes the rows
+	target   *datafile.Target           // of the new files
 	files    []catalog.File             // with the position deletes that name them
 	listed   map[string]catalog.Deletes // of files that the catalog lists with more, by location
 	read     *catalog.Table             // as readers name it
@@ -201,15 +204,14 @@ func (c *compacting) next(ctx context.Context, state *commit.TableState) (_ *com
 		return nil, err
 	}
 	g.selected = compact.Select(g.layout(), compact.Options{
-		MinFiles: c.request.MinFiles, FileBytes: c.stager.options.FileBytes, SetBytes: max(groupBytes, c.stager.options.FileBytes), AnyOrder: c.request.AnyOrder,
+		MinFiles: c.request.MinFiles, FileBytes: c.options.Rows.FileBytes, SetBytes: max(groupBytes, c.options.Rows.FileBytes), AnyOrder: c.request.AnyOrder,
 		Leave: func(f catalog.File) bool { return c.made[f.Location] || !chosen.has(f) },
 	}, g.files)
 	g.sets = g.selected.First(groupBytes)
 	return g, nil
 }
 
-// prepare makes the call that writes the new files: rows have all columns of the table, and their
-// row ids.
+// prepare finds how new files are written: rows have all columns of the table, and their row ids.
 func (g *compactGroup) prepare(state *commit.TableState) error {
 	table := *state.Table
 	table.Name = g.request.Table
@@ -220,60 +222,52 @@ func (g *compactGroup) prepare(state *commit.TableState) error {
 				In(table.Name, "").WithRemedy("compact the table with another program")
 		}
 	}
-	g.call = &staging{
-		Stager: g.stager, tables: g.tables, input: table.Schema(), target: &target{state: state},
-		request: TableWrite{
-			Table: g.name, Branch: g.request.Branch, Key: g.request.Key,
-			Token: commit.NewToken(g.stager.options.Clock(), ""), Progress: g.progress,
-		},
-	}
-	if err := g.call.match(g.call.target); err != nil {
-		return err
-	}
-	g.call.target.addLineage(table.Lineage)
-	return nil
-}
-
-// addLineage adds the columns of row lineage to a target whose input has them after the table's columns.
-func (t *target) addLineage(lineage []catalog.Field) {
-	fields, first := t.fitted.Fields(), len(t.state.Table.Fields)
-	for i, f := range lineage {
-		t.columns = append(t.columns, targetColumn{field: identified(f.Name, f.Type, f.ID, true), id: f.ID, from: first + i})
-		fields = append(fields, f.Arrow())
-	}
-	t.fitted = arrow.NewSchema(fields, nil)
+	g.token, g.rows = commit.NewToken(g.options.Clock(), ""), datafile.NewCall(g.options.Rows, g.progress)
+	target, err := datafile.Match(table.Schema(), state, datafile.MatchOptions{Key: g.request.Key, Lineage: table.Lineage})
+	g.target = target
+	return err
 }
 
 // progress reports how far the rewriting is.
-func (g *compactGroup) progress(at WriteProgress) {
+func (g *compactGroup) progress(at datafile.Progress) {
 	if g.request.Progress != nil {
-		g.request.Progress(CompactionProgress{Done: g.result.Files, All: g.all, WriteProgress: at})
+		g.request.Progress(CompactionProgress{Done: g.result.Files, All: g.all, Progress: at})
 	}
 }
 
 // layout returns what new files are like.
 func (g *compactGroup) layout() compact.TableLayout {
-	t := g.call.target
-	out := compact.TableLayout{Specs: t.state.Table.Specs, Spec: t.state.Spec, Order: t.ordered}
-	for _, at := range t.layout.Key {
-		out.Key = append(out.Key, t.columns[at].id)
+	t := g.target
+	out := compact.TableLayout{Specs: t.State.Table.Specs, Spec: t.State.Spec, Order: t.SortOrder}
+	for _, at := range t.Layout.Key {
+		out.Key = append(out.Key, t.FieldID(at))
 	}
-	for _, by := range t.layout.Sort {
-		out.Sort = append(out.Sort, t.columns[by.Column].id)
+	for _, by := range t.Layout.Sort {
+		out.Sort = append(out.Sort, t.FieldID(by.Column))
 	}
-	folder := t.state.DataFolder()
-	out.Folder = func(partition []any) string { return folder + t.path(partition) }
+	folder := t.State.DataFolder()
+	out.Folder = func(partition []any) string { return folder + t.Path(partition) }
 	return out
 }
 
 // rewrite writes the rows of the group to new files. After an error it has discarded them.
-func (g *compactGroup) rewrite(ctx context.Context) (*uploading, error) {
+func (g *compactGroup) rewrite(ctx context.Context) (*datafile.Files, error) {
 	sorted, err := g.sort(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer sorted.Release()
-	return g.call.upload(ctx, sorted)
+	folder := g.target.State.DataFolder()
+	store, err := g.tables.FileStore(ctx, g.name, folder)
+	if err != nil {
+		return nil, err
+	}
+	files := g.rows.NewFiles(store, folder, g.token, false)
+	if err := files.Write(ctx, g.target, sorted); err != nil {
+		files.Discard(ctx)
+		return nil, err
+	}
+	return files, nil
 }
 
 // count adds the commit of the group to the result.
@@ -287,7 +281,8 @@ func (c *compacting) count(made commit.Committed) {
 	for _, set := range g.sets {
 		r.Bytes, r.Rows = r.Bytes+set.Bytes(), r.Rows+set.Rows()
 	}
-	r.FilesWritten, r.BytesWritten = r.FilesWritten+g.call.result.Files, r.BytesWritten+g.call.result.Bytes
+	at := g.rows.Progress()
+	r.FilesWritten, r.BytesWritten = r.FilesWritten+at.Files, r.BytesWritten+at.Bytes
 }
 
 // sort reads the rows that are not deleted, in the order in which they were written, and sorts them.
@@ -298,10 +293,10 @@ func (g *compactGroup) sort(ctx context.Context) (*extsort.Sorted, error) {
 			source.Files = append(source.Files, plan.FileRange{File: f, To: f.Rows})
 		}
 	}
-	rows, err := g.stager.options.Read(ctx, source, g.columns)
+	rows, err := g.options.Read(ctx, source, g.columns)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Release()
-	return g.call.sort(ctx, rows)
+	return g.rows.Sort(ctx, g.target, rows, nil)
 }

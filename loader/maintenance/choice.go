@@ -1,4 +1,4 @@
-package stage
+package maintenance
 
 import (
 	"slices"
@@ -64,12 +64,12 @@ func (c *partitionChoice) has(f catalog.File) bool {
 
 // tells reports whether the partition of a file tells whether it is selected.
 func (c *partitionChoice) tells(f catalog.File) bool {
-	return !slices.ContainsFunc(c.wanted, func(w fieldChoice) bool { return sameField(c.table.Specs[f.Spec], w.field) < 0 })
+	return !slices.ContainsFunc(c.wanted, func(w fieldChoice) bool { return c.table.Specs[f.Spec].SameField(w.field) < 0 })
 }
 
 // text returns the value of a field in the partition of a file, or false.
 func (c *partitionChoice) text(w fieldChoice, f catalog.File) (string, bool) {
-	at := sameField(c.table.Specs[f.Spec], w.field)
+	at := c.table.Specs[f.Spec].SameField(w.field)
 	if at < 0 {
 		return "", false
 	}

@@ -1,4 +1,4 @@
-package stage
+package datafile
 
 import (
 	"slices"
@@ -16,19 +16,19 @@ type matching struct {
 	schema *arrow.Schema // of the input, in the types that tables have
 	raw    *arrow.Schema // of the input, as it comes
 	evolve bool
-	target *target
+	target *Target
 	faults []fault.Field
 }
 
 // columns finds the source of each column of the files. It reports all columns that do not fit.
 func (m *matching) columns() error {
 	known, paths := map[string]bool{}, pathsOf{}
-	for _, f := range m.target.state.Table.Fields {
+	for _, f := range m.target.State.Table.Fields {
 		known[f.Name] = true
 		paths.add(f.Name, f.Type)
 		m.column(f)
 	}
-	numbers := fieldNumbers{last: m.target.state.LastColumn, version: m.target.state.Version}
+	numbers := fieldNumbers{last: m.target.State.LastColumn, version: m.target.State.Version}
 	for i, f := range m.schema.Fields() {
 		if len(m.schema.FieldIndices(f.Name)) > 1 {
 			m.fail(f.Name, "the input has two columns of this name")
@@ -39,11 +39,11 @@ func (m *matching) columns() error {
 		}
 		if !m.evolve {
 			m.faults = append(m.faults, fault.Field{
-				Field: "columns", Message: "the table has no column " + strconv.Quote(f.Name), Nearest: fault.Nearest(f.Name, m.target.state.Table.Names()),
+				Field: "columns", Message: "the table has no column " + strconv.Quote(f.Name), Nearest: fault.Nearest(f.Name, m.target.State.Table.Names()),
 			})
 			continue
 		}
-		if refused := newName(f, i, append(m.target.state.Table.Names(), fieldNames(m.schema.Fields())...), paths); refused != "" {
+		if refused := newName(f, i, append(m.target.State.Table.Names(), fieldNames(m.schema.Fields())...), paths); refused != "" {
 			m.fail(f.Name, refused)
 			continue
 		}
@@ -56,7 +56,7 @@ func (m *matching) columns() error {
 			m.fail(f.Name, fault.As(err).Message)
 			continue
 		}
-		m.target.added = append(m.target.added, column)
+		m.target.Added = append(m.target.Added, column)
 		if column.Type == uuidType {
 			m.target.uuids = append(m.target.uuids, column.ID)
 		}
@@ -65,7 +65,7 @@ func (m *matching) columns() error {
 	if len(m.faults) == 0 {
 		return nil
 	}
-	return fault.As(fault.Fields(m.faults)).In(m.target.state.Table.Name, "").
+	return fault.As(fault.Fields(m.faults)).In(m.target.State.Table.Name, "").
 		WithRemedy("cast, rename or leave out these columns; with evolve, columns that the table does not have are added to it")
 }
 
@@ -107,7 +107,7 @@ func fieldNames(fields []arrow.Field) []string {
 // partitioned reports whether a partition field of the table has a name. Other engines refuse to load a table with a
 // column of the same name.
 func (m *matching) partitioned(name string) bool {
-	for _, spec := range m.target.state.Table.Specs {
+	for _, spec := range m.target.State.Table.Specs {
 		if slices.ContainsFunc(spec, func(p catalog.PartitionField) bool { return p.Name == name }) {
 			return true
 		}
@@ -131,7 +131,7 @@ func (m *matching) column(f catalog.Field) {
 		out.from = at[0]
 	}
 	switch {
-	case len(at) == 0 && slices.Contains(m.target.state.WriteDefaults, f.ID):
+	case len(at) == 0 && slices.Contains(m.target.State.WriteDefaults, f.ID):
 		m.fail(f.Name, "the table gives rows without it a default, which this version does not write, and the input does not have it")
 		return
 	case len(at) == 0 && f.Required:
@@ -143,7 +143,7 @@ func (m *matching) column(f catalog.Field) {
 		m.fail(f.Name, "its type in the table is not served by this version")
 		return
 	case len(at) == 0:
-	case sameShape(m.schema.Field(at[0]).Type, f.Type):
+	case SameShape(m.schema.Field(at[0]).Type, f.Type):
 	case widens(m.raw.Field(at[0]).Type, f.Type):
 		out.cast = f.Type
 	default:
@@ -158,23 +158,23 @@ func widens(from, to arrow.DataType) bool {
 	return from.ID() == arrow.INT32 && to.ID() == arrow.INT64 || from.ID() == arrow.FLOAT32 && to.ID() == arrow.FLOAT64
 }
 
-// sameShape reports whether two types are equal, apart from what an array does not depend on:
+// SameShape reports whether two types are equal, apart from what an array does not depend on:
 // the names of a list's elements, and which nested fields may be null.
-func sameShape(a, b arrow.DataType) bool {
+func SameShape(a, b arrow.DataType) bool {
 	switch a := a.(type) {
 	case *arrow.ListType:
 		b, ok := b.(*arrow.ListType)
-		return ok && sameShape(a.Elem(), b.Elem())
+		return ok && SameShape(a.Elem(), b.Elem())
 	case *arrow.MapType:
 		b, ok := b.(*arrow.MapType)
-		return ok && sameShape(a.KeyType(), b.KeyType()) && sameShape(a.ItemType(), b.ItemType())
+		return ok && SameShape(a.KeyType(), b.KeyType()) && SameShape(a.ItemType(), b.ItemType())
 	case *arrow.StructType:
 		b, ok := b.(*arrow.StructType)
 		if !ok || a.NumFields() != b.NumFields() {
 			return false
 		}
 		for i, f := range a.Fields() {
-			if f.Name != b.Field(i).Name || !sameShape(f.Type, b.Field(i).Type) {
+			if f.Name != b.Field(i).Name || !SameShape(f.Type, b.Field(i).Type) {
 				return false
 			}
 		}

@@ -1,4 +1,4 @@
-package stage_test
+package maintenance_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/maintenance"
 	"github.com/penstock/penstock/loader/stage"
+	"github.com/penstock/penstock/loader/stage/stagetest"
 )
 
 // spec: stage-45, compact-1, compact-20
@@ -29,13 +31,13 @@ func TestTablesOnS3AreStagedTo(t *testing.T) {
 	t.Cleanup(files.Close)
 	kind := s3.Kind(store.Environment{})
 	kind.Open = func(context.Context, map[string]string, store.Credentials) (store.Store, error) { return files, nil }
-	r := newRig(t, unlimited, func(o *icebergcat.Options) { o.Stores, o.Warehouse = store.NewKinds(kind), "s3://lake/warehouse" })
-	r.stage(t, create(), schema(), few)
-	request := stage.TableWrite{Table: history, Token: commit.NewToken(time.Now(), "second")}
-	second := r.stage(t, request, schema(), few)
-	require.Equal(t, second.Snapshot, r.stage(t, request, schema(), few).Snapshot)
+	r := newRig(t, stagetest.Unlimited, func(o *icebergcat.Options) { o.Stores, o.Warehouse = store.NewKinds(kind), "s3://lake/warehouse" })
+	r.Stage(t, stagetest.Create(), stagetest.Schema(), stagetest.Few)
+	request := stage.TableWrite{Table: stagetest.History, Token: commit.NewToken(time.Now(), "second")}
+	second := r.Stage(t, request, stagetest.Schema(), stagetest.Few)
+	require.Equal(t, second.Snapshot, r.Stage(t, request, stagetest.Schema(), stagetest.Few).Snapshot)
 	rows := int64(0)
-	for _, f := range r.listed(t, "") {
+	for _, f := range r.Listed(t, "") {
 		require.True(t, strings.HasPrefix(f.Location, "s3://lake/warehouse/ml/history/data/"), f.Location)
 		object, err := files.Open(t.Context(), f.Location, f.Bytes)
 		require.NoError(t, err)
@@ -44,8 +46,8 @@ func TestTablesOnS3AreStagedTo(t *testing.T) {
 	}
 	require.EqualValues(t, 8, rows)
 	before := r.written(t, "")
-	require.NotZero(t, r.compact(t, stage.Compaction{MinFiles: 2}).Commits)
+	require.NotZero(t, r.compact(t, maintenance.Compaction{MinFiles: 2}).Commits)
 	sameByKey(t, before, r.written(t, ""))
-	require.NotZero(t, r.restore(t, stage.Restoration{Snapshot: second.Snapshot}).Copied)
+	require.NotZero(t, r.restore(t, maintenance.Restoration{Snapshot: second.Snapshot}).Copied)
 	require.Equal(t, before, r.written(t, ""))
 }

@@ -1,4 +1,4 @@
-package stage
+package datafile
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/chunk"
 	"github.com/penstock/penstock/internal/parquet/write"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/upload"
@@ -15,7 +16,8 @@ import (
 
 // partitionFiles writes the data files of one partition. It is a write.FileSequence.
 type partitionFiles struct {
-	*uploading
+	*Files
+	target  *Target
 	number  int // among all of the call
 	sorted  int // among those of the sorted rows
 	values  []any
@@ -27,8 +29,8 @@ type partitionFiles struct {
 }
 
 // part adds the files of a partition to those of the call.
-func (u *uploading) part(values []any) *partitionFiles {
-	p := &partitionFiles{uploading: u, number: len(u.parts), values: values}
+func (u *Files) part(t *Target, values []any) *partitionFiles {
+	p := &partitionFiles{Files: u, target: t, number: len(u.parts), values: values}
 	u.parts = append(u.parts, p)
 	return p
 }
@@ -40,7 +42,7 @@ func (p *partitionFiles) write(ctx context.Context, sorted *extsort.Sorted, choi
 		return err
 	}
 	defer held.Release()
-	options := p.call.fileOptions(choice)
+	options := p.call.fileOptions(p.target, choice)
 	options.Memory = held
 	roll, err := write.NewRoll(p, p.call.options.FileBytes, options)
 	if err != nil {
@@ -66,12 +68,13 @@ func (p *partitionFiles) write(ctx context.Context, sorted *extsort.Sorted, choi
 }
 
 // fileOptions returns the options of data files.
-func (c *staging) fileOptions(choice *write.EncodingChoice) write.Options {
-	t := c.target
-	rowBytes := max(c.bytes/max(c.read, 1), 1)
+func (c *Call) fileOptions(t *Target, choice *write.EncodingChoice) write.Options {
+	c.mu.Lock()
+	rowBytes := max(c.memory/max(c.at.RowsRead, 1), 1)
+	c.mu.Unlock()
 	sample := c.options.share(sampleShare, minSample, maxSample)
 	return write.Options{
-		Schema: t.fileSchema(), UUIDs: slices.Concat(t.state.UUIDs, t.uuids), FormatVersion: t.state.Version, Sorting: t.sorting, Bloom: t.blooms(), Choice: choice,
+		Schema: t.fileSchema(), UUIDs: slices.Concat(t.State.UUIDs, t.uuids), FormatVersion: t.State.Version, Sorting: t.sorting, Bloom: t.blooms(), Choice: choice,
 		RowGroupBytes: c.options.share(groupShare, minGroup, maxGroup), PageRows: min(maxSampleRows, max(sample/rowBytes, 1)), Parallel: c.options.Threads,
 	}
 }
@@ -79,24 +82,20 @@ func (c *staging) fileOptions(choice *write.EncodingChoice) write.Options {
 // count adds to what the call has written, and reports it.
 func (p *partitionFiles) count(rows int64, files int, bytes int64) {
 	p.rows, p.bytes = p.rows+rows, p.bytes+bytes
-	u := p.uploading
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.written += rows
-	u.call.result.Files += files
-	u.call.result.Bytes += bytes
-	u.call.report(WriteFilesStep, u.written)
+	p.call.count(WriteFiles, func(at *Progress) {
+		at.RowsWritten, at.Files, at.Bytes = at.RowsWritten+rows, at.Files+files, at.Bytes+bytes
+	})
 }
 
 // Next implements write.FileSequence.
 func (p *partitionFiles) Next(ctx context.Context) (chunk.Destination, error) {
 	path := ""
-	if !p.flat {
-		path = p.call.target.path(p.values)
+	if !p.flat && p.target != nil {
+		path = p.target.Path(p.values)
 	}
 	location := fmt.Sprintf("%s%s/%s-%05d-%05d.parquet", p.folder, path, p.prefix, p.number, len(p.tried))
 	budget := p.call.options.Budget
-	file, err := p.files.Begin(ctx, location, upload.ReserveParts(budget))
+	file, err := p.store.Begin(ctx, location, upload.ReserveParts(budget))
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +108,13 @@ func (p *partitionFiles) Finish(ctx context.Context, w write.WrittenFile) error 
 	if err := p.current.Finish(ctx); err != nil {
 		return err
 	}
+	metrics := commit.ColumnMetrics{
+		ColumnBytes: w.ColumnBytes, Values: w.Values, Nulls: w.Nulls, NaNs: w.NaNs, Lower: w.Lower, Upper: w.Upper,
+	}
+	withoutMetrics(metrics, p.target.lineage)
 	p.added = append(p.added, commit.DataFile{
-		Location: p.current.Location(), Spec: p.call.target.state.Spec, Partition: p.values, Rows: w.Rows, Bytes: w.Bytes,
-		SortOrder: p.call.target.ordered, Splits: w.Splits,
-		ColumnMetrics: commit.ColumnMetrics{
-			ColumnBytes: w.ColumnBytes, Values: w.Values, Nulls: w.Nulls, NaNs: w.NaNs, Lower: w.Lower, Upper: w.Upper,
-		},
+		Location: p.current.Location(), Spec: p.target.State.Spec, Partition: p.values, Rows: w.Rows, Bytes: w.Bytes,
+		SortOrder: p.target.SortOrder, Splits: w.Splits, ColumnMetrics: metrics,
 	})
 	p.current = nil
 	p.count(0, 1, w.Bytes)
@@ -129,7 +129,7 @@ func (p *partitionFiles) discard(ctx context.Context) {
 		p.current = nil
 	}
 	for _, location := range p.tried {
-		_ = p.files.Remove(ctx, location)
+		_ = p.store.Remove(ctx, location)
 	}
 }
 
@@ -141,4 +141,15 @@ func (p *partitionFiles) again(ctx context.Context) {
 	p.discard(ctx)
 	p.count(-p.rows, -len(p.added), -p.bytes)
 	p.added = nil
+}
+
+// withoutMetrics removes the statistics of columns that are not the table's own.
+func withoutMetrics(m commit.ColumnMetrics, columns []catalog.Field) {
+	for _, f := range columns {
+		for _, counts := range []map[int]int64{m.ColumnBytes, m.Values, m.Nulls, m.NaNs} {
+			delete(counts, f.ID)
+		}
+		delete(m.Lower, f.ID)
+		delete(m.Upper, f.ID)
+	}
 }

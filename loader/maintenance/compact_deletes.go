@@ -1,4 +1,4 @@
-package stage
+package maintenance
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const nameBytes = 64
 // holdNames opens the account of the names.
 func (c *compacting) holdNames(ctx context.Context) (err error) {
 	c.names.of = map[string]map[string]bool{}
-	c.names.held, err = c.stager.options.Budget.ReserveFor(ctx, "names in delete files of table "+c.request.Table, 0)
+	c.names.held, err = c.options.Rows.Budget.ReserveFor(ctx, "names in delete files of table "+c.request.Table, 0)
 	return err
 }
 
@@ -62,13 +62,13 @@ func (g *compactGroup) readNames(ctx context.Context, chosen *partitionChoice) e
 		}
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(g.stager.options.Threads)
+	group.SetLimit(g.options.Rows.Threads)
 	for _, d := range wanted {
 		if groupCtx.Err() != nil {
 			break
 		}
 		group.Go(func() error {
-			names, err := g.stager.options.Named(groupCtx, g.read, d)
+			names, err := g.options.Named(groupCtx, g.read, d)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package stage
+package datafile
 
 import (
 	"encoding/json"

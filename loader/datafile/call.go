@@ -1,0 +1,165 @@
+package datafile
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader/extsort"
+)
+
+// Options are what calls work with. Disk is required.
+type Options struct {
+	// Disk returns an empty store for sorted rows; what is its name in errors.
+	Disk   func(what string) (extsort.RunStore, error)
+	Budget *budget.Budget   // nil is unlimited
+	Memory memory.Allocator // of rows; nil: the Go heap
+	// Threads is the number of goroutines of one call; 0 means 1.
+	Threads int
+	// Calls is the number of calls at the same time, each of which aims at as large a part of the budget; 0 means 1.
+	Calls int
+	// FileBytes is the size of files to aim at; 0 means 256 MiB.
+	FileBytes int64
+}
+
+// defaultFileBytes is between 128 and 512 MiB, which suits readers.
+const defaultFileBytes = 256 << 20
+
+// Defaults returns the options with the defaults of those that are 0.
+func (o Options) Defaults() Options {
+	o.Threads, o.FileBytes, o.Calls = cmp.Or(o.Threads, 1), cmp.Or(o.FileBytes, defaultFileBytes), cmp.Or(o.Calls, 1)
+	return o
+}
+
+// share returns a share of the budget of one call, within two bounds.
+func (o Options) share(of, least, most int64) int64 {
+	limit := o.Budget.Limit()
+	if limit < 0 {
+		return most
+	}
+	return min(max(limit/int64(o.Calls)/of, least), most)
+}
+
+// Step is a step of a call.
+type Step int
+
+// The steps, in order. A call without rows ends after the first, and so does a dry run.
+const (
+	// ReadRows reads and sorts the rows.
+	ReadRows Step = iota
+	// WriteFiles writes data files.
+	WriteFiles
+	// CommitFiles commits them.
+	CommitFiles
+)
+
+// String returns the name of the step.
+func (s Step) String() string {
+	switch s {
+	case ReadRows:
+		return "read"
+	case WriteFiles:
+		return "write"
+	case CommitFiles:
+		return "commit"
+	}
+	return "unknown"
+}
+
+// Progress is how far a call is.
+type Progress struct {
+	Step                  Step
+	RowsRead, RowsWritten int64
+	Files                 int
+	Bytes                 int64
+}
+
+// Call is one call that writes rows. Its counts are those of all that it sorts and writes.
+type Call struct {
+	options Options
+	report  func(Progress)
+
+	mu     sync.Mutex // guards what follows, and is held while report runs
+	at     Progress
+	memory int64 // bytes of the rows that were read, in memory
+}
+
+// NewCall begins a call, whose options have defaults. It calls report from time to time, from one goroutine at a time;
+// report may be nil.
+func NewCall(o Options, report func(Progress)) *Call { return &Call{options: o, report: report} }
+
+// count changes the counts, and reports them.
+func (c *Call) count(step Step, change func(*Progress)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at.Step = step
+	change(&c.at)
+	if c.report != nil {
+		c.report(c.at)
+	}
+}
+
+// Commits reports that the files are committed next.
+func (c *Call) Commits() { c.count(CommitFiles, func(*Progress) {}) }
+
+// Progress returns how far the call is.
+func (c *Call) Progress() Progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+// Sort reads all rows and sorts them by partition and key. With keys, it drops rows with other keys.
+func (c *Call) Sort(ctx context.Context, t *Target, rows array.RecordReader, keys extsort.KeySet) (*extsort.Sorted, error) {
+	options := extsort.Options{
+		Budget: c.options.Budget, Memory: c.options.Memory, Disk: c.options.Disk, Threads: c.options.Threads,
+		BatchBytes: c.options.share(sampleShare, minSample, maxSample), Readers: c.writers(), Keys: keys,
+	}
+	if limit := c.options.Budget.Limit(); limit > 0 {
+		options.WorkingMemory = limit / int64(c.options.Calls) / sortShare
+	}
+	sorter, err := extsort.New(t.Fitted, t.Layout, options)
+	if err != nil {
+		return nil, err
+	}
+	defer sorter.Release()
+	for rows.Next() {
+		if err := c.add(ctx, t, sorter, rows.RecordBatch()); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return sorter.Finish(ctx)
+}
+
+// add adds the rows of a batch.
+func (c *Call) add(ctx context.Context, t *Target, sorter *extsort.Sorter, b arrow.RecordBatch) error {
+	held, err := c.options.Budget.Reserve("rows to write", 0)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	if err := held.GrowWait(ctx, t.fitBytes(b)); err != nil {
+		return err
+	}
+	fitted, err := t.fit(b, c.options.Memory)
+	if err != nil {
+		return err
+	}
+	defer fitted.Release()
+	if err := sorter.Add(ctx, fitted); err != nil {
+		return err
+	}
+	c.count(ReadRows, func(at *Progress) {
+		at.RowsRead, c.memory = at.RowsRead+b.NumRows(), c.memory+batch.Size(fitted)
+	})
+	return nil
+}
