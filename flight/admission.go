@@ -30,7 +30,7 @@ const (
 // The ranks of a job wait for each other, so a job cannot run with some of its shards: the
 // first shard of a plan keeps slots for its siblings for a while. It keeps at most half of
 // the free ones, because it may be the only shard that comes. For the streams of a mix, see
-// mixSlots.
+// newMix.
 //
 // A mix that is next, and for which too few slots are free, blocks the streams behind it: no
 // longer than it may wait, and no more slots than its streams could take one by one.
@@ -44,8 +44,8 @@ type admission struct {
 	changed time.Time // when carries last changed
 	left    time.Time // when a stream last left
 	turns   int64     // how often a stream has left or relax has let others try
-	gangs   map[gangKey][]*gang
-	mixes   map[mixKey]*mixSlots
+	gangs   map[gangKey][]*group
+	mixes   map[mixKey]*group
 }
 
 // caller identifies a stream for admission.
@@ -63,10 +63,24 @@ type gangKey struct {
 	of   int
 }
 
-// gang is the shards of one plan that have slots at the same time.
-type gang struct {
-	shards map[int]struct{} // that have slots; never empty
-	kept   *limits.Kept     // for shards that have not come, which have priority as long as it lasts
+// group is streams that have slots at the same time: the shards of a gang, or the streams of a mix.
+type group struct {
+	of      int                // streams, if all have come
+	streams map[*slot]struct{} // that have slots; never empty
+	kept    *limits.Kept       // for streams that have not come
+}
+
+// leave takes a stream out of a group, and reports whether it was the last one. A nil group has none.
+func (g *group) leave(p *slot) bool {
+	if g == nil {
+		return false
+	}
+	delete(g.streams, p)
+	if len(g.streams) > 0 {
+		return false
+	}
+	g.kept.Release()
+	return true
 }
 
 // slot is the slot of one stream, or its claim to one, which is firm once the stream had a slot: then it resumes after it was
@@ -80,8 +94,8 @@ type slot struct {
 	streams   int    // of its mix
 
 	// Guarded by the lock of the queue.
-	gang  *gang     // nil if the plan has one shard
-	mixed *mixSlots // nil if it belongs to no mix
+	gang  *group // nil if the plan has one shard
+	mixed *group // nil if it belongs to no mix
 
 	// lacks belongs to the stream, which changes it while it does not wait; after a setBack, it is guarded by the lock of the queue.
 	lacks lack
@@ -92,7 +106,7 @@ type slot struct {
 func newAdmission(slots, percent int, clock func() time.Time) *admission {
 	return &admission{
 		Queue:   limits.NewQueue(limits.Options{Places: slots, Percent: percent, Claims: queuePerSlot * slots, Full: noSlot, Clock: clock}),
-		maxWait: maxWait, clock: clock, gangs: map[gangKey][]*gang{}, mixes: map[mixKey]*mixSlots{},
+		maxWait: maxWait, clock: clock, gangs: map[gangKey][]*group{}, mixes: map[mixKey]*group{},
 	}
 }
 
@@ -184,7 +198,7 @@ func (p *slot) Terms() limits.Terms {
 		if !p.claim.Firm {
 			terms.Of = m.kept
 		}
-		terms.First = terms.First || m.isLate()
+		terms.First = terms.First || len(m.streams)+m.kept.Places() < m.of // it is late, or follows one that has ended
 	} else if g := a.gangWithout(p); g != nil {
 		terms.Of = g.kept
 		terms.First = terms.First || !g.kept.Over()
@@ -194,10 +208,14 @@ func (p *slot) Terms() limits.Terms {
 
 // gangWithout returns a gang that lacks the shard of p, preferably one that keeps a slot for
 // it; nil if there is none. The lock is held.
-func (a *admission) gangWithout(p *slot) *gang {
-	var found *gang
+func (a *admission) gangWithout(p *slot) *group {
+	var found *group
 	for _, g := range a.gangs[p.key] {
-		if _, there := g.shards[p.shard]; !there && (found == nil || found.kept.Places() == 0 && g.kept.Places() > 0) {
+		there := false
+		for o := range g.streams {
+			there = there || o.shard == p.shard
+		}
+		if !there && (found == nil || found.kept.Places() == 0 && g.kept.Places() > 0) {
 			found = g
 		}
 	}
@@ -209,8 +227,8 @@ func (p *slot) Granted(terms limits.Terms) {
 	a, again := p.admission, p.claim.Firm
 	p.claim.Firm = true
 	if m := a.mixes[p.mix]; m != nil {
-		m.streams++
 		p.mixed = m
+		m.streams[p] = struct{}{}
 		return
 	}
 	if terms.Places > 1 {
@@ -219,29 +237,28 @@ func (p *slot) Granted(terms limits.Terms) {
 	if p.key.of <= 1 {
 		return
 	}
-	i := slices.IndexFunc(a.gangs[p.key], func(g *gang) bool { return g.kept == terms.Of })
+	i := slices.IndexFunc(a.gangs[p.key], func(g *group) bool { return g.kept == terms.Of })
 	if i < 0 {
-		p.gang = a.newGang(p.key, terms.Places, again)
-	} else {
-		p.gang = a.gangs[p.key][i]
+		a.newGang(p, terms.Places, again)
+		return
 	}
-	p.gang.shards[p.shard] = struct{}{}
+	p.gang = a.gangs[p.key][i]
+	p.gang.streams[p] = struct{}{}
 }
 
 // newGang starts a gang, and keeps slots for the shards to come, each of which needs as many
 // as the first; but not for a shard that resumes, whose siblings have been admitted before.
 // The lock is held.
-func (a *admission) newGang(key gangKey, needs int, again bool) *gang {
-	keep := needs * min(key.of-1, max(0, a.Free()+1)/2/needs)
+func (a *admission) newGang(p *slot, needs int, again bool) {
+	keep := needs * min(p.key.of-1, max(0, a.Free()+1)/2/needs)
 	if again {
 		keep = 0
 	}
-	g := &gang{shards: map[int]struct{}{}, kept: a.Keep(keep, gathering)}
+	p.gang = &group{of: p.key.of, streams: map[*slot]struct{}{p: {}}, kept: a.Keep(keep, gathering)}
 	if again {
-		g.kept.Release()
+		p.gang.kept.Release()
 	}
-	a.gangs[key] = append(a.gangs[key], g)
-	return g
+	a.gangs[p.key] = append(a.gangs[p.key], p.gang)
 }
 
 // Release returns the slot. It may be called more than once.
@@ -260,24 +277,14 @@ func (p *slot) Release() {
 func (p *slot) leave() {
 	a := p.admission
 	p.claim.Return()
-	if m := p.mixed; m != nil {
-		p.mixed = nil
-		a.leaveMix(p.mix, m)
+	if p.mixed.leave(p) {
+		delete(a.mixes, p.mix)
 	}
-	if g := p.gang; g != nil {
-		p.gang = nil
-		delete(g.shards, p.shard)
-		if len(g.shards) == 0 {
-			a.disband(p.key, g)
+	if p.gang.leave(p) {
+		a.gangs[p.key] = slices.DeleteFunc(a.gangs[p.key], func(g *group) bool { return g == p.gang })
+		if len(a.gangs[p.key]) == 0 {
+			delete(a.gangs, p.key)
 		}
 	}
-}
-
-// disband removes a gang without shards. The lock is held.
-func (a *admission) disband(key gangKey, g *gang) {
-	g.kept.Release()
-	a.gangs[key] = slices.DeleteFunc(a.gangs[key], func(o *gang) bool { return o == g })
-	if len(a.gangs[key]) == 0 {
-		delete(a.gangs, key)
-	}
+	p.mixed, p.gang = nil, nil
 }

@@ -431,12 +431,12 @@ func (a *admission) adds(t *testing.T, open []*asking) {
 		}
 		for _, gangs := range a.gangs {
 			for _, g := range gangs {
-				require.NotEmpty(t, g.shards)
+				require.NotEmpty(t, g.streams)
 				kept += g.kept.Places()
 			}
 		}
 		for _, m := range a.mixes {
-			require.Positive(t, m.streams)
+			require.NotEmpty(t, m.streams)
 			require.GreaterOrEqual(t, m.kept.Places(), 0)
 			ofMixes += m.kept.Places()
 		}

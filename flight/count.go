@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -35,8 +34,7 @@ func (s *Server) count(ctx context.Context, p *planned) error {
 		}, nil
 	}
 	counts, err := s.options.Loader.Count(ctx, p.Planned, options, admit)
-	for budget.Crowded(err) && ctx.Err() == nil && at.mayRetry() {
-		at.setBack(err)
+	for at.again(ctx, err, nil) {
 		counts, err = s.options.Loader.Count(ctx, p.Planned, options, admit)
 	}
 	p.counts = counts

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -46,16 +45,6 @@ func mixOf(ctx context.Context) (mixHeader, error) {
 // mixKey identifies a mix. Its host is part of it, so that no host takes the slots of another.
 type mixKey struct{ host, id string }
 
-// mixSlots are the slots of a mix: the streams of several datasets that one trainer rank reads
-// in turn. The rank waits for all of them, and other ranks wait for it. If each of two ranks had
-// the slots of some of its streams, they would wait for each other. So the first stream that is
-// admitted keeps slots for all others, for as long as they may take to come.
-type mixSlots struct {
-	of      int          // streams of the mix
-	streams int          // that have slots; never zero
-	kept    *limits.Kept // for streams that have not come, of the share of their host
-}
-
 // needs returns how many slots must be free for a stream: those of all streams of its mix, if it
 // is the first one. The lock is held.
 func (a *admission) needs(p *slot) int {
@@ -65,23 +54,12 @@ func (a *admission) needs(p *slot) int {
 	return p.streams
 }
 
-// isLate reports whether the mix was admitted without its next stream: that came late, or follows one that
-// has ended. The lock is held.
-func (m *mixSlots) isLate() bool { return m.streams+m.kept.Places() < m.of }
-
-// newMix keeps slots for the other streams of a mix, whose first stream has just got one. The lock is
-// held.
+// newMix keeps slots for the other streams of a mix, whose first stream has just got one. A trainer rank reads the streams of a
+// mix in turn: it waits for all of them, and other ranks wait for it. If each of two ranks had the slots of some of its streams,
+// they would wait for each other. The lock is held.
 func (a *admission) newMix(p *slot) {
-	m := &mixSlots{of: p.streams, streams: 1, kept: a.KeepFor(p.claim.Client, p.streams-1, gathering)}
-	a.mixes[p.mix], p.mixed = m, m
-}
-
-// leaveMix takes a stream out of its mix, which ends with its last one. The lock is held.
-func (a *admission) leaveMix(key mixKey, m *mixSlots) {
-	if m.streams--; m.streams == 0 {
-		m.kept.Release()
-		delete(a.mixes, key)
-	}
+	p.mixed = &group{of: p.streams, streams: map[*slot]struct{}{p: {}}, kept: a.KeepFor(p.claim.Client, p.streams-1, gathering)}
+	a.mixes[p.mix] = p.mixed
 }
 
 // neverFits returns the error of a stream whose mix has more streams than its host may have.

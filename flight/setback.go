@@ -18,25 +18,31 @@ type lack struct {
 	turn  int64     // of the admission, when the stream was set back
 }
 
-// within calls do when the stream has a slot. If do fails for lack of memory while other streams are
-// open, the stream is set back: undo releases what do left, and may be nil, the stream returns its
-// slot, and do is called again when the stream has the next one. It fails with the error of do if undo
-// fails, and when the stream has no more time.
+// within calls do when the stream has a slot, and again when it has the next one if do failed as again describes.
 func (p *slot) within(ctx context.Context, do func() error, undo func() bool) error {
 	for {
 		if err := p.enter(ctx); err != nil {
 			return err
 		}
-		err := do()
-		if err == nil {
-			p.lacks = lack{}
-			return nil
-		}
-		if !budget.Crowded(err) || ctx.Err() != nil || !p.mayRetry() || undo != nil && !undo() {
+		if err := do(); !p.again(ctx, err, undo) {
 			return err
 		}
-		p.setBack(err)
 	}
+}
+
+// again reports whether a step should be tried again when the stream has its next slot. If the step failed for lack of memory
+// while other streams are open, the stream is set back: undo releases what the step left, and may be nil, and the stream returns
+// its slot. It is not set back if undo fails, or when it has no more time.
+func (p *slot) again(ctx context.Context, failed error, undo func() bool) bool {
+	if failed == nil {
+		p.lacks = lack{}
+		return false
+	}
+	if !budget.Crowded(failed) || ctx.Err() != nil || !p.mayRetry() || undo != nil && !undo() {
+		return false
+	}
+	p.setBack(failed)
+	return true
 }
 
 // mayRetry reports whether the stream may still be set back.
